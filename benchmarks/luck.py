@@ -19,7 +19,7 @@ from dubito.plugins.openspiel.policy.small import small_game
 from dubito.plugins.openspiel.policy.solver import solve
 from dubito.plugins.openspiel.policy.tree import PolicyTable, Tree, seat_tables, uniform
 from dubito.plugins.openspiel.policy.values import expected_values
-from dubito.stats.rates import student
+from dubito.stats.rates import student_quantile
 
 GAMES: Final = ("kuhn_poker", "leduc_poker", "liars_dice(numdice=1,dice_sides=3)")
 COMPARISONS, DEALS = 20, 200
@@ -67,7 +67,7 @@ def cell(tree: Tree, hero: PolicyTable, solved: PolicyTable, chance: Random) -> 
         by_deal = [[fmean(pair) for pair in zip(values[::2], values[1::2], strict=True)] for values in (raw, less)]
         spreads.append((variance(by_deal[0]), variance(by_deal[1])))
         means.append(fmean(less))
-        held += abs(means[-1] - exact) <= student(DEALS - 1) * math.sqrt(spreads[-1][1] / DEALS)
+        held += abs(means[-1] - exact) <= student_quantile(DEALS - 1) * math.sqrt(spreads[-1][1] / DEALS)
     times = fmean(raw for raw, _ in spreads) / fmean(less for _, less in spreads)
     return f"{times:8.1f}  exact {exact:+.4f}  corrected {fmean(means):+.4f}  held {held}/{COMPARISONS}"
 

@@ -39,7 +39,7 @@ from dubito.llm.request import Attempt, Place, RawReply
 from dubito.llm.settings import Account, ModelSettings, account_for
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
-from dubito.workshop.recordings import Origin, recorded_positions
+from dubito.workshop.recordings import Origin, record_positions
 
 IN_FLIGHT = 32
 LATENCY = 0.2  # seconds
@@ -52,7 +52,7 @@ def positions(n: int) -> list[Position]:
     """Questions of whole games of four, in their order."""
     found: list[Position] = []
     for deal in count():
-        game = recorded_positions(sample_table(Rules(), 4, deal), Origin(None, 0, deal, deal), GAME, Rules())
+        game = record_positions(sample_table(Rules(), 4, deal), Origin(None, 0, deal, deal), GAME, Rules())
         found += [one.position for one in game]
         if len(found) >= n:
             break

@@ -12,7 +12,7 @@ from statistics import median
 from time import perf_counter, process_time
 from typing import Final
 
-from dubito.experiment.workers import cores_here
+from dubito.experiment.workers import available_cores
 from dubito.plugins.tournament.match import Match, MatchDraws
 from dubito.plugins.tournament.pair import Pair
 from dubito.plugins.tournament.plan import Pairing, Tournament, checked_config
@@ -80,7 +80,7 @@ def restarts(folder: Path, name: str, matches: int) -> tuple[float, float]:
     bots = [Program(bot, (PYTHON, "-S", "-E", "-c", PLAIN), folder) for bot in ("one", "other")]
     said = {"games": [name], "bots": {bot.name: "-" for bot in bots}, "chance_seconds": 0.0}
     config = checked_config(said, "here", {})
-    cores = cores_here()
+    cores = available_cores()
     confinement = Confinement(16 << 30, (cores[0], cores[-1]))
     pair = Pair(Tournament(config, (bots[0], bots[1])), Pairing(0, (0, 1)), folder, confinement)
     start, before = perf_counter(), sum(os.times()[:4])
@@ -99,7 +99,7 @@ def starts(times: int) -> float:
 
 def main() -> None:
     """Print it all, medians of several rounds: other work on the machine comes and goes."""
-    print(f"load {os.getloadavg()[0]:.1f} on {len(cores_here())} cores")
+    print(f"load {os.getloadavg()[0]:.1f} on {len(available_cores())} cores")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         command = (PYTHON, "-S", "-E", "-c", STAYS)

@@ -16,7 +16,7 @@ from dubito.experiment import replay
 from dubito.experiment import run as runner
 from dubito.experiment.config import Config
 from dubito.experiment.replay import run_to_replay
-from dubito.experiment.resolve import CallOptions, checked_models, resolve
+from dubito.experiment.resolve import CallOptions, check_models, resolve
 from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
 
@@ -31,7 +31,7 @@ def replayed(registry: Registry, folder: Path) -> None:
     """CPU of a decision."""
     config = Config(games=200, table_sizes=[3, 4, 5], bots=["StefaBot", "UsualBot", "ClaudeBot"], contenders=[*MODELS])
     calls = CallOptions(32, folder / "cache", False, preflight=False)
-    experiment = checked_models(resolve(config, registry), registry, calls)
+    experiment = check_models(resolve(config, registry), registry, calls)
     run = runner.play(experiment, folder / "run", runner.RunOptions(registry, 1, calls, new_stop(1)))
     kept = run_to_replay(folder / "run", registry.working_directory)
     found, seconds, iterations = timed(lambda: replay.replay(kept, 1, lambda games: None))

@@ -25,7 +25,7 @@ from typing import TypeVar
 from dubito.experiment import run as runner
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.play import DEALS_A_CHUNK, ChunkPlayer
+from dubito.experiment.play import DEALS_PER_CHUNK, ChunkPlayer
 from dubito.experiment.resolve import CallOptions, resolve
 from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
@@ -74,7 +74,7 @@ OTHERS = (  # a game, its field, and what one of them may cost, in iterations of
 
 def cost_of_other(game: str, field: list[str], rounds: int, folder: Path) -> float:
     registry = find_bots(HERE, game)
-    experiment = resolve(Config(game=game, games=2 * DEALS_A_CHUNK, bots=[*field]), registry)
+    experiment = resolve(Config(game=game, games=2 * DEALS_PER_CHUNK, bots=[*field]), registry)
     return cost_per_game(experiment, registry, rounds, folder)["function"]
 
 
@@ -109,9 +109,9 @@ def cost_per_game(whole: Experiment, registry: Registry, rounds: int, folder: Pa
 
 def parts(registry: Registry, folder: Path) -> dict[str, float]:
     """CPU seconds of one chunk's parts: play (with statistics), statistics alone, store alone."""
-    player = ChunkPlayer(the_experiment(registry, DEALS_A_CHUNK), registry)
+    player = ChunkPlayer(the_experiment(registry, DEALS_PER_CHUNK), registry)
     start = time.process_time()
-    played = player.play(range(DEALS_A_CHUNK), lambda: False)
+    played = player.play(range(DEALS_PER_CHUNK), lambda: False)
     play = time.process_time() - start
     deals = [[unpack_outcome(row, RESULTS)] for row in played.outcomes]
     start = time.process_time()
@@ -120,7 +120,7 @@ def parts(registry: Registry, folder: Path) -> dict[str, float]:
     with RunDb.create(folder / "parts.db") as db:
         start = time.process_time()
         rows = [outcomes[0].pack() for outcomes in deals]
-        db.add_chunk(Chunk(0, DEALS_A_CHUNK, 0, rows), (tally + tally).to_json(), complete=True)
+        db.add_chunk(Chunk(0, DEALS_PER_CHUNK, 0, rows), (tally + tally).to_json(), complete=True)
         store = time.process_time() - start
     return {"play": play, "statistics": tallied, "store": store}
 
@@ -131,11 +131,11 @@ SIZES = (3, 4, 5, 6, 7)
 def costs_by_size(round_: int) -> list[float]:
     """Microseconds of CPU of a game at each table size; a round is a seed."""
     registry = find_bots(HERE)
-    bots = [player.bot for player in the_experiment(registry, DEALS_A_CHUNK).bots]
+    bots = [player.bot for player in the_experiment(registry, DEALS_PER_CHUNK).bots]
     costs = []
     with tempfile.TemporaryDirectory() as folder:
         for size in SIZES:
-            config = Config(games=3 * DEALS_A_CHUNK, seed=round_, table_sizes=[size], bots=[*bots])
+            config = Config(games=3 * DEALS_PER_CHUNK, seed=round_, table_sizes=[size], bots=[*bots])
             experiment, start = resolve(config, registry), time.process_time()
             run(experiment, registry, 1, Path(folder) / str(size))
             costs.append((time.process_time() - start) / experiment.games * 1e6)
@@ -166,7 +166,7 @@ def figures(games: int, rounds: int) -> None:
     registry = find_bots(HERE)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        cost = cost_per_game(the_experiment(registry, 3 * DEALS_A_CHUNK), registry, rounds, folder)
+        cost = cost_per_game(the_experiment(registry, 3 * DEALS_PER_CHUNK), registry, rounds, folder)
         print(f"a game: {cost['us']:,.0f} us of CPU")
         print(f"a game: {cost['script']:,.0f} iterations of a script's loop (target: at most 5,500)")
         print(f"a game: {cost['function']:,.0f} iterations of a function's loop")

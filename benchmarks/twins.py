@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 from dubito.experiment import run as runner
-from dubito.experiment.config import check
+from dubito.experiment.config import parse_config
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.resolve import CallOptions, checked_models, resolve
+from dubito.experiment.resolve import CallOptions, check_models, resolve
 from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
 from dubito.games.dubito.engine import RESULTS
@@ -34,13 +34,13 @@ def twins(seed: int, arguments: argparse.Namespace, registry: Registry) -> Exper
         "contenders": [{**twin, "name": "one"}, {**twin, "name": "twin", "sample": 1}],
         "rules": {"max_turns": arguments.max_turns},
     }
-    return resolve(check(config, "benchmarks/twins.py"), registry)
+    return resolve(parse_config(config, "benchmarks/twins.py"), registry)
 
 
 def played(experiment: Experiment, registry: Registry, folder: Path) -> PairRow:
     """How the twins of one run differ; its folder and cache are new."""
     calls = CallOptions(in_flight=16, cache=folder / "cache", offline=False, preflight=False)
-    playable = checked_models(experiment, registry, calls)
+    playable = check_models(experiment, registry, calls)
     run = runner.play(playable, folder / "run", runner.RunOptions(registry, 1, calls, new_stop(1)))
     if run.failure is not None:
         raise run.failure

@@ -25,8 +25,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from dubito.experiment.config import check
-from dubito.experiment.resolve import CallOptions, checked_models, resolve
+from dubito.experiment.config import parse_config
+from dubito.experiment.resolve import CallOptions, check_models, resolve
 from dubito.experiment.run import RunOptions, play
 from dubito.experiment.workers import new_stop
 from dubito.game.find import find_bots
@@ -103,7 +103,7 @@ def run(address: str, folder: Path, games: int) -> int:
     said = {"bots": ["StefaBot", "UsualBot", "ClaudeBot"], "contenders": [player], "games": games, "table_sizes": [4]}
     registry = find_bots(Path())
     calls = CallOptions(in_flight=IN_FLIGHT, cache=folder / "cache", offline=False, preflight=False)
-    of = checked_models(resolve(check(said, "benchmark"), registry), registry, calls)
+    of = check_models(resolve(parse_config(said, "benchmark"), registry), registry, calls)
     how = RunOptions(registry, 1, calls, new_stop(1))
     played = play(of, folder / "run", how)
     assert played.failure is None, played.failure

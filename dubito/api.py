@@ -16,15 +16,15 @@ from pydantic import BaseModel
 
 from dubito import hooks
 from dubito.errors import DubitoError, one_line
-from dubito.experiment.compare import compared_runs
-from dubito.experiment.config import check, read_config
-from dubito.experiment.plan import default_run_folder, open_crew, plan_experiment
+from dubito.experiment.compare import compare_runs
+from dubito.experiment.config import parse_config, read_config
+from dubito.experiment.plan import default_run_folder, open_executor, plan_experiment
 from dubito.experiment.replay import check_to_replay
 from dubito.experiment.replay import replay as replay_run
 from dubito.experiment.resolve import call_options
-from dubito.experiment.run import RunOptions, finished_run, play
+from dubito.experiment.run import RunOptions, find_finished_run, play
 from dubito.experiment.stored import Run as StoredRun
-from dubito.experiment.stored import compared, opened_run
+from dubito.experiment.stored import list_contenders, opened_run
 from dubito.experiment.workers import cores, new_stop
 from dubito.game import Game
 from dubito.game.find import find_bots, find_game
@@ -33,10 +33,10 @@ from dubito.report import documents
 from dubito.show.run import ReplayedGames
 from dubito.show.story import conversation
 from dubito.stats.players import Calibration, calibrations
-from dubito.stats.ranking import order_of
+from dubito.stats.ranking import rank_players
 from dubito.store.folder import unpack
 from dubito.store.model_log import ModelLog
-from dubito.workshop.conformance import flaws_in
+from dubito.workshop.conformance import find_flaws
 from dubito.workshop.dataset import DecisionRows, game_rows
 from dubito.workshop.subject import Flaw, Subject
 
@@ -173,15 +173,15 @@ class Run:
     def ranking(self) -> Rows[documents.PlayerResult]:
         """Return the players, the best first, with their rates and 95 % confidence intervals."""
         stored = self.stored
-        results, contenders = stored.game.results, compared(stored.planned, stored.models)
-        order = order_of(stored.tally, stored.names, contenders, results, stored.models)
+        results, contenders = stored.game.results, list_contenders(stored.planned, stored.models)
+        order = rank_players(stored.tally, stored.names, contenders, results, stored.models)
         return Rows(documents.players(stored.tally, stored.kinds, order, results))
 
     def comparisons(self) -> Rows[documents.PairResult]:
         """Return every pair of contenders with its difference on the same deals. Without contenders, it is empty."""
         if len(self.stored.contenders) < 2:
             return Rows()
-        comparison = compared_runs([self.stored])
+        comparison = compare_runs([self.stored])
         return Rows(documents.pairs(comparison.tally, comparison.contenders, comparison.results))
 
     def calibration(self) -> Rows[Calibration]:
@@ -256,13 +256,13 @@ def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any
     """
     here, file = Path.cwd(), Path(config) if isinstance(config, str | Path) else None
     content = read_config(file) if file else dict(config) if isinstance(config, Mapping) else {}
-    checked = check({**content, **settings}, str(file or "the config"))
+    checked = parse_config({**content, **settings}, str(file or "the config"))
     registry, calls = find_bots(here, checked.game), call_options(checked, here)
     experiment, calls = plan_experiment(checked, None, registry, calls)
     folder = Path(checked.output) if checked.output else default_run_folder(file, experiment)
-    if finished_run(experiment, registry, folder) is None:
+    if find_finished_run(experiment, registry, folder) is None:
         workers = checked.workers or cores()
-        with open_crew(checked) as crew:
+        with open_executor(checked) as crew:
             played = play(experiment, folder, RunOptions(registry, workers, calls, new_stop(workers), crew=crew))
         if played.failure is not None:
             raise played.failure
@@ -272,4 +272,4 @@ def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any
 def check_game(game: Game | str, *, quick: bool = False) -> list[Flaw]:
     """Return the flaws of a game, as `dubito games check` reports them. A `quick` check starts no process."""
     game = find_game(game, Path.cwd(), flawed=True) if isinstance(game, str) else game
-    return [*flaws_in(Subject(game, Path.cwd()), [*hooks.game_checks()], quick)]
+    return [*find_flaws(Subject(game, Path.cwd()), [*hooks.game_checks()], quick)]

@@ -13,7 +13,7 @@ from dubito.cli.descriptors import bound_in_flight
 from dubito.cli.options import SPENDING, config_options, flags, setting_options
 from dubito.cli.output import GamesProgress, note
 from dubito.errors import RunStopped, UsageError, format_error, one_line, signal_in_words, signal_of, suggestion
-from dubito.experiment.config import SETTINGS, Config, check
+from dubito.experiment.config import SETTINGS, Config, parse_config
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import PROVIDERS, CallOptions, call_options
 from dubito.experiment.servers import identify_weights
@@ -34,7 +34,7 @@ asking_options = flags(
 
 def _config_of(given: Mapping[str, Any]) -> Config:
     """Return the config that a command's flags make, leaving out flags that are no settings of a config."""
-    return check({}, "the command", {key: value for key, value in given.items() if key in SETTINGS})
+    return parse_config({}, "the command", {key: value for key, value in given.items() if key in SETTINGS})
 
 
 def calls_of(given: Mapping[str, Any]) -> CallOptions:

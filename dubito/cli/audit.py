@@ -15,7 +15,7 @@ from dubito.game.packages import MODULE
 from dubito.llm.prompts import game_of_folder, load_prompt
 from dubito.llm.templates import DESCRIPTION
 from dubito.workshop.audit import Audit
-from dubito.workshop.conformance import found_by
+from dubito.workshop.conformance import run_probes
 from dubito.workshop.subject import Subject
 
 
@@ -70,7 +70,7 @@ def _audited(audit: Audit) -> int:
             f"no bot plays {game.name}, so there are no games to try: put one into bots/manual/{game.folder}"
         )
     sure = told = 0
-    for flaw in found_by(audit.subject, (audit.leaks,)):
+    for flaw in run_probes(audit.subject, (audit.leaks,)):
         say(f"{'' if flaw.sure else 'look: '}{flaw.file}: {flaw.sentence}")
         sure, told = sure + flaw.sure, told + 1
     if not sure:

@@ -14,7 +14,7 @@ from dubito.cli.main import Listing
 from dubito.cli.options import folder_of, json_option
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.experiment.stored import only_read
+from dubito.experiment.stored import store_errors_as_usage_errors
 from dubito.llm.cache import CacheEntry, ReplyCache, compute_key
 from dubito.llm.protocols import read_reply
 from dubito.llm.recording import differing_parts, nearest
@@ -185,7 +185,7 @@ def explain(what: str, run: Path | None, folder: Path) -> None:
     with folder_of(run) as kept:
         if not (kept / DATABASE).exists():
             raise UsageError(f"{kept} is not a run folder: it has no {DATABASE}")
-        with only_read(), RunDb.open(kept / DATABASE) as db:
+        with store_errors_as_usage_errors(), RunDb.open(kept / DATABASE) as db:
             asked = ModelLog(db).find(what)
     if asked is None:
         raise UsageError(

@@ -13,14 +13,14 @@ from dubito.cli.descriptors import bound_in_flight
 from dubito.cli.narrator import check_save
 from dubito.cli.output import note, note_if_slow
 from dubito.errors import UsageError
-from dubito.experiment.config import Config, check, read_config
+from dubito.experiment.config import Config, parse_config, read_config
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import (
     call_options,
     check_cache,
-    checked_models,
+    check_models,
     model_specs,
-    rules_of,
+    parse_rules,
     unused_address_warnings,
 )
 from dubito.game import Game
@@ -54,8 +54,8 @@ def opponents(
     here, said = Path.cwd(), _config(config, server, game, rules)
     registry, calls = find_bots(here, said.game), call_options(said, here)
     calls = replace(calls, patience=min(calls.patience, _AT_A_TABLE), on_unusable="fallback")  # who sits there plays on
-    together = checked_models(build_company(said, registry, names), registry, calls)
-    in_force = rules_of(said, registry.game)
+    together = check_models(build_company(said, registry, names), registry, calls)
+    in_force = parse_rules(said, registry.game)
     settled = {rule: getattr(in_force, rule) for rule in said.rules}
     if not model_specs(together, registry):
         yield Opponents(together, registry, settled=settled)
@@ -65,17 +65,17 @@ def opponents(
         note(sentence)
     if warning := check_cache(together, registry, calls):
         note(warning)
-    from dubito.experiment.models import serving  # late: hand-written bots need no way to ask
+    from dubito.experiment.models import model_players  # late: hand-written bots need no way to ask
 
     with ExitStack() as stack:
         db = stack.enter_context(_store(games))
         with note_if_slow("the model players are asked a question each, to see that they answer"):
-            models = stack.enter_context(serving(together, registry, db, calls, ModelProgress(), stopped, first))
+            models = stack.enter_context(model_players(together, registry, db, calls, ModelProgress(), stopped, first))
         yield Opponents(together, registry, models, settled)
 
 
 def rules_at_table(config: Path | None, game: Game, rules: Mapping[str, Any]) -> BaseModel:
-    return rules_of(_config(config, {}, game.name, rules), game)
+    return parse_rules(_config(config, {}, game.name, rules), game)
 
 
 def _config(file: Path | None, server: Mapping[str, str | None], game: str | None, rules: Mapping[str, Any]) -> Config:
@@ -86,7 +86,7 @@ def _config(file: Path | None, server: Mapping[str, str | None], game: str | Non
         if file is not None:
             raise UsageError(f"{file} is for another game: use a config with `game: {game}`, or drop --game")
         flags["game"] = game
-    return check(content, str(file or "the command"), flags)
+    return parse_config(content, str(file or "the command"), flags)
 
 
 def others(but: Game) -> dict[str, Opponents]:
@@ -95,7 +95,9 @@ def others(but: Game) -> dict[str, Opponents]:
     for spec in find_games(here):
         if spec.name != but.name:
             registry = find_bots(here, spec.name)
-            found[spec.name] = Opponents(build_company(check({"game": spec.name}, "the command"), registry), registry)
+            found[spec.name] = Opponents(
+                build_company(parse_config({"game": spec.name}, "the command"), registry), registry
+            )
     return {name: opponents for name, opponents in found.items() if opponents.choices()}
 
 

@@ -13,9 +13,9 @@ from dubito.cli.run import play_and_keep
 from dubito.cli.summary import command_called, exit_code, print_end, print_tables, say_report
 from dubito.errors import UsageError
 from dubito.experiment import run as runner
-from dubito.experiment.config import check
-from dubito.experiment.resolve import PROVIDERS, call_options, checked_models, resolve
-from dubito.experiment.run import Played
+from dubito.experiment.config import parse_config
+from dubito.experiment.resolve import PROVIDERS, call_options, check_models, resolve
+from dubito.experiment.run import RunResult
 from dubito.game import Game
 from dubito.game.find import DUBITO, Registry, find_bots
 from dubito.stats.ranking import ranking
@@ -87,7 +87,7 @@ def _play_local(registry: Registry, here: Path, folder: Path, again: str, tables
     return 0
 
 
-def _next(run: Played) -> str:
+def _next(run: RunResult) -> str:
     best = next(
         row.name for row in ranking(run.tally, run.experiment.names, run.game.results) if row.name not in run.models
     )
@@ -121,13 +121,13 @@ def _config(registry: Registry) -> dict[str, Any]:
 
 def _run(
     registry: Registry, here: Path, folder: Path, cache: Path, said: Mapping[str, Any], offline: bool
-) -> tuple[Played, bool]:
-    config = check({**said, "cache": str(cache), "offline": offline, "output": str(folder)}, "the demo")
+) -> tuple[RunResult, bool]:
+    config = parse_config({**said, "cache": str(cache), "offline": offline, "output": str(folder)}, "the demo")
     calls = call_options(config, here)
-    experiment = checked_models(resolve(config, registry), registry, calls)
-    kept = runner.finished_run(experiment, registry, folder)
+    experiment = check_models(resolve(config, registry), registry, calls)
+    kept = runner.find_finished_run(experiment, registry, folder)
     return kept or play_and_keep(experiment, registry, folder, calls, workers=1, quiet=False), kept is None
 
 
-def _calls(run: Played) -> int:
+def _calls(run: RunResult) -> int:
     return sum(log.calls for log in run.models.values())

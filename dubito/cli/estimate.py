@@ -9,17 +9,17 @@ import click
 from dubito.cli.options import config_options, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import UsageError
-from dubito.experiment.config import check, read_config
+from dubito.experiment.config import parse_config, read_config
 from dubito.experiment.estimate import Estimate as PlayerRanges
-from dubito.experiment.estimate import Range, duration
+from dubito.experiment.estimate import Range, estimate_duration
 from dubito.experiment.estimate import estimate as ranges_of
-from dubito.experiment.experiment import stand_ins_in_words
+from dubito.experiment.experiment import describe_fake_models
 from dubito.experiment.resolve import (
     call_options,
-    checked_models,
-    ending_models,
+    check_models,
+    end_of_model_warnings,
     model_specs,
-    outdated_prices,
+    old_price_warnings,
     resolve,
 )
 from dubito.game.find import find_bots
@@ -44,20 +44,20 @@ def estimate(config: Path, runs: tuple[Path, ...], thoughts: int, as_json: bool,
     No model is asked: a few games are played with fake models, or the figures are read from runs.
     """
     here = Path.cwd()
-    checked = check(read_config(config), str(config), flags)
+    checked = parse_config(read_config(config), str(config), flags)
     registry = find_bots(here, checked.game)
     options = call_options(checked.model_copy(update={"offline": True}), here)
-    experiment = checked_models(resolve(checked, registry), registry, options)
+    experiment = check_models(resolve(checked, registry), registry, options)
     if not model_specs(experiment, registry):
         raise UsageError(f"{config} has no model players: its games cost nothing but time")
     found = ranges_of(experiment, registry, options, runs, thoughts)
     today = datetime.now(UTC).date()
     for sentence in (
-        *ending_models(experiment, registry, today),
-        *outdated_prices(experiment, registry, options, today),
+        *end_of_model_warnings(experiment, registry, today),
+        *old_price_warnings(experiment, registry, options, today),
     ):
         note(sentence)
-    if stand_ins := stand_ins_in_words({one.player: one.kind for one in found}):
+    if stand_ins := describe_fake_models({one.player: one.kind for one in found}):
         note(stand_ins)
     if as_json:
         print_document(_document(experiment.games, found, checked.in_flight))
@@ -77,7 +77,7 @@ def _print(games: str, found: Sequence[PlayerRanges], in_flight: int) -> None:
     table(f"{games}; each figure a range that should hold 95 times in 100", headers, rows)
     if in_all := _in_all(found):
         say(f"in all: {_range(in_all, money=True)}")
-    low, high = duration(found, in_flight)
+    low, high = estimate_duration(found, in_flight)
     seconds = sorted({one.seconds for one in found})
     said = ", ".join(f"{a:g} to {b:g}" if a != b else f"{a:.2g}" for a, b in seconds)
     say(f"time: {format_duration(low)} to {format_duration(high)}, at {said} s a call and {in_flight} in flight")
@@ -101,7 +101,9 @@ def _document(games: int, found: Sequence[PlayerRanges], in_flight: int) -> Esti
         )
         for one in found
     ]
-    return EstimateObject(games=games, players=players, usd=_usd(_in_all(found)), seconds=duration(found, in_flight))
+    return EstimateObject(
+        games=games, players=players, usd=_usd(_in_all(found)), seconds=estimate_duration(found, in_flight)
+    )
 
 
 def _usd(picodollars: Range | None) -> Range | None:

@@ -52,14 +52,14 @@ def check(game: str, quick: bool) -> int:
     whether a seat learns what it cannot know. A line that begins with `look` may be intended.
     """
     from dubito.game.flaws import flaws_of  # late: most who list games check none
-    from dubito.workshop.conformance import flaws_in
+    from dubito.workshop.conformance import find_flaws
     from dubito.workshop.subject import Flaw, Subject
 
     folder = Path(game)
     here, name = (folder.resolve().parents[1], folder.resolve().name) if folder.is_dir() else (Path.cwd(), game)
     checked = find_game(name, here, flawed=True)
     subject = Subject(checked, here)
-    found = [Flaw(subject.main, flaw) for flaw in flaws_of(checked)] or flaws_in(subject, [*game_checks()], quick)
+    found = [Flaw(subject.main, flaw) for flaw in flaws_of(checked)] or find_flaws(subject, [*game_checks()], quick)
     sure = told = 0
     for flaw in found:
         say(f"{'' if flaw.sure else 'look: '}{flaw.file}: {flaw.sentence}")

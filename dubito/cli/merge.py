@@ -14,10 +14,10 @@ from dubito.cli.asking import calls_of
 from dubito.cli.options import config_options, folder_of, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, show
 from dubito.cli.summary import document_of, print_summary, say_folder, written_report
-from dubito.experiment.compare import arms_of, caveats, check_comparable, compared_runs
-from dubito.experiment.experiment import labelled_by, stand_ins_in_words
-from dubito.experiment.run import finished_run
-from dubito.experiment.shards import IncompleteShards, default_folder, shards_in, spent_in_words
+from dubito.experiment.compare import check_comparable, compare_runs, list_arms, list_caveats
+from dubito.experiment.experiment import describe_fake_models, player_labels
+from dubito.experiment.run import find_finished_run
+from dubito.experiment.shards import IncompleteShards, default_folder, describe_spending, read_shards
 from dubito.experiment.shards import merge as merge_shards
 from dubito.experiment.stored import Run, opened_run
 from dubito.game.find import find_bots
@@ -27,7 +27,7 @@ from dubito.report import documents
 from dubito.report.documents import ComparisonObject, MergeObject
 from dubito.report.run_tables import arm_tables, contender_tables
 from dubito.report.verdicts import verdict_in_words
-from dubito.stats.ranking import order_of_contenders
+from dubito.stats.ranking import rank_contenders
 
 
 @click.command()
@@ -63,7 +63,7 @@ def merge(
         registry.find(player.bot)
     folder = output or default_folder(shards)
     merge_shards(shards, folder)
-    run = finished_run(whole, registry, folder)
+    run = find_finished_run(whole, registry, folder)
     assert run is not None  # all of its games are there
     if not as_json:
         print_summary(run, tables)
@@ -80,12 +80,12 @@ def merge(
 def _shards_of(runs: tuple[Path, ...], caps: Caps) -> list[Run]:
     """The shards, all of them there and finished; says what they have spent, and what is left. Raises UsageError."""
     try:
-        shards = shards_in(runs)
+        shards = read_shards(runs)
     except IncompleteShards as error:
-        for line in spent_in_words(error.shards, caps):
+        for line in describe_spending(error.shards, caps):
             note(line)
         raise
-    for line in spent_in_words(shards, caps):
+    for line in describe_spending(shards, caps):
         note(line)
     return shards
 
@@ -104,12 +104,12 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
         folders = [stack.enter_context(folder_of(run)) for run in runs or (None,)]
         stored = [stack.enter_context(opened_run(folder)) for folder in folders]
         check_comparable(stored)
-        notes, comparison = caveats(stored), compared_runs(stored)
-        arms, parts = arms_of(stored, comparison), [*comparison_parts(stored, comparison)]
+        notes, comparison = list_caveats(stored), compare_runs(stored)
+        arms, parts = list_arms(stored, comparison), [*comparison_parts(stored, comparison)]
     found = comparison.tally, comparison.contenders, comparison.results
     kinds = {contender.name: contender.kind for contender in comparison.contenders}
-    order = order_of_contenders(*found)
-    verdict = verdict_in_words(order, labelled_by(kinds)) if order else None
+    order = rank_contenders(*found)
+    verdict = verdict_in_words(order, player_labels(kinds)) if order else None
     if as_json:
         names = [str(run or folder) for run, folder in zip(runs or (None,), folders, strict=True)]
         print_document(
@@ -125,7 +125,7 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
             )
         )
         return
-    if stand_ins := stand_ins_in_words(kinds):
+    if stand_ins := describe_fake_models(kinds):
         say(stand_ins)
     for sentence in notes:
         note(f"note: {sentence}")

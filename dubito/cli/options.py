@@ -243,10 +243,10 @@ def _is_a_rule(key: str) -> bool:
 
 def rules_from(rules: Mapping[str, Any], game: Game) -> "BaseModel":
     """The rules of a game with what flags say of them; raises UsageError."""
-    from dubito.experiment.config import check  # most commands have no use for either
-    from dubito.experiment.resolve import rules_of
+    from dubito.experiment.config import parse_config  # most commands have no use for either
+    from dubito.experiment.resolve import parse_rules
 
-    return rules_of(check({"game": game.name}, "the command", rules), game)
+    return parse_rules(parse_config({"game": game.name}, "the command", rules), game)
 
 
 def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:

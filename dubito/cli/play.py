@@ -26,7 +26,7 @@ from dubito.cli.options import (
 )
 from dubito.cli.output import Voice, note, read_line, say, voice_for
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
-from dubito.experiment.experiment import labelled_by, stand_ins_in_words
+from dubito.experiment.experiment import describe_fake_models, player_labels
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots
 from dubito.game.words import words_of
@@ -80,7 +80,7 @@ def play(
     with opponents(config, against, games, number, lambda: False, server, game.name, rules) as company:
         setup = set_up(game, against, checked, seat, seed, deal)
         kinds = dict(zip(setup.bots, company.kinds(setup.bots), strict=True))
-        if stand_ins := stand_ins_in_words(kinds):
+        if stand_ins := describe_fake_models(kinds):
             note(stand_ins)
         seated = seat_person(company, setup, number)
         with seated.code:
@@ -249,7 +249,7 @@ def web(
     with listen(host, port) as listener, everybody as company:
         tables = Tables(games, {company.game.name: company} | others(company.game), time.time)
         choices = company.choices()
-        label = labelled_by({one.name: one.kind for one in choices})
+        label = player_labels({one.name: one.kind for one in choices})
         models = [label(one.name) for one in choices if one.asks]
         open_to_all = not is_loopback(listener.getsockname()[0])
         serve(

@@ -16,9 +16,9 @@ from dubito.cli.main import LateListing
 from dubito.cli.options import game_option, games_path_option
 from dubito.cli.output import note, say, show, table
 from dubito.errors import UsageError, one_line
-from dubito.experiment.config import check, read_config
+from dubito.experiment.config import parse_config, read_config
 from dubito.experiment.replay import check_to_replay
-from dubito.experiment.resolve import check_asking, price_of_model, resolve
+from dubito.experiment.resolve import check_model_calls, price_of_model, resolve
 from dubito.experiment.stored import opened_run
 from dubito.files import read_text
 from dubito.game import Game, Position
@@ -33,17 +33,17 @@ from dubito.stats.players import calibrations
 from dubito.store.folder import is_export, unpack
 from dubito.store.model_log import describe_answer
 from dubito.workshop.checks import golden_files
-from dubito.workshop.lint import FIRST, prompt_differences
+from dubito.workshop.lint import FIRST_DECISION, prompt_differences
 from dubito.workshop.lint import lint as advice_on
 from dubito.workshop.recordings import (
     RecordedPosition,
-    from_config,
-    from_run,
-    part,
     position_files,
     read_folder,
+    record_from_config,
+    record_from_run,
     sample_games,
-    shipped,
+    shipped_positions,
+    workshop_part,
     write_files,
 )
 from dubito.workshop.trial import (
@@ -51,11 +51,11 @@ from dubito.workshop.trial import (
     Trial,
     TrialAnswer,
     TrialEntry,
-    TrialMeans,
-    agreements,
-    ask,
-    rows,
-    stated,
+    TrialOptions,
+    compare_answers,
+    run_trial,
+    score_rows,
+    tally_statements,
     trial_folder,
 )
 
@@ -93,12 +93,12 @@ def lint(name: str, game: Game) -> None:
     ]
     headers = ["node", "requests", "bytes", "tokens, about", "as the request before %"]
     title = f"{prompt.name}: {prompt.title}. On average over {len(games)} games; the last column from a player's "
-    table(f"{title}decision {FIRST} on", headers, cells)
+    table(f"{title}decision {FIRST_DECISION} on", headers, cells)
     for finding in advice.findings:
         say(f"- {one_line(finding, 1000)}")
     if not advice.findings:
         say("no findings")
-    if part(prompt.game, "world_pairs", None) is None:
+    if workshop_part(prompt.game, "world_pairs", None) is None:
         note(f"whether it tells what is hidden is not checked: {prompt.game.name} brings no second worlds")
 
 
@@ -240,9 +240,9 @@ def _positions_found(what: Path, node: str | None, count: int) -> list[RecordedP
     if what.is_file() and is_export(what):
         with unpack(what) as folder:
             return _of_run(folder, node, count)
-    config = check(read_config(what), str(what))
+    config = parse_config(read_config(what), str(what))
     registry = find_bots(Path.cwd(), config.game)
-    return from_config(resolve(config, registry), registry, _nodes(registry, node), count)
+    return record_from_config(resolve(config, registry), registry, _nodes(registry, node), count)
 
 
 def _nodes(registry: Registry, node: str | None) -> Sequence[str]:
@@ -254,7 +254,7 @@ def _of_run(folder: Path, node: str | None, count: int) -> list[RecordedPosition
     with opened_run(folder) as kept:
         nodes = _nodes(kept.registry, node)
         check_to_replay(kept)
-        found = from_run(kept, nodes, count)
+        found = record_from_run(kept, nodes, count)
     for mismatch in dict.fromkeys(kept.mismatches):
         note(f"manifest mismatch: {mismatch}")
     return found
@@ -265,7 +265,7 @@ def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Tria
     _print_answers(entries, trial, price)
     if len(entries) > 1:
         _print_agreement(entries, files, trial.taken[0], trial.taken[1])
-    if players := calibrations(stated(trial.taken), [entry.name for entry in entries]):
+    if players := calibrations(tally_statements(trial.taken), [entry.name for entry in entries]):
         of = entries[0].prompt.game.results.stated
         show(calibration_table(players, of), calibration_bins(players, "calibration-bins"))
     spent = trial.spent
@@ -277,9 +277,11 @@ def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Tria
 
 
 def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | None) -> None:
-    found = [(entry.name, row) for entry, taken in zip(entries, trial.taken, strict=True) for row in rows(taken, price)]
+    found = [
+        (entry.name, row) for entry, taken in zip(entries, trial.taken, strict=True) for row in score_rows(taken, price)
+    ]
     causes = sorted({cause for _, row in found for cause in row.causes})
-    right: str | None = part(entries[0].prompt.game, "RIGHT", None)
+    right: str | None = workshop_part(entries[0].prompt.game, "RIGHT", None)
     headers = ["prompt", "node", "positions", "yes %", *(["right %"] if right else []), "invalid %", *causes]
     headers += ["tokens in", "cached in", "tokens out", "cost of 1,000"]
     cells = [
@@ -314,7 +316,7 @@ def _print_agreement(
     headers = ["node", "positions", "same answer %", f"yes by {one}, no by {two}", "the other way"]
     cells = [
         [row.node, f"{row.positions}", cell_text(row.same, "rate"), f"{row.to_yes}", f"{row.to_no}"]
-        for row in agreements(taken, other)
+        for row in compare_answers(taken, other)
     ]
     table(f"{one_line(one)} and {one_line(two)} at the positions that both answered", headers, cells)
     for name, first, second in zip(files, taken, other, strict=True):
@@ -350,19 +352,19 @@ def test(
     settings = settings_of_model(model, flags, game)
     entries = _entries([name] if against is None else [name, against], settings, game)
     found = read_folder(_folder(game) if positions is None else positions, game)
-    check_asking(model, settings, game, calls)
+    check_model_calls(model, settings, game, calls)
     if sentence := end_of_model_warning(account_for(settings).server, settings.model, datetime.now(UTC).date()):
         note(sentence)
     folder = output or trial_folder(entries, found)
     with resumable(folder, flags=True), progress_of(len(found) * len(entries), quiet) as progress:
-        done = ask(entries, found, folder, TrialMeans(calls, model_progress(quiet), progress))
+        done = run_trial(entries, found, folder, TrialOptions(calls, model_progress(quiet), progress))
     print_trial(entries, list(found), done, price_of_model(settings, calls))
 
 
 def _folder(game: Game) -> Path:
     """The positions of a game that lie beside its prompts, here or in the project."""
     prompts = reversed(prompt_roots(Path.cwd(), game))
-    folder = next((folder for root in prompts if (folder := root / "positions").is_dir()), shipped(game))
+    folder = next((folder for root in prompts if (folder := root / "positions").is_dir()), shipped_positions(game))
     if not folder.is_dir():
         raise UsageError(
             f"there are no positions of {game.name} in {folder}: take some with `dubito prompts record`, and name "

@@ -12,7 +12,7 @@ from dubito.cli.options import folder_of, games_path_option
 from dubito.cli.output import GamesProgress, note, say
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
-from dubito.experiment.replay import run_to_replay, table_of
+from dubito.experiment.replay import replay_table, run_to_replay
 from dubito.experiment.stored import Run
 from dubito.experiment.workers import cores
 from dubito.files import read_text
@@ -80,7 +80,7 @@ def _retell_game(kept: Run, wanted: int, show_hands: bool) -> int:
     narrator, game = Narrator(show_hands), kept.registry.game
     if wanted not in (games := kept.experiment.game_numbers):
         raise UsageError(f"{kept.kept_in_words(games)}: there is no game {wanted}")
-    table, names = table_of(kept, wanted, hear)
+    table, names = replay_table(kept, wanted, hear)
     try:
         narrator.tell(Session(game, table.state, labels(names, None), table_moves(table), table=table))
     except Differs as error:

@@ -18,21 +18,21 @@ from dubito.cli.options import GameCommand, config_options, games_path_option, j
 from dubito.cli.output import GamesProgress, note, print_document, say
 from dubito.cli.summary import document_of, exit_code, print_summary, say_folder, written_report
 from dubito.errors import one_line, signal_in_words
-from dubito.experiment.config import SETTINGS, check, read_config
+from dubito.experiment.config import SETTINGS, parse_config, read_config
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.plan import default_run_folder, open_crew, plan_experiment
+from dubito.experiment.plan import default_run_folder, open_executor, plan_experiment
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import (
     CallOptions,
     call_options,
     check_cache,
-    ending_models,
+    end_of_model_warnings,
     model_specs,
-    outdated_prices,
+    old_price_warnings,
     unused_address_warnings,
 )
-from dubito.experiment.run import Played, RunOptions, finished_run, play
-from dubito.experiment.workers import Crew, Stop, cores, new_stop, set_elsewhere
+from dubito.experiment.run import RunOptions, RunResult, find_finished_run, play
+from dubito.experiment.workers import Stop, WorkerPool, cores, new_stop, set_from_thread
 from dubito.game.find import Registry, find_bots
 from dubito.llm.threads import STOP_GRACE_SECONDS
 
@@ -72,16 +72,16 @@ def run(
     CONFIG is a YAML file; flags override it. The ranking is printed and a report is written.
     """
     here, content = Path.cwd(), read_config(config) if config else {}
-    checked = check(content, str(config or "the config"), {**flags, **rules})
+    checked = parse_config(content, str(config or "the config"), {**flags, **rules})
     registry = find_bots(here, checked.game)
     experiment, calls = plan_experiment(checked, shard, registry, call_options(checked, here))
     folder = Path(checked.output) if checked.output else default_run_folder(config, experiment)
     warn_of(experiment, registry, calls)
-    result = finished_run(experiment, registry, folder)
+    result = find_finished_run(experiment, registry, folder)
     if new := result is None:
         if warning := check_cache(experiment, registry, calls):
             note(warning)
-        with open_crew(checked, note) as crew:
+        with open_executor(checked, note) as crew:
             result = play_and_keep(experiment, registry, folder, calls, workers=checked.workers, quiet=quiet, crew=crew)
     else:
         note(f"{folder} holds this run, finished: nothing was played")
@@ -104,9 +104,9 @@ def warn_of(experiment: Experiment, registry: Registry, calls: CallOptions) -> N
     if len(experiment.players) == 1 and experiment.book is None:
         note(f"note: {one_line(experiment.players[0].name)} plays only itself: name another bot to compare it with")
     today = datetime.now(UTC).date()
-    for sentence in ending_models(experiment, registry, today) if calls.preflight and not calls.offline else ():
+    for sentence in end_of_model_warnings(experiment, registry, today) if calls.preflight and not calls.offline else ():
         note(sentence)
-    for sentence in outdated_prices(experiment, registry, calls, today) if calls.caps.usd is not None else ():
+    for sentence in old_price_warnings(experiment, registry, calls, today) if calls.caps.usd is not None else ():
         note(sentence)
     for sentence in unused_address_warnings(experiment, registry):
         note(sentence)
@@ -130,8 +130,8 @@ def play_and_keep(
     *,
     workers: int | None,
     quiet: bool,
-    crew: Crew | None = None,
-) -> Played:
+    crew: WorkerPool | None = None,
+) -> RunResult:
     """Play with a progress line and an orderly Ctrl-C."""
     asks, workers = bool(model_specs(experiment, registry)), workers or cores()
     if asks and not calls.offline:
@@ -163,7 +163,7 @@ def _signals_set(stop: Stop, models: bool) -> Iterator[list[int]]:
         if len(told) > 1:
             note(f"dubito: stopped at once by {signal_in_words(number)}{_SHOW_CURSOR if sys.stderr.isatty() else ''}")
             os._exit(128 + number)
-        set_elsewhere(stop)
+        set_from_thread(stop)
         again = "" if number == signal.SIGINT else f"{signal_in_words(number)}: "
         note(f"{again}stopping after the {after}; {signal_in_words(number)} again stops at once")
 

@@ -14,9 +14,9 @@ from dubito.cli.options import folder_of, json_option, run_argument
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.counts import GameCounts
-from dubito.experiment.experiment import stand_ins_in_words
-from dubito.experiment.stop import PairStanding, in_words, standings_of, stop_in_words
-from dubito.experiment.stored import Run, kinds_in, only_read, opened_run
+from dubito.experiment.experiment import describe_fake_models
+from dubito.experiment.stop import PairStanding, describe_standing, describe_stop_rule, pair_standings
+from dubito.experiment.stored import Run, opened_run, read_player_kinds, store_errors_as_usage_errors
 from dubito.game import PlayerKind
 from dubito.llm.prices import PICO, dollars
 from dubito.report import documents
@@ -54,13 +54,13 @@ def _status_of(folder: Path, name: str, as_json: bool) -> None:
     if not (folder / run_folder.DATABASE).exists():
         raise UsageError(f"{one_line(name)} has no {run_folder.DATABASE}")
     if run_folder.is_trial(manifest):
-        with only_read(), RunDb.open(folder / run_folder.DATABASE) as db:
-            _status_of_trial(ModelLog(db), name, kinds_in(manifest), as_json)
+        with store_errors_as_usage_errors(), RunDb.open(folder / run_folder.DATABASE) as db:
+            _status_of_trial(ModelLog(db), name, read_player_kinds(manifest), as_json)
         return
     with opened_run(folder) as run:
         log = ModelLog(run.db)
         counts = run.counts
-        pairs = standings_of(run)
+        pairs = pair_standings(run)
         found = _status_object(
             name,
             log,
@@ -89,19 +89,19 @@ def _status_of(folder: Path, name: str, as_json: bool) -> None:
 
 def _say_plan(run: Run) -> None:
     """Print what is played, and how many games are kept."""
-    if stand_ins := stand_ins_in_words(run.kinds):
+    if stand_ins := describe_fake_models(run.kinds):
         say(stand_ins)
     if shard := run.planned.shard:
         say(f"shard: {shard}, from game {shard.first_game:,} on")
     at_most = "at most " if run.planned.stop else ""
     say(f"games: {run.counts.counted:,} of {at_most}{run.planned.games:,} kept")
     if run.planned.stop:
-        say(f"stops: {stop_in_words(run.planned, run.game)}")
+        say(f"stops: {describe_stop_rule(run.planned, run.game)}")
 
 
 def _say_pairs(run: Run, pairs: Sequence[PairStanding]) -> None:
     for pair in pairs:
-        say(in_words(pair, run.planned))
+        say(describe_standing(pair, run.planned))
 
 
 def _status_of_trial(log: ModelLog, name: str, kinds: Mapping[str, PlayerKind], as_json: bool) -> None:
@@ -117,7 +117,11 @@ def _status_of_policies(folder: Path, name: str, identity: Mapping[str, Any], as
     with ExitStack() as stack:
         files = sorted(folder.glob(f"*/{run_folder.DATABASE}"), key=lambda file: int(file.parent.name))
         logs = [ModelLog(stack.enter_context(RunDb.open(file))) for file in files]
-        kinds = {name: kind for file in files for name, kind in kinds_in(run_folder.load_manifest(file.parent)).items()}
+        kinds = {
+            name: kind
+            for file in files
+            for name, kind in read_player_kinds(run_folder.load_manifest(file.parent)).items()
+        }
         if as_json:
             models = {player: log.player(player) for log in logs for player in log.players()}
             failed = sum((Counter(log.count_failures()) for log in logs), Counter[str]())
@@ -126,7 +130,7 @@ def _status_of_policies(folder: Path, name: str, identity: Mapping[str, Any], as
             )
             return
         say(f"policies for {one_line(str(identity['policy']))}: no game was played")
-        if stand_ins := stand_ins_in_words(kinds):
+        if stand_ins := describe_fake_models(kinds):
             say(stand_ins)
         for log in logs:
             _say_models(log, kinds, "states")

@@ -15,9 +15,9 @@ from typing import Final
 from dubito.cli import output
 from dubito.cli.output import note, say, table
 from dubito.errors import BotError, GameError, RunStopped, UsageError, one_line, signal_in_words
-from dubito.experiment.experiment import labelled_by, stand_ins_in_words
-from dubito.experiment.replay import lies_of
-from dubito.experiment.run import Played
+from dubito.experiment.experiment import describe_fake_models, player_labels
+from dubito.experiment.replay import count_lies_in_folder
+from dubito.experiment.run import RunResult
 from dubito.game import EXTRACTED_OUTCOME, FALLBACK_OUTCOME
 from dubito.llm.prices import PICO
 from dubito.report import documents
@@ -44,31 +44,31 @@ from dubito.stats.ranking import (
     RankingRow,
     by_table_size,
     contender_ranking,
-    order_of,
+    rank_players,
     ranking,
 )
 
 _FIRST: Final = 5  # rows of a ranking that a run ends with
 
 
-def print_summary(run: Played, tables: bool, sizes: bool = False) -> None:
+def print_summary(run: RunResult, tables: bool, sizes: bool = False) -> None:
     """Print how a run has ended, or all its tables; only a note if no game is counted."""
     if run.tally.games == 0:
         note(run.counts.reason_for_no_results)
     elif tables:
         print_tables(run, sizes)
     else:
-        if stand_ins := stand_ins_in_words(run.experiment.kinds):
+        if stand_ins := describe_fake_models(run.experiment.kinds):
             say(stand_ins)
         print_end(run)
         _print_said(run)
 
 
-def _order(run: Played) -> Order:
-    return order_of(run.tally, run.experiment.names, run.compared, run.game.results, run.models)
+def _order(run: RunResult) -> Order:
+    return rank_players(run.tally, run.experiment.names, run.compared, run.game.results, run.models)
 
 
-def print_end(run: Played) -> None:
+def print_end(run: RunResult) -> None:
     """Print the first players, who beats whom, and what models were asked and cost."""
     results = run.game.results
     first, order = results.measures[0], _order(run)
@@ -97,12 +97,12 @@ def print_end(run: Played) -> None:
     title += f"; the first {_FIRST} of {len(rows)}" if len(rows) > _FIRST else ""
     counted = "deals" if order.paired else "games"
     table(title, ["player", "kind", "rank", counted, f"{rated} [95 % interval]"], cells)
-    say(fill(verdict_in_words(order, labelled_by(kinds)), 79, break_on_hyphens=False))
+    say(fill(verdict_in_words(order, player_labels(kinds)), 79, break_on_hyphens=False))
     if run.models:
         say(_asked_in_words(run))
 
 
-def _asked_in_words(run: Played) -> str:
+def _asked_in_words(run: RunResult) -> str:
     """What models were asked, what it cost, and how often the fallback answered, by cause."""
     logs, outcomes = run.models.values(), Counter[str]()
     for log in logs:
@@ -123,7 +123,7 @@ def _asked_in_words(run: Played) -> str:
     return f"{'stand-ins' if kinds == {'stand-in'} else 'models'}: {asked}; fallbacks: {sum(causes.values())}{whose}"
 
 
-def cached_in_words(run: Played, now: float) -> str:
+def cached_in_words(run: RunResult, now: float) -> str:
     """Say how many replies came from the cache, and how old the oldest is where that is a day or more."""
     logs = run.models.values()
     if not (cached := sum(log.cached for log in logs)):
@@ -133,7 +133,7 @@ def cached_in_words(run: Played, now: float) -> str:
     return f"{cached:,} of {sum(log.attempts for log in logs):,} replies came from the cache{age}"
 
 
-def _print_said(run: Played) -> None:
+def _print_said(run: RunResult) -> None:
     """What a user has to know of it, whatever else is shown."""
     if run.first_fallback is not None:
         say(f"first bot error: {run.first_fallback}")
@@ -143,14 +143,14 @@ def _print_said(run: Played) -> None:
         say(cached)
 
 
-def print_tables(run: Played, sizes: bool) -> None:
+def print_tables(run: RunResult, sizes: bool) -> None:
     """Print everything a run has to show."""
     results, show = run.game.results, partial(output.show, kinds=run.experiment.kinds)
-    if stand_ins := stand_ins_in_words(run.experiment.kinds):
+    if stand_ins := describe_fake_models(run.experiment.kinds):
         say(stand_ins)
     rows, twice = ranking(run.tally, run.experiment.names, results), run.game.lineup == "uniform"
     order = _order(run)
-    said = fill(verdict_in_words(order, labelled_by(run.experiment.kinds)), 79, break_on_hyphens=False)
+    said = fill(verdict_in_words(order, player_labels(run.experiment.kinds)), 79, break_on_hyphens=False)
     title = f"{run.tally.games:,} games; 95 % intervals, clustered by deal"
     title += ", for a fixed number of deals" if run.experiment.stop else ""
     compared = contender_tables(run.tally, run.compared, results)
@@ -166,7 +166,7 @@ def print_tables(run: Played, sizes: bool) -> None:
     if run.game.has_neighbours:
         show(_neighbours(rows, results.rate))
     if run.game.is_duel:
-        show(*duel_tables(run.tally, run.experiment.names, results, labelled_by(run.experiment.kinds)))
+        show(*duel_tables(run.tally, run.experiment.names, results, player_labels(run.experiment.kinds)))
     if run.models:
         show(models_table(run.models, run.experiment.names))
     own = run.tally.games // max(1, len(run.experiment.contenders))  # games of each contender as one
@@ -211,13 +211,13 @@ def written_report(folder: Path, new: bool) -> Path | None:
         return None
 
 
-def document_of(run: Played, report: Path | None) -> RunObject:
+def document_of(run: RunResult, report: Path | None) -> RunObject:
     """What the run has to show, as `--json` has it."""
     experiment, results, kept, folder = run.experiment, run.game.results, run.counts.counted, str(run.folder)
     stopped = signal_in_words(run.told_by) if run.interrupted else None
     if run.failure is not None:
         stopped = one_line(str(run.failure), 600)
-    lies = lies_of(run.folder) if kept else None
+    lies = count_lies_in_folder(run.folder) if kept else None
     return RunObject(
         folder=folder,
         game=run.game.name,
@@ -228,7 +228,7 @@ def document_of(run: Played, report: Path | None) -> RunObject:
         state="stopped" if stopped else "finished",
         stopped=stopped,
         results_digest=run.results_digest if kept else None,
-        verdict=verdict_in_words(_order(run), labelled_by(experiment.kinds)) if kept else None,
+        verdict=verdict_in_words(_order(run), player_labels(experiment.kinds)) if kept else None,
         ranking=documents.players(run.tally, run.experiment.kinds, _order(run), results, lies) if kept else [],
         contenders=documents.contenders(run.tally, run.compared, results, [folder]) if kept else [],
         pairs=documents.pairs(run.tally, run.compared, results) if kept else [],
@@ -248,7 +248,7 @@ _MENDED: Final = (
 )
 
 
-def exit_code(run: Played, command: str = "the same command") -> int:
+def exit_code(run: RunResult, command: str = "the same command") -> int:
     """Say why the run stopped, if it did, what was kept, and which command resumes it."""
     if run.failure is None and not run.interrupted:
         return 0
@@ -259,13 +259,13 @@ def exit_code(run: Played, command: str = "the same command") -> int:
     return 128 + run.told_by if run.failure is None else 3
 
 
-def _what_is_kept(run: Played) -> str:
+def _what_is_kept(run: RunResult) -> str:
     if not run.counts.replies and run.counts.finished == run.counts.counted:
         return f"{run.counts.counted:,} of {run.experiment.games:,} games are kept in {run.folder}"
     return f"{run.counts} (none of them will be paid for again) in {run.folder}"
 
 
-def say_folder(folder: Path, tables: bool, run: Played | None = None) -> None:
+def say_folder(folder: Path, tables: bool, run: RunResult | None = None) -> None:
     """Where a run lies, what shows more of it, and what makes it longer, if it is `run` that ends here."""
     say(f"run folder: {folder}")
     if run is not None and (games := _games_that_tell_apart(run)) is not None:
@@ -274,7 +274,7 @@ def say_folder(folder: Path, tables: bool, run: Played | None = None) -> None:
         say(f"in a browser: {command_called()} report {quote(str(folder))} --open; every table here: add --tables")
 
 
-def _games_that_tell_apart(run: Played) -> int | None:
+def _games_that_tell_apart(run: RunResult) -> int | None:
     """Return how many games would probably show a difference between the first two; None if they do, or if unknown."""
     if run.experiment.stop or run.experiment.shard:
         return None

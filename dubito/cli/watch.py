@@ -24,8 +24,8 @@ from dubito.cli.options import (
 from dubito.cli.output import note, say, voice_for
 from dubito.cli.share import faults_named, is_saved_game
 from dubito.errors import DubitoError, RunStopped, UsageError, one_line
-from dubito.experiment.config import check
-from dubito.experiment.experiment import stand_ins_in_words
+from dubito.experiment.config import parse_config
+from dubito.experiment.experiment import describe_fake_models
 from dubito.game.record import require_whole_game
 from dubito.game.words import labels
 from dubito.llm.request import Suspended
@@ -120,13 +120,13 @@ def _refuse(flags: Sequence[str], why: str) -> None:
 def _wanted(names: tuple[str, ...], flags: dict[str, Any]) -> TableOrder:
     server = {key: flags.pop(key) for key in SHORT_FORM_SETTINGS}
     of_bots = {key: flags.pop(key) for key in ("on_bot_error", "bot_deadline")}
-    checked = check({}, "the command", of_bots).model_dump(include={*of_bots})
+    checked = parse_config({}, "the command", of_bots).model_dump(include={*of_bots})
     return TableOrder(names=names, server=server, **checked, **flags | {"game": flags["game"].name})
 
 
 def _tell(watched: BotsGame, pace: float | None, show_hands: bool, save: Path | None) -> None:
     """Play the game and tell it; raises RunStopped, one sentence, where a model cannot be asked."""
-    if stand_ins := stand_ins_in_words(dict(zip(watched.names, watched.kinds, strict=True))):
+    if stand_ins := describe_fake_models(dict(zip(watched.names, watched.kinds, strict=True))):
         note(stand_ins)
     voice = voice_for([watched.label(seat) for seat in range(len(watched.names))], watched.game.results.lie_words[0])
     narrator = Narrator(show_hands, voice, waits(pace))

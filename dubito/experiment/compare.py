@@ -8,16 +8,16 @@ from typing import Any, Final
 from dubito.errors import UsageError, one_line
 from dubito.experiment.experiment import PlayerSpec
 from dubito.experiment.replay import LieCounts, count_lies
-from dubito.experiment.stored import Run, compared
+from dubito.experiment.stored import Run, list_contenders
 from dubito.game import FALLBACK_OUTCOME, Results
-from dubito.stats.players import add_touched_contender
+from dubito.stats.players import add_fallback_contender
 from dubito.stats.ranking import Contender
 from dubito.stats.rates import Rate
-from dubito.stats.tally import Measured, Tally, add_contended, by_contender
+from dubito.stats.tally import Measured, Tally, add_contender_deals, split_by_contender
 from dubito.store.folder import DATABASE, MANIFEST
 from dubito.store.model_log import ModelLog
 
-_AT_ONCE: Final = 1000  # deals whose fallbacks are looked up together
+_DEALS_PER_QUERY: Final = 1000  # deals whose fallbacks are looked up together
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _deal_settings(run: Run) -> dict[str, Any]:
     }
 
 
-def caveats(runs: Sequence[Run]) -> list[str]:
+def list_caveats(runs: Sequence[Run]) -> list[str]:
     """What a reader must know of a comparison of these runs, a sentence each."""
     said = [
         f"{run} is unfinished: {run.kept:,} of {run.planned.games:,} games are kept"
@@ -84,14 +84,14 @@ def caveats(runs: Sequence[Run]) -> list[str]:
     ]
     if len({run.deals for run in runs}) > 1:
         kept = ", ".join(f"{run} keeps {run.deals:,}" for run in runs)
-        said.append(f"only the first {_common(runs):,} deals are compared, which all runs keep: {kept}")
+        said.append(f"only the first {_common_deals(runs):,} deals are compared, which all runs keep: {kept}")
     first = runs[0]
     for run in runs[1:]:
         pairs = zip(first.planned.bots, run.planned.bots, strict=True)
-        if bots := ", ".join(_other_bot(one, other, first, run) for one, other in pairs if one != other):
+        if bots := ", ".join(_describe_other_bot(one, other, first, run) for one, other in pairs if one != other):
             said.append(f"the fields differ, so the same cards were played in other company: {bots}")
-        said += _other_ids(first, run)
-        ours, theirs = _settings(first), _settings(run)
+        said += _describe_other_ids(first, run)
+        ours, theirs = _run_settings(first), _run_settings(run)
         for key in sorted(ours.keys() & theirs.keys()):
             if ours[key] != theirs[key]:
                 values = f"{_brief(ours[key])} in {first} and {_brief(theirs[key])} in {run}"
@@ -99,16 +99,16 @@ def caveats(runs: Sequence[Run]) -> list[str]:
     return said
 
 
-def _other_ids(first: Run, run: Run) -> Iterator[str]:
+def _describe_other_ids(first: Run, run: Run) -> Iterator[str]:
     """A sentence for each model that was asked by the same name in both, and says that it is another."""
-    ours, theirs = _ids(first), _ids(run)
+    ours, theirs = _model_ids(first), _model_ids(run)
     for asked in sorted(ours.keys() & theirs.keys()):
         if ours[asked] != theirs[asked]:
             one, other = (_brief(" and ".join(sorted(ids[asked]))) for ids in (ours, theirs))
             yield f"{_brief(asked[1])} is not the same model: it answered as {one} in {first} and as {other} in {run}"
 
 
-def _ids(run: Run) -> dict[tuple[str, str], set[str]]:
+def _model_ids(run: Run) -> dict[tuple[str, str], set[str]]:
     """By server and name of a model: as whom it answered, as far as the run has kept that."""
     found: dict[tuple[str, str], set[str]] = {}
     for player in run.planned.players:
@@ -118,12 +118,12 @@ def _ids(run: Run) -> dict[tuple[str, str], set[str]]:
     return found
 
 
-def _settings(run: Run) -> dict[str, Any]:
+def _run_settings(run: Run) -> dict[str, Any]:
     rules = {f"rules.{key}": value for key, value in run.planned.rules.items()}
     return {"bot_deadline": None, **run.more, **rules, "on_bot_error": run.planned.on_bot_error}
 
 
-def _other_bot(one: PlayerSpec, other: PlayerSpec, first: Run, run: Run) -> str:
+def _describe_other_bot(one: PlayerSpec, other: PlayerSpec, first: Run, run: Run) -> str:
     ours, theirs = asdict(one), asdict(other)
     if one.name != other.name:
         return f"{_brief(one.name)} in {first} is {_brief(other.name)} in {run}"
@@ -135,20 +135,22 @@ def _brief(value: Any) -> str:
     return one_line(str(value), 120)
 
 
-def _common(runs: Sequence[Run]) -> int:
+def _common_deals(runs: Sequence[Run]) -> int:
     return min(run.deals for run in runs)
 
 
-def compared_runs(runs: Sequence[Run]) -> Comparison:
+def compare_runs(runs: Sequence[Run]) -> Comparison:
     """The contenders of these runs on their common deals; raises UsageError where a game cannot be read."""
     contenders = [
-        (contender, run) for number, run in enumerate(runs) for contender in compared(run.planned, run.models, number)
+        (contender, run)
+        for number, run in enumerate(runs)
+        for contender in list_contenders(run.planned, run.models, number)
     ]
     names = Counter(contender.name for contender, _ in contenders)
     tally = Tally()
     results = runs[0].game.results
-    add_contended(tally, _measured(tally, runs, results), results)
-    _add_decided(tally, runs)
+    add_contender_deals(tally, _read_measures(tally, runs, results), results)
+    _add_decided_pairs(tally, runs)
     return Comparison(
         [
             replace(contender, name=f"{contender.name} ({run.folder})") if names[contender.name] > 1 else contender
@@ -159,17 +161,17 @@ def compared_runs(runs: Sequence[Run]) -> Comparison:
     )
 
 
-def _add_decided(tally: Tally, runs: Sequence[Run]) -> None:
+def _add_decided_pairs(tally: Tally, runs: Sequence[Run]) -> None:
     """Add which pairs of one run were decided within the common deals."""
     first = 0
     for run in runs:
         for (one, other), (deals, how) in run.tally.rows("decided"):
-            if deals <= _common(runs):
+            if deals <= _common_deals(runs):
                 tally.add("decided", (first + one, first + other), [deals, how])
         first += len(run.contenders)
 
 
-def arms_of(runs: Sequence[Run], comparison: Comparison) -> list[Arm]:
+def list_arms(runs: Sequence[Run], comparison: Comparison) -> list[Arm]:
     """The contenders that models play, if not all by one prompt."""
     contenders, found = iter(comparison.contenders), list[tuple[Run, str, PlayerSpec]]()
     for run in runs:
@@ -178,18 +180,18 @@ def arms_of(runs: Sequence[Run], comparison: Comparison) -> list[Arm]:
             found += [(run, contender.name, spec)] if spec.prompt else []
     if len({spec.prompt for _, _, spec in found}) < 2:
         return []
-    lies = {run.folder: _lies(run) for run in runs}
-    return [_arm(run, name, spec, lies[run.folder]) for run, name, spec in found]
+    lies = {run.folder: _count_lies(run) for run in runs}
+    return [_build_arm(run, name, spec, lies[run.folder]) for run, name, spec in found]
 
 
-def _lies(run: Run) -> LieCounts | None:
+def _count_lies(run: Run) -> LieCounts | None:
     try:
         return count_lies(run) if run.game.lie and run.has_bots else None
     except UsageError:  # a bot would now play otherwise, or the run is of a later version
         return None
 
 
-def _arm(run: Run, name: str, spec: PlayerSpec, lies: LieCounts | None) -> Arm:
+def _build_arm(run: Run, name: str, spec: PlayerSpec, lies: LieCounts | None) -> Arm:
     from dubito.llm.prompts import title_and_paragraph  # late: most runs that are compared have no models
 
     said, player = title_and_paragraph(ModelLog(run.db).prompt(spec.prompt)), run.planned.players.index(spec)
@@ -197,32 +199,32 @@ def _arm(run: Run, name: str, spec: PlayerSpec, lies: LieCounts | None) -> Arm:
     return Arm(name, str(spec.settings.get("prompt")), *said, *told)
 
 
-def _measured(tally: Tally, runs: Sequence[Run], results: Results) -> Iterator[list[tuple[Measured, ...]]]:
+def _read_measures(tally: Tally, runs: Sequence[Run], results: Results) -> Iterator[list[tuple[Measured, ...]]]:
     """What all contenders came to in their seats, deal by deal; games that a fallback touched are added."""
-    deals = _common(runs)
-    for games_of_runs in zip(*(_contended(run, deals) for run in runs), strict=True):
+    deals = _common_deals(runs)
+    for games_of_runs in zip(*(_read_deals(run, deals) for run in runs), strict=True):
         games = [game for of_run in games_of_runs for game in of_run]
         seats = runs[0].planned.contender_seats
         for number, (measured, touched) in enumerate(games):
             if touched:
-                add_touched_contender(tally, number // seats, measured, results)
-        yield by_contender([measured for measured, _ in games], seats)
+                add_fallback_contender(tally, number // seats, measured, results)
+        yield split_by_contender([measured for measured, _ in games], seats)
 
 
-def _contended(run: Run, deals: int) -> Iterator[list[tuple[Measured, bool]]]:
+def _read_deals(run: Run, deals: int) -> Iterator[list[tuple[Measured, bool]]]:
     """Of each of the first deals, for each game of a contender: what it came to, and whether a fallback answered for
     it. Raises UsageError or RunStopped where games cannot be read."""
     rows, m = run.db.outcomes(), run.planned.games_per_deal
     end = run.planned.first_game + deals * m
-    for first in range(run.planned.first_game, end, _AT_ONCE * m):
-        last = min(first + _AT_ONCE * m, end)
-        touched = _touched(run, first, last)
+    for first in range(run.planned.first_game, end, _DEALS_PER_QUERY * m):
+        last = min(first + _DEALS_PER_QUERY * m, end)
+        touched = _read_fallback_seats(run, first, last)
         for deal in range(first, last, m):
-            games = [(game, *_contender(run, next(rows))) for game in range(deal, deal + m)]
+            games = [(game, *_unpack_contender(run, next(rows))) for game in range(deal, deal + m)]
             yield [(measured, (game, seat) in touched) for game, seat, measured in games]
 
 
-def _contender(run: Run, row: bytes) -> tuple[int, Measured]:
+def _unpack_contender(run: Run, row: bytes) -> tuple[int, Measured]:
     """The contenders' seat, and what it came to, in a packed game."""
     results = run.game.results
     outcome = run.outcome(row)
@@ -231,6 +233,6 @@ def _contender(run: Run, row: bytes) -> tuple[int, Measured]:
     return outcome.contender_seat, outcome.measured(results)[outcome.contender_seat]
 
 
-def _touched(run: Run, first: int, last: int) -> set[tuple[int, ...]]:
+def _read_fallback_seats(run: Run, first: int, last: int) -> set[tuple[int, ...]]:
     query = "SELECT DISTINCT game, seat FROM decisions WHERE game >= ? AND game < ? AND outcome LIKE ?"
     return set(run.db.read(query, (first, last, f"{FALLBACK_OUTCOME}%")))

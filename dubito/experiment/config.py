@@ -25,7 +25,7 @@ PlayerEntry = str | dict[str, Any]
 _DAY: Final = 24 * 3600.0  # seconds
 
 
-def _of_models(key: str) -> Any:
+def _model_setting(key: str) -> Any:
     """Describe a setting of model players that a config has for those in the short form."""
     of = Setting(key, ModelSettings.model_fields[key])
     return setting(
@@ -49,7 +49,7 @@ class StopConfig(Checked):
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigSource:
+class SettingSources:
     """Where a config comes from."""
 
     source: str
@@ -81,12 +81,12 @@ class Config(Checked):
     rules: dict[str, Any] = setting("Rules of the game.", {}, group="Games and rules")
     games: int = setting("Games; with m contenders a multiple of m.", 10_000, group="Games and rules", ge=1, le=10**9)
     seed: int = setting("Seed of the run.", 0, group="Games and rules", ge=0)
-    base_url: str | None = _of_models("base_url")
-    api: Api | None = _of_models("api")
-    api_key_env: str | None = _of_models("api_key_env")
-    max_output: int | None = _of_models("max_output")
-    read: ReplyPart | None = _of_models("read")
-    system: RulesRole | None = _of_models("system")
+    base_url: str | None = _model_setting("base_url")
+    api: Api | None = _model_setting("api")
+    api_key_env: str | None = _model_setting("api_key_env")
+    max_output: int | None = _model_setting("max_output")
+    read: ReplyPart | None = _model_setting("read")
+    system: RulesRole | None = _model_setting("system")
     in_flight: int = setting("Most games or questions at once when models play.", 32, group="Models", ge=1, le=1024)
     patience: str | float = setting(
         "Stop after an account has not answered for this long: 90s, 30m, 2h.", "30m", group="Models", metavar="TIME"
@@ -115,14 +115,14 @@ class Config(Checked):
     scheduler: str | None = setting(
         "Dask scheduler.", group="Cluster", metavar="ADDRESS", usual="a cluster on this machine"
     )
-    _said: ConfigSource = PrivateAttr(default_factory=lambda: ConfigSource("the config", frozenset()))
+    _said: SettingSources = PrivateAttr(default_factory=lambda: SettingSources("the config", frozenset()))
 
     @property
     def server(self) -> dict[str, Any]:
         return {key: value for key in SHORT_FORM_SETTINGS if (value := getattr(self, key)) is not None}
 
     @property
-    def said(self) -> ConfigSource:
+    def said(self) -> SettingSources:
         return self._said
 
 
@@ -141,7 +141,7 @@ def read_config(path: Path) -> dict[str, Any]:
     return content
 
 
-def check(content: Mapping[str, Any], source: str, flags: Mapping[str, Any] | None = None) -> Config:
+def parse_config(content: Mapping[str, Any], source: str, flags: Mapping[str, Any] | None = None) -> Config:
     """Return the config of a file's content with flags over it.
 
     Args:
@@ -163,12 +163,12 @@ def check(content: Mapping[str, Any], source: str, flags: Mapping[str, Any] | No
     merged = dict(content)
     for key, value in over.items():
         merged[key] = {**_mapping(key, content, source), **value} if isinstance(value, dict) else value
-    said = ConfigSource(source, frozenset(given))
+    said = SettingSources(source, frozenset(given))
     try:
         config = Config.model_validate(merged)
     except ValidationError as error:
         first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")  # it explains others
-        raise UsageError(sentence_of(dict(first), said)) from None
+        raise UsageError(describe_config_error(dict(first), said)) from None
     config._said = said
     return config
 
@@ -181,7 +181,7 @@ def _mapping(key: str, content: Mapping[str, Any], source: str) -> Mapping[str, 
     raise UsageError(f"{source}: {key}: must be a mapping, not {one_line(repr(value), 60)}")
 
 
-def sentence_of(error: Mapping[str, Any], said: ConfigSource) -> str:
+def describe_config_error(error: Mapping[str, Any], said: SettingSources) -> str:
     """Return what is wrong with a config as a sentence, given pydantic's error."""
     loc = tuple(part for part in error["loc"] if part not in ("constrained-str", "dict[str,any]"))
     if error["type"] in ("too_short", "string_too_short"):

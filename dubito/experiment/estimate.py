@@ -15,7 +15,7 @@ from typing import Any, Final
 from dubito.errors import UsageError, one_line
 from dubito.experiment import run as runner
 from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
-from dubito.experiment.resolve import CallOptions, model_specs, price_of_model, settings_of
+from dubito.experiment.resolve import CallOptions, model_settings, model_specs, price_of_model
 from dubito.experiment.stored import Run, opened_run
 from dubito.experiment.workers import new_stop
 from dubito.game import PlayerKind
@@ -25,8 +25,8 @@ from dubito.stats.rates import Z95
 from dubito.store.model_log import DealTotals, ModelLog
 
 DEALS: Final = 20  # that are played for an estimate
-_STAND_IN: Final[dict[str, Any]] = {"base_url": "house", "api_key_env": None, "parameters": {}, "wait": None}
-_SECONDS: Final = (1.0, 10.0)  # of a call, where no run tells
+_FAKE_MODEL: Final[dict[str, Any]] = {"base_url": "house", "api_key_env": None, "parameters": {}, "wait": None}
+_DEFAULT_SECONDS: Final = (1.0, 10.0)  # of a call, where no run tells
 
 Range = tuple[float, float]
 
@@ -46,7 +46,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class _Measured:
+class _Measurement:
     source: str
     totals: Sequence[DealTotals]  # deal by deal
     seconds: Range
@@ -54,13 +54,13 @@ class _Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class _Recorded:
+class _RecordedPlayer:
     """A model player of a recorded run."""
 
     name: str
     model: str
     prompt: str  # digest
-    measured: _Measured
+    measured: _Measurement
 
 
 def estimate(
@@ -71,22 +71,22 @@ def estimate(
     Raises UsageError if one of the runs cannot be read.
     """
     specs = model_specs(experiment, registry)
-    known = [recorded for run in runs for recorded in _recorded_in(run)]
-    learned = {spec.name: _nearest(spec, settings_of(spec, registry).model, known) for spec in specs}
+    known = [recorded for run in runs for recorded in _read_players(run)]
+    learned = {spec.name: _find_nearest(spec, model_settings(spec, registry).model, known) for spec in specs}
     rest = [spec for spec in specs if learned[spec.name] is None]
-    played = _measured_with_house(experiment, registry, options, rest, thoughts) if rest else {}
+    played = _play_sample(experiment, registry, options, rest, thoughts) if rest else {}
     found = []
     for spec in specs:
         measured = learned[spec.name] or played[spec.name]
-        settings = settings_of(spec, registry)
+        settings = model_settings(spec, registry)
         found.append(_estimate(spec, measured, experiment, price_of_model(settings, options), settings.wait))
     return found
 
 
-def _nearest(spec: PlayerSpec, model: str, known: Sequence[_Recorded]) -> _Measured | None:
+def _find_nearest(spec: PlayerSpec, model: str, known: Sequence[_RecordedPlayer]) -> _Measurement | None:
     """The record of this very player, else of its model and prompt, else of its model; None if there is none."""
 
-    def distance(recorded: _Recorded) -> int:
+    def distance(recorded: _RecordedPlayer) -> int:
         return 2 * (recorded.prompt != spec.prompt) + (recorded.name != spec.name)
 
     nearest = min((recorded for recorded in known if recorded.model == model), key=distance, default=None)
@@ -99,13 +99,13 @@ def _nearest(spec: PlayerSpec, model: str, known: Sequence[_Recorded]) -> _Measu
     return replace(nearest.measured, source=source)
 
 
-def _measured_with_house(
+def _play_sample(
     experiment: Experiment, registry: Registry, options: CallOptions, specs: Sequence[PlayerSpec], thoughts: int
-) -> dict[str, _Measured]:
+) -> dict[str, _Measurement]:
     """A few deals with the house in every model's place, in a folder of their own."""
     from dubito.house.core import models_of  # late: most commands need no house
 
-    stand_in = {**_STAND_IN, "model": models_of(registry.game)[-1]}
+    stand_in = {**_FAKE_MODEL, "model": models_of(registry.game)[-1]}
 
     def free(spec: PlayerSpec) -> PlayerSpec:
         return replace(spec, settings={**spec.settings, **stand_in}) if spec.prompt else spec
@@ -125,11 +125,13 @@ def _measured_with_house(
             raise run.failure
         with opened_run(folder) as played:
             log, source = ModelLog(played.db), f"{games} free games with the house"
-            took = {spec.name: _by_deal(log, spec.name, played) for spec in specs}
-            return {name: _Measured(source, totals, _SECONDS, (0, thoughts)) for name, totals in took.items()}
+            took = {spec.name: _totals_by_deal(log, spec.name, played) for spec in specs}
+            return {
+                name: _Measurement(source, totals, _DEFAULT_SECONDS, (0, thoughts)) for name, totals in took.items()
+            }
 
 
-def _recorded_in(folder: Path) -> list[_Recorded]:
+def _read_players(folder: Path) -> list[_RecordedPlayer]:
     found = []
     with opened_run(folder) as run:
         log = ModelLog(run.db)
@@ -137,15 +139,15 @@ def _recorded_in(folder: Path) -> list[_Recorded]:
             model = player.settings.get("model")
             seconds = log.mean_seconds(player.name) if model else None
             if seconds is not None and run.deals:
-                took = _by_deal(log, player.name, run)
-                measured = _Measured(f"run {run}", took, (seconds, seconds), (0, 0))
-                found.append(_Recorded(player.name, str(model), player.prompt, measured))
+                took = _totals_by_deal(log, player.name, run)
+                measured = _Measurement(f"run {run}", took, (seconds, seconds), (0, 0))
+                found.append(_RecordedPlayer(player.name, str(model), player.prompt, measured))
     if not found:
         raise UsageError(f"{folder} has no finished game with a model that was called: nothing to estimate from")
     return found
 
 
-def _by_deal(log: ModelLog, player: str, run: Run) -> list[DealTotals]:
+def _totals_by_deal(log: ModelLog, player: str, run: Run) -> list[DealTotals]:
     """What every deal of a run took, those in which the player was not asked too."""
     totals, first = (
         log.totals_by_deal(player, run.planned.games_per_deal),
@@ -155,10 +157,10 @@ def _by_deal(log: ModelLog, player: str, run: Run) -> list[DealTotals]:
 
 
 def _estimate(
-    spec: PlayerSpec, measured: _Measured, experiment: Experiment, price: Price | None, wait: str | None
+    spec: PlayerSpec, measured: _Measurement, experiment: Experiment, price: Price | None, wait: str | None
 ) -> Estimate:
     def of(value: Callable[[DealTotals], float]) -> Range:
-        return _range([value(total) for total in measured.totals], experiment.deals)
+        return _total_range([value(total) for total in measured.totals], experiment.deals)
 
     calls = of(lambda total: total.attempts)
     low, high = (0, 0) if spec.settings.get("api") == "decisions" else measured.thoughts  # it writes nothing
@@ -176,7 +178,7 @@ def _estimate(
     return Estimate(spec.name, kind_of_player(spec), measured.source, calls, into, out, money, measured.seconds)
 
 
-def _range(values: Sequence[float], deals: int) -> Range:
+def _total_range(values: Sequence[float], deals: int) -> Range:
     """Where the total over that many deals will lie."""
     n = len(values)
     mean = sum(values) / n
@@ -185,6 +187,6 @@ def _range(values: Sequence[float], deals: int) -> Range:
     return max(0.0, deals * mean - half), deals * mean + half
 
 
-def duration(estimates: Sequence[Estimate], in_flight: int) -> Range:
+def estimate_duration(estimates: Sequence[Estimate], in_flight: int) -> Range:
     low, high = (sum(one.calls[end] * one.seconds[end] for one in estimates) / in_flight for end in (0, 1))
     return low, high

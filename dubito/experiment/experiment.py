@@ -40,12 +40,12 @@ def kind_of_player(player: PlayerSpec) -> PlayerKind:
     return "stand-in" if is_house(str(player.settings.get("base_url") or "")) else "model"
 
 
-def labelled_by(kinds: Mapping[str, PlayerKind]) -> Callable[[str], str]:
+def player_labels(kinds: Mapping[str, PlayerKind]) -> Callable[[str], str]:
     several = len({*kinds.values()}) > 1
     return lambda name: f"{one_line(name)} ({kinds[name]})" if several and name in kinds else one_line(name)
 
 
-def stand_ins_in_words(kinds: Mapping[str, PlayerKind]) -> str | None:
+def describe_fake_models(kinds: Mapping[str, PlayerKind]) -> str | None:
     names = [one_line(name) for name, kind in kinds.items() if kind == "stand-in"]
     return f"Stand-ins are no language models: the embedded house answers for {listed(names)}." if names else None
 
@@ -74,16 +74,16 @@ class StopRule:
     within: Annotated[float, Interval(gt=0, le=10**6)]  # points of the first measure; its own units if it has a span
 
 
-Part = Literal["field", "exploiters"]  # of what is played by a book: who is rated, or who takes from it
+PartName = Literal["field", "exploiters"]  # of what is played by a book: who is rated, or who takes from it
 
 
 @dataclass(frozen=True, slots=True)
-class ByBook:
+class BookPart:
     """The book that a run is played by (`book.py`)."""
 
     name: str
     digest: str
-    part: Part
+    part: PartName
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Experiment:
     lineup: LineupKind = "uniform"
     shard: Shard | None = None  # None: the whole run
     stop: StopRule | None = None  # None: all games are played
-    book: ByBook | None = None  # None: it is played by none
+    book: BookPart | None = None  # None: it is played by none
 
     @property
     def players(self) -> tuple[PlayerSpec, ...]:
@@ -158,8 +158,8 @@ class Experiment:
             **({"game_source": self.game_source} if self.game_source else {}),
             "seed": self.seed,
             "table_sizes": list(self.table_sizes),
-            "bots": [_plain(player) for player in self.bots],
-            "contenders": [_plain(player) for player in self.contenders],
+            "bots": [_player_identity(player) for player in self.bots],
+            "contenders": [_player_identity(player) for player in self.contenders],
             "rules": dict(self.rules),
             "on_bot_error": self.on_bot_error,
             "provider_errors": self.provider_errors,
@@ -178,6 +178,6 @@ class Experiment:
         return sha256(text.encode()).hexdigest()[:8]
 
 
-def _plain(player: PlayerSpec) -> dict[str, Any]:
+def _player_identity(player: PlayerSpec) -> dict[str, Any]:
     plain = asdict(player)
     return {key: value for key, value in plain.items() if value or key not in ("prompt", "fallback")}

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from dubito.experiment.counts import GameCounts, count_games
 from dubito.experiment.experiment import Experiment, PlayerSpec
-from dubito.experiment.progress import ModelProgress, RunCourse
-from dubito.experiment.resolve import CallOptions, fallback_of, model_specs, price_of_model, settings_of
+from dubito.experiment.progress import GameTracker, ModelProgress
+from dubito.experiment.resolve import CallOptions, find_fallback, model_settings, model_specs, price_of_model
 from dubito.experiment.servers import EmbeddedServers
 from dubito.game import Game
 from dubito.game.find import Registry
@@ -27,12 +27,12 @@ from dubito.llm.threads import run_until_stopped
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 
-_LATE: Final = 100  # turns, of which few games have more
-_FIRST_GAMES: Final = 10  # in which a model player of the field should have sat
+_MAX_SAMPLE_TURNS: Final = 100  # turns, of which few games have more
+_MAX_SAMPLE_GAMES: Final = 10  # in which a model player of the field should have sat
 
 
 @contextmanager
-def serving(
+def model_players(
     experiment: Experiment,
     registry: Registry,
     db: RunDb,
@@ -52,27 +52,27 @@ def serving(
     """
     log, suspend = ModelLog(db), experiment.provider_errors == "suspend"
     cache = ReplyCache(options.cache, writes=not options.offline)
-    with asking(log, cache, options, progress, stopped, suspend, registry.game, can_wait=can_wait) as pipeline:
-        course = RunCourse(log, pipeline.budget)
+    with open_pipeline(log, cache, options, progress, stopped, suspend, registry.game, can_wait=can_wait) as pipeline:
+        course = GameTracker(log, pipeline.budget)
         progress.connect_run(PipelineFigures(experiment, db, cache, pipeline, options.caps))
         deciders = {}
         for spec in model_specs(experiment, registry):
-            settings = settings_of(spec, registry)
+            settings = model_settings(spec, registry)
             prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
             prompt.check_rules(registry.game.rules_of_run(experiment.rules))
             log.save_prompt(prompt.digest, prompt.sources)
             asks = pipeline.build_asks(spec.name, settings, price_of_model(settings, options))
-            player = decider_of(spec, experiment, registry, prompt, asks, log, progress.count_outcome)
+            player = build_decider(spec, experiment, registry, prompt, asks, log, progress.count_outcome)
             stops = options.on_unusable == "stop" and not log.has_answer(spec.name)
             deciders[spec.name] = replace(player, unusable=UnusableAnswers(spec.name, player.settings.api, stops))
         pipeline.waves.check()
         if options.preflight and not options.offline:
-            late = _late_questions(deciders, experiment, table) if table else {}
-            run_until_stopped(partial(_ask_before, deciders, late, first, options, progress), stopped)
+            late = _collect_late_samples(deciders, experiment, table) if table else {}
+            run_until_stopped(partial(_run_preflights, deciders, late, first, options, progress), stopped)
         yield Models(deciders, lambda: pipeline.lost_games, pipeline.try_again, course, pipeline.waves.run_next)
 
 
-def _ask_before(
+def _run_preflights(
     deciders: Mapping[str, Decider],
     late: Mapping[str, list[Sample]],
     first: int,
@@ -105,7 +105,7 @@ class _SampleCollector(Decider):
         return fallback()
 
 
-def _late_questions(
+def _collect_late_samples(
     deciders: Mapping[str, Decider], experiment: Experiment, table: Callable[[int, "Models"], tuple[Table, object]]
 ) -> dict[str, list[Sample]]:
     """Return what each model player would be asked late in the largest of its first games, where prompts are longest.
@@ -116,7 +116,7 @@ def _late_questions(
         name: _SampleCollector(*(getattr(one, each.name) for each in fields(one))) for name, one in deciders.items()
     }
     tables = list[Table]()
-    for game in experiment.game_numbers[: max(_FIRST_GAMES, experiment.games_per_deal)]:
+    for game in experiment.game_numbers[: max(_MAX_SAMPLE_GAMES, experiment.games_per_deal)]:
         with suppress(Exception):  # of bots, or of the game: the run will name it
             tables.append(table(game, Models(collectors))[0])
     for played in sorted(tables, key=lambda played: -len(played.entrants)):
@@ -124,14 +124,14 @@ def _late_questions(
             break
         turns = 0
         with suppress(Exception):
-            while not played.state.over and turns < _LATE:
+            while not played.state.over and turns < _MAX_SAMPLE_TURNS:
                 step(played)
                 turns += 1
     return {name: collector.samples for name, collector in collectors.items()}
 
 
 @contextmanager
-def asking(
+def open_pipeline(
     log: ModelLog,
     cache: ReplyCache,
     options: CallOptions,
@@ -187,7 +187,7 @@ class PipelineFigures:
         return self.cache.oldest
 
 
-def decider_of(
+def build_decider(
     spec: PlayerSpec,
     experiment: Experiment,
     registry: Registry,
@@ -197,12 +197,12 @@ def decider_of(
     count_outcome: Callable[[str], None],
 ) -> Decider:
     """A model player with this prompt and these stages to ask."""
-    settings = settings_of(spec, registry)
+    settings = model_settings(spec, registry)
     return Decider(
         name=spec.name,
         settings=settings,
         prompt=prompt.for_api(settings.api),
-        fallback=fallback_of(spec.name, settings, registry),
+        fallback=find_fallback(spec.name, settings, registry),
         asks=asks,
         log=log,
         seed=experiment.seed,
@@ -218,7 +218,7 @@ class Models:
     deciders: Mapping[str, Decider]
     put_back: Callable[[], set[int]] = lambda: set()  # games that an outage takes back
     try_again: Callable[[], None] = lambda: None  # ask again after an outage
-    course: RunCourse | None = None  # None: they are only played again
+    course: GameTracker | None = None  # None: they are only played again
     next_wave: Callable[[], None] = lambda: None  # ask what games wait for, and return once it is there
 
     def services(self, names: list[str], journal: Journal) -> list[object]:

@@ -8,9 +8,9 @@ from pathlib import Path
 from dubito.errors import UsageError
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.resolve import CallOptions, checked_models, model_specs, resolve
-from dubito.experiment.shards import FOLDER, caps_of_shard, cut_shard, shard_named
-from dubito.experiment.workers import Crew, cores
+from dubito.experiment.resolve import CallOptions, check_models, model_specs, resolve
+from dubito.experiment.shards import FOLDER_NAME, caps_of_shard, cut_shard, parse_shard
+from dubito.experiment.workers import WorkerPool, cores
 from dubito.game.find import Registry
 from dubito.hooks import find_executor
 
@@ -19,9 +19,9 @@ def plan_experiment(
     config: Config, shard: str | None, registry: Registry, calls: CallOptions
 ) -> tuple[Experiment, CallOptions]:
     """Return the experiment, or a shard with its share of the budget. Raises UsageError if it cannot be played."""
-    experiment = checked_models(resolve(config, registry), registry, calls)
+    experiment = check_models(resolve(config, registry), registry, calls)
     if shard is not None:
-        experiment = cut_shard(experiment, *shard_named(shard), registry)
+        experiment = cut_shard(experiment, *parse_shard(shard), registry)
     _check_executor(config, experiment, registry)
     return experiment, replace(calls, caps=caps_of_shard(calls.caps, experiment))
 
@@ -48,11 +48,11 @@ def _check_executor(config: Config, experiment: Experiment, registry: Registry) 
 def default_run_folder(config: Path | None, experiment: Experiment) -> Path:
     name = f"{'run' if config is None else config.stem}-{experiment.digest()}"
     shard = experiment.shard
-    return Path("runs") / (FOLDER.format(name, shard.number, shard.of) if shard else name)
+    return Path("runs") / (FOLDER_NAME.format(name, shard.number, shard.of) if shard else name)
 
 
 @contextmanager
-def open_crew(config: Config, notify: Callable[[str], None] = lambda text: None) -> Iterator[Crew | None]:
+def open_executor(config: Config, notify: Callable[[str], None] = lambda text: None) -> Iterator[WorkerPool | None]:
     """Open the config's executor. None stands for processes of our own. Raises UsageError if it cannot be opened."""
     if config.executor == "processes":
         yield None

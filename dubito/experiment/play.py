@@ -1,7 +1,7 @@
 """From deals to outcomes: the work of one process, a function of the experiment and the deals' numbers.
 
-Read `lineups` for who plays whom, a function of (seed, deal number) alone (R33); then `ChunkPlayer`, who plays them:
-`play` between hand-written bots, `game_with_models` one game that is recorded too. A chunk is 1,000 deals that are kept
+Read `draw_lineups` first: it decides who plays whom. Then read `ChunkPlayer`: `play` plays hand-written bots,
+`play_with_models` plays one game and records it. A chunk is 1,000 deals that are stored together.
 together.
 """
 
@@ -35,7 +35,7 @@ class Lineup:
     contender_seat: int | None
 
 
-def lineups(experiment: Experiment, deal: int, streams: DealStreams) -> list[Lineup]:
+def draw_lineups(experiment: Experiment, deal: int, streams: DealStreams) -> list[Lineup]:
     """Return the games of a deal: one, or one for each contender in the same seat against the same opponents.
 
     The opponents are drawn from all of the field whoever the contenders are, so a contender that is also in the field
@@ -76,32 +76,32 @@ def _draw_bots(experiment: Experiment, deal: int, size: int, draw: Callable[[], 
     return [left.pop(int(draw() * len(left))) for _ in range(size)]
 
 
-DEALS_A_CHUNK: Final = 1000  # part of the results digest, so that it never depends on workers
+DEALS_PER_CHUNK: Final = 1000  # part of the results digest, so that it never depends on workers
 
 
 def chunk_numbers(experiment: Experiment) -> range:
     deals = experiment.deal_numbers
-    return range(deals.start // DEALS_A_CHUNK, -(-deals.stop // DEALS_A_CHUNK))
+    return range(deals.start // DEALS_PER_CHUNK, -(-deals.stop // DEALS_PER_CHUNK))
 
 
 def deals_of_chunk(experiment: Experiment, number: int) -> range:
-    return range(number * DEALS_A_CHUNK, min((number + 1) * DEALS_A_CHUNK, experiment.deal_numbers.stop))
+    return range(number * DEALS_PER_CHUNK, min((number + 1) * DEALS_PER_CHUNK, experiment.deal_numbers.stop))
 
 
-def split(deals: range, of: int) -> list[range]:
+def split_evenly(deals: range, of: int) -> list[range]:
     return [deals[len(deals) * k // of : len(deals) * (k + 1) // of] for k in range(of)]
 
 
 def chunk_of(deals: range) -> int:
-    return deals.start // DEALS_A_CHUNK
+    return deals.start // DEALS_PER_CHUNK
 
 
-def first_game_of(experiment: Experiment, number: int) -> int:
-    return number * DEALS_A_CHUNK * experiment.games_per_deal
+def first_game_of_chunk(experiment: Experiment, number: int) -> int:
+    return number * DEALS_PER_CHUNK * experiment.games_per_deal
 
 
-def is_complete(deals: int) -> bool:
-    return deals == DEALS_A_CHUNK
+def is_full_chunk(deals: int) -> bool:
+    return deals == DEALS_PER_CHUNK
 
 
 @dataclass(slots=True)
@@ -207,7 +207,7 @@ class ChunkPlayer:
     def _outcomes_of(self, deal: int, played: ChunkResult) -> list[Outcome]:
         streams = DealStreams(self.experiment.seed, deal)
         outcomes = []
-        for lineup in lineups(self.experiment, deal, streams):
+        for lineup in draw_lineups(self.experiment, deal, streams):
             with GameCode(self._game, lineup.game, deal) as code:
                 table = self._table(deal, lineup, streams)
                 code.state = table.state
@@ -266,7 +266,7 @@ class ChunkPlayer:
         there."""
         deal, place = divmod(game, self.experiment.games_per_deal)
         streams = DealStreams(self.experiment.seed, deal)
-        lineup = lineups(self.experiment, deal, streams)[place]
+        lineup = draw_lineups(self.experiment, deal, streams)[place]
         return self._table(deal, lineup, streams, models), lineup
 
     def _table(

@@ -15,7 +15,7 @@ from dubito.llm.budget import Budget
 from dubito.store.model_log import ModelLog
 
 
-class RunCourse:
+class GameTracker:
     """The games of a run that its threads have finished so far."""
 
     def __init__(self, log: ModelLog, budget: Budget) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from dubito.errors import BotError, GameError, one_line
-from dubito.experiment.play import lineups
-from dubito.experiment.resolve import model_specs, settings_of
+from dubito.experiment.play import draw_lineups
+from dubito.experiment.resolve import model_settings, model_specs
 from dubito.experiment.stop import decided_pairs
 from dubito.experiment.stored import Run
 from dubito.game.streams import DealStreams
@@ -72,7 +72,7 @@ def check_no_calls(run: Run) -> None:
             raise Differs(_DATABASE, f"it has {table}, and no model plays in this run", [])
 
 
-def replay_unfinished(run: Run, models: "Models", tape: ReplayRecording) -> None:
+def replay_uncounted_games(run: Run, models: "Models", tape: ReplayRecording) -> None:
     """Replay the games that are not counted yet, each as far as the recording goes."""
     experiment, ended = run.experiment, ModelLog(run.db).ended_games()
     rows = run.db.read(
@@ -86,7 +86,7 @@ def replay_unfinished(run: Run, models: "Models", tape: ReplayRecording) -> None
         deal, place = divmod(game, experiment.games_per_deal)
         streams = DealStreams(experiment.seed, deal)
         try:
-            run.player.game_with_models(deal, lineups(experiment, deal, streams)[place], streams, models)
+            run.player.game_with_models(deal, draw_lineups(experiment, deal, streams)[place], streams, models)
         except (RecordingEnded, BotError, GameError):
             if game in ended:
                 raise
@@ -98,7 +98,7 @@ def check_calls(run: Run, tape: ReplayRecording) -> None:
     broken = run.db.find_broken_seal()
     if broken is not None:
         table, key = broken
-        raise Differs(_DATABASE, f"a row of {table} was changed or is damaged", [f"its key: {_key_text(key)}"])
+        raise Differs(_DATABASE, f"a row of {table} was changed or is damaged", [f"its key: {_format_key(key)}"])
     check_prompts(run)
     check_texts(run.db)
     calls = _Calls(run)
@@ -182,7 +182,7 @@ class _Calls:
     def __init__(self, run: Run) -> None:
         self._run, self._log = run, ModelLog(run.db)
         self._settings = {
-            spec.name: settings_of(spec, run.registry) for spec in model_specs(run.experiment, run.registry)
+            spec.name: model_settings(spec, run.registry) for spec in model_specs(run.experiment, run.registry)
         }
         self._names = lru_cache(maxsize=1)(self._players_of)
         self._request = lru_cache(maxsize=64)(self._read_request)
@@ -210,7 +210,7 @@ class _Calls:
         for what, where in wrong.items():
             key = "game, seat, decision, attempt"
             for row in self._run.db.read(f"SELECT {key} FROM attempts a WHERE {where} LIMIT 1"):  # noqa: S608
-                raise Differs(f"attempt {_key_text(row)}", what, [])
+                raise Differs(f"attempt {_format_key(row)}", what, [])
         columns = f"player, request, reply, raw, model, {', '.join(TOKENS)}"
         for player, request, digest, raw, model, *usage in self._run.db.read(
             f"SELECT {columns} FROM attempts WHERE game < 0 AND reply IS NOT NULL"  # noqa: S608
@@ -243,7 +243,7 @@ class _Calls:
         expected: dict[str, tuple[object, set[Any]]] = {
             "account": (one.account.rpartition(" (")[0], {account_for(settings).server}),
             "usage": (one.usage, {json.dumps(usage.counts) if usage else None}),
-            "state": (one.state, _states(reply)),
+            "state": (one.state, _possible_states(reply)),
             "tokens": (one.tokens, {used} if one.state in ("received", "open") else {0, used}),
             "assumed": (one.assumed, {int(usage is None and one.tokens > 0)}),
             "kind": (one.kind is None, {one.state == "open" or (one.state == "received" and one.kind is None)}),
@@ -274,15 +274,15 @@ class _Calls:
         """Return who sits in a game, by seat."""
         experiment = self._run.experiment
         deal, place = divmod(game, experiment.games_per_deal)
-        lineup = lineups(experiment, deal, DealStreams(experiment.seed, deal))[place]
+        lineup = draw_lineups(experiment, deal, DealStreams(experiment.seed, deal))[place]
         return {seat: experiment.players[player].name for seat, player in enumerate(lineup.seats)}
 
 
-def _states(reply: Reply | None) -> set[str]:
+def _possible_states(reply: Reply | None) -> set[str]:
     if reply is None:
         return {"open", "failed"}
     return {"received"} if reply.non_reply is None else {"failed"}
 
 
-def _key_text(key: tuple[Any, ...]) -> str:
+def _format_key(key: tuple[Any, ...]) -> str:
     return one_line(".".join(map(str, key)), 120)

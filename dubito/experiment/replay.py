@@ -14,28 +14,35 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.play import ChunkResult, chunk_numbers, deals_of_chunk, first_game_of, is_complete, split
+from dubito.experiment.play import (
+    ChunkResult,
+    chunk_numbers,
+    deals_of_chunk,
+    first_game_of_chunk,
+    is_full_chunk,
+    split_evenly,
+)
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.proof import (
     check_calls,
     check_no_calls,
     check_sums,
-    replay_unfinished,
+    replay_uncounted_games,
 )
-from dubito.experiment.stop import flaw_of_stop
+from dubito.experiment.stop import find_stop_flaw
 from dubito.experiment.stored import Run, read_run
 from dubito.experiment.threads import ThreadedChunks
-from dubito.experiment.workers import in_order, joined, new_stop, play_chunks, processes
+from dubito.experiment.workers import join_chunks, new_stop, play_chunks, run_in_order, start_processes
 from dubito.game import Deed, Lie, Results, State
 from dubito.game.packages import games_path, set_games_path
 from dubito.game.record import Forfeit, make_move, output_of
 from dubito.game.streams import DealStreams
 from dubito.game.table import Table, step
 from dubito.llm.recording import Differs, ReplayRecording, ReplyCallback
-from dubito.stats.players import cluster
+from dubito.stats.players import cluster_sums
 from dubito.stats.ranking import all_games
 from dubito.stats.rates import Rate, Sums, clustered_rate
-from dubito.stats.tally import Outcome, Tally, outcome_in, outcome_of, read_tally, record_in, unpack_outcome
+from dubito.stats.tally import Outcome, Tally, outcome_of, read_outcome, read_record, read_tally, unpack_outcome
 from dubito.store import folder as run_folder
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import Chunk, RunDb
@@ -44,7 +51,7 @@ if TYPE_CHECKING:
     from dubito.experiment.models import Models
 
 LIES: Final[tuple[Lie, ...]] = get_args(Lie)
-LIES_COUNTED: Final = 1_000  # games of a run in which lies are counted, since each has to be played again
+MAX_LIE_GAMES: Final = 1_000  # games of a run in which lies are counted, since each has to be played again
 
 
 def run_to_replay(folder: Path, home: Path | None = None) -> Run:
@@ -60,7 +67,7 @@ def check_to_replay(run: Run) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldLie:
+class LieMove:
     """A move that deceived."""
 
     seat: int
@@ -69,7 +76,7 @@ class ToldLie:
 
 
 LieRate = Literal["chosen", "forced", "caught", "hits", "alarms"]
-_OF: Final[Mapping[LieRate, str]] = {  # what each is a share of
+_DENOMINATORS: Final[Mapping[LieRate, str]] = {  # what each is a share of
     "chosen": "plays",
     "forced": "plays",
     "caught": "lies",
@@ -79,7 +86,7 @@ _OF: Final[Mapping[LieRate, str]] = {  # what each is a share of
 
 
 @dataclass(frozen=True, slots=True)
-class ToldPlay:
+class ModelPlay:
     """A move of a model player that can be a lie; players are places in `Experiment.players`."""
 
     game: int
@@ -94,7 +101,7 @@ class ToldPlay:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldWord:
+class ModelResponse:
     """What a model player said of somebody's play, by calling it a lie or by letting it pass."""
 
     game: int
@@ -118,8 +125,8 @@ class LieCounts:
     games: int
     sums: Mapping[tuple[int, LieRate], Sums]
     meant: Mapping[str, int]  # by model player: how often it said that it lies, where a node asks just that
-    plays_told: Sequence[ToldPlay] = ()
-    words_told: Sequence[ToldWord] = ()
+    plays_told: Sequence[ModelPlay] = ()
+    words_told: Sequence[ModelResponse] = ()
 
     def plays(self, player: int) -> int:
         return self.sums[player, "chosen"].m
@@ -131,14 +138,14 @@ class LieCounts:
         return clustered_rate(*self.sums[player, lie])
 
 
-def moves_again(kept: Run, number: int) -> Iterator[tuple[Any, Any]]:
+def replay_moves(kept: Run, number: int) -> Iterator[tuple[Any, Any]]:
     """The moves of a game, each with the state before it: with models from its record, else played from its seed.
 
     Raises UsageError at the end if it is not the game that the run keeps.
     """
     game, experiment = kept.registry.game, kept.experiment
     ((row, record),) = kept.db.read("SELECT outcome, record FROM games WHERE game = ?", (number,))
-    outcome = outcome_in(row, game.results, len(experiment.players), kept.db.path)
+    outcome = read_outcome(row, game.results, len(experiment.players), kept.db.path)
     streams = DealStreams(experiment.seed, number // experiment.games_per_deal)
     state = game.deal(game.rules_of_run(experiment.rules), len(outcome.seats), streams.deck())
     ended: State = state
@@ -148,7 +155,7 @@ def moves_again(kept: Run, number: int) -> Iterator[tuple[Any, Any]]:
         while not ended.over:
             outputs.append(step(table, announce=True)[0])
     else:
-        outputs = [output_of(game, output) for output in record_in(record, kept.db.path)["outputs"]]
+        outputs = [output_of(game, output) for output in read_record(record, kept.db.path)["outputs"]]
     for output in outputs:
         yield state, output
         if output is not None:
@@ -158,22 +165,22 @@ def moves_again(kept: Run, number: int) -> Iterator[tuple[Any, Any]]:
         raise UsageError(f"game {number} of {one_line(str(kept.folder))} is now played differently")
 
 
-def _lies_and_deeds(kept: Run, number: int) -> Iterator[tuple[int, int, Lie | None, Deed | None]]:
+def _replay_lies(kept: Run, number: int) -> Iterator[tuple[int, int, Lie | None, Deed | None]]:
     """The moves of a game: whose, which of its own from 1, what lie and what deed it is."""
     game, moves = kept.registry.game, Counter[int]()
     lie_of, deed_of = game.lie or (lambda state, output: None), game.deed or (lambda state, output: None)
-    for state, output in moves_again(kept, number):
+    for state, output in replay_moves(kept, number):
         moves[state.seat] += 1
         is_move = output is not None and not isinstance(output, Forfeit)
         told = (lie_of(state, output), deed_of(state, output)) if is_move else (None, None)
         yield state.seat, moves[state.seat], *told
 
 
-def lies_told(kept: Run, number: int) -> list[ToldLie]:
-    return [ToldLie(seat, move, lie) for seat, move, lie, _ in _lies_and_deeds(kept, number) if lie]
+def replay_lies(kept: Run, number: int) -> list[LieMove]:
+    return [LieMove(seat, move, lie) for seat, move, lie, _ in _replay_lies(kept, number) if lie]
 
 
-class _Counting:
+class _LieCounter:
     """Adds up the lies of games, deal by deal."""
 
     def __init__(self, kept: Run) -> None:
@@ -183,25 +190,25 @@ class _Counting:
         places = {"plays": habit.of, "lies": habit.count, "caught": results.found_out}
         self._places = {key: results.counts.index(count) for key, count in places.items() if count}
         self._models = {place for place, name in enumerate(names) if kept.kinds[name] in ("model", "stand-in")}
-        self.sums = {(player, rate): [0] * 6 for player in range(len(names)) for rate in _OF}
-        self.plays, self.words = list[ToldPlay](), list[ToldWord]()
+        self.sums = {(player, rate): [0] * 6 for player in range(len(names)) for rate in _DENOMINATORS}
+        self.plays, self.words = list[ModelPlay](), list[ModelResponse]()
 
     def add_deal(self, games: range) -> None:
         own = Counter[tuple[int, str]]()
         for game in games:
             self._add_game(game, own)
         for (player, rate), sums in self.sums.items():
-            of_deal = cluster(own[player, _OF[rate]], own[player, rate])
+            of_deal = cluster_sums(own[player, _DENOMINATORS[rate]], own[player, rate])
             self.sums[player, rate] = [a + b for a, b in zip(sums, of_deal, strict=True)]
 
     def _add_game(self, game: int, own: Counter[tuple[int, str]]) -> None:
         kept = self._kept
         ((row,),) = kept.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
-        outcome = outcome_in(row, kept.game.results, len(kept.experiment.players), kept.db.path)
+        outcome = read_outcome(row, kept.game.results, len(kept.experiment.players), kept.db.path)
         for player, counts in zip(outcome.seats, outcome.counts, strict=True):
             for key, place in self._places.items():
                 own[player, key] += counts[place]
-        told, asked = [*_lies_and_deeds(kept, game)], list[tuple[int, bool]]()  # who was asked about the last play
+        told, asked = [*_replay_lies(kept, game)], list[tuple[int, bool]]()  # who was asked about the last play
         for place, (seat, move, lie, deed) in enumerate(told):
             player = outcome.seats[seat]
             if lie:
@@ -212,17 +219,17 @@ class _Counting:
                 own[player, "hits" if deed.is_lie else "alarms"] += deed.called
                 if player in self._models:
                     word = (outcome.seats[deed.of], deed.is_lie, deed.called, deed.pile)
-                    self.words.append(ToldWord(game, seat, move, player, *word))
+                    self.words.append(ModelResponse(game, seat, move, player, *word))
             if deed and deed.cards:
                 asked = []
                 if player in self._models:
                     late, pile = 2 * place >= len(told), deed.pile + deed.cards
-                    self.plays.append(ToldPlay(game, seat, move, player, lie, deed.cards, pile, late, asked))
+                    self.plays.append(ModelPlay(game, seat, move, player, lie, deed.cards, pile, late, asked))
 
 
-def count_lies(kept: Run, most: int = LIES_COUNTED) -> LieCounts:
+def count_lies(kept: Run, most: int = MAX_LIE_GAMES) -> LieCounts:
     """The lies of at most so many games, in whole deals; raises UsageError if a bot would now play otherwise."""
-    experiment, counting = kept.experiment, _Counting(kept)
+    experiment, counting = kept.experiment, _LieCounter(kept)
     most = min(most, kept.db.game_count())
     games = experiment.game_numbers[: most // experiment.games_per_deal * experiment.games_per_deal]
     for first in range(games.start, games.stop, experiment.games_per_deal):
@@ -232,7 +239,7 @@ def count_lies(kept: Run, most: int = LIES_COUNTED) -> LieCounts:
     return LieCounts(len(games), sums, meant, counting.plays, counting.words)
 
 
-def lies_of(folder: Path) -> LieCounts | None:
+def count_lies_in_folder(folder: Path) -> LieCounts | None:
     """The lies of the run in this folder; None in a game without, or where bots would now play otherwise."""
     kept = read_run(folder)
     with kept.db:
@@ -242,21 +249,21 @@ def lies_of(folder: Path) -> LieCounts | None:
         return count_lies(kept) if kept.has_bots else None
 
 
-def table_of(kept: Run, game: int, heard: ReplyCallback) -> tuple[Table, list[str]]:
+def replay_table(kept: Run, game: int, heard: ReplyCallback) -> tuple[Table, list[str]]:
     models = kept.asking(ReplayRecording(ModelLog(kept.db), heard))
     table, lineup = kept.player.table_of(game, models)
     return table, [kept.experiment.players[player].name for player in lineup.seats]
 
 
-_WORTH: Final = 100  # games that take about as long to play again as a process takes to start
-_APART: Final = 8  # into how many a chunk is split for each process, so that all end at about the same time
+_GAMES_PER_PROCESS: Final = 100  # games that take about as long to play again as a process takes to start
+_PARTS_PER_PROCESS: Final = 8  # into how many a chunk is split for each process, so that all end at about the same time
 
 
 def useful_workers(games: int, workers: int) -> int:
-    return max(1, min(workers, games // _WORTH))
+    return max(1, min(workers, games // _GAMES_PER_PROCESS))
 
 
-def shared_chunks(
+def replay_in_processes(
     kept: Run, workers: int, tape: ReplayRecording, progress: Callable[[int], None]
 ) -> Iterator[ChunkResult]:
     """The chunks in order, played by so many processes.
@@ -265,9 +272,11 @@ def shared_chunks(
     """
     experiment, stop = kept.experiment, new_stop(workers)
     by_chunk = (deals_of_chunk(experiment, number) for number in chunk_numbers(experiment))
-    runs_of_deals = (few for deals in by_chunk for few in split(deals, min(workers * _APART, len(deals))))
+    runs_of_deals = (
+        few for deals in by_chunk for few in split_evenly(deals, min(workers * _PARTS_PER_PROCESS, len(deals)))
+    )
 
-    def played(back: Iterator[tuple[range, _Replayed | None]]) -> Iterator[tuple[range, ChunkResult]]:
+    def played(back: Iterator[tuple[range, _ReplayedDeals | None]]) -> Iterator[tuple[range, ChunkResult]]:
         games = 0
         for deals, result in back:
             assert result is not None  # none is given up: nobody stops it
@@ -277,24 +286,24 @@ def shared_chunks(
             progress(games)
             yield deals, result[0]
 
-    play = partial(_play_again, kept.folder, kept.registry.working_directory, games_path())
-    with processes(workers, stop) as crew, closing(in_order(crew, play, runs_of_deals, stop)) as back:
-        yield from joined(experiment, played(back))
+    play = partial(_replay_deals, kept.folder, kept.registry.working_directory, games_path())
+    with start_processes(workers, stop) as crew, closing(run_in_order(crew, play, runs_of_deals, stop)) as back:
+        yield from join_chunks(experiment, played(back))
 
 
-_Replayed = tuple[ChunkResult, int, int]  # with how many decisions and attempts were compared
+_ReplayedDeals = tuple[ChunkResult, int, int]  # with how many decisions and attempts were compared
 
 
-def _play_again(folder: Path, home: Path, beside: Sequence[Path], deals: range) -> _Replayed:
+def _replay_deals(folder: Path, home: Path, beside: Sequence[Path], deals: range) -> _ReplayedDeals:
     """Play deals of one chunk, in a worker process."""
     set_games_path(beside)
-    threads, tape = _threads_and_tape(folder, home)
+    threads, tape = _open_replay(folder, home)
     decisions, attempts = tape.decisions, tape.attempts
     return threads.play(deals, lambda: False), tape.decisions - decisions, tape.attempts - attempts
 
 
 @lru_cache(maxsize=1)
-def _threads_and_tape(folder: Path, home: Path) -> tuple[ThreadedChunks, ReplayRecording]:
+def _open_replay(folder: Path, home: Path) -> tuple[ThreadedChunks, ReplayRecording]:
     kept = run_to_replay(folder, home)
     tape = ReplayRecording(ModelLog(kept.db))
     models = kept.asking(tape)
@@ -321,12 +330,12 @@ def replay(kept: Run, workers: int, progress: Callable[[int], None]) -> ReplayRe
     models = kept.asking(tape)
     try:
         progress(0)
-        for played in _chunks_again(kept, models, tape, workers, progress):
+        for played in _replay_chunks(kept, models, tape, workers, progress):
             if played.error is not None:
                 raise played.error
             _check_chunk(db, experiment, played, kept.registry.game.results)
             tally, games = tally + played.tally, games + len(played.outcomes)
-            complete = tally if is_complete(played.deals) else complete
+            complete = tally if is_full_chunk(played.deals) else complete
             progress(games)
         _check_results(kept, tally)
         _check_stop(kept)
@@ -334,7 +343,7 @@ def replay(kept: Run, workers: int, progress: Callable[[int], None]) -> ReplayRe
         if models is None:
             check_no_calls(kept)
         else:
-            replay_unfinished(kept, models, tape)
+            replay_uncounted_games(kept, models, tape)
             check_calls(kept, tape)
     except Differs as error:
         difference = Differs(error.where, error.what, [kept.without_folder(detail) for detail in error.details])
@@ -344,7 +353,7 @@ def replay(kept: Run, workers: int, progress: Callable[[int], None]) -> ReplayRe
     return ReplayResult(games, tape.decisions, db.results_digest(), kept.mismatches, tally, difference)
 
 
-def _chunks_again(
+def _replay_chunks(
     kept: Run, models: "Models | None", tape: ReplayRecording, workers: int, progress: Callable[[int], None]
 ) -> Iterator[ChunkResult]:
     experiment = kept.experiment
@@ -354,18 +363,18 @@ def _chunks_again(
         return
     workers = useful_workers(experiment.games, workers)
     if workers > 1:
-        yield from shared_chunks(kept, workers, tape, progress)
+        yield from replay_in_processes(kept, workers, tape, progress)
         return
     before = 0  # games of the chunks that were played
     threads = ThreadedChunks(kept.player, models, 1, ModelProgress(), lambda games: progress(before + games))
     for number in numbers:
         yield threads.play(deals_of_chunk(experiment, number), lambda: False)
-        before = first_game_of(experiment, number + 1) - experiment.first_game
+        before = first_game_of_chunk(experiment, number + 1) - experiment.first_game
 
 
 def _check_chunk(db: RunDb, experiment: Experiment, played: ChunkResult, results: Results) -> None:
     """Raise Differs at the first game that is not the one kept."""
-    first = first_game_of(experiment, played.number)
+    first = first_game_of_chunk(experiment, played.number)
     rows = db.read(
         "SELECT outcome, record, decisions FROM games WHERE game >= ? AND game < ? ORDER BY game",
         (first, first + len(played.outcomes)),
@@ -374,8 +383,8 @@ def _check_chunk(db: RunDb, experiment: Experiment, played: ChunkResult, results
         again = played.records[place] if played.records else None
         if (outcome, record) != (played.outcomes[place], again):
             said = [
-                f"recorded: {_outcome_in_words(outcome, results)}",
-                f"replayed: {_outcome_in_words(played.outcomes[place], results)}",
+                f"recorded: {_describe_outcome(outcome, results)}",
+                f"replayed: {_describe_outcome(played.outcomes[place], results)}",
             ]
             raise Differs(f"game {first + place}", "it does not play out as recorded", said)
         if decisions != (played.decision_digests[place] if played.decision_digests else None):
@@ -401,11 +410,11 @@ def _check_results(kept: Run, tally: Tally) -> None:
 
 
 def _check_stop(kept: Run) -> None:
-    if flaw := flaw_of_stop(kept):
+    if flaw := find_stop_flaw(kept):
         raise Differs("where the run stopped", flaw, [])
 
 
-def _outcome_in_words(row: bytes, results: Results) -> str:
+def _describe_outcome(row: bytes, results: Results) -> str:
     try:
         outcome: Outcome = unpack_outcome(row, results)
     except ValueError:

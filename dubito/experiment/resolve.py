@@ -17,7 +17,7 @@ from unicodedata import normalize
 from pydantic import BaseModel, ValidationError
 
 from dubito.errors import UsageError, is_visible, near, nearest_first, one_line, suggestion
-from dubito.experiment.config import Config, PlayerEntry, StopConfig, sentence_of
+from dubito.experiment.config import Config, PlayerEntry, StopConfig, describe_config_error
 from dubito.experiment.experiment import Experiment, OnUnusable, PlayerSpec, StopRule
 from dubito.experiment.servers import identify_weights
 from dubito.game import Game, Player
@@ -61,15 +61,15 @@ _VERSION: Final = re.compile(r"[\w.-]*\d[\w.-]*|default|latest")  # after the @ 
 def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Experiment:
     """Find the bots of a config, enough of its game's for a table if it `fills_tables`; raises UsageError."""
     game = registry.game
-    rules = rules_of(config, game)
-    sizes = _table_sizes(config, *game.seats_by(rules))
+    rules = parse_rules(config, game)
+    sizes = _parse_table_sizes(config, *game.seats_by(rules))
     if config.on_bot_error == "forfeit" and not game.forfeits:
         raise UsageError(f"{config.said.where('on_bot_error')}: {game.name} has no forfeit: say stop or fallback")
     if config.bots is None:
-        field = [unsettled(bot) for bot in registry.hand_written()]
+        field = [default_player(bot) for bot in registry.hand_written()]
     else:
-        field = _players("bots", config.bots, registry, config)
-    contenders = _players("contenders", config.contenders, registry, config)
+        field = _parse_players("bots", config.bots, registry, config)
+    contenders = _parse_players("contenders", config.contenders, registry, config)
     _check_names(field, contenders)
     experiment = Experiment(
         games=config.games,
@@ -86,26 +86,26 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
         game_source=source_of(game, registry.working_directory),
         lineup=game.lineup,
     )
-    _check_field(experiment, config, fills_tables)
+    _check_opponents(experiment, config, fills_tables)
     for spec in experiment.players:
-        if why := cannot_play_by(rules, registry.find(spec.bot).cls):
+        if why := rules_incompatibility(rules, registry.find(spec.bot).cls):
             raise UsageError(f"{one_line(spec.name)} {why}")
     if config.bot_deadline is not None and any(registry.find(spec.bot).cls.is_model for spec in experiment.players):
         raise UsageError(
             "bot_deadline: games with model players are played in threads, where no bot can be interrupted: take it out"
         )
     if config.stop is not None:
-        return _stopping(experiment, config.stop, config, registry)
+        return _with_stop_rule(experiment, config.stop, config, registry)
     _check_games(experiment, config)
     return experiment
 
 
-def cannot_play_by(rules: Any, cls: type[Player]) -> str | None:
+def rules_incompatibility(rules: Any, cls: type[Player]) -> str | None:
     said: Callable[[Any], str | None] | None = getattr(cls, "cannot_play_by", None)
     return said(rules) if said else None
 
 
-def _stopping(experiment: Experiment, stop: StopConfig, config: Config, registry: Registry) -> Experiment:
+def _with_stop_rule(experiment: Experiment, stop: StopConfig, config: Config, registry: Registry) -> Experiment:
     """The same, to be played until it is decided; raises UsageError."""
     if "games" in config.model_fields_set:
         where = config.said.where("games")
@@ -133,7 +133,7 @@ def _check_games(experiment: Experiment, config: Config) -> None:
         raise UsageError(f"games: {config.games} is no multiple of {each}: say {near}")
 
 
-def rules_of(config: Config, game: Game) -> BaseModel:
+def parse_rules(config: Config, game: Game) -> BaseModel:
     """The game's rules as the config has them, flags as the texts they are; raises UsageError."""
     rules = type(game.rules()).model_fields
     flags = rules.keys() & config.rules.keys() & config.said.flags
@@ -147,7 +147,7 @@ def rules_of(config: Config, game: Game) -> BaseModel:
         if first["type"] == "extra_forbidden":
             where = f"--{key.replace('_', '-')}" if key in source.flags else f"{source.source}: unknown key '{key}'"
             raise UsageError(f"{where}: {_known_rules(key, game)}") from None
-        raise UsageError(sentence_of(first, source)) from None
+        raise UsageError(describe_config_error(first, source)) from None
 
 
 def _known_rules(key: str, game: Game) -> str:
@@ -157,7 +157,7 @@ def _known_rules(key: str, game: Game) -> str:
     return f"{game.name} has no such rule: {suggestion(key, known)}"
 
 
-def _table_sizes(config: Config, least: int, most: int) -> tuple[int, ...]:
+def _parse_table_sizes(config: Config, least: int, most: int) -> tuple[int, ...]:
     if config.table_sizes is None:
         return tuple(range(least, most + 1))
     for place, size in enumerate(config.table_sizes):
@@ -169,7 +169,7 @@ def _table_sizes(config: Config, least: int, most: int) -> tuple[int, ...]:
     return tuple(sorted(config.table_sizes))
 
 
-def _check_field(experiment: Experiment, config: Config, fills_tables: bool) -> None:
+def _check_opponents(experiment: Experiment, config: Config, fills_tables: bool) -> None:
     """Where nobody sits twice at a table, the field must fill it; but a contender between two needs one other only."""
     most, n = max(experiment.table_sizes), len(experiment.bots)
     needed = 1 if experiment.contenders and experiment.lineup == "ordered_pairs" else most
@@ -179,24 +179,24 @@ def _check_field(experiment: Experiment, config: Config, fills_tables: bool) -> 
         )
 
 
-def _players(key: str, entries: Sequence[PlayerEntry], registry: Registry, config: Config) -> list[PlayerSpec]:
+def _parse_players(key: str, entries: Sequence[PlayerEntry], registry: Registry, config: Config) -> list[PlayerSpec]:
     """The players of these entries; an error says in which one it is."""
     players = []
     for place, entry in enumerate(entries):
         try:
-            players.append(player(entry, registry, config))
+            players.append(parse_player(entry, registry, config))
         except UsageError as error:
             raise UsageError(f"{config.said.where(key, place)}: {error}") from None
     return players
 
 
-def player(entry: PlayerEntry, registry: Registry, config: Config) -> PlayerSpec:
+def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> PlayerSpec:
     """The player of an entry, be it of a config or typed at a command; raises UsageError."""
     if isinstance(entry, str):
-        entry = _spelled_out(entry, registry, config.server)
+        entry = _expand_short_form(entry, registry, config.server)
     settings = dict(entry)
     if isinstance(said := settings.get("bot"), str) and ":" in said:  # the short form, and more
-        spelled = _spelled_out(said, registry, config.server)
+        spelled = _expand_short_form(said, registry, config.server)
         settings = {**spelled, **settings, "bot": spelled["bot"]}
     cls = settings.pop("bot", None)
     if not isinstance(cls, str):
@@ -222,7 +222,7 @@ def player(entry: PlayerEntry, registry: Registry, config: Config) -> PlayerSpec
     return PlayerSpec(name, bot.name, settings, bot.digest)
 
 
-def _spelled_out(entry: str, registry: Registry, server: Mapping[str, Any]) -> dict[str, Any]:
+def _expand_short_form(entry: str, registry: Registry, server: Mapping[str, Any]) -> dict[str, Any]:
     """The short form of a player: a class name, or `openai:MODEL@PROMPT` (or `anthropic:`, `house:`).
 
     The provider ends at the first colon; `@` splits only before a prompt or a path, since the name of a model may hold
@@ -257,11 +257,11 @@ def _spelled_out(entry: str, registry: Registry, server: Mapping[str, Any]) -> d
     return settings
 
 
-def unsettled(bot: Bot) -> PlayerSpec:
+def default_player(bot: Bot) -> PlayerSpec:
     return PlayerSpec(bot.name, bot.name, {}, bot.digest)
 
 
-def _parameters(bot: Bot) -> list[inspect.Parameter]:
+def _bot_parameters(bot: Bot) -> list[inspect.Parameter]:
     """The settings of a bot: the parameters of `__init__` after self and id."""
     init = cast(Any, bot.cls).__init__
     if init is cast(Any, Player).__init__:  # compiled, it has no signature
@@ -270,7 +270,7 @@ def _parameters(bot: Bot) -> list[inspect.Parameter]:
 
 
 def _check_setting(bot: Bot, key: object) -> None:
-    parameters = _parameters(bot)
+    parameters = _bot_parameters(bot)
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
         return
     known = [
@@ -284,7 +284,7 @@ def _check_setting(bot: Bot, key: object) -> None:
 
 
 def _check_complete(bot: Bot, name: str, settings: Mapping[str, Any]) -> None:
-    for parameter in _parameters(bot):
+    for parameter in _bot_parameters(bot):
         needed = parameter.default is parameter.empty and parameter.kind not in (
             inspect.Parameter.VAR_KEYWORD,
             inspect.Parameter.VAR_POSITIONAL,
@@ -367,11 +367,11 @@ def model_specs(experiment: Experiment, registry: Registry) -> list[PlayerSpec]:
     return [player for player in experiment.players if registry.find(player.bot).cls.is_model]
 
 
-def settings_of(spec: PlayerSpec, registry: Registry) -> ModelSettings:
+def model_settings(spec: PlayerSpec, registry: Registry) -> ModelSettings:
     return settings_for(registry.find(spec.bot).cls, spec.name, spec.settings, registry.game)
 
 
-def checked_models(experiment: Experiment, registry: Registry, options: CallOptions) -> Experiment:
+def check_models(experiment: Experiment, registry: Registry, options: CallOptions) -> Experiment:
     """The experiment with its model players' settings complete and their prompts and fallbacks identified.
 
     Raises UsageError for everything that can be wrong before a call is made.
@@ -382,10 +382,10 @@ def checked_models(experiment: Experiment, registry: Registry, options: CallOpti
             return spec
         from dubito.llm.prompts import load_prompt  # late, as the cache: most runs have no models
 
-        settings = settings_of(spec, registry)
+        settings = model_settings(spec, registry)
         prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
-        fallback_of(spec.name, settings, registry)
-        check_asking(spec.name, settings, registry.game, options)
+        find_fallback(spec.name, settings, registry)
+        check_model_calls(spec.name, settings, registry.game, options)
         if settings.play == "drawn" and settings.api != "decisions" and prompt.description.say != "odds":
             raise UsageError(
                 f"{one_line(spec.name)}: play: drawn: its answers say no probability to draw by: choose a prompt with "
@@ -402,7 +402,7 @@ def checked_models(experiment: Experiment, registry: Registry, options: CallOpti
     )
 
 
-def check_asking(name: str, settings: ModelSettings, game: Game, options: CallOptions) -> None:
+def check_model_calls(name: str, settings: ModelSettings, game: Game, options: CallOptions) -> None:
     """Raise UsageError for what would stop a run at its first call: key, house, and what a budget has to know."""
     if not options.offline:
         load_key(account_for(settings), name)
@@ -470,7 +470,7 @@ def check_house(name: str, settings: ModelSettings, game: Game) -> None:
             raise UsageError(f"{one_line(name)}: base_url: {error}") from None
 
 
-def fallback_of(name: str, settings: ModelSettings, registry: Registry) -> type[Player]:
+def find_fallback(name: str, settings: ModelSettings, registry: Registry) -> type[Player]:
     """The fallback's class; raises UsageError unless it is a hand-written bot that answers the nodes."""
     cls: type[Player] = registry.find(settings.fallback).cls
     game = registry.game
@@ -487,20 +487,20 @@ def price_of_model(settings: ModelSettings, options: CallOptions) -> Price | Non
     return find_price(account_for(settings).server, settings.model, options.prices, settings.api)
 
 
-def ending_models(experiment: Experiment, registry: Registry, today: date) -> list[str]:
-    every = [settings_of(spec, registry) for spec in model_specs(experiment, registry)]
+def end_of_model_warnings(experiment: Experiment, registry: Registry, today: date) -> list[str]:
+    every = [model_settings(spec, registry) for spec in model_specs(experiment, registry)]
     said = [end_of_model_warning(account_for(one).server, one.model, today) for one in every]
     return sorted({sentence for sentence in said if sentence})
 
 
-def outdated_prices(experiment: Experiment, registry: Registry, options: CallOptions, today: date) -> list[str]:
-    every = [settings_of(spec, registry) for spec in model_specs(experiment, registry)]
+def old_price_warnings(experiment: Experiment, registry: Registry, options: CallOptions, today: date) -> list[str]:
+    every = [model_settings(spec, registry) for spec in model_specs(experiment, registry)]
     said = [old_price_warning(account_for(one).server, one.model, options.prices, today) for one in every]
     return sorted({sentence for sentence in said if sentence})
 
 
 def unused_address_warnings(experiment: Experiment, registry: Registry) -> list[str]:
-    settings = [settings_of(spec, registry) for spec in model_specs(experiment, registry)]
+    settings = [model_settings(spec, registry) for spec in model_specs(experiment, registry)]
     variables = {name for each in settings if (name := ignored_address_variable(each))}
     return [
         f"note: {name} is set but not used. To ask that server, set `base_url: env` or --base-url env"

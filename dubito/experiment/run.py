@@ -15,20 +15,27 @@ from dubito import __version__
 from dubito.errors import BotError, DubitoError, RunStopped, signal_in_words
 from dubito.experiment.counts import GameCounts, count_games
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.play import ChunkPlayer, ChunkResult, chunk_numbers, deals_of_chunk, first_game_of, is_complete
+from dubito.experiment.play import (
+    ChunkPlayer,
+    ChunkResult,
+    chunk_numbers,
+    deals_of_chunk,
+    first_game_of_chunk,
+    is_full_chunk,
+)
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import CallOptions, model_specs
 from dubito.experiment.stop import RunDecision
-from dubito.experiment.stored import compared, opened_run
+from dubito.experiment.stored import list_contenders, opened_run
 from dubito.experiment.threads import ThreadedChunks
-from dubito.experiment.workers import Crew, Stop, joined, play_pieces
+from dubito.experiment.workers import Stop, WorkerPool, join_chunks, play_pieces
 from dubito.files import write_whole
 from dubito.game import Game
 from dubito.game.find import Registry, package_of
 from dubito.llm.request import Interrupted
 from dubito.stats.ranking import Contender, all_games
-from dubito.stats.stopping import looks
-from dubito.stats.tally import Tally, kept_tally
+from dubito.stats.stopping import split_at_looks
+from dubito.stats.tally import Tally, load_tally
 from dubito.store import folder as run_folder
 from dubito.store.lock import RunLog, lock_folder
 from dubito.store.model_log import ModelLog, PlayerLog
@@ -48,11 +55,11 @@ class RunOptions:
     progress: Progress = lambda games: None
     model_progress: ModelProgress = field(default_factory=ModelProgress)
     told_by: Callable[[], int] = lambda: signal.SIGINT  # which signal has set `stop`
-    crew: Crew | None = None  # who plays chunks of hand-written bots instead of so many processes of ours
+    crew: WorkerPool | None = None  # who plays chunks of hand-written bots instead of so many processes of ours
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class RunResult:
     """What a run has to show, finished or cut short."""
 
     folder: Path
@@ -71,10 +78,10 @@ class Played:
 
     @property
     def compared(self) -> list[Contender]:
-        return compared(self.experiment, self.models)
+        return list_contenders(self.experiment, self.models)
 
 
-def manifest(experiment: Experiment, registry: Registry) -> dict[str, Any]:
+def build_manifest(experiment: Experiment, registry: Registry) -> dict[str, Any]:
     """What the run is: its length, its identity, and what it was made with."""
     package = package_of(registry.game, registry.working_directory)
     of_game = {"game": package.distribution} if package.distribution else {}  # else it lay in games/NAME
@@ -85,31 +92,33 @@ def manifest(experiment: Experiment, registry: Registry) -> dict[str, Any]:
     }
 
 
-def finished_run(experiment: Experiment, registry: Registry, folder: Path) -> Played | None:
+def find_finished_run(experiment: Experiment, registry: Registry, folder: Path) -> RunResult | None:
     """The run that stands finished in this folder; None if the folder is free, or if there is more to play.
 
     Raises UsageError if it holds anything else.
     """
-    kept = run_folder.count_kept_games(folder, manifest(experiment, registry))
+    kept = run_folder.count_kept_games(folder, build_manifest(experiment, registry))
     if not kept or (kept != experiment.games and experiment.stop is None):
         return None
     with opened_run(folder) as stored:
         if kept != experiment.games and not stored.is_decided:
             return None
-        run = _played_so_far(stored.db, experiment, folder, registry)
-    run = replace(run, said=_said_by_bots(experiment, registry))  # may take a solved game, which is no part of the run
+        run = load_progress(stored.db, experiment, folder, registry)
+    run = replace(
+        run, said=_collect_bot_notes(experiment, registry)
+    )  # may take a solved game, which is no part of the run
     if not (folder / run_folder.RESULTS).exists():
-        _publish(run)
+        _write_results(run)
     return run
 
 
-def play(experiment: Experiment, folder: Path, how: RunOptions) -> Played:
+def play(experiment: Experiment, folder: Path, how: RunOptions) -> RunResult:
     """Play the experiment into its folder, from where it stands, and publish what was played, however it ended.
 
     Raises UsageError if another process is playing into the folder, or it holds anything else.
     """
     with lock_folder(folder) as is_locked:
-        ours = manifest(experiment, how.registry)
+        ours = build_manifest(experiment, how.registry)
         kept = run_folder.count_kept_games(folder, ours) or 0
         with run_folder.open_run(folder, ours) as db:
             how.progress(count_games(db, experiment.first_game, experiment.games_per_deal).finished)
@@ -120,7 +129,7 @@ def play(experiment: Experiment, folder: Path, how: RunOptions) -> Played:
                 how.model_progress.warn(
                     f"the file system of {folder} has no locks: let no other process play into it meanwhile"
                 )
-            said = _said_by_bots(
+            said = _collect_bot_notes(
                 experiment, how.registry
             )  # now, since what it takes to say it is what playing takes, too
             for name, text in said.items():
@@ -129,7 +138,7 @@ def play(experiment: Experiment, folder: Path, how: RunOptions) -> Played:
             run = _play_chunks_into(db, experiment, folder, telling)
             run = replace(run, said=said, told_by=how.told_by(), oldest=how.model_progress.oldest_reply())
         try:
-            _publish(run)
+            _write_results(run)
             why = signal_in_words(run.told_by) if run.interrupted else str(run.failure or "finished")
             games = run.tally.games
             log("ends", why=why, games=games, digest=run.results_digest if games else None)
@@ -138,7 +147,7 @@ def play(experiment: Experiment, folder: Path, how: RunOptions) -> Played:
         return run
 
 
-def _said_by_bots(experiment: Experiment, registry: Registry) -> dict[str, str]:
+def _collect_bot_notes(experiment: Experiment, registry: Registry) -> dict[str, str]:
     say, found = registry.game.said_of, ((one, registry.find(one.bot).cls) for one in experiment.players)
     return {one.name: text for one, cls in found if (text := say(cls, experiment.rules, one.settings))}
 
@@ -156,12 +165,12 @@ def _progress_with_log(how: RunOptions, games: int) -> Progress:
     return progress
 
 
-def _play_chunks_into(db: RunDb, experiment: Experiment, folder: Path, how: RunOptions) -> Played:
+def _play_chunks_into(db: RunDb, experiment: Experiment, folder: Path, how: RunOptions) -> RunResult:
     """Play the chunks that the store has not, or not whole, and keep each as it comes, with the sums so far."""
     kept = db.deals_by_chunk()
-    begun = kept[-1] if kept and not is_complete(kept[-1]) else 0  # deals kept of a chunk that is played anew, and on
+    begun = kept[-1] if kept and not is_full_chunk(kept[-1]) else 0  # deals kept of a chunk that is played anew, and on
     done = len(kept) - bool(begun)  # chunks that are kept whole
-    complete = kept_tally(db, how.registry.game.results, "complete")
+    complete = load_tally(db, how.registry.game.results, "complete")
     failure: DubitoError | None = None
     first_fallback, interrupted = None, False
     try:
@@ -169,10 +178,13 @@ def _play_chunks_into(db: RunDb, experiment: Experiment, folder: Path, how: RunO
             for played in chunks:
                 first_fallback = first_fallback or played.first_fallback
                 interrupted, failure = played.stopped, played.error
-                whole = is_complete(played.deals)
+                whole = is_full_chunk(played.deals)
                 if played.deals > begun:  # it came further than what is kept of it
                     sums = complete + played.tally
-                    first, rows = first_game_of(experiment, played.number), (played.outcomes, played.decision_digests)
+                    first, rows = (
+                        first_game_of_chunk(experiment, played.number),
+                        (played.outcomes, played.decision_digests),
+                    )
                     chunk = Chunk(played.number, played.deals, first, *rows, played.records)
                     db.add_chunk(chunk, sums.to_json(), whole)
                     complete = sums if whole else complete
@@ -185,7 +197,7 @@ def _play_chunks_into(db: RunDb, experiment: Experiment, folder: Path, how: RunO
         failure = error
     if failure is not None:
         db.flush_later()
-    run = _played_so_far(db, experiment, folder, how.registry)
+    run = load_progress(db, experiment, folder, how.registry)
     return replace(run, first_fallback=first_fallback, interrupted=interrupted, failure=failure)
 
 
@@ -197,49 +209,49 @@ def _chunks_to_play(db: RunDb, experiment: Experiment, how: RunOptions, done: in
     """
     numbers, decision = chunk_numbers(experiment)[done:], None
     if experiment.stop is not None:
-        kept = islice(db.outcomes(), first_game_of(experiment, done))
+        kept = islice(db.outcomes(), first_game_of_chunk(experiment, done))
         decision = RunDecision(experiment, how.registry.game.results, kept)
         how.model_progress.connect_decision(decision)
     judged = decision.judged if decision else lambda piece: piece
     if not model_specs(experiment, how.registry):
         pieces = play_pieces(experiment, how.registry, how.workers, how.stop, numbers, how.crew)
         with closing(pieces):
-            yield joined(experiment, map(judged, pieces))
+            yield join_chunks(experiment, map(judged, pieces))
         return
-    from dubito.experiment.models import serving  # late: others need neither templates nor retries
+    from dubito.experiment.models import model_players  # late: others need neither templates nor retries
 
     player, halted = ChunkPlayer(experiment, how.registry), threading.Event()
     stopped = partial(_is_any_set, how.stop, halted)
-    asked = serving(
+    asked = model_players(
         experiment, how.registry, db, how.calls, how.model_progress, stopped, table=player.table_of, can_wait=True
     )
     with asked as models:
         threads = ThreadedChunks(player, models, how.calls.in_flight, how.model_progress, how.progress, halted.set)
         by_chunk = (deals_of_chunk(experiment, number) for number in numbers)
-        pieces_of_deals = (few for deals in by_chunk for few in (looks(deals) if decision else [deals]))
+        pieces_of_deals = (few for deals in by_chunk for few in (split_at_looks(deals) if decision else [deals]))
         played = ((deals, threads.play(deals, stopped)) for deals in pieces_of_deals)
-        yield joined(experiment, map(judged, played), as_they_grow=decision is not None)
+        yield join_chunks(experiment, map(judged, played), as_they_grow=decision is not None)
 
 
 def _is_any_set(*stops: Stop) -> bool:
     return any(stop.is_set() for stop in stops)
 
 
-def _played_so_far(db: RunDb, experiment: Experiment, folder: Path, registry: Registry) -> Played:
+def load_progress(db: RunDb, experiment: Experiment, folder: Path, registry: Registry) -> RunResult:
     """The run as far as the store has it."""
     log, specs = ModelLog(db), model_specs(experiment, registry)
-    return Played(
+    return RunResult(
         folder=folder,
         experiment=experiment,
         game=registry.game,
-        tally=kept_tally(db, registry.game.results),
+        tally=load_tally(db, registry.game.results),
         results_digest=db.results_digest(),
         models={spec.name: log.player(spec.name) for spec in specs},
         counts=count_games(db, experiment.first_game, experiment.games_per_deal),
     )
 
 
-def _publish(run: Played) -> None:
+def _write_results(run: RunResult) -> None:
     write_whole(
         run.folder / run_folder.RESULTS, run_folder.to_yaml(all_games(run.tally, run.experiment.names, run.game))
     )

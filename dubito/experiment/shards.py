@@ -13,26 +13,26 @@ from typing import Any, Final
 
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.experiment import Experiment, Shard
-from dubito.experiment.play import DEALS_A_CHUNK, chunk_numbers, first_game_of
+from dubito.experiment.play import DEALS_PER_CHUNK, chunk_numbers, first_game_of_chunk
 from dubito.experiment.stored import Run, opened_run
 from dubito.files import write_whole
 from dubito.game.find import Registry
 from dubito.llm.budget import Caps
 from dubito.llm.prices import PICO, dollars
 from dubito.stats.ranking import all_games
-from dubito.stats.tally import Tally, kept_tally
+from dubito.stats.tally import Tally, load_tally
 from dubito.store import folder as run_folder
 from dubito.store.lock import LOCK, RunLog, draft_folder
 from dubito.store.model_log import Spend
 from dubito.store.run_db import RunDb, merge_into
 
-FOLDER: Final = "{}-shard-{}-of-{}"  # of the whole run's name, the shard's number, and how many there are
-_FORM: Final = re.compile(r"([0-9]{1,9})/([0-9]{1,9})").fullmatch
+FOLDER_NAME: Final = "{}-shard-{}-of-{}"  # of the whole run's name, the shard's number, and how many there are
+_match_shard: Final = re.compile(r"([0-9]{1,9})/([0-9]{1,9})").fullmatch
 
 
-def shard_named(text: str) -> tuple[int, int]:
+def parse_shard(text: str) -> tuple[int, int]:
     """`3/16` as the third of sixteen; raises UsageError."""
-    found = _FORM(text.strip())
+    found = _match_shard(text.strip())
     number, of = map(int, found.groups()) if found else (0, 0)
     if not of:
         raise UsageError(f"--shard: say it as 3/16, the third of sixteen, not {one_line(repr(text), 60)}")
@@ -47,12 +47,12 @@ def cut_shard(experiment: Experiment, number: int, of: int, registry: Registry) 
         raise UsageError(f"--shard {number}/{of}: a run that stops when decided is played in one place: leave it out")
     chunks = chunk_numbers(experiment)
     if of > len(chunks):
-        has = f"{len(chunks):,} chunks of {DEALS_A_CHUNK:,}, each played in one place: at most {len(chunks):,} shards"
-        alone = f"no more than the {DEALS_A_CHUNK:,} that are played in one place: it cannot be cut"
+        has = f"{len(chunks):,} chunks of {DEALS_PER_CHUNK:,}, each played in one place: at most {len(chunks):,} shards"
+        alone = f"no more than the {DEALS_PER_CHUNK:,} that are played in one place: it cannot be cut"
         raise UsageError(
             f"--shard {number}/{of}: this run of {experiment.deals:,} deals has {alone if len(chunks) == 1 else has}"
         )
-    first, end = (first_game_of(experiment, len(chunks) * place // of) for place in (number - 1, number))
+    first, end = (first_game_of_chunk(experiment, len(chunks) * place // of) for place in (number - 1, number))
     shard = Shard(number, of, experiment.games, first)
     return replace(experiment, games=min(end, experiment.games) - first, shard=shard)
 
@@ -71,7 +71,7 @@ class IncompleteShards(UsageError):
         self.shards = shards
 
 
-def spent_in_words(shards: Sequence[Run], caps: Caps) -> list[str]:
+def describe_spending(shards: Sequence[Run], caps: Caps) -> list[str]:
     """What shards with model players have spent, and, by the run's caps, what is left for each that is unfinished."""
     spent = sum((run.spent for run in shards), Spend())
     if not spent.calls:
@@ -114,20 +114,20 @@ def _budget_for(run: Run, more: Caps) -> str:
     return ",".join(f"{name}={amount}" for name, amount in said.items())
 
 
-_NAMED: Final = re.compile(FOLDER.format(r"(.+)", r"\d+", r"\d+")).fullmatch
-_SAID: Final = 20  # missing shards that are named
+_match_folder: Final = re.compile(FOLDER_NAME.format(r"(.+)", r"\d+", r"\d+")).fullmatch
+_MAX_NAMED: Final = 20  # missing shards that are named
 
 
-def shards_in(folders: Iterable[Path]) -> list[Run]:
+def read_shards(folders: Iterable[Path]) -> list[Run]:
     """All shards of one run, each once, whole and sound, in their order; their stores are closed again.
 
     Raises UsageError naming what is not so.
     """
     runs: dict[int, Run] = {}
     for folder in folders:
-        run = _sound_shard(folder)
+        run = _read_shard(folder)
         first, number = next(iter(runs.values()), run), shard_of(run).number
-        if said := _difference(first, run):
+        if said := _find_difference(first, run):
             raise UsageError(f"{first} and {run} are not shards of the same run: {said}")
         if (twin := runs.setdefault(number, run)) is not run:
             raise UsageError(f"{twin} and {run} are both shard {number}: leave one of them out")
@@ -145,7 +145,7 @@ def shards_in(folders: Iterable[Path]) -> list[Run]:
     return shards
 
 
-def _sound_shard(folder: Path) -> Run:
+def _read_shard(folder: Path) -> Run:
     """The shard in this folder, its sums read; a thousand of them could not all stay open."""
     with opened_run(folder) as run:
         if run.planned.shard is None:
@@ -159,23 +159,23 @@ def _sound_shard(folder: Path) -> Run:
 def _check_gaps(there: Mapping[int, Run], of: int) -> None:
     shards = [run for _, run in sorted(there.items())]
     absent = of - len([number for number in there if 1 <= number <= of])
-    missing = [f"{number}" for number in islice((n for n in range(1, of + 1) if n not in there), _SAID)]
+    missing = [f"{number}" for number in islice((n for n in range(1, of + 1) if n not in there), _MAX_NAMED)]
     if absent == 1:
         raise IncompleteShards(f"shard {missing[0]} of {of} is missing: play it, or name its folder too", shards)
     if absent:
-        few = ", ".join(missing) + (", ..." if absent > _SAID else "")
+        few = ", ".join(missing) + (", ..." if absent > _MAX_NAMED else "")
         text = f"{absent} of the {of} shards are missing ({few}): play them, or name their folders too"
         raise IncompleteShards(text, shards)
 
 
 def default_folder(shards: Sequence[Run]) -> Path:
     folder = shards[0].folder.resolve()
-    named = _NAMED(folder.name)
+    named = _match_folder(folder.name)
     return shards[0].folder.parent / (named[1] if named else f"run-{shards[0].experiment.digest()}")
 
 
 def merge(shards: Sequence[Run], folder: Path) -> None:
-    """Write the whole run of shards that `shards_in` gave, in one piece; raises UsageError or RunStopped."""
+    """Write the whole run of shards that `read_shards` gave, in one piece; raises UsageError or RunStopped."""
     shown = one_line(str(folder))
     if folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} - {LOCK}):
         raise UsageError(f"{shown} is there already: choose another --output")
@@ -201,7 +201,7 @@ def _write_run(folder: Path, shards: Sequence[Run]) -> None:
     everything = sum((run.tally for run in shards), Tally())
     for run in shards:
         with RunDb.open(run.db.path) as db:
-            complete += kept_tally(db, first.game.results, "complete")
+            complete += load_tally(db, first.game.results, "complete")
             try:
                 deque(db.outcomes(), maxlen=0)  # reading them compares them with their digests
             except RunStopped as error:
@@ -212,11 +212,11 @@ def _write_run(folder: Path, shards: Sequence[Run]) -> None:
     merge_into(folder / run_folder.DATABASE, [run.db.path for run in shards], sums)
     counts = all_games(everything, first.names, first.game)
     write_whole(folder / run_folder.RESULTS, run_folder.to_yaml(counts))
-    run_folder.save_manifest(folder, _manifest(shards))
+    run_folder.save_manifest(folder, _build_manifest(shards))
     RunLog(folder)("merged", shards=[str(run.folder) for run in shards])
 
 
-def _manifest(shards: Sequence[Run]) -> dict[str, Any]:
+def _build_manifest(shards: Sequence[Run]) -> dict[str, Any]:
     """The whole run's, as its shards have it; Pythons may differ, and are all said."""
     identity = {key: value for key, value in shards[0].identity.items() if key != "shard"}
     pythons = {str(run.versions.get("python")) for run in shards}
@@ -225,20 +225,20 @@ def _manifest(shards: Sequence[Run]) -> dict[str, Any]:
 
 
 def shard_of(run: Run) -> Shard:
-    assert run.planned.shard is not None  # `shards_in` has seen to it
+    assert run.planned.shard is not None  # `read_shards` has seen to it
     return run.planned.shard
 
 
-def _difference(first: Run, run: Run) -> str | None:
+def _find_difference(first: Run, run: Run) -> str | None:
     """In what two runs are no shards of one, if they are none: what was played, where it was cut, by what."""
-    ours, theirs = _what_is_alike(first), _what_is_alike(run)
+    ours, theirs = _shared_settings(first), _shared_settings(run)
     for key in {**ours, **theirs}:
         if ours.get(key) != theirs.get(key):
             return run_folder.describe_difference(key, ours.get(key), theirs.get(key), (f"in {first}", f"in {run}"))
     return None
 
 
-def _what_is_alike(run: Run) -> dict[str, Any]:
+def _shared_settings(run: Run) -> dict[str, Any]:
     shard, identity = shard_of(run), {key: value for key, value in run.identity.items() if key != "shard"}
     cut = {"the number of shards": shard.of, "games of the whole run": shard.games}
     made = {"the version of dubito": run.versions.get("dubito")}

@@ -12,11 +12,11 @@ from typing import Final
 from dubito.errors import one_line
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.play import ChunkResult
-from dubito.experiment.stored import Run, compared
+from dubito.experiment.stored import Run, list_contenders
 from dubito.game import Game, Results
 from dubito.stats.ranking import contender_pairs
-from dubito.stats.stopping import FIRST_LOOK, PairTest, PairVerdict, StopTest, difference_to_find
-from dubito.stats.tally import contended, read_tally, tally_of, unpack_outcome
+from dubito.stats.stopping import FIRST_LOOK, PairTest, PairVerdict, StopTest, scale_difference
+from dubito.stats.tally import contender_scores, read_tally, tally_of, unpack_outcome
 
 _DIFFERENT: Final = "significantly different"
 
@@ -28,14 +28,14 @@ class RunDecision:
         """`kept` are the games of the first deals, which were played before."""
         assert experiment.stop is not None  # whoever asks has seen to it
         measure, seats = results.measure(results.headline[0]), experiment.contender_seats
-        within = difference_to_find(experiment.stop.within, measure, seats)
+        within = scale_difference(experiment.stop.within, measure, seats)
         self.test = StopTest(len(experiment.contenders), within, measure.scale * seats)
         self._experiment, self._results = experiment, results
-        for deal in _deals(iter(kept), experiment.games_per_deal):
+        for deal in _group_by_deal(iter(kept), experiment.games_per_deal):
             self.add(deal)
 
     def add(self, deal: Sequence[bytes]) -> None:
-        self.test.add(contended([unpack_outcome(row, self._results) for row in deal], self._results))
+        self.test.add(contender_scores([unpack_outcome(row, self._results) for row in deal], self._results))
 
     def judged(self, piece: tuple[range, ChunkResult]) -> tuple[range, ChunkResult]:
         """The next deals, up to the one that decides; what they decide is in their tally."""
@@ -75,7 +75,7 @@ class RunDecision:
             return "decided"
         names = [player.name for player in self._experiment.contenders]
         last = min(open_pairs, key=lambda pair: tests[pair].way)
-        said = in_words(PairStanding(names[last[0]], names[last[1]], tests[last]), self._experiment)
+        said = describe_standing(PairStanding(names[last[0]], names[last[1]], tests[last]), self._experiment)
         return said if len(tests) == 1 else f"{len(tests) - len(open_pairs)} of {len(tests)} pairs decided, {said}"
 
 
@@ -93,25 +93,25 @@ class PairStanding:
         return "undecided" if self.is_open else self.test.verdict
 
 
-def standings_of(run: Run) -> list[PairStanding]:
+def pair_standings(run: Run) -> list[PairStanding]:
     """Return every pair of a run that stops when decided, over the games that are kept; of any other run none."""
     if run.planned.stop is None:
         return []
     first = run.game.results.headline[0]
-    pairs = contender_pairs(run.tally, compared(run.planned, run.models), run.game.results)
+    pairs = contender_pairs(run.tally, list_contenders(run.planned, run.models), run.game.results)
     left_open = [{pair.one.name, pair.other.name} for pair in pairs if pair.differences[first].verdict.is_open]
     found = []
-    for places, test in decision_of(run).test.pairs.items():
+    for places, test in replay_decision(run).test.pairs.items():
         one, other = (run.contenders[place] for place in places)
         found.append(PairStanding(one, other, test, test.verdict == "told apart" and {one, other} in left_open))
     return found
 
 
-def decision_of(run: Run) -> RunDecision:
+def replay_decision(run: Run) -> RunDecision:
     return RunDecision(run.planned, run.game.results, run.db.outcomes())
 
 
-def in_words(pair: PairStanding, experiment: Experiment) -> str:
+def describe_standing(pair: PairStanding, experiment: Experiment) -> str:
     """Return how near a pair is: `A - B: 140 deals, 62 % of the way to significantly different`."""
     test, names = pair.test, f"{one_line(pair.one)} - {one_line(pair.other)}"
     assert experiment.stop is not None
@@ -126,7 +126,7 @@ def in_words(pair: PairStanding, experiment: Experiment) -> str:
     return f"{names}: {test.deals:,} deals, {100 * test.way:.0f} % of the way to {goal}"
 
 
-def stop_in_words(experiment: Experiment, game: Game) -> str:
+def describe_stop_rule(experiment: Experiment, game: Game) -> str:
     """When a run is to stop."""
     assert experiment.stop is not None
     measure = game.results.measure(game.results.headline[0])
@@ -135,12 +135,12 @@ def stop_in_words(experiment: Experiment, game: Game) -> str:
     return f"when every pair is {_DIFFERENT} or less than {within} apart; {experiment.deals:,} deals at most"
 
 
-def flaw_of_stop(run: Run) -> str | None:
+def find_stop_flaw(run: Run) -> str | None:
     """What is wrong with where a run stopped, by its own games; None if nothing is."""
     if run.planned.stop is None:
         return None
     decision, rows = RunDecision(run.planned, run.game.results), run.db.outcomes()
-    for deals in _deals(rows, run.planned.games_per_deal):
+    for deals in _group_by_deal(rows, run.planned.games_per_deal):
         if decision.test.decided:
             return "it goes on after it was decided"
         decision.add(deals)
@@ -149,9 +149,9 @@ def flaw_of_stop(run: Run) -> str | None:
 
 
 def decided_pairs(run: Run) -> dict[tuple[int, ...], list[int]]:
-    return {} if run.planned.stop is None else {pair: [*row] for pair, row in decision_of(run).test.rows().items()}
+    return {} if run.planned.stop is None else {pair: [*row] for pair, row in replay_decision(run).test.rows().items()}
 
 
-def _deals(rows: Iterator[bytes], games: int) -> Iterator[list[bytes]]:
+def _group_by_deal(rows: Iterator[bytes], games: int) -> Iterator[list[bytes]]:
     while deal := [*islice(rows, games)]:
         yield deal

@@ -21,14 +21,14 @@ from dubito.experiment.experiment import (
     Experiment,
     PlayerSpec,
     kind_of_player,
-    labelled_by,
+    player_labels,
 )
 from dubito.files import fault
 from dubito.game import Game, PlayerKind
 from dubito.game.find import NoSuchGame, Registry, find_bots, find_game, package_of, source_of
 from dubito.game.packages import missing_game_hint
-from dubito.stats.ranking import Contender, contenders_of
-from dubito.stats.tally import Outcome, Tally, kept_tally, outcome_in
+from dubito.stats.ranking import Contender, build_contenders
+from dubito.stats.tally import Outcome, Tally, load_tally, read_outcome
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest
 from dubito.store.model_log import ModelLog, PlayerLog, Spend
 from dubito.store.run_db import RunDb
@@ -49,10 +49,21 @@ class _Manifest(BaseModel):
 
 
 _PLAYER: Final = TypeAdapter(PlayerSpec)
-_KNOWN: Final = {"game", "seed", "table_sizes", "bots", "contenders", "rules", "on_bot_error", "shard", "stop", "book"}
+_EXPERIMENT_KEYS: Final = {
+    "game",
+    "seed",
+    "table_sizes",
+    "bots",
+    "contenders",
+    "rules",
+    "on_bot_error",
+    "shard",
+    "stop",
+    "book",
+}
 
 
-def kinds_in(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:
+def read_player_kinds(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:
     """What decides for each player that a manifest names, of a run or of a trial of prompts; raises UsageError."""
     every = manifest["identity"]
     entries = [one for key in ("bots", "contenders", "prompts") for one in every.get(key) or ()]
@@ -62,10 +73,10 @@ def kinds_in(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:
         raise UsageError(f"{MANIFEST} is damaged: {fault(error)}") from None
 
 
-def compared(experiment: Experiment, models: Mapping[str, PlayerLog], run: int = 0) -> list[Contender]:
+def list_contenders(experiment: Experiment, models: Mapping[str, PlayerLog], run: int = 0) -> list[Contender]:
     names = [player.name for player in experiment.contenders]
     within = experiment.stop.within if experiment.stop else None
-    return contenders_of(names, models, experiment.kinds, run, experiment.contender_seats, within)
+    return build_contenders(names, models, experiment.kinds, run, experiment.contender_seats, within)
 
 
 @dataclass(frozen=True)
@@ -114,7 +125,7 @@ class Run:
 
     @property
     def more(self) -> dict[str, Any]:
-        return {key: value for key, value in self.identity.items() if key not in _KNOWN}
+        return {key: value for key, value in self.identity.items() if key not in _EXPERIMENT_KEYS}
 
     @cached_property
     def kept(self) -> int:
@@ -142,7 +153,7 @@ class Run:
 
     @property
     def label(self) -> Callable[[str], str]:
-        return labelled_by(self.kinds)
+        return player_labels(self.kinds)
 
     def kept_in_words(self, games: range) -> str:
         kept = f"the games {games.start} to {games.stop - 1}" if games else "no finished game"
@@ -150,7 +161,7 @@ class Run:
 
     @cached_property
     def tally(self) -> Tally:
-        return kept_tally(self.db, self.game.results)
+        return load_tally(self.db, self.game.results)
 
     @property
     def is_decided(self) -> bool:
@@ -176,7 +187,7 @@ class Run:
         return ModelLog(self.db).spent()
 
     def outcome(self, row: bytes) -> Outcome:
-        return outcome_in(row, self.game.results, len(self.names), self.folder / DATABASE)
+        return read_outcome(row, self.game.results, len(self.names), self.folder / DATABASE)
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -232,20 +243,20 @@ class Run:
         specs = model_specs(experiment, registry)
         if not specs:
             return None
-        from dubito.experiment.models import Models, decider_of
+        from dubito.experiment.models import Models, build_decider
 
         players = {}
         for spec in specs:
             prompt = self._prompt(spec, as_kept)
-            players[spec.name] = decider_of(spec, experiment, registry, prompt, tape, tape, lambda outcome: None)
+            players[spec.name] = build_decider(spec, experiment, registry, prompt, tape, tape, lambda outcome: None)
         return Models(players)
 
     def _prompt(self, spec: PlayerSpec, as_kept: bool) -> "Prompt":
         """The prompt as the run kept it, if wanted or where there is none here; else as it stands now."""
-        from dubito.experiment.resolve import settings_of
+        from dubito.experiment.resolve import model_settings
         from dubito.llm.prompts import Prompt, load_prompt
 
-        name, there = settings_of(spec, self.registry).prompt, ModelLog(self.db).prompt(spec.prompt)
+        name, there = model_settings(spec, self.registry).prompt, ModelLog(self.db).prompt(spec.prompt)
         try:
             prompt = None if as_kept else load_prompt(name, self.registry.working_directory, self.registry.game)
         except UsageError:
@@ -266,14 +277,14 @@ def read_run(folder: Path, home: Path | None = None) -> Run:
     A game of the user's own is looked for in `home`, or in the working directory.
     """
     content = read_manifest(folder)
-    manifest = _validated(content, folder)
+    manifest = _parse_manifest(content, folder)
     if not (folder / DATABASE).exists():
         raise UsageError(f"{one_line(str(folder))} has no {DATABASE}")
     db, home = RunDb.open(folder / DATABASE), Path.cwd() if home is None else home
     return Run(folder, content["identity"], manifest.versions, manifest.identity, db, home)
 
 
-def _validated(content: Mapping[str, Any], folder: Path) -> _Manifest:
+def _parse_manifest(content: Mapping[str, Any], folder: Path) -> _Manifest:
     """A manifest as values; as JSON, since its lists are to become tuples and nothing else may change its type."""
     identity = {**content["identity"], "games": content.get("games")}
     try:
@@ -287,12 +298,12 @@ def _validated(content: Mapping[str, Any], folder: Path) -> _Manifest:
 @contextmanager
 def opened_run(folder: Path, home: Path | None = None) -> Iterator[Run]:
     run = read_run(folder, home)
-    with only_read(), run.db:
+    with store_errors_as_usage_errors(), run.db:
         yield run
 
 
 @contextmanager
-def only_read() -> Iterator[None]:
+def store_errors_as_usage_errors() -> Iterator[None]:
     """Within, a store is read before anything starts: that it cannot be is the user's to mend."""
     try:
         yield

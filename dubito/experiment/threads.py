@@ -13,21 +13,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from dubito.errors import DubitoError, RunStopped
-from dubito.experiment.play import ChunkPlayer, ChunkResult, GamePlayed, Lineup, chunk_of, lineups
+from dubito.experiment.play import ChunkPlayer, ChunkResult, GamePlayed, Lineup, chunk_of, draw_lineups
 from dubito.experiment.progress import ModelProgress
 from dubito.game.streams import DealStreams
 from dubito.llm.request import AccountFault, BatchPending, Interrupted, Suspended
 from dubito.llm.threads import STOP_GRACE_SECONDS, start_threads, wait_for_threads
-from dubito.stats.players import add_stated, add_touched
+from dubito.stats.players import add_fallback_seats, add_statements
 from dubito.stats.tally import tally_of
 
 if TYPE_CHECKING:
     from dubito.experiment.models import Models
 
 _NO_GAME: Final = -1  # the number of what is no game's fault
-_FIRST: Final = 2.0  # seconds that a game put back waits; then twice as long each time
-_MOST: Final = 60.0
-_DOUBLED: Final = 5  # times
+_FIRST_DELAY: Final = 2.0  # seconds that a game put back waits; then twice as long each time
+_MAX_DELAY: Final = 60.0
+_MAX_DOUBLINGS: Final = 5  # times
 _POLL_SECONDS: Final = 0.5  # seconds after which somebody who waits looks whether to stop
 
 
@@ -115,7 +115,7 @@ class GameQueue:
 
     def put_back(self, waiting: QueuedGame, why: str) -> None:
         """The game cannot go on now: play it later, from its start; what it was told stands on the tape."""
-        wait = min(_MOST, _FIRST * 2 ** min(waiting.times, _DOUBLED))
+        wait = min(_MAX_DELAY, _FIRST_DELAY * 2 ** min(waiting.times, _MAX_DOUBLINGS))
         with self._changed:
             later = replace(waiting, why=why, times=waiting.times + 1, due=self._clock() + wait)
             self._put_back.append(later)
@@ -190,7 +190,7 @@ class ThreadedChunks:
 
     def _games_of(self, deal: int) -> list[tuple[int, Lineup]]:
         experiment = self.player.experiment
-        return [(deal, lineup) for lineup in lineups(experiment, deal, DealStreams(experiment.seed, deal))]
+        return [(deal, lineup) for lineup in draw_lineups(experiment, deal, DealStreams(experiment.seed, deal))]
 
     def _gathered(
         self,
@@ -224,8 +224,8 @@ class ThreadedChunks:
         played.first_fallback = next((game.bot_error for game in flat if game.bot_error is not None), None)
         played.tally = tally_of([[game.outcome for game in whole] for whole in finished], results)
         for whole in finished:
-            add_touched(played.tally, [(game.outcome, game.touched) for game in whole], results)
-            add_stated(played.tally, [(game.outcome.seats[s.seat], s) for game in whole for s in game.statements])
+            add_fallback_seats(played.tally, [(game.outcome, game.touched) for game in whole], results)
+            add_statements(played.tally, [(game.outcome.seats[s.seat], s) for game in whole for s in game.statements])
         return played
 
 

@@ -31,7 +31,7 @@ from typing import Any, Final, TypeVar
 from dubito import __version__
 from dubito.errors import BotError, GameError, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import Experiment, PlayerSpec, Shard, StopRule
-from dubito.experiment.play import ChunkPlayer, ChunkResult, chunk_of, deals_of_chunk, split
+from dubito.experiment.play import ChunkPlayer, ChunkResult, chunk_of, deals_of_chunk, split_evenly
 from dubito.game import Results
 from dubito.game.find import Registry, digest_of_game, find_bots
 from dubito.game.packages import games_path, set_games_path
@@ -41,7 +41,7 @@ _LENGTH: Final = struct.Struct("<Q")  # of the head of what comes back
 _loading = threading.Lock()  # workers may be threads of one process
 
 
-def job_of(experiment: Experiment, registry: Registry) -> str:
+def encode_job(experiment: Experiment, registry: Registry) -> str:
     """An experiment as the text that any worker plays its chunks from."""
     bots = {player.bot for player in experiment.players} | {registry.game.fallback}
     job = {
@@ -56,15 +56,15 @@ def job_of(experiment: Experiment, registry: Registry) -> str:
 
 
 def play_deals(job: str, deals: range, leave_off: Callable[[], bool] = lambda: False) -> bytes:
-    """Play deals of one chunk where this runs; what `played_from` reads, a refusal too.
+    """Play deals of one chunk where this runs; what `decode_result` reads, a refusal too.
 
     Between two deals, `leave_off` says whether to stop there.
     """
     try:
         with _loading:
-            player = _chunk_player(job)
+            player = _load_player(job)
     except UsageError as error:
-        return _packed({"refused": f"the worker {socket.gethostname()}, process {os.getpid()}, refuses: {error}"})
+        return _encode({"refused": f"the worker {socket.gethostname()}, process {os.getpid()}, refuses: {error}"})
     played = player.play(deals, leave_off)
     head = {
         "deals": played.deals,
@@ -75,10 +75,10 @@ def play_deals(job: str, deals: range, leave_off: Callable[[], bool] = lambda: F
         "stopped": played.stopped,
         "lengths": [len(row) for row in played.outcomes],
     }
-    return _packed(head, b"".join(played.outcomes))
+    return _encode(head, b"".join(played.outcomes))
 
 
-def played_from(packed: bytes | None, deals: range, results: Results) -> ChunkResult:
+def decode_result(packed: bytes | None, deals: range, results: Results) -> ChunkResult:
     """What `play_deals` played of these, None if it was given up; raises RunStopped if it refused to."""
     if packed is None:
         return ChunkResult(chunk_of(deals), stopped=True)
@@ -94,26 +94,26 @@ def played_from(packed: bytes | None, deals: range, results: Results) -> ChunkRe
         head["deals"],
         [packed[first:end] for first, end in pairwise(ends)],
         tally=Tally.from_json(head["tally"], results),
-        first_fallback=_error_of(head["first_fallback"]),
-        error=GameError(*head["error"]) if head["of_game"] else _error_of(head["error"]),
+        first_fallback=_decode_error(head["first_fallback"]),
+        error=GameError(*head["error"]) if head["of_game"] else _decode_error(head["error"]),
         stopped=head["stopped"],
     )
 
 
-def _packed(head: Mapping[str, Any], rows: bytes = b"") -> bytes:
+def _encode(head: Mapping[str, Any], rows: bytes = b"") -> bytes:
     text = json.dumps(head).encode()
     return _LENGTH.pack(len(text)) + text + rows
 
 
-def _error_of(arguments: list[Any] | None) -> BotError | None:
+def _decode_error(arguments: list[Any] | None) -> BotError | None:
     return None if arguments is None else BotError(*arguments)
 
 
 @lru_cache(maxsize=4)  # runs that one worker plays chunks of in turn
-def _chunk_player(job: str) -> ChunkPlayer:
+def _load_player(job: str) -> ChunkPlayer:
     """The experiment of a job with the bots that are here; raises UsageError if they are not the job's."""
     content = json.loads(job)
-    experiment, home = _experiment_of(content["experiment"]), Path(content["home"])
+    experiment, home = _decode_experiment(content["experiment"]), Path(content["home"])
     if content["dubito"] != __version__:
         raise UsageError(f"this worker has dubito {__version__}, the run has {content['dubito']}: install that on it")
     set_games_path([Path(folder) for folder in content["games_path"]])
@@ -129,7 +129,7 @@ def _chunk_player(job: str) -> ChunkPlayer:
     return ChunkPlayer(experiment, registry)
 
 
-def _experiment_of(content: Mapping[str, Any]) -> Experiment:
+def _decode_experiment(content: Mapping[str, Any]) -> Experiment:
     players = {key: tuple(PlayerSpec(**spec) for spec in content[key]) for key in ("bots", "contenders")}
     shard = content["shard"] and Shard(**content["shard"])
     stop = content["stop"] and StopRule(**content["stop"])
@@ -137,14 +137,14 @@ def _experiment_of(content: Mapping[str, Any]) -> Experiment:
     return Experiment(**{**content, **players, "table_sizes": sizes, "shard": shard, "stop": stop})
 
 
-_AHEAD: Final = 2  # chunks a worker may be ahead of the writer: enough to keep it busy, little to hold
-_APART: Final = 4  # in how many places a chunk among the last ones may be played
-_SOON: Final = 10  # pieces of a chunk after each of which a run may stop
-TOLD: Final = {  # the signals that end a run
+_MAX_CHUNKS_AHEAD: Final = 2  # chunks a worker may be ahead of the writer: enough to keep it busy, little to hold
+_PARTS_OF_LAST_CHUNKS: Final = 4  # in how many places a chunk among the last ones may be played
+_PARTS_WITH_STOP_RULE: Final = 10  # pieces of a chunk after each of which a run may stop
+STOP_SIGNALS: Final = {  # the signals that end a run
     signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 }
-_UNSAID: Final = "ignore:resource_tracker"  # after a `kill -9`: that it has cleared away what we had
-_MOMENT: Final = 1.0  # seconds for a thread to tell of a stop
+_TRACKER_WARNING: Final = "ignore:resource_tracker"  # after a `kill -9`: that it has cleared away what we had
+_SET_TIMEOUT: Final = 1.0  # seconds for a thread to tell of a stop
 _POLL_SECONDS: Final = 0.2  # seconds after which somebody who waits for a chunk looks whether to stop
 
 T = TypeVar("T")
@@ -152,7 +152,7 @@ Stop = Event | threading.Event
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class WorkerPool:
     """Who plays chunks: any executor, whose workers can import this package and find the run's bots."""
 
     executor: Executor
@@ -161,12 +161,12 @@ class Crew:
     losses: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)  # raised where its workers are lost
 
 
-def cores_here() -> list[int]:
+def available_cores() -> list[int]:
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [*range(os.cpu_count() or 1)]
 
 
 def cores() -> int:
-    return len(cores_here())
+    return len(available_cores())
 
 
 def new_stop(workers: int) -> Stop:
@@ -176,19 +176,19 @@ def new_stop(workers: int) -> Stop:
     """
     if workers == 1:
         return threading.Event()
-    with deaf_to_signals():  # so is the process that looks after semaphores
+    with block_signals():  # so is the process that looks after semaphores
         return multiprocessing.get_context("spawn").Event()
 
 
 def play_chunks(
-    experiment: Experiment, registry: Registry, workers: int, stop: Stop, numbers: range, crew: Crew | None = None
+    experiment: Experiment, registry: Registry, workers: int, stop: Stop, numbers: range, crew: WorkerPool | None = None
 ) -> Generator[ChunkResult, None, None]:
     with closing(play_pieces(experiment, registry, workers, stop, numbers, crew)) as pieces:
-        yield from joined(experiment, pieces)
+        yield from join_chunks(experiment, pieces)
 
 
 def play_pieces(
-    experiment: Experiment, registry: Registry, workers: int, stop: Stop, numbers: range, crew: Crew | None = None
+    experiment: Experiment, registry: Registry, workers: int, stop: Stop, numbers: range, crew: WorkerPool | None = None
 ) -> Generator[tuple[range, ChunkResult], None, None]:
     """The deals of these chunks, in order, in such pieces as they are played in: whole chunks or parts of one.
 
@@ -197,27 +197,29 @@ def play_pieces(
     workers = min(workers, len(numbers))
     if crew is None and workers == 1:
         player = ChunkPlayer(experiment, registry)
-        for deals in _runs_of_deals(experiment, numbers, workers):
+        for deals in _split_into_jobs(experiment, numbers, workers):
             yield deals, player.play(deals, stop.is_set)
     elif numbers:
-        with nullcontext(crew) if crew else processes(workers, stop) as hands:
-            job, results = job_of(experiment, registry), registry.game.results
-            play = partial(_play_until_told if hands.hears_stop else play_deals, job)
-            with closing(in_order(hands, play, _runs_of_deals(experiment, numbers, hands.at_once()), stop)) as packed:
+        with nullcontext(crew) if crew else start_processes(workers, stop) as hands:
+            job, results = encode_job(experiment, registry), registry.game.results
+            play = partial(_play_until_stop if hands.hears_stop else play_deals, job)
+            with closing(
+                run_in_order(hands, play, _split_into_jobs(experiment, numbers, hands.at_once()), stop)
+            ) as packed:
                 for deals, one in packed:
-                    yield deals, played_from(one, deals, results)
+                    yield deals, decode_result(one, deals, results)
 
 
-def _runs_of_deals(experiment: Experiment, numbers: range, at_once: int) -> Iterator[range]:
+def _split_into_jobs(experiment: Experiment, numbers: range, at_once: int) -> Iterator[range]:
     """The deals of these chunks, chunk by chunk; a last one for each worker is split, so that at the end nobody waits
     long for another, and so is each of a run that may stop before its end."""
     whole = len(numbers) - at_once if at_once > 1 else len(numbers)
     for place, number in enumerate(numbers):
-        parts = _SOON if experiment.stop else 1 if place < whole else _APART
-        yield from split(deals_of_chunk(experiment, number), parts)
+        parts = _PARTS_WITH_STOP_RULE if experiment.stop else 1 if place < whole else _PARTS_OF_LAST_CHUNKS
+        yield from split_evenly(deals_of_chunk(experiment, number), parts)
 
 
-def joined(
+def join_chunks(
     experiment: Experiment, played: Iterable[tuple[range, ChunkResult]], *, as_they_grow: bool = False
 ) -> Iterator[ChunkResult]:
     """Each chunk, as soon as its last deals are there; the last one is the first that ended early.
@@ -235,19 +237,19 @@ def joined(
         chunk = None if whole else chunk
 
 
-def in_order(
-    crew: Crew, play: Callable[[range], T], runs_of_deals: Iterator[range], stop: Stop
+def run_in_order(
+    crew: WorkerPool, play: Callable[[range], T], runs_of_deals: Iterator[range], stop: Stop
 ) -> Generator[tuple[range, T | None], None, None]:
     """What comes back of some deals after the other, None where they were given up; raises RunStopped if their worker
     is lost."""
     pending: deque[tuple[range, Future[T]]] = deque()
     try:
         while True:
-            ahead = max(1, crew.at_once()) * _AHEAD - 1
+            ahead = max(1, crew.at_once()) * _MAX_CHUNKS_AHEAD - 1
             while not ((pending and chunk_of(pending[-1][0]) - chunk_of(pending[0][0]) >= ahead) or stop.is_set()):
                 if (deals := next(runs_of_deals, None)) is None:
                     break
-                with deaf_to_signals():
+                with block_signals():
                     pending.append((deals, crew.executor.submit(play, deals)))
             if not pending:
                 yield from ((deals, None) for deals in runs_of_deals)
@@ -270,19 +272,19 @@ def in_order(
 
 
 @contextmanager
-def processes(workers: int, stop: Stop) -> Iterator[Crew]:
+def start_processes(workers: int, stop: Stop) -> Iterator[WorkerPool]:
     """Processes of our own."""
     pool = ProcessPoolExecutor(
         workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=(stop,)
     )
     try:
-        yield Crew(pool, lambda: workers, hears_stop=True)
+        yield WorkerPool(pool, lambda: workers, hears_stop=True)
     finally:
         stop.set()  # who is still playing leaves off
         pool.shutdown(cancel_futures=True)
 
 
-def set_elsewhere(stop: Stop) -> None:
+def set_from_thread(stop: Stop) -> None:
     """Set it in another thread, and wait a moment for that: where this thread was just asking for it, for ever else."""
     over = allocate_lock()
     over.acquire()
@@ -296,11 +298,11 @@ def set_elsewhere(stop: Stop) -> None:
     except RuntimeError:  # no memory is left for one
         stop.set()
         return
-    over.acquire(timeout=_MOMENT)
+    over.acquire(timeout=_SET_TIMEOUT)
 
 
 @contextmanager
-def deaf_to_signals() -> Iterator[None]:
+def block_signals() -> Iterator[None]:
     """Processes and threads started within never see Ctrl-C, SIGTERM and SIGHUP, which the main process answers.
 
     They come to all processes of a terminal, or of a job.
@@ -308,28 +310,28 @@ def deaf_to_signals() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, TOLD)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
-        sys.warnoptions.append(_UNSAID)
+        sys.warnoptions.append(_TRACKER_WARNING)
         resource_tracker.ensure_running()  # its first start, later, would hear two of them again
-        sys.warnoptions.remove(_UNSAID)
-        signal.pthread_sigmask(signal.SIG_BLOCK, TOLD)
+        sys.warnoptions.remove(_TRACKER_WARNING)
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-_told: Stop = threading.Event()  # in a worker process of ours, the run's
+_stop: Stop = threading.Event()  # in a worker process of ours, the run's
 
 
 def _start_worker(stop: Stop) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    global _told
-    _told = stop  # it comes to a process as that begins, or not at all
+    global _stop
+    _stop = stop  # it comes to a process as that begins, or not at all
 
 
-def _play_until_told(job: str, deals: range) -> bytes:
-    return play_deals(job, deals, _told.is_set)
+def _play_until_stop(job: str, deals: range) -> bytes:
+    return play_deals(job, deals, _stop.is_set)
 
 
 def _end_with_parent() -> None:

@@ -46,13 +46,13 @@ from dubito.stats.ranking import (
     RankingRow,
     SizeRow,
     by_table_size,
-    measured_beside,
     ranking,
+    rates_by_neighbour,
     relative_position,
     seat_sums,
     table_sizes,
 )
-from dubito.stats.rates import Rate, apart, deviation
+from dubito.stats.rates import Rate, deviation, independent_difference
 
 _LIE_TITLES: Final[dict[Lie, str]] = {"chosen": "by choice", "forced": "forced"}
 
@@ -262,7 +262,7 @@ def _deviations(source: Run, scanned: Scan) -> list[Block]:
     cells: list[list[Value]] = []
     for player, name, by_next, by_prev in zip(order, names, varied[1], varied[0], strict=True):
         habits = [scanned.style(player, habit).value for habit in results.charted]
-        difference = apart(by_next.beyond, by_prev.beyond)
+        difference = independent_difference(by_next.beyond, by_prev.beyond)
         sides = [value for one in (by_next, by_prev) for value in (one.seen, one.chance, one.beyond)]
         cells.append([name, _side_that_varies_more(difference), *habits, *sides, difference])
     title = f"Deviations of the {rate} in points of 100"
@@ -296,7 +296,7 @@ def _maps(source: Run, scanned: Scan, measure: Measure) -> list[Block]:
 
 
 def _cells(source: Run, measure: Measure, side: int, player: int) -> list[tuple[float | None, int]]:
-    return measured_beside(source.tally, source.game.results, measure, player, side, len(source.names))
+    return rates_by_neighbour(source.tally, source.game.results, measure, player, side, len(source.names))
 
 
 def neighbour_table(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeVar
 
-from dubito.experiment.replay import LieCounts, LieRate, ToldPlay, ToldWord
+from dubito.experiment.replay import LieCounts, LieRate, ModelPlay, ModelResponse
 from dubito.experiment.stored import Run
 from dubito.game import FALLBACK_OUTCOME, STATED
 from dubito.report.tables import (
@@ -27,7 +27,7 @@ from dubito.report.tables import (
     series_by_kind,
     texts,
 )
-from dubito.stats.players import Calibration, calibrations, cluster, is_mistake
+from dubito.stats.players import Calibration, calibrations, cluster_sums, is_mistake
 from dubito.stats.rates import Rate, clustered_rate
 
 _MAX_MOMENTS: Final = 5  # number of lies shown, and of mistakes
@@ -39,7 +39,7 @@ _MOMENTS_NOTE: Final = (
 )
 
 
-TrackedMove = TypeVar("TrackedMove", ToldPlay, ToldWord)
+TrackedMove = TypeVar("TrackedMove", ModelPlay, ModelResponse)
 
 
 @dataclass(frozen=True)
@@ -97,23 +97,23 @@ class Stories:
             blocks.append(links)
         return [Section(f"{lies.capitalize()} and {call}s", blocks)]
 
-    def boldest(self, player: int) -> list[ToldPlay]:
+    def boldest(self, player: int) -> list[ModelPlay]:
         told = (one for one in self.lies.plays_told if one.player == player and one.lie == "chosen")
         passed = [one for one in told if one.called and not any(called for _, called in one.called)]
         return self._with_pages(passed)
 
-    def mistakes(self, player: int) -> list[ToldWord]:
+    def mistakes(self, player: int) -> list[ModelResponse]:
         words = [one for one in self.lies.words_told if one.player == player]
         return [one for one in self._with_pages(words) if self._is_mistake(one)]
 
-    def _is_mistake(self, one: ToldWord) -> bool:
+    def _is_mistake(self, one: ModelResponse) -> bool:
         outcome, stated = self._answer(one)
         return not outcome.startswith(FALLBACK_OUTCOME) and is_mistake(one.is_lie, one.called, stated)
 
     def _with_pages(self, found: Iterable[TrackedMove]) -> list[TrackedMove]:
         return sorted((one for one in found if one.game in self.turns), key=lambda one: (-one.pile, one.game, one.move))
 
-    def _answer(self, one: ToldWord) -> tuple[str, float | None]:
+    def _answer(self, one: ModelResponse) -> tuple[str, float | None]:
         return self._answers.get((one.game, one.seat, one.move), ("", None))
 
     @cached_property
@@ -126,12 +126,12 @@ class Stories:
             for seat, turn, outcome, stated in self.source.db.read(query, (game,))
         }
 
-    def _link_to(self, one: ToldPlay | ToldWord) -> tuple[str, str]:
+    def _link_to(self, one: ModelPlay | ModelResponse) -> tuple[str, str]:
         turn = self.turns[one.game][one.seat, one.move]
-        what = f"{one.cards} card{'s' * (one.cards != 1)}" if isinstance(one, ToldPlay) else self._mistake(one)
+        what = f"{one.cards} card{'s' * (one.cards != 1)}" if isinstance(one, ModelPlay) else self._mistake(one)
         return f"games/{one.game}.html#turn-{turn}", f"game {one.game}, turn {turn}: {what}, {one.pile} at stake"
 
-    def _mistake(self, one: ToldWord) -> str:
+    def _mistake(self, one: ModelResponse) -> str:
         lie, _, call = self._words
         return f"let a {lie} pass" if one.is_lie else f"false {call}"
 
@@ -142,7 +142,7 @@ class Stories:
             deal = game // self.source.planned.games_per_deal
             seen[deal] += 1
             so[deal] += is_so
-        sums = [sum(column) for column in zip(*(cluster(m, so[deal]) for deal, m in seen.items()), strict=True)]
+        sums = [sum(column) for column in zip(*(cluster_sums(m, so[deal]) for deal, m in seen.items()), strict=True)]
         return clustered_rate(*sums) if sums else Rate(None)
 
     def _describe(self, player: int) -> Iterator[str]:
@@ -186,7 +186,7 @@ class Stories:
         if when := _compare(early, late, "first", "second"):
             yield f"It chooses to more often in the {when} half of a game."
 
-    def _chosen(self, plays: Iterable[ToldPlay]) -> Rate:
+    def _chosen(self, plays: Iterable[ModelPlay]) -> Rate:
         return self._rate((one.game, one.lie == "chosen") for one in plays)
 
     def _chart(self, order: Sequence[int]) -> Chart:
@@ -225,7 +225,7 @@ class Stories:
         """Return its lies by number of cards and half of the game."""
         lies = self._words[1]
         plays = [one for one in self.lies.plays_told if one.player == player]
-        parts: dict[str, list[ToldPlay]] = {}
+        parts: dict[str, list[ModelPlay]] = {}
         for one in sorted(plays, key=lambda one: one.cards):
             many = (
                 f"{_GROUPED_CARDS} cards or more"
@@ -281,7 +281,7 @@ class Stories:
         whom = [[who for who, _ in one.called] for one in best] + [[one.of] for one in worst]
         stated = [None for _ in best] + [self._answer(one)[1] for one in worst]
         which = [f"{lie} that passed" for _ in best] + ["mistake" for _ in worst]
-        shown: list[ToldPlay | ToldWord] = [*best, *worst]
+        shown: list[ModelPlay | ModelResponse] = [*best, *worst]
         found = [(one, *self._link_to(one)) for one in shown]
         rows: list[list[Value]] = []
         for (one, _, said), seats, probability, kind in zip(found, whom, stated, which, strict=True):

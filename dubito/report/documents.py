@@ -18,7 +18,7 @@ from dubito.stats.ranking import (
     PairRow,
     contender_pairs,
     contender_ranking,
-    order_of_contenders,
+    rank_contenders,
     ranking,
 )
 from dubito.stats.stopping import PairVerdict
@@ -372,7 +372,7 @@ def contenders(
     tally: Tally, compared: Sequence[Contender], results: Results, runs: Sequence[str]
 ) -> list[ContenderResult]:
     """Return the contenders, best first. `runs` are the folders that they played in."""
-    order = order_of_contenders(tally, compared, results)
+    order = rank_contenders(tally, compared, results)
     return [
         part_of(
             ContenderResult,
@@ -412,7 +412,7 @@ def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list
 
 
 def comparison(tally: Tally, compared: Sequence[Contender], results: Results) -> ComparedResult | None:
-    order = order_of_contenders(tally, compared, results)
+    order = rank_contenders(tally, compared, results)
     return ComparedResult(preliminary=order.is_preliminary, fragility=order.fragility) if order else None
 
 

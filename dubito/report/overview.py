@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import Final
 
 from dubito.errors import listed, one_line
-from dubito.experiment.experiment import PlayerSpec, stand_ins_in_words
-from dubito.experiment.stop import stop_in_words
-from dubito.experiment.stored import Run, compared
+from dubito.experiment.experiment import PlayerSpec, describe_fake_models
+from dubito.experiment.stop import describe_stop_rule
+from dubito.experiment.stored import Run, list_contenders
 from dubito.game.words import display_name
 from dubito.llm.prices import PICO, dollars
 from dubito.report.deception import Stories
@@ -53,7 +53,7 @@ from dubito.stats.ranking import (
     by_table_size,
     contender_pairs,
     contender_ranking,
-    order_of,
+    rank_players,
     ranking,
 )
 from dubito.store.folder import last_written, to_yaml
@@ -64,8 +64,8 @@ _UNITS: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
 def _order(source: Run) -> Order:
-    contenders = compared(source.planned, source.models)
-    return order_of(source.tally, source.names, contenders, source.game.results, source.models)
+    contenders = list_contenders(source.planned, source.models)
+    return rank_players(source.tally, source.names, contenders, source.game.results, source.models)
 
 
 def headline(source: Run) -> list[str]:
@@ -200,7 +200,7 @@ def _summary_blocks(source: Run, stories: Stories | None) -> list[Block]:
     """Return the result in words and as a chart, and a card for each model."""
     said = headline(source)
     blocks: list[Block] = [Paragraph(sentence, answer=not place) for place, sentence in enumerate(said)]
-    if stand_ins := stand_ins_in_words(source.kinds):
+    if stand_ins := describe_fake_models(source.kinds):
         blocks.insert(0, Paragraph(stand_ins, warning=True))
     return [*blocks, players_chart(source), *(stories.tiles() if stories else [])]
 
@@ -236,7 +236,7 @@ def _linked(table: ResultTable, source: Run) -> ResultTable:
 def players_chart(source: Run) -> Chart:
     """Return the first chart: the contenders if there are two, else all players."""
     results = source.game.results
-    contenders, first = compared(source.planned, source.models), results.measures[0]
+    contenders, first = list_contenders(source.planned, source.models), results.measures[0]
     if _order(source).paired:
         seat = "the same seat" if source.planned.contender_seats == 1 else "both seats"
         whom = f"contender in {seat} of the same deals"
@@ -258,7 +258,7 @@ def players_chart(source: Run) -> Chart:
 
 
 def _contenders(source: Run) -> list[Block]:
-    contenders = compared(source.planned, source.models)
+    contenders = list_contenders(source.planned, source.models)
     results = source.game.results
     first = results.measures[0]
     first_table, *others = contender_tables(source.tally, contenders, results)
@@ -290,7 +290,7 @@ def _settings_pairs(source: Run) -> list[tuple[str, str]]:
     planned = source.planned
     return [
         ("games", f"{source.tally.games:,} of {planned.games:,}"),
-        *((("stop", stop_in_words(planned, source.game)),) if planned.stop else ()),
+        *((("stop", describe_stop_rule(planned, source.game)),) if planned.stop else ()),
         *((("shard", f"{planned.shard.number} of {planned.shard.of}"),) if planned.shard else ()),
         ("game", planned.game),
         ("seed", f"{planned.seed}"),

@@ -40,10 +40,10 @@ from dubito.stats.ranking import (
     PairedDifference,
     RankingRow,
     SizeRow,
-    as_systems,
     contender_pairs,
     contender_ranking,
-    order_of_contenders,
+    find_unequal_fallbacks,
+    rank_contenders,
 )
 from dubito.stats.rates import Rate, clustered_rate
 from dubito.stats.tally import ANYBODY, BOTH, Tally
@@ -181,7 +181,7 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
     rows, rates = contender_ranking(tally, contenders, results), rates_of(results)
     if not rows:
         return []
-    order = order_of_contenders(tally, contenders, results)
+    order = rank_contenders(tally, contenders, results)
     columns, rank_column = [*player_columns("contender"), *counts("deals")], counts("rank") if order else []
     ranked = [columns[0], *rank_column, columns[1]]  # a single contender has no rank
     shares = [replace(share, detail=True) for share in shares_of(results)] if rows[0].equal_share else []
@@ -206,7 +206,7 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
         found.append(
             ResultTable("contenders-bounds", f"Fallbacks of contenders: {_extreme_case(results)}", columns, cells)
         )
-    if two := as_systems(contenders):
+    if two := find_unequal_fallbacks(contenders):
         most, least = ((cell_text(one.fallback_share, "rate"), one_line(one.name)) for one in two)
         text = (
             f"Fallbacks took {most[0]} % of the decisions of {most[1]} and {least[0]} % of those of {least[1]}: this "

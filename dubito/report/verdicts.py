@@ -10,7 +10,7 @@ from typing import Final
 
 from dubito.errors import listed, one_line
 from dubito.report.tables import cell_text, difference_of
-from dubito.stats.ranking import FEW, PRELIMINARY, Order
+from dubito.stats.ranking import MIN_DEALS, PRELIMINARY, Order
 from dubito.stats.verdict import FALLBACK_LIMIT, ComparedPair
 
 _MAX_NAMES: Final = 4  # in a list of several players
@@ -25,9 +25,9 @@ def verdict_in_words(order: Order, label: Callable[[str], str] = one_line) -> st
     if len(order.names) < 2:
         who = f"Only {order.names[0]}" if order.names else "Nobody"
         return f"{who} played: there is nobody to compare."
-    if order.deals < FEW:
+    if order.deals < MIN_DEALS:
         deals = f"{order.deals} deal{'s' * (order.deals != 1)}"
-        return f"Too few games to compare anyone: {deals}, at least {FEW} are needed."
+        return f"Too few games to compare anyone: {deals}, at least {MIN_DEALS} are needed."
     ranks = order.ranks
     groups = [[place for place, rank in enumerate(ranks) if rank == one] for one in sorted({*ranks})]
     leads = [pair for pair, verdict in order.verdicts.items() if verdict.is_open]

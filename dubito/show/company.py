@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dubito.errors import DubitoError, UsageError, format_error, one_line, suggestion, with_stop
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
-from dubito.experiment.resolve import cannot_play_by, player, resolve, rules_of, unsettled
+from dubito.experiment.resolve import default_player, parse_player, parse_rules, resolve, rules_incompatibility
 from dubito.game import FALLBACK_OUTCOME, Game, Node, Player, PlayerKind, Text
 from dubito.game.find import Registry
 from dubito.game.speech import quoted
@@ -120,8 +120,8 @@ def build_company(config: Config, registry: Registry, names: Sequence[str] | Non
     experiment = resolve(
         config if config.bots else config.model_copy(update={"bots": []}), registry, fills_tables=False
     )
-    manual, rules = [bot for bot in registry.bots.values() if bot.kind == "manual"], rules_of(config, registry.game)
-    known = {bot.name: unsettled(bot) for bot in manual if not cannot_play_by(rules, bot.cls)}
+    manual, rules = [bot for bot in registry.bots.values() if bot.kind == "manual"], parse_rules(config, registry.game)
+    known = {bot.name: default_player(bot) for bot in manual if not rules_incompatibility(rules, bot.cls)}
     known |= {spec.name: spec for spec in experiment.players}
     if names is not None:
         known = {name: known.get(name) or _resolve_entry(name, known, config, registry) for name in names}
@@ -133,7 +133,7 @@ def _resolve_entry(name: str, known: Iterable[str], config: Config, registry: Re
     there = name in registry.bots or ":" in name or any(broken.is_called(name) for broken in registry.broken)
     if not there:
         raise UsageError(f"nobody is named {one_line(name)!r}: {suggestion(name, known)}")
-    return player(name, registry, config)
+    return parse_player(name, registry, config)
 
 
 def describe_trouble(error: DubitoError) -> str:

@@ -15,8 +15,8 @@ from time import monotonic
 from typing import Any, Final
 
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.play import lineups
-from dubito.experiment.replay import moves_again
+from dubito.experiment.play import draw_lineups
+from dubito.experiment.replay import replay_moves
 from dubito.experiment.stored import Run
 from dubito.files import read_text, write_whole
 from dubito.game import Results
@@ -69,7 +69,7 @@ def load_odds(run: Run, number: int) -> Playouts:
     if kept is not None and kept.get("of") == of:
         return Playouts(kept["playouts"], kept["stand_in"], kept["won"])
     try:
-        moves = [output for _, output in moves_again(run, number)]
+        moves = [output for _, output in replay_moves(run, number)]
         table, stand_in = _table_at_start(run, number)
         work = _measure_work(table) if len(moves) < _MAX_MOVES else 1
         playouts = playouts_for(len(moves), work)
@@ -99,7 +99,7 @@ def _table_at_start(run: Run, number: int) -> tuple[Table, str | None]:
     experiment, registry = run.experiment, run.registry
     deal, place = divmod(number, experiment.games_per_deal)
     streams = DealStreams(experiment.seed, deal)
-    lineup = lineups(experiment, deal, streams)[place]
+    lineup = draw_lineups(experiment, deal, streams)[place]
     specs = [experiment.players[player] for player in lineup.seats]
     asks = {spec.name for spec in specs if registry.find(spec.bot).cls.is_model}
     usual = next(iter(words_of(run.game).BOTS), run.game.fallback)

@@ -12,15 +12,15 @@ from typing import Any
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.counts import count_games, finished_games
-from dubito.experiment.replay import LieCounts, check_to_replay, count_lies, table_of
-from dubito.experiment.stop import in_words, standings_of
+from dubito.experiment.replay import LieCounts, check_to_replay, count_lies, replay_table
+from dubito.experiment.stop import describe_standing, pair_standings
 from dubito.experiment.stored import Run, read_run
 from dubito.game.record import output_of
 from dubito.game.streams import DealStreams
 from dubito.game.words import labels
 from dubito.show.session import Session, session_of_outputs, table_moves
 from dubito.show.story import ModelDecisions, Texts, story_of_game, winners
-from dubito.stats.tally import Outcome, outcome_of, record_in
+from dubito.stats.tally import Outcome, outcome_of, read_record
 from dubito.store.lock import is_locked
 
 
@@ -106,7 +106,7 @@ class ReplayedGames:
     def _session(self, game: int, names: list[str], record: str | None) -> Session:
         if record is not None:
             try:
-                return self._from_record(game, names, record_in(record, self.source.db.path))
+                return self._from_record(game, names, read_record(record, self.source.db.path))
             except (UsageError, ValueError):  # invalid rules or outputs
                 raise CannotShowGame("its record was changed or is damaged") from None
         changed = self._changed_bots()
@@ -120,7 +120,7 @@ class ReplayedGames:
 
     def _seat_players(self, number: int) -> tuple[Session, list[str]]:
         self._changed_bots()
-        table, names = table_of(self.source, number, lambda place, question, end: None)
+        table, names = replay_table(self.source, number, lambda place, question, end: None)
         return Session(self.source.game, table.state, labels(names, None), table_moves(table)), names
 
     def _from_record(self, number: int, names: list[str], record: dict[str, Any]) -> Session:
@@ -204,7 +204,7 @@ class FollowedRun:
         )
 
     def pairs(self) -> list[str]:
-        return [in_words(pair, self.source.planned) for pair in standings_of(self.source)]
+        return [describe_standing(pair, self.source.planned) for pair in pair_standings(self.source)]
 
     def questions(self, game: int, told: Mapping[str, Any]) -> dict[str, Any]:
         return ModelDecisions(self.source.db, self.source.game).of_game(game, told, Texts())

@@ -33,22 +33,22 @@ def fallback_share(outcomes: Mapping[str, int]) -> float:
     return fallbacks / sum(outcomes.values()) if fallbacks else 0.0
 
 
-def add_touched(tally: Tally, games: Sequence[tuple[Outcome, Set[int]]], results: Results) -> None:
+def add_fallback_seats(tally: Tally, games: Sequence[tuple[Outcome, Set[int]]], results: Results) -> None:
     """Add one deal: its games with the seats that a fallback touched."""
     seats = len({outcome.contender_seat for outcome, _ in games})  # in which each contender played
     for number, (outcome, touched) in enumerate(games):
         measured = outcome.measured(results)
         for seat in touched:
-            tally.add("touched", (outcome.seats[seat],), _touched(measured[seat], results))
+            tally.add("touched", (outcome.seats[seat],), _fallback_sums(measured[seat], results))
             if seat == outcome.contender_seat:
-                add_touched_contender(tally, number // seats, measured[seat], results)
+                add_fallback_contender(tally, number // seats, measured[seat], results)
 
 
-def add_touched_contender(tally: Tally, contender: int, measured: Sequence[int], results: Results) -> None:
-    tally.add("touched_contenders", (contender,), _touched(measured, results))
+def add_fallback_contender(tally: Tally, contender: int, measured: Sequence[int], results: Results) -> None:
+    tally.add("touched_contenders", (contender,), _fallback_sums(measured, results))
 
 
-def _touched(measured: Sequence[int], results: Results) -> list[int]:
+def _fallback_sums(measured: Sequence[int], results: Results) -> list[int]:
     return [1, *(measured[results.place(key)] for key in results.headline)]
 
 
@@ -119,7 +119,7 @@ class Calibration:
     bins: list[Bin]  # ascending, those with a statement
 
 
-def add_stated(tally: Tally, statements: Iterable[tuple[int, Statement]]) -> None:
+def add_statements(tally: Tally, statements: Iterable[tuple[int, Statement]]) -> None:
     """Add all statements of one deal, each with its player."""
     by_player = defaultdict(list)
     for player, statement in statements:
@@ -134,13 +134,13 @@ def add_stated(tally: Tally, statements: Iterable[tuple[int, Statement]]) -> Non
                 bins[min(p * _BINS // _UNIT, _BINS - 1)].append((p, statement.dishonest))
         impossible = sum(statement.impossible for statement in own)
         m = sum(map(len, bins.values()))
-        tally.add("brier", (player,), [*cluster(m, squares), len(own) - m - impossible, impossible])
+        tally.add("brier", (player,), [*cluster_sums(m, squares), len(own) - m - impossible, impossible])
         for number, stated in bins.items():
-            within = cluster(len(stated), sum(dishonest for _, dishonest in stated))
+            within = cluster_sums(len(stated), sum(dishonest for _, dishonest in stated))
             tally.add("stated", (player, number), [*within, sum(p for p, _ in stated)])
 
 
-def cluster(m: int, y: int) -> list[int]:
+def cluster_sums(m: int, y: int) -> list[int]:
     return [int(m > 0), m, m * m, y, y * y, y * m]
 
 

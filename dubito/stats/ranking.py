@@ -4,7 +4,7 @@ Two contenders are significantly different if the 95 % interval of their paired 
 pairs, Holm's method controls for multiple comparisons. Where a run stops when its contenders are decided, its own test
 decides by the first measure (`stopping.py`), and the interval that holds at any time by the others. Players of a field
 have no paired difference: they are significantly different if their own 95 % intervals do not overlap, even if they
-shared tables, and the interval of their difference is as wide as both together. With fewer than `FEW` deals no
+shared tables, and the interval of their difference is as wide as both together. With fewer than `MIN_DEALS` deals no
 difference is significant. A significant difference has a winner, unless fallbacks leave that open (`verdict.py`).
 
 The *rank* of a player is 1 plus the number of players that win against it. Where contenders are compared, only they
@@ -23,15 +23,23 @@ from typing import Any, Final, Literal
 
 from dubito.game import FALLBACK_TURNS, FORFEITS, Game, Measure, PlayerKind, Results
 from dubito.stats.players import FallbackBounds, contender_bounds, fallback_share, player_bounds
-from dubito.stats.rates import ERROR, Rate, clustered_rate, deals_to_separate, deviation, paired_difference, variance_of
-from dubito.stats.stopping import PairVerdict, anytime_difference, difference_to_find, verdict_in
+from dubito.stats.rates import (
+    ERROR,
+    Rate,
+    clustered_rate,
+    deals_to_significance,
+    deviation,
+    paired_difference,
+    variance_of,
+)
+from dubito.stats.stopping import PairVerdict, anytime_difference, decode_verdict, scale_difference
 from dubito.stats.tally import Tally
 from dubito.stats.verdict import ComparedPair, RateLimits, limits_in_words, reach_verdict
 from dubito.store.model_log import PlayerLog
 
-FEW: Final = 10  # deals: with fewer no difference is significant
+MIN_DEALS: Final = 10  # deals: with fewer no difference is significant
 PRELIMINARY: Final = 100  # deals: of fewer a comparison is called so; 100 show 11 points of Score in 80 of 100 runs
-_SYSTEMS: Final = 0.02  # contenders whose fallback shares differ by more are compared as systems, not as models
+_MAX_SHARE_GAP: Final = 0.02  # contenders whose fallback shares differ by more are compared as systems, not as models
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +88,7 @@ class PairRow:
     differences: dict[str, PairedDifference]  # by the keys of the game's headline
 
 
-def contenders_of(
+def build_contenders(
     names: Sequence[str],
     models: Mapping[str, PlayerLog],
     kinds: Mapping[str, PlayerKind],
@@ -105,7 +113,7 @@ def contender_pairs(tally: Tally, contenders: Sequence[Contender], results: Resu
     places = [*combinations(_best_first(tally, contenders), 2)]
     by_measure = {}
     for key in results.headline:
-        seen = [_games_together(tally, one, other, contenders, results.measure(key), results) for one, other in places]
+        seen = [_sum_pair(tally, one, other, contenders, results.measure(key), results) for one, other in places]
         significant = significant_pairs(seen)
         by_measure[key] = [one.difference(place in significant, len(seen)) for place, one in enumerate(seen)]
     return [
@@ -115,7 +123,7 @@ def contender_pairs(tally: Tally, contenders: Sequence[Contender], results: Resu
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _PairSums:
     """What was seen of two contenders by one measure."""
 
     n: int  # deals
@@ -146,19 +154,19 @@ class _Seen:
         """Return the difference with its verdict; `significant` is Holm's answer for this many pairs."""
         if self.within is not None:
             significant = self.stop_test == "told apart" if self.tested else significant
-        enough = self.tested or self.n >= FEW
+        enough = self.tested or self.n >= MIN_DEALS
         verdict = reach_verdict(self.rate(), significant and enough, self.limits, self.fallback_shares)
         stop_test = "undecided" if self.stop_test == "told apart" and verdict.is_open else self.stop_test
         more: int | None = None
         if verdict.winner is not None:
             more = 0
         elif self.within is None and not verdict.limits_overlap:
-            deals = FEW if significant else deals_to_separate(self.n, self.d, self.d2, ERROR / pairs)
+            deals = MIN_DEALS if significant else deals_to_significance(self.n, self.d, self.d2, ERROR / pairs)
             more = None if deals is None else max(1, deals - self.n) * self.games
         return PairedDifference(verdict, more, "fixed" if self.within is None else "anytime", stop_test)
 
 
-def significant_pairs(pairs: Sequence[_Seen]) -> set[int]:
+def significant_pairs(pairs: Sequence[_PairSums]) -> set[int]:
     """Return the places of the pairs that are significantly different by Holm's method (1979).
 
     The largest difference is tested at an error of 5 % divided by the number of pairs, the next one at 5 % divided by
@@ -173,9 +181,9 @@ def significant_pairs(pairs: Sequence[_Seen]) -> set[int]:
     return significant
 
 
-def _games_together(
+def _sum_pair(
     tally: Tally, one: int, other: int, contenders: Sequence[Contender], measure: Measure, results: Results
-) -> _Seen:
+) -> _PairSums:
     key, sign = (min(one, other), max(one, other)), 1 if one < other else -1
     n, *sums = tally.tables["pairs"][key]
     at, m = results.place(measure.key), contenders[one].seats
@@ -185,26 +193,26 @@ def _games_together(
     tested = bool(withins) and both[0].run == both[1].run and measure.key == results.headline[0]
     row = tally.tables.get("decided", {}).get(key) if tested else None
     least, most = measure.span or (0.0, 1.0)
-    return _Seen(
+    return _PairSums(
         n=n,
         d=d,
         d2=sums[len(results.measures) + at],
         scale=m * measure.scale,
         width=most - least,
         games=m * sum(contender.run in {each.run for each in both} for contender in contenders),
-        within=difference_to_find(min(withins), measure, m) if withins else None,
+        within=scale_difference(min(withins), measure, m) if withins else None,
         tested=tested,
-        stop_test=verdict_in(row, (sums[at] > 0) - (sums[at] < 0)),
-        limits=(_limits(tally, one, m, measure, results), _limits(tally, other, m, measure, results)),
+        stop_test=decode_verdict(row, (sums[at] > 0) - (sums[at] < 0)),
+        limits=(_rate_limits(tally, one, m, measure, results), _rate_limits(tally, other, m, measure, results)),
         fallback_shares=(both[0].fallback_share, both[1].fallback_share),
     )
 
 
-def _limits(tally: Tally, contender: int, seats: int, measure: Measure, results: Results) -> RateLimits:
+def _rate_limits(tally: Tally, contender: int, seats: int, measure: Measure, results: Results) -> RateLimits:
     return contender_bounds(tally, results, contender, seats).rates[measure.key]
 
 
-def _deals_that_decide(tally: Tally, order: Sequence[int]) -> int | None:
+def _count_decisive_deals(tally: Tally, order: Sequence[int]) -> int | None:
     """The fewest deals without which the first of these contenders would not be alone in front; None: not kept.
 
     One other is in front of it, or level, as soon as the deals are gone in which it was the furthest behind.
@@ -217,11 +225,11 @@ def _deals_that_decide(tally: Tally, order: Sequence[int]) -> int | None:
         seen = {sign * value: count for (*pair, value), (count,) in rows if (*pair,) == key}
         if sum(seen.values()) != tally.tables["pairs"][key][0]:
             return None
-        fewest.append(_largest_to_remove(seen))
+        fewest.append(_count_to_remove(seen))
     return min(fewest, default=None)
 
 
-def _largest_to_remove(seen: Mapping[int, int]) -> int:
+def _count_to_remove(seen: Mapping[int, int]) -> int:
     """How many of the largest of these numbers, each so many times, are to go until the rest adds up to 0 or less."""
     total, gone = sum(value * count for value, count in seen.items()), 0
     for value in sorted(seen, reverse=True):
@@ -232,13 +240,13 @@ def _largest_to_remove(seen: Mapping[int, int]) -> int:
     return gone
 
 
-def as_systems(contenders: Sequence[Contender]) -> tuple[Contender, Contender] | None:
+def find_unequal_fallbacks(contenders: Sequence[Contender]) -> tuple[Contender, Contender] | None:
     """The two whose fallback shares differ most, if that is too much to speak of models; the higher share first."""
     if not contenders:
         return None
     by_share = sorted(contenders, key=lambda contender: -contender.fallback_share)
     most, least = by_share[0], by_share[-1]
-    return (most, least) if most.fallback_share - least.fallback_share > _SYSTEMS else None
+    return (most, least) if most.fallback_share - least.fallback_share > _MAX_SHARE_GAP else None
 
 
 def _best_first(tally: Tally, contenders: Sequence[Contender]) -> list[int]:
@@ -254,11 +262,11 @@ def _contender_row(tally: Tally, place: int, contender: Contender, results: Resu
         rate = clustered_rate(deals, m * deals, m * m * deals, y, y2, m * y, measure.scale)
         rates[measure.key] = rate.on(measure.span)
     return ContenderRow(
-        contender, deals, rates, contender_bounds(tally, results, place, m), _equal_share(tally, results)
+        contender, deals, rates, contender_bounds(tally, results, place, m), _chance_level(tally, results)
     )
 
 
-def _equal_share(tally: Tally, results: Results) -> dict[str, float]:
+def _chance_level(tally: Tally, results: Results) -> dict[str, float]:
     """Return the equal share over all games. Every contender plays all deals, so each one's is the same."""
     share: dict[str, float] = {}
     for size in table_sizes(tally):
@@ -319,7 +327,7 @@ def _counts_of(tally: Tally, player: int, names: Sequence[str], game: Game) -> d
     buckets: dict[str, Any] = {"total": _counts_in(tally, player, None, names, game)}
     for bucket in results.buckets:
         buckets[str(bucket)] = _counts_in(tally, player, bucket, names, game)
-    buckets["by_table_size"] = {size: _counts_at(tally, results, player, size) for size in table_sizes(tally)}
+    buckets["by_table_size"] = {size: _counts_at_size(tally, results, player, size) for size in table_sizes(tally)}
     return buckets
 
 
@@ -338,11 +346,13 @@ def _counts_in(tally: Tally, player: int, bucket: str | None, names: Sequence[st
         whole["relative_position"] = relative_position(tally, results, player, bucket=bucket)
     if game.has_neighbours:
         for side, name in enumerate(("prev", "next")):
-            whole[name] = dict(zip(names, beside(tally, results, player, side, len(names), bucket), strict=True))
+            whole[name] = dict(
+                zip(names, count_neighbours(tally, results, player, side, len(names), bucket), strict=True)
+            )
     return whole
 
 
-def beside(
+def count_neighbours(
     tally: Tally, results: Results, player: int, side: int, players: int, bucket: str | None = None
 ) -> list[int]:
     table = tally.tables["beside"]
@@ -350,19 +360,19 @@ def beside(
     return [sum(table.get((player, place, side, other), (0,))[0] for place in places) for other in range(players)]
 
 
-def measured_beside(
+def rates_by_neighbour(
     tally: Tally, results: Results, measure: Measure, player: int, side: int, players: int
 ) -> list[tuple[float | None, int]]:
     """A measure with each of the players at that side, and of how many seats; None over nothing."""
-    seats, won = beside(tally, results, player, side, players), [0] * players
+    seats, won = count_neighbours(tally, results, player, side, players), [0] * players
     for bucket, value in zip(results.buckets, measure.values, strict=True):
         if value:
-            counts = beside(tally, results, player, side, players, bucket)
+            counts = count_neighbours(tally, results, player, side, players, bucket)
             won = [y + value * count for y, count in zip(won, counts, strict=True)]
     return [(y / (measure.scale * sat) if sat else None, sat) for y, sat in zip(won, seats, strict=True)]
 
 
-def _counts_at(tally: Tally, results: Results, player: int, size: int) -> dict[str, Any]:
+def _counts_at_size(tally: Tally, results: Results, player: int, size: int) -> dict[str, Any]:
     whole: dict[str, Any] = {
         "games": seat_sums(tally, results, player, size)["games"],
         **{str(bucket): seat_sums(tally, results, player, size, bucket)["games"] for bucket in results.buckets},
@@ -396,7 +406,7 @@ class Order:
     verdicts: Mapping[tuple[int, int], ComparedPair]  # by places, the better one first
     measure: Measure
     more_games: int | None = None  # until one of the first two wins, where that is known; 0: one does
-    deals: int = FEW
+    deals: int = MIN_DEALS
     paired: bool = False  # whether the differences are those of the same deals
     close: Set[tuple[int, int]] = frozenset()  # the pairs that are known to be `within` that many points
     within: float | None = None  # of a run that stops when decided, whose intervals are anytime ones
@@ -441,7 +451,7 @@ def ranking(tally: Tally, names: Sequence[str], results: Results) -> list[Rankin
     return sorted(rows, key=lambda row: (not row.games, -(row.rates[first].value or 0.0), row.name))
 
 
-def order_of(
+def rank_players(
     tally: Tally,
     names: Sequence[str],
     contenders: Sequence[Contender],
@@ -452,15 +462,15 @@ def order_of(
 
     `names` are those of all players, `models` the model players by name.
     """
-    order = order_of_contenders(tally, contenders, results)
+    order = rank_contenders(tally, contenders, results)
     if order is not None:
         return order
     deals = tally.games // (contenders[0].seats if contenders else 1)
     shares = {name: fallback_share(log.outcomes) for name, log in models.items()}
-    return _order_of_field(ranking(tally, names, results), deals, results, shares)
+    return _rank_by_intervals(ranking(tally, names, results), deals, results, shares)
 
 
-def order_of_contenders(tally: Tally, contenders: Sequence[Contender], results: Results) -> Order | None:
+def rank_contenders(tally: Tally, contenders: Sequence[Contender], results: Results) -> Order | None:
     """Return the contenders by their paired differences; None if there are not two."""
     rows, pairs = contender_ranking(tally, contenders, results), contender_pairs(tally, contenders, results)
     if not pairs:
@@ -477,12 +487,12 @@ def order_of_contenders(tally: Tally, contenders: Sequence[Contender], results: 
         paired=True,
         close={place for place, one in by_place.items() if one.stop_test == "within"},
         within=min((one.within for one in contenders if one.within is not None), default=None),
-        fragility=_deals_that_decide(tally, _best_first(tally, contenders)),
+        fragility=_count_decisive_deals(tally, _best_first(tally, contenders)),
         limits=limits_in_words(results),
     )
 
 
-def _order_of_field(rows: Sequence[RankingRow], deals: int, results: Results, shares: Mapping[str, float]) -> Order:
+def _rank_by_intervals(rows: Sequence[RankingRow], deals: int, results: Results, shares: Mapping[str, float]) -> Order:
     """Return the players of a ranking by their own intervals; a player that never played is not in it."""
     measure, played = results.measures[0], [row for row in rows if row.games]
     verdicts = {}
@@ -494,7 +504,7 @@ def _order_of_field(rows: Sequence[RankingRow], deals: int, results: Results, sh
         )
         limits = (better.bounds.rates[results.headline[0]], worse.bounds.rates[results.headline[0]])
         both_shares = (shares.get(better.name, 0.0), shares.get(worse.name, 0.0))
-        verdicts[one, other] = reach_verdict(difference, deals >= FEW and difference.low > 0, limits, both_shares)
+        verdicts[one, other] = reach_verdict(difference, deals >= MIN_DEALS and difference.low > 0, limits, both_shares)
     return Order([row.name for row in played], verdicts, measure, deals=deals, limits=limits_in_words(results))
 
 
@@ -512,7 +522,7 @@ def _ranking_row(tally: Tally, player: int, names: Sequence[str], results: Resul
         seats = seat_sums(tally, results, player, size)["games"]
         for key, value in results.equal_share(size).items():
             share[key] = share.get(key, 0.0) + (value * seats / games if games else 0.0)
-    by_next, by_prev = (_neighbours(tally, results, player, side, len(names)) for side in (1, 0))
+    by_next, by_prev = (_deviation_by_neighbour(tally, results, player, side, len(names)) for side in (1, 0))
     bounds = player_bounds(tally, results, player, games, measured[::3])
     return RankingRow(
         name=names[player],
@@ -528,12 +538,12 @@ def _ranking_row(tally: Tally, player: int, names: Sequence[str], results: Resul
     )
 
 
-def _neighbours(tally: Tally, results: Results, player: int, side: int, players: int) -> float | None:
+def _deviation_by_neighbour(tally: Tally, results: Results, player: int, side: int, players: int) -> float | None:
     """How the last headline rate depends on who sits at that side: its deviation over that neighbour's identities."""
     measure = results.measure(results.headline[-1])
     if measure.count:
         return None
-    rates = measured_beside(tally, results, measure, player, side, players)
+    rates = rates_by_neighbour(tally, results, measure, player, side, players)
     return deviation([rate for rate, _ in rates if rate is not None])
 
 

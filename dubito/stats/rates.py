@@ -36,7 +36,7 @@ from statistics import NormalDist
 from typing import Final, NamedTuple
 
 Z95: Final = 1.959963984540054  # the normal distribution's 97.5 % point
-_POWER: Final = 0.8416212335729143  # its 80 % point: together 2.8
+_Z80: Final = 0.8416212335729143  # its 80 % point: together 2.8
 ERROR: Final = 0.05  # of a 95 % interval
 
 
@@ -86,16 +86,16 @@ def sampled_rate(y: int, seats: int, sample: Sums, scale: int = 1) -> Rate:
     p = y / (scale * seats)
     if sample.m == 0:
         return Rate(p)
-    independent, reach = _independent(sample, scale)
+    independent, reach = _effective_seats(sample, scale)
     return wilson(p, independent * (seats / sample.m), reach)
 
 
-def _independent(sums: Sums, scale: int) -> tuple[float, float]:
+def _effective_seats(sums: Sums, scale: int) -> tuple[float, float]:
     """How many independent seats would vary as much, and how many standard errors an interval reaches."""
     p, spread = sums.y / (scale * sums.m), residual(sums)
     if sums.deals > 1 and spread and 0 < p < 1:
         variance = sums.deals / (sums.deals - 1) * spread / (scale * sums.m**2) ** 2
-        return p * (1 - p) / variance, student(sums.deals - 1)
+        return p * (1 - p) / variance, student_quantile(sums.deals - 1)
     return float(sums.deals), Z95
 
 
@@ -112,11 +112,11 @@ def wilson(p: float, n: float, z: float = Z95) -> Rate:
     return Rate(p, low, high)
 
 
-def normal(error: float) -> float:
+def normal_quantile(error: float) -> float:
     return Z95 if error == ERROR else NormalDist().inv_cdf(1 - error / 2)
 
 
-def student(df: int, error: float = ERROR) -> float:
+def student_quantile(df: int, error: float = ERROR) -> float:
     """The 97.5 % point of Student's t, or another: how far an interval reaches on `df` degrees of freedom.
 
     Cornish and Fisher's expansion (Abramowitz and Stegun, 26.7.5), within 0.004 of the 97.5 % points; exact values
@@ -126,7 +126,7 @@ def student(df: int, error: float = ERROR) -> float:
         a = 1 - error
         exact = math.tan(math.pi * a / 2) if df == 1 else a * math.sqrt(2 / (1 - a * a))
         return (12.706204736432095, 4.302652729911275)[df - 1] if error == ERROR else exact
-    x, n = normal(error), float(df)
+    x, n = normal_quantile(error), float(df)
     terms = (
         (x**3 + x) / 4,
         (5 * x**5 + 16 * x**3 + 3 * x) / 96,
@@ -144,7 +144,7 @@ def paired_difference(n: int, d: int, d2: int, scale: int = 1, error: float = ER
     if n == 0:
         return Rate(None, -1.0, 1.0)
     mean, variance = d / (n * scale), variance_of(n, d, d2) / scale**2
-    half = student(n - 1, error) * math.sqrt(variance / n) if variance else rule_of_three(n, error)
+    half = student_quantile(n - 1, error) * math.sqrt(variance / n) if variance else rule_of_three(n, error)
     return Rate(mean, max(-1.0, mean - half), min(1.0, mean + half))
 
 
@@ -152,13 +152,13 @@ def rule_of_three(n: int, error: float = ERROR) -> float:
     return 3 / n * (math.log(error) / math.log(ERROR))
 
 
-def deals_to_separate(n: int, d: int, d2: int, error: float = ERROR) -> int | None:
+def deals_to_significance(n: int, d: int, d2: int, error: float = ERROR) -> int | None:
     """How many paired differences it takes to tell two apart that differ as these n do: (2.8 / mean)^2 variance.
 
     At 5 % two-sided, seen in 80 of 100 such comparisons (1.96 + 0.84 = 2.8), whatever the unit of d. None
     if the mean or the variance is 0: then the n say nothing of how many it takes.
     """
-    variance, reach = variance_of(n, d, d2), normal(error) + _POWER
+    variance, reach = variance_of(n, d, d2), normal_quantile(error) + _Z80
     return math.ceil((reach * n / d) ** 2 * variance) if d and variance else None
 
 
@@ -174,7 +174,7 @@ def deviation(values: Sequence[float]) -> float | None:
     return math.sqrt(sum((value - mean) ** 2 for value in values) / len(values))
 
 
-_HALVINGS: Final = 40  # of a range within [0, 1/2]
+_MAX_HALVINGS: Final = 40  # of a range within [0, 1/2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ def variation(good: Sequence[int], seats: Sequence[int], effect: float = 1.0) ->
         return Variation(None, None, Rate(None))
     p = (sum(won for won, _ in groups) + 2) / (sum(sat for _, sat in groups) + 4)
     shares = [min(1.0, effect / sat) for _, sat in groups]
-    form = _Form(p * (1 - p), shares, _outlying(groups, shares))
+    form = _VariationModel(p * (1 - p), shares, _outlier_variance(groups, shares))
     q, by_chance = len(groups) * seen**2, form.moments(0.0)[0]
     # Less than chance makes is no proof that nothing varies: the upper end is never below that of what it makes.
     beyond = Rate(form.at(q, 0.0), form.at(q, Z95), form.at(max(q, by_chance), -Z95))
@@ -205,7 +205,7 @@ def variation(good: Sequence[int], seats: Sequence[int], effect: float = 1.0) ->
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _VariationModel:
     """The distribution of Q, given t."""
 
     pq: float  # p (1 - p): the most that t^2 can be
@@ -222,7 +222,7 @@ class _Form:
         low, high = 0.0, math.sqrt(self.pq)
         if self._place(q, low) <= z:
             return 0.0
-        for _ in range(_HALVINGS):
+        for _ in range(_MAX_HALVINGS):
             t = (low + high) / 2
             low, high = (t, high) if self._place(q, t) > z else (low, t)
         return (low + high) / 2
@@ -233,7 +233,7 @@ class _Form:
         return (math.cbrt(q / mean) - 1 + h) / math.sqrt(h)
 
 
-def _outlying(groups: Sequence[tuple[int, int]], shares: Sequence[float]) -> float:
+def _outlier_variance(groups: Sequence[tuple[int, int]], shares: Sequence[float]) -> float:
     """The mean v_k of rates as they are seen, the groups weighted by (r_k - mean r)^2; half a win more of each kind."""
     rates = [(won + 0.5) / (sat + 1) for won, sat in groups]
     mean = sum(rates) / len(rates)
@@ -244,7 +244,7 @@ def _outlying(groups: Sequence[tuple[int, int]], shares: Sequence[float]) -> flo
     return sum(weight * one for weight, one in zip(weights, v, strict=True)) / sum(weights)
 
 
-def apart(one: Rate, other: Rate) -> Rate:
+def independent_difference(one: Rate, other: Rate) -> Rate:
     """The difference of two independent estimates out of their intervals: Zou and Donner (2008), MOVER."""
     if one.value is None or other.value is None:
         return Rate(None, -1.0, 1.0)

@@ -34,22 +34,22 @@ from dubito.game import Measure
 from dubito.stats.rates import ERROR, Rate, rule_of_three, variance_of
 
 FIRST_LOOK: Final = 30  # deals
-EVERY: Final = 10
-_MISSED: Final = 0.3  # b: how often two that differ by `within` are taken for closer
-_SEEN: Final = 2.8  # standard errors of a difference that a fixed length shows in 80 of 100 runs
-_PATIENCE: Final = 3  # times n0
-_UNSEEN: Final = 1e-3  # deals that stand for each of the greatest differences where none was seen, as in fishtest
-_STEPS: Final = 60
-_NEAR: Final = 1e-12
+LOOK_INTERVAL: Final = 10
+_MISS_RATE: Final = 0.3  # b: how often two that differ by `within` are taken for closer
+_POWER_80: Final = 2.8  # standard errors of a difference that a fixed length shows in 80 of 100 runs
+_MAX_DEALS_FACTOR: Final = 3  # times n0
+_PSEUDO_DEALS: Final = 1e-3  # deals that stand for each of the greatest differences where none was seen, as in fishtest
+_MAX_STEPS: Final = 60
+_TOLERANCE: Final = 1e-12
 
 PairVerdict = Literal["told apart", "within", "undecided"]
 
 
-def looks(deals: range) -> Iterator[range]:
+def split_at_looks(deals: range) -> Iterator[range]:
     """These deals in runs that each end where the test looks, the last one perhaps before."""
     first = deals.start
     while first < deals.stop:
-        end = max(FIRST_LOOK, (first // EVERY + 1) * EVERY)
+        end = max(FIRST_LOOK, (first // LOOK_INTERVAL + 1) * LOOK_INTERVAL)
         yield range(first, min(end, deals.stop))
         first = end
 
@@ -71,7 +71,7 @@ class PairTest:
         if self.verdict is None:
             self.deals += 1
             self.seen[difference] += 1
-            if self.deals >= FIRST_LOOK and self.deals % EVERY == 0:
+            if self.deals >= FIRST_LOOK and self.deals % LOOK_INTERVAL == 0:
                 self._look()
 
     def _look(self) -> None:
@@ -81,13 +81,13 @@ class PairTest:
             self.verdict = "told apart"
         elif max(self.sides) < below:
             self.verdict = "within"
-        elif 0 < _PATIENCE * deals_to_show(self.spread, self.within) <= self.deals:
+        elif 0 < _MAX_DEALS_FACTOR * deals_to_show(self.spread, self.within) <= self.deals:
             self.verdict = "undecided"
 
     @property
     def bounds(self) -> tuple[float, float]:
         wrong = ERROR / (2 * self.pairs)
-        return math.log((1 - _MISSED) / wrong), math.log(_MISSED / (1 - wrong))
+        return math.log((1 - _MISS_RATE) / wrong), math.log(_MISS_RATE / (1 - wrong))
 
     @property
     def spread(self) -> float:
@@ -117,7 +117,7 @@ def log_likelihoods(seen: Mapping[int, int], within: float, most: float) -> tupl
     n = sum(seen.values())
     if 2 * seen.get(0, 0) > n:
         turned = {-difference: count for difference, count in seen.items()}
-        return _exact(seen, within, most), _exact(turned, within, most)
+        return _exact_log_likelihood(seen, within, most), _exact_log_likelihood(turned, within, most)
     total, squares = _sums(seen)
     spread = variance_of(n, total, squares)
     if not spread:  # all alike, and not 0
@@ -126,18 +126,18 @@ def log_likelihoods(seen: Mapping[int, int], within: float, most: float) -> tupl
     return more, less
 
 
-def _exact(seen: Mapping[int, int], within: float, most: float) -> float:
+def _exact_log_likelihood(seen: Mapping[int, int], within: float, most: float) -> float:
     """The log-likelihood of the mean `within` over that of the mean 0, each at its most likely distribution."""
-    counts: dict[float, float] = {-most: _UNSEEN, most: _UNSEEN}
+    counts: dict[float, float] = {-most: _PSEUDO_DEALS, most: _PSEUDO_DEALS}
     counts |= {float(difference): float(count) for difference, count in seen.items() if count}
-    tilts = [(mean, _tilt(counts, mean)) for mean in (0.0, within)]
+    tilts = [(mean, _find_tilt(counts, mean)) for mean in (0.0, within)]
     none, some = (
         sum(count * math.log1p(tilt * (value - mean)) for value, count in counts.items()) for mean, tilt in tilts
     )
     return none - some
 
 
-def _tilt(counts: Mapping[float, float], mean: float) -> float:
+def _find_tilt(counts: Mapping[float, float], mean: float) -> float:
     """The x for which the weights count / (1 + x (value - mean)) have this mean: they are the most likely ones.
 
     What it is the root of falls from plus to minus infinity between these ends: Newton's steps, or halves of what is
@@ -145,7 +145,7 @@ def _tilt(counts: Mapping[float, float], mean: float) -> float:
     """
     off = [(value - mean, count) for value, count in counts.items()]
     low, high, x = -1 / max(off)[0], -1 / min(off)[0], 0.0
-    for _ in range(_STEPS):
+    for _ in range(_MAX_STEPS):
         over = slope = 0.0
         for far, count in off:
             part = far / (1 + x * far)
@@ -153,7 +153,7 @@ def _tilt(counts: Mapping[float, float], mean: float) -> float:
             slope += count * part * part
         low, high = (x, high) if over > 0 else (low, x)
         step = x + over / slope
-        if abs(step - x) <= _NEAR * (high - low):
+        if abs(step - x) <= _TOLERANCE * (high - low):
             break
         x = step if low < step < high else (low + high) / 2
     return x
@@ -165,7 +165,7 @@ def _sums(seen: Mapping[int, int]) -> tuple[int, int]:
 
 
 def deals_to_show(spread: float, within: float) -> float:
-    return _SEEN**2 * spread / within**2
+    return _POWER_80**2 * spread / within**2
 
 
 def anytime_difference(n: int, d: int, d2: int, within: float, scale: int = 1, error: float = ERROR) -> Rate:
@@ -187,7 +187,7 @@ def anytime_difference(n: int, d: int, d2: int, within: float, scale: int = 1, e
     return Rate(mean, max(-1.0, mean - half), min(1.0, mean + half))
 
 
-_HOW: Final[Mapping[PairVerdict, int]] = {"told apart": 1, "within": 0, "undecided": 2}  # as a tally has it
+_VERDICT_CODES: Final[Mapping[PairVerdict, int]] = {"told apart": 1, "within": 0, "undecided": 2}  # as a tally has it
 
 
 class StopTest:
@@ -208,13 +208,13 @@ class StopTest:
     def rows(self) -> dict[tuple[int, int], list[int]]:
         """The pairs that are decided, as a tally has them."""
         return {
-            pair: [test.deals, test.sign if test.verdict == "told apart" else _HOW[test.verdict]]
+            pair: [test.deals, test.sign if test.verdict == "told apart" else _VERDICT_CODES[test.verdict]]
             for pair, test in self.pairs.items()
             if test.verdict
         }
 
 
-def verdict_in(row: Sequence[int] | None, sign: int) -> PairVerdict | None:
+def decode_verdict(row: Sequence[int] | None, sign: int) -> PairVerdict | None:
     """What a tally's row says of two of whom the one is now better if the sign is positive.
 
     Who was told apart as the better one and is no longer is not: then nothing is decided.
@@ -227,7 +227,7 @@ def verdict_in(row: Sequence[int] | None, sign: int) -> PairVerdict | None:
     return "within" if how == 0 else "undecided"
 
 
-def difference_to_find(within: float, measure: Measure, seats: int = 1) -> float:
+def scale_difference(within: float, measure: Measure, seats: int = 1) -> float:
     """`within` in the units in which a deal's differences are summed; contenders play so many seats of it.
 
     Of a share it is in points of 100, of a measure with a span in that measure's own units.

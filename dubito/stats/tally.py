@@ -88,7 +88,7 @@ def unpack_outcome(row: bytes, results: Results) -> Outcome:
     )
 
 
-def outcome_in(row: bytes, results: Results, players: int, file: Path) -> Outcome:
+def read_outcome(row: bytes, results: Results, players: int, file: Path) -> Outcome:
     """The same of a row in anybody's file; raises UsageError if it is none that a run of so many players writes."""
     try:
         found = unpack_outcome(row, results)
@@ -101,7 +101,7 @@ def outcome_in(row: bytes, results: Results, players: int, file: Path) -> Outcom
     return found
 
 
-def record_in(text: str, file: Path) -> dict[str, Any]:
+def read_record(text: str, file: Path) -> dict[str, Any]:
     """Deal and outputs of a game with models, as a row has them; raises UsageError."""
     try:
         record = json.loads(text)
@@ -124,7 +124,7 @@ _TABLES: Final = (
     "brier",
     "stated",
 )
-_SOME: Final = ("seated", "begun", "decided", "differences")  # where there is something to add
+_OPTIONAL_TABLES: Final = ("seated", "begun", "decided", "differences")  # where there is something to add
 ANYBODY: Final = -1  # as the other player of `seated`
 BOTH: Final = 2  # as its seat
 
@@ -142,7 +142,7 @@ class Tally:
     `clusters`  (player,) -> deals, sum m^2, then for each measure y: sum y, sum y^2, sum y*m,
                 where m and y are a player's seats and their measure in one deal
     `sizes`     (table size,) -> games, then the sum of each of the game's counts
-    `contended` (contender,) -> deals, then the sum of each measure, and of its square
+    `contender_scores` (contender,) -> deals, then the sum of each measure, and of its square
     `pairs`     (contender, other) -> deals, then the sum of each measure's difference, and of its square
 
     `differences` (contender, other, difference) -> deals in which they differ so by the first headline measure
@@ -199,7 +199,7 @@ class Tally:
     def from_json(text: str, results: Results) -> "Tally":
         """The inverse of `to_json`; raises ValueError if the text is nothing that it gives. `{}` is no games."""
         tally, plain, widths = Tally(), json.loads(text), _widths(results)
-        if not isinstance(plain, dict) or (plain and not {*_TABLES} <= plain.keys() <= {*_TABLES, *_SOME}):
+        if not isinstance(plain, dict) or (plain and not {*_TABLES} <= plain.keys() <= {*_TABLES, *_OPTIONAL_TABLES}):
             raise ValueError("it has not the tables of a tally")
         for table, rows in plain.items():
             if not isinstance(rows, list) or not all(_is_row(row, *widths[table]) for row in rows):
@@ -235,7 +235,7 @@ def _is_row(row: Any, keys: int, values: int) -> bool:
     return all(type(number) is int for number in (*row[:-1], *row[-1]))
 
 
-def kept_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"] = "all") -> Tally:
+def load_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"] = "all") -> Tally:
     """Return the stored sums of a run, over all of its games or those of complete chunks.
 
     Raises UsageError if they are damaged: no page or table may show a number that nobody wrote.
@@ -273,7 +273,7 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
         whole: list[list[Measured]] = []
         for outcome in outcomes:
             seats, n, buckets = outcome.seats, len(outcome.seats), outcome.buckets(results)
-            measured, counts = outcome.measured(results, buckets), _counts_and_standing(outcome, results)
+            measured, counts = outcome.measured(results, buckets), _counts_with_standing(outcome, results)
             whole.append(measured)
             sizes[(n,)].append(outcome.game_counts)
             for seat, (player, bucket) in enumerate(zip(seats, buckets, strict=True)):
@@ -286,7 +286,7 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
         if len(outcomes[0].seats) == 2:
             duels[tuple(map(_duel, outcomes, whole))] += 1
         if outcomes[0].contender_seat is not None:
-            contended.append(_of_contenders(outcomes, whole))
+            contended.append(_group_by_contender(outcomes, whole))
     for table, collected in (("seats", seat_rows), ("sizes", sizes)):
         for key, rows in collected.items():
             tally.add(table, key, [len(rows), *_column_sums(rows)])
@@ -294,12 +294,12 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
         tally.add("beside", key, [count])
     for (player, m, ys), count in clusters.items():
         tally.add("clusters", (player,), [count * value for value in (1, m * m, *_products(m, ys))])
-    add_contended(tally, contended, results)
+    add_contender_deals(tally, contended, results)
     _add_duels(tally, duels, results)
     return tally
 
 
-def _counts_and_standing(outcome: Outcome, results: Results) -> list[tuple[int, ...]]:
+def _counts_with_standing(outcome: Outcome, results: Results) -> list[tuple[int, ...]]:
     """What is counted of each seat, and its standing where the game has one."""
     if (standing := results.standing) is None:
         return outcome.counts
@@ -340,23 +340,25 @@ def _products(m: int, ys: Sequence[int]) -> list[int]:
     return [value for y in ys for value in (y, y * y, y * m)]
 
 
-def _of_contenders(outcomes: Sequence[Outcome], measured: Sequence[Sequence[Measured]]) -> list[tuple[Measured, ...]]:
+def _group_by_contender(
+    outcomes: Sequence[Outcome], measured: Sequence[Sequence[Measured]]
+) -> list[tuple[Measured, ...]]:
     seats = [outcome.contender_seat for outcome in outcomes]
     own = [by_seat[seat] for by_seat, seat in zip(measured, seats, strict=True) if seat is not None]
-    return by_contender(own, len({*seats}))
+    return split_by_contender(own, len({*seats}))
 
 
-def contended(outcomes: Sequence[Outcome], results: Results) -> list[int]:
+def contender_scores(outcomes: Sequence[Outcome], results: Results) -> list[int]:
     place = results.place(results.headline[0])
-    seated = _of_contenders(outcomes, [outcome.measured(results) for outcome in outcomes])
+    seated = _group_by_contender(outcomes, [outcome.measured(results) for outcome in outcomes])
     return [sum(measured[place] for measured in own) for own in seated]
 
 
-def by_contender(games: Sequence[T], seats: int) -> list[tuple[T, ...]]:
+def split_by_contender(games: Sequence[T], seats: int) -> list[tuple[T, ...]]:
     return [tuple(games[first : first + seats]) for first in range(0, len(games), seats)]
 
 
-def add_contended(tally: Tally, deals: Iterable[Sequence[tuple[Measured, ...]]], results: Results) -> None:
+def add_contender_deals(tally: Tally, deals: Iterable[Sequence[tuple[Measured, ...]]], results: Results) -> None:
     """Add deals, each what all contenders came to in their seats: each one's measures, and every pair's differences.
 
     Counts first, since few are different; deals may come one by one from a run of any length.

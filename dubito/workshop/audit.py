@@ -16,10 +16,10 @@ from dubito.game import Position
 from dubito.llm.prompts import Prompt, RenderedPrompt, load_prompt
 from dubito.llm.recording import common_length
 from dubito.llm.templates import DESCRIPTION, Piece
-from dubito.workshop.leaks import leaks
+from dubito.workshop.leaks import check_leaks
 from dubito.workshop.subject import Flaw, Subject
 
-_SHOWN: Final = 40  # characters of what differs
+_MAX_QUOTE: Final = 40  # characters of what differs
 
 
 class Leak(NamedTuple):
@@ -37,10 +37,10 @@ class Leak(NamedTuple):
         return f"{self.place}: {self.sentence}"
 
 
-def leak_in(prompt: Prompt, here: Position, there: Position) -> Leak | None:
+def find_leak(prompt: Prompt, here: Position, there: Position) -> Leak | None:
     """What the prompt tells of one world and not of another, where the seat observed the same."""
     seat = f"what seat {here.seat} cannot know at node {here.node}"
-    if _form(prompt, here) != _form(prompt, there):
+    if _schema_text(prompt, here) != _schema_text(prompt, there):
         return Leak(
             str(prompt.folder / DESCRIPTION), 0, f"the form of the answer tells {seat}: other questions may come"
         )
@@ -52,15 +52,15 @@ def leak_in(prompt: Prompt, here: Position, there: Position) -> Leak | None:
         if texts[0] != texts[1]:
             byte = common_length(texts[0].encode(), texts[1].encode())
             at = texts[0].encode()[:byte].decode("utf-8", "ignore")
-            said = " or ".join(_line_in_brief(text[len(at) :]) for text in texts)
-            template, line = _written_by(one, other, len(at))
+            said = " or ".join(_quote_line(text[len(at) :]) for text in texts)
+            template, line = _find_template(one, other, len(at))
             what = f"byte {byte + 1:,} of the {name} (its line {at.count(chr(10)) + 1}) tells {seat}"
-            sentence = f"{what}, by {_fact(prompt, here, there)}: {said}"
+            sentence = f"{what}, by {_find_fact(prompt, here, there)}: {said}"
             return Leak(str(prompt.path_of(template)), line, sentence)
     return None
 
 
-def _form(prompt: Prompt, position: Position) -> str:
+def _schema_text(prompt: Prompt, position: Position) -> str:
     return json.dumps(prompt.form_at(position).schema, default=dict)
 
 
@@ -68,11 +68,11 @@ def _parts(rendered: RenderedPrompt) -> tuple[str, str, str]:
     return rendered.system, "".join(rendered.history), rendered.user
 
 
-def _line_in_brief(text: str) -> str:
-    return repr(one_line(text.partition("\n")[0], _SHOWN)) if text.partition("\n")[0] else "the end of the line"
+def _quote_line(text: str) -> str:
+    return repr(one_line(text.partition("\n")[0], _MAX_QUOTE)) if text.partition("\n")[0] else "the end of the line"
 
 
-def _written_by(one: Sequence[Piece], other: Sequence[Piece], place: int) -> tuple[str, int]:
+def _find_template(one: Sequence[Piece], other: Sequence[Piece], place: int) -> tuple[str, int]:
     """Template and line of the character at this place; the earlier one where they differ between the two texts."""
     found = []
     for pieces in (one, other):
@@ -82,7 +82,7 @@ def _written_by(one: Sequence[Piece], other: Sequence[Piece], place: int) -> tup
     return first.template, min(piece.line for piece in (first, *more) if piece.template == first.template)
 
 
-def _fact(prompt: Prompt, here: Position, there: Position) -> str:
+def _find_fact(prompt: Prompt, here: Position, there: Position) -> str:
     """The fact that makes the first difference when it alone is that of the other world."""
     ours, theirs = ([*map(prompt.game.facts.facts, prompt.questions(position))] for position in (here, there))
     as_it_is = prompt.fill(ours[0], turn=ours)
@@ -91,14 +91,14 @@ def _fact(prompt: Prompt, here: Position, there: Position) -> str:
     told = []
     for name in differing:
         exchanged = [one | {name: other[name]} for one, other in both]
-        if (place := _first_place(as_it_is, prompt.fill(exchanged[0], turn=exchanged))) is not None:
+        if (place := _first_difference(as_it_is, prompt.fill(exchanged[0], turn=exchanged))) is not None:
             told.append((place, name))
     if told:
         return f"the fact {min(told)[1]}"
     return f"the facts {', '.join(differing)} together" if differing else "no fact: it is written otherwise each time"
 
 
-def _first_place(one: RenderedPrompt, other: RenderedPrompt) -> tuple[int, int] | None:
+def _first_difference(one: RenderedPrompt, other: RenderedPrompt) -> tuple[int, int] | None:
     pairs = enumerate(zip(_parts(one), _parts(other), strict=True))
     return next(((part, common_length(*texts)) for part, texts in pairs if texts[0] != texts[1]), None)
 
@@ -118,7 +118,7 @@ class Audit:
         self.prompts += self.only or ()
         if self.only is None:
             yield from self._load()
-        for flaw in leaks(self.subject, self._compared):
+        for flaw in check_leaks(self.subject, self._compared):
             if self.only is None or flaw.file in self._told:
                 yield flaw
 
@@ -132,7 +132,7 @@ class Audit:
     def _compared(self, one: Any, other: Any, sure: bool) -> Iterator[Flaw]:
         self.turns += one is not None or not self.prompts
         for prompt in self.prompts if one is not None else ():
-            if leak := leak_in(prompt, one, other):
+            if leak := find_leak(prompt, one, other):
                 file = leak._replace(file=self.subject.shown(leak.file)).place
                 if file not in self._told:
                     self._told.add(file)

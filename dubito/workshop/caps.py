@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple
 from dubito.game.flaws import flaws_of_ending
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
-from dubito.workshop.pictures import line_of, stored
-from dubito.workshop.subject import MOVES, Flaw, Subject
+from dubito.workshop.pictures import line_of, stored_attributes
+from dubito.workshop.subject import MAX_MOVES, Flaw, Subject
 
 _CAP: Final = re.compile(r"max|most|cap|limit|round|turn|move", re.IGNORECASE)  # in the name of what may be a cap
-_FEW: Final = (1, 2, 3)  # of turns, rounds or moves
+_LOW_CAPS: Final = (1, 2, 3)  # of turns, rounds or moves
 _DEALS: Final = 3
 
 
@@ -25,15 +25,15 @@ class _Cap(NamedTuple):
     is_rule: bool = False
 
 
-def caps(subject: Subject) -> Iterator[Flaw]:
+def check_caps(subject: Subject) -> Iterator[Flaw]:
     """Yield what is wrong with the ending of a capped game.
 
     The cap may be a rule, else a number of the state or of a module.
     """
     deals = [(deal, seats) for seats in sorted({*subject.game.seats}) for deal in range(_DEALS)]
     for cap in _find_caps(subject):
-        for few in _FEW:
-            endings = [(_play(subject, cap, few, *deal), deal[1]) for deal in deals]
+        for few in _LOW_CAPS:
+            endings = [(_play_to_cap(subject, cap, few, *deal), deal[1]) for deal in deals]
             capped = [(ending, seats) for ending, seats in endings if ending is not None and ending.capped]
             for ending, seats in capped:
                 for flaw in flaws_of_ending(ending, subject.game.results, seats):
@@ -48,25 +48,25 @@ def _find_caps(subject: Subject) -> Iterator[_Cap]:
     for name, value in subject.game.rules().model_dump().items():
         if type(value) is int and _CAP.search(name):
             yield _Cap(None, name, is_rule=True)
-    for name, value in stored(subject.state(0, subject.game.seats[0])).items():
-        if type(value) is int and value > max(_FEW) and _CAP.search(name):
+    for name, value in stored_attributes(subject.state(0, subject.game.seats[0])).items():
+        if type(value) is int and value > max(_LOW_CAPS) and _CAP.search(name):
             yield _Cap(None, name)
     for module in [each for name, each in [*sys.modules.items()] if f"{name}.".startswith(f"{subject.game.package}.")]:
         for name, value in vars(module).items():
-            if type(value) is int and value > max(_FEW) and name.isupper() and _CAP.search(name):
+            if type(value) is int and value > max(_LOW_CAPS) and name.isupper() and _CAP.search(name):
                 yield _Cap(module, name)
 
 
-def _play(subject: Subject, cap: _Cap, few: int, deal: int, seats: int) -> Any:
+def _play_to_cap(subject: Subject, cap: _Cap, few: int, deal: int, seats: int) -> Any:
     """Return the ending of a game with a low cap; None if it does not come to one."""
     game = subject.game
-    with suppress(Exception), _lowered(cap, few):  # the number may be none that can be so low
+    with suppress(Exception), _lower_cap(cap, few):  # the number may be none that can be so low
         rules = game.rules(**{cap.name: few}) if cap.is_rule else game.rules()
         state = game.deal(rules, seats, DealStreams(0, deal).deck())
         if cap.owner is None and not cap.is_rule:
             setattr(state, cap.name, few)
         table = subject.table(deal, seats, state=state)
-        for _ in range(MOVES):
+        for _ in range(MAX_MOVES):
             if state.over:
                 return state.ending()
             step(table)
@@ -74,7 +74,7 @@ def _play(subject: Subject, cap: _Cap, few: int, deal: int, seats: int) -> Any:
 
 
 @contextmanager
-def _lowered(cap: _Cap, few: int) -> Iterator[None]:
+def _lower_cap(cap: _Cap, few: int) -> Iterator[None]:
     """Within, a module's number is this low."""
     if cap.owner is None:
         yield

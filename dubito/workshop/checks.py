@@ -9,9 +9,9 @@ from dubito.errors import DubitoError
 from dubito.files import read_text
 from dubito.game import Game, Position
 from dubito.llm.prompts import Prompt
-from dubito.workshop.audit import leak_in
-from dubito.workshop.lint import beginning_fault, requests, system_fault, unified
-from dubito.workshop.recordings import part, positions_of, read_folder, sample_games
+from dubito.workshop.audit import find_leak
+from dubito.workshop.lint import find_beginning_fault, find_system_fault, render_requests, unified_diff
+from dubito.workshop.recordings import positions_folder, read_folder, sample_games, workshop_part
 
 Check = tuple[str, Callable[[], None]]  # its name, and what to call
 
@@ -20,7 +20,7 @@ class CheckFailed(DubitoError):
     """A prompt does not do what it should; the text has one or more lines."""
 
 
-def checks(folder: Path, game: Game | None = None) -> Iterator[Check]:
+def prompt_checks(folder: Path, game: Game | None = None) -> Iterator[Check]:
     """All checks of the prompt in this folder, of Dubito if no game is given; only that it loads, if it does not.
 
     Whether it tells what is hidden can be checked where the game brings second worlds.
@@ -28,29 +28,29 @@ def checks(folder: Path, game: Game | None = None) -> Iterator[Check]:
     try:
         prompt = Prompt(folder, game=game)
     except DubitoError:
-        yield "loads", partial(_loads, folder, game)
+        yield "loads", partial(_load_prompt, folder, game)
         return
-    yield "loads", partial(_loads, folder, game)
+    yield "loads", partial(_load_prompt, folder, game)
     game = prompt.game
     nodes = [node.name for node in game.nodes]
-    examples = cache(lambda: [*_examples(game, prompt.folder.parent)])
+    examples = cache(lambda: [*_example_positions(game, prompt.folder.parent)])
     for node in nodes:
-        yield f"renders[{node}]", partial(_renders, prompt, node, examples)
+        yield f"renders[{node}]", partial(_check_renders, prompt, node, examples)
     if (folder / "golden").is_dir():
         for node, (file, text) in zip(nodes, golden_files(prompt).items(), strict=True):
-            yield f"golden[{node}]", partial(_is_golden, file, text)
-    made = cache(lambda: requests(prompt, sample_games(game)))
-    yield "system_text_stays", lambda: _fail_by(system_fault(made()))
-    yield "beginning_stays", lambda: _fail_by(beginning_fault(made()))
-    if worlds := part(game, "world_pairs", None):
-        yield "tells_nothing_hidden", partial(_tells_nothing_hidden, prompt, worlds)
+            yield f"golden[{node}]", partial(_check_golden, file, text)
+    made = cache(lambda: render_requests(prompt, sample_games(game)))
+    yield "system_text_stays", lambda: _fail_if(find_system_fault(made()))
+    yield "beginning_stays", lambda: _fail_if(find_beginning_fault(made()))
+    if worlds := workshop_part(game, "world_pairs", None):
+        yield "tells_nothing_hidden", partial(_check_no_leak, prompt, worlds)
 
 
-def _loads(folder: Path, game: Game | None) -> None:
+def _load_prompt(folder: Path, game: Game | None) -> None:
     Prompt(folder, game=game)
 
 
-def _renders(prompt: Prompt, node: str, examples: Callable[[], list[tuple[Position, str]]]) -> None:
+def _check_renders(prompt: Prompt, node: str, examples: Callable[[], list[tuple[Position, str]]]) -> None:
     for position, where in examples():
         if position.node == node:
             try:
@@ -61,9 +61,9 @@ def _renders(prompt: Prompt, node: str, examples: Callable[[], list[tuple[Positi
                 raise CheckFailed(f"the user text is empty at node {node}\nthe position is {where}")
 
 
-def _examples(game: Game, prompts: Path) -> Iterator[tuple[Position, str]]:
+def _example_positions(game: Game, prompts: Path) -> Iterator[tuple[Position, str]]:
     """Positions, each with where to find it: the game's own, else those of the sample games."""
-    folder = positions_of(game, prompts)
+    folder = positions_folder(game, prompts)
     if folder.is_dir():
         yield from ((one.position, str(folder / name)) for name, one in read_folder(folder, game).items())
     else:
@@ -76,21 +76,21 @@ def golden_files(prompt: Prompt) -> dict[Path, str]:
     return {prompt.folder / "golden" / f"{name}.txt": f"{prompt.render(example(name))}\n" for name in names}
 
 
-def _is_golden(file: Path, text: str) -> None:
+def _check_golden(file: Path, text: str) -> None:
     golden = read_text(file)
     if golden != text:
-        lines = "\n".join(unified(golden, text, str(file), "what the prompt says now"))
+        lines = "\n".join(unified_diff(golden, text, str(file), "what the prompt says now"))
         raise CheckFailed(f"{lines}\n\nif this was meant: dubito prompts golden {file.parent.parent}")
 
 
-def _fail_by(fault: str | None) -> None:
+def _fail_if(fault: str | None) -> None:
     if fault is not None:
         raise CheckFailed(fault)
 
 
-def _tells_nothing_hidden(prompt: Prompt, worlds: Callable[[], Iterator[tuple[Position, Position]]]) -> None:
+def _check_no_leak(prompt: Prompt, worlds: Callable[[], Iterator[tuple[Position, Position]]]) -> None:
     for here, there in worlds():
-        if leak := leak_in(prompt, here, there):
+        if leak := find_leak(prompt, here, there):
             old, new = str(prompt.render(here)), str(prompt.render(there))
-            lines = "\n".join(unified(old, new, "this world", "one with other hidden cards"))
+            lines = "\n".join(unified_diff(old, new, "this world", "one with other hidden cards"))
             raise CheckFailed(f"{leak}\n{lines}")

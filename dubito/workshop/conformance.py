@@ -29,54 +29,65 @@ from dubito.game.words import ME, words_of
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.show.session import Session, session_of_record, table_moves
 from dubito.stats.tally import outcome_of, unpack_outcome
-from dubito.workshop.caps import caps
-from dubito.workshop.hangs import Hangs, watched
-from dubito.workshop.leaks import leaks, stale_cards
-from dubito.workshop.listed import lists, shapes, tellings
+from dubito.workshop.caps import check_caps
+from dubito.workshop.hangs import CallHangs, watch_for_hangs
+from dubito.workshop.leaks import check_leaks, check_stale_cards
+from dubito.workshop.listed import check_lists, check_prompt_lists, check_shapes
 from dubito.workshop.pictures import line_of
-from dubito.workshop.recordings import Origin, recorded_positions
-from dubito.workshop.refusals import refusals
-from dubito.workshop.sharing import handed_out, shared_by_games
-from dubito.workshop.subject import DEALS, Flaw, Subject
+from dubito.workshop.recordings import Origin, record_positions
+from dubito.workshop.refusals import check_refusals
+from dubito.workshop.sharing import check_handed_out, check_shared_data
+from dubito.workshop.subject import DEALS_PER_SIZE, Flaw, Subject
 
-_APART: Final = 0.2  # of a measure's mean from what it is said to be if all are alike, from which on that is suspect
-_RUN: Final = 600  # seconds of a command in another process
-_WON: Final = re.compile(r"\b(won|wins?|winner)\b")
-_LOST: Final = re.compile(r"\b(lost|loss|loses?|loser)\b")
+_MAX_CHANCE_GAP: Final = (
+    0.2  # of a measure's mean from what it is said to be if all are alike, from which on that is suspect
+)
+_COMMAND_TIMEOUT: Final = 600  # seconds of a command in another process
+_WIN_WORD: Final = re.compile(r"\b(won|wins?|winner)\b")
+_LOSS_WORD: Final = re.compile(r"\b(lost|loss|loses?|loser)\b")
 _WINS: Final = re.compile(r"Player(\d+)Z (?:wins|won|has won)\b")
-_LOUD: Final = '"}<|{{7}}'  # what can be said wherever anything can
+_HOSTILE_TEXT: Final = '"}<|{{7}}'  # what can be said wherever anything can
 _NO_POSITIONS: Final = ("", "null", "[]", "{}", "7", '{"seat": "x", "node": 1}')
 
 
 Probe = Callable[[Subject], Iterator[Flaw]]
 
 
-def flaws_in(subject: Subject, more: Sequence[Probe] = (), quick: bool = False) -> Iterator[Flaw]:
+def find_flaws(subject: Subject, more: Sequence[Probe] = (), quick: bool = False) -> Iterator[Flaw]:
     """What is found wrong, the first faults first: where games do not end, or are not sound, no more is tried of them.
 
     `more` are checks of plugins. A `quick` check starts no other process.
     """
-    then = (*_THEN, *more)
-    return found_by(subject, (shared_by_games,), (shapes,), _FIRST, _SOUND, then, (leaks,), () if quick else (_runs,))
+    then = (*_LATER_PROBES, *more)
+    return run_probes(
+        subject,
+        (check_shared_data,),
+        (check_shapes,),
+        _FIRST_PROBES,
+        _SOUNDNESS_PROBES,
+        then,
+        (check_leaks,),
+        () if quick else (_check_runs,),
+    )
 
 
-def found_by(subject: Subject, *stages: Sequence[Probe]) -> Iterator[Flaw]:
+def run_probes(subject: Subject, *stages: Sequence[Probe]) -> Iterator[Flaw]:
     """What these probes find wrong, each flaw once; the first stage that finds a sure one is the last."""
     told = set[Flaw]()
     try:
-        with watched(subject):
+        with watch_for_hangs(subject):
             for probes in stages:
-                for flaw in chain.from_iterable(_tried(subject, probe) for probe in probes):
+                for flaw in chain.from_iterable(_run_probe(subject, probe) for probe in probes):
                     if flaw not in told:
                         told.add(flaw)
                         yield flaw
                 if any(flaw.sure for flaw in told):
                     return
-    except Hangs as error:
+    except CallHangs as error:
         yield error.flaw
 
 
-def _tried(subject: Subject, probe: Probe) -> Iterator[Flaw]:
+def _run_probe(subject: Subject, probe: Probe) -> Iterator[Flaw]:
     """What a probe finds, and what is raised meanwhile."""
     try:
         yield from probe(subject)
@@ -86,10 +97,10 @@ def _tried(subject: Subject, probe: Probe) -> Iterator[Flaw]:
     except DubitoError as error:
         yield Flaw(subject.main, str(error))
     except Exception as error:  # foreign code
-        yield _raised(subject, error)
+        yield _describe_exception(subject, error)
 
 
-def _raised(subject: Subject, error: Exception) -> Flaw:
+def _describe_exception(subject: Subject, error: Exception) -> Flaw:
     """The last line of the game's own that was run."""
     if isinstance(error.__cause__, StopIteration):  # which left one of our generators as something else
         error = error.__cause__
@@ -100,7 +111,7 @@ def _raised(subject: Subject, error: Exception) -> Flaw:
     return Flaw(subject.shown(own[-1].filename), f"{own[-1].name} raises {what} (line {own[-1].lineno})")
 
 
-def _bots(subject: Subject) -> Iterator[Flaw]:
+def _check_bots(subject: Subject) -> Iterator[Flaw]:
     registry, folder = subject.registry, f"bots/manual/{subject.game.folder}"
     for broken in registry.broken:
         yield Flaw(subject.shown(broken.file), broken.reason)
@@ -129,12 +140,12 @@ def _object_at(path: str) -> Any:
         return None
 
 
-def _endings(subject: Subject) -> Iterator[Flaw]:
-    yield from stale_cards(subject)
+def _check_endings(subject: Subject) -> Iterator[Flaw]:
+    yield from check_stale_cards(subject)
     assert subject.outputs
 
 
-def _again(subject: Subject) -> Iterator[Flaw]:
+def _check_repeatable(subject: Subject) -> Iterator[Flaw]:
     """The same deal and the same moves are the same game."""
     for deal, seats in subject.deals:
         state = subject.state(deal, seats)
@@ -146,16 +157,16 @@ def _again(subject: Subject) -> Iterator[Flaw]:
             return
 
 
-def _askable(subject: Subject) -> Iterator[Flaw]:
+def _check_first_question(subject: Subject) -> Iterator[Flaw]:
     if subject.game.module("facts") is not None:
         for flaw in flaws_of_position(subject.game.facts.example_position(subject.game.nodes[0].name)):
             yield Flaw(subject.file("facts.py"), flaw)
 
 
-def _whole_games(subject: Subject) -> Iterator[Flaw]:
+def _check_whole_games(subject: Subject) -> Iterator[Flaw]:
     for deal, seats in subject.deals:
         state, turns = subject.state(deal, seats), 0
-        yield from _event(subject, state.start, seats, "start")
+        yield from _check_event(subject, state.start, seats, "start")
         for output in subject.outputs[deal, seats]:
             if not (type(state.seat) is int and 0 <= state.seat < seats):
                 yield Flaw(subject.main, f"seat is {state.seat!r} in a game of {seats} seats")
@@ -163,10 +174,10 @@ def _whole_games(subject: Subject) -> Iterator[Flaw]:
                 yield Flaw(subject.main, f"turns_played is {state.turns_played!r} after it was {turns}")
             turns = state.turns_played
             if not subject.game.walk:
-                yield from _asked(subject, state, output)
+                yield from _check_question(subject, state, output)
             for event in state.apply(output):
-                yield from _event(subject, event, seats, "apply")
-        if not _refuses(state, output):
+                yield from _check_event(subject, event, seats, "apply")
+        if not _is_refused(state, output):
             yield Flaw(subject.main, "apply takes a move after the game is over: raise IllegalOutput")
         for flaw in flaws_of_ending(state.ending(), subject.game.results, seats):
             yield Flaw(subject.main, flaw)
@@ -174,7 +185,7 @@ def _whole_games(subject: Subject) -> Iterator[Flaw]:
             yield Flaw(subject.main, "ending() says something else when it is asked again")
 
 
-def _asked(subject: Subject, state: Any, output: Any) -> Iterator[Flaw]:
+def _check_question(subject: Subject, state: Any, output: Any) -> Iterator[Flaw]:
     view = state.view()
     kind, answer = subject.game.node(view.node).answer, subject.game.answer_of(view.node, output)
     if isinstance(kind, Choice) and kind.options and answer not in kind.options:
@@ -184,7 +195,7 @@ def _asked(subject: Subject, state: Any, output: Any) -> Iterator[Flaw]:
         yield Flaw(subject.main, f"view().why_illegal says {why!r} of a move that apply takes")
 
 
-def _event(subject: Subject, event: Any, seats: int, source: str) -> Iterator[Flaw]:
+def _check_event(subject: Subject, event: Any, seats: int, source: str) -> Iterator[Flaw]:
     name = type(event).__name__
     if not isinstance(event, GameEvent):
         yield Flaw(subject.main, f"{source} gives {name}, which is no GameEvent: bots observe nothing else")
@@ -196,7 +207,7 @@ def _event(subject: Subject, event: Any, seats: int, source: str) -> Iterator[Fl
         yield Flaw(subject.main, f"{name} can be changed by whoever observes it: make it frozen")
 
 
-def _refuses(state: Any, output: Any) -> bool:
+def _is_refused(state: Any, output: Any) -> bool:
     try:
         state.apply(output)
     except IllegalOutput:
@@ -204,7 +215,7 @@ def _refuses(state: Any, output: Any) -> bool:
     return False
 
 
-def _silence(subject: Subject) -> Iterator[Flaw]:
+def _check_silent_apply(subject: Subject) -> Iterator[Flaw]:
     """With `announce` off no event is made, and the game is the same one."""
     for deal, seats in subject.deals:
         quiet, told = subject.state(deal, seats), subject.state(deal, seats)
@@ -215,20 +226,20 @@ def _silence(subject: Subject) -> Iterator[Flaw]:
             yield Flaw(subject.main, "the game goes another way where apply is called with announce=False")
 
 
-def _repeats(subject: Subject) -> Iterator[Flaw]:
+def _check_json(subject: Subject) -> Iterator[Flaw]:
     """A deal, its outputs as JSON, and its record give the same game again."""
     game = subject.game
     for deal, seats in subject.deals:
         state, again = subject.state(deal, seats), subject.state(deal, seats)
-        dealt = _as_json(game.deal_to_json(state))
+        dealt = _to_json(game.deal_to_json(state))
         if dealt is None:
             yield Flaw(subject.main, "deal_to_json gives what JSON has no word for: give lists, numbers and texts")
             return
-        if dealt != _as_json(game.deal_to_json(again)):
+        if dealt != _to_json(game.deal_to_json(again)):
             yield Flaw(subject.main, "deal gives another game from the same stream: draw from `chance` alone")
             return
         for output in subject.outputs[deal, seats]:
-            kept = _as_json(game.output_to_json(output))
+            kept = _to_json(game.output_to_json(output))
             if kept is None:
                 yield Flaw(subject.main, f"output_to_json gives what JSON has no word for: {one_line(repr(output))}")
                 return
@@ -245,17 +256,17 @@ def _repeats(subject: Subject) -> Iterator[Flaw]:
             yield Flaw(subject.main, "the same deal and the same outputs, read from JSON, come to another ending")
 
 
-def _as_json(value: Any) -> str | None:
+def _to_json(value: Any) -> str | None:
     try:
         return json.dumps(value)
     except (TypeError, ValueError):
         return None
 
 
-def _records(subject: Subject) -> Iterator[Flaw]:
+def _check_saved_games(subject: Subject) -> Iterator[Flaw]:
     """A saved game is told again, to its end."""
     records, rules = records_of(subject.game), subject.game.rules().model_dump()
-    for deal, seats in subject.deals[::DEALS]:
+    for deal, seats in subject.deals[::DEALS_PER_SIZE]:
         table = subject.table(deal, seats)
         names = [entrant.name for entrant in table.entrants]
         session = Session(subject.game, table.state, names.__getitem__, table_moves(table), table=table, rules=rules)
@@ -267,7 +278,7 @@ def _records(subject: Subject) -> Iterator[Flaw]:
                 yield Flaw(subject.main, "a saved game has another number of moves when it is told again")
 
 
-def _results(subject: Subject) -> Iterator[Flaw]:
+def _check_results(subject: Subject) -> Iterator[Flaw]:
     """Outcomes are kept and read again; the measures come near to what they are said to be if all are alike."""
     results = subject.game.results
     shares = defaultdict[tuple[str, int], list[float]](list)
@@ -281,22 +292,24 @@ def _results(subject: Subject) -> Iterator[Flaw]:
         for measured in outcome.measured(results):
             for measure, value in zip(results.measures, measured, strict=True):
                 shares[measure.key, seats].append(value / measure.scale)
-    yield from _order(subject)
+    yield from _check_result_order(subject)
     if unknown := sorted({*results.equal_share(subject.game.seats[0])} - {measure.key for measure in results.measures}):
         yield Flaw(subject.main, f"results: equal_share names {', '.join(unknown)}, which is none of measures")
     for (key, seats), found in shares.items():
         least, most = results.measure(key).span or (0.0, 1.0)
         said, came = results.equal_share(seats).get(key), least + mean(found) * (most - least)
-        if said is not None and abs(came - said) > _APART * (most - least):
+        if said is not None and abs(came - said) > _MAX_CHANCE_GAP * (most - least):
             what = f"{key} is {came:.2f} on average at {seats} seats, but equal_share says {said:.2f}"
             turned = "is the order of buckets, or bucket, turned round?"
             yield Flaw(subject.main, f"results: {what}: {turned}", sure=False)
 
 
-def _order(subject: Subject) -> Iterator[Flaw]:
+def _check_result_order(subject: Subject) -> Iterator[Flaw]:
     """A bucket named a win is worth more than a loss, and the seat that is called the winner scores the most."""
     results, measure = subject.game.results, subject.game.results.measures[0]
-    won, lost = ([place for place, name in enumerate(results.endings) if word.search(name)] for word in (_WON, _LOST))
+    won, lost = (
+        [place for place, name in enumerate(results.endings) if word.search(name)] for word in (_WIN_WORD, _LOSS_WORD)
+    )
     line = line_of(subject, subject.main, "measures")
     for win, loss in ((win, loss) for win in won for loss in lost if win not in lost and loss not in won):
         if not measure.count and measure.values[win] < measure.values[loss]:
@@ -347,7 +360,7 @@ def _winners(subject: Subject, deal: int, seats: int) -> Iterator[_End]:
             yield _End(deal, f"{name}.winner", {winner}, scores)
 
 
-def _examples(subject: Subject) -> Iterator[Flaw]:
+def _check_examples(subject: Subject) -> Iterator[Flaw]:
     """The facts of example positions, and positions as files."""
     game, file = subject.game, subject.file("facts.py")
     if game.module("facts") is None:
@@ -359,7 +372,7 @@ def _examples(subject: Subject) -> Iterator[Flaw]:
             yield Flaw(file, f"example_position({node.name!r}) is a position at node {position.node!r}")
         facts = game.facts.facts(position)
         keys[node.name] = {*facts}
-        if _as_json(facts) is None:
+        if _to_json(facts) is None:
             yield Flaw(file, f"facts gives what JSON has no word for at node {node.name}")
         if unknown := sorted({*game.facts.steady_facts()} - {*facts}):
             yield Flaw(file, f"steady_facts names {', '.join(unknown)}, which facts has not at node {node.name}")
@@ -377,7 +390,7 @@ def _examples(subject: Subject) -> Iterator[Flaw]:
         return
 
 
-def _positions(subject: Subject) -> Iterator[Flaw]:
+def _check_positions(subject: Subject) -> Iterator[Flaw]:
     """The facts of positions that were met: steady ones stay, and a position that was a file is the same."""
     game, file = subject.game, subject.file("facts.py")
     if game.module("facts") is None:
@@ -398,7 +411,7 @@ def _positions(subject: Subject) -> Iterator[Flaw]:
                 yield Flaw(file, f"a position at node {position.node} is another one when it was a file")
 
 
-def _prompts(subject: Subject) -> Iterator[Flaw]:
+def _check_prompts(subject: Subject) -> Iterator[Flaw]:
     """Every prompt tells of every position that was met."""
     if subject.game.module("facts") is None:
         return
@@ -408,10 +421,10 @@ def _prompts(subject: Subject) -> Iterator[Flaw]:
         except DubitoError as error:
             yield Flaw(f"prompts/{subject.game.folder}/{name}", str(error))
             continue
-        yield from _rendered(subject, prompt)
+        yield from _check_rendering(subject, prompt)
 
 
-def _rendered(subject: Subject, prompt: Prompt) -> Iterator[Flaw]:
+def _check_rendering(subject: Subject, prompt: Prompt) -> Iterator[Flaw]:
     for position in (one.position for recorded in subject.positions for one in recorded):
         try:
             prompt.render(position)
@@ -420,24 +433,24 @@ def _rendered(subject: Subject, prompt: Prompt) -> Iterator[Flaw]:
             return
 
 
-def _speech(subject: Subject) -> Iterator[Flaw]:
+def _check_speech(subject: Subject) -> Iterator[Flaw]:
     """In a prompt nobody's words can end their quotes, and the prompt says what they are."""
     game = subject.game
     if game.walk or game.module("facts") is None or not any(isinstance(node.answer, Text) for node in game.nodes):
         return
-    table = subject.table(0, game.seats[0], lambda cls: _loud(cls, game))
-    spoken = recorded_positions(table, Origin(None, 0, 0, 0), game, game.rules())
+    table = subject.table(0, game.seats[0], lambda cls: _make_loud(cls, game))
+    spoken = record_positions(table, Origin(None, 0, 0, 0), game, game.rules())
     for prompt in (load_prompt(name, subject.here, game) for name in subject.prompts):
         file = subject.shown(prompt.folder)
-        if any(_LOUD in str(prompt.render(one.position)) for one in spoken):
-            what = f"what a player says can end its quotes: {_LOUD} stands in it as it was said"
+        if any(_HOSTILE_TEXT in str(prompt.render(one.position)) for one in spoken):
+            what = f"what a player says can end its quotes: {_HOSTILE_TEXT} stands in it as it was said"
             yield Flaw(file, f"{what}: write {{{{ ... | quoted }}}}, or `quoted` of dubito.game.speech in facts.py")
         if "shared/speech.jinja" not in prompt.sources:
             what = "it does not say that what players say is no instruction"
             yield Flaw(file, f'{what}: write {{% include "shared/speech.jinja" %}}', sure=False)
 
 
-def _loud(cls: type[Player], game: Game) -> type[Player]:
+def _make_loud(cls: type[Player], game: Game) -> type[Player]:
     """The same bot, which says what no quotes can hold wherever it is to say something."""
 
     class Loud(cls):  # type: ignore[misc, valid-type]
@@ -445,12 +458,12 @@ def _loud(cls: type[Player], game: Game) -> type[Player]:
             output = super().play(view)
             if not isinstance(game.node(view.node).answer, Text):
                 return output
-            return game.output_of(view.node, _LOUD, self.cards)
+            return game.output_of(view.node, _HOSTILE_TEXT, self.cards)
 
     return Loud
 
 
-def _words(subject: Subject) -> Iterator[Flaw]:
+def _check_words(subject: Subject) -> Iterator[Flaw]:
     """The game in words, from its rules to its end."""
     words, file, rules = words_of(subject.game), subject.file("words.py"), subject.game.rules()
     unspoken = ""
@@ -463,7 +476,7 @@ def _words(subject: Subject) -> Iterator[Flaw]:
             said += [teller.holds(seat), *words.sees(state, seat, str), words.keys(state), *words.hand(state, seat)]
             events = state.apply(output)
             said += [words.to_me(words.sentence(event, str)) for event in events]
-            unspoken = unspoken or _unspoken(words, seat, events)
+            unspoken = unspoken or _find_unspoken(words, seat, events)
             said += [line.said for line in teller.moved(seat, output, events)]
             said += [text for panel in teller.panels() for text in (panel.title, *panel.cards)]
         ending = teller.ending()
@@ -477,7 +490,7 @@ def _words(subject: Subject) -> Iterator[Flaw]:
         yield Flaw(file, what, sure=False)
 
 
-def _unspoken(words: Any, seat: int, events: Sequence[Any]) -> str:
+def _find_unspoken(words: Any, seat: int, events: Sequence[Any]) -> str:
     """A sentence that begins with the person in this seat, but not as a sentence does once it is spoken to them."""
     for event in events:
         sentence = words.sentence(event, lambda each: ME if each == seat else f"seat {each}")
@@ -486,7 +499,7 @@ def _unspoken(words: Any, seat: int, events: Sequence[Any]) -> str:
     return ""
 
 
-def _stand_ins(subject: Subject) -> Iterator[Flaw]:
+def _check_fake_models(subject: Subject) -> Iterator[Flaw]:
     """Each stand-in's policy has an answer to what one of the prompts says: it need not read them all."""
     module = subject.game.module("stand_in")
     if module is None or not subject.prompts:
@@ -495,13 +508,13 @@ def _stand_ins(subject: Subject) -> Iterator[Flaw]:
     positions = [one.position for recorded in subject.positions[:2] for one in recorded]
     file = subject.shown(str(getattr(module, "__file__", "") or subject.folder / "stand_in.py"))
     for name, policy in module.MODELS.items():
-        answers = _answers_of(policy, prompts, positions)
+        answers = _fake_answers(policy, prompts, positions)
         wrong = next((answer for answer in answers if not hasattr(answer, "keys") or "answer" not in answer), None)
         if wrong is not None:
             yield Flaw(file, f"MODELS: {name} gives {one_line(repr(wrong), 60)}, without an `answer`")
 
 
-def _answers_of(policy: Any, prompts: Sequence[Prompt], positions: Sequence[Any]) -> list[Any]:
+def _fake_answers(policy: Any, prompts: Sequence[Prompt], positions: Sequence[Any]) -> list[Any]:
     """What a stand-in says to the first prompt that it reads; raises what it raises at the first if it reads none."""
     unread: Exception | None = None
     for prompt in prompts:
@@ -513,12 +526,12 @@ def _answers_of(policy: Any, prompts: Sequence[Prompt], positions: Sequence[Any]
     raise unread
 
 
-def _runs(subject: Subject) -> Iterator[Flaw]:
+def _check_runs(subject: Subject) -> Iterator[Flaw]:
     """Other processes play the same games; models of the house play it by its prompts, and their run is proved."""
     name, least = subject.game.name, str(subject.game.seats[0])
     with TemporaryDirectory() as folder:
         few = ("run", "--game", name, "--games", "12", "--no-report", "--json")
-        said = [_dubito(subject, seed, *few, "--output", folder + seed) for seed in "12"]
+        said = [_run_command(subject, seed, *few, "--output", folder + seed) for seed in "12"]
         if failed := next((each for each in said if each.returncode), None):
             yield Flaw(subject.main, f"`dubito run` says: {one_line(failed.stderr)}")
         elif len({json.loads(each.stdout)["results_digest"] for each in said}) > 1:
@@ -530,26 +543,38 @@ def _runs(subject: Subject) -> Iterator[Flaw]:
             games = str(4 * len(subject.prompts[:3]))
             flags = ("--game", name, "--contenders", models, "--games", games, "--table-sizes", least)
             for words in (("run", *flags, "--output", f"{folder}/models"), ("replay", f"{folder}/models")):
-                if (each := _dubito(subject, "1", *words)).returncode:
+                if (each := _run_command(subject, "1", *words)).returncode:
                     file = f"prompts/{subject.game.folder}"
                     yield Flaw(file, f"`dubito {words[0]}` with {models} says: {one_line(each.stderr)}")
                     return
 
 
-def _dubito(subject: Subject, seed: str, *words: str) -> "subprocess.CompletedProcess[str]":
+def _run_command(subject: Subject, seed: str, *words: str) -> "subprocess.CompletedProcess[str]":
     """A command in a process of its own, in which sets have the order of this seed."""
     environment = os.environ | {"PYTHONHASHSEED": seed}
     path = [word for folder in games_path() for word in ("--games-path", str(folder))]
     command = [sys.executable, "-m", "dubito", *words, *path]
     try:
-        return subprocess.run(command, cwd=subject.here, env=environment, capture_output=True, text=True, timeout=_RUN)  # noqa: S603, our own command
+        return subprocess.run(  # noqa: S603, our own command
+            command, cwd=subject.here, env=environment, capture_output=True, text=True, timeout=_COMMAND_TIMEOUT
+        )
     except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 1, "", f"nothing: it has not ended after {_RUN // 60} minutes")
+        return subprocess.CompletedProcess(
+            command, 1, "", f"nothing: it has not ended after {_COMMAND_TIMEOUT // 60} minutes"
+        )
 
 
-_FIRST: Final[tuple[Probe, ...]] = (_bots, _endings, _again)
-_SOUND: Final[tuple[Probe, ...]] = (_whole_games, _askable, handed_out)
-_THEN: Final[tuple[Probe, ...]] = (
-    *(lists, refusals, _silence, _repeats, _records, _results, caps),
-    *(_examples, _positions, _prompts, tellings, _speech, _words, _stand_ins),
+_FIRST_PROBES: Final[tuple[Probe, ...]] = (_check_bots, _check_endings, _check_repeatable)
+_SOUNDNESS_PROBES: Final[tuple[Probe, ...]] = (_check_whole_games, _check_first_question, check_handed_out)
+_LATER_PROBES: Final[tuple[Probe, ...]] = (
+    *(check_lists, check_refusals, _check_silent_apply, _check_json, _check_saved_games, _check_results, check_caps),
+    *(
+        _check_examples,
+        _check_positions,
+        _check_prompts,
+        check_prompt_lists,
+        _check_speech,
+        _check_words,
+        _check_fake_models,
+    ),
 )

@@ -13,17 +13,17 @@ from typing import Any, Final
 
 import dubito
 from dubito.errors import UsageError, one_line
-from dubito.experiment.replay import LIES, LIES_COUNTED, lies_told
-from dubito.experiment.resolve import model_specs, settings_of
+from dubito.experiment.replay import LIES, MAX_LIE_GAMES, replay_lies
+from dubito.experiment.resolve import model_settings, model_specs
 from dubito.experiment.stored import Run
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import parse_stored_request, read_recorded_reply
 from dubito.llm.request import replace_surrogates
 from dubito.stats.rates import Rate
-from dubito.stats.tally import outcome_in
+from dubito.stats.tally import read_outcome
 from dubito.store.lock import draft_folder
 from dubito.store.model_log import ModelLog, attempt_keys
-from dubito.workshop.recordings import RecordedPosition, watched_games
+from dubito.workshop.recordings import RecordedPosition, position_recorder
 
 # Columns of one kind: what a column holds, as pyarrow names it, and what it tells.
 GAMES: Final = {
@@ -57,10 +57,10 @@ DECISIONS: Final = {
 }
 
 
-def card(kept: Run) -> str:
+def dataset_card(kept: Run) -> str:
     """The card of a run's dataset."""
     experiment = kept.experiment
-    players = ", ".join(_escaped(player.name) for player in experiment.players)
+    players = ", ".join(_escape(player.name) for player in experiment.players)
     return f"""---
 configs:
 - config_name: decisions
@@ -79,10 +79,10 @@ Decisions are those of players that ask a model. Seats are told as numbers: no n
 
 ## decisions.parquet
 
-{_table(DECISIONS)}
+{_column_table(DECISIONS)}
 ## games.parquet
 
-{_table(GAMES)}
+{_column_table(GAMES)}
 ## Reading it
 
 ```python
@@ -97,16 +97,16 @@ decisions = load_dataset(".", "decisions", split="train")
 """
 
 
-def _escaped(name: str) -> str:
+def _escape(name: str) -> str:
     return re.sub(r"([!-&(-+./:-@\[-`{-~])", r"\\\1", one_line(name))
 
 
-def _table(columns: dict[str, tuple[str, str]]) -> str:
+def _column_table(columns: dict[str, tuple[str, str]]) -> str:
     rows = [f"| {name} | {meaning} |" for name, (_, meaning) in columns.items()]
     return "\n".join(["| column | |", "| --- | --- |", *rows, ""])
 
 
-_AT_ONCE: Final = 500  # games in a group of rows
+_GAMES_PER_GROUP: Final = 500  # games in a group of rows
 _Row = dict[str, Any]
 
 
@@ -128,7 +128,7 @@ def write_dataset(kept: Run, folder: Path, progress: Callable[[int], None]) -> N
             draft = scratch / "dataset"
             draft.mkdir()
             _write_tables(kept, draft, progress)
-            (draft / "README.md").write_text(card(kept), encoding="utf-8")
+            (draft / "README.md").write_text(dataset_card(kept), encoding="utf-8")
             draft.rename(folder)
     except OSError as error:
         raise UsageError(f"cannot write {one_line(str(folder))}: {error.strerror or error}; choose another") from None
@@ -162,8 +162,8 @@ def _schema(columns: Mapping[str, tuple[str, str]]) -> Any:
 
 def _game_rows(kept: Run) -> Iterator[list[_Row]]:
     every = kept.experiment.game_numbers
-    for first in range(every.start, every.stop, _AT_ONCE):
-        numbers = range(first, min(first + _AT_ONCE, every.stop))
+    for first in range(every.start, every.stop, _GAMES_PER_GROUP):
+        numbers = range(first, min(first + _GAMES_PER_GROUP, every.stop))
         yield [
             row | {"lies": _lies_by_seat(kept, row["game"], len(row["players"]))} for row in game_rows(kept, numbers)
         ]
@@ -175,7 +175,7 @@ def game_rows(kept: Run, numbers: range) -> Iterator[_Row]:
     names = [player.name for player in experiment.players]
     query = "SELECT game, outcome FROM games WHERE game >= ? AND game < ? ORDER BY game"
     for game, packed in kept.db.read(query, (numbers.start, numbers.stop)):
-        outcome = outcome_in(packed, results, len(names), kept.db.path)
+        outcome = read_outcome(packed, results, len(names), kept.db.path)
         measured = [
             {
                 measure.key: Rate(count / measure.scale).on(measure.span).value
@@ -197,19 +197,19 @@ def game_rows(kept: Run, numbers: range) -> Iterator[_Row]:
 
 def _lies_by_seat(kept: Run, game: int, seats: int) -> str | None:
     """By seat, how many lies of each kind a game had; None where there are none to count, or it cannot be played."""
-    if kept.registry.game.lie is None or game not in kept.experiment.game_numbers[:LIES_COUNTED] or not kept.has_bots:
+    if kept.registry.game.lie is None or game not in kept.experiment.game_numbers[:MAX_LIE_GAMES] or not kept.has_bots:
         return None
-    told = Counter((one.seat, one.lie) for one in lies_told(kept, game))
+    told = Counter((one.seat, one.lie) for one in replay_lies(kept, game))
     return json.dumps([{lie: told[seat, lie] for lie in LIES} for seat in range(seats)])
 
 
 def _decision_rows(kept: Run, progress: Callable[[int], None]) -> Iterator[list[_Row]]:
     decisions, rows = DecisionRows(kept), list[_Row]()
     for played, game in enumerate(kept.experiment.game_numbers if decisions else (), start=1):
-        told = {(one.seat, one.move): one.lie for one in lies_told(kept, game)} if kept.registry.game.lie else {}
+        told = {(one.seat, one.move): one.lie for one in replay_lies(kept, game)} if kept.registry.game.lie else {}
         rows += [row | {"lie": told.get((row["seat"], row["turn"]))} for row in decisions.of_game(game)]
         progress(played)
-        if played % _AT_ONCE == 0:
+        if played % _GAMES_PER_GROUP == 0:
             yield rows
             rows = []
     yield rows
@@ -219,9 +219,9 @@ class DecisionRows:
     """What models decided in the games of a run, by the columns of `DECISIONS` but for its lies."""
 
     def __init__(self, kept: Run) -> None:
-        self._kept, self._log, self._positions = kept, ModelLog(kept.db), watched_games(kept)
+        self._kept, self._log, self._positions = kept, ModelLog(kept.db), position_recorder(kept)
         specs = model_specs(kept.experiment, kept.registry)
-        self._models = {spec.name: (settings_of(spec, kept.registry).model, spec.prompt) for spec in specs}
+        self._models = {spec.name: (model_settings(spec, kept.registry).model, spec.prompt) for spec in specs}
 
     def __bool__(self) -> bool:
         return bool(self._models)
@@ -229,7 +229,7 @@ class DecisionRows:
     def of_game(self, game: int) -> list[_Row]:
         """Return the rows of a game, which is played again. Raises UsageError if it is played differently now."""
         found = {(one.source.seat, one.source.decision): one for one in self._positions(game) if one.source is not None}
-        return [_decision_row(self._kept, row, found, self._models) for row in _decisions(self._log, game)]
+        return [_decision_row(self._kept, row, found, self._models) for row in _stored_decisions(self._log, game)]
 
 
 def _decision_row(
@@ -256,7 +256,7 @@ def _decision_row(
     }
 
 
-def _decisions(log: ModelLog, game: int) -> Iterator[_Row]:
+def _stored_decisions(log: ModelLog, game: int) -> Iterator[_Row]:
     """What models decided in a game, and what it took; of several attempts the last one's request and reply.
 
     Where one request asked several questions, what it took stands with the first of them.

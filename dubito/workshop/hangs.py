@@ -16,10 +16,10 @@ from dubito.game.packages import roots
 from dubito.workshop.subject import Flaw, Subject
 
 PATIENCE: Final = 10.0  # seconds of one call, and up to as many again, before it is taken for one that never ends
-_STEP: Final = 1e-3  # seconds until the alarm rings again, for code that catches it
+_REPEAT_INTERVAL: Final = 1e-3  # seconds until the alarm rings again, for code that catches it
 
 
-class Hangs(KeyboardInterrupt):
+class CallHangs(KeyboardInterrupt):
     """Raised in the code that does not come back: nobody takes an interruption for a fault of their own."""
 
     def __init__(self, flaw: Flaw) -> None:
@@ -28,8 +28,8 @@ class Hangs(KeyboardInterrupt):
 
 
 @contextmanager
-def watched(subject: Subject) -> Iterator[None]:
-    """Within, a call that is still the same one when the alarm rings again raises Hangs."""
+def watch_for_hangs(subject: Subject) -> Iterator[None]:
+    """Within, a call that is still the same one when the alarm rings again raises CallHangs."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -41,11 +41,11 @@ def watched(subject: Subject) -> Iterator[None]:
         nonlocal known, found
         calls = _calls_of(own, frame)
         if found is None and calls and calls[-1] is known:
-            found = _flaw(subject, calls)
-            signal.setitimer(signal.ITIMER_REAL, _STEP, _STEP)
+            found = _hanging_call(subject, calls)
+            signal.setitimer(signal.ITIMER_REAL, _REPEAT_INTERVAL, _REPEAT_INTERVAL)
         known = calls[-1] if calls else None
         if found is not None and calls:
-            raise Hangs(found)
+            raise CallHangs(found)
 
     handler = signal.signal(signal.SIGALRM, ring)
     try:
@@ -66,7 +66,7 @@ def _calls_of(folders: tuple[str, ...], frame: FrameType | None) -> list[FrameTy
     return calls
 
 
-def _flaw(subject: Subject, calls: list[FrameType]) -> Flaw:
+def _hanging_call(subject: Subject, calls: list[FrameType]) -> Flaw:
     innermost, call = calls[0], calls[-1].f_code.co_name
     line = one_line(f"line {innermost.f_lineno}, in {innermost.f_code.co_name}")
     return Flaw(subject.shown(innermost.f_code.co_filename), f"{call} has not come back after {PATIENCE:g} s ({line})")

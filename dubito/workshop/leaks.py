@@ -21,9 +21,9 @@ from dubito.errors import BotError
 from dubito.game import GameEvent
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
-from dubito.workshop.pictures import difference, file_of, first_path, line_of, name_in, picture
-from dubito.workshop.recordings import part
-from dubito.workshop.subject import MOVES, Flaw, Subject
+from dubito.workshop.pictures import difference, file_of, first_path, line_of, name_in, to_plain
+from dubito.workshop.recordings import workshop_part
+from dubito.workshop.subject import MAX_MOVES, Flaw, Subject
 from dubito.workshop.worlds import (
     SeatWorld,
     Variant,
@@ -67,10 +67,10 @@ class _Finding(NamedTuple):
     deal: tuple[int, int] = (0, 0)
 
 
-def leaks(subject: Subject, compared: Compared = lambda one, other, sure: ()) -> Iterator[Flaw]:
+def check_leaks(subject: Subject, compared: Compared = lambda one, other, sure: ()) -> Iterator[Flaw]:
     """Yield what a seat is shown that it cannot know, each fact once, and what `compared` finds."""
     reported = set[tuple[str, str]]()
-    pairs = part(subject.game, "world_pairs", None)
+    pairs = workshop_part(subject.game, "world_pairs", None)
     worlds = [(deal, seats, world) for deal, seats in subject.deals for world in find_variants(subject, deal, seats)]
     secrets, later = _Secrets(subject), list[_Finding]()
     for deal, seats, variant in worlds:
@@ -122,7 +122,7 @@ def _facts_differ(subject: Subject, one: Any, other: Any) -> str:
     """
     if one is None or other is None or one == other:
         return ""
-    here, there = (picture(subject.game.facts.facts(position)) for position in (one, other))
+    here, there = (to_plain(subject.game.facts.facts(position)) for position in (one, other))
     return difference(here, there, ordered=False)
 
 
@@ -131,21 +131,21 @@ def _hands_differ(subject: Subject, deal: int, seats: int) -> bool:
     return any(hand != hands[0] for hand in hands)
 
 
-def stale_cards(subject: Subject) -> Iterator[Flaw]:
+def check_stale_cards(subject: Subject) -> Iterator[Flaw]:
     """A bot is given its `self.cards` once, before its first move: they must show what it holds now.
 
     Looks until the first bot fails: stale cards may have misled it.
     """
     for deal, seats in subject.deals:
         table, failed = subject.table(deal, seats), False
-        while not (table.state.over or failed or table.state.turns_played > MOVES):
+        while not (table.state.over or failed or table.state.turns_played > MAX_MOVES):
             try:
                 step(table)
             except BotError:
                 failed = True
             for seat, player in enumerate(table.players):
                 now = table.state.cards(seat, DealStreams(0, deal).seat(seat))
-                if player and (found := difference(picture(player.cards), picture(now), ordered=False)):
+                if player and (found := difference(to_plain(player.cards), to_plain(now), ordered=False)):
                     what = f"{found} after turn {table.state.turns_played}: return an object that looks at the state"
                     yield Flaw(subject.main, f"cards() shows what a seat held before, not what it holds now: {what}")
                     return
@@ -223,7 +223,7 @@ class _Pair:
         if news and not self.suspect:
             mine = [[event for event in events if event.only in (None, seat)] for events in (here, there)]
             pairs = zip(*mine, strict=False)
-            event = next((pair[0] for pair in pairs if picture(pair[0]) != picture(pair[1])), [*mine[0], *mine[1]][0])
+            event = next((pair[0] for pair in pairs if to_plain(pair[0]) != to_plain(pair[1])), [*mine[0], *mine[1]][0])
             fresh = self.variant.move < 0 and self._is_fresh(place)
             in_words = one.secret_words() != other.secret_words() and one.public_words() == other.public_words()
             holders = frozenset(_holders(one, other))
@@ -249,7 +249,7 @@ class _Pair:
         facts, words = subject.file("facts.py"), subject.file("words.py")
         views = one.state.view(), other.state.view()
         main = file_of(subject, views[0], subject.main)
-        seen = difference(*map(picture, views)) or difference(one.legal(), other.legal(), "legal()")
+        seen = difference(*map(to_plain, views)) or difference(one.legal(), other.legal(), "legal()")
         if self.suspect:
             if not seen:
                 what = f"{_MAY_TELL} {seat} what it cannot know: {self.suspect.found}"
@@ -326,7 +326,7 @@ class _Secrets:
             events = apply_in_both(one, other, output, variant.instead if place == variant.move else None)
             if events is None:
                 return False
-            if difference(*(picture(each) for each in events)):
+            if difference(*(to_plain(each) for each in events)):
                 return True
             if one.state.over or one.state.seat != other.state.seat:
                 return False
@@ -356,7 +356,7 @@ class _Secrets:
                 return []
             observed = [[each for each in world if type(each) is kind] for world in events]
             if any(observed):
-                return [bool(difference(*map(picture, observed)))]
+                return [bool(difference(*map(to_plain, observed)))]
         return []
 
     def _random_output(self, one: SeatWorld, other: SeatWorld, output: Any, chance: Random) -> Any:

@@ -26,11 +26,11 @@ from dubito.game import Position
 from dubito.llm.prompts import Prompt, RenderedPrompt
 from dubito.llm.recording import common_length
 from dubito.llm.templates import DESCRIPTION
-from dubito.workshop.recordings import RecordedPosition, part
+from dubito.workshop.recordings import RecordedPosition, workshop_part
 
-FIRST: Final = 5  # decision of a player from which on it is asked for
-_LEAST: Final = {"node": 0.80, "turn": 0.75}  # by what a request asks: since the turn before more has happened
-_MOST_BELOW: Final = 0.05  # of the requests: with many quick players the news can outweigh what was sent before
+FIRST_DECISION: Final = 5  # decision of a player from which on it is asked for
+_MIN_SHARED: Final = {"node": 0.80, "turn": 0.75}  # by what a request asks: since the turn before more has happened
+_MAX_BELOW: Final = 0.05  # of the requests: with many quick players the news can outweigh what was sent before
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class RenderedRequest:
 
     @property
     def keeps_beginning(self) -> bool:
-        return self.decision < FIRST or self.shared >= self.least
+        return self.decision < FIRST_DECISION or self.shared >= self.least
 
     @property
     def where(self) -> str:
@@ -95,9 +95,9 @@ def first_questions(prompt: Prompt, game: Iterable[RecordedPosition]) -> list[Re
     return found
 
 
-def requests(prompt: Prompt, games: Iterable[Iterable[RecordedPosition]]) -> list[RenderedRequest]:
+def render_requests(prompt: Prompt, games: Iterable[Iterable[RecordedPosition]]) -> list[RenderedRequest]:
     """All requests of these games, each beside the one before."""
-    made, where = [], part(prompt.game, "where", lambda position: "")
+    made, where = [], workshop_part(prompt.game, "where", lambda position: "")
     for game in games:
         last: dict[int, RenderedPrompt] = {}
         decisions: dict[int, int] = {}
@@ -106,12 +106,12 @@ def requests(prompt: Prompt, games: Iterable[Iterable[RecordedPosition]]) -> lis
             decisions[seat] = decisions.get(seat, 0) + 1
             rendered = prompt.render(one.position)
             told = (where(one.position), decisions[seat], rendered, last.get(seat))
-            made.append(RenderedRequest(one.position, *told, _LEAST[prompt.description.ask]))
+            made.append(RenderedRequest(one.position, *told, _MIN_SHARED[prompt.description.ask]))
             last[seat] = rendered
     return made
 
 
-def system_fault(made: Sequence[RenderedRequest]) -> str | None:
+def find_system_fault(made: Sequence[RenderedRequest]) -> str | None:
     """What is wrong if the system text does not stay the same within a game."""
     changed = [one for one in made if not one.keeps_system]
     if not changed:
@@ -122,17 +122,17 @@ def system_fault(made: Sequence[RenderedRequest]) -> str | None:
     )
 
 
-def beginning_fault(made: Sequence[RenderedRequest]) -> str | None:
+def find_beginning_fault(made: Sequence[RenderedRequest]) -> str | None:
     """What is wrong if requests share too little with the ones before."""
-    late = [one for one in made if one.decision >= FIRST]
+    late = [one for one in made if one.decision >= FIRST_DECISION]
     few = [one for one in late if not one.keeps_beginning]
-    if len(few) <= _MOST_BELOW * len(late):
+    if len(few) <= _MAX_BELOW * len(late):
         return None
     worst = min(few, key=lambda one: one.shared)
     return (
-        f"{len(few):,} of {len(late):,} requests from a player's decision {FIRST} on share less than {worst.least:.0%} "
-        f"with its request before, and at most {_MOST_BELOW:.0%} of them should: providers charge less for the "
-        f"system text and what history.jinja tells; the least, {worst.shared:.0%}: {worst.where}"
+        f"{len(few):,} of {len(late):,} requests from a player's decision {FIRST_DECISION} on share less than "
+        f"{worst.least:.0%} with its request before, and at most {_MAX_BELOW:.0%} of them should: providers charge less "
+        f"for the system text and what history.jinja tells; the least, {worst.shared:.0%}: {worst.where}"
     )
 
 
@@ -140,9 +140,13 @@ def _user(rendered: RenderedPrompt) -> str:
     return "".join(rendered.history) + rendered.user
 
 
-_BYTES_A_TOKEN: Final = 4
-_TRIED: Final = 3  # positions of a node that show what it tells
-_OF_A_QUESTION: Final = ("question", "if_true", "if_false")  # which a prompt that asks several may put in its own words
+_BYTES_PER_TOKEN: Final = 4
+_MAX_POSITIONS: Final = 3  # positions of a node that show what it tells
+_QUESTION_FACTS: Final = (
+    "question",
+    "if_true",
+    "if_false",
+)  # which a prompt that asks several may put in its own words
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +160,7 @@ class Size:
 
     @property
     def tokens(self) -> float:
-        return self.bytes / _BYTES_A_TOKEN
+        return self.bytes / _BYTES_PER_TOKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,36 +173,36 @@ class Advice:
 
 def lint(prompt: Prompt, games: Sequence[Sequence[RecordedPosition]]) -> Advice:
     """What there is to say of a prompt; raises UsageError where a template fails on one of the games' positions."""
-    made = requests(prompt, games)
-    faults = filter(None, [system_fault(made), beginning_fault(made)])
-    findings = [*_unused(prompt), *_missing(prompt, games), *faults]
+    made = render_requests(prompt, games)
+    faults = filter(None, [find_system_fault(made), find_beginning_fault(made)])
+    findings = [*_describe_unused(prompt), *_describe_missing(prompt, games), *faults]
     by_node = {node.name: [one for one in made if one.position.node == node.name] for node in prompt.game.nodes}
-    return Advice([_size(node, those) for node, those in by_node.items() if those], findings)
+    return Advice([_measure_size(node, those) for node, those in by_node.items() if those], findings)
 
 
-def _size(node: str, made: Sequence[RenderedRequest]) -> Size:
-    late = [one.shared for one in made if one.decision >= FIRST]
+def _measure_size(node: str, made: Sequence[RenderedRequest]) -> Size:
+    late = [one.shared for one in made if one.decision >= FIRST_DECISION]
     return Size(node, len(made), mean(one.bytes for one in made), mean(late) if late else None)
 
 
-def _unused(prompt: Prompt) -> list[str]:
-    names = unused(prompt, prompt.variables)
+def _describe_unused(prompt: Prompt) -> list[str]:
+    names = unused_facts(prompt, prompt.variables)
     return [f"facts that no template uses: {', '.join(names)}"] if names else []
 
 
-def _missing(prompt: Prompt, games: Sequence[Sequence[RecordedPosition]]) -> list[str]:
+def _describe_missing(prompt: Prompt, games: Sequence[Sequence[RecordedPosition]]) -> list[str]:
     left_out: dict[str, list[str]] = {}
     for node in [node.name for node in prompt.game.nodes]:
         of_node = [
             [one.position for one in first_questions(prompt, game) if one.position.node == node][-1:] for game in games
         ]
-        tried = [position for last in of_node for position in last][:_TRIED]
+        tried = [position for last in of_node for position in last][:_MAX_POSITIONS]
         for fact in facts_left_out(prompt, node, tried) if tried else ():
             left_out.setdefault(fact, []).append(node)
     return [f"not told at {', '.join(where)}: {fact}" for fact, where in left_out.items()]
 
 
-def unused(prompt: Prompt, keys: Iterable[str]) -> list[str]:
+def unused_facts(prompt: Prompt, keys: Iterable[str]) -> list[str]:
     """Those of the facts that no template names, unless one that says the same is named."""
     environment = Environment(autoescape=False)  # noqa: S701, it only parses
     named: set[str] = set()
@@ -209,7 +213,7 @@ def unused(prompt: Prompt, keys: Iterable[str]) -> list[str]:
             if prompt.asks_turn:  # one["question"]
                 constants = (item.arg for item in tree.find_all(nodes.Getitem) if isinstance(item.arg, nodes.Const))
                 named |= {constant.value for constant in constants if isinstance(constant.value, str)}
-    instead: Mapping[str, Sequence[str]] = {"own_moves": ("history",), **part(prompt.game, "INSTEAD", {})}
+    instead: Mapping[str, Sequence[str]] = {"own_moves": ("history",), **workshop_part(prompt.game, "INSTEAD", {})}
     return [key for key in keys if key not in named and not named.intersection(instead.get(key, ()))]
 
 
@@ -220,21 +224,21 @@ def facts_left_out(prompt: Prompt, node: str, positions: Iterable[Position]) -> 
     """
     facts = prompt.game.facts.facts
     some = [[*map(facts, prompt.questions(position))] for position in positions if position.node == node]
-    important: Mapping[str, Sequence[Sequence[str]]] = part(prompt.game, "IMPORTANT", {})
+    important: Mapping[str, Sequence[Sequence[str]]] = workshop_part(prompt.game, "IMPORTANT", {})
     return [
         group[0]
         for group in important.get(node, ())
-        if not (prompt.asks_turn and group[0] in _OF_A_QUESTION)
-        and not any(_depends(prompt, turn, fact) for fact in group for turn in some)
+        if not (prompt.asks_turn and group[0] in _QUESTION_FACTS)
+        and not any(_depends_on(prompt, turn, fact) for fact in group for turn in some)
     ]
 
 
-def _depends(prompt: Prompt, turn: Sequence[Mapping[str, Any]], fact: str) -> bool:
+def _depends_on(prompt: Prompt, turn: Sequence[Mapping[str, Any]], fact: str) -> bool:
     name, _, inner = fact.partition(".")
 
     def changed(values: Mapping[str, Any]) -> dict[str, Any]:
         told = values[name]
-        other = [player | {inner: another(player[inner])} for player in told] if inner else another(told)
+        other = [player | {inner: other_value(player[inner])} for player in told] if inner else other_value(told)
         return {**values, name: other}
 
     others = [*map(changed, turn)]
@@ -244,7 +248,7 @@ def _depends(prompt: Prompt, turn: Sequence[Mapping[str, Any]], fact: str) -> bo
         return True
 
 
-def another(value: Any) -> Any:
+def other_value(value: Any) -> Any:
     """A value of the same kind that is written in another way."""
     match value:
         case None:
@@ -258,9 +262,9 @@ def another(value: Any) -> Any:
         case str():
             return f"{value} (another)"
         case dict():
-            return {key: another(inner) for key, inner in value.items()} or {"another": 1}
+            return {key: other_value(inner) for key, inner in value.items()} or {"another": 1}
         case _:
-            return [another(inner) for inner in value] or ["another"]
+            return [other_value(inner) for inner in value] or ["another"]
 
 
 _PARTS: Final = ("answer fields", "system", "history", "user")
@@ -268,7 +272,7 @@ _PARTS: Final = ("answer fields", "system", "history", "user")
 
 def prompt_differences(one: Prompt, other: Prompt, position: Position) -> Iterator[str]:
     for name, old, new in zip(_PARTS, _texts(one, position), _texts(other, position), strict=True):
-        yield from unified(old, new, f"{name} of {one.folder}", f"{name} of {other.folder}")
+        yield from unified_diff(old, new, f"{name} of {one.folder}", f"{name} of {other.folder}")
 
 
 def _texts(prompt: Prompt, position: Position) -> tuple[str, str, str, str]:
@@ -276,5 +280,5 @@ def _texts(prompt: Prompt, position: Position) -> tuple[str, str, str, str]:
     return ", ".join(prompt.fields), rendered.system, "".join(rendered.history), rendered.user
 
 
-def unified(old: str, new: str, old_name: str, new_name: str) -> Iterator[str]:
+def unified_diff(old: str, new: str, old_name: str, new_name: str) -> Iterator[str]:
     return difflib.unified_diff(old.split("\n"), new.split("\n"), old_name, new_name, lineterm="")

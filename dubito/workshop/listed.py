@@ -21,19 +21,19 @@ from dubito.game.table import step
 from dubito.game.words import is_of_kind, legal_in, words_of
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.templates import DESCRIPTION
-from dubito.workshop.recordings import Origin, recorded_positions
-from dubito.workshop.subject import MOVES, Flaw, Subject
+from dubito.workshop.recordings import Origin, record_positions
+from dubito.workshop.subject import MAX_MOVES, Flaw, Subject
 from dubito.workshop.worlds import is_allowed, similar_outputs
 
-_GAMES: Final = 24  # in which everybody draws lots
-_MOVES: Final = 800  # in all of them
-_TRIED: Final = 24  # of a list, at one position
-_LONGEST: Final = 10_000  # outputs in a list: some games of OpenSpiel's have thousands
+_RANDOM_GAMES: Final = 24  # in which everybody draws lots
+_RANDOM_MOVES: Final = 800  # in all of them
+_MAX_TRIED: Final = 24  # of a list, at one position
+_MAX_LISTED: Final = 10_000  # outputs in a list: some games of OpenSpiel's have thousands
 _ELLIPSES: Final = frozenset({"...", "\u2026"})  # in a prompt's list that is abridged
-_PLACES: Final = 6  # of a game at which prompts are rendered, or a few more
+_POSITIONS_PER_GAME: Final = 6  # of a game at which prompts are rendered, or a few more
 
 
-def shapes(subject: Subject) -> Iterator[Flaw]:
+def check_shapes(subject: Subject) -> Iterator[Flaw]:
     """The first list that cannot be one, looked at before each move for as long as the bots can go on."""
     if subject.game.walk or not subject.registry.hand_written():
         return
@@ -42,15 +42,15 @@ def shapes(subject: Subject) -> Iterator[Flaw]:
         players = [_Recorder(player) for player in table.players]
         table.players = players  # type: ignore[assignment]
         try:
-            while not table.state.over and table.state.turns_played < MOVES:
-                if flaw := _misshapen(subject, table.state):
+            while not table.state.over and table.state.turns_played < MAX_MOVES:
+                if flaw := _check_shape(subject, table.state):
                     yield flaw
                     return
                 for player in players:
                     player.outputs.clear()
                 step(table)
         except BotError as error:
-            if flaw := _wrongly_refused(subject, table.state, players[table.state.seat].outputs, error.__context__):
+            if flaw := _find_wrong_refusal(subject, table.state, players[table.state.seat].outputs, error.__context__):
                 yield flaw
                 return
         except DubitoError:  # which is reported where whole games are played
@@ -73,22 +73,22 @@ class _Recorder:
         return output
 
 
-def _wrongly_refused(subject: Subject, state: Any, outputs: list[Any], error: object) -> Flaw | None:
+def _find_wrong_refusal(subject: Subject, state: Any, outputs: list[Any], error: object) -> Flaw | None:
     """Return a flaw if `apply` refused with this error what the view lets pass: that is no mistake of the bot."""
     view = state.view()
     if not outputs or not isinstance(error, IllegalOutput) or view.why_illegal(outputs[0]) is not None:
         return None
-    return Flaw(subject.main, _in_two_minds(subject, view, outputs[0], error))
+    return Flaw(subject.main, _describe_contradiction(subject, view, outputs[0], error))
 
 
-def _in_two_minds(subject: Subject, view: Any, output: Any, error: IllegalOutput) -> str:
+def _describe_contradiction(subject: Subject, view: Any, output: Any, error: IllegalOutput) -> str:
     says = "legal() lists" if subject.game.legal(view) is not None else "why_illegal lets pass"
     own = [frame for frame in extract_tb(error.__traceback__) if frame.filename.startswith(str(subject.folder))]
     line = f" (line {own[-1].lineno})" if own else ""
     return f"view().{says} {_brief(output)} at node {view.node}, which apply refuses: {one_line(str(error))}{line}"
 
 
-def _misshapen(subject: Subject, state: Any) -> Flaw | None:
+def _check_shape(subject: Subject, state: Any) -> Flaw | None:
     game, view = subject.game, state.view()
     names = [node.name for node in game.nodes]
     if (name := getattr(view, "node", None)) not in names:
@@ -106,17 +106,17 @@ def _misshapen(subject: Subject, state: Any) -> Flaw | None:
     return Flaw(subject.main, f"view().legal() {wrong}") if wrong else None
 
 
-def lists(subject: Subject) -> Iterator[Flaw]:
+def check_lists(subject: Subject) -> Iterator[Flaw]:
     if not subject.game.walk:
-        found = chain(_otherwise(subject), _refused_in_apply(subject))
+        found = chain(_find_list_faults(subject), _find_refused(subject))
         yield from islice((Flaw(subject.main, wrong) for wrong in found), 1)
 
 
-def _refused_in_apply(subject: Subject) -> Iterator[str]:
+def _find_refused(subject: Subject) -> Iterator[str]:
     """Yield moves that `why_illegal` lets pass and `apply` refuses, where there is no list."""
     for deal, seats in subject.deals[::3]:
         state, outputs, chance = subject.state(deal, seats), subject.outputs[deal, seats], Random(deal)
-        apart = max(1, len(outputs) // _PLACES)
+        apart = max(1, len(outputs) // _POSITIONS_PER_GAME)
         for place, output in enumerate(outputs):
             view = state.view()
             if place % apart == 0 and subject.game.legal(view) is None:
@@ -134,11 +134,11 @@ def _apply_anew(subject: Subject, deal: int, seats: int, place: int, output: Any
     try:
         state.apply(output)
     except IllegalOutput as error:
-        return _in_two_minds(subject, view, output, error)
+        return _describe_contradiction(subject, view, output, error)
     return ""
 
 
-def _otherwise(subject: Subject) -> Iterator[str]:
+def _find_list_faults(subject: Subject) -> Iterator[str]:
     for deal, seats in subject.deals:
         state = subject.state(deal, seats)
         for output in subject.outputs[deal, seats]:
@@ -147,17 +147,17 @@ def _otherwise(subject: Subject) -> Iterator[str]:
                 yield f"view().legal() leaves out {_brief(output)} at node {state.view().node}, which apply takes"
             state.apply(output)
     moves = 0
-    for deal in range(_GAMES):
+    for deal in range(_RANDOM_GAMES):
         with suppress(DubitoError):  # a bot's, which games of this kind may surprise
-            for wrong in _by_chance(subject, deal, subject.game.seats[deal % 2]):
+            for wrong in _play_randomly(subject, deal, subject.game.seats[deal % 2]):
                 moves += 1
                 if wrong:
                     yield wrong
-                elif moves % _MOVES == 0:
+                elif moves % _RANDOM_MOVES == 0:
                     return
 
 
-def _by_chance(subject: Subject, deal: int, seats: int) -> Iterator[str]:
+def _play_randomly(subject: Subject, deal: int, seats: int) -> Iterator[str]:
     """Before each move of a game in which everybody draws lots where there is a list: what is wrong, if anything."""
     table, chance = subject.table(deal, seats), Random(deal)
     state = table.state
@@ -168,13 +168,13 @@ def _by_chance(subject: Subject, deal: int, seats: int) -> Iterator[str]:
             yield ""
             step(table, announce=True)
             continue
-        wrong = _refused(subject, state, legal, chance)
+        wrong = _find_list_fault(subject, state, legal, chance)
         yield f"view().legal() {wrong}" if wrong else ""
         output = chance.choice(legal)
         try:
             events = state.apply(output, bool(table.watchers))
         except IllegalOutput as error:
-            yield _in_two_minds(subject, view, output, error)
+            yield _describe_contradiction(subject, view, output, error)
             return
         table.tell(events, state.turns_played)
 
@@ -188,7 +188,7 @@ def _flaw_of_list(subject: Subject, node: Node, legal: Any) -> str:
         return f"lists outputs at node {node.name}, whose answer is {kind}: give None there"
     if not legal:
         return f"is empty at node {node.name}, so nobody could go on: list what may be done, or give None"
-    if len(legal) > _LONGEST:
+    if len(legal) > _MAX_LISTED:
         return f"lists {len(legal):,} outputs at node {node.name}: give None where there is no short list"
     answers = [subject.game.answer_of(node.name, output) for output in legal]
     for answer, output in zip(answers, legal, strict=True):
@@ -198,13 +198,13 @@ def _flaw_of_list(subject: Subject, node: Node, legal: Any) -> str:
     return f"lists {_brief(answer)} twice at node {node.name}" if times > 1 else ""
 
 
-def _refused(subject: Subject, state: Any, legal: Sequence[Any], chance: Random) -> str:
+def _find_list_fault(subject: Subject, state: Any, legal: Sequence[Any], chance: Random) -> str:
     """What is wrong with a list, or where `why_illegal` says something else, or `apply` takes what is not in it."""
     view, game = state.view(), subject.game
     if wrong := _flaw_of_list(subject, game.node(view.node), legal):
         return wrong
     at = f"at node {view.node}"
-    for output in legal if len(legal) <= _TRIED else chance.sample(legal, _TRIED):
+    for output in legal if len(legal) <= _MAX_TRIED else chance.sample(legal, _MAX_TRIED):
         if why := view.why_illegal(output):
             return f"lists {_brief(output)} {at}, of which why_illegal says: {one_line(why)}"
     for output in _unlisted_outputs(subject, state, game.node(view.node), legal):
@@ -227,7 +227,7 @@ def _unlisted_outputs(subject: Subject, state: Any, node: Node, legal: Sequence[
         case _:
             listed = {game.answer_of(node.name, output) for output in legal}
             least, most = min(listed), max(listed)
-            answers = (-1, 0, least - 1, most + 1, 10 * abs(most) + 7, *range(least, min(most, least + _TRIED)))
+            answers = (-1, 0, least - 1, most + 1, 10 * abs(most) + 7, *range(least, min(most, least + _MAX_TRIED)))
     for answer in answers:
         with suppress(IllegalOutput):
             if not is_listed(output := game.output_of(node.name, answer, cards), legal):
@@ -238,46 +238,46 @@ def _brief(output: Any) -> str:
     return one_line(repr(output), 40)
 
 
-def tellings(subject: Subject) -> Iterator[Flaw]:
+def check_prompt_lists(subject: Subject) -> Iterator[Flaw]:
     """The first fact `legal`, and line `legal:` of each prompt, that tells of another list than the view has."""
     if subject.game.walk or subject.game.module("facts") is None:
         return
-    prompts, reported = [*_sound_prompts(subject)], set[str]()
-    for position, answers in _asked(subject):
-        wrong_fact = [*_facts(subject, position, answers)]
-        for flaw in wrong_fact or _lines(subject, prompts, position, answers):
+    prompts, reported = [*_load_prompts(subject)], set[str]()
+    for position, answers in _listed_positions(subject):
+        wrong_fact = [*_check_fact(subject, position, answers)]
+        for flaw in wrong_fact or _check_lines(subject, prompts, position, answers):
             if flaw.file not in reported:
                 reported.add(flaw.file)
                 yield flaw
 
 
-def _sound_prompts(subject: Subject) -> Iterator[Prompt]:
+def _load_prompts(subject: Subject) -> Iterator[Prompt]:
     for name in subject.prompts:
         with suppress(DubitoError):
             yield load_prompt(name, subject.here, subject.game)
 
 
-def _asked(subject: Subject) -> Iterator[tuple[Any, list[str]]]:
+def _listed_positions(subject: Subject) -> Iterator[tuple[Any, list[str]]]:
     """Positions of some games, each with the answers that the view listed there."""
     game = subject.game
     for deal, seats in subject.deals[::3]:
         origin, state = Origin(None, 0, deal, deal), subject.state(deal, seats)
-        recorded = recorded_positions(subject.table(deal, seats), origin, game, game.rules())
-        apart = max(1, len(recorded) // _PLACES)
+        recorded = record_positions(subject.table(deal, seats), origin, game, game.rules())
+        apart = max(1, len(recorded) // _POSITIONS_PER_GAME)
         for place, (one, output) in enumerate(zip(recorded, subject.outputs[deal, seats], strict=True)):
             if (legal := game.legal(state.view())) is not None and place % apart == 0:
                 yield one.position, [str(game.answer_of(one.position.node, each)) for each in legal]
             state.apply(output)
 
 
-def _facts(subject: Subject, position: Any, answers: list[str]) -> Iterator[Flaw]:
+def _check_fact(subject: Subject, position: Any, answers: list[str]) -> Iterator[Flaw]:
     said = subject.game.facts.facts(position).get("legal")
     if isinstance(said, Sequence) and not isinstance(said, str) and sorted(map(str, said)) != sorted(answers):
         what = f"facts() has {_brief(said)} for legal at node {position.node}, where view().legal() lists"
         yield Flaw(subject.file("facts.py"), f"{what} {_brief_list(answers)}")
 
 
-def _lines(subject: Subject, prompts: Sequence[Prompt], position: Any, answers: list[str]) -> Iterator[Flaw]:
+def _check_lines(subject: Subject, prompts: Sequence[Prompt], position: Any, answers: list[str]) -> Iterator[Flaw]:
     for prompt in prompts:
         with suppress(UsageError):  # a template that fails here, which is reported elsewhere too
             said = legal_in(str(prompt.render(position)))

@@ -11,12 +11,12 @@ from dubito.errors import one_line
 from dubito.llm.recording import common_length
 from dubito.workshop.subject import Subject
 
-_DEPTH: Final = 6
-_SHOWN_CHARACTERS: Final = 60
+_MAX_DEPTH: Final = 6
+_MAX_QUOTE: Final = 60
 _CODE: Final = (FunctionType, MethodType, BuiltinFunctionType, ModuleType, type)
 
 
-def picture(value: Any, depth: int = _DEPTH, private: bool = False) -> Any:
+def to_plain(value: Any, depth: int = _MAX_DEPTH, private: bool = False) -> Any:
     """Return a value as plain data; an object by its public attributes, or by all that it stores if `private`."""
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return value
@@ -25,16 +25,16 @@ def picture(value: Any, depth: int = _DEPTH, private: bool = False) -> Any:
     if depth == 0 or isinstance(value, _CODE):
         return type(value).__name__
     if isinstance(value, dict):
-        return {str(key): picture(each, depth - 1, private) for key, each in value.items()}
+        return {str(key): to_plain(each, depth - 1, private) for key, each in value.items()}
     if isinstance(value, set | frozenset):
-        return sorted((picture(each, depth - 1, private) for each in value), key=repr)
+        return sorted((to_plain(each, depth - 1, private) for each in value), key=repr)
     if isinstance(value, list | tuple | range):
-        return [picture(each, depth - 1, private) for each in value]
-    if private and (kept := stored(value)):
-        return {name: picture(each, depth - 1, private) for name, each in kept.items()}
+        return [to_plain(each, depth - 1, private) for each in value]
+    if private and (kept := stored_attributes(value)):
+        return {name: to_plain(each, depth - 1, private) for name, each in kept.items()}
     if hasattr(value, "__iter__") and hasattr(value, "__len__"):
-        return [picture(each, depth - 1, private) for each in value]
-    return {name: picture(each, depth - 1, private) for name, each in public_attributes(value).items()}
+        return [to_plain(each, depth - 1, private) for each in value]
+    return {name: to_plain(each, depth - 1, private) for name, each in public_attributes(value).items()}
 
 
 def public_attributes(value: Any) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _attribute(value: Any, name: str) -> Any:
         return type(error).__name__
 
 
-def stored(value: Any) -> dict[str, Any]:
+def stored_attributes(value: Any) -> dict[str, Any]:
     """Return what an object stores in its slots and its `__dict__`, and the lists, dicts and sets of its class."""
     slots = (getattr(cls, "__slots__", ()) for cls in type(value).__mro__)
     names = [name for each in slots for name in ((each,) if isinstance(each, str) else each)]
@@ -94,7 +94,7 @@ def difference(one: Any, other: Any, where: str = "", ordered: bool = True) -> s
 
 
 def _brief(value: Any) -> str:
-    return one_line(repr(value), _SHOWN_CHARACTERS)
+    return one_line(repr(value), _MAX_QUOTE)
 
 
 def name_in(found: str) -> str:

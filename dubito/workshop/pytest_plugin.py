@@ -45,10 +45,10 @@ class PromptFile(pytest.File):
     def collect(self) -> Iterator["PromptItem"]:
         """One for each check."""
         from dubito.llm.prompts import game_of_folder  # late: most users of pytest test no prompts
-        from dubito.workshop.checks import checks
+        from dubito.workshop.checks import prompt_checks
 
         folder = self.path.parent
-        for name, check in checks(folder, game_of_folder(folder, Path.cwd())):
+        for name, check in prompt_checks(folder, game_of_folder(folder, Path.cwd())):
             yield PromptItem.from_parent(self, name=name, check=check)
 
 

@@ -51,7 +51,7 @@ from dubito.stats.tally import outcome_of
 from dubito.store.model_log import ModelLog
 
 
-def part(game: Game, name: str, otherwise: Any) -> Any:
+def workshop_part(game: Game, name: str, otherwise: Any) -> Any:
     return getattr(game.module("workshop"), name, otherwise)
 
 
@@ -102,7 +102,7 @@ class RecordedPosition:
         return (self.source.run, self.source.seed, self.source.deal)
 
 
-def read_recorded(text: str, game: Game) -> RecordedPosition:
+def parse_position(text: str, game: Game) -> RecordedPosition:
     """The position in a file's text; raises UsageError that names what is malformed, or what contradicts what."""
     position = game.facts.from_json(text)
     told = json.loads(text).get("hidden")
@@ -110,9 +110,9 @@ def read_recorded(text: str, game: Game) -> RecordedPosition:
         return RecordedPosition(game, position)
     if not isinstance(told, dict):
         raise UsageError("this is no position: hidden: it is not a JSON object")
-    source = _read_as(Provenance, told.pop("source", None), "hidden.source")
-    hidden = _read_as(part(game, "Hidden", _Nothing), told, "hidden")
-    why = part(game, "contradiction", lambda position, hidden: None)(position, hidden)
+    source = _parse_as(Provenance, told.pop("source", None), "hidden.source")
+    hidden = _parse_as(workshop_part(game, "Hidden", _Nothing), told, "hidden")
+    why = workshop_part(game, "contradiction", lambda position, hidden: None)(position, hidden)
     if why is None and source.seat != position.seat:
         why = f"source: the position is of seat {position.seat}"
     if why is not None:
@@ -125,24 +125,24 @@ class _Nothing(Strict):
     """The truth of a game that keeps none."""
 
 
-_adapter: Final = cache(TypeAdapter)  # made once for a kind, since that takes longer than to read with it
+_type_adapter: Final = cache(TypeAdapter)  # made once for a kind, since that takes longer than to read with it
 
 
-def _read_as(kind: Any, told: object, where: str) -> Any:
+def _parse_as(kind: Any, told: object, where: str) -> Any:
     """What is told, as this dataclass; raises UsageError with the first thing that is wrong."""
     try:
-        return _adapter(kind).validate_json(json.dumps(told))
+        return _type_adapter(kind).validate_json(json.dumps(told))
     except ValidationError as error:
         raise UsageError(f"this is no position: {fault(error, within=where)}") from None
 
 
-def shipped(game: Game) -> Path:
+def shipped_positions(game: Game) -> Path:
     return own_prompts(game) / "positions"
 
 
-def positions_of(game: Game, prompts: Path) -> Path:
+def positions_folder(game: Game, prompts: Path) -> Path:
     beside = prompts / "positions"
-    return beside if beside.is_dir() else shipped(game)
+    return beside if beside.is_dir() else shipped_positions(game)
 
 
 def read_folder(folder: Path, game: Game) -> dict[str, RecordedPosition]:
@@ -153,13 +153,13 @@ def read_folder(folder: Path, game: Game) -> dict[str, RecordedPosition]:
         raise UsageError(f"cannot read {one_line(str(folder))}: {error.strerror}") from None
     if not files:
         raise UsageError(f"{one_line(str(folder))} holds no positions: `dubito prompts record` makes some")
-    return {file.name: _position_in(file, game) for file in files}
+    return {file.name: _read_position(file, game) for file in files}
 
 
-def _position_in(file: Path, game: Game) -> RecordedPosition:
+def _read_position(file: Path, game: Game) -> RecordedPosition:
     text = read_text(file)
     try:
-        return read_recorded(text, game)
+        return parse_position(text, game)
     except UsageError as error:
         raise UsageError(f"{one_line(str(file))}: {error}") from None
 
@@ -188,7 +188,7 @@ class Origin:
     game: int
 
 
-def recorded_positions(table: Table, origin: Origin, game: Game, rules: Any) -> list[RecordedPosition]:
+def record_positions(table: Table, origin: Origin, game: Game, rules: Any) -> list[RecordedPosition]:
     """Play the game to its end and return the positions of all its questions, in their order."""
     watcher = Watcher(table, origin, game, rules)
     while not table.state.over:
@@ -204,8 +204,8 @@ class Watcher:
         self.recorded: list[RecordedPosition] = []
         self._table, self._origin, self._game = table, origin, game
         self._asked = Counter[int]()
-        self._hidden: Callable[[Any], Any] = part(game, "hidden", lambda state: None)
-        questions = part(game, "Questions", None)
+        self._hidden: Callable[[Any], Any] = workshop_part(game, "hidden", lambda state: None)
+        questions = workshop_part(game, "Questions", None)
         made = (
             questions(table, rules, self._record_question)
             if questions
@@ -246,7 +246,7 @@ class _Moves:
                     notebook.observe(event, player.cards)
 
 
-def from_run(kept: Run, nodes: Collection[str], count: int) -> list[RecordedPosition]:
+def record_from_run(kept: Run, nodes: Collection[str], count: int) -> list[RecordedPosition]:
     """Positions of a run's games, played again: hand-written bots from the seed, models through the tape.
 
     Raises UsageError if the run keeps no game, or a bot now plays differently; Differs if a model would be asked
@@ -255,10 +255,10 @@ def from_run(kept: Run, nodes: Collection[str], count: int) -> list[RecordedPosi
     experiment = kept.experiment
     if not experiment.games:
         raise UsageError(f"{kept.folder} keeps no finished game: there is nothing to record from")
-    return _collected(experiment.game_numbers, watched_games(kept), nodes, count)
+    return _collect_positions(experiment.game_numbers, position_recorder(kept), nodes, count)
 
 
-def watched_games(kept: Run) -> Callable[[int], list[RecordedPosition]]:
+def position_recorder(kept: Run) -> Callable[[int], list[RecordedPosition]]:
     """Plays a game of the run again, by its number, and gives all its positions, in their order.
 
     Raises UsageError if a bot now plays differently; Differs if a model would be asked something else now.
@@ -272,10 +272,10 @@ def watched_games(kept: Run) -> Callable[[int], list[RecordedPosition]]:
             changed = "; ".join(kept.mismatches) or "something was changed since"
             raise UsageError(f"game {game} of {kept.folder} is now played differently: {changed}")
 
-    return _games_of(kept.experiment, kept.registry, kept.experiment.digest(), models, refuse_another)
+    return _position_recorder(kept.experiment, kept.registry, kept.experiment.digest(), models, refuse_another)
 
 
-def from_config(
+def record_from_config(
     experiment: Experiment, registry: Registry, nodes: Collection[str], count: int
 ) -> list[RecordedPosition]:
     """Positions of an experiment's games; raises UsageError if a model would have to be asked for them."""
@@ -283,10 +283,10 @@ def from_config(
         raise UsageError(
             "this config has model players, which have to be asked first: `dubito run` it, then record from the run"
         )
-    return _collected(experiment.game_numbers, _games_of(experiment, registry), nodes, count)
+    return _collect_positions(experiment.game_numbers, _position_recorder(experiment, registry), nodes, count)
 
 
-def _games_of(
+def _position_recorder(
     experiment: Experiment,
     registry: Registry,
     run: str | None = None,
@@ -299,14 +299,14 @@ def _games_of(
     def play(number: int) -> list[RecordedPosition]:
         table, lineup = ChunkPlayer(experiment, registry).table_of(number, models)
         origin = Origin(run, experiment.seed, table.deal, number)
-        found = recorded_positions(table, origin, game, game.rules(**experiment.rules))
+        found = record_positions(table, origin, game, game.rules(**experiment.rules))
         ended(number, lineup, table)
         return found
 
     return play
 
 
-def _collected(
+def _collect_positions(
     games: range, play: Callable[[int], list[RecordedPosition]], nodes: Collection[str], count: int
 ) -> list[RecordedPosition]:
     """So many positions of these nodes, from as many games as may be; fewer if there are no more."""
@@ -314,9 +314,9 @@ def _collected(
     most = -(-count // len(chosen))  # of one node in one game: more than its share is needed where others lack it
     found: list[RecordedPosition] = []
     for game in chosen:
-        piles = _piles(one for one in play(game) if one.position.node in nodes)
+        piles = _group_positions(one for one in play(game) if one.position.node in nodes)
         found += [one for pile in piles.values() for one in pile[:most]]
-    return spread(found, count)
+    return spread_evenly(found, count)
 
 
 def evenly_spaced(games: int, n: int) -> list[int]:
@@ -324,12 +324,12 @@ def evenly_spaced(games: int, n: int) -> list[int]:
     return [place * games // n + place % width for place in range(n)]
 
 
-def spread(found: Sequence[RecordedPosition], count: int) -> list[RecordedPosition]:
+def spread_evenly(found: Sequence[RecordedPosition], count: int) -> list[RecordedPosition]:
     """The first so many of an order in which nodes take turns, and for each node the games: always the same ones.
 
     Each node begins with another game, so that few positions too come from many games.
     """
-    piles = _piles(found)
+    piles = _group_positions(found)
     games = sorted({game for _, game in piles})
     nodes = (
         [node.name for node in found[0].game.nodes if any(node.name == other for other, _ in piles)] if found else []
@@ -345,18 +345,18 @@ def spread(found: Sequence[RecordedPosition], count: int) -> list[RecordedPositi
     return order[:count]
 
 
-def _piles(found: Iterable[RecordedPosition]) -> dict[tuple[str, int], list[RecordedPosition]]:
+def _group_positions(found: Iterable[RecordedPosition]) -> dict[tuple[str, int], list[RecordedPosition]]:
     """By node and game, each pile in an order that follows neither seats nor turns."""
     piles = defaultdict(list)
     for one in found:
         assert one.source is not None  # it comes from a game
         piles[one.position.node, one.source.game].append(one)
     for pile in piles.values():
-        pile.sort(key=_draw_of)
+        pile.sort(key=_shuffle_key)
     return piles
 
 
-def _draw_of(one: RecordedPosition) -> bytes:
+def _shuffle_key(one: RecordedPosition) -> bytes:
     source = one.source
     assert source is not None
     return sha256(f"{source.seed} {source.game} {source.seat} {source.decision}".encode()).digest()
@@ -366,28 +366,28 @@ def position_files(found: Iterable[RecordedPosition], folder: Path) -> dict[Path
     return {folder / one.file_name: one.text for one in found}
 
 
-_SEED: Final = 0
-_DEALS: Final = 6
+_SAMPLE_SEED: Final = 0
+_SAMPLE_DEALS: Final = 6
 
 
 @cache
 def sample_games(game: Game) -> tuple[tuple[RecordedPosition, ...], ...]:
     """The positions of each game, in the order in which they were asked."""
-    tables: Iterable[tuple[Table, Any]] = part(game, "sample_tables", lambda: _by_bots(game))()
+    tables: Iterable[tuple[Table, Any]] = workshop_part(game, "sample_tables", lambda: _bot_tables(game))()
     return tuple(
-        tuple(recorded_positions(table, Origin(None, _SEED, table.deal, table.number), game, rules))
+        tuple(record_positions(table, Origin(None, _SAMPLE_SEED, table.deal, table.number), game, rules))
         for table, rules in tables
     )
 
 
-def _by_bots(game: Game) -> Iterator[tuple[Table, Any]]:
+def _bot_tables(game: Game) -> Iterator[tuple[Table, Any]]:
     """Games by the default rules at tables of every size, the game's hand-written bots in turn."""
     bots = find_bots(Path.cwd(), game.name).hand_written()
     if not bots:
         raise UsageError(f"{game.name} has no hand-written bot to play the games that prompts are tried on: write one")
     entrants = cycle(Entrant(bot.name, bot.cls) for bot in bots)
     rules, (least, most) = game.rules(), game.seats
-    for deal in range(_DEALS):
-        seats, streams = least + deal % (most - least + 1), DealStreams(_SEED, deal)
+    for deal in range(_SAMPLE_DEALS):
+        seats, streams = least + deal % (most - least + 1), DealStreams(_SAMPLE_SEED, deal)
         state = game.deal(rules, seats, streams.deck())
         yield Table(state, list(islice(entrants, seats)), streams, deal=deal, number=deal), rules

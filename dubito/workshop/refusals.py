@@ -7,10 +7,10 @@ from typing import Any, Final
 from dubito.errors import IllegalOutput, one_line
 from dubito.game import Answer, Cards, Choice, Text, Whole
 from dubito.game.streams import DealStreams
-from dubito.workshop.pictures import difference, file_of, line_of, name_in, picture
-from dubito.workshop.subject import DEALS, Flaw, Subject
+from dubito.workshop.pictures import difference, file_of, line_of, name_in, to_plain
+from dubito.workshop.subject import DEALS_PER_SIZE, Flaw, Subject
 
-_NO_OUTPUTS: Final[tuple[Any, ...]] = (
+_WRONG_OUTPUTS: Final[tuple[Any, ...]] = (
     None,
     7,
     -1,
@@ -27,7 +27,7 @@ _NO_OUTPUTS: Final[tuple[Any, ...]] = (
     object(),
     range(3),
 )
-_ILLEGAL: Final = 6  # outputs of the right kind that are tried at a move
+_MAX_ILLEGAL: Final = 6  # outputs of the right kind that are tried at a move
 
 
 class _Hostile:
@@ -40,28 +40,28 @@ class _Hostile:
         raise RuntimeError("the output was hashed")
 
 
-def refusals(subject: Subject) -> Iterator[Flaw]:
+def check_refusals(subject: Subject) -> Iterator[Flaw]:
     """Try outputs that are no moves before each move of a game, beside the same game without them."""
-    for deal, seats in subject.deals[::DEALS]:
+    for deal, seats in subject.deals[::DEALS_PER_SIZE]:
         tried, calm = subject.state(deal, seats), subject.state(deal, seats)
         for place, output in enumerate(subject.outputs[deal, seats]):
-            for each in _no_moves(subject, tried):
-                if flaw := _accepted(subject, tried, each):
+            for each in _illegal_outputs(subject, tried):
+                if flaw := _find_accepted(subject, tried, each):
                     yield flaw
                     return
-            changed = difference(_face(tried, seats), _face(calm, seats))
+            changed = difference(_visible_state(tried, seats), _visible_state(calm, seats))
             if not changed:
                 calm.apply(output)
                 with suppress(IllegalOutput):
                     tried.apply(output)
-                changed = difference(_face(tried, seats), _face(calm, seats))
+                changed = difference(_visible_state(tried, seats), _visible_state(calm, seats))
             if changed:
-                yield _changed_by(subject, deal, seats, place, changed)
+                yield _find_change(subject, deal, seats, place, changed)
                 return
 
 
-def _accepted(subject: Subject, state: Any, output: Any) -> Flaw | None:
-    shown = _in_words(output)
+def _find_accepted(subject: Subject, state: Any, output: Any) -> Flaw | None:
+    shown = _describe_output(output)
     try:
         state.apply(output)
     except IllegalOutput:
@@ -74,37 +74,37 @@ def _accepted(subject: Subject, state: Any, output: Any) -> Flaw | None:
     return Flaw(subject.main, f"apply takes {shown} for a move: raise IllegalOutput")
 
 
-def _in_words(output: Any) -> str:
+def _describe_output(output: Any) -> str:
     return one_line(repr(output), 40) if type(output) not in (object, _Hostile) else "an object"
 
 
-def _face(state: Any, seats: int) -> Any:
+def _visible_state(state: Any, seats: int) -> Any:
     cards = [state.cards(seat, DealStreams(0, 0).seat(seat)) for seat in range(seats)]
-    face = {"over": state.over, "seat": state.seat, "turns_played": state.turns_played, "cards()": picture(cards)}
-    return face | ({"ending()": picture(state.ending())} if state.over else {"view()": picture(state.view())})
+    face = {"over": state.over, "seat": state.seat, "turns_played": state.turns_played, "cards()": to_plain(cards)}
+    return face | ({"ending()": to_plain(state.ending())} if state.over else {"view()": to_plain(state.view())})
 
 
-def _changed_by(subject: Subject, deal: int, seats: int, place: int, changed: str) -> Flaw:
+def _find_change(subject: Subject, deal: int, seats: int, place: int, changed: str) -> Flaw:
     """Return which refused output changes what, found by playing the game again with one of them at a time."""
     state = subject.state(deal, seats)
     file = file_of(subject, state, subject.main)
     for output in subject.outputs[deal, seats][: place + 1]:
-        for each in _no_moves(subject, state):
-            before = picture(state, private=True)
+        for each in _illegal_outputs(subject, state):
+            before = to_plain(state, private=True)
             with suppress(IllegalOutput):
                 state.apply(each)
-            if found := difference(before, picture(state, private=True)):
+            if found := difference(before, to_plain(state, private=True)):
                 line = line_of(subject, file, name_in(found))
-                what = f"apply refuses {_in_words(each)}, but has changed the state by then: {found}"
+                what = f"apply refuses {_describe_output(each)}, but has changed the state by then: {found}"
                 return Flaw(file, f"{what}: check first{line}")
         state.apply(output)
     return Flaw(file, f"apply refuses what is no move, but has changed the state by then: {changed}")
 
 
-def _no_moves(subject: Subject, state: Any) -> list[Any]:
+def _illegal_outputs(subject: Subject, state: Any) -> list[Any]:
     """Return what is no legal output now: of other kinds, and of the right kind."""
     kinds = [node.answer for node in subject.game.nodes]
-    wrong = [*_NO_OUTPUTS, _Hostile()]
+    wrong = [*_WRONG_OUTPUTS, _Hostile()]
     if any(isinstance(kind, Whole) for kind in kinds):
         wrong = [each for each in wrong if not (type(each) is int and each >= 0)]
     if any(isinstance(kind, Text) for kind in kinds):
@@ -127,9 +127,9 @@ def _answers_of_kind(kind: Answer) -> list[Any]:
         case Text(most):
             return ["", " ", "a\nb", "a\u202eb", "a\x1b[2J", "a" * (most + 1)]
         case Choice(options):
-            return [*(options or ())][:_ILLEGAL]
+            return [*(options or ())][:_MAX_ILLEGAL]
         case Cards(cards):
-            singles = [[card] for card in cards[:_ILLEGAL]]
+            singles = [[card] for card in cards[:_MAX_ILLEGAL]]
             return [*singles, [*cards], [cards[0]] * 10, [cards[-1]] * 10]
         case Whole():
             return [10**6, 10**6 + 1]

@@ -10,26 +10,34 @@ from typing import Any, Final
 from dubito.game import GameEvent
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
-from dubito.workshop.pictures import difference, file_of, line_of, name_in, picture, public_attributes, stored
-from dubito.workshop.subject import MOVES, Flaw, Subject
+from dubito.workshop.pictures import (
+    difference,
+    file_of,
+    line_of,
+    name_in,
+    public_attributes,
+    stored_attributes,
+    to_plain,
+)
+from dubito.workshop.subject import MAX_MOVES, Flaw, Subject
 
-_PLACES: Final = 8  # of a game at which all that it hands out is looked at
-_DEPTH: Final = 4
+_MOVES_CHECKED: Final = 8  # of a game at which all that it hands out is looked at
+_MAX_DEPTH: Final = 4
 _CONTAINERS: Final = (list, dict, set, bytearray, deque)
 
 
-def shared_by_games(subject: Subject) -> Iterator[Flaw]:
+def check_shared_data(subject: Subject) -> Iterator[Flaw]:
     """Deal a game, play another one, and play the first: it must be the same game."""
     if not subject.registry.hand_written():
         return
     for deal, seats in subject.deals[:: len(subject.deals) // len({*subject.game.seats})]:
         waiting, outputs = subject.state(deal, seats), list[Any]()
-        kept, constants = picture(waiting, private=True), _globals(subject)
+        kept, constants = to_plain(waiting, private=True), _globals(subject)
         table = subject.table(deal, seats)
         with suppress(Exception):  # whatever fails is reported where whole games are played
-            while not table.state.over and len(outputs) < MOVES:
+            while not table.state.over and len(outputs) < MAX_MOVES:
                 outputs.append(step(table, announce=True)[0])
-        changed = difference(kept, picture(waiting, private=True))
+        changed = difference(kept, to_plain(waiting, private=True))
         file, what = file_of(subject, waiting, subject.main), "one game changes another one's"
         if not changed and (changed := difference(constants, _globals(subject))):
             path, _, changed = changed.partition(".py.")
@@ -47,42 +55,42 @@ def _globals(subject: Subject) -> dict[str, Any]:
     found: dict[str, Any] = {file: {} for file, *_ in named if file.endswith(".py")}
     for file, name, value in named:
         if file in found and isinstance(value, _CONTAINERS) and not name.startswith("__"):
-            found[file][name] = picture(value)
+            found[file][name] = to_plain(value)
     return found
 
 
 def _ends_differently(waiting: Any, played: Any, outputs: list[Any]) -> bool:
     try:
-        end = played.over, played.turns_played, picture(played.ending())
+        end = played.over, played.turns_played, to_plain(played.ending())
         for output in outputs:
             waiting.apply(output)
-        return end != (waiting.over, waiting.turns_played, picture(waiting.ending()))
+        return end != (waiting.over, waiting.turns_played, to_plain(waiting.ending()))
     except Exception:  # foreign code
         return True
 
 
-def handed_out(subject: Subject) -> Iterator[Flaw]:
+def check_handed_out(subject: Subject) -> Iterator[Flaw]:
     """Yield each list, dict or set of the state's own that a bot is given and could change."""
     reported = set[str]()
     for deal, seats in subject.deals[::3]:
         state, outputs = subject.state(deal, seats), subject.outputs[deal, seats]
-        apart = max(1, len(outputs) // _PLACES)
-        for flaw in _handed_out_in(subject, state, seats, outputs, apart):
+        apart = max(1, len(outputs) // _MOVES_CHECKED)
+        for flaw in _check_game(subject, state, seats, outputs, apart):
             if (fact := flaw.sentence.partition(" ")[0]) not in reported:
                 reported.add(fact)
                 yield flaw
 
 
-def _handed_out_in(subject: Subject, state: Any, seats: int, outputs: list[Any], apart: int) -> Iterator[Flaw]:
-    yield from _owned(subject, state, "start", state.start)
+def _check_game(subject: Subject, state: Any, seats: int, outputs: list[Any], apart: int) -> Iterator[Flaw]:
+    yield from _find_owned(subject, state, "start", state.start)
     for place, output in enumerate(outputs):
         if place % apart == 0:
             view = state.view()
             for seat in range(seats):
-                yield from _owned(subject, state, "cards()", state.cards(seat, DealStreams(0, 0).seat(seat)))
-            yield from _owned(subject, state, "view()", view)
+                yield from _find_owned(subject, state, "cards()", state.cards(seat, DealStreams(0, 0).seat(seat)))
+            yield from _find_owned(subject, state, "view()", view)
             if not subject.game.walk:
-                yield from _owned(subject, state, "view().legal()", subject.game.legal(view))
+                yield from _find_owned(subject, state, "view().legal()", subject.game.legal(view))
         given = state.copy_of(output)
         events = state.apply(given)
         if place % apart == 0:
@@ -90,12 +98,12 @@ def _handed_out_in(subject: Subject, state: Any, seats: int, outputs: list[Any],
             if isinstance(given, _CONTAINERS) and id(given) in own:
                 yield Flaw(subject.main, "apply() keeps the output itself, which its bot may change later: keep a copy")
             for event in events:
-                yield from _owned(subject, state, type(event).__name__, event)
-                yield from _changeable(subject, event)
-    yield from _owned(subject, state, "ending()", state.ending())
+                yield from _find_owned(subject, state, type(event).__name__, event)
+                yield from _find_mutable_fields(subject, event)
+    yield from _find_owned(subject, state, "ending()", state.ending())
 
 
-def _owned(subject: Subject, state: Any, what: str, given: Any) -> Iterator[Flaw]:
+def _find_owned(subject: Subject, state: Any, what: str, given: Any) -> Iterator[Flaw]:
     """Yield what is reachable in public from something handed out, and is the state's own or the module's."""
     kept = sorted(_containers(state, private=True), key=lambda each: -len(each[0]))
     own = {id(each): path for path, each in kept}
@@ -108,7 +116,7 @@ def _owned(subject: Subject, state: Any, what: str, given: Any) -> Iterator[Flaw
             yield Flaw(file, f"{what}{path} is {of_state}, which a bot could change: give a copy of it{line}")
 
 
-def _containers(value: Any, private: bool, path: str = "", depth: int = _DEPTH) -> list[tuple[str, Any]]:
+def _containers(value: Any, private: bool, path: str = "", depth: int = _MAX_DEPTH) -> list[tuple[str, Any]]:
     """Return the lists, dicts and sets that a value reaches, with their paths."""
     found = [(path, value)] if isinstance(value, _CONTAINERS) else []
     if depth == 0 or value is None or isinstance(value, bool | int | float | str | bytes | type | range):
@@ -118,14 +126,14 @@ def _containers(value: Any, private: bool, path: str = "", depth: int = _DEPTH) 
     elif isinstance(value, list | tuple | deque):
         inner = [(path, each) for each in value]
     else:
-        attributes = stored(value) if private else public_attributes(value)
+        attributes = stored_attributes(value) if private else public_attributes(value)
         inner = [(f"{path}.{name}", each) for name, each in attributes.items()]
     for place, each in inner:
         found += _containers(each, private, place, depth - 1)
     return found
 
 
-def _changeable(subject: Subject, event: GameEvent) -> Iterator[Flaw]:
+def _find_mutable_fields(subject: Subject, event: GameEvent) -> Iterator[Flaw]:
     values: dict[str, Any] = (
         {each.name: getattr(event, each.name) for each in fields(event)} if is_dataclass(event) else {}
     )

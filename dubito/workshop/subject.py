@@ -13,11 +13,11 @@ from dubito.game.packages import MODULE
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, GameCode, Table, step
 from dubito.llm.prompts import prompt_names
-from dubito.workshop.recordings import Origin, RecordedPosition, recorded_positions
+from dubito.workshop.recordings import Origin, RecordedPosition, record_positions
 
-DEALS: Final = 6  # that are played with the fewest at the table, and with the most
-POSITIONS: Final = 40  # of a game that prompts are tried on, or a few more
-MOVES: Final = 5_000  # after which a game is taken for one that never ends
+DEALS_PER_SIZE: Final = 6  # that are played with the fewest at the table, and with the most
+MAX_POSITIONS: Final = 40  # of a game that prompts are tried on, or a few more
+MAX_MOVES: Final = 5_000  # after which a game is taken for one that never ends
 
 
 class Flaw(NamedTuple):
@@ -72,7 +72,7 @@ class Subject:
 
     @cached_property
     def deals(self) -> list[tuple[int, int]]:
-        return [(deal, seats) for seats in sorted({*self.game.seats}) for deal in range(DEALS)]
+        return [(deal, seats) for seats in sorted({*self.game.seats}) for deal in range(DEALS_PER_SIZE)]
 
     @cached_property
     def outputs(self) -> dict[tuple[int, int], list[Any]]:
@@ -82,20 +82,22 @@ class Subject:
         with GameCode(self.game, deal, deal) as code:
             table = self.table(deal, seats)
             code.state = table.state
-            for _ in range(MOVES):
+            for _ in range(MAX_MOVES):
                 if table.state.over:
                     return
                 yield step(table, announce=True)[0]
-        raise code.fault(f"the game has not ended after {MOVES:,} moves: give it a cap, and say so by Ending.capped")
+        raise code.fault(
+            f"the game has not ended after {MAX_MOVES:,} moves: give it a cap, and say so by Ending.capped"
+        )
 
     @cached_property
     def positions(self) -> list[list[RecordedPosition]]:
         """The questions of some games, at most so many of each; raises what the game's notebooks raise."""
         games = [
-            recorded_positions(self.table(deal, seats), Origin(None, 0, deal, deal), self.game, self.game.rules())
+            record_positions(self.table(deal, seats), Origin(None, 0, deal, deal), self.game, self.game.rules())
             for deal, seats in self.deals[::3]
         ]
-        return [game[:: max(1, len(game) // POSITIONS)] for game in games]
+        return [game[:: max(1, len(game) // MAX_POSITIONS)] for game in games]
 
     @cached_property
     def prompts(self) -> list[str]:

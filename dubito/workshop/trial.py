@@ -19,7 +19,7 @@ from threading import Event, Lock
 from typing import Any, Final
 
 from dubito import __version__
-from dubito.experiment.models import asking
+from dubito.experiment.models import open_pipeline
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import CallOptions, price_of_model
 from dubito.game import FALLBACK_OUTCOME, Bool, Player
@@ -31,13 +31,13 @@ from dubito.llm.prompts import Prompt, RenderedPrompt
 from dubito.llm.request import CAUSES, Asks, Attempt, Place, Reply, Usage, canonical
 from dubito.llm.settings import ModelSettings
 from dubito.llm.threads import map_in_threads
-from dubito.stats.players import Statement, add_stated, cluster
+from dubito.stats.players import Statement, add_statements, cluster_sums
 from dubito.stats.rates import Rate, clustered_rate
 from dubito.stats.tally import Tally
 from dubito.store import folder as run_folder
 from dubito.store.lock import lock_folder
 from dubito.store.model_log import Decision, ModelLog, Spend
-from dubito.workshop.recordings import Provenance, RecordedPosition, digest_of_folder, part
+from dubito.workshop.recordings import Provenance, RecordedPosition, digest_of_folder, workshop_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class TrialEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class TrialMeans:
+class TrialOptions:
     """How a trial is done: nothing of it can change an answer."""
 
     calls: CallOptions
@@ -120,8 +120,8 @@ class _Question:
         )
         place = Place(entry.name, self.number, source.deal, source.seat, source.decision, 0, position.node)
         journal = Journal()
-        own_turn = part(self.recorded.game, "own_turn", lambda position: source.decision + 1)
-        check = partial(part(self.recorded.game, "check", lambda position, answer: None), position)
+        own_turn = workshop_part(self.recorded.game, "own_turn", lambda position: source.decision + 1)
+        check = partial(workshop_part(self.recorded.game, "check", lambda position, answer: None), position)
         asked = player.begin(self.rendered, entry.prompt.form_at(position), place, check)
         answer = player.decide(asked, place, own_turn(position), journal, lambda: False)
         failed = self.outcome.startswith(FALLBACK_OUTCOME)
@@ -141,7 +141,7 @@ def _provenance(one: RecordedPosition) -> Provenance:
     return Provenance(None, 0, int(one.digest[:8], 16), 0, one.position.seat, 0)
 
 
-def identity(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition]) -> dict[str, Any]:
+def trial_identity(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition]) -> dict[str, Any]:
     """All that can change an answer."""
     asked = [
         {
@@ -155,18 +155,20 @@ def identity(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition
 
 
 def trial_folder(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition]) -> Path:
-    digest = sha256(canonical(identity(entries, found)).encode()).hexdigest()[:8]
+    digest = sha256(canonical(trial_identity(entries, found)).encode()).hexdigest()[:8]
     return Path("runs") / f"prompts-{entries[0].prompt.name}-{digest}"
 
 
-def ask(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition], folder: Path, means: TrialMeans) -> Trial:
+def run_trial(
+    entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition], folder: Path, means: TrialOptions
+) -> Trial:
     """Put every entry's prompt to its model at every position, keeping all in the folder's `run.db`.
 
     Goes on where the same trial was stopped. Raises UsageError before anything is asked, RunStopped after it.
     """
     rendered = [[entry.prompt.render(one.position) for one in found.values()] for entry in entries]
     versions = {"dubito": __version__, "python": python_version()}
-    manifest = {"games": 0, "identity": identity(entries, found), "versions": versions}
+    manifest = {"games": 0, "identity": trial_identity(entries, found), "versions": versions}
     run_folder.count_kept_games(folder, manifest)
     with (
         closing(ReplyCache(means.calls.cache, writes=not means.calls.offline)) as cache,
@@ -177,7 +179,7 @@ def ask(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition], fo
         log = ModelLog(stack.enter_context(run_folder.open_run(folder, manifest)))
         before, stop = log.spent(), Event()
         pipeline = stack.enter_context(
-            asking(
+            open_pipeline(
                 log, cache, means.calls, means.model_progress, stop.is_set, suspend=False, game=entries[0].prompt.game
             )
         )
@@ -249,40 +251,40 @@ class Agreement:
     to_no: int
 
 
-def rows(taken: Sequence[TrialAnswer], price: Price | None) -> list[ScoreRow]:
-    return [_row(node, those, price) for node in _nodes(taken) if (those := _answers_at(node, taken))]
+def score_rows(taken: Sequence[TrialAnswer], price: Price | None) -> list[ScoreRow]:
+    return [_score_row(node, those, price) for node in _node_names(taken) if (those := _answers_at(node, taken))]
 
 
-def agreements(taken: Sequence[TrialAnswer], other: Sequence[TrialAnswer]) -> list[Agreement]:
+def compare_answers(taken: Sequence[TrialAnswer], other: Sequence[TrialAnswer]) -> list[Agreement]:
     """Node by node, then all; the same positions in the same order."""
     found = []
-    for node in _nodes(taken):
+    for node in _node_names(taken):
         both = zip(_answers_at(node, taken), _answers_at(node, other), strict=True)
         pairs = [(one, two) for one, two in both if None not in (one.answer, two.answer)]
         if pairs:
-            same = _rate((one.recorded.deal, one.answer == two.answer) for one, two in pairs)
+            same = _clustered_share((one.recorded.deal, one.answer == two.answer) for one, two in pairs)
             flips = Counter(one.answer for one, two in pairs if _is_bool(one) and one.answer is not two.answer)
             found.append(Agreement(node, len(pairs), same, flips[True], flips[False]))
     return found
 
 
-def stated(taken: Sequence[Sequence[TrialAnswer]]) -> Tally:
+def tally_statements(taken: Sequence[Sequence[TrialAnswer]]) -> Tally:
     """What the prompts' models stated, beside the truth where it is known; prompts by their number."""
     deals: defaultdict[object, list[tuple[int, Statement]]] = defaultdict(list)
     for number, each in enumerate(taken):
         for one in each:
-            truth = _truth(one)
+            truth = _right_answer(one)
             if one.stated is not None and truth is not None:
                 said = one.stated
                 statement = Statement(said.seat, said.stated, said.impossible, truth)
                 deals[one.recorded.deal].append((number, statement))
     tally = Tally()
     for statements in deals.values():
-        add_stated(tally, statements)
+        add_statements(tally, statements)
     return tally
 
 
-def _nodes(taken: Sequence[TrialAnswer]) -> list[str]:
+def _node_names(taken: Sequence[TrialAnswer]) -> list[str]:
     return [*(node.name for node in taken[0].recorded.game.nodes), ALL] if taken else []
 
 
@@ -294,18 +296,18 @@ def _answers_at(node: str, taken: Sequence[TrialAnswer]) -> list[TrialAnswer]:
     return [one for one in taken if node in (ALL, one.recorded.position.node)]
 
 
-def _row(node: str, taken: Sequence[TrialAnswer], price: Price | None) -> ScoreRow:
+def _score_row(node: str, taken: Sequence[TrialAnswer], price: Price | None) -> ScoreRow:
     answered = [one for one in taken if one.answer is not None]
     causes = Counter(one.cause for one in taken)
-    judged = [(one, truth) for one in answered if (truth := _truth(one)) is not None]
+    judged = [(one, truth) for one in answered if (truth := _right_answer(one)) is not None]
     told = [[usage for usage in one.usages if usage] for one in taken if one.usages and None not in one.usages]
     return ScoreRow(
         node,
         len(taken),
-        _rate((one.recorded.deal, one.answer) for one in answered if _is_bool(one)),
-        _rate((one.recorded.deal, one.answer is None) for one in taken),
+        _clustered_share((one.recorded.deal, one.answer) for one in answered if _is_bool(one)),
+        _clustered_share((one.recorded.deal, one.answer is None) for one in taken),
         {cause: causes[cause] for cause in CAUSES if causes[cause]},
-        _rate((one.recorded.deal, one.answer == truth) for one, truth in judged),
+        _clustered_share((one.recorded.deal, one.answer == truth) for one, truth in judged),
         (
             mean(sum(usage.input for usage in usages) for usages in told),
             mean(sum(usage.cached for usage in usages) for usages in told),
@@ -317,15 +319,15 @@ def _row(node: str, taken: Sequence[TrialAnswer], price: Price | None) -> ScoreR
     )
 
 
-def _truth(one: TrialAnswer) -> Any:
-    right, hidden = part(one.recorded.game, "right", None), one.recorded.hidden
+def _right_answer(one: TrialAnswer) -> Any:
+    right, hidden = workshop_part(one.recorded.game, "right", None), one.recorded.hidden
     return None if right is None or hidden is None else right(one.recorded.position, hidden)
 
 
-def _rate(counted: Iterable[tuple[object, bool]]) -> Rate:
+def _clustered_share(counted: Iterable[tuple[object, bool]]) -> Rate:
     """The share that is true, each with its deal."""
     deals: defaultdict[object, list[bool]] = defaultdict(list)
     for deal, true in counted:
         deals[deal].append(true)
-    parts = [cluster(len(group), sum(group)) for group in deals.values()]
+    parts = [cluster_sums(len(group), sum(group)) for group in deals.values()]
     return clustered_rate(*map(sum, zip(*parts, strict=True))) if parts else Rate(None)

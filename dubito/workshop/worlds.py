@@ -15,14 +15,14 @@ from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Bool, Cards, Choice, GameEvent
 from dubito.game.streams import DealStreams
 from dubito.game.words import Line, Words, words_of
-from dubito.workshop.pictures import leaves, picture, public_attributes
+from dubito.workshop.pictures import leaves, public_attributes, to_plain
 from dubito.workshop.subject import Subject
 
-_DRAWS: Final = 120  # the first draws of a game, which may be changed
-_WORLDS: Final = 10  # per deal, of each kind
-_LATER_DRAWS: Final = 4  # per deal, of those made after it
-_LATER_MOVES: Final = 2  # per deal for each node that is only asked later in a game
-_ALTERNATIVES: Final = 2  # to one move
+_MAX_DRAWS: Final = 120  # the first draws of a game, which may be changed
+_MAX_WORLDS: Final = 10  # per deal, of each kind
+_MAX_LATER_DRAWS: Final = 4  # per deal, of those made after it
+_MAX_LATER_MOVES: Final = 2  # per deal for each node that is only asked later in a game
+_MAX_ALTERNATIVES: Final = 2  # to one move
 
 
 class _ChangedRandom(Random):
@@ -80,7 +80,7 @@ class SeatWorld:
     moved_differently: bool = False  # whether some seat made another move here than in the first world
 
     def held(self, seat: int) -> Any:
-        return picture(self.cards(seat))
+        return to_plain(self.cards(seat))
 
     def cards(self, seat: int) -> Any:
         return self.state.cards(seat, DealStreams(0, 0).seat(seat))
@@ -101,10 +101,10 @@ class SeatWorld:
         if self.notebook is not None:
             for event in observed:
                 self.notebook.observe(event, self.cards(self.seat))
-        return [{type(event).__name__: picture(event)} for event in observed]
+        return [{type(event).__name__: to_plain(event)} for event in observed]
 
     def legal(self) -> Any:
-        return None if self.subject.game.walk else picture(self.subject.game.legal(self.state.view()))
+        return None if self.subject.game.walk else to_plain(self.subject.game.legal(self.state.view()))
 
     def position(self) -> Any:
         """Return the seat's move as a position; None if the game has no facts."""
@@ -163,25 +163,25 @@ def find_variants(subject: Subject, deal: int, seats: int) -> Iterator[Variant]:
     """Yield draws to change, first those by which another seat holds other cards; then moves to exchange."""
     chance, dealt = Random(deal), build_world(subject, deal, seats, 0, -1)
     at_deal, by_others, elsewhere = dealt.chance.drawn, list[Variant](), list[Variant]()
-    for draw in chance.sample(range(_DRAWS), _DRAWS):
+    for draw in chance.sample(range(_MAX_DRAWS), _MAX_DRAWS):
         if draw >= at_deal:
             continue
         other = build_world(subject, deal, seats, 0, draw)
         alike = [seat for seat in range(seats) if dealt.held(seat) == other.held(seat)]
-        if alike and len(alike) < seats and len(by_others) < _WORLDS:
+        if alike and len(alike) < seats and len(by_others) < _MAX_WORLDS:
             by_others.append(Variant(chance.choice(alike), draw))
         elif alike:
             elsewhere.append(Variant(chance.choice(alike), draw))
-    yield from [*by_others, *elsewhere[: _WORLDS // 2]]
+    yield from [*by_others, *elsewhere[: _MAX_WORLDS // 2]]
     for output in subject.outputs[deal, seats]:
         dealt.apply(output)
-    during = range(at_deal, min(dealt.chance.drawn, at_deal + _DRAWS))
-    for draw in chance.sample(during, min(_LATER_DRAWS, len(during))):
+    during = range(at_deal, min(dealt.chance.drawn, at_deal + _MAX_DRAWS))
+    for draw in chance.sample(during, min(_MAX_LATER_DRAWS, len(during))):
         yield Variant(chance.randrange(seats), draw, after_deal=True)
     if not subject.game.walk and seats > 1:
         asked = Counter[str]()
         for variant in _other_moves(subject, deal, seats, chance):
-            if asked.total() < _WORLDS or asked[variant.node] < _LATER_MOVES:
+            if asked.total() < _MAX_WORLDS or asked[variant.node] < _MAX_LATER_MOVES:
                 asked[variant.node] += 1
                 yield variant
 
@@ -197,7 +197,7 @@ def _other_moves(subject: Subject, deal: int, seats: int, chance: Random) -> Ite
         mover, view = state.seat, state.view()
         alike = [each for each in similar_outputs(subject, view.node, output, state, chance) if is_allowed(view, each)]
         state.apply(state.copy_of(output))
-        waiting += [(view.node, place, each) for each in alike[:_ALTERNATIVES]]
+        waiting += [(view.node, place, each) for each in alike[:_MAX_ALTERNATIVES]]
         if state.seat != mover:
             for node, moved, instead in waiting:
                 yield Variant(state.seat, move=moved, instead=instead, node=node)
@@ -217,7 +217,7 @@ def similar_outputs(subject: Subject, node: str, output: Any, state: Any, chance
     elif isinstance(kind, Choice) and kind.options:
         answers = [each for each in chance.sample(kind.options, len(kind.options)) if each != answer]
     elif isinstance(kind, Cards) and isinstance(answer, list):
-        held = [card for card in {*leaves(picture(cards))} & {*kind.cards} if card not in answer]
+        held = [card for card in {*leaves(to_plain(cards))} & {*kind.cards} if card not in answer]
         answers = [[*answer[:-1], card] for card in held] if answer else []
     else:
         answers = [answer + 1, answer - 1] if type(answer) is int and answer else []
@@ -235,7 +235,7 @@ def apply_in_both(
     try:
         if mover != one.seat and (hands := (one.held(mover), other.held(mover)))[0] != hands[1]:
             gone, come = (Counter(leaves(hand)) for hand in hands)
-            there = _with_exchanged(one.subject, output, gone - come, come - gone)
+            there = _exchange_cards(one.subject, output, gone - come, come - gone)
         there = there if instead is None else instead
         events = other.apply(there)
         other.moved_differently = other.moved_differently or there != output
@@ -244,7 +244,7 @@ def apply_in_both(
     return one.apply(output), events
 
 
-def _with_exchanged(subject: Subject, output: Any, gone: Counter[Any], come: Counter[Any]) -> Any:
+def _exchange_cards(subject: Subject, output: Any, gone: Counter[Any], come: Counter[Any]) -> Any:
     """Return the output with each value that its seat does not hold there replaced by one that it holds instead."""
     instead = [*come.elements()]
 
@@ -267,7 +267,7 @@ def shows_as_own(mover: int, one: SeatWorld, other: SeatWorld) -> bool:
     Then the move may well be hidden from others.
     """
     worlds = (one, other)
-    views = [picture(public_attributes(world.state.view())) for world in worlds]
+    views = [to_plain(public_attributes(world.state.view())) for world in worlds]
     legal = [world.legal() for world in worlds]
     seen = [
         {name: value for name, value in view.items() if value != listed}

@@ -8,20 +8,20 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
 
-from dubito.experiment.config import check, read_config
+from dubito.experiment.config import parse_config, read_config
 from dubito.experiment.resolve import CallOptions, resolve
 from dubito.experiment.run import RunOptions, play
-from dubito.experiment.workers import Crew, new_stop
+from dubito.experiment.workers import WorkerPool, new_stop
 from dubito.game.find import find_bots
 
 
 def run(config: Path, folder: Path, executor: Executor, at_once: Callable[[], int]) -> str:
     """Play a config of hand-written bots into a folder with these workers; the results digest."""
     here = Path.cwd()
-    checked = check(read_config(config), str(config))
+    checked = parse_config(read_config(config), str(config))
     registry = find_bots(here, checked.game)
     calls = CallOptions(in_flight=1, cache=Path("cache"), offline=True)
-    crew = Crew(executor, at_once)
+    crew = WorkerPool(executor, at_once)
     run = play(resolve(checked, registry), folder, RunOptions(registry, 1, calls, new_stop(1), crew=crew))
     if run.failure is not None:
         raise run.failure

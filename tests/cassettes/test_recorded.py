@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.run import Played
+from dubito.experiment.run import RunResult
 from dubito.llm.request import Api
 from tests.cassettes.kit import INDEX, played_whole
 from tests.games.bs import models as bs
@@ -30,7 +30,7 @@ def game(protocol: Api, prompt: str, index: dict[str, Any], turns: int = 6) -> E
     return bs.experiment(bs.short(player, games=1, rounds=1)) if of_bs else small(player, games=1, turns=turns)
 
 
-def played(protocol: Api, prompt: str, index: dict[str, Any], folder: Path) -> Played:
+def played(protocol: Api, prompt: str, index: dict[str, Any], folder: Path) -> RunResult:
     run = bs.ran if prompt.startswith(OF_BS) else run_games
     return run(game(protocol, prompt, index), folder, in_flight=1)
 

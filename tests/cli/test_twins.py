@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dubito.experiment.compare import compared_runs
-from dubito.experiment.play import lineups
+from dubito.experiment.compare import compare_runs
+from dubito.experiment.play import draw_lineups
 from dubito.experiment.stored import opened_run
 from dubito.game.streams import DealStreams
 from dubito.stats.tally import Tally
@@ -70,7 +70,7 @@ def test_contender_in_field_meets_same_opponents(name: str) -> None:
     of, copies = experiment(**twin_config(name, bots[0], 60)), 0
     seats = of.contender_seats
     for deal in range(of.deals):
-        games = lineups(of, deal, DealStreams(of.seed, deal))
+        games = draw_lineups(of, deal, DealStreams(of.seed, deal))
         opponents = [[bot for seat, bot in enumerate(game.seats) if seat != game.contender_seat] for game in games]
         assert opponents[:seats] == opponents[seats:]
         assert [game.contender_seat for game in games[:seats]] == [game.contender_seat for game in games[seats:]]
@@ -103,7 +103,7 @@ def test_twins_of_two_runs_tie(shell: Shell, config: Config, bot: str, module: s
         words = *run_words(config), "--contenders", contender, "--games", "80", "--workers", workers
         assert shell("run", *words, "--quiet", "--output", folder).code == 0
     with opened_run(shell.folder / "one") as one, opened_run(shell.folder / "two") as two:
-        found = deals_by_difference(compared_runs([one, two]).tally)
+        found = deals_by_difference(compare_runs([one, two]).tally)
     assert found == {0: 40 if game == "defuse" else 80}
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import dubito
-from dubito.experiment.config import check
+from dubito.experiment.config import parse_config
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.play import ChunkPlayer
-from dubito.experiment.resolve import CallOptions, checked_models, resolve
-from dubito.experiment.run import Played, Progress, RunOptions, play
+from dubito.experiment.resolve import CallOptions, check_models, resolve
+from dubito.experiment.run import Progress, RunOptions, RunResult, play
 from dubito.experiment.workers import new_stop
 from dubito.game.find import DUBITO, Registry, find_bots
 from dubito.games.dubito.engine import RESULTS
@@ -24,7 +24,7 @@ def registry(game: str = DUBITO) -> Registry:
 
 
 def experiment(**config: Any) -> Experiment:
-    return resolve(check(config, "test.yaml"), registry(config.get("game", DUBITO)))
+    return resolve(parse_config(config, "test.yaml"), registry(config.get("game", DUBITO)))
 
 
 def outcomes(of: Experiment) -> list[Outcome]:
@@ -44,6 +44,6 @@ def means(
     return RunOptions(registry(game), workers, how, new_stop(workers), progress)
 
 
-def play_all(of: Experiment, folder: Path, workers: int = 1, **calls: Any) -> Played:
+def play_all(of: Experiment, folder: Path, workers: int = 1, **calls: Any) -> RunResult:
     how = means(folder, workers=workers, **calls)
-    return play(checked_models(of, registry(), how.calls), folder, how)
+    return play(check_models(of, registry(), how.calls), folder, how)

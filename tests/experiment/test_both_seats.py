@@ -3,9 +3,9 @@
 import pytest
 
 from dubito.errors import UsageError
-from dubito.experiment.config import check
+from dubito.experiment.config import parse_config
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.play import lineups
+from dubito.experiment.play import draw_lineups
 from dubito.experiment.resolve import resolve
 from dubito.game.streams import DealStreams
 from dubito.stats.ranking import Contender, contender_pairs, contender_ranking
@@ -22,14 +22,14 @@ def experiment(games: int = 8) -> Experiment:
         "bots": ["Medium", "Scared", "Simple"],
         "contenders": ["Medium", "Sapper"],
     }
-    return resolve(check(config, "test"), registry_of("defuse"))
+    return resolve(parse_config(config, "test"), registry_of("defuse"))
 
 
 def test_each_contender_plays_both_seats_against_the_same_other() -> None:
     whole = experiment()
     opponents = set()
     for deal in range(60):
-        games = lineups(whole, deal, DealStreams(0, deal))
+        games = draw_lineups(whole, deal, DealStreams(0, deal))
         assert [one.game for one in games] == [*range(4 * deal, 4 * deal + 4)]
         assert [one.contender_seat for one in games] == [0, 1, 0, 1]
         for place, contender in ((0, 0), (2, 3)):  # Medium is of the field, Sapper comes after it

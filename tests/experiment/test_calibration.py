@@ -10,16 +10,16 @@ from typing import cast
 import pytest
 
 from dubito.cli.summary import print_summary
-from dubito.experiment.config import check
+from dubito.experiment.config import parse_config
 from dubito.experiment.models import Models
-from dubito.experiment.play import ChunkPlayer, lineups
+from dubito.experiment.play import ChunkPlayer, draw_lineups
 from dubito.experiment.resolve import resolve
 from dubito.game.find import find_bots
 from dubito.game.streams import DealStreams
 from dubito.games.dubito.cards import JOKER, Hand, TurnOutput
 from dubito.games.dubito.engine import RESULTS, Rules, State
 from dubito.llm.decide import Journal
-from dubito.stats.players import Calibration, Statement, add_stated, calibrations
+from dubito.stats.players import Calibration, Statement, add_statements, calibrations
 from dubito.stats.tally import Tally, unpack_outcome
 from tests.experiment.kit import experiment, registry
 from tests.llm.kit import contender, rows, run_games, small
@@ -49,7 +49,7 @@ def summed(*deals: Deal) -> Tally:
     """The sums of these deals."""
     tally = Tally()
     for deal in deals:
-        add_stated(tally, deal)
+        add_statements(tally, deal)
     return tally
 
 
@@ -159,11 +159,11 @@ def test_statements_are_judged_by_the_cards_that_lay_there(tmp_path: Path, win_r
     (tmp_path / "bots" / "manual").mkdir(parents=True)
     (tmp_path / "bots" / "manual" / "stater.py").write_text(STATER)
     bots = find_bots(tmp_path)
-    of = resolve(check({"bots": ["Stater"], "games": 30, "rules": {"win_rule": win_rule}}, "test"), bots)
+    of = resolve(parse_config({"bots": ["Stater"], "games": 30, "rules": {"win_rule": win_rule}}, "test"), bots)
     player, judged = ChunkPlayer(of, bots), Counter[bool]()
     for deal in range(30):
         streams = DealStreams(of.seed, deal)
-        (lineup,) = lineups(of, deal, streams)
+        (lineup,) = draw_lineups(of, deal, streams)
         game = player.game_with_models(deal, lineup, streams, cast(Models, Seats()))
         assert [(s.seat, s.dishonest) for s in game.statements] == asked_again(game.record, Rules(**of.rules))
         assert {s.stated for s in game.statements} == {0.0, 0.25, 1.0, None}
@@ -175,7 +175,7 @@ def test_statements_are_judged_by_the_cards_that_lay_there(tmp_path: Path, win_r
 def test_the_seats_that_a_fallback_touched_leave_the_game_with_it() -> None:
     of = experiment(bots=["RandomBoi"], games=1, table_sizes=[4])
     streams = DealStreams(of.seed, 0)
-    (lineup,) = lineups(of, 0, streams)
+    (lineup,) = draw_lineups(of, 0, streams)
     game = ChunkPlayer(of, registry()).game_with_models(0, lineup, streams, cast(Models, Seats(touched={1, 3})))
     assert game.touched == {1, 3}
     assert not game.statements

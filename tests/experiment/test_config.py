@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
-from dubito.experiment.config import check, read_config
+from dubito.experiment.config import parse_config, read_config
 from dubito.experiment.resolve import resolve
 from dubito.game.find import find_bots
 from tests.experiment.kit import experiment, registry
@@ -45,7 +45,7 @@ THREE = ["StefaBot", "ClaudeBot", "SusBoi"]
 )
 def test_a_wrong_config_is_one_sentence(content: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError) as caught:
-        experiment(**content) if all(isinstance(key, str) for key in content) else check(content, "test.yaml")
+        experiment(**content) if all(isinstance(key, str) for key in content) else parse_config(content, "test.yaml")
     assert str(caught.value) == sentence
 
 
@@ -69,7 +69,7 @@ def test_what_cannot_be_played_is_refused(content: dict[str, Any], words: str) -
 
 def test_text_of_flags_is_read_by_the_type_of_the_setting() -> None:
     typed = {"games": "7", "table_sizes": "3, 4", "bots": "StefaBot,MrDoubt", "bot_deadline": "1.5", "patience": "5"}
-    config = check({}, "f.yaml", typed | {"budget": "usd=5,calls=10", "seed": None, "offline": True})
+    config = parse_config({}, "f.yaml", typed | {"budget": "usd=5,calls=10", "seed": None, "offline": True})
     assert (config.games, config.table_sizes, config.bots) == (7, [3, 4], ["StefaBot", "MrDoubt"])
     assert (config.bot_deadline, config.patience, config.offline) == (1.5, "5", True)
     assert config.budget.model_dump() == {"usd": 5.0, "calls": 10, "tokens": None}
@@ -88,15 +88,15 @@ def test_text_of_flags_is_read_by_the_type_of_the_setting() -> None:
 )
 def test_a_flag_that_does_not_fit_its_setting_is_one_sentence(key: str, text: str, sentence: str) -> None:
     with pytest.raises(UsageError) as caught:
-        check({}, "f.yaml", {key: text})
+        parse_config({}, "f.yaml", {key: text})
     assert str(caught.value).startswith(sentence)
 
 
 def test_flags_go_over_the_file_and_are_named_as_flags() -> None:
-    config = check({"games": 5, "rules": {"jokers": 1}}, "f.yaml", {"games": 7, "win_rule": "contested"})
+    config = parse_config({"games": 5, "rules": {"jokers": 1}}, "f.yaml", {"games": 7, "win_rule": "contested"})
     assert (config.games, config.rules) == (7, {"jokers": 1, "win_rule": "contested"})
     with pytest.raises(UsageError, match=r"^--max-turns: must be at least 1, not 0$"):
-        resolve(check({}, "f.yaml", {"max_turns": 0}), registry())
+        resolve(parse_config({}, "f.yaml", {"max_turns": 0}), registry())
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_settings_are_checked_against_the_signature(tmp_path: Path) -> None:
     found = find_bots(tmp_path)
 
     def game(entry: dict[str, Any]) -> None:
-        resolve(check({"bots": [entry, "StefaBot"]}, "f"), found)
+        resolve(parse_config({"bots": [entry, "StefaBot"]}, "f"), found)
 
     game({"bot": "Picky", "risk": 0.5})
     with pytest.raises(UsageError, match="Picky needs the setting 'risk'"):
@@ -180,7 +180,7 @@ def test_a_changed_bot_file_is_another_run(tmp_path: Path) -> None:
         folder = tmp_path / text / "bots" / "manual"
         folder.mkdir(parents=True)
         (folder / "mine.py").write_text(f'from bots.base import BotBase\nclass Mine(BotBase):\n    """{text}"""\n')
-        digests.add(resolve(check({"bots": ["Mine"]}, "f"), find_bots(tmp_path / text)).digest())
+        digests.add(resolve(parse_config({"bots": ["Mine"]}, "f"), find_bots(tmp_path / text)).digest())
     assert len(digests) == 2
 
 

@@ -9,15 +9,15 @@ import pytest
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.ranking import (
     Contender,
-    _largest_to_remove,
-    _Seen,
-    as_systems,
+    _count_to_remove,
+    _PairSums,
     contender_pairs,
     contender_ranking,
+    find_unequal_fallbacks,
     significant_pairs,
 )
-from dubito.stats.rates import normal
-from dubito.stats.tally import Outcome, Tally, add_contended, tally_of
+from dubito.stats.rates import normal_quantile
+from dubito.stats.tally import Outcome, Tally, add_contender_deals, tally_of
 from tests.experiment.kit import experiment, outcomes
 
 BOTS = ["StefaBot", "ClaudeBot", "AlwaysTruthful", "MrDoubt"]
@@ -39,7 +39,7 @@ def summed(*deals: tuple[int, ...]) -> Tally:
     tally = Tally()
     by_bucket = RESULTS.by_bucket
     assert by_bucket is not None
-    add_contended(tally, [[(by_bucket[bucket],) for bucket in deal] for deal in deals], RESULTS)
+    add_contender_deals(tally, [[(by_bucket[bucket],) for bucket in deal] for deal in deals], RESULTS)
     return tally
 
 
@@ -50,10 +50,10 @@ def make_contenders(*names: str) -> list[Contender]:
 def test_several_pairs_are_tested_by_holms_method() -> None:
     """Of these t of 20 deals 2.5 is enough alone, and as the last of three, but not as the first."""
 
-    def seen(t: float) -> _Seen:
+    def seen(t: float) -> _PairSums:
         d2 = 2000
         d = round(t * sqrt(20 * d2 / (19 + t * t)))
-        return _Seen(20, d, d2, 20, 1.0, 3, None, False, None)
+        return _PairSums(20, d, d2, 20, 1.0, 3, None, False, None)
 
     assert significant_pairs([seen(2.5)]) == {0}
     assert significant_pairs([seen(0.1), seen(2.5), seen(0.2)]) == set()
@@ -69,7 +69,7 @@ def test_several_pairs_are_tested_by_holms_method() -> None:
     [({2: 3, 1: 2, 0: 9, -1: 4}, 2), ({1: 5, -2: 1}, 3), ({-1: 3, 1: 3}, 0), ({2: 4}, 4), ({3: 1, -1: 2}, 1)],
 )
 def test_the_fewest_deals_that_decide_are_the_largest(seen: dict[int, int], gone: int) -> None:
-    assert _largest_to_remove(seen) == gone
+    assert _count_to_remove(seen) == gone
 
 
 def test_r33_every_pair_is_compared_on_its_own_seat() -> None:
@@ -107,7 +107,7 @@ def test_how_many_more_games_would_tell_two_apart() -> None:
     four = contender_pairs(
         summed(*[(*deal, LOSS, LOSS) for deal in deals]), make_contenders("a", "b", "c", "d"), RESULTS
     )[0]
-    of_six = wanted * ((normal(0.05 / 6) + 0.8416) / 2.8) ** 2 - 20
+    of_six = wanted * ((normal_quantile(0.05 / 6) + 0.8416) / 2.8) ** 2 - 20
     assert four.differences["score"].more_games == pytest.approx(4 * of_six, abs=4), (
         "four contenders play a deal four times, and six pairs share the error"
     )
@@ -132,8 +132,8 @@ def test_a_lone_contender_has_no_pair_and_none_no_row() -> None:
 
 def test_fallback_shares_2_points_apart_compare_systems() -> None:
     close = [Contender("a", fallback_share=0.05), Contender("b", fallback_share=0.035), Contender("c", 0, 0.04)]
-    assert as_systems(close) is None
-    two = as_systems([*close, Contender("d")])
+    assert find_unequal_fallbacks(close) is None
+    two = find_unequal_fallbacks([*close, Contender("d")])
     assert two is not None
     assert [contender.name for contender in two] == ["a", "d"]
-    assert as_systems([]) is None
+    assert find_unequal_fallbacks([]) is None

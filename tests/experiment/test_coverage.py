@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dubito.experiment.config import check
+from dubito.experiment.config import parse_config
 from dubito.experiment.play import ChunkPlayer
 from dubito.experiment.resolve import resolve
 from dubito.game.find import find_bots
@@ -31,7 +31,9 @@ def differences(folder: Path, contenders: tuple[Any, ...], **config: Any) -> lis
     (folder / "bots" / "manual").mkdir(parents=True, exist_ok=True)
     (folder / "bots" / "manual" / "twin.py").write_text(TWIN)
     registry = find_bots(folder)
-    experiment = resolve(check({"bots": FIELD, "games": 2000, "contenders": [*contenders], **config}, "test"), registry)
+    experiment = resolve(
+        parse_config({"bots": FIELD, "games": 2000, "contenders": [*contenders], **config}, "test"), registry
+    )
     scores = []
     for row in ChunkPlayer(experiment, registry).play(range(experiment.deals), lambda: False).outcomes:
         outcome = unpack_outcome(row, RESULTS)

@@ -7,9 +7,9 @@ import pytest
 
 from dubito.game import Measure
 from dubito.games.dubito.engine import RESULTS
-from dubito.stats.players import add_touched, add_touched_contender, fallback_share
+from dubito.stats.players import add_fallback_contender, add_fallback_seats, fallback_share
 from dubito.stats.ranking import Contender, contender_pairs, contender_ranking, ranking
-from dubito.stats.tally import Outcome, Tally, add_contended, tally_of
+from dubito.stats.tally import Outcome, Tally, add_contender_deals, tally_of
 from dubito.stats.verdict import limits_in_words
 from tests.experiment.kit import experiment, outcomes
 
@@ -41,7 +41,7 @@ def summed(deals: list[list[Game]]) -> Tally:
     """All sums of these deals."""
     tally = tally_of([[outcome for outcome, _ in games] for games in deals], RESULTS)
     for games in deals:
-        add_touched(tally, games, RESULTS)
+        add_fallback_seats(tally, games, RESULTS)
     return tally
 
 
@@ -114,9 +114,9 @@ def test_the_verdict_on_a_pair_counts_every_game_with_a_fallback_both_ways(
 def payoffs(*deals: tuple[int, int], touched: tuple[int, ...]) -> Tally:
     """Deals of two contenders with these payoffs, at one seat each; the second one had a fallback in some of them."""
     tally = Tally()
-    add_contended(tally, [[((one,),), ((other,),)] for one, other in deals], RETURNS)
+    add_contender_deals(tally, [[((one,),), ((other,),)] for one, other in deals], RETURNS)
     for deal in touched:
-        add_touched_contender(tally, 1, (deals[deal][1],), RETURNS)
+        add_fallback_contender(tally, 1, (deals[deal][1],), RETURNS)
     return tally
 
 

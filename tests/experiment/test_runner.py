@@ -4,7 +4,7 @@ from pathlib import Path
 
 import yaml
 
-from dubito.experiment.run import finished_run
+from dubito.experiment.run import find_finished_run
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.tally import tally_of, unpack_outcome
 from dubito.store.run_db import RunDb
@@ -29,7 +29,7 @@ def test_a_finished_run_is_found_again_and_its_results_rewritten(tmp_path: Path)
     run = play_all(of, tmp_path / "run")
     written = (tmp_path / "run" / "all_games.yaml").read_bytes()
     (tmp_path / "run" / "all_games.yaml").unlink()
-    again = finished_run(of, registry(), tmp_path / "run")
+    again = find_finished_run(of, registry(), tmp_path / "run")
     assert again is not None
     assert (again.results_digest, again.tally.to_json()) == (run.results_digest, run.tally.to_json())
     assert (tmp_path / "run" / "all_games.yaml").read_bytes() == written

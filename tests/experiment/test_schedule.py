@@ -2,16 +2,16 @@
 
 from collections import Counter
 
-from dubito.experiment.play import Lineup, lineups
+from dubito.experiment.play import Lineup, draw_lineups
 from dubito.game.streams import DealStreams
 from tests.experiment.kit import experiment, outcomes
 
 FIELD = ["StefaBot", "ClaudeBot", "SusBoi", "MrDoubt"]
 
 
-def draw_lineups(deals: int, **config: object) -> list[list[Lineup]]:
+def field_lineups(deals: int, **config: object) -> list[list[Lineup]]:
     of = experiment(bots=FIELD, **config)
-    return [lineups(of, deal, DealStreams(of.seed, deal)) for deal in range(deals)]
+    return [draw_lineups(of, deal, DealStreams(of.seed, deal)) for deal in range(deals)]
 
 
 def within(count: int, n: int, p: float) -> bool:
@@ -19,7 +19,7 @@ def within(count: int, n: int, p: float) -> bool:
 
 
 def test_r33_sizes_and_bots_are_uniform_with_replacement() -> None:
-    games = [deal[0] for deal in draw_lineups(6000, table_sizes=[3, 5, 8])]
+    games = [deal[0] for deal in field_lineups(6000, table_sizes=[3, 5, 8])]
     sizes = Counter(len(game.seats) for game in games)
     assert sorted(sizes) == [3, 5, 8]
     assert all(within(count, 6000, 1 / 3) for count in sizes.values())
@@ -33,9 +33,9 @@ def test_r33_sizes_and_bots_are_uniform_with_replacement() -> None:
 def test_r33_contenders_take_one_seat_among_the_same_neighbours() -> None:
     contenders = ["AdaptyBoi", "ClaudeBot", "RandomBoi"]
     places = [4, 1, 5]  # AdaptyBoi and RandomBoi come after the field, ClaudeBot is in it
-    plain = draw_lineups(400, table_sizes=[3, 4])
+    plain = field_lineups(400, table_sizes=[3, 4])
     seats: Counter[tuple[int, int]] = Counter()
-    for deal, games in enumerate(draw_lineups(400, table_sizes=[3, 4], contenders=contenders, games=1200)):
+    for deal, games in enumerate(field_lineups(400, table_sizes=[3, 4], contenders=contenders, games=1200)):
         (field,) = plain[deal]
         assert [game.game for game in games] == [3 * deal, 3 * deal + 1, 3 * deal + 2]
         seat = games[0].contender_seat

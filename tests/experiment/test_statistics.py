@@ -10,11 +10,11 @@ from dubito.stats.rates import (
     Rate,
     Sums,
     clustered_rate,
-    deals_to_separate,
+    deals_to_significance,
     deviation,
     paired_difference,
     sampled_rate,
-    student,
+    student_quantile,
     wilson,
 )
 from tests.conftest import in_gate
@@ -42,7 +42,7 @@ def test_wilson_matches_the_published_example() -> None:
 
 def test_seats_one_a_deal_are_a_plain_proportion_up_to_bessel() -> None:
     clustered = clustered_rate(*sums([(1, 1)] * 300 + [(1, 0)] * 700))
-    plain = wilson(0.3, 999, student(999))
+    plain = wilson(0.3, 999, student_quantile(999))
     assert clustered.low == pytest.approx(plain.low, abs=1e-12)
     assert clustered.high == pytest.approx(plain.high, abs=1e-12)
 
@@ -126,7 +126,7 @@ def test_an_interval_known_from_a_sample_covers_what_it_claims(deals: int, sampl
     [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (10, 2.228), (23, 2.069), (120, 1.980), (10**6, 1.960)],
 )
 def test_student_matches_the_published_table(df: int, point: float) -> None:
-    assert student(df) == pytest.approx(point, abs=0.004)
+    assert student_quantile(df) == pytest.approx(point, abs=0.004)
 
 
 def test_paired_differences() -> None:
@@ -152,10 +152,12 @@ def test_how_many_deals_would_separate() -> None:
         n = 10**6
         total = round(n * d)
         squares = round((0.41**2 + d * d) * n)
-        assert deals_to_separate(n, total, squares) == pytest.approx(pairs, rel=0.03)
-    assert deals_to_separate(16, 2, 4) == deals_to_separate(16, -4, 16) == 126, "(2.8 / .125)^2 .25, in any unit"
+        assert deals_to_significance(n, total, squares) == pytest.approx(pairs, rel=0.03)
+    assert deals_to_significance(16, 2, 4) == deals_to_significance(16, -4, 16) == 126, (
+        "(2.8 / .125)^2 .25, in any unit"
+    )
     for alike in ((16, 0, 4), (16, 16, 16), (1, 1, 1), (0, 0, 0)):
-        assert deals_to_separate(*alike) is None
+        assert deals_to_significance(*alike) is None
 
 
 def test_what_is_always_the_same_is_not_known_exactly() -> None:

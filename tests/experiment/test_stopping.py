@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from dubito.stats.rates import paired_difference
-from dubito.stats.stopping import PairTest, StopTest, anytime_difference, log_likelihoods, looks
+from dubito.stats.stopping import PairTest, StopTest, anytime_difference, log_likelihoods, split_at_looks
 
 HALVES = (-2, -1, 0, 1, 2)  # what a deal's Scores differ by, in halves
 THREE = 0.06  # points, in halves
@@ -61,8 +61,8 @@ def test_two_who_never_differ_are_not_close_at_once() -> None:
 
 
 def test_it_looks_after_30_deals_and_every_10() -> None:
-    assert [*looks(range(57))] == [range(30), range(30, 40), range(40, 50), range(50, 57)]
-    assert [*looks(range(1000, 1015))] == [range(1000, 1010), range(1010, 1015)]
+    assert [*split_at_looks(range(57))] == [range(30), range(30, 40), range(40, 50), range(50, 57)]
+    assert [*split_at_looks(range(1000, 1015))] == [range(1000, 1010), range(1010, 1015)]
     test = PairTest(THREE, 2)
     verdicts = []
     for _ in range(31):

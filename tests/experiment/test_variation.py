@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from dubito.stats.rates import Rate, Sums, Variation, apart, design_effect, deviation, variation
+from dubito.stats.rates import Rate, Sums, Variation, design_effect, deviation, independent_difference, variation
 from tests.conftest import in_gate
 from tests.experiment.test_statistics import sums
 
@@ -54,7 +54,9 @@ def test_a_side_is_named_where_it_matters_and_rarely_by_chance() -> None:
     named = {"alike": 0, "both": 0, "one": 0}
     for _ in range(200):
         for what, one, other in (("alike", ALIKE, ALIKE), ("both", FAR, FAR), ("one", FAR, ALIKE)):
-            difference = apart(sample_variation(rng, one, 60).beyond, sample_variation(rng, other, 60).beyond)
+            difference = independent_difference(
+                sample_variation(rng, one, 60).beyond, sample_variation(rng, other, 60).beyond
+            )
             named[what] += not difference.low <= 0 <= difference.high
     assert named["alike"] <= 6
     assert named["both"] <= 16
@@ -109,8 +111,8 @@ def test_the_design_effect_is_how_much_seats_repeat_each_other() -> None:
 
 def test_a_difference_has_the_interval_of_both() -> None:
     """Zou and Donner (2008): .5 [.4, .7] less .2 [.15, .3] is .3, from .3 - |(.1, .1)| to .3 + |(.2, .05)|."""
-    difference = apart(Rate(0.5, 0.4, 0.7), Rate(0.2, 0.15, 0.3))
+    difference = independent_difference(Rate(0.5, 0.4, 0.7), Rate(0.2, 0.15, 0.3))
     assert (difference.value, difference.low, difference.high) == pytest.approx(
         (0.3, 0.3 - math.sqrt(0.02), 0.3 + math.sqrt(0.0425))
     )
-    assert apart(Rate(None), Rate(0.5)).value is None
+    assert independent_difference(Rate(None), Rate(0.5)).value is None

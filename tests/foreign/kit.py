@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.run import Played
+from dubito.experiment.run import RunResult
 from dubito.llm.limiter import PATIENCE
 from dubito.llm.request import Api
 from tests.foreign.server import Foreign
@@ -26,7 +26,7 @@ class FastClock(ModelProgress):
 
 def play_at(
     server: Foreign, folder: Path, in_flight: int, games: int = 130, protocol: Api = "chat", **calls: Any
-) -> Played:
+) -> RunResult:
     player = player_at(server, protocol, prompt="plain", deadline=calls.pop("deadline", 300))
     of = small(player, games=games, turns=calls.pop("turns", 4))
     return run_games(of, folder, FastClock(server.habits.scale), in_flight=in_flight, **{"patience": PATIENCE} | calls)

@@ -14,14 +14,14 @@ from dubito.game.find import find_game
 from dubito.game.flaws import flaws_of
 from dubito.workshop import conformance, hangs
 from dubito.workshop.conformance import Probe
-from dubito.workshop.leaks import leaks
-from dubito.workshop.listed import lists, shapes
+from dubito.workshop.leaks import check_leaks
+from dubito.workshop.listed import check_lists, check_shapes
 from dubito.workshop.subject import Subject
 from tests.cli.kit import REPO, Result, Shell
 from tests.conftest import in_gate
 from tests.games.kit import EVERY_GAME, GAMES, exchange, write_kuhn, write_kuhn_course, write_stacks
 
-STAGES = (conformance._FIRST, conformance._SOUND, conformance._THEN)
+STAGES = (conformance._FIRST_PROBES, conformance._SOUNDNESS_PROBES, conformance._LATER_PROBES)
 GAME, FACTS = "games/stacks/game.py", "games/stacks/facts.py"
 BOT = "bots/manual/stacks/highest.py"
 KUHN = "games/kuhn/game.py"
@@ -104,19 +104,21 @@ def said_of(probes: Sequence[Probe], game: Game, legal: Callable[[Any], Any]) ->
 )
 def test_a_list_of_numbers_is_held_to_its_ends(places: Callable[[int], Any], sentence: str) -> None:
     said = said_of(
-        (shapes, lists), GAMES["defuse"], lambda view: view.legal() if view.node == "turn" else places(view.pile)
+        (check_shapes, check_lists),
+        GAMES["defuse"],
+        lambda view: view.legal() if view.node == "turn" else places(view.pile),
     )
     assert any(sentence in each for each in said) if sentence else not said, said
 
 
 def test_cards_are_no_list() -> None:
-    (said,) = said_of((shapes,), GAMES["bs"], lambda view: [True, False] if view.node == "bs" else [[]])
+    (said,) = said_of((check_shapes,), GAMES["bs"], lambda view: [True, False] if view.node == "bs" else [[]])
     assert said == "view().legal() lists outputs at node cards, whose answer is Cards: give None there"
 
 
 def test_a_choice_without_names_needs_a_list() -> None:
     nodes = (Node("turn", "turn", Choice(None)), GAMES["defuse"].nodes[1])
-    (said,) = said_of((shapes,), replace(GAMES["defuse"], nodes=nodes), lambda view: None)
+    (said,) = said_of((check_shapes,), replace(GAMES["defuse"], nodes=nodes), lambda view: None)
     assert said == "view().legal() lists nothing at node turn, and neither does its Choice: a person has no button"
 
 
@@ -124,7 +126,7 @@ def test_a_choice_without_names_needs_a_list() -> None:
 @pytest.mark.usefixtures("stacks")
 def test_a_list_can_show_what_is_hidden() -> None:
     stacks = find_game("stacks", Path.cwd())
-    (said,) = said_of((leaks,), stacks, lambda view: view._state.hands[view._state.seat - 1])
+    (said,) = said_of((check_leaks,), stacks, lambda view: view._state.hands[view._state.seat - 1])
     assert said.startswith("view() shows what its seat cannot know: legal(): [")
 
 
@@ -147,8 +149,8 @@ def test_nothing_is_found_in_a_game_of_the_house(shell: Shell, name: str) -> Non
 @pytest.mark.parametrize("name", LARGE)
 def test_nothing_is_found_in_the_course_of_a_large_game(name: str) -> None:
     assert [*flaws_of(GAMES[name])] == []
-    stages = [[probe for probe in stage if probe is not conformance._prompts] for stage in STAGES]
-    assert [*conformance.found_by(Subject(GAMES[name], REPO), *stages)] == []
+    stages = [[probe for probe in stage if probe is not conformance._check_prompts] for stage in STAGES]
+    assert [*conformance.run_probes(Subject(GAMES[name], REPO), *stages)] == []
 
 
 @pytest.mark.at_length

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dubito.experiment.config import check
+from dubito.experiment.config import parse_config
 from dubito.experiment.resolve import resolve
 from dubito.experiment.run import RunOptions, play
 from dubito.game import Game
@@ -64,7 +64,9 @@ def test_a_run_does_not_depend_on_its_workers(registry: Registry, game: Game, tm
     """
     if (game.family and "poker" not in game.name) or not at_length:
         return
-    experiment = resolve(check({"game": game.name, "games": 1100, "table_sizes": [game.seats[0]]}, "test"), registry)
+    experiment = resolve(
+        parse_config({"game": game.name, "games": 1100, "table_sizes": [game.seats[0]]}, "test"), registry
+    )
     digests = set()
     for workers in (1, 2):
         how = means(tmp_path / f"{workers}", workers=workers)

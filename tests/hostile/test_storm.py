@@ -13,7 +13,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dubito.experiment.run import Played
+from dubito.experiment.run import RunResult
 from dubito.house import server
 from dubito.house.core import Call
 from dubito.house.faults import NO_REPLIES, PROBE, Faults
@@ -48,7 +48,7 @@ class Counted:
 class Storm:
     """What a storm left behind."""
 
-    run: Played
+    run: RunResult
     games: int
     in_flight: int
     calls: list[Call]  # the house's log

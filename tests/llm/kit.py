@@ -17,8 +17,8 @@ import yaml
 
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import checked_models
-from dubito.experiment.run import Played, play
+from dubito.experiment.resolve import check_models
+from dubito.experiment.run import RunResult, play
 from dubito.llm.cache import compute_key
 from dubito.llm.client import Provider
 from dubito.llm.request import (
@@ -240,9 +240,9 @@ def small(*contenders: dict[str, Any], games: int = 4, turns: int = 9, **config:
     return experiment(games=games, contenders=list(contenders), **base | config)
 
 
-def run_games(of: Experiment, folder: Path, watch: ModelProgress | None = None, **calls: Any) -> Played:
+def run_games(of: Experiment, folder: Path, watch: ModelProgress | None = None, **calls: Any) -> RunResult:
     how = replace(means(folder, **calls), model_progress=watch or NoWait())
-    return play(checked_models(of, registry(), how.calls), folder, how)
+    return play(check_models(of, registry(), how.calls), folder, how)
 
 
 def config_file(*contenders: object, name: str = "c.yaml", **config: Any) -> str:

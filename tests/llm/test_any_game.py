@@ -11,8 +11,8 @@ from typing import Any, Final
 import pytest
 
 from dubito.errors import UsageError
-from dubito.experiment.models import asking
-from dubito.experiment.resolve import CallOptions, check_house, fallback_of
+from dubito.experiment.models import open_pipeline
+from dubito.experiment.resolve import CallOptions, check_house, find_fallback
 from dubito.game import Player
 from dubito.game.find import find_bots, find_game
 from dubito.game.streams import DealStreams
@@ -57,10 +57,10 @@ def at_the_table(folder: Path, offline: bool = False, **more: Any) -> Iterator[t
     calls = CallOptions(8, folder.parent / "cache", offline)
     with RunDb.create(folder / "run.db") as db:
         log, cache = ModelLog(db), ReplyCache(calls.cache)
-        with asking(log, cache, calls, NoWait(), lambda: False, suspend=False, game=GAME) as pipeline:
+        with open_pipeline(log, cache, calls, NoWait(), lambda: False, suspend=False, game=GAME) as pipeline:
             asks = pipeline.build_asks("x", checked, None)
             Preflight("x", 0, checked, asks, lambda warning: None).run(PROMPT.samples)
-            fallback = fallback_of("x", checked, BOTS)
+            fallback = find_fallback("x", checked, BOTS)
             decider = Decider("x", checked, PROMPT, fallback, asks, log, 0, GAME.rules(), lambda outcome: None)
             yield table_of(decider, journal), journal, log
 
@@ -261,11 +261,11 @@ def test_the_faces_play_any_game_with_what_they_know() -> None:
 
 def test_failing_falls_back_on_the_games_own_bot() -> None:
     assert settings().fallback == "Dull"
-    assert fallback_of("x", settings(), BOTS).__name__ == "Dull"
+    assert find_fallback("x", settings(), BOTS).__name__ == "Dull"
     with pytest.raises(UsageError, match="no bot of guess is named 'RandomBoi', but dubito has one"):
-        fallback_of("x", settings(fallback="RandomBoi"), BOTS)
+        find_fallback("x", settings(fallback="RandomBoi"), BOTS)
     with pytest.raises(UsageError, match=r"does not answer the nodes hint-sure one by one: .* such as Dull"):
-        fallback_of("x", settings(fallback="OpenAIBot"), BOTS)
+        find_fallback("x", settings(fallback="OpenAIBot"), BOTS)
 
 
 class Watchful(Player):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.experiment.run import Played
+from dubito.experiment.run import RunResult
 from dubito.house.core import Call
 from dubito.house.faults import PROBE, Faults
 from dubito.house.server import House
@@ -227,7 +227,7 @@ MODELS = dict(zip(PROTOCOLS, PRICES, strict=True))
 ALL = Caps(calls=10**6, tokens=10**12, usd=10**18)  # so that all three are counted
 
 
-def play(house: House, folder: Path, caps: Caps) -> tuple[Played, str]:
+def play(house: House, folder: Path, caps: Caps) -> tuple[RunResult, str]:
     """A run of a player in each protocol at that house, and what the budget says at its end."""
     watch = NoWait()
     players = [
@@ -239,7 +239,7 @@ def play(house: House, folder: Path, caps: Caps) -> tuple[Played, str]:
 
 
 @contextmanager
-def playing(folder: Path, caps: Caps, **faults: float) -> Iterator[tuple[Played, House, str]]:
+def playing(folder: Path, caps: Caps, **faults: float) -> Iterator[tuple[RunResult, House, str]]:
     with House(faults=Faults(**faults)) as house:
         run, said = play(house, folder, caps)
         yield run, house, said
@@ -255,7 +255,7 @@ def billed(calls: list[Call]) -> Spend:
     return Spend(len(calls), tokens, sum(cost(call) for call in calls))
 
 
-def in_tries(run: Played) -> Spend:
+def in_tries(run: RunResult) -> Spend:
     ((calls, tokens, usd),) = rows(run.folder, "SELECT count(*), sum(tokens), sum(picodollars) FROM tries")
     return Spend(calls, tokens, usd)
 
@@ -264,7 +264,7 @@ def in_budget(said: str) -> dict[str, tuple[str, str]]:
     return {cap: (spent, held) for cap, spent, held in re.findall(r"(\w+): (\S+) spent, (\S+) reserved", said)}
 
 
-def check_books(run: Played, house: House, said: str) -> Spend:
+def check_books(run: RunResult, house: House, said: str) -> Spend:
     """House, rows, budget and summary agree: the calls, the tokens in and out, the picodollars. All of it."""
     spent = billed(house.calls)
     assert in_tries(run) == spent
@@ -283,7 +283,7 @@ def check_books(run: Played, house: House, said: str) -> Spend:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Played, Spend]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunResult, Spend]:
     with playing(tmp_path_factory.mktemp("whole"), ALL) as (run, house, said):
         assert run.failure is None
         return run, check_books(run, house, said)
@@ -291,7 +291,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Played, Spend]:
 
 @pytest.mark.parametrize(("cap", "share"), in_gate([("calls", 0.6), ("tokens", 0.5), ("usd", 0.4)], [("usd", 0.4)]))
 def test_no_run_passes_its_cap_and_all_books_agree(
-    tmp_path: Path, whole: tuple[Played, Spend], cap: str, share: float
+    tmp_path: Path, whole: tuple[RunResult, Spend], cap: str, share: float
 ) -> None:
     complete, took = whole
     most = int(getattr(took, cap) * share)
@@ -305,7 +305,7 @@ def test_no_run_passes_its_cap_and_all_books_agree(
     check_kept(run, complete)
 
 
-def test_a_cap_that_is_not_reached_changes_nothing(tmp_path: Path, whole: tuple[Played, Spend]) -> None:
+def test_a_cap_that_is_not_reached_changes_nothing(tmp_path: Path, whole: tuple[RunResult, Spend]) -> None:
     """Faults that pass cost calls, but no tokens and no money."""
     complete, took = whole
     with playing(tmp_path, ALL, rate_limit=0.15, server_error=0.1) as (run, house, said):
@@ -317,7 +317,7 @@ def test_a_cap_that_is_not_reached_changes_nothing(tmp_path: Path, whole: tuple[
     assert spent.calls > took.calls
 
 
-def test_a_run_stopped_by_its_budget_goes_on_with_more(tmp_path: Path, whole: tuple[Played, Spend]) -> None:
+def test_a_run_stopped_by_its_budget_goes_on_with_more(tmp_path: Path, whole: tuple[RunResult, Spend]) -> None:
     """And what it spent before counts: in the end the books are those of a run at once."""
     complete, took = whole
     with House() as house:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dubito.experiment.run import Played
+from dubito.experiment.run import RunResult
 from dubito.llm.price_list import read_prices
 from dubito.llm.request import Api
 from tests.cli.kit import REPO, Shell
@@ -33,7 +33,7 @@ from tests.llm.kit import (
 Answer = Callable[[Incoming], Response]
 
 
-def run_at(server: Server, protocol: Api, folder: Path, games: int = 1, turns: int = 5, **more: Any) -> Played:
+def run_at(server: Server, protocol: Api, folder: Path, games: int = 1, turns: int = 5, **more: Any) -> RunResult:
     """A short run of one contender that asks this server."""
     patience = more.pop("patience", 1e9)
     player = player_at(server, protocol, **more)

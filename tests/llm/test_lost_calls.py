@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from dubito.experiment.run import Played
+from dubito.experiment.run import RunResult
 from dubito.llm.budget import Caps
 from dubito.llm.prices import PICO, Price, dollars
 from dubito.store.model_log import PlayerLog
@@ -55,7 +55,7 @@ def every(nth: int, end: Response) -> Ends:
     return lambda number: None if number % nth else end
 
 
-def log_of(run: Played) -> PlayerLog:
+def log_of(run: RunResult) -> PlayerLog:
     assert run.failure is None
     return run.models["asker"]
 

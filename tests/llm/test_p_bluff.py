@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dubito.experiment.run import Played
+from dubito.experiment.run import RunResult
 from tests.llm.kit import Incoming, Response, Server, player_at, respond, rows, run_games, small
 
 Stated = Callable[[int], Any]  # number of the request -> what is stated; no field for Ellipsis
@@ -27,16 +27,16 @@ def saying(stated: Stated) -> Callable[[Incoming], Response]:
     return answer
 
 
-def run_of(folder: Path, stated: Stated, **settings: Any) -> Played:
+def run_of(folder: Path, stated: Stated, **settings: Any) -> RunResult:
     with Server(saying(stated)) as server:
         return run_games(small(player_at(server, prompt="reasoned", **settings), games=1, turns=20), folder)
 
 
-def decisions(run: Played) -> list[tuple[Any, ...]]:
+def decisions(run: RunResult) -> list[tuple[Any, ...]]:
     return rows(run.folder, "SELECT game, seat, decision, turn, node, answer, outcome FROM decisions ORDER BY 1, 2, 3")
 
 
-def stated_in(run: Played) -> list[float | None]:
+def stated_in(run: RunResult) -> list[float | None]:
     return [value for (value,) in rows(run.folder, "SELECT p_bluff FROM decisions WHERE node = 'C'")]
 
 

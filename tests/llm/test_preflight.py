@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dubito.experiment.resolve import checked_models
+from dubito.experiment.resolve import check_models
 from dubito.experiment.run import play
 from dubito.house.server import House
 from dubito.llm.request import Api
@@ -337,6 +337,6 @@ def test_ctrl_c_in_the_midst_of_it_interrupts_and_is_no_failure(tmp_path: Path) 
     with Server(answer) as server:
         how = means(tmp_path / "run", preflight=True)
         of = small(player_at(server, name="one"), player_at(server, name="other", max_output=99))
-        run = play(checked_models(of, registry(), how.calls), tmp_path / "run", how)
+        run = play(check_models(of, registry(), how.calls), tmp_path / "run", how)
     assert len(server.heard) == 1
     assert (run.interrupted, run.failure) == (True, None)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from dubito.experiment.run import Played
+from dubito.experiment.run import RunResult
 from dubito.house.server import House
 from tests.llm.kit import Incoming, Response, Server, contender, respond, rows, run_games, small
 
@@ -16,7 +16,7 @@ def two_at(house: House) -> list[dict[str, Any]]:
     ]
 
 
-def read_results(run: Played) -> bytes:
+def read_results(run: RunResult) -> bytes:
     return (run.folder / "all_games.yaml").read_bytes()
 
 
@@ -37,7 +37,7 @@ def test_a_second_run_makes_no_call_and_neither_does_one_offline(tmp_path: Path)
         assert rows(run.folder, "SELECT DISTINCT origin FROM attempts") == [("cache",)]
 
 
-def draws(run: Played, player: str) -> set[tuple[Any, ...]]:
+def draws(run: RunResult, player: str) -> set[tuple[Any, ...]]:
     return set(rows(run.folder, "SELECT draw FROM attempts WHERE player = ?", (player,)))
 
 
@@ -59,7 +59,7 @@ def test_a_twin_with_a_sample_of_its_own_gets_answers_of_its_own(tmp_path: Path)
     assert run.models["other"].calls == run.models["other"].attempts
 
 
-def check_kept(cut: Played, whole: Played) -> None:
+def check_kept(cut: RunResult, whole: RunResult) -> None:
     """What is published are the games of the deals before the first one that is not whole."""
     kept = rows(cut.folder, "SELECT game, outcome, record FROM games ORDER BY game")
     assert len(kept) == cut.tally.games < whole.tally.games

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from dubito.experiment.run import Played
+from dubito.experiment.run import RunResult
 from dubito.games.dubito.facts import example_position
 from dubito.games.dubito.game import GAME
 from dubito.llm.answers import ModelAnswer, build_turn_form, read_answer, read_answers
@@ -99,7 +99,7 @@ def answering(change: Callable[[Incoming, dict[str, Any]], dict[str, Any]]) -> C
     return answer
 
 
-def run_of(server: Server, folder: Path, prompt: str = "plan", **more: Any) -> Played:
+def run_of(server: Server, folder: Path, prompt: str = "plan", **more: Any) -> RunResult:
     return run_games(
         small(player_at(server, prompt=prompt, **more), games=3, turns=12), folder, in_flight=1, preflight=False
     )

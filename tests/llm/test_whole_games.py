@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.run import Played
+from dubito.experiment.run import RunResult
 from dubito.house.server import House
 from dubito.llm.budget import Budget, BudgetGuard, Caps
 from dubito.llm.forecast import ASSUMED_QUESTIONS, PastGames
@@ -116,7 +116,7 @@ def test_the_sentence_says_what_another_game_takes() -> None:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Played:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     return run_games(two(), tmp_path_factory.mktemp("whole") / "run")
 
 

@@ -13,8 +13,8 @@ from dubito.games.dubito.facts import Position, example_position, facts, sample_
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.workshop import pairs
 from dubito.llm.prompts import Prompt, title_and_paragraph
-from dubito.workshop.audit import leak_in
-from dubito.workshop.recordings import Origin, recorded_positions
+from dubito.workshop.audit import find_leak
+from dubito.workshop.recordings import Origin, record_positions
 from tests.prompts.kit import ARMS, PLAIN, Prompts
 
 PROMPTS = Prompts(*ARMS)
@@ -31,7 +31,7 @@ CARDS = re.compile(r"(?:cards?:|tiles?:|who shows|Yours:) ([^.:,]+)")
 
 def positions() -> Iterator[Position]:
     for rules in (Rules(), Rules(win_rule="contested")):
-        played = recorded_positions(sample_table(rules, 4, 4), Origin(None, 0, 4, 4), GAME, rules)
+        played = record_positions(sample_table(rules, 4, 4), Origin(None, 0, 4, 4), GAME, rules)
         yield from (one.position for one in played[::9])
 
 
@@ -92,7 +92,7 @@ def test_the_disguise_tells_the_same_game_in_other_words() -> None:
 def test_the_arms_tell_nothing_hidden() -> None:
     for here, there in [*pairs(Rules(), 3)][::5]:
         for prompt in PROMPTS.values():
-            assert leak_in(prompt, here, there) is None
+            assert find_leak(prompt, here, there) is None
 
 
 def arm(folder: Path, extends: str, **files: str) -> Prompt:

@@ -13,7 +13,7 @@ from dubito.game.table import Entrant, step
 from dubito.games.dubito.engine import Rules, State, deal_table
 from dubito.games.dubito.facts import facts
 from dubito.games.dubito.worlds import another
-from dubito.workshop.audit import leak_in
+from dubito.workshop.audit import find_leak
 from tests.conftest import in_gate
 from tests.prompts.kit import PROMPTS, RULES, SIZES, asked_bot, by_temper, turns
 
@@ -48,7 +48,7 @@ def test_worlds_with_other_unseen_cards_render_the_same_bytes(rules: Rules, size
             decisions += 1
             assert facts(here) == facts(there)
             for prompt in PROMPTS.values() if at_length else [next(in_turn)]:
-                assert leak_in(prompt, here, there) is None
+                assert find_leak(prompt, here, there) is None
     assert decisions > 20
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from PIL import Image
 
-from dubito.experiment.run import Played
+from dubito.experiment.run import RunResult
 from dubito.report.site import write_report
 from tests.experiment.kit import REPO, experiment, play_all
 from tests.llm.kit import Incoming, Response, Server, contender, player_at, respond, run_games, small
@@ -37,13 +37,13 @@ def pictures_linked(site: Path, address: str) -> dict[str, set[str]]:
     return {page: drawn_in((site / link.removeprefix(address)).read_bytes()) for page, link in linked.items()}
 
 
-def hand_written(folder: Path, games: int = 60, **config: Any) -> Played:
+def hand_written(folder: Path, games: int = 60, **config: Any) -> RunResult:
     named = [{"bot": "RandomBoi", "name": SCRIPT}, {"bot": "SusBoi", "name": TEMPLATE}]
     settings: dict[str, Any] = {"table_sizes": [3, 5], "bots": ["StefaBot", "UsualBot", *named]}
     return play_all(experiment(games=games, **settings | config), folder)
 
 
-def models(folder: Path, games: int = 6) -> Played:
+def models(folder: Path, games: int = 6) -> RunResult:
     """A run of two model players in turn: one is asked again now and then, one fails now and then."""
 
     def answer(heard: Incoming) -> Response:
@@ -59,7 +59,7 @@ def models(folder: Path, games: int = 6) -> Played:
         return run_games(small(*both, games=games, turns=60), folder)
 
 
-def stating(folder: Path) -> Played:
+def stating(folder: Path) -> RunResult:
     return run_games(small(contender("states", "house-sharp", prompt="reasoned"), games=5, turns=40), folder)
 
 

@@ -22,7 +22,7 @@ from dubito.experiment.replay import count_lies
 from dubito.experiment.stored import opened_run
 from dubito.games.dubito.cards import Hand, TurnOutput
 from dubito.games.dubito.engine import Rules, State
-from dubito.stats.tally import contended
+from dubito.stats.tally import contender_scores
 from tests.cli.kit import REPO
 from tests.conftest import in_gate
 from tests.llm.kit import contender
@@ -320,7 +320,8 @@ def test_how_much_hangs_on_few_deals_is_said_everywhere_alike(shown: Shown) -> N
     with opened_run(shown.folder / "r") as run:
         m, own = run.planned.games_per_deal, [player.name for player in run.planned.contenders]
         rows = [
-            contended([run.outcome(row) for row in deal], run.game.results) for deal in batched(run.db.outcomes(), m)
+            contender_scores([run.outcome(row) for row in deal], run.game.results)
+            for deal in batched(run.db.outcomes(), m)
         ]
     for other in others:
         left = sorted(row[own.index(first)] - row[own.index(other)] for row in rows)

@@ -114,7 +114,7 @@ def test_a_changed_bot_is_refused_and_not_shown_wrongly(tmp_path: Path) -> None:
     own.mkdir(parents=True)
     text = (REPO / "bots" / "manual" / "always_truthful.py").read_text().replace("AlwaysTruthful", "MyBot")
     (own / "my_bot.py").write_text(text)
-    from dubito.experiment.config import check
+    from dubito.experiment.config import parse_config
     from dubito.experiment.resolve import resolve
     from dubito.experiment.run import play
     from tests.experiment.kit import means
@@ -123,7 +123,9 @@ def test_a_changed_bot_is_refused_and_not_shown_wrongly(tmp_path: Path) -> None:
     config = {"games": 20, "table_sizes": [3], "bots": ["MyBot", "StefaBot", "RandomBoi"]}
     how = means(tmp_path / "run")
     play(
-        resolve(check(config, "x"), found), tmp_path / "run", how.__class__(found, 1, how.calls, how.stop, how.progress)
+        resolve(parse_config(config, "x"), found),
+        tmp_path / "run",
+        how.__class__(found, 1, how.calls, how.stop, how.progress),
     )
     (own / "my_bot.py").write_text(text + "\n# changed\n")
     report = write_report(tmp_path / "run", tmp_path).parent

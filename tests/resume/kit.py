@@ -6,8 +6,8 @@ from typing import Any
 
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import checked_models
-from dubito.experiment.run import Played, play
+from dubito.experiment.resolve import check_models
+from dubito.experiment.run import RunResult, play
 from tests.experiment.kit import means
 from tests.llm.kit import NoWait, contender, small
 
@@ -19,7 +19,7 @@ def models(games: int = 6, **config: Any) -> Experiment:
 
 def go(
     of: Experiment, folder: Path, stop_after: int | None = None, watch: ModelProgress | None = None, **calls: Any
-) -> Played:
+) -> RunResult:
     """Play the run from where it stands; stop when so many questions were answered in this go."""
     how = means(folder, game=of.game, **calls)
     watch = watch or NoWait()
@@ -33,7 +33,7 @@ def go(
                 how.stop.set()
 
         watch.count_outcome = counted  # type: ignore[method-assign]
-    return play(checked_models(of, how.registry, how.calls), folder, how)
+    return play(check_models(of, how.registry, how.calls), folder, how)
 
 
 def published(folder: Path) -> bytes:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dubito.experiment.resolve import checked_models
+from dubito.experiment.resolve import check_models
 from dubito.experiment.run import play
 from tests.experiment.kit import means
 from tests.llm.kit import Incoming, NoWait, Response, Server, player_at, respond, rows, run_games, small
@@ -39,7 +39,7 @@ def test_hanging_calls_are_given_up_at_worst_price(
     assert isinstance(how.stop, threading.Event)
     hangs = Hangs(1 if preflight else 5, how.stop)
     with Server(hangs) as server:
-        of = checked_models(small(player_at(server), games=3, turns=6), how.registry, how.calls)
+        of = check_models(small(player_at(server), games=3, turns=6), how.registry, how.calls)
         cut = play(of, folder, replace(how, model_progress=NoWait(notify=said.append)))
         open_calls = rows(folder, "SELECT count(*), sum(assumed), min(tokens) > 8192 FROM tries WHERE state = 'open'")
         hangs.released.set()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dubito.experiment.estimate import _range
-from dubito.experiment.resolve import CallOptions, ending_models, outdated_prices
+from dubito.experiment.estimate import _total_range
+from dubito.experiment.resolve import CallOptions, end_of_model_warnings, old_price_warnings
 from dubito.llm import prices
 from tests.cli.kit import Shell
 from tests.experiment.kit import registry
@@ -90,12 +90,12 @@ def test_all_prices_in_use_are_looked_at_on_the_day_given(tmp_path: Path) -> Non
         contender("four", "house-sharp"),
     ]
     calls = CallOptions(1, tmp_path, False)
-    said = outdated_prices(small(*players), registry(), calls, date(2099, 1, 1))
+    said = old_price_warnings(small(*players), registry(), calls, date(2099, 1, 1))
     assert [sentence.split()[4] for sentence in said] == ["https://api.anthropic.com", OPENAI]
-    assert outdated_prices(small(*players), registry(), calls, date(2026, 11, 25)) == []
-    assert ending_models(small(*players), registry(), date(2026, 11, 25)) == []
+    assert old_price_warnings(small(*players), registry(), calls, date(2026, 11, 25)) == []
+    assert end_of_model_warnings(small(*players), registry(), date(2026, 11, 25)) == []
     ending = small(*players[1:], {"bot": "AnthropicBot", "name": "five", "model": "claude-sonnet-4-5"})
-    assert [one.split()[2:5] for one in ending_models(ending, registry(), date(2026, 11, 25))] == [
+    assert [one.split()[2:5] for one in end_of_model_warnings(ending, registry(), date(2026, 11, 25))] == [
         ["provider", "retires", "claude-sonnet-4-5"]
     ]
 
@@ -109,12 +109,12 @@ def test_what_cannot_be_estimated_is_one_sentence(shell: Shell) -> None:
 
 
 def test_the_range_of_a_total_covers_its_and_the_samples_chance() -> None:
-    assert _range([3.0] * 10, 50) == (150.0, 150.0)
-    low, high = _range([0.0, 6.0] * 10, 100)
+    assert _total_range([3.0] * 10, 50) == (150.0, 150.0)
+    low, high = _total_range([0.0, 6.0] * 10, 100)
     assert low < 300 < high
     half = 1.96 * (9 * 20 / 19 * (100 + 100**2 / 20)) ** 0.5
     assert high - 300 == pytest.approx(half, rel=1e-3)
-    assert _range([0.0, 1.0], 5)[0] == 0.0, "never below nothing"
+    assert _total_range([0.0, 1.0], 5)[0] == 0.0, "never below nothing"
 
 
 @pytest.mark.at_length

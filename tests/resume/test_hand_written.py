@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dubito.experiment import play as chunk
-from dubito.experiment.run import finished_run, play
+from dubito.experiment.run import find_finished_run, play
 from dubito.store.run_db import RunDb
 from tests.experiment.kit import experiment, means, play_all, registry
 from tests.resume.kit import published
@@ -20,7 +20,7 @@ GAMES = DEALS + 6
 @pytest.fixture(autouse=True, scope="module")
 def short_chunks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunk, "DEALS_A_CHUNK", DEALS)
+        patch.setattr(chunk, "DEALS_PER_CHUNK", DEALS)
         yield
 
 
@@ -37,12 +37,12 @@ def test_a_run_stopped_after_a_chunk_goes_on_to_the_same_end(whole: tuple[str, b
     cut = play(of, folder, how)
     assert cut.interrupted
     assert 0 < cut.tally.games < GAMES
-    assert finished_run(of, registry(), folder) is None
+    assert find_finished_run(of, registry(), folder) is None
     told: list[int] = []
     run = play(of, folder, means(folder, workers=2, progress=told.append))
     assert told[0] == cut.tally.games
     assert (run.results_digest, published(folder)) == whole
-    again = finished_run(of, registry(), folder)
+    again = find_finished_run(of, registry(), folder)
     assert again is not None
     assert again.results_digest == whole[0]
 
@@ -51,7 +51,7 @@ def test_a_run_is_lengthened_step_by_step(whole: tuple[str, bytes], tmp_path: Pa
     folder = tmp_path / "run"
     for games in (3, 14, DEALS, DEALS + 1, GAMES):
         of = experiment(bots=BOTS, games=games, table_sizes=[3], rules=SHORT)
-        assert finished_run(of, registry(), folder) is None
+        assert find_finished_run(of, registry(), folder) is None
         run = play_all(of, folder, workers=2)
         assert run.tally.games == games
         with RunDb.open(folder / "run.db") as db:

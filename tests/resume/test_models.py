@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from dubito.experiment.run import Played
+from dubito.experiment.run import RunResult
 from tests.conftest import in_gate
 from tests.llm.kit import rows
 from tests.resume.kit import go, models, published
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Played, bytes, int]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunResult, bytes, int]:
     folder = tmp_path_factory.mktemp("whole") / "run"
     run = go(models(), folder, in_flight=1)
     return run, published(folder), calls(folder)
@@ -26,7 +26,7 @@ def calls(folder: Path) -> int:
 
 @pytest.mark.parametrize(("stops", "in_flight"), in_gate([([15], 6), ([15, 3, 25], 6), ([1], 1), ([15, 3, 25], 1)], 1))
 def test_a_stopped_run_goes_on_to_the_same_end(
-    whole: tuple[Played, bytes, int], tmp_path: Path, stops: list[int], in_flight: int
+    whole: tuple[RunResult, bytes, int], tmp_path: Path, stops: list[int], in_flight: int
 ) -> None:
     folder = tmp_path / "run"
     for number, stop in enumerate(stops):
@@ -40,7 +40,7 @@ def test_a_stopped_run_goes_on_to_the_same_end(
 
 
 def test_what_was_asked_before_comes_from_the_tape_offline_too(
-    whole: tuple[Played, bytes, int], tmp_path: Path
+    whole: tuple[RunResult, bytes, int], tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
     go(models(games=4), folder)
@@ -51,7 +51,9 @@ def test_what_was_asked_before_comes_from_the_tape_offline_too(
     assert longer.results_digest == whole[0].results_digest
 
 
-def test_a_call_cut_off_is_counted_and_its_number_stays_taken(whole: tuple[Played, bytes, int], tmp_path: Path) -> None:
+def test_a_call_cut_off_is_counted_and_its_number_stays_taken(
+    whole: tuple[RunResult, bytes, int], tmp_path: Path
+) -> None:
     folder = tmp_path / "run"
     go(models(), folder, stop_after=10, in_flight=1)
     ((game, seat, decision),) = rows(

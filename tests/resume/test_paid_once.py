@@ -20,7 +20,7 @@ import pytest
 
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import checked_models
+from dubito.experiment.resolve import check_models
 from dubito.experiment.run import play
 from dubito.house.server import House
 from dubito.llm.cache import ReplyCache
@@ -178,7 +178,7 @@ def test_who_waits_for_another_process_outlives_it_or_is_stopped(tmp_path: Path)
             whys.append(why)
             how.stop.set()
 
-    of = checked_models(small(contender("one")), registry(), how.calls)
+    of = check_models(small(contender("one")), registry(), how.calls)
     stopped = play(of, tmp_path / "run", replace(how, model_progress=Impatient()))
     assert stopped.interrupted
     assert set(whys) == {"for another process with the same request"}

@@ -18,7 +18,7 @@ import pytest
 
 from dubito.experiment.play import ChunkPlayer
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.replay import run_to_replay, shared_chunks, useful_workers
+from dubito.experiment.replay import replay_in_processes, run_to_replay, useful_workers
 from dubito.experiment.threads import ThreadedChunks
 from dubito.games.dubito.engine import is_honest
 from dubito.llm.recording import ReplayRecording
@@ -81,13 +81,13 @@ def test_two_processes_play_the_same_as_one(run: Shell) -> None:
     assert models is not None
     player = ChunkPlayer(kept.experiment, kept.registry)
     one = ThreadedChunks(player, models, 1, ModelProgress(), lambda games: None).play(range(4), lambda: False)
-    (together,) = shared_chunks(kept, 2, shared, told.append)
+    (together,) = replay_in_processes(kept, 2, shared, told.append)
     assert replace(together, tally=one.tally) == one
     assert together.tally.to_json() == one.tally.to_json()
     assert (alone.decisions, told) == (shared.decisions, [2, 4, 6, 8])
     change("UPDATE decisions SET answer = 1 - answer WHERE (game, seat, decision) = "
            "(SELECT game, seat, decision FROM decisions WHERE game > 4 ORDER BY 1, 2, 3 LIMIT 1)")  # fmt: skip
-    (damaged,) = shared_chunks(kept, 2, shared, told.append)
+    (damaged,) = replay_in_processes(kept, 2, shared, told.append)
     assert str(damaged.error).endswith("the decision differs")
     assert damaged.deals < one.deals
     kept.db.__exit__()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dubito.cli.summary import document_of, exit_code, print_summary
-from dubito.experiment.run import Played
+from dubito.experiment.run import RunResult
 from dubito.llm.budget import Caps
 from dubito.llm.request import Place, compute_draw
 from tests.cli.kit import Shell
@@ -95,7 +95,7 @@ def change(folder: Path, statement: str) -> None:
         connection.execute(statement)
 
 
-def stop(how: str, folder: Path) -> Played:
+def stop(how: str, folder: Path) -> RunResult:
     """A run of models that ends in this way before its last game."""
     of = models(games=6)
     if how == "Ctrl-C":

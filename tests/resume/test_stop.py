@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.stop import PairStanding, in_words, standings_of
+from dubito.experiment.stop import PairStanding, describe_standing, pair_standings
 from dubito.experiment.stored import opened_run
 from dubito.stats.stopping import PairTest
 from dubito.store.folder import MANIFEST
@@ -82,15 +82,15 @@ def test_a_run_that_came_to_its_most_goes_on_with_a_larger_one(whole: Path, tmp_
     short = go(models(most=30), folder)
     assert (short.tally.games, short.failure) == (120, None)
     with opened_run(folder) as run:
-        (pair,) = standings_of(run)
+        (pair,) = pair_standings(run)
         assert 0 < pair.test.way < 1
-        assert in_words(pair, run.planned).startswith("one - UniformRandom: 30 deals, ")
-        assert " % of the way to " in in_words(pair, run.planned)
+        assert describe_standing(pair, run.planned).startswith("one - UniformRandom: 30 deals, ")
+        assert " % of the way to " in describe_standing(pair, run.planned)
     go(models(), folder)
     assert decided(folder) == decided(whole)
     young = PairStanding("a", "b", PairTest(1, 2))
     young.test.add(2)
-    assert in_words(young, models()) == "a - b: looked at from 30 deals on"
+    assert describe_standing(young, models()) == "a - b: looked at from 30 deals on"
     assert young.test.way == 0
 
 

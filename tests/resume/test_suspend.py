@@ -9,7 +9,7 @@ import pytest
 
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import checked_models
+from dubito.experiment.resolve import check_models
 from dubito.experiment.run import play
 from tests.conftest import in_gate
 from tests.experiment.kit import experiment, means, registry
@@ -94,7 +94,7 @@ def test_other_games_go_on_while_one_waits(tmp_path: Path) -> None:
             ended[0] = games
 
         how = replace(means(tmp_path / "run", in_flight=1, progress=progress), model_progress=Hurried())
-        run = play(checked_models(of, registry(), how.calls), tmp_path / "run", how)
+        run = play(check_models(of, registry(), how.calls), tmp_path / "run", how)
     assert run.failure is None
     assert run.tally.games == 4
     assert outcomes_of(tmp_path / "run").keys() == {"model"}

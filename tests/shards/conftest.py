@@ -7,5 +7,5 @@ from dubito.experiment import play as chunk
 
 @pytest.fixture
 def short_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(chunk, "DEALS_A_CHUNK", 2)
+    monkeypatch.setattr(chunk, "DEALS_PER_CHUNK", 2)
     return 2

@@ -7,7 +7,7 @@ from sqlite3 import connect
 from typing import Any
 
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.shards import cut_shard, merge, shards_in
+from dubito.experiment.shards import cut_shard, merge, read_shards
 from tests.experiment.kit import registry
 from tests.llm.kit import run_games
 
@@ -22,7 +22,7 @@ def play_shards(of: Experiment, folder: Path, count: int, **calls: Any) -> list[
 
 
 def merged(folders: Sequence[Path], folder: Path) -> Path:
-    merge(shards_in(folders), folder)
+    merge(read_shards(folders), folder)
     return folder
 
 

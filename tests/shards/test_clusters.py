@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.experiment.config import check
+from dubito.experiment.config import parse_config
 from dubito.experiment.resolve import resolve
 from dubito.game.find import find_bots
 from tests.cli.kit import REPO, Shell
@@ -54,7 +54,7 @@ def test_an_array_of_slurm_and_its_merge_make_the_run(work: Path, shell: Shell, 
         assert said.code == 0, said.err
     merged = shell(*run_script(["sh", f"{CLUSTERS / 'merge.sh'}"]), "--no-report")
     assert merged.code == 0, merged.err
-    whole = run_games(resolve(check(CONFIG, "test"), find_bots(REPO)), work / "whole")
+    whole = run_games(resolve(parse_config(CONFIG, "test"), find_bots(REPO)), work / "whole")
     assert f"results digest: {whole.results_digest}" in merged.out.splitlines()
 
 
@@ -77,7 +77,7 @@ def test_the_script_for_mpi_takes_any_executor(work: Path, short_chunks: int) ->
         mpi = module_of(CLUSTERS / "mpi.py")
         mpi.run(Path("experiment.yaml"), Path("threads"), threads, lambda: 2)
     assert started, "its workers were asked"
-    run_games(resolve(check(CONFIG, "test"), find_bots(REPO)), work / "whole")
+    run_games(resolve(parse_config(CONFIG, "test"), find_bots(REPO)), work / "whole")
     assert everything_in(Path("threads")) == everything_in(work / "whole")
 
 

@@ -15,11 +15,11 @@ import pytest
 from dubito.errors import RunStopped
 from dubito.experiment import play as chunk
 from dubito.experiment import workers
-from dubito.experiment.config import check
+from dubito.experiment.config import parse_config
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.resolve import resolve
-from dubito.experiment.run import Played, play
-from dubito.experiment.workers import Crew
+from dubito.experiment.run import RunResult, play
+from dubito.experiment.workers import WorkerPool
 from dubito.game.find import find_bots, find_game
 from dubito.games.dubito.engine import RESULTS
 from tests.cli.kit import REPO, Shell
@@ -30,17 +30,17 @@ from tests.shards.kit import everything_in, published
 BOTS = ["RandomBoi", "StefaBot"]
 
 
-def played_by(executor: Executor, of: Experiment, folder: Path, **more: Any) -> Played:
+def played_by(executor: Executor, of: Experiment, folder: Path, **more: Any) -> RunResult:
     how = means(folder, **more)
     bots = registry() if of.game == "dubito" else registry_of(of.game)
-    return play(of, folder, replace(how, registry=bots, crew=Crew(executor, lambda: 2)))
+    return play(of, folder, replace(how, registry=bots, crew=WorkerPool(executor, lambda: 2)))
 
 
 @pytest.mark.parametrize("name", ["bs", "defuse", "dubito"])
 def test_any_executor_plays_any_game(name: str, tmp_path: Path, short_chunks: int) -> None:
     game = find_game(name, REPO)
     config = {"game": game.name, "games": 7, "table_sizes": [game.seats[0]]}
-    of = resolve(check(config, "test"), registry_of(game.name))
+    of = resolve(parse_config(config, "test"), registry_of(game.name))
     with ThreadPoolExecutor(2) as threads:
         played_by(threads, of, tmp_path / "threads")
     play(of, tmp_path / "alone", replace(means(tmp_path / "alone"), registry=registry_of(game.name)))
@@ -51,26 +51,28 @@ def test_any_executor_plays_any_game(name: str, tmp_path: Path, short_chunks: in
 def test_a_game_of_the_users_own_is_found_by_workers(tmp_path: Path, short_chunks: int) -> None:
     write_kuhn(tmp_path)
     own = find_bots(tmp_path, "kuhn")
-    of = resolve(check({"game": "kuhn", "games": 6}, "test"), own)
-    text = workers.job_of(of, own)
+    of = resolve(parse_config({"game": "kuhn", "games": 6}, "test"), own)
+    text = workers.encode_job(of, own)
     packed = {deals: workers.play_deals(text, deals) for deals in map(partial(chunk.deals_of_chunk, of), range(3))}
-    rows = [row for deals, one in packed.items() for row in workers.played_from(one, deals, own.game.results).outcomes]
+    rows = [
+        row for deals, one in packed.items() for row in workers.decode_result(one, deals, own.game.results).outcomes
+    ]
     assert len(rows) == 6
     game = tmp_path / "games" / "kuhn" / "game.py"
     game.write_text(f"{game.read_text()}# edited\n")
-    workers._chunk_player.cache_clear()
+    workers._load_player.cache_clear()
     with pytest.raises(RunStopped, match="its package of the game kuhn differs"):
-        workers.played_from(workers.play_deals(text, range(2)), range(2), own.game.results)
+        workers.decode_result(workers.play_deals(text, range(2)), range(2), own.game.results)
 
 
 @pytest.mark.parametrize("name", ["dubito", "bs"])
 def test_a_worker_loads_no_library_to_play(name: str) -> None:
-    of = resolve(check({"game": name, "games": 1}, "test"), registry_of(name))
+    of = resolve(parse_config({"game": name, "games": 1}, "test"), registry_of(name))
     script = (
         "import sys; from dubito.experiment import workers\n"
         "print(len(workers.play_deals(sys.argv[1], range(1))), *sys.modules)"
     )
-    text = workers.job_of(of, registry_of(name))
+    text = workers.encode_job(of, registry_of(name))
     said = subprocess.run([sys.executable, "-c", script, text], capture_output=True, text=True, check=True)
     assert not {"pydantic", "yaml", "sqlite3", "click"} & {*said.stdout.split()}
 
@@ -85,19 +87,19 @@ def test_a_worker_loads_no_library_to_play(name: str) -> None:
     ],
 )
 def test_a_worker_that_has_other_bytes_refuses_by_name(change: Callable[[Any], None], why: str) -> None:
-    content = json.loads(workers.job_of(experiment(bots=BOTS, games=4), registry()))
+    content = json.loads(workers.encode_job(experiment(bots=BOTS, games=4), registry()))
     change(content)
     with pytest.raises(RunStopped, match=rf"the worker .*, process \d+, refuses: {why}"):
-        workers.played_from(workers.play_deals(json.dumps(content), range(4)), range(4), RESULTS)
+        workers.decode_result(workers.play_deals(json.dumps(content), range(4)), range(4), RESULTS)
 
 
 def test_a_bots_error_comes_back_with_the_games_before_it(shell: Shell) -> None:
     shell.bot("faulty.py", FAULTY)
     own = find_bots(shell.folder)
     for policy in ("stop", "fallback"):
-        of = resolve(check({"bots": ["Faulty", "StefaBot"], "games": 9, "on_bot_error": policy}, "test"), own)
+        of = resolve(parse_config({"bots": ["Faulty", "StefaBot"], "games": 9, "on_bot_error": policy}, "test"), own)
         deals = chunk.deals_of_chunk(of, 0)
-        back = workers.played_from(workers.play_deals(workers.job_of(of, own), deals), deals, RESULTS)
+        back = workers.decode_result(workers.play_deals(workers.encode_job(of, own), deals), deals, RESULTS)
         here = chunk.ChunkPlayer(of, own).play(deals, lambda: False)
         assert (back.deals, back.outcomes, back.tally.to_json()) == (here.deals, here.outcomes, here.tally.to_json())
         assert (str(back.error), str(back.first_fallback)) == (str(here.error), str(here.first_fallback))
@@ -121,12 +123,12 @@ def test_an_error_in_a_chunk_cut_in_parts_keeps_the_deals_before_it(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last chunks are played in four parts each; here four deals are a chunk, and each a part."""
-    monkeypatch.setattr(chunk, "DEALS_A_CHUNK", 4)
+    monkeypatch.setattr(chunk, "DEALS_PER_CHUNK", 4)
     shell.bot("fails_at_six.py", FAILS_AT_SIX)
     own = find_bots(shell.folder)
-    of = resolve(check({"bots": ["FailsAtSix"], "games": 8, "table_sizes": [3]}, "test"), own)
+    of = resolve(parse_config({"bots": ["FailsAtSix"], "games": 8, "table_sizes": [3]}, "test"), own)
     with ThreadPoolExecutor(2) as threads:
-        how = replace(means(tmp_path), registry=own, crew=Crew(threads, lambda: 2))
+        how = replace(means(tmp_path), registry=own, crew=WorkerPool(threads, lambda: 2))
         run = play(of, tmp_path / "threads", how)
     alone = play(of, tmp_path / "alone", replace(means(tmp_path), registry=own))
     assert (str(run.failure), run.tally.games) == (str(alone.failure), 6)
@@ -147,7 +149,7 @@ def test_a_stop_keeps_the_chunks_before_it(tmp_path: Path, short_chunks: int) ->
     of = experiment(bots=BOTS, games=40, table_sizes=[3])
     with ThreadPoolExecutor(1) as threads:
         how = means(tmp_path / "run", progress=lambda games: how.stop.set() if games else None)
-        run = play(of, tmp_path / "run", replace(how, crew=Crew(threads, lambda: 1)))
+        run = play(of, tmp_path / "run", replace(how, crew=WorkerPool(threads, lambda: 1)))
     assert (run.interrupted, run.failure) == (True, None)
     assert run.tally.games in (2, 4), "the chunk that was there, and one that came meanwhile"
     assert played_by(ThreadPoolExecutor(1), of, tmp_path / "run").tally.games == 40

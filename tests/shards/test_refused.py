@@ -29,7 +29,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three shards of a run of six games, `1-of-3` to `3-of-3`."""
     folder = tmp_path_factory.mktemp("shards")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunk, "DEALS_A_CHUNK", 2)
+        patch.setattr(chunk, "DEALS_PER_CHUNK", 2)
         play_shards(experiment(bots=BOTS, games=6, table_sizes=[3]), folder, 3)
     return folder
 
@@ -116,7 +116,7 @@ def test_a_shard_that_begins_elsewhere_is_damaged(shards: Callable[..., Result])
 
 def test_shards_that_do_not_join_are_named(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     for number, size in ((1, 1), (2, 2)):
-        monkeypatch.setattr(chunk, "DEALS_A_CHUNK", size)
+        monkeypatch.setattr(chunk, "DEALS_PER_CHUNK", size)
         words = ("--bots", ",".join(BOTS), "--games", "6", "--table-sizes", "3", "--output", f"{number}")
         assert shell("run", *words, "--shard", f"{number}/2").code == 0
     said = shell("merge", "1", "2", "--no-report")

@@ -8,11 +8,11 @@ import pytest
 from dubito.experiment import replay
 from dubito.experiment.compare import check_comparable
 from dubito.experiment.replay import run_to_replay
-from dubito.experiment.run import finished_run, play
+from dubito.experiment.run import find_finished_run, play
 from dubito.experiment.shards import cut_shard
 from dubito.experiment.stored import opened_run
 from dubito.report.site import write_report
-from dubito.workshop.recordings import from_run
+from dubito.workshop.recordings import record_from_run
 from tests.experiment.kit import REPO, experiment, means, registry
 from tests.llm.kit import contender, rows, run_games, small
 from tests.shards.kit import everything_in, merged, play_shards, published
@@ -28,7 +28,7 @@ def test_merged_shards_are_the_run_of_one_machine(contenders: list[str], short_c
     folder = merged(play_shards(of, tmp_path, 3), tmp_path / "merged")
     assert everything_in(folder) == everything_in(tmp_path / "whole")
     assert published(folder) == published(tmp_path / "whole")
-    again = finished_run(of, registry(), folder)
+    again = find_finished_run(of, registry(), folder)
     assert again is not None
     assert again.results_digest == whole.results_digest
 
@@ -58,7 +58,7 @@ def test_a_shard_goes_on_replays_and_reports_as_any_run(short_chunks: int, tmp_p
     assert (found.difference, found.games) == (None, 6)
     kept = run_to_replay(tmp_path / "cut", REPO)
     with kept.db:
-        assert {one.source.game for one in from_run(kept, ["A", "C"], 12) if one.source} == {*range(6, 12)}
+        assert {one.source.game for one in record_from_run(kept, ["A", "C"], 12) if one.source} == {*range(6, 12)}
     pages = write_report(tmp_path / "cut", REPO).parent
     assert {page.stem for page in (pages / "games").glob("*.html")} == {f"{game}" for game in range(6, 12)}
 

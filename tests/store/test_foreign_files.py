@@ -22,7 +22,7 @@ from dubito.errors import UsageError
 from dubito.files import from_yaml
 from dubito.report.tables import Column, ResultTable
 from dubito.store.folder import to_yaml
-from dubito.workshop.dataset import _escaped
+from dubito.workshop.dataset import _escape
 from tests.cli.kit import REPO, Shell
 
 FINISHED = REPO / "tests" / "freeze" / "finished"
@@ -404,7 +404,7 @@ def test_a_name_is_no_formula(name: str) -> None:
 
 
 def test_a_datasets_card_has_no_markup_of_names() -> None:
-    text = _escaped("[x](https://x.org) <img src=x> `a` **b**\n# c www.d.org @e | f")
+    text = _escape("[x](https://x.org) <img src=x> `a` **b**\n# c www.d.org @e | f")
     assert not re.search(r"(?<!\\)[\[\]()<>`*#@|:.]", text)
     assert text.count("\n") == 0
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.run import Played
+from dubito.experiment.run import RunResult
 from dubito.llm.request import Api
 from dubito.llm.request import nested_items as nested_entries
 from tests.llm.kit import BOT_OF, PATH_OF, Loopback, contender, reply_body, small
@@ -267,7 +267,7 @@ def killed(server: Provider, of: Experiment, folder: Path) -> None:
     assert started.exitcode == -signal.SIGKILL, started.exitcode
 
 
-def ended(of: Experiment, folder: Path, **calls: Any) -> Played:
+def ended(of: Experiment, folder: Path, **calls: Any) -> RunResult:
     """The run, gone on with to its end."""
     run = go(of, folder, **calls)
     assert run.failure is None, run.failure

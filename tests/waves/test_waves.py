@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dubito.experiment.resolve import checked_models
+from dubito.experiment.resolve import check_models
 from dubito.experiment.run import play
 from dubito.house.faults import BATCH_FAULTS, Faults
 from dubito.house.server import House
@@ -143,7 +143,7 @@ def test_stopped_while_it_waits_status_says_what_is_awaited(tmp_path: Path, shel
                 how.stop.set()
 
         server.befalls = stop
-        of = checked_models(waiting(server, "messages"), registry(), how.calls)
+        of = check_models(waiting(server, "messages"), registry(), how.calls)
         run = play(of, Path("r"), replace(how, model_progress=NoWait()))
         assert run.interrupted
         said = shell("status", "r").out
@@ -172,7 +172,7 @@ def test_requests_in_flight_are_found_under_another_key_variable(
                 how.stop.set()
 
         server.befalls = stop
-        of = checked_models(waiting(server, "responses"), registry(), how.calls)
+        of = check_models(waiting(server, "responses"), registry(), how.calls)
         assert play(of, Path("r"), replace(how, model_progress=NoWait())).interrupted
         server.befalls = lambda event: None
         run = ended(waiting(server, "responses", api_key_env="ANOTHER_KEY"), Path("r"))

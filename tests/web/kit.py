@@ -12,7 +12,7 @@ from typing import Any, Final
 import yaml
 
 from dubito.cli.company import opponents as opponents_of
-from dubito.experiment.config import check
+from dubito.experiment.config import parse_config
 from dubito.game.find import Registry, find_bots
 from dubito.serve import listen, make_server
 from dubito.show.company import Opponents, build_company
@@ -142,7 +142,7 @@ class WebServer:
 
 
 def guests_of(registry: Registry, **rules: Any) -> Opponents:
-    config = check({"game": registry.game.name, "rules": rules}, "the tests")
+    config = parse_config({"game": registry.game.name, "rules": rules}, "the tests")
     return Opponents(build_company(config, registry), registry, settled=rules)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from dubito.llm.prompts import Prompt, load_prompt
-from dubito.workshop.recordings import RecordedPosition, from_config
+from dubito.workshop.recordings import RecordedPosition, record_from_config
 from tests.experiment.kit import REPO, experiment, registry
 
 PLAIN: Final = load_prompt("plain", REPO)
@@ -29,4 +29,4 @@ def prompt(
 @cache
 def positions(count: int = 20, nodes: str = "ABCDE") -> tuple[RecordedPosition, ...]:
     games = experiment(games=10, table_sizes=[3, 5], seed=5, bots=FIELD)
-    return tuple(from_config(games, registry(), nodes, count))
+    return tuple(record_from_config(games, registry(), nodes, count))

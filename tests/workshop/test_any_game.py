@@ -9,8 +9,8 @@ import pytest
 from dubito.errors import UsageError
 from dubito.game.find import find_game
 from dubito.llm.prompts import game_of_folder
-from dubito.workshop.checks import checks
-from dubito.workshop.recordings import RecordedPosition, read_folder, read_recorded, sample_games, write_files
+from dubito.workshop.checks import prompt_checks
+from dubito.workshop.recordings import RecordedPosition, parse_position, read_folder, sample_games, write_files
 from tests.cli.kit import Shell
 from tests.llm.test_any_game import GAME, HOME, NODES
 
@@ -52,9 +52,9 @@ def test_every_move_of_a_sample_game_is_a_question() -> None:
 
 def test_a_position_comes_back_with_where_it_was_taken() -> None:
     for one in questions():
-        assert read_recorded(one.text, GAME) == one
+        assert parse_position(one.text, GAME) == one
         assert json.loads(one.text)["hidden"].keys() == {"source"}
-    assert read_recorded(GAME.facts.to_json(questions()[3].position), GAME) == RecordedPosition(
+    assert parse_position(GAME.facts.to_json(questions()[3].position), GAME) == RecordedPosition(
         GAME, questions()[3].position
     )
 
@@ -75,7 +75,7 @@ def test_what_is_told_beside_it_must_fit(hidden: object, words: str) -> None:
         hidden = {**file["hidden"], **hidden}
         hidden["source"] = {**file["hidden"]["source"], **hidden["source"]}
     with pytest.raises(UsageError) as refused:
-        read_recorded(json.dumps(file | {"hidden": hidden}), GAME)
+        parse_position(json.dumps(file | {"hidden": hidden}), GAME)
     assert str(refused.value).startswith(f"this is no position: {words}")
 
 
@@ -83,7 +83,7 @@ def test_a_prompt_is_checked_for_what_its_game_brings(home: Shell) -> None:
     assert home("prompts", "golden", "plain", "--game", "guess").code == 0
     folder = home.folder / "prompts" / "guess" / "plain"
     names = []
-    for name, check in checks(folder, GAME):
+    for name, check in prompt_checks(folder, GAME):
         names.append(name)
         if name != "beginning_stays":  # so short a prompt tells more anew than it told
             check()

@@ -29,11 +29,11 @@ from dubito.workshop.recordings import (
     RecordedPosition,
     Watcher,
     evenly_spaced,
-    from_config,
-    from_run,
-    read_recorded,
-    recorded_positions,
-    spread,
+    parse_position,
+    record_from_config,
+    record_from_run,
+    record_positions,
+    spread_evenly,
 )
 from tests.cli.kit import Shell
 from tests.experiment.kit import REPO, experiment, play_all, registry
@@ -85,7 +85,7 @@ def test_recorded_positions_render_what_the_model_was_sent(tmp_path: Path) -> No
     ]
     run = run_games(small(*models, games=3, turns=16), tmp_path / "run")
     (own.folder / "user.jinja").write_text("Something else.")
-    found = from_run(open_run(tmp_path / "run"), "ABCDE", 10_000)
+    found = record_from_run(open_run(tmp_path / "run"), "ABCDE", 10_000)
     query = "SELECT game, seat, decision, player, request FROM attempts WHERE attempt = 0"
     sent = {(game, seat, decision): (name, request) for game, seat, decision, name, request in rows(run.folder, query)}
     settings = {player.name: check_settings("x", player.settings) for player in run.experiment.players if player.prompt}
@@ -163,9 +163,9 @@ def test_only_questions_of_the_walk_are_taken_and_of_who_walks() -> None:
     table = deal_table(
         [Entrant("a", _Doubter), Entrant("b", _Silent), Entrant("c", _Doubter)], rules, DealStreams(1, 1)
     )
-    found = recorded_positions(table, Origin(None, 1, 1, 1), GAME, rules)
+    found = record_positions(table, Origin(None, 1, 1, 1), GAME, rules)
     assert {one.position.seat for one in found} == {0, 2}
-    assert all(read_recorded(one.text, GAME) == one for one in found), (
+    assert all(parse_position(one.text, GAME) == one for one in found), (
         "what is no question of the walk would be refused"
     )
     assert len(found) > 20
@@ -176,9 +176,9 @@ def test_positions_are_spread_over_nodes_and_games_and_repeat() -> None:
     found = list(positions(20))
     assert Counter(one.position.node for one in found) == dict.fromkeys(NODES, 4)
     assert Counter(game for game, _, _ in sources(found)) == dict.fromkeys(range(10), 2)
-    assert from_config(games, registry(), NODES, 20) == found
+    assert record_from_config(games, registry(), NODES, 20) == found
     assert len({decision for _, _, decision in sources(found)}) > 8, "early ones and late ones"
-    of_c = from_config(games, registry(), "C", 20)
+    of_c = record_from_config(games, registry(), "C", 20)
     assert Counter(one.position.node for one in of_c) == {"C": 20}
     assert set(Counter(game for game, _, _ in sources(of_c)).values()) == {2}
 
@@ -186,8 +186,8 @@ def test_positions_are_spread_over_nodes_and_games_and_repeat() -> None:
 def test_where_a_node_has_too_few_the_others_have_more() -> None:
     found = list(positions(100))
     few = [one for one in found if one.position.node != "A"] + [one for one in found if one.position.node == "A"][:2]
-    assert Counter(one.position.node for one in spread(few, 30)) == {"A": 2, "B": 7, "C": 7, "D": 7, "E": 7}
-    assert len(spread(few, 1000)) == len(few) == len(set(map(id, spread(few, 1000))))
+    assert Counter(one.position.node for one in spread_evenly(few, 30)) == {"A": 2, "B": 7, "C": 7, "D": 7, "E": 7}
+    assert len(spread_evenly(few, 1000)) == len(few) == len(set(map(id, spread_evenly(few, 1000))))
 
 
 def test_games_are_taken_from_the_whole_run_and_of_every_contender() -> None:
@@ -203,7 +203,7 @@ def test_games_are_taken_from_the_whole_run_and_of_every_contender() -> None:
 def test_a_hand_written_run_gives_its_configs_positions_and_name(tmp_path: Path) -> None:
     games = experiment(games=10, table_sizes=[3, 5], seed=5, bots=FIELD)
     play_all(games, tmp_path / "run")
-    found = from_run(open_run(tmp_path / "run"), NODES, 20)
+    found = record_from_run(open_run(tmp_path / "run"), NODES, 20)
     assert [one.position for one in found] == [one.position for one in positions(20)]
     assert {one.source.run for one in found if one.source} == {games.digest()}
     assert {one.source.run for one in positions(20) if one.source} == {None}
@@ -214,13 +214,13 @@ def test_a_run_that_is_now_played_another_way_is_refused(tmp_path: Path) -> None
     with closing(sqlite3.connect(tmp_path / "run" / "run.db")) as connection, connection:
         connection.execute("UPDATE games SET outcome = (SELECT outcome FROM games WHERE game = 0) WHERE game = 1")
     with pytest.raises(UsageError, match=r"game 1 of .*run is now played differently: something was changed"):
-        from_run(open_run(tmp_path / "run"), NODES, 20)
+        record_from_run(open_run(tmp_path / "run"), NODES, 20)
 
 
 def test_a_run_without_a_finished_game_is_refused(tmp_path: Path) -> None:
     run_games(small(contender("a")), tmp_path / "run", caps=Caps(calls=1))
     with pytest.raises(UsageError, match="run keeps no finished game: there is nothing to record from"):
-        from_run(open_run(tmp_path / "run"), NODES, 20)
+        record_from_run(open_run(tmp_path / "run"), NODES, 20)
 
 
 def test_record_writes_files_and_says_what(shell: Shell) -> None:

@@ -10,7 +10,15 @@ from dubito.games.dubito.facts import Position, facts
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.record import card_name
 from dubito.llm.prompts import OWN_PROMPTS, Prompt
-from dubito.workshop.lint import another, beginning_fault, facts_left_out, lint, requests, system_fault, unused
+from dubito.workshop.lint import (
+    facts_left_out,
+    find_beginning_fault,
+    find_system_fault,
+    lint,
+    other_value,
+    render_requests,
+    unused_facts,
+)
 from dubito.workshop.recordings import sample_games
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
@@ -43,13 +51,13 @@ def test_the_sample_games_are_of_all_kinds() -> None:
 
 
 def test_facts_no_template_names_are_listed_unless_told_otherwise(tmp_path: Path) -> None:
-    said = unused(prompt(tmp_path, "a", SHORT, ASKS), KEYS)
+    said = unused_facts(prompt(tmp_path, "a", SHORT, ASKS), KEYS)
     assert {"number_elsewhere", "sure_bluff", "history", "own_moves", "own_plays", "places", "answer_format"} <= set(
         said
     )
     assert not {"hand", "question", "seat", "own_cards", "rules", "answers", "node"} & set(said)
     included = prompt(tmp_path, "b", SHORT, ASKS + "{% include 'more.txt' %}{{ history }}", more="{{ sure_bluff }}")
-    assert set(said) - set(unused(included, KEYS)) == {
+    assert set(said) - set(unused_facts(included, KEYS)) == {
         *("sure_bluff", "history", "own_moves", "own_plays", "places", "sets_gone")
     }
 
@@ -72,7 +80,7 @@ def test_told_means_that_another_value_makes_another_text(tmp_path: Path) -> Non
     """To name a fact is not enough; a look at it in a condition is."""
     asks = ASKS + "{{ history }}{% if next_cards is none %}{% endif %}"
     never = prompt(tmp_path, "never", SHORT, asks)
-    assert "next_cards" not in unused(never, KEYS)
+    assert "next_cards" not in unused_facts(never, KEYS)
     assert facts_left_out(never, "A", of_node("A")) == ["next_cards"]
     seen = prompt(tmp_path, "seen", SHORT, asks + "{{ 'few' if next_cards is odd else 'many' }}")
     assert facts_left_out(seen, "A", of_node("A")) == []
@@ -85,7 +93,7 @@ def test_a_template_that_cannot_bear_another_value_does_look_at_it(tmp_path: Pat
 
 @pytest.mark.parametrize("value", [None, True, 0, 3, 0.5, 0.25, "", "ace", [], ["ace"], [[1]], {}, {"7": 2}])
 def test_another_value_is_another_one(value: object) -> None:
-    assert another(value) != value
+    assert other_value(value) != value
 
 
 def test_where_one_fact_is_said_to_tell_another_it_does() -> None:
@@ -103,7 +111,7 @@ def test_where_one_fact_is_said_to_tell_another_it_does() -> None:
 
 
 def test_beginnings_are_measured_in_blocks_of_the_request_before() -> None:
-    made = requests(PLAIN, sample_games(GAME)[:2])
+    made = render_requests(PLAIN, sample_games(GAME)[:2])
     last: dict[tuple[int, int], list[str]] = {}
     decisions: dict[tuple[int, int], int] = {}
     asked = [(number, one.position) for number, game in enumerate(sample_games(GAME)[:2]) for one in game]
@@ -121,22 +129,22 @@ def test_beginnings_are_measured_in_blocks_of_the_request_before() -> None:
 
 
 def test_a_system_text_that_moves_is_found_with_its_line(tmp_path: Path) -> None:
-    made = requests(prompt(tmp_path, system="Rules.\nYou hold {{ own_cards }} cards.\n"), SOME)
-    said = system_fault(made)
+    made = render_requests(prompt(tmp_path, system="Rules.\nYou hold {{ own_cards }} cards.\n"), SOME)
+    said = find_system_fault(made)
     assert said is not None
     assert said.startswith("the system text changes within a game, at ")
     assert "from line 2 of the system text on: You hold " in said
-    assert system_fault(requests(PLAIN, SOME)) is None
+    assert find_system_fault(render_requests(PLAIN, SOME)) is None
 
 
 def test_a_beginning_that_moves_is_found_with_its_line(tmp_path: Path) -> None:
     user = "{{ 'Same line. ' * 50 }}\n\n{{ own_cards }} {{ 'x' * 900 }}"
-    said = beginning_fault(requests(prompt(tmp_path, user=user), SOME))
+    said = find_beginning_fault(render_requests(prompt(tmp_path, user=user), SOME))
     assert said is not None
     assert "requests from a player's decision 5 on share less than 80% with its request before" in said
     assert "from line 3 of the user text on: " in said
     steady = prompt(tmp_path, "steady", system="{{ 'Same line. ' * 600 }}", user="{{ own_cards }} {{ 'x' * 900 }}")
-    assert beginning_fault(requests(steady, SOME)) is None
+    assert find_beginning_fault(render_requests(steady, SOME)) is None
 
 
 @pytest.mark.at_length

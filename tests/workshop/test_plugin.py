@@ -13,7 +13,7 @@ import pytest
 from dubito.games.dubito.facts import example_position
 from dubito.games.dubito.game import GAME
 from dubito.workshop.checks import golden_files
-from dubito.workshop.recordings import read_folder, shipped, write_files
+from dubito.workshop.recordings import read_folder, shipped_positions, write_files
 from tests.cli.kit import REPO
 from tests.workshop.kit import prompt
 
@@ -69,7 +69,9 @@ def test_failures_are_readable(project: Path) -> None:
     (mine / "system.jinja").write_text("You hold {{ own_cards }} cards.\n")
     example = example_position("D").turn.my_n_cards
     held = [
-        one.position.turn.my_n_cards for one in read_folder(shipped(GAME), GAME).values() if one.position.node == "D"
+        one.position.turn.my_n_cards
+        for one in read_folder(shipped_positions(GAME), GAME).values()
+        if one.position.node == "D"
     ]
     fails = f"node == 'D' and own_cards == {next(n for n in held if n != example)}"
     (mine / "user.jinja").write_text(f"New.\n{{% if {fails} %}}{{{{ 1 // 0 }}}}{{% endif %}}{{{{ question }}}}\n")

@@ -10,7 +10,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.games.dubito.facts import example_position, to_json
 from dubito.games.dubito.game import GAME
-from dubito.workshop.recordings import RecordedPosition, digest_of_folder, read_folder, read_recorded, write_files
+from dubito.workshop.recordings import RecordedPosition, digest_of_folder, parse_position, read_folder, write_files
 from tests.workshop.kit import positions
 
 Damage = Callable[[dict[str, Any]], object]
@@ -18,7 +18,7 @@ Damage = Callable[[dict[str, Any]], object]
 
 def test_a_position_without_hidden_truth_is_read_too() -> None:
     position = example_position("C")
-    assert read_recorded(to_json(position), GAME) == RecordedPosition(GAME, position)
+    assert parse_position(to_json(position), GAME) == RecordedPosition(GAME, position)
 
 
 DAMAGES: list[tuple[Damage, str]] = [
@@ -41,7 +41,7 @@ def test_hidden_truth_that_cannot_be_is_refused(damage: Damage, words: str) -> N
     file = json.loads(one.text)
     damage(file["hidden"])
     with pytest.raises(UsageError, match="this is no position: hidden") as caught:
-        read_recorded(json.dumps(file), GAME)
+        parse_position(json.dumps(file), GAME)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 

@@ -9,7 +9,7 @@ from dubito.llm.request import Usage
 from dubito.stats.players import calibrations
 from dubito.stats.rates import clustered_rate
 from dubito.workshop.recordings import RecordedPosition
-from dubito.workshop.trial import ALL, TrialAnswer, agreements, rows, stated
+from dubito.workshop.trial import ALL, TrialAnswer, compare_answers, score_rows, tally_statements
 from tests.workshop.kit import positions
 
 OF_C = positions(40, "C")  # four of each of ten deals
@@ -32,7 +32,7 @@ def test_rates_count_what_they_say_and_are_clustered_by_deal() -> None:
     deals = sorted({one.deal for one in OF_C}, key=str)
     right_in = deals[:7]  # everything right in seven deals, everything wrong in three
     judged = [make_answer(one, truth(one) is (one.deal in right_in)) for one in OF_C]
-    (node, everything) = rows(judged, None)
+    (node, everything) = score_rows(judged, None)
     assert (node.node, everything.node) == ("C", ALL)
     assert node.right == everything.right == clustered_rate(10, 40, 160, 28, 7 * 16, 7 * 16)
     assert node.right.value == 0.7
@@ -45,7 +45,7 @@ def test_rates_count_what_they_say_and_are_clustered_by_deal() -> None:
 def test_what_never_came_is_in_no_rate_of_answers() -> None:
     failed = [make_answer(one, None, "refused" if n % 2 else "malformed") for n, one in enumerate(OF_C[:10])]
     came = [make_answer(one, truth(one)) for one in OF_C[10:]]
-    (node, _) = rows(failed + came, None)
+    (node, _) = score_rows(failed + came, None)
     assert node.invalid.value == 10 / 40
     assert node.causes == {"refused": 5, "malformed": 5}
     assert node.right.value == 1.0
@@ -55,8 +55,8 @@ def test_what_never_came_is_in_no_rate_of_answers() -> None:
 def test_where_the_truth_does_not_decide_nothing_is_right_or_wrong() -> None:
     others = [make_answer(one) for one in positions() if one.position.node != "C"]
     bare = [make_answer(RecordedPosition(GAME, one.position)) for one in OF_C]
-    assert [row.right.value for row in rows(others, None)] == [None] * 5
-    assert [row.right.value for row in rows(bare, None)] == [None] * 2
+    assert [row.right.value for row in score_rows(others, None)] == [None] * 5
+    assert [row.right.value for row in score_rows(bare, None)] == [None] * 2
 
 
 def test_tokens_and_cost_of_a_decision_include_its_re_asks() -> None:
@@ -65,13 +65,13 @@ def test_tokens_and_cost_of_a_decision_include_its_re_asks() -> None:
     unsaid = TrialAnswer(two, True, None, None, (Usage(1, 1, 1, 1, 1), None))
     never = TrialAnswer(three, None, "unreachable", None, ())
     price = Price(10, 1, 12, 50)
-    (row, _) = rows([twice, unsaid, never, make_answer(OF_C[3])], price)
+    (row, _) = score_rows([twice, unsaid, never, make_answer(OF_C[3])], price)
     assert row.tokens == ((230 + 100) / 2, (160 + 60) / 2, (10 + 7) / 2)
     of_one = 40 * 10 + 60 * 1 + 7 * 50
     of_two = of_one + 30 * 10 + 100 * 1 + 3 * 50
     assert row.picodollars == pytest.approx(1000 * (of_one + of_two) / 2)
-    assert rows([unsaid], price)[0].tokens is None
-    assert rows([make_answer(one)], None)[0].picodollars is None
+    assert score_rows([unsaid], price)[0].tokens is None
+    assert score_rows([make_answer(one)], None)[0].picodollars is None
 
 
 def test_agreement_is_of_positions_that_both_answered() -> None:
@@ -83,19 +83,19 @@ def test_agreement_is_of_positions_that_both_answered() -> None:
         make_answer(one, one_.answer if n != 5 else False)
         for n, (one, one_) in enumerate(zip(found, first, strict=True))
     ]
-    of_a, of_c, everything = agreements(first, second)
+    of_a, of_c, everything = compare_answers(first, second)
     assert (of_a.node, of_a.positions, of_a.same.value) == ("A", 4, 1.0)
     assert (of_c.node, of_c.positions, of_c.same.value) == ("C", 8, 5 / 8)
     assert (of_c.to_yes, of_c.to_no) == (3, 0)
     assert (everything.node, everything.positions, everything.to_yes) == (ALL, 12, 3)
-    assert (agreements(third, first)[1].to_yes, agreements(third, first)[1].to_no) == (0, 1)
+    assert (compare_answers(third, first)[1].to_yes, compare_answers(third, first)[1].to_no) == (0, 1)
 
 
 def test_stated_probabilities_are_held_against_the_truth() -> None:
     said = [make_answer(one, p=0.9 if truth(one) else 0.2) for one in OF_C]
     silent = [make_answer(one) for one in OF_C]
     bare = [make_answer(RecordedPosition(GAME, one.position), p=0.5) for one in OF_C]
-    (own,) = calibrations(stated([silent, said, bare]), ["silent", "own", "bare"])
+    (own,) = calibrations(tally_statements([silent, said, bare]), ["silent", "own", "bare"])
     honest = sum(not truth(one) for one in OF_C)
     assert (own.name, own.statements) == ("own", 40)
     assert own.brier.value == pytest.approx(((40 - honest) * 0.1**2 + honest * 0.2**2) / 40)

@@ -7,25 +7,25 @@ from pathlib import Path
 from dubito.games.dubito.bot import NODES
 from dubito.games.dubito.events import GameStartEvent
 from dubito.games.dubito.game import GAME
-from dubito.workshop.recordings import read_folder, shipped
+from dubito.workshop.recordings import read_folder, shipped_positions
 from tests.cli.kit import Shell
 
 
 def test_the_shipped_positions_are_those_of_the_documented_command(shell: Shell) -> None:
     """After a change of bots or engine: the line at the head of each file makes them anew; delete the old ones."""
     for rule in ("immediate", "contested"):
-        file = shipped(GAME) / f"{rule}.yaml"
+        file = shipped_positions(GAME) / f"{rule}.yaml"
         line = f"# dubito prompts record prompts/positions/{rule}.yaml --count 20 --output prompts/positions"
         assert line in file.read_text().splitlines()
         config = shutil.copy(file, shell.folder)
         assert shell("prompts", "record", str(config), "--count", "20", "--output", "made").code == 0
     made = {file.name: file.read_bytes() for file in Path("made").iterdir()}
-    assert {file.name: file.read_bytes() for file in shipped(GAME).glob("*.json")} == made
+    assert {file.name: file.read_bytes() for file in shipped_positions(GAME).glob("*.json")} == made
     assert len(made) == 40
 
 
 def test_they_are_of_all_nodes_table_sizes_and_win_rules() -> None:
-    found = [one for one in read_folder(shipped(GAME), GAME).values() if one.hidden]
+    found = [one for one in read_folder(shipped_positions(GAME), GAME).values() if one.hidden]
     starts = [one.position.events[0] for one in found]
     sizes = Counter(len(start.player_ids) for start in starts if isinstance(start, GameStartEvent))
     assert Counter(one.position.node for one in found) == dict.fromkeys(NODES, 8)

@@ -20,15 +20,16 @@ from dubito.games.dubito.game import GAME
 from dubito.llm.budget import Caps
 from dubito.llm.request import AccountFault
 from dubito.llm.settings import check_settings
-from dubito.workshop.recordings import RecordedPosition, from_run, read_folder, shipped
-from dubito.workshop.trial import Trial, TrialAnswer, TrialEntry, TrialMeans, ask, trial_folder
+from dubito.workshop import trial as trials
+from dubito.workshop.recordings import RecordedPosition, read_folder, record_from_run, shipped_positions
+from dubito.workshop.trial import Trial, TrialAnswer, TrialEntry, TrialOptions, trial_folder
 from tests.conftest import in_gate
 from tests.experiment.kit import REPO
 from tests.house.kit import opinion
 from tests.llm.kit import Incoming, NoWait, Response, Server, contender, error_body, respond, rows, run_games, small
 from tests.workshop.kit import PLAIN, REASONED, prompt
 
-FOUND = dict(list(read_folder(shipped(GAME), GAME).items())[::4])  # two of each node
+FOUND = dict(list(read_folder(shipped_positions(GAME), GAME).items())[::4])  # two of each node
 
 
 def entry(prompt: Any = PLAIN, name: str = "p", **settings: Any) -> TrialEntry:
@@ -45,8 +46,8 @@ def run_trial(
     **calls: Any,
 ) -> Trial:
     options = {"in_flight": 8, "cache": root / "cache", "offline": False, "preflight": False}
-    means = TrialMeans(CallOptions(**{**options, **calls}), watch or NoWait(), lambda done: None)
-    return ask(entries, found, root / name, means)
+    means = TrialOptions(CallOptions(**{**options, **calls}), watch or NoWait(), lambda done: None)
+    return trials.run_trial(entries, found, root / name, means)
 
 
 def answers(taken: list[TrialAnswer]) -> list[bool | None]:
@@ -84,7 +85,7 @@ def test_a_run_answers_for_the_positions_that_were_taken_from_it(tmp_path: Path)
     """With its cache and its prompt; the same question in the same game has the same draw."""
     player = contender("a", "house-random", prompt="reasoned")
     run_games(small(player, games=2, turns=20), tmp_path / "run")
-    found = from_run(run_to_replay(tmp_path / "run", REPO), NODES, 10_000)
+    found = record_from_run(run_to_replay(tmp_path / "run", REPO), NODES, 10_000)
     query = "SELECT a.game, a.seat, a.decision, d.answer FROM attempts a JOIN decisions d USING (game, seat, decision)"
     taken = {(game, seat, decision): bool(answer) for game, seat, decision, answer in rows(tmp_path / "run", query)}
     places = [(s.game, s.seat, s.decision) for one in found if one.source for s in [one.source]]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from dubito.games.dubito.game import GAME
-from dubito.workshop.recordings import shipped
+from dubito.workshop.recordings import shipped_positions
 from tests.cli.kit import Shell, run_in
 from tests.llm.kit import KEY, Incoming, Response, Server, config_file, contender, error_body, respond
 from tests.workshop.kit import prompt
@@ -47,7 +47,7 @@ def test_a_trial_in_print(shell: Shell) -> None:
 
 def test_flips_are_named_and_a_prompt_against_itself_shows_chance(shell: Shell) -> None:
     Path("own").mkdir()
-    for file in sorted(shipped(GAME).glob("*.json"))[::2]:
+    for file in sorted(shipped_positions(GAME).glob("*.json"))[::2]:
         shutil.copy(file, "own")
     words = ("--model", "house:house-random", "--quiet", "--positions", "own")
     said = shell("prompts", "test", "plain", "--against", "plain", *words)
@@ -59,14 +59,14 @@ def test_flips_are_named_and_a_prompt_against_itself_shows_chance(shell: Shell) 
     to_yes = sum(": yes by plain, no by plain again" in line for line in flips)
     assert to_yes == int(everything[-2]) != int(everything[-1])
     name, said_first = flips[0].removeprefix("flipped: ").split(": ")
-    assert (shipped(GAME) / name).exists()
+    assert (shipped_positions(GAME) / name).exists()
     assert said_first in ("yes by plain, no by plain again", "no by plain, yes by plain again")
     assert lines[8].split()[:3] == ["plain", "again", "A"]
 
 
 def test_own_positions_parameters_and_prices_of_another_server(shell: Shell) -> None:
     Path("own").mkdir()
-    for file in sorted(shipped(GAME).glob("C-*.json"))[:3]:
+    for file in sorted(shipped_positions(GAME).glob("C-*.json"))[:3]:
         shutil.copy(file, "own")
     price = {"m": {"input": 10, "cached_input": 1, "cache_write": 10, "output": 100}}
     Path("prices.yaml").write_text(yaml.safe_dump(price))
@@ -96,7 +96,7 @@ def test_a_wrong_model_is_a_wrong_flag(shell: Shell) -> None:
 
 def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
     Path("own").mkdir()
-    for file in sorted(shipped(GAME).glob("?-*.json"))[::8]:
+    for file in sorted(shipped_positions(GAME).glob("?-*.json"))[::8]:
         shutil.copy(file, "own")
     own = ("--positions", "own", "--output", "r")
     said = shell("prompts", "test", "plain", *HOUSE, "--budget", "calls=3", *own)

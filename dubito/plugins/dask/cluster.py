@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.experiment.workers import Crew, deaf_to_signals
+from dubito.experiment.workers import WorkerPool, block_signals
 
 _OF_THIS_MACHINE: Final = {
     "distributed.scheduler.allowed-failures": 20,  # workers that die with a chunk, before it is taken for the cause
@@ -24,7 +24,7 @@ _PATIENCE: Final = 10  # seconds for a scheduler to answer
 
 
 @contextmanager
-def open_crew(scheduler: str | None, workers: int) -> Iterator[Crew]:
+def open_crew(scheduler: str | None, workers: int) -> Iterator[WorkerPool]:
     """The workers of the scheduler at this address, or so many processes of this machine; raises UsageError.
 
     Raises it where Dask is not installed, and where no scheduler answers.
@@ -38,14 +38,14 @@ def open_crew(scheduler: str | None, workers: int) -> Iterator[Crew]:
         ) from None
     losses = (BrokenExecutor, CancelledError, KilledWorker, OSError, TimeoutError)
     with ExitStack() as stack:
-        with deaf_to_signals():  # so are its threads, and the workers that these start
+        with block_signals():  # so are its threads, and the workers that these start
             address = scheduler or stack.enter_context(_start_cluster(workers))
             try:
                 client = stack.enter_context(Client(address, timeout=_PATIENCE, set_as_default=False))
             except (OSError, ValueError, TimeoutError, ImportError) as error:
                 said = one_line(f"{scheduler!r}: no Dask scheduler answers there ({error})")
                 raise UsageError(f"--scheduler {said}") from None
-        yield Crew(client.get_executor(pure=False), lambda: sum(client.nthreads().values()), losses=losses)
+        yield WorkerPool(client.get_executor(pure=False), lambda: sum(client.nthreads().values()), losses=losses)
 
 
 def _start_cluster(workers: int) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import Field, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.experiment.experiment import Experiment, Part, PlayerSpec
+from dubito.experiment.experiment import Experiment, PartName, PlayerSpec
 from dubito.experiment.stored import Run
 from dubito.files import Checked, fault, read_yaml
 from dubito.game import Game
@@ -93,7 +93,7 @@ def _source(registry: Registry) -> str:
     return "" if package_of(game, here).is_own else source_of(game, here)
 
 
-def config_of(book: Book, part: Part, player: PlayerSpec, exploiters: Sequence[dict[str, Any]], game: Game) -> Any:
+def config_of(book: Book, part: PartName, player: PlayerSpec, exploiters: Sequence[dict[str, Any]], game: Game) -> Any:
     """A part as a config has it; `exploiters` are entries of a config."""
     table, entry = book.table_sizes, {"bot": player.bot, "name": player.name, **player.settings}
     seats = 2 if table == [2] else 1
@@ -109,7 +109,7 @@ def config_of(book: Book, part: Part, player: PlayerSpec, exploiters: Sequence[d
     return {**common, "games": games, "bots": field, "contenders": others}
 
 
-def seed_of(book: Book, part: Part) -> int:
+def seed_of(book: Book, part: PartName) -> int:
     return book.seed + (part == "exploiters")
 
 
@@ -117,7 +117,7 @@ class FoundBook(NamedTuple):
     """The book that a run says it was played by."""
 
     name: str
-    part: Part
+    part: PartName
     faults: list[str]  # why it is not that book as it is here, a sentence each; empty: it is, unchanged
 
 
@@ -138,7 +138,7 @@ def book_of(run: Run, named: str | None = None) -> FoundBook | None:
     return FoundBook(by.name, by.part, faults + _departures(here.book, by.part, run.planned, usual))
 
 
-def _departures(book: Book, part: Part, run: Experiment, usual: Mapping[str, Any]) -> list[str]:
+def _departures(book: Book, part: PartName, run: Experiment, usual: Mapping[str, Any]) -> list[str]:
     """Where a run is not what the book says, whatever it calls itself; `usual` are the rules where nothing is said."""
     field, compared = {bot.name: bot.source for bot in run.bots}, {one.bot: one.source for one in run.contenders}
     many = len(run.contenders) * run.contender_seats

@@ -10,9 +10,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from dubito.errors import one_line
-from dubito.experiment.compare import compared_runs
-from dubito.experiment.experiment import PlayerSpec, kind_of_player, labelled_by, stand_ins_in_words
-from dubito.experiment.resolve import settings_of
+from dubito.experiment.compare import compare_runs
+from dubito.experiment.experiment import PlayerSpec, describe_fake_models, kind_of_player, player_labels
+from dubito.experiment.resolve import model_settings
 from dubito.game import FALLBACK_OUTCOME, Results
 from dubito.llm.prices import PICO, dollars
 from dubito.llm.settings import account_for
@@ -46,7 +46,7 @@ from dubito.stats.ranking import (
     PairRow,
     contender_pairs,
     contender_ranking,
-    order_of_contenders,
+    rank_contenders,
 )
 from dubito.stats.verdict import FALLBACK_LIMIT
 from dubito.store.folder import to_yaml
@@ -118,7 +118,7 @@ class _Row:
         """Return the host that a model player asks."""
         if self.log is None:
             return None
-        server = account_for(settings_of(self.spec, self.of.run.registry)).server
+        server = account_for(model_settings(self.spec, self.of.run.registry)).server
         return one_line(urlsplit(server).netloc or server, 80)
 
     @property
@@ -153,7 +153,7 @@ class _Board:
 
     @property
     def labelled(self) -> Callable[[str], str]:
-        named = labelled_by({id_: kind_of_player(row.spec) for id_, row in self.rows.items()})
+        named = player_labels({id_: kind_of_player(row.spec) for id_, row in self.rows.items()})
         return lambda id_: named(id_).replace(id_, self.label(id_), 1)
 
     def ranks(self, place: int) -> str:
@@ -192,7 +192,7 @@ def pages_of_leaderboard(found: Submissions, title: str = "Leaderboard") -> Iter
 
 
 def _board(key: str, book: str, proven: Sequence[Proven]) -> _Board:
-    comparison = compared_runs([one.run for one in proven])
+    comparison = compare_runs([one.run for one in proven])
     entered = [(one, spec, place) for one in proven for place, spec in enumerate(one.run.planned.contenders)]
     names = [spec.name for _, spec, _ in entered]
     rows = {}
@@ -208,7 +208,7 @@ def _board(key: str, book: str, proven: Sequence[Proven]) -> _Board:
         rows,
         contender_ranking(comparison.tally, contenders, results),
         contender_pairs(comparison.tally, contenders, results),
-        order_of_contenders(comparison.tally, contenders, results),
+        rank_contenders(comparison.tally, contenders, results),
         results,
         {id_: _games_of_row(row, results) for id_, row in rows.items()},
     )
@@ -257,7 +257,7 @@ def _blocks_of(board: _Board) -> list[Block]:
     rows = [board.row(each) for each in board.ranked]
     names = [board.label(row.id) for row in rows]
     kinds = {row.name: kind_of_player(row.spec) for row in rows}
-    blocks: list[Block] = [Paragraph(text, warning=True) for text in [stand_ins_in_words(kinds)] if text]
+    blocks: list[Block] = [Paragraph(text, warning=True) for text in [describe_fake_models(kinds)] if text]
     blocks.append(_chart_of(board))
     if any(row.dollars for row in rows):
         blocks.append(_against_dollars(board, rows, names))

@@ -12,10 +12,10 @@ from dubito.cli.output import note, print_document, say, table
 from dubito.cli.run import play_and_keep, warn_of
 from dubito.cli.summary import exit_code
 from dubito.errors import listed, one_line
-from dubito.experiment.config import check
-from dubito.experiment.experiment import ByBook, Experiment, Part, PlayerSpec, stand_ins_in_words
-from dubito.experiment.resolve import CallOptions, call_options, check_cache, checked_models, player, resolve
-from dubito.experiment.run import Played, finished_run
+from dubito.experiment.config import parse_config
+from dubito.experiment.experiment import BookPart, Experiment, PartName, PlayerSpec, describe_fake_models
+from dubito.experiment.resolve import CallOptions, call_options, check_cache, check_models, parse_player, resolve
+from dubito.experiment.run import RunResult, find_finished_run
 from dubito.experiment.stored import opened_run
 from dubito.game import Measure
 from dubito.game.find import Registry, find_bots
@@ -97,27 +97,27 @@ class _ByBook:
     flags: Mapping[str, Any]
     workers: int | None
 
-    def experiment(self, part: Part, exploiters: Sequence[dict[str, Any]] = ()) -> tuple[Experiment, CallOptions]:
+    def experiment(self, part: PartName, exploiters: Sequence[dict[str, Any]] = ()) -> tuple[Experiment, CallOptions]:
         """What is played, all of it checked; raises UsageError."""
         book, here = self.named.book, self.registry.working_directory
         content = config_of(book, part, self.player, exploiters, self.registry.game)
-        config = check(content, self.named.name, self.flags)
+        config = parse_config(content, self.named.name, self.flags)
         calls = call_options(config, here)
-        experiment = checked_models(resolve(config, self.registry), self.registry, calls)
-        return replace(experiment, book=ByBook(self.named.name, book.digest, part)), calls
+        experiment = check_models(resolve(config, self.registry), self.registry, calls)
+        return replace(experiment, book=BookPart(self.named.name, book.digest, part)), calls
 
     def played(
         self,
-        part: Part,
+        part: PartName,
         folder: Path,
         quiet: bool,
         exploiters: Sequence[dict[str, Any]] = (),
         spent: Spend | None = None,
-    ) -> Played:
+    ) -> RunResult:
         """The part, played to its end unless something stops it; `spent` is of the budget already."""
         experiment, calls = self.experiment(part, exploiters)
         into = folder / part
-        if kept := finished_run(experiment, self.registry, into):
+        if kept := find_finished_run(experiment, self.registry, into):
             note(f"{into} holds this run, finished: nothing was played")
             return kept
         warn_of(experiment, self.registry, calls)
@@ -131,8 +131,8 @@ def _by_book(named: NamedBook, rated: str, given: Mapping[str, Any]) -> _ByBook:
     """Raises UsageError where there is no such player, or the book cannot be played here."""
     registry = find_bots(Path.cwd(), named.book.game)
     check_book(named, registry)
-    config = check({"game": named.book.game}, "the command", given)
-    return _ByBook(named, registry, player(rated, registry, config), given, config.workers)
+    config = parse_config({"game": named.book.game}, "the command", given)
+    return _ByBook(named, registry, parse_player(rated, registry, config), given, config.workers)
 
 
 def _exact(by: _ByBook) -> tuple[float | None, int | None]:
@@ -160,8 +160,8 @@ class _Found:
 
     by: _ByBook
     folder: Path
-    field: Played
-    exploiters: Played
+    field: RunResult
+    exploiters: RunResult
     mean: Rate
     beside: BesideWorst
     taken: Sequence[Taken]
@@ -176,7 +176,7 @@ class _Found:
 
 def _print(found: _Found) -> None:
     named, measure, name = found.by.named, found.measure, one_line(found.by.player.name)
-    if stand_ins := stand_ins_in_words({name: found.field.experiment.kinds[found.by.player.name]}):
+    if stand_ins := describe_fake_models({name: found.field.experiment.kinds[found.by.player.name]}):
         say(stand_ins)
     neighbours = "against its worst opponent" if found.field.game.is_duel else "beside its worst neighbours"
     rows: list[tuple[str, Rate, int, ColumnKind]] = [

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.replay import moves_again
-from dubito.experiment.stored import Run, compared
+from dubito.experiment.replay import replay_moves
+from dubito.experiment.stored import Run, list_contenders
 from dubito.game import FALLBACK_OUTCOME, Measure, Results
 from dubito.llm.prices import PICO
 from dubito.stats.ranking import Contender, contender_ranking
@@ -107,7 +107,7 @@ def _own_moves(run: Run) -> Iterator[tuple[Any, Any]]:
     for number, row in zip(run.planned.game_numbers, run.db.outcomes(), strict=False):
         seat = run.outcome(row).contender_seat
         yield from (
-            (state, move) for state, move in moves_again(run, number) if state.seat == seat and move is not None
+            (state, move) for state, move in replay_moves(run, number) if state.seat == seat and move is not None
         )
 
 
@@ -135,7 +135,7 @@ def _worst(games: Sequence[RatedGame]) -> set[_Place]:
 
 def taken(tally: Tally, experiment: Experiment, results: Results) -> list[Taken]:
     """What each exploiter takes, as the book names them."""
-    contenders, key = compared(experiment, {}), results.measures[0].key
+    contenders, key = list_contenders(experiment, {}), results.measures[0].key
     sizes = [(values[0], results.equal_share(size)[key]) for (size,), values in tally.rows("sizes")]
     share = sum(games * one for games, one in sizes) / sum(games for games, _ in sizes)
     rows = {row.contender.name: row for row in contender_ranking(tally, contenders, results)}

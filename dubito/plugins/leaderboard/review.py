@@ -10,15 +10,15 @@ from dubito.cli.asking import calls_of, model_progress, progress_of, resumable
 from dubito.cli.options import SPENDING, config_options, flags, folder_of, games_path_option
 from dubito.cli.output import say
 from dubito.errors import UsageError, one_line
-from dubito.experiment.resolve import CallOptions, settings_of
+from dubito.experiment.resolve import CallOptions, model_settings
 from dubito.experiment.stored import Run, opened_run
 from dubito.files import write_whole
 from dubito.llm.prompts import Prompt
 from dubito.plugins.leaderboard.submissions import LEAST_SAMPLE, REVIEW, Review, sampled
 from dubito.store.folder import is_export, to_yaml
 from dubito.store.model_log import OF_PLAYER, ModelLog
-from dubito.workshop.recordings import RecordedPosition, watched_games
-from dubito.workshop.trial import Trial, TrialEntry, TrialMeans, ask
+from dubito.workshop.recordings import RecordedPosition, position_recorder
+from dubito.workshop.trial import Trial, TrialEntry, TrialOptions, run_trial
 
 _SAMPLE: Final = 60
 
@@ -90,7 +90,7 @@ def _positions(run: Run, player: str, digest: str, sample: int) -> dict[str, Rec
     if len(rows) < sample:
         raise UsageError(f"{one_line(player)} took {len(rows):,} decisions, fewer than the {sample} of a sample")
     chosen = {*sorted(rows, key=lambda row: sha256(f"{digest}/{row}".encode()).digest())[:sample]}
-    watched = watched_games(run)
+    watched = position_recorder(run)
     found = {}
     for game in sorted({game for game, _, _ in chosen}):
         for one in watched(game):
@@ -104,7 +104,7 @@ def _asked_twice(
 ) -> Trial:
     """Ask each with the submission's own prompt and settings, but for other samples than its own."""
     (spec,) = [spec for spec in run.planned.contenders if spec.name == player]
-    settings = settings_of(spec, run.registry)
+    settings = model_settings(spec, run.registry)
     if settings.play == "drawn":
         raise UsageError(f"{one_line(player)} draws its answers by the odds it states, so no two need be alike")
     prompt = Prompt(Path(settings.prompt), ModelLog(run.db).prompt(spec.prompt), run.game).for_api(settings.api)
@@ -113,4 +113,4 @@ def _asked_twice(
         for number in (1, 2)
     ]
     with resumable(folder), progress_of(2 * len(found), quiet) as progress:
-        return ask(entries, found, folder, TrialMeans(calls, model_progress(quiet), progress))
+        return run_trial(entries, found, folder, TrialOptions(calls, model_progress(quiet), progress))

@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.replay import check_to_replay, replay
-from dubito.experiment.stored import Run, only_read, read_run
+from dubito.experiment.stored import Run, read_run, store_errors_as_usage_errors
 from dubito.files import Checked, fault, read_text, read_yaml
 from dubito.plugins.leaderboard.book import book_names, book_of
 from dubito.stats.rates import Rate, paired_difference
@@ -178,7 +178,7 @@ def _finished_run(path: Path, file: str, home: Path, own: ExitStack) -> _Opened:
         digest = file_digest(content, "sha256").hexdigest()
     run = read_run(own.enter_context(unpack(path)), home)
     own.enter_context(run.db)
-    with only_read():
+    with store_errors_as_usage_errors():
         _check_to_rank(run)
         same = repr((replace(run.planned, games=run.kept), run.results_digest))
     return _Opened(file, path, digest, run, _setting_of(run), same)

@@ -28,7 +28,7 @@ from typing import Any, Final
 from dubito.errors import UsageError, listed, one_line
 from dubito.experiment.config import read_config
 from dubito.plugins.tournament.log import Log, MatchLine
-from dubito.stats.rates import Rate, student
+from dubito.stats.rates import Rate, student_quantile
 
 Number = Fraction | float | int
 Matrix = Mapping[tuple[int, int], Number]  # the mean score of the first against the second, if they have met
@@ -205,7 +205,7 @@ class Meeting:
             return Rate(float(self.mean), -math.inf, math.inf)
         mean = sum(value * count for value, count in self.units.items()) / n
         variance = sum(count * (value - mean) ** 2 for value, count in self.units.items()) / (n - 1)
-        half = student(n - 1) * math.sqrt(variance / n) / 2
+        half = student_quantile(n - 1) * math.sqrt(variance / n) / 2
         value = float(self.mean)
         return Rate(value, value - half, value + half)
 

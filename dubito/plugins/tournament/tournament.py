@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from dubito import __version__
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.experiment.workers import TOLD, cores_here, deaf_to_signals
+from dubito.experiment.workers import STOP_SIGNALS, available_cores, block_signals
 from dubito.plugins.openspiel.engine import engine_version
 from dubito.plugins.tournament.log import (
     MANIFEST,
@@ -200,7 +200,7 @@ class _Crew:
 
     def play(self, work: list[Work]) -> None:
         """All of it; Ctrl-C ends the matches under way and keeps them."""
-        cores = cores_here()
+        cores = available_cores()
         at_once = min(
             self._tournament.config.pairs or max(1, len(cores) // 2), len(self._tournament.bots) // 2, len(work)
         )
@@ -274,7 +274,7 @@ class _Crew:
     @contextmanager
     def _processes(self, count: int, cores: list[int]) -> Iterator[list[ProcessPoolExecutor]]:
         pools, others = [], multiprocessing.active_children()
-        with deaf_to_signals():  # they are for this process alone
+        with block_signals():  # they are for this process alone
             for number in range(count):
                 told = (self._tournament, self._log.folder, cores_of(number, count, cores), os.getpid())
                 pools.append(ProcessPoolExecutor(1, _CONTEXT, _begin, told))
@@ -304,9 +304,9 @@ class _Referee:
 def _begin(tournament: Tournament, folder: Path, cores: tuple[int, int] | None, parent: int) -> None:
     """Become a process that referees."""
     end_with(parent)
-    for number in TOLD:  # of which bots hear again, which are ended by one
+    for number in STOP_SIGNALS:  # of which bots hear again, which are ended by one
         signal.signal(number, lambda *_: None)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, TOLD)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     _Referee.tournament, _Referee.folder = tournament, folder
     _Referee.confinement = Confinement(int(tournament.config.memory_gb * _GB), cores)
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from dubito.experiment.config import check
+from dubito.experiment.config import parse_config
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.resolve import checked_models, resolve
-from dubito.experiment.run import Played, play
+from dubito.experiment.resolve import check_models, resolve
+from dubito.experiment.run import RunResult, play
 from dubito.game.find import Registry, find_bots
 from tests.experiment.kit import REPO, means
 from tests.llm.kit import NoWait, contender
@@ -37,9 +37,9 @@ def both(**more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def experiment(config: dict[str, Any]) -> Experiment:
-    return resolve(check(config, "test.yaml"), registry())
+    return resolve(parse_config(config, "test.yaml"), registry())
 
 
-def ran(of: Experiment, folder: Path, **calls: Any) -> Played:
+def ran(of: Experiment, folder: Path, **calls: Any) -> RunResult:
     how = replace(means(folder, **calls), registry=registry(), model_progress=NoWait())
-    return play(checked_models(of, registry(), how.calls), folder, how)
+    return play(check_models(of, registry(), how.calls), folder, how)

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import pytest
 
-from dubito.experiment.models import asking
-from dubito.experiment.resolve import CallOptions, fallback_of
+from dubito.experiment.models import open_pipeline
+from dubito.experiment.resolve import CallOptions, find_fallback
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.games.bs.facts import sample_game
@@ -82,9 +82,9 @@ def at_the_table(folder: Path, base_url: str) -> Iterator[tuple[Table, ModelLog]
     calls = CallOptions(8, folder / "cache", False)
     with RunDb.create(folder / "run.db") as db:
         log, cache = ModelLog(db), ReplyCache(calls.cache)
-        with asking(log, cache, calls, NoWait(), lambda: False, suspend=False, game=GAME) as pipeline:
+        with open_pipeline(log, cache, calls, NoWait(), lambda: False, suspend=False, game=GAME) as pipeline:
             asks = pipeline.build_asks("x", settings, None)
-            fallback = fallback_of("x", settings, bots)
+            fallback = find_fallback("x", settings, bots)
             decider = Decider("x", settings, PLAIN, fallback, asks, log, 0, BSRules(), lambda outcome: None)
             services = [GameServices(decider, Journal())] * 4
             streams = DealStreams(3, 0)

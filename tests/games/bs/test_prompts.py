@@ -16,9 +16,9 @@ from dubito.games.bs.facts import example_position
 from dubito.games.bs.game import GAME
 from dubito.games.bs.workshop import check
 from dubito.llm.prompts import OWN_PROMPTS, load_prompt
-from dubito.workshop.checks import CheckFailed, checks
+from dubito.workshop.checks import CheckFailed, prompt_checks
 from dubito.workshop.lint import lint
-from dubito.workshop.recordings import RecordedPosition, read_folder, read_recorded, sample_games, shipped
+from dubito.workshop.recordings import RecordedPosition, parse_position, read_folder, sample_games, shipped_positions
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
 
@@ -32,7 +32,7 @@ CHECKS = [
 
 @cache
 def checks_of(name: str) -> dict[str, Callable[[], None]]:
-    return dict(checks(PROMPTS / name, GAME))
+    return dict(prompt_checks(PROMPTS / name, GAME))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_changed_word_is_no_golden_rendering(tmp_path: Path) -> None:
     shutil.copytree(PROMPTS / "plain", folder)
     (folder / "user.jinja").write_text("{{ question }}\n")
     failing = []
-    for name, one in checks(folder, GAME):
+    for name, one in prompt_checks(folder, GAME):
         try:
             if name.startswith(("loads", "renders", "golden")):
                 one()
@@ -73,21 +73,21 @@ def test_a_changed_word_is_no_golden_rendering(tmp_path: Path) -> None:
 def test_the_shipped_positions_are_those_of_the_documented_command(shell: Shell) -> None:
     """After a change of bots or engine: the line at the head of the file makes them anew; delete the old ones."""
     line = "# dubito prompts record prompts/bs/positions/pool.yaml --count 24 --output prompts/bs/positions"
-    assert line in (shipped(GAME) / "pool.yaml").read_text().splitlines()
-    config = shutil.copy(shipped(GAME) / "pool.yaml", shell.folder)
+    assert line in (shipped_positions(GAME) / "pool.yaml").read_text().splitlines()
+    config = shutil.copy(shipped_positions(GAME) / "pool.yaml", shell.folder)
     assert shell("prompts", "record", str(config), "--count", "24", "--output", "made").code == 0
     made = {file.name: file.read_bytes() for file in Path("made").iterdir()}
-    assert {file.name: file.read_bytes() for file in shipped(GAME).glob("*.json")} == made
+    assert {file.name: file.read_bytes() for file in shipped_positions(GAME).glob("*.json")} == made
     assert len(made) == 24
 
 
 @cache
-def shipped_positions() -> list[RecordedPosition]:
-    return [*read_folder(shipped(GAME), GAME).values()]
+def read_shipped() -> list[RecordedPosition]:
+    return [*read_folder(shipped_positions(GAME), GAME).values()]
 
 
 def test_shipped_positions_are_of_both_nodes_and_both_truths() -> None:
-    found = [one for one in shipped_positions() if one.hidden]
+    found = [one for one in read_shipped() if one.hidden]
     assert Counter(one.position.node for one in found) == {"cards": 12, "bs": 12}
     truths = [one.hidden.lie for one in found if one.hidden and one.position.node == "bs"]
     assert 3 <= sum(map(bool, truths)) <= 9
@@ -105,11 +105,11 @@ def test_shipped_positions_are_of_both_nodes_and_both_truths() -> None:
     ],
 )
 def test_a_truth_that_cannot_be_is_refused(damage: Any, said: str) -> None:
-    one = next(one for one in shipped_positions() if one.position.node == "bs")
+    one = next(one for one in read_shipped() if one.position.node == "bs")
     plain = json.loads(one.text)
     damage(plain["hidden"])
     with pytest.raises(UsageError, match=said):
-        read_recorded(json.dumps(plain), GAME)
+        parse_position(json.dumps(plain), GAME)
 
 
 @pytest.mark.parametrize("answer", [[], [12] * 4, [8, 8, 8, 8]])
@@ -142,7 +142,7 @@ def test_prompts_are_shown_and_tried_by_the_games_name(shell: Shell) -> None:
     ],
 )
 def test_bad_input_is_one_sentence(shell: Shell, words: tuple[str, ...], said: str) -> None:
-    shutil.copy(shipped(GAME) / "pool.yaml", shell.folder)
+    shutil.copy(shipped_positions(GAME) / "pool.yaml", shell.folder)
     told = shell("prompts", *words)
     assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
     assert said in told.err

@@ -14,7 +14,7 @@ from dubito.games.defuse.game import GAME
 from dubito.games.defuse.workshop import world_pairs
 from dubito.games.defuse.worlds import World, another
 from dubito.llm.prompts import OWN_PROMPTS
-from dubito.workshop.checks import CheckFailed, checks
+from dubito.workshop.checks import CheckFailed, prompt_checks
 from tests.conftest import in_gate
 
 PROMPTS = ("plain", "reasoned")
@@ -45,11 +45,11 @@ def test_the_other_worlds_are_others() -> None:
 
 @pytest.mark.parametrize("name", in_gate(PROMPTS, 1))
 def test_a_shipped_prompt_tells_nothing_hidden(name: str) -> None:
-    dict(checks(OWN_PROMPTS / "defuse" / name, GAME))["tells_nothing_hidden"]()
+    dict(prompt_checks(OWN_PROMPTS / "defuse" / name, GAME))["tells_nothing_hidden"]()
 
 
 @pytest.mark.parametrize("name", PROMPTS)
 def test_a_card_that_the_other_has_drawn_is_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "TakeEvent", lambda card, only: TakeEvent(card))
     with pytest.raises(CheckFailed, match="tells what seat"):
-        dict(checks(OWN_PROMPTS / "defuse" / name, GAME))["tells_nothing_hidden"]()
+        dict(prompt_checks(OWN_PROMPTS / "defuse" / name, GAME))["tells_nothing_hidden"]()

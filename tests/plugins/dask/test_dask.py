@@ -45,13 +45,13 @@ def test_a_cluster_plays_what_one_process_plays(cluster: Any, tmp_path: Path, sh
 
 @pytest.mark.at_length
 def test_a_worker_killed_and_one_that_joins_change_nothing(distributed: Any, tmp_path: Path) -> None:
-    of = experiment(bots=BOTS, games=6 * chunk.DEALS_A_CHUNK, table_sizes=[3], rules={"max_turns": 40})
+    of = experiment(bots=BOTS, games=6 * chunk.DEALS_PER_CHUNK, table_sizes=[3], rules={"max_turns": 40})
     with distributed.LocalCluster(2, threads_per_worker=1, **HERE) as cluster:
 
         def disturb(games: int) -> None:
-            if games == chunk.DEALS_A_CHUNK:
+            if games == chunk.DEALS_PER_CHUNK:
                 os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
-            elif games == 2 * chunk.DEALS_A_CHUNK:
+            elif games == 2 * chunk.DEALS_PER_CHUNK:
                 cluster.scale(3)
 
         with open_crew(cluster.scheduler_address, 1) as crew:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.experiment.resolve import cannot_play_by
+from dubito.experiment.resolve import rules_incompatibility
 from dubito.experiment.stored import opened_run
 from dubito.game.find import find_bots
 from dubito.games.dubito.game import GAME
@@ -172,7 +172,7 @@ def test_every_shipped_bot_is_rated_alike_by_any_number_of_workers(
         pytest.importorskip("pyspiel")
     registry = find_bots(Path("/"), read_book(name).book.game)
     usual = registry.game.rules()  # by which all books are
-    playing = (bot for bot in registry.bots.values() if not cannot_play_by(usual, bot.cls))
+    playing = (bot for bot in registry.bots.values() if not rules_incompatibility(usual, bot.cls))
     bot = next((bot.name for bot in playing if bot.file.stem == stem), None)
     if bot is None:
         pytest.skip("it does not play this one")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dubito.experiment.workers import cores_here
+from dubito.experiment.workers import available_cores
 from dubito.plugins.tournament.log import Log, MatchLine
 from dubito.plugins.tournament.pair import Pair
 from dubito.plugins.tournament.plan import Pairing, Tournament
@@ -47,7 +47,7 @@ def met(told: Tournament, run: Path, apart: bool = True) -> list[MatchLine]:
     """The matches of the first two bots of a tournament; `run` is its folder."""
     run.mkdir(parents=True)
     (run / "secret").write_text(SECRET)
-    cores = cores_here()
+    cores = available_cores()
     pair = Pair(
         told, Pairing(0, (0, 1)), run, Confinement(int(told.config.memory_gb * (1 << 30)), (cores[0], cores[-1]), apart)
     )
@@ -142,7 +142,7 @@ def test_memory_is_that_of_all_processes(tmp_path: Path) -> None:
         assert "ended by the referee: its processes hold more than 134,217,728 bytes of memory" in said(line, "filler")
 
 
-@pytest.mark.skipif(len(cores_here()) < 2, reason="a core for each bot takes two")
+@pytest.mark.skipif(len(available_cores()) < 2, reason="a core for each bot takes two")
 @pytest.mark.parametrize("apart", in_gate([True, False], [False]))
 def test_a_hog_keeps_to_its_core(tmp_path: Path, apart: bool) -> None:
     """Where the system makes no worlds for bots too."""
@@ -153,7 +153,7 @@ def test_a_hog_keeps_to_its_core(tmp_path: Path, apart: bool) -> None:
 
 
 @pytest.mark.at_length
-@pytest.mark.skipif(len(cores_here()) < 2, reason="a core for each bot takes two")
+@pytest.mark.skipif(len(available_cores()) < 2, reason="a core for each bot takes two")
 def test_honest_bots_have_the_table_that_they_have_without_the_others(tmp_path: Path) -> None:
     logs: list[Log] = []
     for name, bots in (("without", HONEST), ("with", HONEST | HOSTILE)):

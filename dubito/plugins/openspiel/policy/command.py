@@ -13,8 +13,8 @@ from dubito.cli.asking import asking_options, calls_of, model_progress, progress
 from dubito.cli.options import GAME, GameCommand, rules_from
 from dubito.cli.output import note, say, show
 from dubito.errors import UsageError, one_line
-from dubito.experiment.experiment import PlayerSpec, kind_of_player, stand_ins_in_words
-from dubito.experiment.resolve import PROVIDERS, CallOptions, check_asking
+from dubito.experiment.experiment import PlayerSpec, describe_fake_models, kind_of_player
+from dubito.experiment.resolve import PROVIDERS, CallOptions, check_model_calls
 from dubito.game import Game, PlayerKind
 from dubito.game.find import find_bots
 from dubito.game.table import Entrant
@@ -38,7 +38,7 @@ from dubito.plugins.openspiel.policy.values import nash_conv
 from dubito.report.site import write_pages
 from dubito.store import folder as run_folder
 from dubito.store.model_log import Spend
-from dubito.workshop.trial import TrialMeans
+from dubito.workshop.trial import TrialOptions
 
 _POLICY = "policy"  # the prompt that asks for probabilities
 _ACT = "plain"  # the prompt that asks for one action
@@ -134,7 +134,7 @@ class _Player:
             return of_bot(self._entrant, self._game, states, draws or 100, seed)
         draws = self._game.asked(states, draws)[1]
         with progress_of(len(states) * (draws or 1), quiet) as progress:
-            means = TrialMeans(calls, model_progress(quiet), progress)
+            means = TrialOptions(calls, model_progress(quiet), progress)
             return of_model(self.name, self._game, self._prompt, self._settings, states, draws, folder, means)
 
     def prompted(self, state: InfoState) -> str | None:
@@ -163,7 +163,7 @@ def asked_player(
         return _Player(name, small, Entrant(name, bot.cls), None, None, bot.digest)
     model, _, named = model.partition("@")
     settings = settings_of_model(f"{provider}:{model}", given, game)
-    check_asking(f"{provider}:{model}", settings, game, calls)
+    check_model_calls(f"{provider}:{model}", settings, game, calls)
     of, acts = small.asked(states, draws)
     prompt = load_prompt(named or (_ACT if acts else _POLICY), Path.cwd(), of)
     prompt.check_rules(small.rules)
@@ -199,7 +199,7 @@ def _write_report(found: Findings, asked: Sequence["_Player"], folder: Path) -> 
 
 
 def _print(found: Findings, tables: bool) -> None:
-    if stand_ins := stand_ins_in_words(found.kinds):
+    if stand_ins := describe_fake_models(found.kinds):
         say(stand_ins)
     if tables:
         lost = [largest_losses(found, one, _SHOWN) for one in found.statements]

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment.compare import Comparison
-from dubito.experiment.replay import moves_again
+from dubito.experiment.replay import replay_moves
 from dubito.experiment.stored import Run
 from dubito.game import Results
 from dubito.game.table import Entrant
@@ -28,7 +28,7 @@ from dubito.plugins.openspiel.policy.stated import of_bot
 from dubito.plugins.openspiel.policy.tree import PolicyTable, Tree, uniform
 from dubito.report.documents import DocumentPart, Interval, part_of
 from dubito.report.tables import Column, Paragraph, ResultTable, Value, counts, player_columns
-from dubito.stats.rates import Rate, student
+from dubito.stats.rates import Rate, student_quantile
 
 _MAX_GAMES: Final = 10_000  # of a run, since each is replayed
 _MIN_DEALS: Final = 10  # fewer deals give no interval
@@ -166,7 +166,7 @@ class _Known:
     def _decisions(self, number: int) -> list[tuple[int, OwnDecision]]:
         """Return the decisions of a game, each with its seat."""
         found = []
-        for state, output in moves_again(self._run, number):
+        for state, output in replay_moves(self._run, number):
             view = state.view()
             action = next(action for action, name in view.names.items() if name == output)
             found.append((state.seat, (view.sees, action)))
@@ -222,5 +222,5 @@ def _mean(values: _ByDeal) -> Rate:
     if len(values) < _MIN_DEALS:
         return Rate(None)
     mean = fmean(values.values())
-    half = student(len(values) - 1) * math.sqrt(variance(values.values()) / len(values))
+    half = student_quantile(len(values) - 1) * math.sqrt(variance(values.values()) / len(values))
     return Rate(mean, mean - half, mean + half)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
-from dubito.experiment.experiment import labelled_by, stand_ins_in_words
+from dubito.experiment.experiment import describe_fake_models, player_labels
 from dubito.game import PlayerKind
 from dubito.game.words import counted
 from dubito.plugins.openspiel.policy.small import SmallGame
@@ -62,7 +62,7 @@ class Findings:
         return {one.name: one.rows for one in self.statements} | self.beside
 
     def label(self, name: str) -> str:
-        return labelled_by(self.kinds)(name)
+        return player_labels(self.kinds)(name)
 
     def names(self, state: InfoState) -> Mapping[int, str]:
         if state.string not in self._names:
@@ -187,7 +187,7 @@ def site_of(found: Findings, name: str) -> Site:
 
 def pages(found: Findings, prompted: Prompted) -> Iterator[Page]:
     """Return the index page, a page per player with all states, and pages of the important states."""
-    stand_ins = stand_ins_in_words(found.kinds)
+    stand_ins = describe_fake_models(found.kinds)
     blocks: list[Block] = [Paragraph(stand_ins, warning=True)] if stand_ins else []
     blocks += [worth_table(found), *fallbacks(found)]
     between = against(found)

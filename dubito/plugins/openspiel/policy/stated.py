@@ -16,7 +16,7 @@ from dubito.store.model_log import Spend
 if TYPE_CHECKING:
     from dubito.llm.prompts import Prompt
     from dubito.llm.settings import ModelSettings
-    from dubito.workshop.trial import TrialAnswer, TrialMeans
+    from dubito.workshop.trial import TrialAnswer, TrialOptions
 
 _OFF: Final = 1e-6  # tolerated rounding error of a bot's probabilities
 
@@ -97,14 +97,14 @@ def of_model(
     states: Sequence[InfoState],
     draws: int | None,
     folder: Path,
-    means: "TrialMeans",
+    means: "TrialOptions",
 ) -> StatedPolicy:
     """Return what a model states for each state, or does in a number of draws; the folder stores all answers.
 
     The prompt's game determines which is asked. Without an answer all legal actions are equally probable.
     """
     from dubito.workshop.recordings import RecordedPosition  # imported late, since bots do not need it
-    from dubito.workshop.trial import TrialEntry, ask
+    from dubito.workshop.trial import TrialEntry, run_trial
 
     asked = prompt.game
     found = {f"{n:04}": RecordedPosition(asked, game.position(asked, state)) for n, state in enumerate(states)}
@@ -112,7 +112,7 @@ def of_model(
     for n in range(draws or 1):  # each draw is a separate answer
         sample = settings.model_copy(update={"sample": settings.sample + n})
         entries.append(TrialEntry(f"{name} {n}" if n else name, prompt, sample))
-    trial = ask(entries, found, folder, means)
+    trial = run_trial(entries, found, folder, means)
     taken = [[of_entry[n] for of_entry in trial.taken] for n in range(len(states))]
     rows, failures = dict[str, Row](), dict[str, str]()
     for state, answers in zip(states, taken, strict=True):

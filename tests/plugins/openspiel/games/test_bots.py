@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from dubito.errors import UsageError
-from dubito.experiment.config import check
+from dubito.experiment.config import parse_config
 from dubito.experiment.resolve import resolve
-from dubito.experiment.run import Played, RunOptions, play
+from dubito.experiment.run import RunOptions, RunResult, play
 from dubito.game.find import find_bots, find_game
 from dubito.report.run_tables import Duels
 from dubito.stats.ranking import contender_pairs
@@ -25,10 +25,10 @@ from dubito.plugins.openspiel.policy.tree import Tree, uniform  # noqa: E402
 KUHN = "openspiel:kuhn_poker"
 
 
-def played(folder: Path, game: str, config: Mapping[str, Any]) -> Played:
+def played(folder: Path, game: str, config: Mapping[str, Any]) -> RunResult:
     """A run of hand-written bots in this folder."""
     registry = find_bots(REPO, game)
-    experiment = resolve(check({"game": game, **config}, "test"), registry)
+    experiment = resolve(parse_config({"game": game, **config}, "test"), registry)
     how = means(folder)
     run = play(experiment, folder / "run", RunOptions(registry, 1, how.calls, how.stop))
     assert run.failure is None
