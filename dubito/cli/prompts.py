@@ -13,8 +13,9 @@ from click.core import ParameterSource
 
 from dubito.cli.asking import asking_options, calls_of, model_progress, progress_of, resumable, settings_of_model
 from dubito.cli.main import LateListing
-from dubito.cli.options import game_option, games_path_option
+from dubito.cli.options import game_option, games_path_option, json_option
 from dubito.cli.output import note, say, show, table
+from dubito.cli.trials import judge_trial, test_with_cassette
 from dubito.errors import UsageError, one_line
 from dubito.experiment.config import parse_config, read_config
 from dubito.experiment.replay import check_to_replay
@@ -32,6 +33,7 @@ from dubito.report.tables import cell_text
 from dubito.stats.players import calibrations
 from dubito.store.folder import is_export, unpack
 from dubito.store.model_log import describe_answer
+from dubito.workshop.cassettes import record_trial, save_cassette
 from dubito.workshop.checks import golden_files
 from dubito.workshop.lint import FIRST_DECISION, prompt_differences
 from dubito.workshop.lint import lint as advice_on
@@ -58,9 +60,11 @@ from dubito.workshop.trial import (
     tally_statements,
     trial_folder,
 )
+from dubito.workshop.verdict import parse_expectations
 
 _PLACES: Final = {
     "audit": "dubito.cli.audit:audit_prompts",
+    "cassette": "dubito.cli.trials:record_cassette",
     "list": "dubito.cli.prompts:list_prompts",
     "show": "dubito.cli.prompts:show_prompt",
     "diff": "dubito.cli.prompts:diff",
@@ -327,38 +331,62 @@ def _print_agreement(
 
 @click.command()
 @click.argument("name")
-@click.option("--model", required=True, metavar="M", help="openai:MODEL, anthropic:MODEL or house:MODEL.")
+@click.option("--model", metavar="M", help="openai:MODEL, anthropic:MODEL, local:MODEL or house:MODEL.")
 @click.option("--against", metavar="OTHER", help="A second prompt; the same one shows what chance alone changes.")
 @click.option("--positions", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: the project's own]")
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/prompts-NAME-DIGEST]")
+@click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Write the replies to this cassette.")
+@click.option("--cassette", type=click.Path(path_type=Path), metavar="FILE", help="Use its replies; asks no model.")
+@click.option("--expect", metavar="LIST", help="Exit code 1 unless these hold, such as 'right>=55, invalid<=1'.")
+@json_option
 @asking_options
 @game_option
 def test(
     name: str,
-    model: str,
+    model: str | None,
     against: str | None,
     positions: Path | None,
     output: Path | None,
+    record: Path | None,
+    cassette: Path | None,
+    expect: str | None,
+    as_json: bool,
     quiet: bool,
     game: Game,
     **flags: Any,
-) -> None:
+) -> int:
     """Ask a model at recorded positions and score its answers.
 
     No game is played and no fallback answers. The same command again costs nothing.
     """
-    game = game_of(name, game)
+    expected = [] if expect is None else parse_expectations(expect)
     calls = calls_of(flags)
+    if model is None or cassette is not None:
+        if cassette is None or any(option is not None for option in (model, against, record, positions)):
+            raise UsageError("give either --model, or --cassette without --against, --record and --positions")
+        return test_with_cassette(name, cassette, calls, expected, quiet, as_json)
+    if record is not None and against is not None:
+        raise UsageError("--record: a cassette is of one prompt: record each without --against")
+    game = game_of(name, game)
     settings = settings_of_model(model, flags, game)
     entries = _entries([name] if against is None else [name, against], settings, game)
     found = read_folder(_folder(game) if positions is None else positions, game)
     check_model_calls(model, settings, game, calls)
-    if sentence := end_of_model_warning(account_for(settings).server, settings.model, datetime.now(UTC).date()):
-        note(sentence)
+    _note_end(settings)
     folder = output or trial_folder(entries, found)
     with resumable(folder, flags=True), progress_of(len(found) * len(entries), quiet) as progress:
         done = run_trial(entries, found, folder, TrialOptions(calls, model_progress(quiet), progress))
-    print_trial(entries, list(found), done, price_of_model(settings, calls))
+    if record is not None:
+        save_cassette(record_trial(entries[0], done, model), record)
+        note(f"recorded: {record}")
+    if not as_json:
+        print_trial(entries, list(found), done, price_of_model(settings, calls))
+    return judge_trial(entries, done, expected, as_json)
+
+
+def _note_end(settings: ModelSettings) -> None:
+    if sentence := end_of_model_warning(account_for(settings).server, settings.model, datetime.now(UTC).date()):
+        note(sentence)
 
 
 def _folder(game: Game) -> Path:

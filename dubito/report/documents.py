@@ -342,6 +342,31 @@ class CacheObject(Document):
     models: list[CachedModel]
 
 
+class PromptResult(DocumentPart):
+    """A prompt at all positions of a test."""
+
+    prompt: str
+    positions: int
+    yes: Interval
+    right: Interval = Field(description="of the answers whose truth is known")
+    invalid: Interval = Field(description="positions without a valid answer")
+    causes: dict[str, int] = Field(description="why these answers are missing")
+    tokens_in: float | None = Field(description="of a decision; null: no reply states them")
+    tokens_out: float | None
+
+
+class TrialObject(Document):
+    """What a test of prompts found."""
+
+    format: Literal["dubito prompt test 1"] = "dubito prompt test 1"
+    model: str
+    prompts: list[PromptResult]
+    same_answers: int | None = Field(description="positions at which two prompts agree; null: there is one prompt")
+    right_difference: Interval | None = Field(description="of two prompts, paired by position; null: not known")
+    verdict: str
+    unmet: list[str] = Field(description="expectations of --expect that were not met")
+
+
 def players(
     tally: Tally,
     kinds: Mapping[str, PlayerKind],

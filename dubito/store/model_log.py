@@ -583,6 +583,25 @@ class ModelLog:
         request, server, draw = rows[0]
         return StoredRequest(request, self.text(request), server, draw)
 
+    def replies_at(self, player: str, game: int, seat: int, decision: int) -> list[tuple[StoredRequest, str]]:
+        """Return the requests of a player's decision with the bodies of their replies; nothing if one has no reply."""
+        rows = self._db.read(
+            "SELECT request, server, draw, raw FROM attempts WHERE (player, game, seat, decision) = (?, ?, ?, ?) "
+            "ORDER BY attempt",
+            (player, game, seat, decision),
+        )
+        if any(raw is None for *_, raw in rows):
+            return []
+        return [
+            (StoredRequest(request, self.text(request), server, draw), self.text(raw))
+            for request, server, draw, raw in rows
+        ]
+
+    def find_unanswered(self) -> StoredRequest | None:
+        """Return a request of a game that has no reply."""
+        rows = self._db.read("SELECT request, server, draw FROM attempts WHERE raw IS NULL AND game >= 0 LIMIT 1")
+        return next((StoredRequest(digest, self.text(digest), server, draw) for digest, server, draw in rows), None)
+
     def count_yes(self, nodes: Iterable[str], before: int) -> dict[str, int]:
         """Return, by player, how often the answer at these nodes was yes in the games before `before`."""
         query = (

@@ -237,7 +237,7 @@ class LiveTable:
         }
 
 
-def replay_table(kept: TableFile, opponents: Mapping[str, Opponents]) -> LiveTable:
+def resume_table(kept: TableFile, opponents: Mapping[str, Opponents]) -> LiveTable:
     """Replay the game of a file. Raises HTTPException if that fails.
 
     The game may be missing, or a bot may play differently now.
@@ -492,7 +492,7 @@ class Tables:
         known, live = self._live.get(path, ("", None))
         if live is None or known != text:
             self._forget(path)
-            live = replay_table(kept, self._opponents)
+            live = resume_table(kept, self._opponents)
             self._live[path] = text, live
             self._resume(path, live)
         return path, live

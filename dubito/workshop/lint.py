@@ -131,8 +131,8 @@ def find_beginning_fault(made: Sequence[RenderedRequest]) -> str | None:
     worst = min(few, key=lambda one: one.shared)
     return (
         f"{len(few):,} of {len(late):,} requests from a player's decision {FIRST_DECISION} on share less than "
-        f"{worst.least:.0%} with its request before, and at most {_MAX_BELOW:.0%} of them should: providers charge less "
-        f"for the system text and what history.jinja tells; the least, {worst.shared:.0%}: {worst.where}"
+        f"{worst.least:.0%} with the request before, and at most {_MAX_BELOW:.0%} of them should: providers charge less"
+        f" for the system text and what history.jinja adds; the least, {worst.shared:.0%}: {worst.where}"
     )
 
 

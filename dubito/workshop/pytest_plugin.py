@@ -2,14 +2,18 @@
 
     dubito_prompts = ["prompts/mine"]
 
-Each folder is a prompt's. Without that line this plugin does nothing, and nothing of Dubito is imported.
+Each folder is a prompt's. The fixture `prompt_cassette` tests a prompt with recorded replies. Without either this
+plugin does nothing, and nothing of Dubito is imported.
 """
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from dubito.workshop.trial import ScoreRow
 
 _DESCRIPTION = "prompt.yaml"
 
@@ -27,6 +31,26 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         there = [(config.invocation_params.dir / argument).resolve() for argument in config.args]
         config.args += [str(one) for one in folders if not any(one.is_relative_to(other) for other in there)]
+
+
+@pytest.fixture
+def prompt_cassette() -> Callable[[str, str | Path], "ScoreRow"]:
+    """Return a function that tests a prompt with a cassette, and returns its figures at all positions.
+
+    It takes a prompt's name or folder, and a cassette's file. The test fails if the prompt asks something that the
+    cassette has no reply to.
+    """
+    return _score_with_cassette
+
+
+def _score_with_cassette(prompt: str, cassette: str | Path) -> "ScoreRow":
+    from dubito.errors import DubitoError
+    from dubito.workshop.cassettes import score_prompt
+
+    try:
+        return score_prompt(str(prompt), Path(cassette), Path.cwd())
+    except DubitoError as error:
+        pytest.fail(str(error), pytrace=False)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "PromptFile | None":

@@ -105,7 +105,7 @@ class _Question:
 
     def ask(self) -> TrialAnswer:
         """Ask until there is an answer, as often as a game does."""
-        entry, position, source = self.entry, self.recorded.position, _provenance(self.recorded)
+        entry, position, source = self.entry, self.recorded.position, find_provenance(self.recorded)
         usages = _Usages(self.asks)
         player = Decider(
             entry.name,
@@ -135,7 +135,7 @@ class _Question:
             self.log.decision(decision)
 
 
-def _provenance(one: RecordedPosition) -> Provenance:
+def find_provenance(one: RecordedPosition) -> Provenance:
     if one.source is not None:
         return one.source
     return Provenance(None, 0, int(one.digest[:8], 16), 0, one.position.seat, 0)
@@ -273,7 +273,7 @@ def tally_statements(taken: Sequence[Sequence[TrialAnswer]]) -> Tally:
     deals: defaultdict[object, list[tuple[int, Statement]]] = defaultdict(list)
     for number, each in enumerate(taken):
         for one in each:
-            truth = _right_answer(one)
+            truth = right_answer(one)
             if one.stated is not None and truth is not None:
                 said = one.stated
                 statement = Statement(said.seat, said.stated, said.impossible, truth)
@@ -299,7 +299,7 @@ def _answers_at(node: str, taken: Sequence[TrialAnswer]) -> list[TrialAnswer]:
 def _score_row(node: str, taken: Sequence[TrialAnswer], price: Price | None) -> ScoreRow:
     answered = [one for one in taken if one.answer is not None]
     causes = Counter(one.cause for one in taken)
-    judged = [(one, truth) for one in answered if (truth := _right_answer(one)) is not None]
+    judged = [(one, truth) for one in answered if (truth := right_answer(one)) is not None]
     told = [[usage for usage in one.usages if usage] for one in taken if one.usages and None not in one.usages]
     return ScoreRow(
         node,
@@ -319,7 +319,7 @@ def _score_row(node: str, taken: Sequence[TrialAnswer], price: Price | None) -> 
     )
 
 
-def _right_answer(one: TrialAnswer) -> Any:
+def right_answer(one: TrialAnswer) -> Any:
     right, hidden = workshop_part(one.recorded.game, "right", None), one.recorded.hidden
     return None if right is None or hidden is None else right(one.recorded.position, hidden)
 

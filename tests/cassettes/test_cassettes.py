@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import vcr as vcrpy  # type: ignore[import-untyped]
+import vcr as vcrpy
 import yaml
 
 from dubito.errors import UsageError

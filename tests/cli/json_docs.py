@@ -39,6 +39,7 @@ _COMMANDS: Final = (
     "status FOLDER",
     "estimate",
     "cache stats",
+    "prompts test",
     "rate",
 )
 

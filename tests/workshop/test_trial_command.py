@@ -37,11 +37,11 @@ def test_a_trial_in_print(shell: Shell) -> None:
     assert lines[14] == "reasoned and plain at the positions that both answered"
     assert lines[21].split()[:5] == ["all", "40", "100.0", "[91.2,", "100.0]"]
     assert "Stated probability that the last play is dishonest (node C), against the truth" in lines
-    assert lines[-2] == "calls: 83, cost $0.0000", "three of them the preflight's"
+    assert lines[-3] == "calls: 83, cost $0.0000", "three of them the preflight's"
     assert lines[-1].startswith("run folder: runs/prompts-reasoned-")
     again = shell("prompts", "test", "reasoned", "--against", "plain", *HOUSE, "--offline")
     assert again.out.splitlines()[:-2] == lines[:-2]
-    assert again.out.splitlines()[-2] == "calls: 0; every reply was there already, in the run folder or the cache"
+    assert again.out.splitlines()[-3] == "calls: 0; every reply was there already, in the run folder or the cache"
     assert again.out.splitlines()[-1] == lines[-1]
 
 
@@ -82,7 +82,7 @@ def test_own_positions_parameters_and_prices_of_another_server(shell: Shell) -> 
     assert [(body["temperature"], body["max_tokens"], body["model"]) for body in bodies] == [(0.5, 77, "m")] * 3
     of_c = said.out.splitlines()[2].split()
     assert of_c[-4:] == ["100", "0", "20", "$3.0000"], "3 dollars a thousand, by 100 tokens in and 20 out"
-    assert said.out.splitlines()[-2:] == ["calls: 3, cost $0.0090", "run folder: r"]
+    assert said.out.splitlines()[-3:-1] == ["calls: 3, cost $0.0090", "run folder: r"]
     assert re.fullmatch(r"1 of 3 questions, \S+ questions/s\n", said.err), "one at first, and every ten seconds"
 
 
@@ -105,7 +105,7 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
         "dubito: the budget is used up: 3 of 3 calls spent, and the next call may take up to 1; raise `budget.calls`; "
         "what was answered is kept in r, and the same command resumes\n"
     )
-    assert shell("prompts", "test", "plain", *HOUSE, *own).out.splitlines()[-2].startswith("calls: 3,")
+    assert shell("prompts", "test", "plain", *HOUSE, *own).out.splitlines()[-3].startswith("calls: 3,")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,112 @@
+"""What `dubito prompts test` does with a cassette, and how it judges a trial."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from dubito.cli.asking import progress_of
+from dubito.cli.output import note, print_document, say
+from dubito.errors import UsageError, one_line
+from dubito.experiment.progress import ModelProgress
+from dubito.experiment.replay import check_to_replay
+from dubito.experiment.resolve import CallOptions, model_settings, model_specs
+from dubito.experiment.stored import opened_run
+from dubito.game.find import find_game
+from dubito.report.documents import Interval, PromptResult, TrialObject
+from dubito.store.model_log import ModelLog
+from dubito.workshop.cassettes import PromptChanged, load_cassette, load_entry, play_cassette, record_run, save_cassette
+from dubito.workshop.recordings import record_from_run
+from dubito.workshop.trial import ScoreRow, Trial, TrialEntry, TrialOptions, score_rows
+from dubito.workshop.verdict import Expectation, compare_rights, compare_trials, describe_trial
+
+
+def test_with_cassette(
+    name: str, file: Path, calls: CallOptions, expected: Sequence[Expectation], quiet: bool, as_json: bool
+) -> int:
+    """Put a prompt to recorded replies. Return the exit code: 1 if it asks something else now."""
+    cassette = load_cassette(file, lambda game: find_game(game, Path.cwd()))
+    entry = load_entry(cassette, name, Path.cwd())
+    try:
+        with progress_of(len(cassette.positions), quiet) as progress:
+            trial = play_cassette(cassette, entry, TrialOptions(calls, ModelProgress(), progress), file)
+    except PromptChanged as error:
+        note(f"dubito: {error}")
+        return 1
+    return judge_trial([entry], trial, expected, as_json)
+
+
+_MANY: Final = 100  # positions of all players, for each that is wanted of one
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--player", metavar="NAME", help="The model player; needed if the run has several.")
+@click.option("--count", type=click.IntRange(1), default=50, show_default=True, help="How many positions.")
+def record_cassette(run: Path, file: Path, player: str | None, count: int) -> None:
+    """Write a model's replies in a run to a cassette.
+
+    `dubito prompts test PROMPT --cassette FILE` then plays them.
+    """
+    with opened_run(run) as kept:
+        players = {spec.name: spec for spec in model_specs(kept.experiment, kept.registry)}
+        if player is None and len(players) == 1:
+            (player,) = players
+        if player not in players:
+            raise UsageError(f"name a model player of this run with --player: {', '.join(map(one_line, players))}")
+        check_to_replay(kept)
+        nodes = [node.name for node in kept.registry.game.nodes]
+        positions = record_from_run(kept, nodes, _MANY * count)
+        settings = model_settings(players[player], kept.registry)
+        cassette = record_run(ModelLog(kept.db), positions, player, settings, count)
+    save_cassette(cassette, file)
+    say(f"recorded: {len(cassette.positions)} positions of {one_line(player)} in {file}")
+
+
+def judge_trial(entries: Sequence[TrialEntry], trial: Trial, expected: Sequence[Expectation], as_json: bool) -> int:
+    """Print the verdict, or all as JSON. Return the exit code: 1 if an expectation of the first prompt is not met."""
+    rows = [score_rows(taken, None)[-1] for taken in trial.taken]
+    unmet = [fault for one in expected if (fault := one.check(rows[0]))]
+    names = [entry.name for entry in entries]
+    if len(entries) == 1:
+        verdict = describe_trial(names[0], rows[0])
+    else:
+        verdict = compare_trials((names[0], names[1]), (rows[0], rows[1]), *trial.taken)
+    if as_json:
+        print_document(_to_document(entries, rows, trial, verdict, unmet))
+    else:
+        say(verdict)
+        for fault in unmet:
+            note(f"expectation not met: {fault}")
+    return 1 if unmet else 0
+
+
+def _to_document(
+    entries: Sequence[TrialEntry], rows: Sequence[ScoreRow], trial: Trial, verdict: str, unmet: list[str]
+) -> TrialObject:
+    difference = compare_rights(*trial.taken) if len(entries) > 1 else None
+    pairs = zip(*trial.taken, strict=True) if len(entries) > 1 else ()
+    return TrialObject(
+        model=entries[0].settings.model,
+        prompts=[_to_result(entry.name, row) for entry, row in zip(entries, rows, strict=True)],
+        same_answers=sum(one.answer == other.answer is not None for one, other in pairs) if len(entries) > 1 else None,
+        right_difference=None if difference is None else Interval.model_validate(difference),
+        verdict=verdict,
+        unmet=unmet,
+    )
+
+
+def _to_result(name: str, row: ScoreRow) -> PromptResult:
+    tokens_in, _, tokens_out = row.tokens or (None, None, None)
+    return PromptResult(
+        prompt=name,
+        positions=row.positions,
+        yes=Interval.model_validate(row.yes),
+        right=Interval.model_validate(row.right),
+        invalid=Interval.model_validate(row.invalid),
+        causes=row.causes,
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+    )

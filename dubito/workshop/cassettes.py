@@ -1,0 +1,224 @@
+"""Cassettes: a model's replies at recorded positions, kept in a file to test a prompt without a key or a network.
+
+The file is one of vcrpy's (https://vcrpy.readthedocs.io, version 1), so other tools can play it, with two additions:
+each interaction has its `draw`, and `dubito` says which prompt, model settings and positions it is of. It contains no
+headers but `content-type`, so no key; the bodies are those of the cache, from which keys are removed before.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from shlex import quote
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import yaml
+from pydantic import ConfigDict, ValidationError
+
+from dubito.errors import DubitoError, RunStopped, UsageError, one_line
+from dubito.experiment.progress import ModelProgress
+from dubito.experiment.resolve import CallOptions
+from dubito.files import Checked, check_format, read_text
+from dubito.game import Game
+from dubito.game.find import find_game
+from dubito.llm.cache import CacheEntry, ReplyCache
+from dubito.llm.prompts import load_prompt
+from dubito.llm.recording import differing_parts, nearest
+from dubito.llm.request import RawReply, Request, canonical
+from dubito.llm.settings import ModelSettings, account_for, embedded_kind
+from dubito.store.model_log import ModelLog, StoredRequest
+from dubito.store.run_db import RunDb
+from dubito.workshop.recordings import RecordedPosition, parse_position, write_files
+from dubito.workshop.trial import ScoreRow, Trial, TrialEntry, TrialOptions, find_provenance, run_trial, score_rows
+
+FORMAT: Final = 1
+_VCRPY_FORMAT: Final = 1
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's, where there is one
+_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_JSON: Final = {"content-type": ["application/json"]}
+
+
+class PromptChanged(DubitoError):
+    """A cassette has no reply to a request: the prompt, or what renders it, has changed."""
+
+
+class _Description(Checked):
+    """What is in the part `dubito` of a cassette."""
+
+    model_config = ConfigDict(strict=False)
+
+    format: int
+    game: str
+    prompt: str
+    model: str  # as in `--model`, to record it again
+    settings: dict[str, Any]
+    positions: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Cassette:
+    """The replies of a model at some positions, by one prompt."""
+
+    prompt: str
+    model: str
+    settings: ModelSettings
+    positions: Mapping[str, RecordedPosition]
+    replies: Sequence[CacheEntry]
+
+
+def save_cassette(cassette: Cassette, file: Path) -> None:
+    """Write a cassette. Raises UsageError if there is none to write, or the file cannot be written."""
+    if not cassette.replies:
+        raise UsageError(f"no reply to write to {one_line(str(file))}: every question failed")
+    (game,) = {one.game.name for one in cassette.positions.values()}
+    content = {
+        "version": _VCRPY_FORMAT,
+        "dubito": {
+            "format": FORMAT,
+            "game": game,
+            "prompt": cassette.prompt,
+            "model": cassette.model,
+            "settings": cassette.settings.model_dump(exclude_defaults=True),
+            "positions": [json.loads(one.text) for one in cassette.positions.values()],
+        },
+        "interactions": [_to_interaction(one) for one in cassette.replies],
+    }
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_files({file: yaml.dump(content, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=120)})
+
+
+def load_cassette(file: Path, find_game: Callable[[str], Game]) -> Cassette:
+    """Read a cassette. Raises UsageError if the file is something else, or has another format."""
+    shown = one_line(str(file), 200)
+    try:
+        content = yaml.load(read_text(file), _LOADER)  # noqa: S506, which loads no more than `safe_load`
+    except yaml.YAMLError:
+        content = None
+    if not isinstance(content, dict) or not isinstance(content.get("dubito"), dict):
+        raise UsageError(f"{shown} is not a prompt's cassette", hint="`dubito prompts test --record` writes one")
+    check_format(content["dubito"].get("format"), FORMAT, shown)
+    try:
+        described = _Description.model_validate(content["dubito"])
+        replies = [_from_interaction(one) for one in content["interactions"]]
+        settings = ModelSettings.model_validate(described.settings)
+    except (ValidationError, LookupError, TypeError, ValueError, AttributeError):
+        raise UsageError(f"{shown} is damaged", hint="record it again") from None
+    game = find_game(described.game)
+    positions = [parse_position(json.dumps(one), game) for one in described.positions]
+    named = {one.file_name: one for one in positions}
+    return Cassette(described.prompt, described.model, settings, named, replies)
+
+
+def record_trial(entry: TrialEntry, trial: Trial, model: str) -> Cassette:
+    """Return the replies of a trial with one prompt; positions without an answer from the model are left out."""
+    with RunDb.open(trial.folder / "run.db") as db:
+        log, positions, replies = ModelLog(db), dict[str, RecordedPosition](), list[CacheEntry]()
+        for number, answer in enumerate(trial.taken[0]):
+            place = find_provenance(answer.recorded)
+            if found := log.replies_at(entry.name, number, place.seat, place.decision):
+                positions[answer.recorded.file_name] = answer.recorded
+                replies += [_entry(request, raw) for request, raw in found]
+    return Cassette(entry.name, model, entry.settings, positions, replies)
+
+
+def record_run(
+    log: ModelLog, recorded: Sequence[RecordedPosition], player: str, settings: ModelSettings, count: int
+) -> Cassette:
+    """Return the replies to a model player that a run stores, at up to `count` of these positions of its games."""
+    positions, replies = dict[str, RecordedPosition](), list[CacheEntry]()
+    for one in recorded:
+        place = find_provenance(one)
+        found = log.replies_at(player, place.game, place.seat, place.decision)
+        if found and len(positions) < count:
+            positions[one.file_name] = one
+            replies += [_entry(request, raw) for request, raw in found]
+    provider = embedded_kind(settings.base_url or "") or ("anthropic" if settings.api == "messages" else "openai")
+    return Cassette(settings.prompt, f"{provider}:{settings.model}", settings, positions, replies)
+
+
+def _entry(request: StoredRequest, raw: str) -> CacheEntry:
+    return CacheEntry(request.server, request.text, request.draw, RawReply(HTTPStatus.OK, raw))
+
+
+def play_cassette(cassette: Cassette, entry: TrialEntry, options: TrialOptions, file: Path) -> Trial:
+    """Put a prompt to the recorded replies instead of a model.
+
+    Raises PromptChanged, with the first difference, if a request has no reply in the cassette.
+    """
+    with TemporaryDirectory() as folder:
+        cache = Path(folder, "cache")
+        _fill(cache, cassette)
+        calls = replace(options.calls, cache=cache, offline=True, preflight=False, in_flight=1)
+        trial = Path(folder, "trial")
+        try:
+            return run_trial([entry], cassette.positions, trial, replace(options, calls=calls))
+        except RunStopped as error:
+            raise PromptChanged(
+                f"{one_line(str(file), 200)} has no reply to a request of {one_line(entry.name)}: "
+                f"{_first_difference(cassette, trial) or error}",
+                hint=f"if the change is intended, record it again: dubito prompts test {quote(entry.name)} "
+                f"--model {quote(cassette.model)} --record {quote(str(file))}",
+            ) from None
+
+
+def score_prompt(name: str, file: Path, home: Path) -> ScoreRow:
+    """Test a prompt with a cassette. Return its figures at all positions.
+
+    Raises UsageError if one of them cannot be read, PromptChanged if the prompt asks something else now.
+    """
+    cassette = load_cassette(file, lambda game: find_game(game, home))
+    calls = CallOptions(in_flight=1, cache=home, offline=True, preflight=False)
+    options = TrialOptions(calls, ModelProgress(), lambda done: None)
+    trial = play_cassette(cassette, load_entry(cassette, name, home), options, file)
+    return score_rows(trial.taken[0], None)[-1]
+
+
+def load_entry(cassette: Cassette, name: str, home: Path) -> TrialEntry:
+    """Return a prompt with the settings of a cassette."""
+    (game,) = {one.game for one in cassette.positions.values()}
+    return TrialEntry(name, load_prompt(name, home, game).for_api(cassette.settings.api), cassette.settings)
+
+
+def _fill(folder: Path, cassette: Cassette) -> None:
+    cache, server = ReplyCache(folder), account_for(cassette.settings).server
+    try:
+        for reply in cassette.replies:
+            fields = json.loads(reply.request)
+            request = Request(fields["protocol"], fields["path"], fields["body"])
+            cache.get_or_ask(server, request, reply.draw, partial(_received, reply))
+    finally:
+        cache.close()
+
+
+def _received(reply: CacheEntry) -> RawReply:
+    return reply.received
+
+
+def _first_difference(cassette: Cassette, folder: Path) -> str | None:
+    """Return how the request without a reply differs from the most similar one of the cassette."""
+    with RunDb.open(folder / "run.db") as db:
+        asked = ModelLog(db).find_unanswered()
+    similar = nearest(cassette.replies, asked.server, asked.text, asked.draw) if asked else None
+    if asked is None or similar is None:
+        return None
+    first = next(iter(differing_parts(asked.server, asked.text, asked.draw, similar)), None)
+    return f"{first.part}: now {first.wanted!r}, recorded {first.stored!r}" if first else None
+
+
+def _to_interaction(reply: CacheEntry) -> dict[str, Any]:
+    fields = json.loads(reply.request)
+    host = reply.server if "://" in reply.server else f"http://{reply.server.partition('?')[0]}"
+    request = {"method": "POST", "uri": f"{host}{fields['path']}", "headers": _JSON, "body": canonical(fields["body"])}
+    status = {"code": int(HTTPStatus.OK), "message": "OK"}
+    response = {"status": status, "headers": _JSON, "body": {"string": reply.received.raw}}
+    own = {"protocol": fields["protocol"], "path": fields["path"], "server": reply.server, "draw": reply.draw}
+    return {"request": request, "response": response, **own}
+
+
+def _from_interaction(one: Mapping[str, Any]) -> CacheEntry:
+    request = Request(one["protocol"], one["path"], json.loads(one["request"]["body"]))
+    received = RawReply(HTTPStatus.OK, str(one["response"]["body"]["string"]))
+    return CacheEntry(str(one["server"]), request.text, str(one["draw"]), received)
