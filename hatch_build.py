@@ -1,7 +1,7 @@
-"""Puts `bots` and `prompts` into the wheel's package `dubito`. With DUBITO_COMPILE=1 it also compiles hot modules and
-Dubito's bots (docs/performance.md).
+"""Put `bots` and `prompts` into the wheel's package `dubito`.
 
-An editable install uses the clone's folders and stays pure Python.
+With DUBITO_COMPILE=1 it also compiles hot modules and Dubito's bots (docs/performance.md). An editable install uses
+the clone's folders and stays pure Python.
 """
 
 import os
@@ -40,14 +40,14 @@ BOTS: Final = (
 
 
 class CompiledEngine(BuildHookInterface[Any]):
-    """mypyc turns hot modules and bots into C; their sources go into the wheel too, for people and tracebacks."""
+    """Compiles hot modules and bots with mypyc. The wheel contains their sources too, for readers and tracebacks."""
 
     def dependencies(self) -> list[str]:
-        """What a build needs beside hatchling."""
+        """Return the packages that a build needs besides hatchling."""
         return ["mypy>=2.4,<3", "setuptools>=65"] if self._wanted else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add the folders, and the compiled modules if these are wanted: then the wheel fits this machine only."""
+        """Add the folders and, if wanted, compiled modules, which make the wheel specific to this platform."""
         if version == "editable":
             return
         if self.target_name == "wheel":
@@ -61,7 +61,7 @@ class CompiledEngine(BuildHookInterface[Any]):
         build_data |= {"pure_python": False, "infer_tag": True}
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """The wheel is written."""
+        """Delete the temporary folder."""
         if hasattr(self, "_folder"):
             self._folder.cleanup()
 
@@ -71,7 +71,7 @@ class CompiledEngine(BuildHookInterface[Any]):
 
 
 def _compile(root: Path, folder: Path) -> dict[str, str]:
-    """The extension modules, by their place in the wheel; needs a C compiler. MYPYC_OPT_LEVEL is mypyc's own word."""
+    """Return the extension modules and their paths in the wheel. Needs a C compiler; mypyc defines MYPYC_OPT_LEVEL."""
     from mypyc.build import mypycify
     from setuptools import Distribution
     from setuptools.command.build_ext import build_ext
@@ -80,10 +80,10 @@ def _compile(root: Path, folder: Path) -> dict[str, str]:
     for package in ("dubito", "bots"):
         shutil.copytree(root / package, source / package, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     twins = [_add_twin(source, source / "bots" / "manual" / f"{name}.py") for name in BOTS]
-    os.chdir(source)  # tracebacks name the sources as they are named here
+    os.chdir(source)  # tracebacks show paths relative to this folder
     try:
-        # None of our dependencies is looked at: a build has none, and the SDKs would take ten times what we do.
-        config = f"--config-file={root / 'pyproject.toml'}"  # and no other that lies about
+        # Do not follow imports of dependencies: a build has none, and the SDKs would take ten times as long.
+        config = f"--config-file={root / 'pyproject.toml'}"  # and no other one
         flags = [config, "--ignore-missing-imports", "--follow-imports=silent", "--no-site-packages"]
         optimize = os.environ.get("MYPYC_OPT_LEVEL", "3")
         target = str(folder / "c")
@@ -99,10 +99,10 @@ def _compile(root: Path, folder: Path) -> dict[str, str]:
 
 
 def _add_twin(source: Path, bot: Path) -> str:
-    """A bot's file once more, where `dubito.game.native.compiled_twin` looks for its compiled class: under its digest.
+    """Copy a bot's file to where `dubito.game.native.compiled_twin` looks for its compiled class: under its digest.
 
-    Each line keeps its number. The word over the class is one that a person's bot does without: it stands where a
-    blank line was, as does the import of it.
+    Adds a decorator that bots do not need otherwise. It and its import replace blank lines, so that line numbers stay
+    the same.
     """
     text = bot.read_text(encoding="utf-8")
     for blank, word in (

@@ -127,7 +127,7 @@ class Run:
         """Open a run folder, or a file of `dubito export`.
 
         Raises:
-            UsageError: There is no run, or it is damaged or has another version.
+            UsageError: The run is missing or damaged, or has another version.
         """
         self._stack = ExitStack()
         self.path = Path(path)
@@ -244,11 +244,11 @@ def load(path: str | Path) -> Run:
 
 
 def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any) -> Run:
-    """Play an experiment and return its run. If its folder has the run already, it is resumed or returned.
+    """Play an experiment and return its run. Resume or return the run if its folder already has it.
 
     Args:
         config: A YAML file, or a mapping with the same keys.
-        **settings: Keys of a config, which override those of `config`: `games=100`, `output="runs/a"`.
+        **settings: Keys of a config, which override `config`: `games=100`, `output="runs/a"`.
 
     Raises:
         UsageError: A setting is wrong; nothing was started.

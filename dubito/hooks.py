@@ -136,14 +136,14 @@ def model_servers() -> Mapping[str, ModelServer]:
 
 
 def find_executor(name: str, where: str) -> Callable[..., Any]:
-    """Return the executor with this name. Raises UsageError, with `where` it was set, if there is none."""
+    """Return the executor with this name. Raises UsageError for an unknown one, with `where` it was set."""
     known = _merge(plugins().hook.executors)
     if name not in known:
         faults = load_installed()
         known = _merge(plugins().hook.executors)
         if name not in known:
             hint = " ".join(["choose", " or ".join(["processes", *known]), *faults])
-            raise UsageError(f"{where}: there is no executor {one_line(repr(name), 60)}: {hint}")
+            raise UsageError(f"{where}: unknown executor {one_line(repr(name), 60)}: {hint}")
     executor: Callable[..., Any] = import_place(known[name])
     return executor
 

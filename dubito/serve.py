@@ -17,28 +17,28 @@ from dubito.errors import UsageError, one_line
 
 _BACKLOG: Final = 2048
 _ACCEPTED_AT_ONCE: Final = 64  # connections: asyncio reports each one that finds no descriptor
-_REQUEST_SECONDS: Final = 10.0  # in which a request has to be whole
+_REQUEST_SECONDS: Final = 10.0  # for a request to arrive completely
 MAX_CONNECTIONS: Final = 500
 _SPARE_DESCRIPTORS: Final = 64  # for files and models
 _BUSY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n"
     b"Content-Type: text/plain\r\nContent-Length: 33\r\n\r\nToo many visitors: try again soon"
 )
-_GRACE: Final = 2  # seconds that a request half sent may hold up the end
+_GRACE: Final = 2  # seconds that an incomplete request may delay the shutdown
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, its port known; raises UsageError, one sentence, where there can be none."""
+    """Return a socket that listens on a port (0: any free one). Raises UsageError if that is not possible."""
     if not 0 <= port <= 65535:
-        raise UsageError(f"port is a number from 0 to 65535, not {port}")
+        raise UsageError(f"port must be a number from 0 to 65535, not {port}")
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        # The protocol is named because asyncio turns Nagle's algorithm off only where it is: else 40 ms an answer.
+        # asyncio turns off Nagle's algorithm, which costs 40 ms per answer, only if the protocol is set.
         listener = socket.socket(family, kind, socket.IPPROTO_TCP)
     except (OSError, UnicodeError) as error:
         raise UsageError(f"cannot listen on {one_line(host)}: {_reason(error)}") from None
     try:
-        if os.name == "posix":  # elsewhere it would let two programs have one port
+        if os.name == "posix":  # on Windows it would let two programs share a port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(_BACKLOG)
@@ -54,7 +54,7 @@ def _reason(error: Exception) -> str:
 
 
 def plain_http(app: ASGIApp, **more: Any) -> uvicorn.Config:
-    """Nothing but HTTP: no access log, no websockets, no lifespan; a bug's traceback still reaches standard error."""
+    """Configure a server for HTTP only: no access log, no websockets, no lifespan. Tracebacks go to standard error."""
     return uvicorn.Config(
         app,
         log_config=None,
@@ -74,9 +74,9 @@ def address(host: str, listener: socket.socket) -> str:
 
 
 def make_server(app: ASGIApp, serves: Callable[[], None] = lambda: None) -> uvicorn.Server:
-    """A server for `run([listener])`.
+    """Return a server for `run([listener])`.
 
-    `serves` is called once it serves; from then on it can be ended cleanly.
+    `serves` is called once it accepts requests; from then on it can be stopped cleanly.
     """
     config = plain_http(app, http=_Protocol, timeout_graceful_shutdown=_GRACE, backlog=_ACCEPTED_AT_ONCE)
     return _Server(config, serves)

@@ -248,7 +248,7 @@ def litellm_rates(entry: Mapping[str, Any], suffix: str) -> dict[str, Decimal]:
 
 
 def listed(server: Server, table: Mapping[str, Any], day: date) -> dict[str, Line]:
-    """The models of a server that are sold on this day."""
+    """Return the models that a server sells on this day."""
     litellm, genai = dict(from_litellm(table, server)), dict(from_genai(server.genai, day))
     own = {model: line for model, line in BY_HAND.items() if re.fullmatch(server.models, model)}
     first_hand = server.genai in ("openai", "anthropic")  # of which genai-prices keeps what is long gone

@@ -92,15 +92,17 @@ def find_game(name: str, working_directory: Path, flawed: bool = False) -> Game:
         if members := _find_members(first.partition("(")[0], working_directory):
             hint = f"did you mean {one_line(repr(members[0] + first.removeprefix(members[0].partition(':')[2])), 80)}?"
         if first.isdecimal():
-            hint = f"for so many games say --games {one_line(first, 60)}"
-        raise NoSuchGame(f"there is no game {one_line(repr(first), 60)}: {hint}")
+            hint = f"to play that many games, use --games {one_line(first, 60)}"
+        raise NoSuchGame(f"unknown game {one_line(repr(first), 60)}: {hint}")
     found = _load_game(package, working_directory, flawed)
     if isinstance(found, Game):
         if colon:
-            raise UsageError(f"there is no game {one_line(repr(name), 60)}: {first} is one game, and has no colon")
+            raise UsageError(
+                f"unknown game {one_line(repr(name), 60)}: {first} is a single game, so leave out the colon"
+            )
         return found
     if not member:
-        raise UsageError(f"{first} is a family of games: name one of them behind a colon. {found.summary}")
+        raise UsageError(f"{first} is a family of games: name one of them after a colon. {found.summary}")
     return found.member(member)
 
 
@@ -354,7 +356,7 @@ class Registry:
             )
         model = "" if ":" in name or near(name, self.bots) else f"; a model is `openai:{one_line(name)}`"
         files = " and ".join(_short_path(broken.file) for broken in self.broken)
-        unused = f"; {files} cannot be used, and `dubito bots` says why" if files else ""
+        unused = f"; {files} cannot be used: `dubito bots` shows why" if files else ""
         raise UsageError(f"no bot is named {one_line(name)!r}: {suggestion(name, self.bots)}{model}{unused}")
 
     def _elsewhere(self, name: str) -> list[str]:
@@ -412,7 +414,7 @@ def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
 
 def describe_unused(file: str, name: str) -> str:
     """Say why a second bot class of a file is not played."""
-    return f"{file} already holds {name}, and a file holds one bot: move it to a file with its name"
+    return f"{file} already defines {name}, and a file can define one bot: move it to a file with its name"
 
 
 class _UnusableError(Exception):
@@ -514,7 +516,7 @@ def _bot_class(module: ModuleType, file: Path, game: Game) -> tuple[type[Player]
         if is_bot(cls):
             others = {one.__name__ for one in classes if is_bot(one) and not issubclass(cls, one)}
             return cls, sorted(name for name in others if not name.startswith("_"))
-        raise _UnusableError(f"class {cls.__name__} is no bot: make it a subclass of {game.base_path}")
+        raise _UnusableError(f"class {cls.__name__} is not a bot: make it a subclass of {game.base_path}")
     found = ", ".join(cls.__name__ for cls in classes) or "none"
     raise _UnusableError(f"no class has the name of the file (classes found: {found}): rename the class or the file")
 

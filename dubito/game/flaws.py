@@ -15,14 +15,14 @@ from dubito.game import Answer, Ending, Game, LineupKind, Node, Player, Results,
 def flaws_of(game: Game) -> Iterator[str]:
     """Yield the flaws of a game's definition."""
     if not (isinstance(game.summary, str) and game.summary and len(game.summary.splitlines()) == 1):
-        yield "summary is to be one line that says what the game is"
+        yield "summary must be one line that describes the game"
     if not _package_is_there(game.package):
-        yield "package does not say where its modules are: write package=__package__"
+        yield "package must be the package with the game's modules: write package=__package__"
     least, most = game.seats if isinstance(game.seats, tuple) and len(game.seats) == 2 else (0, 0)
     if not (type(least) is type(most) is int and 1 <= least <= most):
-        yield f"seats is {_shorten(game.seats)}, but is to be the fewest and the most, as (2, 4)"
+        yield f"seats is {_shorten(game.seats)}, but must be the fewest and the most, such as (2, 4)"
     if game.lineup not in get_args(LineupKind):
-        yield f"lineup is {_shorten(game.lineup)}, but is to be one of {', '.join(get_args(LineupKind))}"
+        yield f"lineup is {_shorten(game.lineup)}, but must be one of {', '.join(get_args(LineupKind))}"
     yield from _check_rules(game)
     yield from _check_nodes(game)
     yield from _check_results(game)
@@ -46,23 +46,23 @@ def _check_rules(game: Game) -> Iterator[str]:
         yield f"rules() raises {type(error).__name__}: {one_line(str(error), 200)}: every rule needs a default"
         return
     if not hasattr(rules, "model_dump"):
-        yield f"rules() gives {_shorten(rules)}, but is to give a model of pydantic's"
+        yield f"rules() returns {_shorten(rules)}, but must return a pydantic model"
 
 
 def _check_nodes(game: Game) -> Iterator[str]:
     if not (isinstance(game.base, type) and issubclass(game.base, Player)):
-        yield f"base is {_shorten(game.base)}, but is to be a class that inherits from dubito.game.Player"
+        yield f"base is {_shorten(game.base)}, but must be a subclass of dubito.game.Player"
     names = [node.name for node in game.nodes if isinstance(node, Node)]
     if not names or len(names) < len(game.nodes):
-        yield "nodes is to hold at least one Node, and nothing else"
+        yield "nodes must contain at least one Node, and nothing else"
     if len({*names}) < len(names):
-        yield f"two nodes have one name: {', '.join(names)}"
+        yield f"two nodes have the same name: {', '.join(names)}"
     for node in game.nodes:
         if isinstance(node, Node):
             if not isinstance(node.answer, Answer):
-                yield f"node {node.name}: its answer is {_shorten(node.answer)}, no kind of answer of dubito.game"
+                yield f"node {node.name}: its answer is {_shorten(node.answer)}, which is not an Answer of dubito.game"
             if isinstance(node.answer, Text) and not (type(node.answer.most) is int and 10 <= node.answer.most <= 4000):
-                yield f"node {node.name}: Text(most={_shorten(node.answer.most)}) is to be from 10 to 4000 characters"
+                yield f"node {node.name}: Text(most={_shorten(node.answer.most)}) must be from 10 to 4000 characters"
             if not (game.walk or game.base is Player or callable(getattr(game.base, node.method, None))):
                 yield f"node {node.name}: {game.base.__name__} has no method {node.method}()"
 
@@ -70,19 +70,19 @@ def _check_nodes(game: Game) -> Iterator[str]:
 def _check_results(game: Game) -> Iterator[str]:
     results = game.results
     if len(results.endings) != len(results.buckets):
-        yield f"results: {len(results.endings)} endings for {len(results.buckets)} buckets: each bucket has its ending"
+        yield f"results: {len(results.endings)} endings for {len(results.buckets)} buckets: give each bucket an ending"
     keys = [measure.key for measure in results.measures]
     if not keys:
-        yield "results: measures is empty, but the first one ranks"
+        yield "results: measures is empty, but the ranking needs the first one"
     for measure in results.measures:
         if measure.count:
             yield from _unknowns(f"measure {measure.key}: count", [measure.count], results.seat_counts, "seat_counts")
         elif len(measure.values) != len(results.buckets):
             yield f"results: measure {measure.key} has {len(measure.values)} values for {len(results.buckets)} buckets"
         elif not 0 <= min(measure.values) <= max(measure.values) <= measure.scale:
-            yield f"results: measure {measure.key} has a value outside of 0 to its scale, {measure.scale}"
+            yield f"results: measure {measure.key} has a value that is not between 0 and its scale, {measure.scale}"
     if not results.headline:
-        yield "results: headline is empty, but pairs and seats are told of it"
+        yield "results: headline is empty, but reports show it for pairs and seats"
     yield from _unknowns("headline", results.headline, keys, "measures")
     yield from _unknowns("scoreboard", results.scoreboard, results.buckets, "buckets")
     yield from _unknowns("averaged", results.averaged, results.seat_counts, "seat_counts")
@@ -94,36 +94,36 @@ def _check_results(game: Game) -> Iterator[str]:
     yield from _unknowns("lie_nodes", results.lie_nodes, [node.name for node in game.nodes], "nodes")
     yield from _unknowns("unfinished", [results.unfinished] if results.unfinished else [], results.buckets, "buckets")
     if not results.game_counts:
-        yield "results: game_counts is empty, but its first one is the turns"
+        yield "results: game_counts is empty, but must begin with the number of turns"
 
 
 def _unknowns(fact: str, names: Collection[str], known: Collection[str], where: str) -> Iterator[str]:
     for name in names:
         if name not in known:
-            yield f"results: {fact} names {_shorten(name)}, which is none of {where} ({', '.join(known) or 'empty'})"
+            yield f"results: {fact} names {_shorten(name)}, which is not in {where} ({', '.join(known) or 'empty'})"
 
 
 def flaws_of_position(position: Any) -> Iterator[str]:
     """Yield the fields that a position lacks. The code that asks models needs them."""
-    for name, meaning in (("seat", "who is asked"), ("node", "the name of the node that is asked")):
+    for name, meaning in (("seat", "the seat that is asked"), ("node", "the name of the node that is asked")):
         if not hasattr(position, name):
-            yield f"a {type(position).__name__} has no `{name}`: let it say so, {meaning}"
+            yield f"a {type(position).__name__} has no `{name}`: add it, {meaning}"
 
 
 def flaws_of_ending(ending: Any, results: Results, seats: int) -> Iterator[str]:
     """Yield the flaws of the ending of a game with this number of seats."""
     if not isinstance(ending, Ending):
-        yield f"ending() gives {_shorten(ending)}, but is to give an Ending"
+        yield f"ending() returns {_shorten(ending)}, but must return an Ending"
         return
     if len(ending.game_counts) != len(results.game_counts):
-        yield f"ending() has {len(ending.game_counts)} game_counts, but the game counts {_listed(results.game_counts)}"
+        yield f"ending() has {len(ending.game_counts)} game_counts, but needs {_count_and_list(results.game_counts)}"
     if len(ending.marks) != seats:
         yield f"ending() has {len(ending.marks)} marks for {seats} seats"
     if len(ending.counts) != seats:
         yield f"ending() has counts for {len(ending.counts)} of {seats} seats"
     for seat, counts in enumerate(ending.counts):
         if len(counts) != len(results.seat_counts):
-            yield f"ending() has {len(counts)} counts of seat {seat}, but seats count {_listed(results.seat_counts)}"
+            yield f"ending() has {len(counts)} counts of seat {seat}, but needs {_count_and_list(results.seat_counts)}"
             return
     if not all(type(number) is int and number >= 0 for number in _numbers(ending)):
         wrong = next(number for number in _numbers(ending) if not (type(number) is int and number >= 0))
@@ -137,11 +137,11 @@ def _check_standing(ending: Ending, results: Results, seats: int) -> Iterator[st
     for mark in ending.marks if results.standing else ():
         standing = results.standing(mark, seats, ending.capped) if results.standing else 0
         if not (type(standing) is int and 0 <= standing <= 2 * (seats - 1)):
-            yield f"results: standing is {_shorten(standing)} for the mark {mark}, outside of 0 to {2 * (seats - 1)}"
+            yield f"results: standing is {_shorten(standing)} for mark {mark}, not between 0 and {2 * (seats - 1)}"
             return
 
 
-def _listed(counts: Collection[str]) -> str:
+def _count_and_list(counts: Collection[str]) -> str:
     return f"{len(counts)} ({', '.join(counts)})"
 
 
@@ -157,12 +157,12 @@ def _check_buckets(ending: Ending, results: Results) -> Iterator[str]:
         try:
             bucket = results.bucket(mark, ending.capped)
         except Exception as error:  # foreign code
-            yield f"results: bucket raises {type(error).__name__}: {one_line(str(error), 60)} for the mark {mark}"
+            yield f"results: bucket raises {type(error).__name__}: {one_line(str(error), 60)} for mark {mark}"
             return
         if not (type(bucket) is int and 0 <= bucket < len(results.buckets)):
-            yield f"results: bucket is {_shorten(bucket)} for the mark {mark}, but buckets has {len(results.buckets)}"
+            yield f"results: bucket is {_shorten(bucket)} for mark {mark}, but buckets has {len(results.buckets)}"
             return
         for measure, value in zip(results.measures, results.measure_values(bucket, [*counts, 0]), strict=True):
             if not 0 <= value <= measure.scale:
-                yield f"results: measure {measure.key} is {value} for the mark {mark}, outside of 0 to {measure.scale}"
+                yield f"results: measure {measure.key} is {value} for mark {mark}, not between 0 and {measure.scale}"
                 return

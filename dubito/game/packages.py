@@ -76,13 +76,13 @@ def set_games_path(folders: Sequence[Path]) -> None:
     for folder in folders:
         shown = one_line(str(folder))
         if not folder.is_dir():
-            raise UsageError(
-                f"--games-path {shown}: there is no such folder: give one that holds games, bots or prompts"
-            )
+            raise UsageError(f"--games-path {shown}: no such folder: name a folder with games, bots or prompts")
         if not _packages(folder / "games") and not any((folder / kind).is_dir() for kind in ("bots", "prompts")):
             above = next((up for up in (folder, folder.parent) if _packages(up)), None)
-            hint = f"give {one_line(str(above.resolve().parent))}" if above else "put a game into games/NAME there"
-            raise UsageError(f"--games-path {shown}: it holds no games/NAME/game.py, no bots and no prompts: {hint}")
+            hint = f"use {one_line(str(above.resolve().parent))}" if above else "put a game into games/NAME there"
+            raise UsageError(
+                f"--games-path {shown}: the folder has no games/NAME/game.py, no bots and no prompts: {hint}"
+            )
     _games_path = tuple(folder.resolve() for folder in folders)
 
 
@@ -192,7 +192,7 @@ def _installed_packages(name: str | None = None) -> list[GamePackage]:
         except Exception as error:  # metadata can contain anything, and most packages have no games
             if name is None and _mentions_games(dist):
                 pinned = _pin_version(dist)
-                why = f"its entry points cannot be read ({one_line(str(error), 100)}): install it anew, or remove it"
+                why = f"its entry points cannot be read ({one_line(str(error), 100)}): reinstall or remove it"
                 found[pinned, ""] = GamePackage("", Path(), "", pinned, f"{pinned}: {why}")
     return [*found.values()]
 
@@ -216,21 +216,23 @@ def _package_at(point: "EntryPoint", pinned: str) -> GamePackage:
     found = GamePackage(point.name, Path(), point.value, pinned)
     shown = f"{pinned}, entry point {one_line(f'{point.name} = {point.value!r}', 120)}"
     if not _is_package_name(point.value):
-        return found._replace(fault=f"{shown}: the value is to be the package that holds game.py, as 'my_package'")
+        return found._replace(
+            fault=f"{shown}: the value must be the package that contains game.py, such as 'my_package'"
+        )
     if (first := point.value.partition(".")[0]) in _RESERVED_PACKAGES:
-        return found._replace(fault=f"{shown}: {first} is taken where games are played: name the package otherwise")
+        return found._replace(fault=f"{shown}: {first} has another meaning here: rename the package")
     try:
         spec = find_spec(point.value)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # foreign code: finding a nested package imports its parent
         why = one_line(f"{type(error).__name__}: {error}", 200)
-        return found._replace(fault=f"{shown}: looking for the package raises {why}: install it anew, or remove it")
+        return found._replace(fault=f"{shown}: looking for the package raises {why}: reinstall or remove it")
     places = [Path(place) for place in (spec and spec.submodule_search_locations) or ()]
     folder = next((place for place in places if (place / MODULE).is_file()), None)
     if folder is None:
-        lacks = "the package holds no game.py" if places else "there is no such package"
-        return found._replace(fault=f"{shown}: {lacks}: install it anew, or remove it")
+        lacks = "the package has no game.py" if places else "the package was not found"
+        return found._replace(fault=f"{shown}: {lacks}: reinstall or remove it")
     return found._replace(folder=folder)
 
 
@@ -241,5 +243,5 @@ def missing_game_hint(origin: object) -> str:
     recommended.
     """
     if isinstance(origin, str) and _is_pinned_name(origin):
-        return f"look for the package {origin}, which the run's own file names: install it only if you trust its author"
-    return "put its folder under games/, or say with --games-path where it lies"
+        return f"the run names the package {origin}: install it only if you trust its author"
+    return "put its folder into games/, or name its location with --games-path"

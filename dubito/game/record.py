@@ -154,7 +154,7 @@ class PositionFile(Generic[P]):
         except UsageError as error:
             why = str(error)
         if why is not None:
-            raise UsageError(f"this is no position: {why}")
+            raise UsageError(f"this is not a position: {why}")
         return position
 
     @property
@@ -275,7 +275,7 @@ class Records:
         streams = DealStreams(record.seed, record.deal)
         state = game.deal_game(game.rules(**record.rules), len(record.players), streams.deck())
         if game.deal_to_json(state) != record.dealt:
-            raise UsageError("the record's cards are not those that its seed deals: it was changed or is damaged")
+            raise UsageError("the record's cards differ from what its seed deals: it was changed or is damaged")
         return state, (output_of(game, output) for output in record.outputs)
 
 
@@ -291,7 +291,7 @@ def output_of(game: Game, kept: Any) -> Any:
     try:
         return game.output_from_json(kept)
     except (TypeError, ValueError, LookupError, DubitoError):
-        raise UsageError(f"an output is none of {game.name}: {one_line(json.dumps(kept), 80)}") from None
+        raise UsageError(f"this is not an output of {game.name}: {one_line(json.dumps(kept), 80)}") from None
 
 
 @contextmanager

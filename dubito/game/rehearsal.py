@@ -64,5 +64,5 @@ def _seat_after(state: Any, moves: Sequence[Any]) -> int:
         except IllegalOutput as error:
             raise UsageError(f"moves[{place}], of seat {state.seat}: {error}") from None
     if state.over:
-        raise UsageError("the game is over after these moves: nobody has a turn")
+        raise UsageError("the game is over after these moves: leave out the last ones")
     return int(state.seat)

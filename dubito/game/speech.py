@@ -20,16 +20,16 @@ _BRACKETS: Final = frozenset("<[")  # start the role markers of model servers: <
 def message_error(said: object, most: int) -> str | None:
     """Return why this is not a message of at most `most` characters, or None."""
     if type(said) is not str:
-        return "say it as a text"
+        return "a message must be a string"
     if not said.strip():
-        return "there is nothing said in it"
+        return "it is empty"
     if len(said) > most:
-        return f"it is {len(said):,} characters long, and at most {most} can be said: say it shorter"
+        return f"it is {len(said):,} characters long, and at most {most} are allowed: shorten it"
     marks = 0
     for character in said:
         marks = marks + 1 if unicodedata.category(character).startswith("M") else 0
         if not is_visible(character) or marks > _MAX_MARKS:
-            return f"it holds {name_character(character)}: say it on one line, in characters that everybody can see"
+            return f"it contains {name_character(character)}: use one line of visible characters"
     return None
 
 
@@ -40,7 +40,7 @@ def quoted(text: str) -> str:
     Parsing the result as JSON gives the text back.
     """
     if not isinstance(text, str):
-        raise TypeError(f"a value of type {type(text).__name__} cannot be quoted: it is no text")
+        raise TypeError(f"a value of type {type(text).__name__} cannot be quoted: it is not a string")
     return "".join(map(_escaped, json.dumps(text, ensure_ascii=False)))
 
 

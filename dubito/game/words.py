@@ -169,14 +169,14 @@ class Words:
         node = self._node(state)
         answer = _parse_typed(line, node)
         if answer is None:
-            raise UsageError(f"'{one_line(line, 20)}' is no answer here: type {self._describe_answers(state)}")
+            raise UsageError(f"'{one_line(line, 20)}' is not an answer here: type {self._describe_answers(state)}")
         return self._output(node, answer, state, seat)
 
     def parse_answer(self, answer: Any, state: Any, seat: int) -> Any:
         """Convert an answer sent by a page to an output, legal or not. Raises UsageError."""
         node = self._node(state)
         if not is_of_kind(answer, node):
-            raise UsageError(f"this is no answer to `{node.name}`: give {self._describe_answers(state)}")
+            raise UsageError(f"this is not an answer to `{node.name}`: give {self._describe_answers(state)}")
         if isinstance(node.answer, Text):
             answer = _check_message(answer, node.answer)
         return self._output(node, answer, state, seat)

@@ -2,8 +2,8 @@
 
 The call log has a record of every request that was answered or met a fault, without keys.
 
-The model `house-random` answers at random, the others with the `stand_in` modules of their games. They see only what
-they were sent, the text and the schema of the answer, and have no access to a position, a game or a memory.
+The model `house-random` answers at random, other models with the `stand_in` modules of their games. Models see only
+the text and the schema of the answer, and have no access to a position, a game or a memory.
 """
 
 import json

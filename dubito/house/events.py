@@ -1,7 +1,7 @@
 """A reply as a stream of events, as each provider sends it for `stream: true`.
 
 Written from the providers' references (`responses/streaming`, `chat/streaming`, `messages-streaming`). In the Responses
-API, the last event has the whole response; in the others, the events add up to it.
+API, the last event has the whole response; in other protocols, the events add up to it.
 """
 
 import json

@@ -314,7 +314,7 @@ def _fault_shares(shares: Mapping[str, float]) -> dict[str, float]:
     for name, share in shares.items():
         if name not in known:
             hint = suggestion(name, (*known, *PARAMETERS))
-            raise UsageError(f"there is no fault named '{one_line(name)}': {hint}")
+            raise UsageError(f"unknown fault '{one_line(name)}': {hint}")
         if not 0 <= share <= 1:
             raise UsageError(f"{name} must be a probability from 0 to 1, not {share}")
         for fault, part in known[name].items():

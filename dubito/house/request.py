@@ -119,7 +119,7 @@ def first_tokens(text: str, count: int) -> str:
 
 
 def texts_in(content: object, name: str) -> Iterator[str]:
-    """Yield the texts of a content: itself, or those of its blocks. Raises Refusal if it is neither text nor blocks."""
+    """Yield a content's own text or its blocks' texts. Raises Refusal if it is neither text nor blocks."""
     if isinstance(content, str):
         yield content
         return

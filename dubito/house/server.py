@@ -259,7 +259,7 @@ class House:
         latency: Delay of each answer, in seconds.
         faults: Which calls fail, and how.
         log: A file to which every call is appended.
-        policy: The models; by default, those of all games.
+        policy: The models; by default, the models of all games.
         context: The largest number of tokens of a prompt.
 
     Raises UsageError for a port in use, a log that is not writable, or a number out of range.

@@ -57,7 +57,7 @@ class ReadPrompt:
 
 @dataclass(frozen=True, slots=True)
 class ModelOutput:
-    """A model's output and how it ended; `text` is None if there is none, and follows the `thoughts`."""
+    """A model's output and how it ended; `text` may be None, and follows the `thoughts`."""
 
     text: str | None
     end: End = "stop"
@@ -115,7 +115,7 @@ class Wire(ABC):
 
     @abstractmethod
     def key(self, headers: Mapping[str, str]) -> str:
-        """Return the key in the headers, empty if there is none."""
+        """Return the key in the headers, empty without one."""
 
     @abstractmethod
     def read(self, body: JsonBody) -> ReadPrompt:

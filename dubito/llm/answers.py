@@ -5,7 +5,7 @@ probability that a node `states` is recorded, but decides nothing. The schema de
 checks later whether the answer is legal at the position.
 
 With `ask: turn`, a prompt asks all questions of a turn at once. The reply has a field for each, named after its node,
-and an unreadable field does not affect the others.
+and an unreadable field does not affect the other answers.
 """
 
 import json
@@ -178,7 +178,7 @@ def read_answer(reply: Reply, form: Form) -> ModelAnswer:
 
 
 def read_answers(reply: Reply, form: Form) -> ReadAnswers:
-    """Read the answers in a reply. Raises AttemptFailed with the cause if there are none."""
+    """Read the answers in a reply. Raises AttemptFailed with the cause if they cannot be read."""
     if reply.finish == "refusal":
         raise AttemptFailed("refused", "the model or a filter declined", reply.text)
     if reply.finish == "length":
@@ -224,7 +224,7 @@ def _read_other_fields(text: str, form: Form, bad: Collection[str], unread: Atte
 
 
 def find_last_object(text: str) -> str | None:
-    """Return the source of the last complete JSON object after a model's thoughts; None if there is none.
+    """Return the source of the last complete JSON object after a model's thoughts, or None without one.
 
     Only the end of a long text is searched, so that a hostile text cannot take much time.
     """

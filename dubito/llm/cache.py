@@ -192,7 +192,7 @@ class ReplyCache:
     ) -> tuple[RawReply, bool]:
         """Return the stored reply, or ask for one and store it; and whether it was stored already.
 
-        Only one thread or process at a time asks for a key; the others wait and get its reply. Errors are not stored.
+        If several threads or processes want the same key, one asks and the rest wait. Errors are not stored.
 
         Args:
             server: The account's server.
@@ -210,7 +210,7 @@ class ReplyCache:
             entry = self._find(key, server, request, draw)
             if entry is None or not is_usable(entry[0]):
                 with self._locked(key, waiting, check_stop):
-                    # Another process may have stored it meanwhile.
+                    # Another process may have stored it by now.
                     entry = self._find(key, server, request, draw)
                     if entry is None or not is_usable(entry[0]):
                         received = ask()
@@ -281,7 +281,7 @@ class ReplyCache:
                 yield None
 
     def entry(self, key: str) -> CacheEntry | None:
-        """Return the entry of a key, None if there is none.
+        """Return the entry of a key, or None if it is missing.
 
         Raises RunStopped if it was changed or is damaged, UsageError if it has another format.
         """

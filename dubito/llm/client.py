@@ -152,7 +152,7 @@ class Provider:
         return failed
 
     def prepare(self) -> None:
-        """Build the SDK's client, if there is none yet."""
+        """Build the SDK's client unless that was done before."""
         with self._preparing:
             _ = self._client
 

@@ -4,9 +4,8 @@ A synchronous call cannot be cancelled, and an HTTP client's timeouts hold for o
 a byte a second never meets one. Here every connect, read and write gets no more time than the thread's deadline leaves.
 
 Servers close idle connections, and a call that is sent at that moment is lost. So a connection is used again only if it
-was idle for less time than servers are known to wait. If it turns out to be closed all the same, it differs from a lost
-answer: the server's machine answers with a reset to a request that nobody read, and without one to a request that was
-read.
+was idle for less time than servers are known to wait. If it turns out to be closed all the same, a reset shows
+that the request was never read: the server's machine sends one only for unread data.
 """
 
 import errno
@@ -42,7 +41,7 @@ class Deadline:
                 pool._network_backend = _Backend(pool._network_backend, self)
 
     def keep_open(self, connection: "_Connection") -> None:
-        """Keep an opened connection; raises ConnectError and closes it if the client was closed meanwhile."""
+        """Keep an opened connection. If the client is already closed, closes it and raises ConnectError."""
         with self._lock:
             if not self._refuses:
                 self._connections.add(connection)

@@ -47,7 +47,7 @@ def _is_cut(size: int, tokens: int, earlier_size: int, earlier_tokens: int) -> b
 
 
 def is_count_unusual(body: Mapping[str, Any], reply: Reply) -> bool:
-    """Return whether a prompt has fewer tokens than usual, or so many that the count may be a constant."""
+    """Return whether a prompt's token count is unusually low, or so high that it may be a constant."""
     tokens, size = _most_tokens(reply), prompt_size(body)
     # Some servers include cached tokens here.
     counted = reply.usage.input if reply.usage else 0

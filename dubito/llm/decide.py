@@ -101,7 +101,7 @@ class UnusableAnswers:
 
     name: str = ""
     api: Api = "responses"
-    # Whether `on_unusable: stop` is set, and none of the player's answers was usable so far.
+    # Whether `on_unusable: stop` is set, and the player has not had a usable answer yet.
     stops: bool = False
     causes: Counter[Cause] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
@@ -266,8 +266,10 @@ class Conversation:
         chance: Callable[[], float] | None = None,
         counts: PromptCounts | None = None,
     ) -> None:
-        """`count_failure` receives the cause of each unusable attempt that was not recorded; for the other arguments,
-        see `Decider.begin`."""
+        """Take the arguments of `Decider.begin`.
+
+        `count_failure` receives the cause of each unusable attempt that was not recorded.
+        """
         self.rendered, self.form = rendered, form
         self._settings, self._place, self._draw, self._asks = settings, place, draw, asks
         self._accept, self._count_failure, self._chance = accept, count_failure, chance
@@ -289,7 +291,7 @@ class Conversation:
         return self._answers[key][1] in self._extracted
 
     def answer(self, key: str) -> ModelAnswer:
-        """Return the answer to a question of the form. Raises AttemptFailed if there is none."""
+        """Return the answer to a question of the form. Raises AttemptFailed if it is missing."""
         while key not in self._answers:
             if key in self._failed:
                 raise self._failed[key]

@@ -1,8 +1,8 @@
 """A forecast of what games cost: does the rest of a budget pay for another one?
 
-A game's length is its number of questions, whoever answered them, and each question costs as much as an average paid
-reply. So games with free replies, from the recording or the cache, tell how long games are, but never make them look
-free.
+A game's length is its number of questions, wherever the answers came from, and each question costs as much as an
+average paid reply. So free replies, from the recording or the cache, count towards the length but do not lower the
+cost.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

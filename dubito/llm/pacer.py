@@ -420,8 +420,10 @@ class Pacer:
         self.closed_until = max(self.closed_until, now + pause)
 
     def refuse_concurrent(self, now: float, pause: float, is_pause_asked: bool) -> None:
-        """Count a call refused because too many were in flight. If any still are, a slot will be free without a pause,
-        unless the server asks for one."""
+        """Count a call refused because too many were in flight.
+
+        If any still are, a slot will be free without a pause, unless the server asks for one.
+        """
         self.in_flight -= 1
         self.probe.cancel()
         self.concurrency.refuse(self.in_flight)

@@ -218,7 +218,7 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True)
 class BatchOrLive:
-    """A stage that puts requests of games into batches, and sends those of the preflight at once."""
+    """A stage that batches the requests of games, and sends preflight requests immediately."""
 
     waves: Waves
     live: Asks

@@ -205,7 +205,7 @@ def _parse_lines(entries: Mapping[str, Any], common_length: Terms) -> dict[str, 
 
 
 def find_price(server: str, model: str, own: Mapping[str, Price], api: str = "") -> Price | None:
-    """Return a model's price at a server; a config's own price overrides the list. None if there is none."""
+    """Return a model's price at a server, or None if unknown; a config's own price overrides the list."""
     is_free = embedded_kind(server) is not None
     provider = _shipped_prices().get(HOUSE if is_free else server)
     if provider and is_free:

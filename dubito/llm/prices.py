@@ -157,7 +157,7 @@ class CostEstimator:
     """
 
     def __init__(self, tariff: Tariff, replies: Iterable[tuple[int, tuple[int, ...], int]]) -> None:
-        """`replies` are earlier ones: bytes of the request, usage, picodollars."""
+        """Learn from earlier replies: bytes of the request, usage, picodollars."""
         self.tariff, self._lock = tariff, Lock()
         self._bytes = 0
         self._input_cost = 0  # picodollars for these bytes

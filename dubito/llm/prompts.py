@@ -1,9 +1,8 @@
 """Prompts: folders of Jinja2 templates that turn a position into a system and a user text.
 
 A folder has `prompt.yaml` (title, answer fields), `system.jinja`, `user.jinja`, optionally `history.jinja`, and the
-files that these include: its own, those of sibling folders, and those of the project's prompts (`shared/facts.jinja`).
-A prompt that `extends` another one uses that one's files for those it lacks, and adds `paragraph.jinja` to its system
-text.
+files that these include: its own, its sibling folders', and the project's (`shared/facts.jinja`). A prompt that
+`extends` another one uses that one's files where it has none, and adds `paragraph.jinja` to its system text.
 
 A template gets exactly the keys of the game's `facts()`, and `answer_format`. With `ask: turn`, a prompt asks all
 questions of a turn at once, and also gets `turn`, the facts of each question. Everything is read and tried once, when
@@ -328,13 +327,13 @@ def load_prompt(name: str, working_directory: Path, game: Game | None = None) ->
     """Load a prompt of a game (by default, Dubito) by name, or from the folder at a path.
 
     A name is looked up in the project, in `prompts` of the working directory and of `--games-path`, and in the game's
-    package. Raises UsageError if there is none, if there are two that differ, or if it does not work for every node.
+    package. Raises UsageError if it is missing, exists in two versions, or does not work for every node.
     """
     game = game or find_game(DUBITO, working_directory)
     if "/" in name or "\\" in name or name.startswith("."):
         folder = working_directory / name
         if not folder.is_dir():
-            raise UsageError(f"there is no folder {one_line(str(folder))}: use the path of a prompt's folder")
+            raise UsageError(f"no such folder: {one_line(str(folder))}: use the path of a prompt's folder")
         return _load_folder(folder.resolve(), game)
     folders = [root / name for root in prompt_roots(working_directory, game) if name and _is_prompt(root / name)]
     if not folders:

@@ -103,7 +103,7 @@ def classify_non_reply(received: RawReply, body: Any) -> NonReply:
     """Classify a body that does not follow the protocol; `body` is its JSON, or None if it has none.
 
     No body tells whether a model wrote it. A page or other JSON comes from a proxy. An empty, truncated or streamed
-    body may be a lost reply, which is billed, unless status 204 states that there is none.
+    body may be a lost reply, which is billed, unless status 204 states that the reply is empty.
     """
     text = received.raw.strip()
     if not text:
@@ -509,7 +509,7 @@ def read_reply(protocol: Api, received: RawReply, origin: ReplyOrigin = "live") 
         body = None
     is_reply = isinstance(body, dict) and wire.is_reply(body)
     if has_duplicate_keys and is_reply:
-        # Nobody knows which of the values is meant.
+        # It is unclear which of the values is meant.
         return Reply(None, "other", None, received, origin)
     fields = as_mapping(body)
     usage, charges = wire.parse_usage(as_mapping(fields.get("usage"))), wire.parse_charges(fields)

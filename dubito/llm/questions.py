@@ -200,7 +200,7 @@ def build_question_form(
         name = f"{node.name}-{count[node.name]}" if node.name in repeated else node.name
         choices = _choices(node, facts)
         if choices is None:
-            problem = f"a decision model needs a list of {_MIN_VALUES} to {_MAX_VALUES} answers, and here is none"
+            problem = f"a decision model needs a list of {_MIN_VALUES} to {_MAX_VALUES} answers, but this node has none"
             raise RunStopped(f"{game.name}: node {node.name}: {problem}", hint="choose another `api`")
         words = str(facts.get("question") or question_in_words(game, node.name))
         content = {"type": "choice", "name": name, "instructions": words, "choices": choices}

@@ -121,7 +121,7 @@ class Differs(RunStopped):
 
 
 class RecordingEnded(Differs):
-    """The recording ends here, as that of an unfinished game does; otherwise this is a difference."""
+    """The recording ends here. An unfinished game's does; otherwise this is a difference."""
 
 
 class ReplayRecording:

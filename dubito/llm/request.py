@@ -57,7 +57,7 @@ class DuplicateKey(ValueError):
 
 
 def refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object. Raises DuplicateKey, since nobody knows which of two values is meant."""
+    """Return the object. Raises DuplicateKey, since it is unclear which of two values is meant."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise DuplicateKey("a key appears twice")
@@ -211,7 +211,7 @@ class TryFailed(DubitoError):
     """One HTTP call failed.
 
     Args:
-        billed: Whether the provider may bill it: the request was sent, and nobody reported that it failed.
+        billed: Whether the provider may bill it: the request was sent, and no reply says that it failed.
     """
 
     # The cost, if a body stated it.

@@ -141,7 +141,7 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
             raise _refusal(
                 name,
                 "base_url",
-                "this server needs a key of its own",
+                "this server needs a separate key",
                 "name the variable with the key in `api_key_env` (--api-key-env); if the server needs no key, any text "
                 "in the variable will do",
             )

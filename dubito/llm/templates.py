@@ -50,7 +50,7 @@ _INSTANT: Final = {"count", "length", "first", "default", "d", "defined", "undef
     *("boolean", "callable", "float", "integer", "iterable", "mapping", "number", "sequence", "string"),
 }
 _LEAVES: Final = {int, float, bool, type(None)}  # a step each
-# Methods that take quadratic time with some codecs; a prompt needs none of them.
+# Methods that take quadratic time with some codecs; prompts do not need them.
 _QUADRATIC: Final = {"encode", "decode"}
 _MAX_WIDTH: Final = 9999  # characters of a field in a format
 _WIDE: Final = re.compile(r"%(\(.*?\))?[-#0 +]*(\*|\d{5}|\d*\.(\*|\d{5}))|:[^{}]*(\d{5}|\{)").search
@@ -89,7 +89,7 @@ class TemplateFiles:
     ) -> None:
         """Use the files of a folder, or these `sources`. Files that it lacks are taken from the prompt it `extends`.
 
-        Raises UsageError if there is no such prompt.
+        Raises UsageError if that prompt is missing.
         """
         self._roots = [] if sources else [folder, folder.parent, *shared]
         self.sources: dict[str, str] = dict(sources or {})
@@ -103,7 +103,7 @@ class TemplateFiles:
         where = f"{one_line(str(self._own[0] / DESCRIPTION))}: extends"
         folder = next((root / name for root in self._roots[1:] if (root / name / DESCRIPTION).is_file()), None)
         if folder is None:
-            raise UsageError(f"{where}: there is no prompt {name} next to it or in the project")
+            raise UsageError(f"{where}: no prompt {name} next to it or in the project")
         if (folder / PARAGRAPH).is_file():
             raise UsageError(f"{where}: {name} extends another prompt itself: name that one")
         return folder
@@ -112,7 +112,7 @@ class TemplateFiles:
         return any((folder / name).is_file() for folder in self._own) if self._roots else name in self.sources
 
     def source(self, name: str) -> str:
-        """Return the text of a template by its name in an include. Raises UsageError if there is none."""
+        """Return the text of a template by its name in an include. Raises UsageError if it is missing."""
         if name not in self.sources:
             inside = (root / name for root in self._roots if (root / name).resolve().is_relative_to(root.resolve()))
             path = next((path for path in inside if path.is_file()), None)
@@ -175,7 +175,7 @@ class _Code(CodeGenerator):
         super().visit_For(node, frame)
 
     def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:  # noqa: N802
-        # That of a loop, which is faster as a plain call.
+        # A loop's scope is faster as a plain call.
         if isinstance(node.node, nodes.EnvironmentAttribute):
             self.write(f"environment.{node.node.name}(")
             self.visit(node.args[0], frame)
@@ -310,7 +310,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         return "".join(texts)
 
     def _record(self, pieces: Iterable[str]) -> Iterator[str]:
-        """Yield the pieces, and record those of a whole text."""
+        """Yield the pieces, and record them once the text is complete."""
         recorded = list[Piece]()
         if is_whole_text := isinstance(pieces, GeneratorType) and pieces.gi_code.co_name == "root":
             assert self._meter.texts is not None
@@ -464,7 +464,7 @@ def check_names(files: TemplateFiles, trees: Mapping[str, nodes.Template], known
             hint = suggestion(unknown, known)
             if HISTORY in trees:
                 hint += f"; what changes in a game belongs in {TEMPLATES[1]}"
-            raise UsageError(f"{files.paths[name]}: there is no variable '{unknown}': {hint}")
+            raise UsageError(f"{files.paths[name]}: unknown variable '{unknown}': {hint}")
 
 
 def read_description(folder: Path) -> str:

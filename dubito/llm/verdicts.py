@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from dubito.llm.request import parse_json
 
-# The first four concern this try, as in TryFailed; the user has to correct the others.
+# The first four concern this try, as in TryFailed; the user has to correct the rest.
 Meaning = Literal["too_long", "refused", "rate_limit", "server", "size", "quota", "money", "key", "model", "request"]
 _MAX_NESTING: Final = 6  # of errors in errors: routers pass on what other servers sent
 # The status of errors that have status 200 and no number.

@@ -1,6 +1,6 @@
 """Waves of batches: when all games wait for a reply, their requests are sent together.
 
-A request without a reply is logged (`WaveLog`), and its game is put back (`BatchPending`). When all games wait,
+A request without a reply is logged (`WaveLog`), and its game is suspended (`BatchPending`). When all games wait,
 `run_next` sends a wave of batches and returns once all of them have ended; then the games continue from the recording.
 A batch's name is logged before the batch is sent, so a run that was stopped finds it again and asks nothing twice. The
 batches of a wave are sent and polled in parallel.
@@ -221,7 +221,7 @@ class Waves:
             self._wave_log.add_batch(batch, [entry for entry, _ in rows])
 
     def _attempt_of(self, entry: Awaited) -> Attempt:
-        # The logged request has sorted keys; the server must get the body as it was built.
+        # The logged request has sorted keys; the server must get the original order.
         request = replace(parse_stored_request(self._log.text(entry.request)), body=parse_json(entry.body))
         where = (entry.game, entry.deal, entry.seat, entry.decision, entry.attempt, entry.node)
         return Attempt(request, entry.draw, Place(entry.player, *where))

@@ -146,7 +146,7 @@ def is_policy(manifest: Mapping[str, Any]) -> bool:
 
 
 def load_manifest(folder: Path) -> dict[str, Any]:
-    """Load the manifest of a run, a trial or policies. Raises UsageError if the folder has none of these."""
+    """Load the manifest of a run, a trial or policies. Raises UsageError if the folder is neither."""
     shown = one_line(str(folder / MANIFEST))
     try:
         content = read_yaml(folder / MANIFEST)
@@ -227,8 +227,8 @@ _MIN_ALLOWED_BYTES: Final = 16 << 20  # may be unpacked in any case
 def pack(folder: Path, file: Path, first_game: int = 0) -> None:
     """Export the run in this folder, which begins with this game.
 
-    Raises UsageError if there is no run, or the file cannot be created. Raises RunStopped if writing fails, and leaves
-    no part of the file.
+    Raises UsageError if the run is missing, or the file cannot be created. If writing fails, deletes it and raises
+    RunStopped.
     """
     with RunDb.open(folder / DATABASE) as db:
         db.check(first_game)
@@ -335,12 +335,10 @@ def last_written(folder: Path) -> float:
 
 
 def latest_run(root: Path) -> Path:
-    """Return the run that was last written to. Raises UsageError if there is none."""
+    """Return the run that was last written to. Raises UsageError without runs."""
     folders = [folder for folder in run_folders(root) if (folder / DATABASE).exists()]
     if not folders:
-        raise UsageError(
-            f"there is no run in {one_line(str(root))} yet: `dubito demo` or `dubito run CONFIG` creates one"
-        )
+        raise UsageError(f"no runs in {one_line(str(root))} yet: start one with `dubito demo` or `dubito run CONFIG`")
     return folders[0]
 
 
@@ -351,5 +349,5 @@ def missing_run_error(path: Path, root: Path, hint: str = "") -> UsageError:
     if similar is not None:
         hint = f"did you mean {one_line(str(known[similar]))}?"
     elif not hint:
-        hint = f"`dubito status {root}` lists the runs" if known else f"there is no run in {root} either"
-    return UsageError(f"there is no {one_line(str(path))}: {hint}")
+        hint = f"`dubito status {root}` lists the runs" if known else f"no runs in {root} either"
+    return UsageError(f"{one_line(str(path))} does not exist: {hint}")

@@ -83,7 +83,7 @@ class PlayerLog:
     games: int  # in which it was asked
     outcomes: dict[str, int]  # `model`, `model_after_reask`, `fallback:<cause>`
     reasks: int
-    calls: int  # tries, including those of the preflight
+    calls: int  # tries, including preflight
     cached: int  # attempts answered from the cache
     attempts: int
     tokens: dict[str, int]  # by TOKENS, of the replies received in this run
@@ -153,7 +153,7 @@ class StoredAttempt:
 
 @dataclass(frozen=True, slots=True)
 class RawReply:
-    """A complete 2xx answer as it was received."""
+    """A complete 2xx answer, byte for byte."""
 
     status: int
     raw: str  # the body, with undecodable bytes replaced
@@ -284,7 +284,7 @@ class ModelLog:
         self._db.write(write, paid=True)
 
     def fail_try(self, key: PlaceKey, kind: str, error: str, spent: Spend, seconds: float) -> None:
-        """Log a try without a body; `kind` is that of TryFailed, or `account`. Any cost is assumed."""
+        """Log a try without a body; `kind` is TryFailed's, or `account`. Any cost is assumed."""
         query = (
             "UPDATE tries SET state = 'failed', kind = ?, error = ?, tokens = ?, "
             "picodollars = iif(picodollars IS NULL, NULL, ?), assumed = ?, seconds = ?, "
@@ -329,14 +329,14 @@ class ModelLog:
 
     def _finished(self, where: str, values: tuple[int, ...]) -> dict[PlaceKey, RecordedAttempt]:
         columns = f"game, seat, decision, attempt, {', '.join(TOKENS)}, request, draw, reply, raw, cause, player, model"
-        query = f"SELECT {columns} FROM attempts WHERE {where}"  # noqa: S608, a text of ours
+        query = f"SELECT {columns} FROM attempts WHERE {where}"  # noqa: S608, our own text
         rows = self._db.read(f"{query} AND (reply IS NOT NULL OR cause IS NOT NULL)", values)
         return {row[:4]: RecordedAttempt(row[4:9], *row[9:]) for row in rows}
 
     def find_paid_reply(self, server: str, request: str, draw: str) -> RawReply | None:
         """Find a server's first reply to this request and draw, which may never have reached the cache."""
         condition = f"request = ? AND draw = ? AND {IS_AT_SERVER} AND (kind IS NULL OR kind = ?)"
-        query = f"SELECT status, raw, headers FROM tries WHERE state = 'received' AND {condition}"  # noqa: S608, texts of ours
+        query = f"SELECT status, raw, headers FROM tries WHERE state = 'received' AND {condition}"  # noqa: S608, our own text
         order = "ORDER BY game, seat, decision, attempt, try LIMIT 1"
         rows = self._db.read(f"{query} {order}", (request, draw, server, _BEYOND))
         return next((RawReply(status, self.text(raw), self._from_json(headers)) for status, raw, headers in rows), None)
@@ -577,7 +577,7 @@ class ModelLog:
             values = (*map(int, parts), 0)[:4]
         elif len(name) < _MIN_DIGEST_DIGITS or not name.isalnum():
             return None
-        rows = self._db.read(f"SELECT DISTINCT request, server, draw FROM attempts WHERE {query}", values)  # noqa: S608, a text of ours
+        rows = self._db.read(f"SELECT DISTINCT request, server, draw FROM attempts WHERE {query}", values)  # noqa: S608, our own text
         if len({request for request, _, _ in rows}) != 1:
             return None
         request, server, draw = rows[0]

@@ -117,7 +117,7 @@ class RunDb:
         self._lock, self._syncing = threading.Lock(), threading.Lock()
         self._writer: int | None = None  # the thread in a transaction
         self._pending, self._later = deque[_PendingWrite](), deque[Write]()
-        # The number of commits, and of those that are surely on disk.
+        # The number of commits, and how many of them are surely on disk.
         self._commits = self._synced = 0
         self.rollbacks = 0
         # Opened with the first paid write.
@@ -341,7 +341,7 @@ class RunDb:
             self._writer = None
 
     def _sync(self) -> None:
-        """Wait until this thread's commits are on disk. Other threads write meanwhile, and may share one wait."""
+        """Wait until this thread's commits are on disk. Other threads can write during the wait, and share it."""
         wanted = self._commits
         with self._syncing:
             if self._synced >= wanted:
@@ -395,7 +395,7 @@ class RunDb:
         return bool(self.read(f"SELECT 1 FROM tally WHERE seal IS NOT {_seal_call('tally')}"))  # noqa: S608
 
     def find_broken_seal(self) -> tuple[str, tuple[Any, ...]] | None:
-        """Return the table and the key of a row that was changed after it was written; None if there is none."""
+        """Return the table and the key of a row that was changed after it was written, or None."""
         for table in _SEALED:
             keys = self.read("SELECT name FROM pragma_table_info(?, 'main') WHERE pk ORDER BY pk", (table,))
             key = ", ".join(name for (name,) in keys)
@@ -481,7 +481,7 @@ def _expected_schema() -> tuple[dict[str, str | None], dict[str, dict[str, tuple
 
 
 def _check_tables(connection: sqlite3.Connection) -> None:
-    """Raise sqlite3.DatabaseError before any other query if the tables are not those of a run store.
+    """Raise sqlite3.DatabaseError before any other query if the tables are not a run store's.
 
     Views, triggers and computed columns could run code from the file.
     """

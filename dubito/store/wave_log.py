@@ -126,7 +126,7 @@ class WaveLog:
         sets = ", ".join(f"{'try' if name == 'number' else name} = ?" for name in columns)
         with self._db.writing() as connection:
             connection.execute(
-                f"UPDATE awaited SET {sets} WHERE (account, request, draw) = (?, ?, ?)",  # noqa: S608, names of ours
+                f"UPDATE awaited SET {sets} WHERE (account, request, draw) = (?, ?, ?)",  # noqa: S608, our own names
                 (*columns.values(), entry.account, entry.request, entry.draw),
             )
 

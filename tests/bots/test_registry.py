@@ -156,7 +156,7 @@ BROKEN = {
     "no class": ("x = 1\n", "no class has the name of the file (classes found: none): rename the class or the file"),
     "other class": (SOURCE.format(name="Else"), "(classes found: Else): rename the class or the file"),
     "imported class": ("from bots.manual.stefa_bot import StefaBot as Odd\n", "(classes found: none)"),
-    "no bot": ("class Odd:\n    pass\n", "class Odd is no bot: make it a subclass of bots.base.BotBase"),
+    "no bot": ("class Odd:\n    pass\n", "class Odd is not a bot: make it a subclass of bots.base.BotBase"),
     "syntax": ("class Odd:\n  def\n", "syntax error in line 2: invalid syntax: correct it"),
     "import": ("import surely_not_there\n", "importing it raises ModuleNotFoundError: No module named"),
     "raise": ("1 / 0\n", "importing it raises ZeroDivisionError: division by zero: correct the file, or remove"),
@@ -191,7 +191,7 @@ def test_ctrl_c_at_an_import_is_the_users(tmp_path: Path) -> None:
 
 def test_an_unknown_name_may_be_that_of_a_file_that_cannot_be_used(tmp_path: Path) -> None:
     write_bot(tmp_path, "oops", "class Wrong: pass\n")
-    with pytest.raises(UsageError, match=r"; bots/manual/oops\.py cannot be used, and `dubito bots` says why$"):
+    with pytest.raises(UsageError, match=r"; bots/manual/oops\.py cannot be used: `dubito bots` shows why$"):
         find_bots(tmp_path).find("Wrong")
 
 
@@ -325,7 +325,7 @@ def test_a_second_bot_of_a_file_is_named_with_what_to_do(tmp_path: Path) -> None
     bot = load_bot(tmp_path, "good", f"{GOOD}\n\n{bases}")
     assert bot.unused == ["Third"]
     with pytest.raises(
-        UsageError, match=r"^bot 'Third' cannot be used: bots/manual/good.py already holds Good, and a "
+        UsageError, match=r"^bot 'Third' cannot be used: bots/manual/good.py already defines Good, and a "
     ):
         find_bots(tmp_path).find("Third")
 

@@ -148,7 +148,7 @@ def test_other_cards_are_refused(pair: Shell, identity: dict[str, Any], sentence
     ("break_it", "sentence"),
     [
         (lambda: Path("b/manifest.yaml").unlink(), "b is not a run folder: it has no manifest.yaml"),
-        (lambda: rmtree("b"), "there is no b: there is no run in runs either"),
+        (lambda: rmtree("b"), "b does not exist: no runs in runs either"),
         (lambda: swap("b", Path("b").touch), "b is not a run: give a run folder, or a file that `dubito export` made"),
         (lambda: Path("b/run.db").write_text("text" * 100), "b/run.db is damaged or not a run store"),
         (lambda: Path("b/manifest.yaml").write_text("a: ["), "b/manifest.yaml is damaged: it is not valid YAML"),
@@ -182,7 +182,7 @@ def test_compare_needs_a_run(shell: Shell) -> None:
     said = shell("compare")
     assert (said.code, said.err) == (
         2,
-        "dubito: there is no run in runs yet: `dubito demo` or `dubito run CONFIG` creates one\n",
+        "dubito: no runs in runs yet: start one with `dubito demo` or `dubito run CONFIG`\n",
     )
 
 

@@ -73,7 +73,7 @@ def test_a_saved_game_replays_identically(shell: Shell) -> None:
         (("watch", "StefaBot", "ClaudBot", "MrDoubt"), "dubito: no bot is named 'ClaudBot': did you mean "),
         ((*GAME, "OpenAIBot"), "dubito: OpenAIBot: model: is needed"),
         ((*GAME, "--jokers", "3"), "dubito: --jokers: must be at most 2, not 3\n"),
-        (("replay", "none.json"), "dubito: there is no none.json: there is no run in runs either\n"),
+        (("replay", "none.json"), "dubito: none.json does not exist: no runs in runs either\n"),
         (("rank",), "dubito: No such command 'rank': `dubito run` ranks players; `dubito rate` rates one"),
         (("replya", "x"), "dubito: No such command 'replya'."),
     ],

@@ -115,7 +115,7 @@ def test_a_rule_that_cannot_be_meant_is_told_in_a_sentence(
 def test_help_shows_the_rules_of_the_game(orchard: Shell, command: str) -> None:
     for words in (("--help", "--game", "bs"), ("--game=bs", "-h")):
         shown = " ".join(orchard(command, *words).out.split())
-        assert "--max-rounds N Rounds after which nobody wins. [default: 1000]" in shown
+        assert "--max-rounds N Rounds after which the game ends without a winner. [default: 1000]" in shown
         assert "--jokers" not in shown
     shown = " ".join(orchard(command, "--help").out.split())
     assert "--jokers N Jokers in the deck, 0 to 2. [default: 2]" in shown

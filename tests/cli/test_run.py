@@ -58,7 +58,7 @@ def rows(said: Result, title: str) -> dict[str, list[str]]:
         (("--temperature", "1"), "--temperature is no flag, but a parameter of one model: say `parameters: {temper"),
         (("--reasks", "2"), "--reasks is no flag, but a setting of one player: say `reasks` in its"),
         (("--base_url", "http://127.0.0.1:1"), "there is no --base_url: it is --base-url"),
-        (("--game", "20"), "there is no game '20': for so many games say --games 20"),
+        (("--game", "20"), "unknown game '20': to play that many games, use --games 20"),
         (("--bots", "A", "B", "C"), "Got unexpected extra argument (C); the names in a list are parted by commas"),
         (("--contenders", "house:house-sharp@nothing"), "no prompt is named 'nothing': choose from"),
     ],

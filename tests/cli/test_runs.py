@@ -52,10 +52,10 @@ def test_a_run_that_was_stopped_says_how_far_it_came(shell: Shell) -> None:
 
 
 def test_nothing_there_yet(shell: Shell) -> None:
-    assert shell("status", "runs").err == "dubito: there is no runs: there is no run in runs either\n"
+    assert shell("status", "runs").err == "dubito: runs does not exist: no runs in runs either\n"
     Path("runs").mkdir()
     for command in ("status", "report", "replay", "compare"):
-        assert shell(command).err.startswith("dubito: there is no run in runs yet: `dubito demo`"), command
+        assert shell(command).err.startswith("dubito: no runs in runs yet: start one with `dubito demo`"), command
 
 
 @pytest.mark.parametrize("command", ["status", "report", "replay", "compare"])
@@ -64,7 +64,7 @@ def test_a_misspelt_run_gets_the_nearest(shell: Shell, command: str) -> None:
     said = shell(command, "runs/shrap-against-all")
     assert (said.code, said.err) == (
         2,
-        "dubito: there is no runs/shrap-against-all: did you mean runs/sharp-against-all?\n",
+        "dubito: runs/shrap-against-all does not exist: did you mean runs/sharp-against-all?\n",
     )
 
 
@@ -78,7 +78,7 @@ def test_an_exported_run_is_read_like_its_folder(shell: Shell) -> None:
     assert shell("status", "words.txt").err.startswith("dubito: words.txt is not a run: give a run folder, or a file")
     assert (
         shell("export", "runs/two", "two.zip").err
-        == "dubito: there is no runs/two: `dubito status runs` lists the runs\n"
+        == "dubito: runs/two does not exist: `dubito status runs` lists the runs\n"
     )
 
 

@@ -95,7 +95,7 @@ CASES: list[Case] = [
     (regular, TurnOutput(None, None, [1]), "doubt is None, not True or False"),
     (regular, TurnOutput(Truth()), "doubt is of type Truth, not True or False"),
     # doubts
-    (opening, TurnOutput(True), "there is no doubting on an empty board"),
+    (opening, TurnOutput(True), "an empty board has no play to doubt"),
     (undoubtable, TurnOutput(True), "the player to doubt has left the game"),
     (regular, TurnOutput(True, None, [1]), "a doubt comes without cards"),
     (regular, TurnOutput(True, None, (1,)), "a doubt comes without cards"),
@@ -122,12 +122,12 @@ CASES: list[Case] = [
     *plays(
         opening,
         1,
-        ([True], "there is no card of type bool"),
-        ([None], "there is no card None"),
-        ([1.0], "there is no card of type float"),
-        ([14], "there is no card 14"),
-        ([10**30], "there is no card of type int"),
-        ([Card(1)], "there is no card of type Card"),
+        ([True], "the deck has no card of type bool"),
+        ([None], "the deck has no card None"),
+        ([1.0], "the deck has no card of type float"),
+        ([14], "the deck has no card 14"),
+        ([10**30], "the deck has no card of type int"),
+        ([Card(1)], "the deck has no card of type Card"),
     ),
     # not in the hand
     *plays(

@@ -30,7 +30,7 @@ def test_r4_no_doubt_on_an_empty_board(win_rule: WinRule) -> None:
         run(game, *moves)
         data = game.turn_data()
         assert (data.can_doubt, data.last_player_id, data.board_cards) == (False, None, 0)
-        with pytest.raises(IllegalOutput, match=r"^there is no doubting on an empty board$"):
+        with pytest.raises(IllegalOutput, match=r"^an empty board has no play to doubt$"):
             run(game, "doubt")
 
 

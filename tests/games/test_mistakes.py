@@ -14,33 +14,45 @@ from tests.games.kit import exchange, write_kuhn
 GAME = Path("games/kuhn/game.py")
 
 FACTS = {  # of `Game`, found with the game: what stands in the guide, what stands there now, what is said
-    "no package": ("package=__package__,", "", "package does not say where its modules are: write package=__package__"),
-    "long summary": ("two seats, one bet", "two\\nseats", "summary is to be one line that says what the game is"),
-    "fewer than fewest": ("seats=(2, 2)", "seats=(3, 2)", "seats is (3, 2), but is to be the fewest and the most"),
-    "lineup": ('"ordered_pairs"', '"pairs"', "lineup is 'pairs', but is to be one of uniform, distinct, ordered_pairs"),
+    "no package": (
+        "package=__package__,",
+        "",
+        "package must be the package with the game's modules: write package=__package__",
+    ),
+    "long summary": ("two seats, one bet", "two\\nseats", "summary must be one line that describes the game"),
+    "fewer than fewest": ("seats=(2, 2)", "seats=(3, 2)", "seats is (3, 2), but must be the fewest and the most"),
+    "lineup": ('"ordered_pairs"', '"pairs"', "lineup is 'pairs', but must be one of uniform, distinct, ordered_pairs"),
     "a rule without default": (
         '"""There is nothing to vary."""',
         "chips: int",
         "rules() raises ValidationError: 1 validation error",
     ),
-    "no rules": ("rules=KuhnRules", "rules=dict", "rules() gives {}, but is to give a model of pydantic's"),
-    "no base": ("base=KuhnBot", "base=KuhnView", "base is <class 'games.kuhn.game.KuhnView'>, but is to be a class"),
-    "no nodes": ('(Node("act", "act", Choice(("pass", "bet"))),)', "()", "nodes is to hold at least one Node"),
+    "no rules": ("rules=KuhnRules", "rules=dict", "rules() returns {}, but must return a pydantic model"),
+    "no base": ("base=KuhnBot", "base=KuhnView", "base is <class 'games.kuhn.game.KuhnView'>, but must be a subclass"),
+    "no nodes": ('(Node("act", "act", Choice(("pass", "bet"))),)', "()", "nodes must contain at least one Node"),
     "a node's method": ('Node("act", "act"', 'Node("act", "move"', "node act: KuhnBot has no method move()"),
     "a node's answer": (
         'Choice(("pass", "bet"))',
         '("pass", "bet")',
-        "node act: its answer is ('pass', 'bet'), no kind",
+        "node act: its answer is ('pass', 'bet'), which is not an Answer",
     ),
     "values": ("(4, 3, 1, 0)", "(4, 3, 1)", "results: measure chips has 3 values for 4 buckets"),
-    "values above the scale": ("scale=4", "scale=3", "results: measure chips has a value outside of 0 to its scale, 3"),
-    "no headline": ('headline=("chips",)', "headline=()", "results: headline is empty"),
+    "values above the scale": (
+        "scale=4",
+        "scale=3",
+        "results: measure chips has a value that is not between 0 and its scale, 3",
+    ),
+    "no headline": ('headline=("chips",)', "headline=()", "results: headline is empty, but"),
     "a lie's node": (
         'meaning="',
         'lie_nodes=("bluff",), meaning="',
         "results: lie_nodes names 'bluff', which is ",
     ),
-    "no turns": ('game_counts=("turns",)', "game_counts=()", "results: game_counts is empty, but its first one is the"),
+    "no turns": (
+        'game_counts=("turns",)',
+        "game_counts=()",
+        "results: game_counts is empty, but must begin with the number of turns",
+    ),
 }
 
 
@@ -76,11 +88,11 @@ CODE = {  # of its own code, which stops a run in order: where it is, and what i
         "chips = inte(",
         "ending raised NameError: name 'inte' is not defined (kuhn/",
     ),
-    "no ending": ("return Ending(False, ", "return (False, ", "ending() gives (False, (2,), ["),
-    "no turns": ("(len(self.acts),), marks", "(), marks", "ending() has 0 game_counts, but the game counts 1 (turns)"),
+    "no ending": ("return Ending(False, ", "return (False, ", "ending() returns (False, (2,), ["),
+    "no turns": ("(len(self.acts),), marks", "(), marks", "ending() has 0 game_counts, but needs 1 (turns)"),
     "a negative mark": ("[2 + chips", "[chips - 4", "ending() has -"),
     "half a mark": ("[2 + chips", "[2.0 + chips", "ending() has 3.0, but marks and counts are whole numbers from 0"),
-    "no such bucket": ("{4: 0, 3: 1,", "{4: 7, 3: 7,", "results: bucket is 7 for the mark "),
+    "no such bucket": ("{4: 0, 3: 1,", "{4: 7, 3: 7,", "results: bucket is 7 for mark "),
 }
 
 
@@ -145,7 +157,7 @@ def test_a_position_that_does_not_say_its_node_is_one_sentence(shell: Shell, wor
     facts.write_text(text)
     said = shell(*words)
     assert (said.code, said.err.count("\n")) == (2, 1)
-    assert "facts.py of kuhn: a Position has no `node`: let it say so, the name of the node that is asked" in said.err
+    assert "facts.py of kuhn: a Position has no `node`: add it, the name of the node that is asked" in said.err
 
 
 def test_a_fallback_that_fails_is_named(shell: Shell) -> None:

@@ -23,8 +23,8 @@ from tests.llm.kit import AskFunction, reply, settings
 SAY = Node("say", "say", Text(40))
 FORM = build_form(("answer",), SAY)
 UNSAYABLE = {
-    "": "there is nothing said",
-    "  ": "there is nothing said",
+    "": "it is empty",
+    "  ": "it is empty",
     "one\ntwo": "U+000A (a line break)",
     "one\r": "U+000D (a line break)",
     "\x1b[2Jone": "U+001B (a control character)",

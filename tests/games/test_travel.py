@@ -132,15 +132,13 @@ def test_an_export_says_where_its_game_is_to_be_had(shell: Shell, site: Path, mo
         assert other.code == 0
         told = [line for line in other.err.splitlines() if line.startswith("manifest mismatch: ")]
         assert [line.count(digest[:12]) for line in told] == [1], words
-        assert f"look for the package {PINNED}, which the run's own file names: install it only if you trust" in told[0]
+        assert f"the run names the package {PINNED}: install it only if you trust" in told[0]
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(site)])
     for line in ("replay r.zip", "report r", "report r.zip", "prompts record r"):
         said = shell(*line.split(" "))
         assert (said.code, said.err.count("\n")) == (2, 1), line
         assert f"was played at the game kuhn, sources {digest[:12]}, which is not here" in said.err
-        assert (
-            f"look for the package {PINNED}, which the run's own file names: install it only if you trust" in said.err
-        )
+        assert f"the run names the package {PINNED}: install it only if you trust" in said.err
 
 
 def test_an_export_from_a_folder_names_no_folder(shell: Shell) -> None:
@@ -151,7 +149,7 @@ def test_an_export_from_a_folder_names_no_folder(shell: Shell) -> None:
     assert str(shell.folder) not in manifest
     missing = shell("replay", "r.zip")
     assert (missing.code, missing.err.count("\n")) == (2, 1)
-    assert "which is not here: put its folder under games/, or say with --games-path where it lies" in missing.err
+    assert "which is not here: put its folder into games/, or name its location with --games-path" in missing.err
     for name in ("replay", "report", "status"):
         assert shell(name, "r.zip", "--games-path", "there").code == 0
 
@@ -164,7 +162,7 @@ def test_a_strangers_run_dictates_no_command(shell: Shell, said: object) -> None
     manifest.write_text(f"{manifest.read_text()}  game: {json.dumps(said)}\n")
     told = shell("replay", "r")
     assert (told.code, told.err.count("\n"), "pip" in told.err) == (2, 1, False)
-    assert "put its folder under games/" in told.err
+    assert "put its folder into games/" in told.err
 
 
 def test_a_games_path_is_used_as_if_it_lay_here(shell: Shell, at_length: bool) -> None:
@@ -190,12 +188,13 @@ def test_a_games_path_is_used_as_if_it_lay_here(shell: Shell, at_length: bool) -
 @pytest.mark.parametrize(
     ("made", "sentence"),
     [
-        ((), "--games-path F: there is no such folder: give one that holds games, bots or prompts"),
+        ((), "--games-path F: no such folder: name a folder with games, bots or prompts"),
         (
             ("F/",),
-            "--games-path F: it holds no games/NAME/game.py, no bots and no prompts: put a game into games/NAME there",
+            "--games-path F: the folder has no games/NAME/game.py, no bots and no prompts: put a game into "
+            "games/NAME there",
         ),
-        (("F/kuhn/game.py",), "--games-path F: it holds no games/NAME/game.py, no bots and no prompts: give "),
+        (("F/kuhn/game.py",), "--games-path F: the folder has no games/NAME/game.py, no bots and no prompts: use "),
         (("F/games/bs/game.py",), "F/games/bs: bs is the name of a game that comes with Dubito: rename the folder"),
     ],
 )
@@ -214,9 +213,13 @@ def test_a_games_path_without_games_is_one_sentence(shell: Shell, made: tuple[st
 @pytest.mark.parametrize(
     ("point", "game", "sentence"),
     [
-        ("kuhn = nowhere_at_all", None, "kuhn = 'nowhere_at_all': there is no such package: install it anew"),
-        ("kuhn = dubito_kuhn.game:GAME", None, "the value is to be the package that holds game.py, as 'my_package'"),
-        ("kuhn = games.kuhn", None, "games is taken where games are played: name the package otherwise"),
+        ("kuhn = nowhere_at_all", None, "kuhn = 'nowhere_at_all': the package was not found: reinstall or remove it"),
+        (
+            "kuhn = dubito_kuhn.game:GAME",
+            None,
+            "the value must be the package that contains game.py, such as 'my_package'",
+        ),
+        ("kuhn = games.kuhn", None, "games has another meaning here: rename the package"),
         ("kuhn = raising.inner", None, "kuhn = 'raising.inner': looking for the package raises ValueError: no"),
         ("kuhn = dubito_kuhn", "raise SystemExit(3)", "importing it raises SystemExit: 3"),
         ("kuhn = dubito_kuhn", "GAME = 5", "dubito_kuhn/game.py defines no game: it needs `GAME = Game(...)`"),

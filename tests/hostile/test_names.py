@@ -119,7 +119,7 @@ def test_a_name_with_a_character_that_nobody_sees_is_refused(shell: Shell, hidde
         ended = shell("run", config_file("StefaBot", bots=[{"bot": "UsualBot", "name": name}, "ClaudeBot"]))
         check(ended, 2)
         assert "of a player holds U+" in ended.err
-        assert "characters that everybody can see" in ended.err
+        assert "use one line of visible characters" in ended.err
 
 
 @pytest.mark.parametrize("name", ["Stefa ", " Stefa", "Stefa  Bot"])

@@ -75,7 +75,7 @@ def test_faults_are_spelled_as_names_and_numbers() -> None:
     [
         ("storm", "write faults as NAME:SHARE, such as storm:0.3 or rate_limit:0.1,server_error:0.1, not 'storm'"),
         ("storm:0.1,", "write faults as NAME:SHARE, such as storm:0.3 or rate_limit:0.1,server_error:0.1, not ''"),
-        ("storms:0.3", "there is no fault named 'storms': did you mean 'storm'?"),
+        ("storms:0.3", "unknown fault 'storms': did you mean 'storm'?"),
         ("prose:0.1,prose:0.2", "the fault 'prose' appears twice"),
         ("rate_limit:1.5", "rate_limit must be a probability from 0 to 1, not 1.5"),
         ("server_error:nan", "server_error must be a probability from 0 to 1, not nan"),

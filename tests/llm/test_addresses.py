@@ -115,7 +115,7 @@ def test_a_foreign_server_of_the_environment_gets_no_providers_key(
     monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example/v1")
     said = run(shell, "openai:m", "--base-url", "env")
     assert said.code == 2
-    assert "base_url: this server needs a key of its own; name the variable with the key in `api_key_env`" in said.err
+    assert "base_url: this server needs a separate key; name the variable with the key in `api_key_env`" in said.err
     monkeypatch.setenv("OPENAI_BASE_URL", "https://user:secret@models.example/v1")
     said = run(shell, "openai:m", "--base-url", "env")
     assert "base_url: must not contain credentials" in said.err

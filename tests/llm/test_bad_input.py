@@ -96,7 +96,7 @@ def test_an_unknown_model(shell: Shell) -> None:
 
 def test_an_unknown_prompt(shell: Shell) -> None:
     refused(shell, "no prompt is named 'reasond': did you mean 'reasoned'?", prompt="reasond")
-    refused(shell, "there is no folder", "nowhere: use the path of a prompt's folder", prompt="./nowhere")
+    refused(shell, "no such folder", "nowhere: use the path of a prompt's folder", prompt="./nowhere")
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_parameters_that_only_sound_like_credentials(name: str) -> None:
         *(
             (
                 {"base_url": "https://models.example/v1", "api": api},
-                "Asker: base_url: this server needs a key of its own; ",
+                "Asker: base_url: this server needs a separate key; ",
             )
             for api in ("responses", "chat", "messages")
         ),

@@ -82,7 +82,7 @@ def test_a_run_of_hand_written_bots(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda folder: None, "there is no r: there is no run in runs either"),
+        (lambda folder: None, "r does not exist: no runs in runs either"),
         (lambda folder: folder.mkdir(), "r is not a run folder: it has no manifest.yaml"),
         (
             lambda folder: folder.write_text("a file"),

@@ -70,10 +70,10 @@ def test_only_show_hands_shows_what_nobody_knows(shell: Shell) -> None:
     [
         ({"story": 0}, 1, "recorded: changed"),
         ({"outputs": 0}, 1, "replayed: turn 1: refused: "),
-        ({"deal": 1}, 2, "dubito: the record's cards are not those that its seed deals: it was changed or is damaged"),
+        ({"deal": 1}, 2, "dubito: the record's cards differ from what its seed deals: it was changed or is damaged"),
         ({"seed": "x"}, 2, "dubito: this is not a game record: seed: "),
         ({"rules": {"jokers": 2}}, 2, "dubito: this is not a game record: jokers: "),
-        ({"game": "chess"}, 2, "dubito: there is no game 'chess': "),
+        ({"game": "chess"}, 2, "dubito: unknown game 'chess': "),
         ({"game": 5}, 2, "dubito: this is not a game record: "),
         ({"extra": 1}, 2, "dubito: this is not a game record: extra: "),
     ],
@@ -98,7 +98,7 @@ def test_an_output_that_is_none_is_one_sentence(shell: Shell, output: Any) -> No
     Path("g.json").write_text(json.dumps(record | {"outputs": [output]}))
     said = shell("replay", "g.json")
     assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
-    assert said.err.startswith("dubito: an output is none of bs: ")
+    assert said.err.startswith("dubito: this is not an output of bs: ")
 
 
 def test_a_forfeit_ends_a_game_and_is_kept(shell: Shell) -> None:
@@ -123,7 +123,7 @@ def test_mistakes_at_bs_are_one_sentence(shell: Shell) -> None:
         (BS[:-1], "BS is played by 4, not 3: seat 4 players"),
         ((*BS[:-1], "StefaBot"), "no bot of bs is named 'StefaBot', but dubito has one: "),
         ((*BS, "--jokers", "1"), "--jokers: bs has no such rule: "),
-        (("watch", "--game", "chess", *FOUR), "there is no game 'chess': "),
+        (("watch", "--game", "chess", *FOUR), "unknown game 'chess': "),
         (("watch", "StefaBot", "MrDoubt", "UsualBot", "--on-bot-error", "forfeit"), "--on-bot-error forfeit: "),
     ):
         said = shell(*words)
@@ -158,15 +158,15 @@ def test_a_person_sees_their_own_hand_and_sizes(play: Play) -> None:
     [
         ("2", "The hand holds no card of number 2; play cards that it holds."),
         ("0 0", "The hand holds 1 card of number 0, not 2."),
-        ("13", "'13' is no answer here: type cards, as numbers with spaces between."),
-        ("yes", "'yes' is no answer here: type cards, as numbers with spaces between."),
-        ("1 x", "'1 x' is no answer here: type cards, as numbers with spaces between."),
-        ("\x1b[31m", "'\\x1b[31m' is no answer here: type cards, as numbers with spaces between."),
+        ("13", "'13' is not an answer here: type cards, as numbers with spaces between."),
+        ("yes", "'yes' is not an answer here: type cards, as numbers with spaces between."),
+        ("1 x", "'1 x' is not an answer here: type cards, as numbers with spaces between."),
+        ("\x1b[31m", "'\\x1b[31m' is not an answer here: type cards, as numbers with spaces between."),
     ],
 )
 def test_what_may_not_be_is_asked_again(play: Play, typed: str, sentence: str) -> None:
     out = play(*SEATED, typed=f"1\nno\n{typed}\n").out.splitlines()
-    assert "> '1' is no answer here: type yes or no." in out
+    assert "> '1' is not an answer here: type yes or no." in out
     assert f"> {sentence}" in out
     assert out[-2:] == ["> ", "You leave the table; the game ends here, unfinished."]
 
@@ -194,13 +194,13 @@ def test_every_kind_of_answer_is_typed(play: Play) -> None:
     said = play("Dull", "--game", "guess", "--seed", "1", "--seat", "0", "--save", "g.json", typed=typed)
     lines = [line[2:] for line in said.out.splitlines() if line.startswith("> ")]
     assert lines[:2] == [
-        "'loud' is no answer here: type one of high, low, none.",
+        "'loud' is not an answer here: type one of high, low, none.",
         "   1. Moved: seat 0, node hint, seen low",
     ]
-    assert "'many' is no answer here: type a whole number." in lines
+    assert "'many' is not an answer here: type a whole number." in lines
     assert "10 is not legal now." in lines
     assert "-1 is not legal now." in lines
-    assert "'maybe' is no answer here: type yes or no." in lines
+    assert "'maybe' is not an answer here: type yes or no." in lines
     assert "   1. Moved: seat 0, node sure, seen True" in said.out
 
 

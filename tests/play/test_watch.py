@@ -247,9 +247,9 @@ def test_a_runs_models_are_told_as_they_were(shell: Shell) -> None:
     ("words", "sentence"),
     [
         (("--seed", "3"), "--seed is for a game between bots: name them, or leave it out"),
-        ((), "there is no run in runs yet: "),
-        (("runs/x",), "there is no runs/x: there is no run in runs either"),
-        (("dubito-1a2b",), "there is no dubito-1a2b: there is no run in runs either"),
+        ((), "no runs in runs yet: "),
+        (("runs/x",), "runs/x does not exist: no runs in runs either"),
+        (("dubito-1a2b",), "dubito-1a2b does not exist: no runs in runs either"),
         ((".",), ". is not a run folder: it has no manifest.yaml"),
         (("StefaBot", "ClaudeBot", "--web", "--port", "0"), "Dubito needs 3 to 8 players, not 2"),
         (("--web", "--pace", "3"), "--pace is chosen on the page: leave it out"),

@@ -124,7 +124,7 @@ def test_a_prompt_extends_one_beside_it_or_of_the_project(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("extends", "words"),
     [
-        ("plane", "there is no prompt plane next to it or in the project"),
+        ("plane", "no prompt plane next to it or in the project"),
         ("must-not-lie", "must-not-lie extends another prompt itself: name that one"),
         ("../plain", "extends: "),
     ],

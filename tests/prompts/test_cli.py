@@ -41,7 +41,7 @@ def test_show_renders_a_position_file(shell: Shell) -> None:
         (("show", "plane"), "dubito: no prompt is named 'plane': did you mean 'plan'?"),
         (("show", "plain", "--node", "F"), "dubito: Invalid value for '--node'"),
         (("show", "plain", "--position", "none.json"), "dubito: cannot read none.json: No such file or directory"),
-        (("show", "plain", "--position", "bad.json"), "dubito: this is no position: "),
+        (("show", "plain", "--position", "bad.json"), "dubito: this is not a position: "),
         (("show", "plain", "--position", "bad.json", "--node", "A"), "dubito: --node shows an example"),
     ],
 )

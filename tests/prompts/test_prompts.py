@@ -94,7 +94,7 @@ def test_the_same_name_with_other_bytes_is_refused(tmp_path: Path) -> None:
 def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
     assert refusal(tmp_path, "plane") == "no prompt is named 'plane': did you mean 'plan'?"
     assert refusal(tmp_path, "") == "no prompt is named '': choose from " + ", ".join(sorted([*ARMS, *PROMPTS]))
-    assert "there is no folder" in refusal(tmp_path, "./plain")
+    assert "no such folder" in refusal(tmp_path, "./plain")
 
 
 @pytest.mark.parametrize("file", ["prompt.yaml", "system.jinja", "user.jinja"])
@@ -130,7 +130,7 @@ def test_a_bad_description_is_refused(tmp_path: Path, text: str, words: str) -> 
 def test_an_unknown_variable_names_file_and_variable(tmp_path: Path, file: str) -> None:
     prompt_folder(tmp_path, **{file: "{% if seat > 99 %}{{ hands }}{% endif %}"})
     path = tmp_path / "prompts" / "mine" / f"{file}.jinja"
-    assert refusal(tmp_path) == f"{path}: there is no variable 'hands': did you mean 'hand'?"
+    assert refusal(tmp_path) == f"{path}: unknown variable 'hands': did you mean 'hand'?"
 
 
 def test_an_unknown_field_of_a_fact_names_file_and_line(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_an_unknown_field_of_a_fact_names_file_and_line(tmp_path: Path) -> None:
 def test_an_unknown_variable_in_an_included_file_is_found(tmp_path: Path) -> None:
     folder = prompt_folder(tmp_path, user='{% set mood = "calm" %}{% include "part.jinja" %}')
     (folder / "part.jinja").write_text("{{ mood }} {{ sead }}")
-    assert refusal(tmp_path) == f"{folder / 'part.jinja'}: there is no variable 'sead': did you mean 'seat'?"
+    assert refusal(tmp_path) == f"{folder / 'part.jinja'}: unknown variable 'sead': did you mean 'seat'?"
     (folder / "part.jinja").write_text("{{ mood }} {{ seat }}")
     assert load_prompt("mine", tmp_path).render(example_position("A")).user == "calm 1"
 
@@ -272,7 +272,7 @@ def test_what_changes_in_a_game_is_not_told_in_the_history(tmp_path: Path, name:
     folder = prompt_folder(tmp_path, history='{% include "told.jinja" %}')
     (folder / "told.jinja").write_text(f"{{{{ {name} }}}}")
     said = refusal(tmp_path)
-    assert f"told.jinja: there is no variable '{name}'" in said
+    assert f"told.jinja: unknown variable '{name}'" in said
     assert said.endswith("; what changes in a game belongs in user.jinja")
 
 

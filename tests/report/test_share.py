@@ -88,7 +88,7 @@ def test_a_persons_game_is_told_to_whoever_is_sent_it(shell: Shell, chrome: Chro
     assert re.search(r"\ba person: ", told["about"], re.IGNORECASE)
     assert told["kinds"] == ["hand-written", "hand-written", "person"]
     assert told["about"].endswith(f"lost; {len(told['turns'])} turns.")
-    assert "catch the others lying" in page.words
+    assert "catch other players lying" in page.words
     chrome.screen(390)
     chrome.open(Path("game.html").resolve())
     assert "Opens at the first bluff found out." in chrome.text("#said")
@@ -137,7 +137,10 @@ def test_too_large_a_game_leaves_out_bodies_then_requests(
     ("words", "sentence"),
     [
         (("share", "r"), "a run has many games: say which with --game, as in: dubito share r --game 0"),
-        (("share", "games/2026"), "there is no games/2026: `dubito share` alone says which games and runs are here\n"),
+        (
+            ("share", "games/2026"),
+            "games/2026 does not exist: `dubito share` alone says which games and runs are here\n",
+        ),
         (("share", "r", "--game", "99"), "there is no game 99"),
         (("share", "c.txt"), "c.txt: this is not a game record"),
         (("share", "c.txt", "--game", "1"), "--game belongs to a run, and this is one saved game: leave it out"),

@@ -113,7 +113,7 @@ def test_a_game_that_is_left_stands_still_no_more() -> None:
 @pytest.mark.parametrize(
     ("how", "sentence"),
     [
-        ({"game": "kuhm"}, "there is no game 'kuhm': did you mean 'kuhn'"),
+        ({"game": "kuhm"}, "unknown game 'kuhm': did you mean 'kuhn'"),
         ({"seat": 2}, "seat 2: there are the seats 0 to 1, of 1 opponent and the model"),
         ({"opponents": ["Carefull"]}, "no bot is named 'Carefull': did you mean 'Careful'"),
         ({"opponents": ["Coin", "Coin"]}, "kuhn is played by 2, not 3"),

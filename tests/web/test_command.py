@@ -73,9 +73,9 @@ def test_another_host_has_a_warning_and_the_game_that_is_named_comes_first(tmp_p
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--game", "chess"], "there is no game 'chess': "),
+        (["--game", "chess"], "unknown game 'chess': "),
         (["StefaBot"], "StefaBot is a bot, and `dubito web` takes a config: bots are chosen on the page"),
-        (["--port", "66000"], "port is a number from 0 to 65535, not 66000"),
+        (["--port", "66000"], "port must be a number from 0 to 65535, not 66000"),
         (["--host", "no.such.host.invalid"], "cannot listen on no.such.host.invalid: "),
         (["--games", "file/games"], "cannot keep games in file/games: Not a directory; choose another --games"),
     ],

@@ -81,15 +81,15 @@ def test_a_restart_goes_on_where_the_game_was(home: Path) -> None:
 
 def test_what_is_no_move_is_refused_and_changes_nothing(hall: WebServer, subtests: pytest.Subtests) -> None:
     for answer, sentence in [
-        (True, "This is no answer to `cards`: give cards, as numbers with spaces between."),
+        (True, "This is not an answer to `cards`: give cards, as numbers with spaces between."),
         ([], "Nothing was played; play at least one card."),
-        ([13], "This is no answer to `cards`: "),
-        (["0"], "This is no answer to `cards`: "),
-        ([True], "This is no answer to `cards`: "),
-        ([[0]], "This is no answer to `cards`: "),
+        ([13], "This is not an answer to `cards`: "),
+        (["0"], "This is not an answer to `cards`: "),
+        ([True], "This is not an answer to `cards`: "),
+        ([[0]], "This is not an answer to `cards`: "),
         ([0] * 5, "The hand holds "),
-        ({"cards": [0], "number": 0}, "This is no answer to `cards`: "),
-        (None, "This is no answer to `cards`: "),
+        ({"cards": [0], "number": 0}, "This is not an answer to `cards`: "),
+        (None, "This is not an answer to `cards`: "),
     ]:
         with subtests.test(answer=answer, sentence=sentence):
             browser = hall.browser()
@@ -106,7 +106,7 @@ def test_what_is_no_yes_or_no_is_refused(hall: WebServer, subtests: pytest.Subte
             view = browser.sit(BOTS, game="bs", seat=1, seed=4)
             assert view["frames"][-1]["question"]["node"] == "bs"
             refused = browser.post("/api/moves", {"turn": view["turn"], "answer": answer})
-            assert (refused.status, refused.json) == (400, {"error": "This is no answer to `bs`: give yes or no."})
+            assert (refused.status, refused.json) == (400, {"error": "This is not an answer to `bs`: give yes or no."})
 
 
 def test_two_worlds_that_differ_in_hidden_cards_look_the_same(home: Path) -> None:

@@ -38,7 +38,7 @@ REQUESTS: dict[str, tuple[Request, int, str]] = {
         400,
         "An opening declares a number from 1 to 13, not 99.",
     ),
-    "doubt of nothing": (_move(doubt=True), 400, "There is no doubting on an empty board."),
+    "doubt of nothing": (_move(doubt=True), 400, "An empty board has no play to doubt."),
     "a bool as a card": (_move(cards=[True], number=1), 400, "This move cannot be read: cards.0: "),
     "a number as a doubt": (_move(doubt=1), 400, "This move cannot be read: doubt: "),
     "unknown field": (_move(hand=[1]), 400, "This move cannot be read: hand: "),

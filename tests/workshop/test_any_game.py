@@ -76,7 +76,7 @@ def test_what_is_told_beside_it_must_fit(hidden: object, words: str) -> None:
         hidden["source"] = {**file["hidden"]["source"], **hidden["source"]}
     with pytest.raises(UsageError) as refused:
         parse_position(json.dumps(file | {"hidden": hidden}), GAME)
-    assert str(refused.value).startswith(f"this is no position: {words}")
+    assert str(refused.value).startswith(f"this is not a position: {words}")
 
 
 def test_a_prompt_is_checked_for_what_its_game_brings(home: Shell) -> None:

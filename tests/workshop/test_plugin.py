@@ -82,7 +82,7 @@ def test_failures_are_readable(project: Path) -> None:
     code, said = pytest_says(project, "-v", "prompts")
     assert code == 1
     assert read_outcomes(said, "broken") == {"loads": "FAILED"}
-    assert "there is no variable 'hands': did you mean 'hand'?" in said
+    assert "unknown variable 'hands': did you mean 'hand'?" in said
     how = read_outcomes(said)
     assert {name for name, end in how.items() if end == "PASSED"} - set(REST) == {"loads", *NODES} - {"renders[D]"}
     assert {name for name, end in how.items() if end == "FAILED"} >= {"renders[D]", *GOLDEN, "beginning_stays"}

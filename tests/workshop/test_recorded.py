@@ -26,7 +26,7 @@ DAMAGES: list[tuple[Damage, str]] = [
     (lambda hidden: hidden.update(winner=1), "hidden.winner: Unexpected keyword argument"),
     (lambda hidden: hidden["hands"][0].append(14), "hidden.hands.0."),
     (lambda hidden: hidden["hands"].append([]), "hidden.hands: there are more or fewer than players"),
-    (lambda hidden: hidden["hands"][hidden["source"]["seat"]].pop(), "is not the position's hand"),
+    (lambda hidden: hidden["hands"][hidden["source"]["seat"]].pop(), "does not have the position's hand"),
     (lambda hidden: hidden["source"].update(seat=hidden["source"]["seat"] + 1), "hidden.source: the position is of"),
     (lambda hidden: hidden["source"].update(deal=-1), "hidden.source.deal: Input should be greater"),
     (lambda hidden: hidden["board"].append(1), "hidden.board: it has another number of cards"),
@@ -40,7 +40,7 @@ def test_hidden_truth_that_cannot_be_is_refused(damage: Damage, words: str) -> N
     one = next(one for one in positions() if one.position.node == "C")
     file = json.loads(one.text)
     damage(file["hidden"])
-    with pytest.raises(UsageError, match="this is no position: hidden") as caught:
+    with pytest.raises(UsageError, match="this is not a position: hidden") as caught:
         parse_position(json.dumps(file), GAME)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -54,7 +54,7 @@ def test_a_folder_is_read_by_name_and_a_bad_file_is_named(tmp_path: Path) -> Non
     assert list(found.items()) == [("a.json", two), ("b.json", one)]
     assert digest_of_folder(found) != digest_of_folder({"a.json": one, "b.json": two}), "a trial numbers them so"
     (tmp_path / "deep" / "c.json").write_text("{}")
-    with pytest.raises(UsageError, match=r"deep/c\.json: this is no position"):
+    with pytest.raises(UsageError, match=r"deep/c\.json: this is not a position"):
         read_folder(tmp_path / "deep", GAME)
 
 

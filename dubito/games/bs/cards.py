@@ -33,10 +33,8 @@ def deck_card(card: object) -> Card:
         number, copy = card
         if type(number) is int and type(copy) is int and 0 <= number < NUMBERS and 0 <= copy < COPIES:
             return DECK[COPIES * number + copy]
-        raise IllegalOutput(
-            f"there is no such card in the deck; numbers are 0 to {NUMBERS - 1}, copies 0 to {COPIES - 1}"
-        )
-    raise IllegalOutput(f"a play is a list of cards of the hand, and {kind_of(card)} in it is no card")
+        raise IllegalOutput(f"the deck has no such card; numbers are 0 to {NUMBERS - 1}, copies 0 to {COPIES - 1}")
+    raise IllegalOutput(f"a play is a list of cards of the hand, but it contains {kind_of(card)}")
 
 
 class Hand:
@@ -93,7 +91,7 @@ class Hand:
 
 
 class HandView:
-    """A bot's live view of its own hand, in the order drawn."""
+    """A bot's live view of its hand, in the order drawn."""
 
     __slots__ = ("_hand",)
 

@@ -1,4 +1,4 @@
-"""The state of a game of BS. Its only randomness is the stream that dealt it; there is no clock and no I/O.
+"""The state of a game of BS. Its only randomness is the stream that dealt it; it uses no clock and no I/O.
 
 A turn has four moves: the mover's cards, then a yes or no from each of the other seats, in seat order.
 """
@@ -40,7 +40,7 @@ class SeatCounts:
     lies_accused: int = 0  # lies that were accused
     accusations: int = 0  # accusations made
     accusations_drawn: int = 0  # accusations that counted: one of several accusers is drawn
-    accusations_right: int = 0  # of those
+    accusations_right: int = 0  # among the counted ones
     asked: int = 0  # whether it is BS
     forfeits: int = 0  # games ended by its mistakes
 
@@ -112,7 +112,7 @@ class State:
         return output if isinstance(output, bool) else list(output)
 
     def forfeit(self, seat: int) -> None:
-        """End the game after a seat's mistake: nobody wins, and it counts for all (B3)."""
+        """End the game after a seat's mistake: it has no winner, and counts for all seats (B3)."""
         if self.over:
             raise IllegalOutput("the game is over")
         self.counts[seat].forfeits += 1

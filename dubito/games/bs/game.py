@@ -99,7 +99,7 @@ RESULTS = Results(
     lies_in_words="A lie is by choice where the hand held a card of the number, and forced where it held none.",
     found_out="lies_accused",
     charted=("lies", "accuses", "accuracy"),
-    meaning="A bot's score is the share of its games that it won; a game that nobody wins counts for all four.",
+    meaning="A bot's score is the share of its games that it won; a game without a winner counts for all four.",
 )
 
 NODES = (Node("cards", "request_cards", Cards(tuple(range(NUMBERS)))), Node("bs", "bs", Bool()))

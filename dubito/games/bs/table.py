@@ -88,6 +88,6 @@ def check(node: NodeName, output: object, hand: Hand | None) -> None:
         if output is not True and output is not False:
             raise IllegalOutput(f"whether it is BS is answered with True or False, not with {kind_of(output)}")
     elif hand is None:
-        raise IllegalOutput("this table is only looked at: nobody is asked")
+        raise IllegalOutput("this view shows a table between two questions, so it accepts no answer")
     else:
         hand.chosen(output)

@@ -25,7 +25,9 @@ Number = Annotated[int, Field(ge=0, lt=NUMBERS)]
 class BSRules(Checked):
     """The rules that a config can change."""
 
-    max_rounds: int = Field(default=1000, ge=1, description="Rounds after which nobody wins.")  # (B2)
+    max_rounds: int = Field(
+        default=1000, ge=1, description="Rounds after which the game ends without a winner."
+    )  # (B2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ class Seen:
     mover: int
     number: int
     turn: Turn
-    accuser: int | None = None  # the accuser that counted; None: nobody accused, or the turn is not over
+    accuser: int | None = None  # the accuser that counted; None: no accusation, or the turn is not over
     lie: bool | None = None  # None: unknown
     shown: tuple[Laid, ...] = ()  # the cards that the seat picked up
 
@@ -262,13 +264,13 @@ class Witness:
         if turn.n_cards > self.hands[mover]:
             raise ValueError(f"n_cards: seat {mover} holds {self.hands[mover]}")
         if len(turn.cards) != (turn.n_cards if mover == self.seat else 0):
-            raise ValueError(f"cards: they are those that seat {self.seat} put down on turns of its own, all of them")
+            raise ValueError(f"cards: list all cards that seat {self.seat} played on its own turns, and no others")
         if Counter(turn.cards) - self.hand:
             raise ValueError(f"cards: seat {self.seat} does not hold them")
         if mover == self.seat and turn.answer is not None:
-            raise ValueError("answer: nobody is asked about a play of its own")
+            raise ValueError("answer: a seat is not asked about its own play")
         if turn.is_over != bool(turn.hands):
-            raise ValueError("pile and hands: both are told of a turn that is over, and of no other")
+            raise ValueError("pile and hands: set both for a turn that is over, and neither for another")
         if turn.is_over and len(turn.hands) != len(SEATS):
             raise ValueError(f"hands: there are {len(SEATS)} seats")
 

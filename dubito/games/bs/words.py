@@ -99,7 +99,7 @@ def hand(state: State, seat: int) -> list[str]:
 
 
 class Teller:
-    """Narrates one game, including what nobody at its table knows."""
+    """Narrates one game, including what is hidden from every seat."""
 
     def __init__(self, state: State, label: Label) -> None:
         self._state, self._label = state, label

@@ -76,7 +76,7 @@ class Hidden(Strict):
 
     hands: tuple[tuple[Number, ...], ...]  # by seat, each sorted
     pile: tuple[Number, ...]  # the last play last
-    lie: bool | None  # whether the play in question is a lie; None if there is none
+    lie: bool | None  # whether the play in question is a lie; None at other nodes
 
 
 def hidden(state: State) -> Hidden:
@@ -90,7 +90,7 @@ def contradiction(position: Position, truth: Hidden) -> str | None:
     if [len(hand) for hand in truth.hands] != witness.hands:
         return "hands: their sizes are not those that the turns leave"
     if list(truth.hands[position.seat]) != sorted(witness.hand.elements()):
-        return f"hands: that of seat {position.seat} is not the position's hand"
+        return f"hands: seat {position.seat} does not have the position's hand"
     if len(truth.pile) != witness.pile_size or Counter(witness.own_in_pile()) - Counter(truth.pile):
         return "pile: it is not the one that the turns leave"
     lie = None

@@ -43,7 +43,7 @@ NodeName = Literal["turn", "place"]
 
 
 class HandView:
-    """A bot's live view of its own hand."""
+    """A bot's live view of its hand."""
 
     __slots__ = ("_held",)
 
@@ -71,7 +71,7 @@ class HandView:
 @dataclass(slots=True)
 class SeatCounts:
     turns: int = 0  # that it began
-    draw: int = 0  # draws from the top; these five names are those of the actions
+    draw: int = 0  # draws from the top; these five fields are named after the actions
     skip: int = 0
     bottom: int = 0
     shuffle: int = 0
@@ -144,7 +144,7 @@ class State:
         return events
 
     def copy_of(self, output: str | int) -> str | int:
-        return output  # nobody can change it
+        return output  # it is immutable
 
     def forfeit(self, seat: int) -> None:
         """End the game after a seat's mistake: the other seat wins (D4)."""

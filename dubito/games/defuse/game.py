@@ -20,7 +20,7 @@ def _output_from_json(value: Any) -> str | int:
     if type(value) is int or (isinstance(value, str) and value in ACTS):
         return value
     raise UsageError(
-        f"a move of draw and defuse is kept as one of {', '.join(ACTS)} or a whole number, and not as "
+        f"a move of draw and defuse is stored as {', '.join(ACTS)} or a whole number, not as "
         f"{one_line(repr(value), 60)}: the record is damaged"
     )
 
@@ -36,7 +36,7 @@ RESULTS = Results(
     seat_counts=SEAT_COUNTS,
     scoreboard=("wins",),
     averaged=("turns",),
-    habits=(  # each so many of one count to one of another
+    habits=(  # ratios of two counts
         Habit("skips", "skips, % of turns", "skips", "skip", "turns"),
         Habit("bottoms", "draws from the bottom, % of turns", "bottoms", "bottom", "turns"),
         Habit("sees", "see cards a turn", "sees", "see", "turns", most=8),

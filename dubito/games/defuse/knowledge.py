@@ -188,7 +188,7 @@ class Witness:
         if act.act == "place":
             self.placing = False
             if (act.place is None) == (act.seat == own):
-                raise UsageError("a place is known to whoever chose it, and to nobody else")
+                raise UsageError("only the player who hid the bomb knows its place")
             self.pile.place(act.place)
             self.seat = 1 - self.seat
             return

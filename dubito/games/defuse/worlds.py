@@ -186,7 +186,7 @@ class _Guess:
             if one == other:
                 kinds[one] = chance.choice(dealt if one in self._hand else HELD)
             elif DEFUSE in before and (one in self._hand or other in self._hand):
-                continue  # nobody is dealt a second one
+                continue  # a seat is dealt only one
             else:
                 kinds[one], kinds[other] = kinds[other], kinds[one]
             now, likely = self._judge()

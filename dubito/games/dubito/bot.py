@@ -203,7 +203,7 @@ def five_questions(player: FiveNodes, p: TurnData) -> Generator[str, bool, Loose
 def missing_nodes(cls: type[Player]) -> list[str]:
     """Return the nodes without a default that this class does not answer, as `C (should_doubt)`.
 
-    A bot that answers none of them and overrides `play` does not need them.
+    A bot that overrides `play` and answers no node does not need them.
     """
     if not issubclass(cls, FiveNodes):
         return []

@@ -1,6 +1,6 @@
-"""What a bot of Dubito sees and answers; the hands of the engine, and the view of them that bots get.
+"""What a bot of Dubito sees and answers, and the hands: the engine's, and the view that bots get.
 
-Field names are those of the source blueprint; `PlayerData.id`, `TurnData.can_doubt` and `TurnData.last_player_id` are
+Field names follow the source blueprint; `PlayerData.id`, `TurnData.can_doubt` and `TurnData.last_player_id` are
 added (R4, R20). Turn data is a new value each turn, so a bot that changes it harms only itself. The types of fields
 are quoted because pydantic reads them, and the compiler keeps only quoted types as they are written.
 """
@@ -167,7 +167,7 @@ class Hand:
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class HandView:
-    """A bot's view of its own hand. The `pick_` methods return lists and do not change the hand."""
+    """A bot's view of its hand. The `pick_` methods return lists and do not change the hand."""
 
     __slots__ = ("_cards", "_counts", "_streams")
 

@@ -1,7 +1,7 @@
 """Dubito's rules, the state of a game, the deal and the results (R10, R12, R30, R31).
 
 The driver of a game (a table of bots, a terminal, a replay) repeats `turn_data()` and `apply(output)` until `over`. An
-illegal output raises and changes nothing (R13). There is no clock and no I/O; the only randomness is the deal.
+illegal output raises and changes nothing (R13). It uses no clock and no I/O; the only randomness is the deal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ MIN_PLAYERS: Final = 3
 MAX_PLAYERS: Final = 8
 DUEL: Final = 2  # seats of the variant
 MAX_JOKERS: Final = 2
-LEAST_RANKS: Final = 2  # with one number there is no bluff
+LEAST_RANKS: Final = 2  # with one number every play is honest
 LEAST_COPIES: Final = 2  # with one of each number every card would be a set
 
 
@@ -170,7 +170,7 @@ def why_illegal(output: object, held: list[int], number: int, can_doubt: bool, r
             return "a doubt comes without cards"
         if can_doubt:
             return _why_number_illegal(output.number, number, ranks)
-        return "there is no doubting on an empty board" if number == 0 else "the player to doubt has left the game"
+        return "an empty board has no play to doubt" if number == 0 else "the player to doubt has left the game"
     if output.doubt is not False:
         return f"doubt is {_kind(output.doubt)}, not True or False"
     cards = [*cards] if type(cards) is tuple else cards
@@ -181,7 +181,7 @@ def why_illegal(output: object, held: list[int], number: int, can_doubt: bool, r
         return f"{n} cards were played; play 1 to {MOST}"
     for card in cards:  # check all types first, so that no code of a card runs
         if type(card) is not int or not 0 <= card <= 13:
-            return f"there is no card {_number_or_kind(card)}"
+            return f"the deck has no card {_number_or_kind(card)}"
     for card in cards:
         if held[card] < n and held[card] < cards.count(card):
             return f"the hand holds {held[card]} of card {card}, not {cards.count(card)}"
@@ -568,7 +568,7 @@ RESULTS: Final = Results(
     turns_in_words=lambda means: f"{means[0]:.1f} without free turns, {sum(means):.1f} with them",
     rate="hard-win rate",
     meaning="Score is 1 for a hard win (first out of cards), 1/2 for a soft win (out of cards later), 0 for a loss.",
-    neighbours="The next player may doubt your plays, and you may doubt those of the previous player. So the results "
+    neighbours="The next player may doubt your plays, and you may doubt the previous player's. So the results "
     "of bots that bluff a lot usually depend on the next player, and those of passive bots on the previous one.",
     habits_in_words="A bluff is a play with a card that is neither the declared number nor a joker. A doubt is right "
     "when it turns over a bluff.",

@@ -247,7 +247,7 @@ class Notebook(Listener):
         self._answers[node] = answer
 
     def observe(self, event: Event, hand: Iterable[int], played: Sequence[int] | None = None) -> None:
-        """Record an event; `hand` is the seat's hand now, `played` the cards of its own play.
+        """Record an event; `hand` is the seat's hand now, `played` the cards that it played.
 
         Without `played` the cards are inferred from the hand, since a substitute may have chosen them (R13).
         """

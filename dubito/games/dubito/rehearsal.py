@@ -44,7 +44,7 @@ def _refuse_impossible(hands: Sequence[Sequence[int]], rules: Rules) -> None:
     dealt = Counter(card for hand in hands for card in hand)
     for card, n in dealt.items():
         if card not in (JOKER, *NUMBERS[: rules.ranks]):
-            raise UsageError(f"there is no card {card!r}: 0 is a joker, 1 to {rules.ranks} are the numbers")
+            raise UsageError(f"unknown card {card!r}: use 0 for a joker, or a number from 1 to {rules.ranks}")
         if n > (most := MAX_JOKERS if card == JOKER else rules.copies):
             raise UsageError(f"card {card} is dealt {n} times: the deck has {most}")
     for seat, hand in enumerate(hands):

@@ -30,7 +30,7 @@ MODELS: Final[Mapping[str, HousePolicy]] = {"house-honest": _house_honest, "hous
 
 
 def read_facts(prompt_text: str) -> dict[str, str]:
-    """Return the last block of facts in the text, by name; empty if there is none."""
+    """Return the last block of facts in the text, by name; empty without facts."""
     values = facts_in(prompt_text)
     for who, names in _LISTS.items():  # these lines have several facts
         if who in values:
@@ -72,7 +72,7 @@ def _advantage_of_yes(values: Mapping[str, str]) -> float:
     """Return how many cards yes is worth more than no; infinite if one of them is certainly better."""
     node, own = values["node"], int(values["own_cards"])
     if own <= _MAX_PLAY and values["win_rule"] == "immediate":
-        # It can play all its cards at once, and nobody can doubt the last ones.
+        # It can play all its cards at once, and the last ones cannot be doubted.
         return -_CERTAIN if node == "C" else _CERTAIN
     match node:
         case "A":

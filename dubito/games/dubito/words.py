@@ -371,7 +371,7 @@ HOW: Final = (
     "shows the rules, Ctrl-D leaves the table."
 )
 LEAD: Final = (
-    "Dubito, “I doubt it”: play cards face down, claim what they are, and catch the others lying. First out wins "
+    "Dubito, “I doubt it”: play cards face down, claim what they are, and catch other players lying. First out wins "
     "(1 point). Anyone out before the last two gets half a point. The last two lose."
 )
 OPTIONS: Final = (  # rules that a page offers: name, label, and values with their words, the default first
@@ -401,7 +401,7 @@ def sees(state: State, seat: int, label: Label) -> list[str]:
         return [*lines, "Your turn. The board is empty: you open a round."]
     assert state.last_player is not None
     last, number = to_person(label(state.last_player), TO_ME), card_name(state.number, plural=True)
-    doubt = "" if state.can_doubt else " (nobody may doubt them)"
+    doubt = "" if state.can_doubt else " (you cannot doubt them)"
     return [
         *lines,
         f"Your turn. On the board: {state.n_cards_played} of {len(state.board)} by {last}, as {number}{doubt}.",

@@ -111,7 +111,7 @@ def contradiction(position: Position, truth: Hidden) -> str | None:
     if len(truth.hands) != len(start.player_ids):
         return "hands: there are more or fewer than players"
     if truth.hands[seat] != tuple(sorted(position.hand)):
-        return f"hands: that of seat {seat} is not the position's hand"
+        return f"hands: seat {seat} does not have the position's hand"
     if len(truth.board) != turn.board_cards:
         return "board: it has another number of cards than the position's"
     if truth.dishonest is not last_play_is_dishonest(truth.board, turn.n_cards_played, turn.current_number):

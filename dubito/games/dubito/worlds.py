@@ -1,8 +1,8 @@
 """Sample games of Dubito that one seat cannot distinguish from the one it plays.
 
-Every doubt turns the whole board over. So a seat does not know the others' first hands, as far as they have not shown
-them, and the cards played since the last doubt. All deals that fit are equally likely, and so are all cards of a hand
-to be played. How likely the owners are to play them is ignored.
+Every doubt turns the whole board over. So a seat does not know the cards played since the last doubt, nor the part of
+other seats' first hands that was never shown. All deals that fit are equally likely, and every card of a hand is
+equally likely to be played: how players choose their cards is ignored.
 """
 
 from collections import Counter

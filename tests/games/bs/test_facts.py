@@ -237,7 +237,7 @@ def broken(change: Any, node: str = "bs") -> str:
     with pytest.raises(UsageError) as error:
         from_json(json.dumps(plain))
     assert "\n" not in str(error.value)
-    return str(error.value).removeprefix("this is no position: ")
+    return str(error.value).removeprefix("this is not a position: ")
 
 
 def own_turn(plain: dict[str, Any], **what: Any) -> None:
@@ -256,11 +256,11 @@ def own_turn(plain: dict[str, Any], **what: Any) -> None:
         (lambda p: p["turns"].pop(), "turns: the last turn must be unfinished at bs, and none at cards"),
         (lambda p: p["turns"][1].update(n_cards=14), "turns.1: n_cards: seat 1 holds 13"),
         (lambda p: p["turns"][0].update(pile=7), "turns.0: no turn can end with these sizes"),
-        (lambda p: p["turns"][0].update(hands=[]), "turns.0: pile and hands: both are told of a turn that is over"),
+        (lambda p: p["turns"][0].update(hands=[]), "turns.0: pile and hands: set both for a turn that is over"),
         (lambda p: p["turns"][3].update(pile=None), "turns: only the last turn may lack pile and hands"),
         (lambda p: p["turns"][-1].update(answer=True), "turns.19: answer: the position asks for it"),
-        (lambda p: p["turns"][1].update(cards=[1]), "turns.1: cards: they are those that seat 0 put down"),
-        (lambda p: own_turn(p, answer=True), "turns.0: answer: nobody is asked about a play of its own"),
+        (lambda p: p["turns"][1].update(cards=[1]), "turns.1: cards: list all cards that seat 0 played"),
+        (lambda p: own_turn(p, answer=True), "turns.0: answer: a seat is not asked about its own play"),
         (lambda p: p["turns"][1].update(taken=[1, 2]), "turns.1: taken: it is the pile whenever seat 0 takes it"),
         (lambda p: p["turns"][1].update(lost=1), "turns.1: lost: it is the card drawn from seat 0"),
     ],
@@ -270,7 +270,7 @@ def test_a_position_that_cannot_be_is_refused(change: Any, said: str) -> None:
 
 
 def test_what_is_no_json_is_no_position() -> None:
-    with pytest.raises(UsageError, match=r"^this is no position: the file: Invalid JSON"):
+    with pytest.raises(UsageError, match=r"^this is not a position: the file: Invalid JSON"):
         from_json("{")
 
 

@@ -136,7 +136,7 @@ def test_prompts_are_shown_and_tried_by_the_games_name(shell: Shell) -> None:
     [
         (("show", "plain", "--game", "bs", "--node", "C"), "'C' is not one of 'cards', 'bs'."),
         (("show", "mine", "--game", "bs"), "no prompt of bs is named 'mine': choose from plain, reasoned"),
-        (("show", "plain", "--game", "sb"), "there is no game 'sb': choose from bs, defuse, dubito, openspiel"),
+        (("show", "plain", "--game", "sb"), "unknown game 'sb': choose from bs, defuse, dubito, openspiel"),
         (("record", "pool.yaml", "--node", "C"), "'C' is not one of 'cards', 'bs'."),
         (("test", "plain", "--game", "bs", "--model", "house:house-sharp"), "the house has no model 'house-sharp'"),
     ],

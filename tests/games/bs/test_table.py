@@ -142,7 +142,9 @@ def test_a_table_without_a_seat_asks_nobody() -> None:
             tables.append(table)
 
     play_deal([Keeper, Player1, Player1, Player1], 0, max_rounds=1)
-    assert tables[0].why_illegal([Card(0, 0)]) == "this table is only looked at: nobody is asked"
+    assert (
+        tables[0].why_illegal([Card(0, 0)]) == "this view shows a table between two questions, so it accepts no answer"
+    )
 
 
 def test_only_who_listens_is_told() -> None:

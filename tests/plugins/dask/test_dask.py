@@ -78,7 +78,7 @@ def test_without_the_extra_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -
     ("words", "why"),
     [
         (("--scheduler", "tcp://127.0.0.1:9"), "--scheduler: processes have no scheduler; add `executor: dask`"),
-        (("--executor", "spark"), "--executor: there is no executor 'spark': choose processes or dask"),
+        (("--executor", "spark"), "--executor: unknown executor 'spark': choose processes or dask"),
         (
             ("--executor", "dask", "--bot-deadline", "1"),
             "--executor: dask cannot interrupt a bot; remove bot_deadline",

@@ -95,10 +95,10 @@ def test_two_moves_of_one_name_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("openspiel", "openspiel is a family of games: name one of them behind a colon"),
+        ("openspiel", "openspiel is a family of games: name one of them after a colon"),
         ("openspiel:", "openspiel is a family of games"),
         ("openspiel:kuhn", "OpenSpiel has no game 'kuhn': did you mean 'kuhn_poker'"),
-        ("kuhn_poker", "there is no game 'kuhn_poker': did you mean 'openspiel:kuhn_poker'?"),
+        ("kuhn_poker", "unknown game 'kuhn_poker': did you mean 'openspiel:kuhn_poker'?"),
         ("kuhn_poker(players=3)", r"did you mean 'openspiel:kuhn_poker\(players=3\)'"),
         ("openspiel:nothing", "`dubito games --openspiel` lists its games"),
         ("openspiel:dark_chess(fen=x)", r"OpenSpiel refuses it \(Invalid FEN: x\)"),
@@ -111,8 +111,8 @@ def test_two_moves_of_one_name_are_told_apart() -> None:
         ("openspiel:negotiation", "a random generator of its own"),
         ("openspiel:2048", "a game for one"),
         ("openspiel:zerosum", "a frame around another game"),
-        ("defuse:kuhn_poker", "defuse is one game, and has no colon"),
-        ("openspeil:kuhn_poker", "there is no game 'openspeil': did you mean 'openspiel'"),
+        ("defuse:kuhn_poker", "defuse is a single game"),
+        ("openspeil:kuhn_poker", "unknown game 'openspeil': did you mean 'openspiel'"),
     ],
 )
 def test_what_cannot_be_played_is_refused(name: str, said: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -164,7 +164,7 @@ def test_a_game_without_the_module_and_no_game_at_all() -> None:
     MODULE.unlink()
     with pytest.raises(UsageError, match=r"^games/kuhn/training.py is missing"):
         loaded()
-    with pytest.raises(UsageError, match="there is no game 'kuhm': did you mean 'kuhn'"):
+    with pytest.raises(UsageError, match="unknown game 'kuhm': did you mean 'kuhn'"):
         dubito.plugins.openspiel.spiel.load_game("kuhm")
 
 
