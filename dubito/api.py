@@ -262,8 +262,8 @@ def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any
     folder = Path(checked.output) if checked.output else default_run_folder(file, experiment)
     if find_finished_run(experiment, registry, folder) is None:
         workers = checked.workers or cores()
-        with open_executor(checked) as crew:
-            played = play(experiment, folder, RunOptions(registry, workers, calls, new_stop(workers), crew=crew))
+        with open_executor(checked) as pool:
+            played = play(experiment, folder, RunOptions(registry, workers, calls, new_stop(workers), pool=pool))
         if played.failure is not None:
             raise played.failure
     return Run(folder)

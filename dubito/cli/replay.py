@@ -63,7 +63,7 @@ def _replay_run(folder: Path, game: int | None, show_hands: bool, workers: int |
     if found.games:
         say(f"results digest: {found.results_digest}")
     if not kept.is_finished:
-        note(f"the run is unfinished: it has {kept.kept:,} of {kept.planned.games:,} games so far")
+        note(f"the run is unfinished: it has {kept.game_count:,} of {kept.planned.games:,} games so far")
     elif not (kept.folder / RESULTS).exists():
         note(f"{RESULTS} is missing: the command that played the run writes it again")
     return 0
@@ -79,7 +79,7 @@ def _retell_game(kept: Run, wanted: int, show_hands: bool) -> int:
 
     narrator, game = Narrator(show_hands), kept.registry.game
     if wanted not in (games := kept.experiment.game_numbers):
-        raise UsageError(f"{kept.kept_in_words(games)}: there is no game {wanted}")
+        raise UsageError(f"{kept.describe_games(games)}: there is no game {wanted}")
     table, names = replay_table(kept, wanted, hear)
     try:
         narrator.tell(Session(game, table.state, labels(names, None), table_moves(table), table=table))

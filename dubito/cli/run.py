@@ -81,8 +81,8 @@ def run(
     if new := result is None:
         if warning := check_cache(experiment, registry, calls):
             note(warning)
-        with open_executor(checked, note) as crew:
-            result = play_and_keep(experiment, registry, folder, calls, workers=checked.workers, quiet=quiet, crew=crew)
+        with open_executor(checked, note) as pool:
+            result = play_and_keep(experiment, registry, folder, calls, workers=checked.workers, quiet=quiet, pool=pool)
     else:
         note(f"{folder} holds this run, finished: nothing was played")
     if not as_json:
@@ -130,7 +130,7 @@ def play_and_keep(
     *,
     workers: int | None,
     quiet: bool,
-    crew: WorkerPool | None = None,
+    pool: WorkerPool | None = None,
 ) -> RunResult:
     """Play with a progress line and an orderly Ctrl-C."""
     asks, workers = bool(model_specs(experiment, registry)), workers or cores()
@@ -140,7 +140,7 @@ def play_and_keep(
     more = models.figures if asks else lambda: [*filter(None, [models.decision_figure()])]
     progress = GamesProgress(experiment.games, quiet, time.monotonic, more, parts=models.parts)
     with _signals_set(stop, asks) as told, progress:
-        means = RunOptions(registry, workers, calls, stop, progress, models, lambda: (*told, signal.SIGINT)[0], crew)
+        means = RunOptions(registry, workers, calls, stop, progress, models, lambda: (*told, signal.SIGINT)[0], pool)
         return play(experiment, folder, means)
 
 

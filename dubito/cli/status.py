@@ -250,7 +250,7 @@ def _row_of_run(folder: Path) -> ListedRun:
                 game=run.planned.game,
                 state=state_of(run),
                 games=run.planned.games,
-                kept=run.kept,
+                kept=run.game_count,
                 models=[*run.models],
                 kinds={name: run.kinds[name] for name in run.models},
                 usd=sum(known) / PICO if known and len(known) == len(costs) else None,

@@ -65,7 +65,7 @@ def print_summary(run: RunResult, tables: bool, sizes: bool = False) -> None:
 
 
 def _order(run: RunResult) -> Order:
-    return rank_players(run.tally, run.experiment.names, run.compared, run.game.results, run.models)
+    return rank_players(run.tally, run.experiment.names, run.contenders, run.game.results, run.models)
 
 
 def print_end(run: RunResult) -> None:
@@ -73,7 +73,7 @@ def print_end(run: RunResult) -> None:
     results = run.game.results
     first, order = results.measures[0], _order(run)
     if order.paired:  # those who are compared, on their common deals; the others only sat there
-        contenders = contender_ranking(run.tally, run.compared, results)
+        contenders = contender_ranking(run.tally, run.contenders, results)
         rows = [(row.contender.name, row.deals, row.rates) for row in contenders]
         rows.sort(key=lambda row: order.names.index(row[0]))
     else:
@@ -92,7 +92,7 @@ def print_end(run: RunResult) -> None:
     rated = first.name if first.span else f"{first.name} %"
     title = f"{run.tally.games:,} games"
     if order.paired:
-        seat = "the same seat" if run.compared[0].seats == 1 else "both seats"
+        seat = "the same seat" if run.contenders[0].seats == 1 else "both seats"
         title += f", each contender in {seat} of each deal"
     title += f"; the first {_FIRST} of {len(rows)}" if len(rows) > _FIRST else ""
     counted = "deals" if order.paired else "games"
@@ -128,7 +128,7 @@ def cached_in_words(run: RunResult, now: float) -> str:
     logs = run.models.values()
     if not (cached := sum(log.cached for log in logs)):
         return ""
-    days = int((now - run.oldest) / 86_400) if run.oldest else 0
+    days = int((now - run.oldest_reply) / 86_400) if run.oldest_reply else 0
     age = f", the oldest {days:,} day{'s' * (days > 1)} old" if days > 0 else ""
     return f"{cached:,} of {sum(log.attempts for log in logs):,} replies came from the cache{age}"
 
@@ -137,7 +137,7 @@ def _print_said(run: RunResult) -> None:
     """What a user has to know of it, whatever else is shown."""
     if run.first_fallback is not None:
         say(f"first bot error: {run.first_fallback}")
-    for name, text in run.said.items():
+    for name, text in run.bot_notes.items():
         say(f"{one_line(name)}: {text}")
     if cached := cached_in_words(run, time.time()):
         say(cached)
@@ -153,7 +153,7 @@ def print_tables(run: RunResult, sizes: bool) -> None:
     said = fill(verdict_in_words(order, player_labels(run.experiment.kinds)), 79, break_on_hyphens=False)
     title = f"{run.tally.games:,} games; 95 % intervals, clustered by deal"
     title += ", for a fixed number of deals" if run.experiment.stop else ""
-    compared = contender_tables(run.tally, run.compared, results)
+    compared = contender_tables(run.tally, run.contenders, results)
     if order.paired:
         say(said)
         show(*compared, notes=False)
@@ -214,7 +214,7 @@ def written_report(folder: Path, new: bool) -> Path | None:
 def document_of(run: RunResult, report: Path | None) -> RunObject:
     """What the run has to show, as `--json` has it."""
     experiment, results, kept, folder = run.experiment, run.game.results, run.counts.counted, str(run.folder)
-    stopped = signal_in_words(run.told_by) if run.interrupted else None
+    stopped = signal_in_words(run.stop_signal) if run.interrupted else None
     if run.failure is not None:
         stopped = one_line(str(run.failure), 600)
     lies = count_lies_in_folder(run.folder) if kept else None
@@ -230,9 +230,9 @@ def document_of(run: RunResult, report: Path | None) -> RunObject:
         results_digest=run.results_digest if kept else None,
         verdict=verdict_in_words(_order(run), player_labels(experiment.kinds)) if kept else None,
         ranking=documents.players(run.tally, run.experiment.kinds, _order(run), results, lies) if kept else [],
-        contenders=documents.contenders(run.tally, run.compared, results, [folder]) if kept else [],
-        pairs=documents.pairs(run.tally, run.compared, results) if kept else [],
-        comparison=documents.comparison(run.tally, run.compared, results) if kept else None,
+        contenders=documents.contenders(run.tally, run.contenders, results, [folder]) if kept else [],
+        pairs=documents.pairs(run.tally, run.contenders, results) if kept else [],
+        comparison=documents.comparison(run.tally, run.contenders, results) if kept else None,
         models=documents.model_uses(run.models, run.experiment.kinds),
         report=None if report is None else str(report),
     )
@@ -252,11 +252,11 @@ def exit_code(run: RunResult, command: str = "the same command") -> int:
     """Say why the run stopped, if it did, what was kept, and which command resumes it."""
     if run.failure is None and not run.interrupted:
         return 0
-    why = f"stopped by {signal_in_words(run.told_by)}" if run.failure is None else one_line(str(run.failure), 600)
+    why = f"stopped by {signal_in_words(run.stop_signal)}" if run.failure is None else one_line(str(run.failure), 600)
     edited = _EDITED if isinstance(run.failure, BotError) else _MENDED if isinstance(run.failure, GameError) else ""
     then = f"; {edited}" if edited else f", and {command} resumes from there"
     note(f"dubito: {why}; {_what_is_kept(run)}{then}")
-    return 128 + run.told_by if run.failure is None else 3
+    return 128 + run.stop_signal if run.failure is None else 3
 
 
 def _what_is_kept(run: RunResult) -> str:

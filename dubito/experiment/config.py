@@ -26,15 +26,15 @@ _DAY: Final = 24 * 3600.0  # seconds
 
 
 def _model_setting(key: str) -> Any:
-    """Describe a setting of model players that a config has for those in the short form."""
-    of = Setting(key, ModelSettings.model_fields[key])
+    """Return a setting that applies to all models in the short form, such as openai:MODEL."""
+    own = Setting(key, ModelSettings.model_fields[key])
     return setting(
-        f"{of.about[:-1]}; for models such as openai:MODEL.", group="Models", metavar=of.metavar, usual=of.usual
+        f"{own.about[:-1]}; for models such as openai:MODEL.", group="Models", metavar=own.metavar, usual=own.usual
     )
 
 
 class BudgetConfig(Checked):
-    """`budget` of a config. There is no limit where none is set."""
+    """The `budget` of a config. A limit that is not set does not apply."""
 
     usd: float | None = setting("Most dollars.", gt=0, allow_inf_nan=False)
     calls: int | None = setting("Most calls.", ge=1)
@@ -42,7 +42,7 @@ class BudgetConfig(Checked):
 
 
 class StopConfig(Checked):
-    """`stop` of a config: when a comparison is decided, and how many deals it may play."""
+    """The `stop` of a config: when a comparison is decided, and how many deals it may play."""
 
     within: float = setting("Points that count as no difference.", ..., gt=0, le=10**6, allow_inf_nan=False)
     most: int = setting("Most deals.", ..., ge=30, le=10**8)
@@ -50,17 +50,17 @@ class StopConfig(Checked):
 
 @dataclass(frozen=True, slots=True)
 class SettingSources:
-    """Where a config comes from."""
+    """Where the settings of a config were set: in its file, or by flags."""
 
-    source: str
+    file: str
     flags: frozenset[str]
 
-    def where(self, *loc: str | int) -> str:
-        """Return the flag that set it, or the file with the place in it."""
+    def locate(self, *loc: str | int) -> str:
+        """Return the flag that set a value, or the file and the key."""
         key = str(loc[-1] if loc[0] == "rules" else loc[0])
         if key in self.flags:
             return f"--{key.replace('_', '-')}"
-        return f"{self.source}: {'.'.join(map(str, loc))}"
+        return f"{self.file}: {'.'.join(map(str, loc))}"
 
 
 class Config(Checked):
@@ -115,88 +115,89 @@ class Config(Checked):
     scheduler: str | None = setting(
         "Dask scheduler.", group="Cluster", metavar="ADDRESS", usual="a cluster on this machine"
     )
-    _said: SettingSources = PrivateAttr(default_factory=lambda: SettingSources("the config", frozenset()))
+    _sources: SettingSources = PrivateAttr(default_factory=lambda: SettingSources("the config", frozenset()))
 
     @property
     def server(self) -> dict[str, Any]:
         return {key: value for key in SHORT_FORM_SETTINGS if (value := getattr(self, key)) is not None}
 
     @property
-    def said(self) -> SettingSources:
-        return self._said
+    def sources(self) -> SettingSources:
+        return self._sources
 
 
 SETTINGS: Final[Mapping[str, Setting]] = {key: Setting(key, field) for key, field in Config.model_fields.items()}
 # Settings without a flag, and why.
-FILE_ONLY: Final[Mapping[str, str]] = {"rules": "each rule is a flag of its own"}
+FILE_ONLY: Final[Mapping[str, str]] = {"rules": "each rule has its own flag"}
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """The mapping in a config file; raises UsageError naming the file and, where known, the line."""
+    """Return the mapping in a config file. Raises UsageError with the file and, if known, the line."""
     content = read_yaml(path)
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise UsageError(f"{path}: a config consists of `key: value` lines, such as `games: 1000`")
+        raise UsageError("a config consists of `key: value` lines, such as `games: 1000`", where=str(path))
     return content
 
 
 def parse_config(content: Mapping[str, Any], source: str, flags: Mapping[str, Any] | None = None) -> Config:
-    """Return the config of a file's content with flags over it.
+    """Return the config of a file's content; flags override it.
 
     Args:
-        content: What the file holds.
+        content: The mapping in the file.
         source: The name of the file in messages.
-        flags: Flags by their keys, as text or as a config would have them. None means that a flag is not given. Keys
-            that are no settings are rules of the game.
+        flags: Flags by key, as text or as a config would have them. None means that a flag is not set. Keys that are
+            not settings are rules of the game.
 
     Raises:
-        UsageError: A key or value is wrong; the message says which one, where, and what it should be.
+        UsageError: A key or a value is wrong. The message names it, where it is, and what it should be.
     """
     for key in content:
         if not isinstance(key, str):
-            raise UsageError(f"{source}: unknown key {one_line(repr(str(key)), 60)}: keys are text")
-    given = {key: value for key, value in (flags or {}).items() if value is not None}
-    over = {key: SETTINGS[key].parse(value) for key, value in given.items() if key in SETTINGS}
-    if rules := {key: value for key, value in given.items() if key not in SETTINGS}:
-        over["rules"] = rules
+            raise UsageError(f"unknown key {one_line(repr(str(key)), 60)}", where=source, hint="keys must be text")
+    set_flags = {key: value for key, value in (flags or {}).items() if value is not None}
+    overrides = {key: SETTINGS[key].parse(value) for key, value in set_flags.items() if key in SETTINGS}
+    if rules := {key: value for key, value in set_flags.items() if key not in SETTINGS}:
+        overrides["rules"] = rules
     merged = dict(content)
-    for key, value in over.items():
+    for key, value in overrides.items():
         merged[key] = {**_mapping(key, content, source), **value} if isinstance(value, dict) else value
-    said = SettingSources(source, frozenset(given))
+    sources = SettingSources(source, frozenset(set_flags))
     try:
         config = Config.model_validate(merged)
     except ValidationError as error:
-        first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")  # it explains others
-        raise UsageError(describe_config_error(dict(first), said)) from None
-    config._said = said
+        # An unknown key often explains the other errors, such as a missing one.
+        first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+        raise UsageError(describe_config_error(dict(first), sources)) from None
+    config._sources = sources
     return config
 
 
 def _mapping(key: str, content: Mapping[str, Any], source: str) -> Mapping[str, Any]:
-    """Return the mapping that the file has under a key, for flags to add to."""
+    """Return the mapping under a key of the file, to which flags add."""
     value = content.get(key)
     if value is None or isinstance(value, dict):
         return value or {}
-    raise UsageError(f"{source}: {key}: must be a mapping, not {one_line(repr(value), 60)}")
+    raise UsageError(f"{key}: must be a mapping, not {one_line(repr(value), 60)}", where=source)
 
 
-def describe_config_error(error: Mapping[str, Any], said: SettingSources) -> str:
-    """Return what is wrong with a config as a sentence, given pydantic's error."""
+def describe_config_error(error: Mapping[str, Any], sources: SettingSources) -> str:
+    """Describe one of Pydantic's errors by the flag or the key that caused it."""
     loc = tuple(part for part in error["loc"] if part not in ("constrained-str", "dict[str,any]"))
     if error["type"] in ("too_short", "string_too_short"):
-        return f"{said.where(*loc)}: must not be empty"
+        return f"{sources.locate(*loc)}: must not be empty"
     setting = SETTINGS.get(str(loc[0]))
     if error["type"] == "extra_forbidden":
         nested = setting.nested if setting and len(loc) > 1 else None
-        key, where = one_line(str(loc[-1])), f"--{loc[0]}" if nested and loc[0] in said.flags else said.source
+        key, where = one_line(str(loc[-1])), f"--{loc[0]}" if nested and loc[0] in sources.flags else sources.file
         return f"{where}: unknown key '{key}': {suggestion(key, (nested or Config).model_fields)}"
     example = ", ".join(f"{key}: {value}" for key, value in (setting.example if setting else {}).items())
     if error["type"] == "missing":
-        return f"{said.where(*loc[:-1])}: {loc[-1]} is needed, as in {{{example}}}"
+        return f"{sources.locate(*loc[:-1])}: {loc[-1]} is required, as in {{{example}}}"
     if error["type"] == "model_type":
-        return f"{said.where(*loc)}: {describe_invalid(error, f'a mapping such as {{{example}}}')}"
-    return f"{said.where(*loc)}: {describe_invalid(error)}"
+        return f"{sources.locate(*loc)}: {describe_invalid(error, f'a mapping such as {{{example}}}')}"
+    return f"{sources.locate(*loc)}: {describe_invalid(error)}"
 
 
 if __name__ == "__main__":

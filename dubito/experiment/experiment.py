@@ -1,4 +1,4 @@
-"""An experiment, checked: who plays whom, how often, by which rules. What plays it needs nothing that reads configs."""
+"""A checked experiment: who plays whom, how often, and by which rules. Playing it needs no code that reads configs."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Annotated, Any, Literal
 
-from annotated_types import Interval, MinLen  # of pydantic's, which is not loaded with it
+# A dependency of Pydantic, which loads without Pydantic.
+from annotated_types import Interval, MinLen
 
 from dubito.errors import listed, one_line
 from dubito.game import LineupKind, PlayerKind
@@ -15,39 +16,41 @@ from dubito.game.find import DUBITO
 OnBotError = Literal["stop", "fallback", "forfeit"]
 ProviderErrors = Literal["fallback", "suspend"]
 OnUnusable = Literal["stop", "fallback"]
-Count = Annotated[int, Interval(ge=0, le=10**12)]  # as far as a manifest is believed; so are seats
+Count = Annotated[int, Interval(ge=0, le=10**12)]  # the bounds of a plausible manifest, like the bounds of `Sizes`
 Sizes = Annotated[tuple[Annotated[int, Interval(ge=1, le=1000)], ...], MinLen(1)]
 
 
 @dataclass(frozen=True, slots=True)
 class PlayerSpec:
-    """A bot with its settings, under the name it plays by; a manifest may leave out what is not decisive."""
+    """A bot with its settings and the name it plays under. A manifest may leave out all but the name."""
 
     name: str
     bot: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""  # sha256 of the bot's file
-    prompt: str = ""  # a model player's: digest of the prompt's sources, and sha256 of the fallback's file
+    # For model players: the digest of the prompt's sources, and the sha256 of the fallback's file.
+    prompt: str = ""
     fallback: str = ""
 
 
 def kind_of_player(player: PlayerSpec) -> PlayerKind:
-    """What decides for this player of a run: a language model, the house in a model's place, or code."""
+    """Return whether a language model, a fake model of the house, or code decides for this player."""
     if not player.prompt:
         return "hand-written"
-    from dubito.llm.settings import is_house  # late: processes that play hand-written bots ask for nobody's kind
+    from dubito.llm.settings import is_house  # late: processes that play hand-written bots do not need it
 
     return "stand-in" if is_house(str(player.settings.get("base_url") or "")) else "model"
 
 
 def player_labels(kinds: Mapping[str, PlayerKind]) -> Callable[[str], str]:
+    """Return a function that labels a player, with its kind if the run has several kinds."""
     several = len({*kinds.values()}) > 1
     return lambda name: f"{one_line(name)} ({kinds[name]})" if several and name in kinds else one_line(name)
 
 
 def describe_fake_models(kinds: Mapping[str, PlayerKind]) -> str | None:
     names = [one_line(name) for name, kind in kinds.items() if kind == "stand-in"]
-    return f"Stand-ins are no language models: the embedded house answers for {listed(names)}." if names else None
+    return f"These are fake models: a built-in server on this machine answers for {listed(names)}." if names else None
 
 
 def contender_seats(table_sizes: Sequence[int]) -> int:
@@ -56,7 +59,7 @@ def contender_seats(table_sizes: Sequence[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A part of a run that is played apart (`shards.py`)."""
+    """A part of a run that is played separately (`shards.py`)."""
 
     number: Count  # from 1
     of: Count
@@ -69,17 +72,18 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class StopRule:
-    """The run ends once every pair of contenders is told apart, or is known to be less than this apart (`stop.py`)."""
+    """The run ends once every pair differs significantly, or is known to be less than `within` apart (`stop.py`)."""
 
-    within: Annotated[float, Interval(gt=0, le=10**6)]  # points of the first measure; its own units if it has a span
+    within: Annotated[float, Interval(gt=0, le=10**6)]  # points of the first measure, or its own units if it has a span
 
 
-PartName = Literal["field", "exploiters"]  # of what is played by a book: who is rated, or who takes from it
+# The two runs of a book: against its opponents, and against exploiters of the rated player.
+PartName = Literal["field", "exploiters"]
 
 
 @dataclass(frozen=True, slots=True)
 class BookPart:
-    """The book that a run is played by (`book.py`)."""
+    """The part of a book that a run plays (`book.py`)."""
 
     name: str
     digest: str
@@ -88,24 +92,24 @@ class BookPart:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A checked experiment: all that can change its results, how many games to play, and how long a bot may take."""
+    """A checked experiment: everything that can change its results, the number of games, and the time limit of bots."""
 
-    games: Count  # of a shard: its own; the most there can be where the run may `stop` before
+    games: Count  # of this shard, if it is one; the maximum if the run may `stop` early
     table_sizes: Sizes  # ascending
     seed: int
-    bots: Annotated[tuple[PlayerSpec, ...], MinLen(1)]  # the field
+    bots: Annotated[tuple[PlayerSpec, ...], MinLen(1)]  # the opponents
     contenders: tuple[PlayerSpec, ...]
-    rules: Mapping[str, Any]  # all of the game's
+    rules: Mapping[str, Any]  # every rule of the game
     on_bot_error: OnBotError
     provider_errors: ProviderErrors = "fallback"
     bot_deadline: float | None = None  # seconds
     game: str = DUBITO
     rules_version: int = 1
-    game_source: str = ""  # what identifies its play besides (`source_of`)
+    game_source: str = ""  # the digest of a user's own game (`source_of`)
     lineup: LineupKind = "uniform"
     shard: Shard | None = None  # None: the whole run
     stop: StopRule | None = None  # None: all games are played
-    book: BookPart | None = None  # None: it is played by none
+    book: BookPart | None = None  # None: the run does not play a book
 
     @property
     def players(self) -> tuple[PlayerSpec, ...]:
@@ -149,9 +153,13 @@ class Experiment:
         return replace(self, games=self.shard.games, shard=None) if self.shard else self
 
     def identity(self) -> dict[str, Any]:
-        """Everything that can change a result; `games` is not of it, since a longer run begins alike, but a shard's
-        whole run is, since it says where to cut."""
-        decisive = self.on_bot_error == "fallback" and self.bot_deadline is not None  # it says who plays a turn
+        """Return everything that can change a result.
+
+        `games` is left out, since a longer run begins with the same games. The length of a shard's whole run is
+        included, since it determines where the run is cut.
+        """
+        # With a fallback, the deadline determines who plays a turn.
+        decisive = self.on_bot_error == "fallback" and self.bot_deadline is not None
         return {
             "game": self.game,
             "rules_version": self.rules_version,
@@ -170,7 +178,7 @@ class Experiment:
         }
 
     def digest(self) -> str:
-        """The identity as a short name, 8 hex digits; a shard has its whole run's."""
+        """Return 8 hex digits that identify the run. All shards of a run have the same."""
         from dubito.store.folder import without_key_names  # late: workers need no run folder
 
         identity = without_key_names(self.whole.identity())

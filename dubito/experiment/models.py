@@ -1,4 +1,4 @@
-"""The model players of an experiment while it is played: what they share, and their way to ask."""
+"""The model players of a running experiment, and the pipeline that they share."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -27,8 +27,8 @@ from dubito.llm.threads import run_until_stopped
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 
-_MAX_SAMPLE_TURNS: Final = 100  # turns, of which few games have more
-_MAX_SAMPLE_GAMES: Final = 10  # in which a model player of the field should have sat
+_MAX_SAMPLE_TURNS: Final = 100  # few games have more
+_MAX_SAMPLE_GAMES: Final = 10  # enough for every model player to play one, in most experiments
 
 
 @contextmanager
@@ -44,16 +44,24 @@ def model_players(
     *,
     can_wait: bool = False,
 ) -> Iterator["Models"]:
-    """The model players, ready to be asked, while the run lasts.
+    """Yield the model players of a run, after their preflight.
 
-    `first` is the number of the first one's preflight, for a store that serves more than one run. `table` gives the
-    table of a game of the run, from which the preflight takes late turns; without, it asks of example positions.
-    `can_wait`: its games can wait for batches.
+    Args:
+        experiment: The experiment.
+        registry: Its game and bots.
+        db: The store that keeps every call.
+        options: The options of the calls.
+        progress: What the progress line shows.
+        stopped: Returns whether the run is to stop.
+        first: The number of the first preflight, for a store that several runs use.
+        table: Builds the table of a game, from which the preflight takes late turns. Without it, the preflight asks
+            about example positions only.
+        can_wait: Whether games can wait for batches.
     """
     log, suspend = ModelLog(db), experiment.provider_errors == "suspend"
     cache = ReplyCache(options.cache, writes=not options.offline)
     with open_pipeline(log, cache, options, progress, stopped, suspend, registry.game, can_wait=can_wait) as pipeline:
-        course = GameTracker(log, pipeline.budget)
+        tracker = GameTracker(log, pipeline.budget)
         progress.connect_run(PipelineFigures(experiment, db, cache, pipeline, options.caps))
         deciders = {}
         for spec in model_specs(experiment, registry):
@@ -69,7 +77,7 @@ def model_players(
         if options.preflight and not options.offline:
             late = _collect_late_samples(deciders, experiment, table) if table else {}
             run_until_stopped(partial(_run_preflights, deciders, late, first, options, progress), stopped)
-        yield Models(deciders, lambda: pipeline.lost_games, pipeline.try_again, course, pipeline.waves.run_next)
+        yield Models(deciders, lambda: pipeline.lost_games, pipeline.try_again, tracker, pipeline.waves.run_next)
 
 
 def _run_preflights(
@@ -88,7 +96,7 @@ def _run_preflights(
 
 @dataclass(frozen=True, slots=True)
 class _SampleCollector(Decider):
-    """Lets the fallback answer, and collects the longest prompts that would have been sent."""
+    """A decider that plays the fallback and collects the longest prompts that it would have sent."""
 
     samples: list[Sample] = field(default_factory=list)
 
@@ -108,24 +116,25 @@ class _SampleCollector(Decider):
 def _collect_late_samples(
     deciders: Mapping[str, Decider], experiment: Experiment, table: Callable[[int, "Models"], tuple[Table, object]]
 ) -> dict[str, list[Sample]]:
-    """Return what each model player would be asked late in the largest of its first games, where prompts are longest.
+    """Return prompts of each model player from late in its largest early game, where prompts are longest.
 
-    The fallback answers in every model's place.
+    Fallbacks answer instead of models.
     """
     collectors = {
-        name: _SampleCollector(*(getattr(one, each.name) for each in fields(one))) for name, one in deciders.items()
+        name: _SampleCollector(*(getattr(decider, each.name) for each in fields(decider)))
+        for name, decider in deciders.items()
     }
     tables = list[Table]()
     for game in experiment.game_numbers[: max(_MAX_SAMPLE_GAMES, experiment.games_per_deal)]:
-        with suppress(Exception):  # of bots, or of the game: the run will name it
+        with suppress(Exception):  # of bots or of the game: the run will report it
             tables.append(table(game, Models(collectors))[0])
-    for played in sorted(tables, key=lambda played: -len(played.entrants)):
+    for largest in sorted(tables, key=lambda each: -len(each.entrants)):
         if all(collector.samples for collector in collectors.values()):
             break
         turns = 0
         with suppress(Exception):
-            while not played.state.over and turns < _MAX_SAMPLE_TURNS:
-                step(played)
+            while not largest.state.over and turns < _MAX_SAMPLE_TURNS:
+                step(largest)
                 turns += 1
     return {name: collector.samples for name, collector in collectors.items()}
 
@@ -142,9 +151,9 @@ def open_pipeline(
     *,
     can_wait: bool = False,
 ) -> Iterator[Pipeline]:
-    """A pipeline and the embedded servers that it may need, closed at the end with the cache."""
+    """Open a pipeline and the embedded servers that it needs, and close them together with the cache."""
     with ExitStack() as running:
-        how = PipelineOptions(
+        pipeline_options = PipelineOptions(
             options.in_flight,
             options.offline,
             suspend=suspend,
@@ -153,13 +162,14 @@ def open_pipeline(
             count_reply=progress.count_reply,
             can_wait=can_wait,
         )
-        with closing(Pipeline(log, cache, options.caps, how)) as pipeline:  # its clients go before their servers
+        # Clients are closed before their servers.
+        with closing(Pipeline(log, cache, options.caps, pipeline_options)) as pipeline:
             yield pipeline
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineFigures:
-    """The progress of a run, as its store and its pipeline know it."""
+    """The progress of a run according to its store and its pipeline."""
 
     experiment: Experiment
     db: RunDb
@@ -196,7 +206,7 @@ def build_decider(
     log: DecisionLog,
     count_outcome: Callable[[str], None],
 ) -> Decider:
-    """A model player with this prompt and these stages to ask."""
+    """Return a model player with this prompt, which asks through these stages."""
     settings = model_settings(spec, registry)
     return Decider(
         name=spec.name,
@@ -216,10 +226,13 @@ class Models:
     """The model players of a running experiment."""
 
     deciders: Mapping[str, Decider]
-    put_back: Callable[[], set[int]] = lambda: set()  # games that an outage takes back
-    try_again: Callable[[], None] = lambda: None  # ask again after an outage
-    course: GameTracker | None = None  # None: they are only played again
-    next_wave: Callable[[], None] = lambda: None  # ask what games wait for, and return once it is there
+    # Return the games that an outage made worthless, so that they are played again.
+    lost_games: Callable[[], set[int]] = lambda: set()
+    # Let calls through again after an outage.
+    try_again: Callable[[], None] = lambda: None
+    tracker: GameTracker | None = None  # None during a replay
+    # Send the questions that games wait for, and return when the answers have arrived.
+    next_wave: Callable[[], None] = lambda: None
 
     def services(self, names: list[str], journal: Journal) -> list[object]:
         return [GameServices(self.deciders[name], journal) if name in self.deciders else None for name in names]

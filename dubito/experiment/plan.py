@@ -30,10 +30,10 @@ def _check_executor(config: Config, experiment: Experiment, registry: Registry) 
     """Raise UsageError if the executor cannot play this experiment."""
     if config.executor == "processes":
         if config.scheduler is not None:
-            where = config.said.where("scheduler")
+            where = config.sources.locate("scheduler")
             raise UsageError("processes have no scheduler", where=where, hint="add `executor: dask`")
         return
-    where = config.said.where("executor")
+    where = config.sources.locate("executor")
     find_executor(config.executor, where)
     if model_specs(experiment, registry):
         raise UsageError(
@@ -57,8 +57,8 @@ def open_executor(config: Config, notify: Callable[[str], None] = lambda text: N
     if config.executor == "processes":
         yield None
         return
-    start = find_executor(config.executor, config.said.where("executor"))
-    with start(config.scheduler, config.workers or cores()) as crew:
-        if not crew.at_once():
+    start = find_executor(config.executor, config.sources.locate("executor"))
+    with start(config.scheduler, config.workers or cores()) as pool:
+        if not pool.capacity():
             notify("waiting for the first worker to join the scheduler")
-        yield crew
+        yield pool

@@ -1,8 +1,7 @@
-"""From deals to outcomes: the work of one process, a function of the experiment and the deals' numbers.
+"""Play deals in one process. The outcomes depend only on the experiment and the numbers of the deals.
 
 Read `draw_lineups` first: it decides who plays whom. Then read `ChunkPlayer`: `play` plays hand-written bots,
 `play_with_models` plays one game and records it. A chunk is 1,000 deals that are stored together.
-together.
 """
 
 import json
@@ -36,12 +35,12 @@ class Lineup:
 
 
 def draw_lineups(experiment: Experiment, deal: int, streams: DealStreams) -> list[Lineup]:
-    """Return the games of a deal: one, or one for each contender in the same seat against the same opponents.
+    """Return the games of a deal: one, or one for each contender in the same seat against the same opponents (R33).
 
-    The opponents are drawn from all of the field whoever the contenders are, so a contender that is also in the field
-    may meet a copy of itself. If every table has two seats, each contender plays two games, one in each seat.
+    The opponents are drawn from all bots independently of the contenders, so a contender that is also an opponent may
+    meet a copy of itself. If every table has two seats, each contender plays two games, one in each seat.
 
-    Draws the table size, then the bots seat by seat as the game's `lineup` says, then the contenders' seat.
+    First the table size is drawn, then the bots seat by seat as the game's `lineup` says, then the contenders' seat.
     """
     draw = streams.seating().random
     sizes = experiment.table_sizes
@@ -64,19 +63,19 @@ def draw_lineups(experiment: Experiment, deal: int, streams: DealStreams) -> lis
 
 def _draw_bots(experiment: Experiment, deal: int, size: int, draw: Callable[[], float]) -> list[int]:
     """Draw a bot for each seat, as places in `Experiment.bots`."""
-    n_field = len(experiment.bots)
+    n = len(experiment.bots)
     if experiment.lineup == "uniform":
-        return [int(draw() * n_field) for _ in range(size)]
-    if n_field == 1:  # the opponent of every contender
+        return [int(draw() * n) for _ in range(size)]
+    if n == 1:  # the opponent of every contender
         return [0] * size
-    if experiment.lineup == "ordered_pairs":  # each against each, in either seat, turn by turn
-        first, second = divmod(deal % (n_field * (n_field - 1)), n_field - 1)
+    if experiment.lineup == "ordered_pairs":  # all ordered pairs in turn
+        first, second = divmod(deal % (n * (n - 1)), n - 1)
         return [first, second + (second >= first)]
-    left = list(range(n_field))
+    left = list(range(n))
     return [left.pop(int(draw() * len(left))) for _ in range(size)]
 
 
-DEALS_PER_CHUNK: Final = 1000  # part of the results digest, so that it never depends on workers
+DEALS_PER_CHUNK: Final = 1000  # changing it would change every results digest
 
 
 def chunk_numbers(experiment: Experiment) -> range:
@@ -106,7 +105,7 @@ def is_full_chunk(deals: int) -> bool:
 
 @dataclass(slots=True)
 class ChunkResult:
-    """A chunk, or some deals of it, as far as it got: all of them, or those before a stop or an error."""
+    """The deals of a chunk that were played: all of them, or those before a stop or an error."""
 
     number: int
     deals: int = 0
@@ -117,14 +116,14 @@ class ChunkResult:
     first_fallback: BotError | None = None
     error: DubitoError | None = None
     stopped: bool = False
-    decided: bool = False  # with its last deal, so that no more are played (`stop.py`)
+    decided: bool = False  # the last deal decided the run (`stop.py`)
 
     @property
     def ended_early(self) -> bool:
         return self.stopped or self.decided or self.error is not None
 
-    def with_next(self, later: "ChunkResult") -> "ChunkResult":
-        """This, which did not end early, and the deals of the same chunk that follow."""
+    def append(self, later: "ChunkResult") -> "ChunkResult":
+        """Return this result, which did not end early, with the next deals of its chunk."""
         return ChunkResult(
             self.number,
             self.deals + later.deals,
@@ -148,12 +147,12 @@ class GamePlayed:
     decision_digest: bytes
     record: str
     bot_error: BotError | None
-    touched: frozenset[int] = frozenset()  # seats for which a fallback answered at least one of a model's questions
+    fallback_seats: frozenset[int] = frozenset()  # seats for which a fallback answered at least once
     statements: tuple[Statement, ...] = ()
 
 
 class ChunkPlayer:
-    """An experiment with its bots loaded, ready to play any of its deals."""
+    """Plays any deals of an experiment, with its bots loaded."""
 
     def __init__(self, experiment: Experiment, registry: Registry) -> None:
         self.experiment = experiment
@@ -164,47 +163,47 @@ class ChunkPlayer:
         if experiment.on_bot_error == "fallback":
             self._fallback = registry.fallback
         self._forfeits = experiment.on_bot_error == "forfeit"
-        self._ending_is_sound = False  # known once a game has ended
+        self._ending_is_sound = False  # checked when the first game ends
 
     def _entrant(self, player: PlayerSpec, bot: Bot) -> Entrant:
-        """Who sits down as this player; with settings or a deadline it is the class that its own file gives."""
+        """Return the entrant. Compiled classes take neither settings nor a deadline."""
         cls = bot.cls if player.settings else bot.fastest
         if (seconds := self.experiment.bot_deadline) is not None:
             cls = limit_bot_time(bot.cls, seconds, self._game.nodes)
         return Entrant(player.name, cls, player.settings)
 
     def play(self, deals: range, stop: Callable[[], bool]) -> ChunkResult:
-        """Play deals of one chunk between hand-written bots; between two of them, `stop` says whether to leave off."""
-        played = ChunkResult(chunk_of(deals))
+        """Play deals of one chunk between hand-written bots. `stop` is checked before each deal."""
+        result = ChunkResult(chunk_of(deals))
         finished: list[list[Outcome]] = []
         for deal in deals:
             if stop():
-                played.stopped = True
+                result.stopped = True
                 break
             try:
-                finished.append(self._outcomes_of(deal, played))
+                finished.append(self._play_deal(deal, result))
             except (BotError, GameError) as error:
-                played.error = error
+                result.error = error
                 break
-        played.deals = len(finished)
+        result.deals = len(finished)
         try:
-            played.outcomes = [outcome.pack() for outcomes in finished for outcome in outcomes]
-            played.tally = tally_of(finished, self.results)
+            result.outcomes = [outcome.pack() for outcomes in finished for outcome in outcomes]
+            result.tally = tally_of(finished, self.results)
         except Exception:
             for deal, outcomes in zip(deals, finished, strict=False):
                 for outcome in outcomes:
                     self._check_ending(outcome, deal)
             raise
-        return played
+        return result
 
     def _check_ending(self, outcome: Outcome, deal: int) -> None:
-        """Raise GameError if a game that was not the first has an ending that is none."""
+        """Raise GameError if the ending of a game is invalid. Endings after the first are checked only on an error."""
         counts = [own[:-1] for own in outcome.counts]
         ending = Ending(outcome.capped, outcome.game_counts, outcome.marks, counts)
         for flaw in flaws_of_ending(ending, self.results, len(outcome.seats)):
             raise GameCode(self._game, deal * self.experiment.games_per_deal, deal).fault(flaw)
 
-    def _outcomes_of(self, deal: int, played: ChunkResult) -> list[Outcome]:
+    def _play_deal(self, deal: int, result: ChunkResult) -> list[Outcome]:
         streams = DealStreams(self.experiment.seed, deal)
         outcomes = []
         for lineup in draw_lineups(self.experiment, deal, streams):
@@ -213,44 +212,44 @@ class ChunkPlayer:
                 code.state = table.state
                 play_game(table)
                 outcomes.append(self._outcome(table, lineup, code))
-            if table.errors and played.first_fallback is None:
-                played.first_fallback = table.errors[0]
+            if table.errors and result.first_fallback is None:
+                result.first_fallback = table.errors[0]
         return outcomes
 
     def _outcome(self, table: Table, lineup: Lineup, code: GameCode) -> Outcome:
-        """What a finished game came to; raises GameError where the first ending of all is none."""
+        """Return the outcome of a finished game. Raises GameError if the first ending of this process is invalid."""
         if not self._ending_is_sound:
             for flaw in flaws_of_ending(table.state.ending(), self.results, len(lineup.seats)):
                 raise code.fault(flaw)
             self._ending_is_sound = True
         return outcome_of(table.state, lineup.seats, lineup.contender_seat, table.fallback_turns)
 
-    def game_with_models(self, deal: int, lineup: Lineup, streams: DealStreams, models: "Models") -> GamePlayed:
-        """Play one game with model players and keep its outputs; raises BotError, GameError or RunStopped."""
+    def play_with_models(self, deal: int, lineup: Lineup, streams: DealStreams, models: "Models") -> GamePlayed:
+        """Play one game with model players and record its outputs. Raises BotError, GameError or RunStopped."""
         from dubito.llm.decide import Journal  # late: games without models have none
 
         journal = Journal()
         with GameCode(self._game, lineup.game, deal) as code:
             table = self._table(deal, lineup, streams, models, journal)
             code.state = table.state
-            return self._recorded(table, lineup, journal, code)
+            return self._play_recorded(table, lineup, journal, code)
 
-    def _recorded(self, table: Table, lineup: Lineup, journal: "Journal", code: GameCode) -> GamePlayed:
-        deal_as_json, outputs = self._game.deal_to_json(table.state), []
+    def _play_recorded(self, table: Table, lineup: Lineup, journal: "Journal", code: GameCode) -> GamePlayed:
+        deal_json, outputs = self._game.deal_to_json(table.state), []
         statements: list[Statement] = []
         while not table.state.over:
-            truth = self._game.truth(table.state)  # no player can reach it
+            truth = self._game.truth(table.state)  # players have no access to it
             output, _ = step(table)
             if output is not None:
                 outputs.append(self._game.output_to_json(output))
             new = journal.stated[len(statements) :]
-            statements += [Statement(said.seat, said.stated, said.impossible, bool(truth)) for said in new]
+            statements += [Statement(each.seat, each.stated, each.impossible, bool(truth)) for each in new]
         if self._forfeits and table.errors:
-            from dubito.game.record import Forfeit  # late: games without models keep no record
+            from dubito.game.record import Forfeit  # late: games without models have no record
 
             outputs.append(asdict(Forfeit(table.errors[0].seat)))
         outcome = self._outcome(table, lineup, code)
-        record = json.dumps({**deal_as_json, "outputs": outputs}, separators=(",", ":"))
+        record = json.dumps({**deal_json, "outputs": outputs}, separators=(",", ":"))
         return GamePlayed(
             lineup.game,
             outcome,
@@ -261,9 +260,8 @@ class ChunkPlayer:
             tuple(statements),
         )
 
-    def table_of(self, game: int, models: "Models | None" = None) -> tuple[Table, Lineup]:
-        """The table of the game of this number before its first turn, model players with a way to ask; and who sits
-        there."""
+    def build_table(self, game: int, models: "Models | None" = None) -> tuple[Table, Lineup]:
+        """Return the table of a game before its first turn, and its lineup. `models` answer for model players."""
         deal, place = divmod(game, self.experiment.games_per_deal)
         streams = DealStreams(self.experiment.seed, deal)
         lineup = draw_lineups(self.experiment, deal, streams)[place]

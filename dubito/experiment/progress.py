@@ -16,20 +16,20 @@ from dubito.store.model_log import ModelLog
 
 
 class GameTracker:
-    """The games of a run that its threads have finished so far."""
+    """Counts the games that the threads of a run have finished."""
 
     def __init__(self, log: ModelLog, budget: Budget) -> None:
         self._log, self.budget = log, budget
-        self._ended = set(log.ended_games())
+        self._finished = set(log.ended_games())
         self._lock = Lock()
 
-    def ends(self, game: int) -> int:
-        """Record that a game has ended, and return how many have."""
+    def finish(self, game: int) -> int:
+        """Record that a game is over, and return how many are."""
         self._log.end_game(game)
         self.budget.end_game(game)
         with self._lock:
-            self._ended.add(game)
-            return len(self._ended)
+            self._finished.add(game)
+            return len(self._finished)
 
 
 class RunFigures(Protocol):
@@ -142,7 +142,7 @@ class ModelProgress:
             self.end_wait(why)
 
     def sentence(self) -> str:
-        """Return all there is to log: the figures, then decisions, the cache and the games on disk."""
+        """Return the figures for the log: the progress line, decisions, the cache and the games on disk."""
         with self._lock:
             decisions, replies = self.outcomes.total(), self.replies.total()
             seconds = self.clock() - self._start if self._start is not None else 0.0

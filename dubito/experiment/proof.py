@@ -1,6 +1,6 @@
-"""What `dubito replay` checks beside the games of a run: its sums, its prompts and texts, and every call of a model.
+"""The checks of `dubito replay` besides the games of a run: its sums, its prompts and texts, and all calls to models.
 
-Each check raises Differs. `UNPROVEN` in `store/run_db.py` lists what they leave out, docs/runs.md explains it.
+Each check raises Differs. `UNPROVEN` in `store/run_db.py` lists what is not checked; docs/runs.md explains it.
 """
 
 import json
@@ -46,7 +46,9 @@ def check_sums(run: Run, everything: Tally, complete: Tally) -> None:
         expected["complete"] = complete
     stored = {chunks for (chunks,) in run.db.read("SELECT chunks FROM tally")}
     if stored != {*expected}:
-        raise Differs(_DATABASE, "its sums are not what its games add up to", [f"recorded: sums over {sorted(stored)}"])
+        raise Differs(
+            _DATABASE, "its sums differ from the sums of its games", [f"recorded: sums over {sorted(stored)}"]
+        )
     decided = decided_pairs(run)
     for chunks, replayed in expected.items():
         deals = replayed.games // run.planned.games_per_deal
@@ -59,20 +61,20 @@ def check_sums(run: Run, everything: Tally, complete: Tally) -> None:
 
 def _compare_tables(stored: Tally, replayed: Tally) -> None:
     for table in {**replayed.tables, **stored.tables}:
-        recorded, found = stored.tables.get(table, {}), replayed.tables.get(table, {})
-        for key in sorted({*recorded, *found}):
-            if recorded.get(key) != found.get(key):
-                said = [f"{table} {list(key)}", f"recorded: {recorded.get(key)}", f"replayed: {found.get(key)}"]
-                raise Differs(_DATABASE, "its sums are not what its games add up to", said)
+        recorded, recomputed = stored.tables.get(table, {}), replayed.tables.get(table, {})
+        for key in sorted({*recorded, *recomputed}):
+            if recorded.get(key) != recomputed.get(key):
+                details = [f"{table} {list(key)}", f"recorded: {recorded.get(key)}", f"replayed: {recomputed.get(key)}"]
+                raise Differs(_DATABASE, "its sums differ from the sums of its games", details)
 
 
 def check_no_calls(run: Run) -> None:
     for table in _MODEL_TABLES:
         if run.db.read(f"SELECT 1 FROM {table} LIMIT 1"):  # noqa: S608
-            raise Differs(_DATABASE, f"it has {table}, and no model plays in this run", [])
+            raise Differs(_DATABASE, f"it has {table}, although no model plays in this run", [])
 
 
-def replay_uncounted_games(run: Run, models: "Models", tape: ReplayRecording) -> None:
+def replay_uncounted_games(run: Run, models: "Models") -> None:
     """Replay the games that are not counted yet, each as far as the recording goes."""
     experiment, ended = run.experiment, ModelLog(run.db).ended_games()
     rows = run.db.read(
@@ -86,15 +88,15 @@ def replay_uncounted_games(run: Run, models: "Models", tape: ReplayRecording) ->
         deal, place = divmod(game, experiment.games_per_deal)
         streams = DealStreams(experiment.seed, deal)
         try:
-            run.player.game_with_models(deal, draw_lineups(experiment, deal, streams)[place], streams, models)
+            run.player.play_with_models(deal, draw_lineups(experiment, deal, streams)[place], streams, models)
         except (RecordingEnded, BotError, GameError):
             if game in ended:
                 raise
 
 
-def check_calls(run: Run, tape: ReplayRecording) -> None:
-    """Check all that a run keeps of its models, once its games were compared."""
-    _check_counts(run, tape)
+def check_calls(run: Run, recording: ReplayRecording) -> None:
+    """Check the calls, prompts and texts of a run, after its games were compared."""
+    _check_counts(run, recording)
     broken = run.db.find_broken_seal()
     if broken is not None:
         table, key = broken
@@ -106,12 +108,12 @@ def check_calls(run: Run, tape: ReplayRecording) -> None:
     calls.check_tries()
 
 
-def _check_counts(run: Run, tape: ReplayRecording) -> None:
-    """Compare how many rows there are with how many were replayed."""
+def _check_counts(run: Run, recording: ReplayRecording) -> None:
+    """Compare the numbers of rows with the numbers replayed."""
     games = run.experiment.game_numbers
-    counted = {
-        "decisions of models": ("decisions", "1", tape.decisions),
-        "finished attempts": ("attempts", "game >= 0 AND (reply IS NOT NULL OR cause IS NOT NULL)", tape.attempts),
+    counts = {
+        "decisions of models": ("decisions", "1", recording.decisions),
+        "finished attempts": ("attempts", "game >= 0 AND (reply IS NOT NULL OR cause IS NOT NULL)", recording.attempts),
         "attempts without an end in finished games": (
             "attempts",
             f"game BETWEEN {games.start} AND {games.stop - 1} AND reply IS NULL AND cause IS NULL",
@@ -119,27 +121,27 @@ def _check_counts(run: Run, tape: ReplayRecording) -> None:
         ),
         "games that ended": ("ended", f"game BETWEEN {games.start} AND {games.stop - 1}", len(games)),
     }
-    for what, (table, where, replayed) in counted.items():
+    for what, (table, where, replayed) in counts.items():
         ((stored,),) = run.db.read(f"SELECT count(*) FROM {table} WHERE {where}")  # noqa: S608
         if stored != replayed:
-            raise Differs(_DATABASE, f"it keeps {stored:,} {what}, and its games have {replayed:,}", [])
+            raise Differs(_DATABASE, f"it has {stored:,} {what}, but its games have {replayed:,}", [])
 
 
 def check_prompts(run: Run) -> None:
-    """Compare the prompts that a run keeps with the digests that its players name."""
-    named = {spec.prompt: spec.name for spec in run.planned.players if spec.prompt}
-    for digest, player in named.items():
-        kept = ModelLog(run.db).prompt(digest)
-        if not kept or Prompt(Path("kept"), kept, run.game).digest != digest:
+    """Compare the stored prompts with the digests in the players' settings."""
+    players = {spec.prompt: spec.name for spec in run.planned.players if spec.prompt}
+    for digest, player in players.items():
+        sources = ModelLog(run.db).prompt(digest)
+        if not sources or Prompt(Path("stored"), sources, run.game).digest != digest:
             name = one_line(player, 60)
-            raise Differs(_DATABASE, f"the prompt of {name} is not the one that its digest names", [])
+            raise Differs(_DATABASE, f"the prompt of {name} does not match its digest", [])
     for (digest,) in run.db.read("SELECT DISTINCT digest FROM prompts"):
-        if digest not in named:
+        if digest not in players:
             raise Differs(_DATABASE, f"no player has its prompt {one_line(str(digest), 20)}", [])
 
 
 def check_texts(db: RunDb) -> None:
-    """Read every text, which compares it with its digest."""
+    """Read every text, which checks its digest."""
     log = ModelLog(db)
     for (digest,) in db.read("SELECT digest FROM texts"):
         log.text(digest)
@@ -151,7 +153,7 @@ def check_texts(db: RunDb) -> None:
 
 
 class _Try(NamedTuple):
-    """A row of `tries`, as far as it can be recomputed."""
+    """The columns of `tries` that can be checked."""
 
     game: int
     seat: int
@@ -177,7 +179,7 @@ class _Try(NamedTuple):
 
 
 class _Calls:
-    """The attempts and tries of a run, compared with its players' settings and with the texts."""
+    """Compares the attempts and tries of a run with its players' settings and with the texts."""
 
     def __init__(self, run: Run) -> None:
         self._run, self._log = run, ModelLog(run.db)
@@ -188,22 +190,22 @@ class _Calls:
         self._request = lru_cache(maxsize=64)(self._read_request)
 
     def check_attempts(self) -> None:
-        """Check what no game asked, and where each reply is from."""
+        """Check the attempts of preflights, and the origin of each reply."""
         for player, server in self._run.db.read("SELECT DISTINCT player, server FROM attempts"):
             if account_for(self._settings_of(player, "an attempt")).server != server:
-                raise Differs(_DATABASE, f"{one_line(player)} was not asked at {one_line(server)}", [])
+                raise Differs(_DATABASE, f"{one_line(player)} does not use the server {one_line(server)}", [])
         empty = " AND ".join(f"{name} IS NULL" for name in ("raw", "model", *TOKENS))
         received = "SELECT 1 FROM tries t WHERE t.state = 'received' AND t.raw = a.raw AND"
         same_key = "(t.game, t.seat, t.decision, t.attempt) = (a.game, a.seat, a.decision, a.attempt)"
         wrong = {
-            "an attempt without a reply has something of one": f"reply IS NULL AND NOT ({empty} AND origin = 'live')",
+            "an attempt without a reply has parts of one": f"reply IS NULL AND NOT ({empty} AND origin = 'live')",
             "an attempt before the games has a cause of failure": "game < 0 AND cause IS NOT NULL",
             "an attempt has an unknown origin": "origin NOT IN ('live', 'cache')",
-            "no call brought a reply that counts as live": (
+            "a reply that counts as live was not received by a call": (
                 "origin = 'live' AND reply IS NOT NULL AND NOT EXISTS "
                 f"({received} (t.request, t.draw) = (a.request, a.draw))"
             ),
-            "a call brought a reply that counts as cached": (
+            "a reply that counts as cached was received by a call": (
                 f"origin = 'cache' AND game >= 0 AND EXISTS ({received} {same_key})"
             ),
         }
@@ -218,60 +220,62 @@ class _Calls:
             reply = read_recorded_reply(self._request(request).protocol, self._log.text(raw) if raw else None)
             counts = reply.usage.counts if reply.usage else (None,) * len(TOKENS)
             if (reply.digest, tuple(usage)) != (digest, counts) or model not in (reply.model, None):
-                raise Differs(f"the preflight of {one_line(player)}", "its reply is not what is recorded of it", [])
+                raise Differs(
+                    f"the preflight of {one_line(player)}", "its reply differs from what was recorded about it", []
+                )
 
     def check_tries(self) -> None:
-        """Check every call, and that an attempt numbers its tries from 1."""
+        """Check every call, and that the tries of an attempt are numbered from 1."""
         columns = ", ".join("try" if name == "number" else name for name in _Try._fields)
         before, number = None, 0
         for row in self._run.db.read(f"SELECT {columns} FROM tries ORDER BY game, seat, decision, attempt, try"):  # noqa: S608
-            one = _Try(*row)
-            number = number + 1 if one[:4] == before else 1
-            before = one[:4]
-            if one.number != number and one.game >= -1:
-                raise Differs(one.name, f"it should be try {number}", [])
-            self._check_try(one)
+            call = _Try(*row)
+            number = number + 1 if call[:4] == before else 1
+            before = call[:4]
+            if call.number != number and call.game >= -1:
+                raise Differs(call.name, f"it should be try {number}", [])
+            self._check_try(call)
 
-    def _check_try(self, one: _Try) -> None:
-        settings = self._settings_of(one.player, one.name)
-        reply = None if one.raw is None else read_reply(settings.api, RawReply(200, self._log.text(one.raw)))
-        usage, worst = reply.usage if reply else None, one.tokens
-        if self._run.db.read("SELECT 1 FROM texts WHERE digest = ?", (one.request,)):
+    def _check_try(self, call: _Try) -> None:
+        settings = self._settings_of(call.player, call.name)
+        reply = None if call.raw is None else read_reply(settings.api, RawReply(200, self._log.text(call.raw)))
+        usage, worst = reply.usage if reply else None, call.tokens
+        if self._run.db.read("SELECT 1 FROM texts WHERE digest = ?", (call.request,)):
             tariff = Tariff(None, settings.max_output if settings.api != "decisions" else 0)
-            worst = tariff.worst(self._request(one.request)).tokens
+            worst = tariff.worst(self._request(call.request)).tokens
         used = usage.input + usage.output if usage else worst
         expected: dict[str, tuple[object, set[Any]]] = {
-            "account": (one.account.rpartition(" (")[0], {account_for(settings).server}),
-            "usage": (one.usage, {json.dumps(usage.counts) if usage else None}),
-            "state": (one.state, _possible_states(reply)),
-            "tokens": (one.tokens, {used} if one.state in ("received", "open") else {0, used}),
-            "assumed": (one.assumed, {int(usage is None and one.tokens > 0)}),
-            "kind": (one.kind is None, {one.state == "open" or (one.state == "received" and one.kind is None)}),
-            "error": (one.error is None, {one.kind is None}),
-            "status": (one.status is None, {reply is None}),
+            "account": (call.account.rpartition(" (")[0], {account_for(settings).server}),
+            "usage": (call.usage, {json.dumps(usage.counts) if usage else None}),
+            "state": (call.state, _possible_states(reply)),
+            "tokens": (call.tokens, {used} if call.state in ("received", "open") else {0, used}),
+            "assumed": (call.assumed, {int(usage is None and call.tokens > 0)}),
+            "kind": (call.kind is None, {call.state == "open" or (call.state == "received" and call.kind is None)}),
+            "error": (call.error is None, {call.kind is None}),
+            "status": (call.status is None, {reply is None}),
         }
-        if one.state == "received":
-            expected["kind"] = (one.kind, {_BEYOND} if one.tokens > worst else {None, _BEYOND})
-        if one.game >= 0:
-            deal = one.game // self._run.planned.games_per_deal
-            place = Place(one.player, one.game, deal, one.seat, one.decision, one.attempt, "")
-            expected["draw"] = (one.draw, {compute_draw(self._run.planned.seed, place, settings.sample)})
-            expected["player"] = (one.player, {self._names(one.game).get(one.seat)})
+        if call.state == "received":
+            expected["kind"] = (call.kind, {_BEYOND} if call.tokens > worst else {None, _BEYOND})
+        if call.game >= 0:
+            deal = call.game // self._run.planned.games_per_deal
+            place = Place(call.player, call.game, deal, call.seat, call.decision, call.attempt, "")
+            expected["draw"] = (call.draw, {compute_draw(self._run.planned.seed, place, settings.sample)})
+            expected["player"] = (call.player, {self._names(call.game).get(call.seat)})
         for column, (stored, allowed) in expected.items():
             if stored not in allowed:
-                said = [f"recorded: {stored}", f"expected: {' or '.join(sorted(map(str, allowed)))}"]
-                raise Differs(one.name, f"its {column} is not what its request, reply and settings give", said)
+                details = [f"recorded: {stored}", f"expected: {' or '.join(sorted(map(str, allowed)))}"]
+                raise Differs(call.name, f"its {column} does not follow from its request, reply and settings", details)
 
-    def _settings_of(self, player: str, of: str) -> ModelSettings:
+    def _settings_of(self, player: str, where: str) -> ModelSettings:
         if player not in self._settings:
-            raise Differs(of, f"the run has no model player {one_line(player, 60)!r}", [])
+            raise Differs(where, f"the run has no model player {one_line(player, 60)!r}", [])
         return self._settings[player]
 
     def _read_request(self, digest: str) -> Request:
         return parse_stored_request(self._log.text(digest))
 
     def _players_of(self, game: int) -> Mapping[int, str]:
-        """Return who sits in a game, by seat."""
+        """Return the players of a game by seat."""
         experiment = self._run.experiment
         deal, place = divmod(game, experiment.games_per_deal)
         lineup = draw_lineups(experiment, deal, DealStreams(experiment.seed, deal))[place]

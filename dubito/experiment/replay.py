@@ -1,7 +1,7 @@
-"""A run proved: every game is played again, against the tape where models played, and compared with what is kept.
+"""Replay a run: play every game again, with models answering from the recording, and compare it with the store.
 
-With model players several processes may do so, each some deals of a chunk at a time, from the same tape. Here too: the
-lies of a run, for which its games are played again.
+With model players, several processes may each replay some deals of a chunk. Lies are counted here too, since that
+needs a replay as well.
 """
 
 from collections import Counter
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from dubito.experiment.models import Models
 
 LIES: Final[tuple[Lie, ...]] = get_args(Lie)
-MAX_LIE_GAMES: Final = 1_000  # games of a run in which lies are counted, since each has to be played again
+MAX_LIE_GAMES: Final = 1_000  # games in which lies are counted, since each has to be replayed
 
 
 def run_to_replay(folder: Path, home: Path | None = None) -> Run:
@@ -71,12 +71,12 @@ class LieMove:
     """A move that deceived."""
 
     seat: int
-    move: int  # which of its seat's own, from 1
+    move: int  # the seat's own moves count from 1
     lie: Lie
 
 
 LieRate = Literal["chosen", "forced", "caught", "hits", "alarms"]
-_DENOMINATORS: Final[Mapping[LieRate, str]] = {  # what each is a share of
+_DENOMINATORS: Final[Mapping[LieRate, str]] = {
     "chosen": "plays",
     "forced": "plays",
     "caught": "lies",
@@ -87,46 +87,46 @@ _DENOMINATORS: Final[Mapping[LieRate, str]] = {  # what each is a share of
 
 @dataclass(frozen=True, slots=True)
 class ModelPlay:
-    """A move of a model player that can be a lie; players are places in `Experiment.players`."""
+    """A model player's move that can be a lie. Players are indexes into `Experiment.players`."""
 
     game: int
     seat: int
-    move: int  # which of its seat's own, from 1
+    move: int  # the seat's own moves count from 1
     player: int
     lie: Lie | None
     cards: int
-    pile: int  # cards with it: what is at stake
+    pile: int  # cards at stake, including its own
     late: bool  # in the second half of its game's moves
-    called: list[tuple[int, bool]]  # who was asked about it, and whether they called it a lie
+    called: list[tuple[int, bool]]  # the players asked about it, and whether they called it a lie
 
 
 @dataclass(frozen=True, slots=True)
 class ModelResponse:
-    """What a model player said of somebody's play, by calling it a lie or by letting it pass."""
+    """A model player's response to a play: it calls a lie or lets the play pass."""
 
     game: int
     seat: int
     move: int
     player: int
-    of: int  # whose
+    of: int  # the player who made the play
     is_lie: bool
     called: bool
-    pile: int  # what is at stake
+    pile: int  # cards at stake
 
 
 @dataclass(frozen=True, slots=True)
 class LieCounts:
-    """Lies over the first games of a run, by player and rate, summed deal by deal: y of m.
+    """Counts of lies over the first games of a run, by player and rate, summed deal by deal as y of m.
 
-    Chosen and forced lies of the moves that can be; those caught of all lies; of the plays of others that were lies,
-    and of those that were honest, how many were called lies: hits and false alarms.
+    `chosen` (voluntary) and `forced` are shares of moves that can be lies, `caught` of all lies. `hits` and `alarms`
+    are shares of others' lies, and of others' honest plays, that were called lies.
     """
 
     games: int
     sums: Mapping[tuple[int, LieRate], Sums]
-    meant: Mapping[str, int]  # by model player: how often it said that it lies, where a node asks just that
-    plays_told: Sequence[ModelPlay] = ()
-    words_told: Sequence[ModelResponse] = ()
+    stated_lies: Mapping[str, int]  # by model player: how often it answered that it lies, if a node asks that
+    model_plays: Sequence[ModelPlay] = ()
+    model_responses: Sequence[ModelResponse] = ()
 
     def plays(self, player: int) -> int:
         return self.sums[player, "chosen"].m
@@ -138,125 +138,126 @@ class LieCounts:
         return clustered_rate(*self.sums[player, lie])
 
 
-def replay_moves(kept: Run, number: int) -> Iterator[tuple[Any, Any]]:
-    """The moves of a game, each with the state before it: with models from its record, else played from its seed.
+def replay_moves(run: Run, number: int) -> Iterator[tuple[Any, Any]]:
+    """Yield the moves of a game, each with the state before it, from its record or by playing its bots.
 
-    Raises UsageError at the end if it is not the game that the run keeps.
+    Raises UsageError at the end if the outcome is not the stored one.
     """
-    game, experiment = kept.registry.game, kept.experiment
-    ((row, record),) = kept.db.read("SELECT outcome, record FROM games WHERE game = ?", (number,))
-    outcome = read_outcome(row, game.results, len(experiment.players), kept.db.path)
+    game, experiment = run.registry.game, run.experiment
+    ((row, record),) = run.db.read("SELECT outcome, record FROM games WHERE game = ?", (number,))
+    outcome = read_outcome(row, game.results, len(experiment.players), run.db.path)
     streams = DealStreams(experiment.seed, number // experiment.games_per_deal)
     state = game.deal(game.rules_of_run(experiment.rules), len(outcome.seats), streams.deck())
     ended: State = state
     if record is None:
-        table, _ = kept.player.table_of(number)
+        table, _ = run.player.build_table(number)
         ended, outputs = table.state, []
         while not ended.over:
             outputs.append(step(table, announce=True)[0])
     else:
-        outputs = [output_of(game, output) for output in read_record(record, kept.db.path)["outputs"]]
+        outputs = [output_of(game, output) for output in read_record(record, run.db.path)["outputs"]]
     for output in outputs:
         yield state, output
         if output is not None:
             make_move(state, output)
-    came_to = outcome_of(ended, outcome.seats, outcome.contender_seat, [own[-1] for own in outcome.counts])
-    if came_to.pack() != row:
-        raise UsageError(f"game {number} of {one_line(str(kept.folder))} is now played differently")
+    replayed = outcome_of(ended, outcome.seats, outcome.contender_seat, [own[-1] for own in outcome.counts])
+    if replayed.pack() != row:
+        raise UsageError(f"game {number} of {one_line(str(run.folder))} is now played differently")
 
 
-def _replay_lies(kept: Run, number: int) -> Iterator[tuple[int, int, Lie | None, Deed | None]]:
-    """The moves of a game: whose, which of its own from 1, what lie and what deed it is."""
-    game, moves = kept.registry.game, Counter[int]()
+def _replay_lies(run: Run, number: int) -> Iterator[tuple[int, int, Lie | None, Deed | None]]:
+    """Yield the moves of a game: the seat, the number among its moves from 1, the lie and the deed, if any."""
+    game, moves = run.registry.game, Counter[int]()
     lie_of, deed_of = game.lie or (lambda state, output: None), game.deed or (lambda state, output: None)
-    for state, output in replay_moves(kept, number):
+    for state, output in replay_moves(run, number):
         moves[state.seat] += 1
         is_move = output is not None and not isinstance(output, Forfeit)
-        told = (lie_of(state, output), deed_of(state, output)) if is_move else (None, None)
-        yield state.seat, moves[state.seat], *told
+        lie_and_deed = (lie_of(state, output), deed_of(state, output)) if is_move else (None, None)
+        yield state.seat, moves[state.seat], *lie_and_deed
 
 
-def replay_lies(kept: Run, number: int) -> list[LieMove]:
-    return [LieMove(seat, move, lie) for seat, move, lie, _ in _replay_lies(kept, number) if lie]
+def replay_lies(run: Run, number: int) -> list[LieMove]:
+    return [LieMove(seat, move, lie) for seat, move, lie, _ in _replay_lies(run, number) if lie]
 
 
 class _LieCounter:
-    """Adds up the lies of games, deal by deal."""
+    """Counts the lies of games, deal by deal."""
 
-    def __init__(self, kept: Run) -> None:
-        self._kept = kept
-        results, names = kept.registry.game.results, kept.experiment.names
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        results, names = run.registry.game.results, run.experiment.names
         habit = results.habit(results.lies)
         places = {"plays": habit.of, "lies": habit.count, "caught": results.found_out}
         self._places = {key: results.counts.index(count) for key, count in places.items() if count}
-        self._models = {place for place, name in enumerate(names) if kept.kinds[name] in ("model", "stand-in")}
+        self._models = {place for place, name in enumerate(names) if run.kinds[name] in ("model", "stand-in")}
         self.sums = {(player, rate): [0] * 6 for player in range(len(names)) for rate in _DENOMINATORS}
-        self.plays, self.words = list[ModelPlay](), list[ModelResponse]()
+        self.plays, self.responses = list[ModelPlay](), list[ModelResponse]()
 
     def add_deal(self, games: range) -> None:
         own = Counter[tuple[int, str]]()
         for game in games:
             self._add_game(game, own)
         for (player, rate), sums in self.sums.items():
-            of_deal = cluster_sums(own[player, _DENOMINATORS[rate]], own[player, rate])
-            self.sums[player, rate] = [a + b for a, b in zip(sums, of_deal, strict=True)]
+            deal_sums = cluster_sums(own[player, _DENOMINATORS[rate]], own[player, rate])
+            self.sums[player, rate] = [a + b for a, b in zip(sums, deal_sums, strict=True)]
 
     def _add_game(self, game: int, own: Counter[tuple[int, str]]) -> None:
-        kept = self._kept
-        ((row,),) = kept.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
-        outcome = read_outcome(row, kept.game.results, len(kept.experiment.players), kept.db.path)
+        run = self._run
+        ((row,),) = run.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
+        outcome = read_outcome(row, run.game.results, len(run.experiment.players), run.db.path)
         for player, counts in zip(outcome.seats, outcome.counts, strict=True):
             for key, place in self._places.items():
                 own[player, key] += counts[place]
-        told, asked = [*_replay_lies(kept, game)], list[tuple[int, bool]]()  # who was asked about the last play
-        for place, (seat, move, lie, deed) in enumerate(told):
+        moves, responses = [*_replay_lies(run, game)], list[tuple[int, bool]]()  # responses to the last play
+        for place, (seat, move, lie, deed) in enumerate(moves):
             player = outcome.seats[seat]
             if lie:
                 own[player, lie] += 1
             if deed and deed.of is not None:
-                asked.append((player, deed.called))
+                responses.append((player, deed.called))
                 own[player, "lies met" if deed.is_lie else "honest met"] += 1
                 own[player, "hits" if deed.is_lie else "alarms"] += deed.called
                 if player in self._models:
-                    word = (outcome.seats[deed.of], deed.is_lie, deed.called, deed.pile)
-                    self.words.append(ModelResponse(game, seat, move, player, *word))
+                    target = outcome.seats[deed.of]
+                    response = ModelResponse(game, seat, move, player, target, deed.is_lie, deed.called, deed.pile)
+                    self.responses.append(response)
             if deed and deed.cards:
-                asked = []
+                responses = []
                 if player in self._models:
-                    late, pile = 2 * place >= len(told), deed.pile + deed.cards
-                    self.plays.append(ModelPlay(game, seat, move, player, lie, deed.cards, pile, late, asked))
+                    late, pile = 2 * place >= len(moves), deed.pile + deed.cards
+                    self.plays.append(ModelPlay(game, seat, move, player, lie, deed.cards, pile, late, responses))
 
 
-def count_lies(kept: Run, most: int = MAX_LIE_GAMES) -> LieCounts:
-    """The lies of at most so many games, in whole deals; raises UsageError if a bot would now play otherwise."""
-    experiment, counting = kept.experiment, _LieCounter(kept)
-    most = min(most, kept.db.game_count())
-    games = experiment.game_numbers[: most // experiment.games_per_deal * experiment.games_per_deal]
+def count_lies(run: Run, max_games: int = MAX_LIE_GAMES) -> LieCounts:
+    """Count the lies of a run's first games, in whole deals. Raises UsageError if a bot plays differently now."""
+    experiment, counter = run.experiment, _LieCounter(run)
+    count = min(max_games, run.db.game_count())
+    games = experiment.game_numbers[: count // experiment.games_per_deal * experiment.games_per_deal]
     for first in range(games.start, games.stop, experiment.games_per_deal):
-        counting.add_deal(range(first, first + experiment.games_per_deal))
-    sums = {key: Sums(*values) for key, values in counting.sums.items()}
-    meant = ModelLog(kept.db).count_yes(kept.game.results.lie_nodes, games.stop)
-    return LieCounts(len(games), sums, meant, counting.plays, counting.words)
+        counter.add_deal(range(first, first + experiment.games_per_deal))
+    sums = {key: Sums(*values) for key, values in counter.sums.items()}
+    stated_lies = ModelLog(run.db).count_yes(run.game.results.lie_nodes, games.stop)
+    return LieCounts(len(games), sums, stated_lies, counter.plays, counter.responses)
 
 
 def count_lies_in_folder(folder: Path) -> LieCounts | None:
-    """The lies of the run in this folder; None in a game without, or where bots would now play otherwise."""
-    kept = read_run(folder)
-    with kept.db:
-        if kept.game.lie is None:
+    """Count the lies of the run in this folder. Return None if the game has none or bot files have changed."""
+    run = read_run(folder)
+    with run.db:
+        if run.game.lie is None:
             return None
-        check_to_replay(kept)
-        return count_lies(kept) if kept.has_bots else None
+        check_to_replay(run)
+        return count_lies(run) if run.has_same_bots else None
 
 
-def replay_table(kept: Run, game: int, heard: ReplyCallback) -> tuple[Table, list[str]]:
-    models = kept.asking(ReplayRecording(ModelLog(kept.db), heard))
-    table, lineup = kept.player.table_of(game, models)
-    return table, [kept.experiment.players[player].name for player in lineup.seats]
+def replay_table(run: Run, game: int, on_reply: ReplyCallback) -> tuple[Table, list[str]]:
+    models = run.replay_models(ReplayRecording(ModelLog(run.db), on_reply))
+    table, lineup = run.player.build_table(game, models)
+    return table, [run.experiment.players[player].name for player in lineup.seats]
 
 
-_GAMES_PER_PROCESS: Final = 100  # games that take about as long to play again as a process takes to start
-_PARTS_PER_PROCESS: Final = 8  # into how many a chunk is split for each process, so that all end at about the same time
+_GAMES_PER_PROCESS: Final = 100  # a replay of so few games takes about as long as starting a process
+_PARTS_PER_PROCESS: Final = 8  # per chunk, so that all processes finish at about the same time
 
 
 def useful_workers(games: int, workers: int) -> int:
@@ -264,153 +265,151 @@ def useful_workers(games: int, workers: int) -> int:
 
 
 def replay_in_processes(
-    kept: Run, workers: int, tape: ReplayRecording, progress: Callable[[int], None]
+    run: Run, workers: int, recording: ReplayRecording, progress: Callable[[int], None]
 ) -> Iterator[ChunkResult]:
-    """The chunks in order, played by so many processes.
+    """Yield the chunks in order, replayed by this many processes.
 
-    `progress` is told how many games were played, and the tape how many decisions were taken.
+    `progress` is called with the number of games. Decisions and attempts are added to the recording.
     """
-    experiment, stop = kept.experiment, new_stop(workers)
+    experiment, stop = run.experiment, new_stop(workers)
     by_chunk = (deals_of_chunk(experiment, number) for number in chunk_numbers(experiment))
-    runs_of_deals = (
-        few for deals in by_chunk for few in split_evenly(deals, min(workers * _PARTS_PER_PROCESS, len(deals)))
-    )
+    jobs = (part for deals in by_chunk for part in split_evenly(deals, min(workers * _PARTS_PER_PROCESS, len(deals))))
 
-    def played(back: Iterator[tuple[range, _ReplayedDeals | None]]) -> Iterator[tuple[range, ChunkResult]]:
+    def count(results: Iterator[tuple[range, _ReplayedDeals | None]]) -> Iterator[tuple[range, ChunkResult]]:
         games = 0
-        for deals, result in back:
-            assert result is not None  # none is given up: nobody stops it
-            tape.decisions += result[1]
-            tape.attempts += result[2]
+        for deals, result in results:
+            assert result is not None  # a replay is never stopped
+            recording.decisions += result[1]
+            recording.attempts += result[2]
             games += len(result[0].outcomes)
             progress(games)
             yield deals, result[0]
 
-    play = partial(_replay_deals, kept.folder, kept.registry.working_directory, games_path())
-    with start_processes(workers, stop) as crew, closing(run_in_order(crew, play, runs_of_deals, stop)) as back:
-        yield from join_chunks(experiment, played(back))
+    play = partial(_replay_deals, run.folder, run.registry.working_directory, games_path())
+    with start_processes(workers, stop) as pool, closing(run_in_order(pool, play, jobs, stop)) as results:
+        yield from join_chunks(experiment, count(results))
 
 
-_ReplayedDeals = tuple[ChunkResult, int, int]  # with how many decisions and attempts were compared
+_ReplayedDeals = tuple[ChunkResult, int, int]  # with the numbers of compared decisions and attempts
 
 
 def _replay_deals(folder: Path, home: Path, beside: Sequence[Path], deals: range) -> _ReplayedDeals:
-    """Play deals of one chunk, in a worker process."""
+    """Replay deals of one chunk in a worker process."""
     set_games_path(beside)
-    threads, tape = _open_replay(folder, home)
-    decisions, attempts = tape.decisions, tape.attempts
-    return threads.play(deals, lambda: False), tape.decisions - decisions, tape.attempts - attempts
+    threads, recording = _open_replay(folder, home)
+    decisions, attempts = recording.decisions, recording.attempts
+    return threads.play(deals, lambda: False), recording.decisions - decisions, recording.attempts - attempts
 
 
 @lru_cache(maxsize=1)
 def _open_replay(folder: Path, home: Path) -> tuple[ThreadedChunks, ReplayRecording]:
-    kept = run_to_replay(folder, home)
-    tape = ReplayRecording(ModelLog(kept.db))
-    models = kept.asking(tape)
+    run = run_to_replay(folder, home)
+    recording = ReplayRecording(ModelLog(run.db))
+    models = run.replay_models(recording)
     assert models is not None
-    return ThreadedChunks(kept.player, models, 1, ModelProgress(), lambda games: None), tape
+    return ThreadedChunks(run.player, models, 1, ModelProgress(), lambda games: None), recording
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """What a replay found; without a difference everything is identical."""
+    """The result of a replay. Everything is identical unless `difference` is set."""
 
     games: int
     decisions: int
     results_digest: str
-    mismatches: list[str]  # inputs that were changed since
-    tally: Tally  # the sums over the games that were played again
+    mismatches: list[str]  # inputs that have changed
+    tally: Tally  # of the replayed games
     difference: Differs | None = None
 
 
-def replay(kept: Run, workers: int, progress: Callable[[int], None]) -> ReplayResult:
-    """Play all games again and compare; `progress` is told how many games are played."""
-    tape, db, experiment = ReplayRecording(ModelLog(kept.db)), kept.db, kept.experiment
+def replay(run: Run, workers: int, progress: Callable[[int], None]) -> ReplayResult:
+    """Replay all games and compare them. `progress` is called with the number of games replayed."""
+    recording, db, experiment = ReplayRecording(ModelLog(run.db)), run.db, run.experiment
     tally, complete, difference, games = Tally(), Tally(), None, 0
-    models = kept.asking(tape)
+    models = run.replay_models(recording)
     try:
         progress(0)
-        for played in _replay_chunks(kept, models, tape, workers, progress):
+        for played in _replay_chunks(run, models, recording, workers, progress):
             if played.error is not None:
                 raise played.error
-            _check_chunk(db, experiment, played, kept.registry.game.results)
+            _check_chunk(db, experiment, played, run.registry.game.results)
             tally, games = tally + played.tally, games + len(played.outcomes)
             complete = tally if is_full_chunk(played.deals) else complete
             progress(games)
-        _check_results(kept, tally)
-        _check_stop(kept)
-        check_sums(kept, tally, complete)
+        _check_results(run, tally)
+        _check_stop(run)
+        check_sums(run, tally, complete)
         if models is None:
-            check_no_calls(kept)
+            check_no_calls(run)
         else:
-            replay_uncounted_games(kept, models, tape)
-            check_calls(kept, tape)
+            replay_uncounted_games(run, models)
+            check_calls(run, recording)
     except Differs as error:
-        difference = Differs(error.where, error.what, [kept.without_folder(detail) for detail in error.details])
+        difference = Differs(error.where, error.what, [run.without_folder(detail) for detail in error.details])
     except DubitoError as error:
-        said = [kept.without_folder(str(error))]
-        difference = Differs(f"game {games} or after", "the run cannot be played again", said)
-    return ReplayResult(games, tape.decisions, db.results_digest(), kept.mismatches, tally, difference)
+        details = [run.without_folder(str(error))]
+        difference = Differs(f"game {games} or after", "the run cannot be replayed", details)
+    return ReplayResult(games, recording.decisions, db.results_digest(), run.mismatches, tally, difference)
 
 
 def _replay_chunks(
-    kept: Run, models: "Models | None", tape: ReplayRecording, workers: int, progress: Callable[[int], None]
+    run: Run, models: "Models | None", recording: ReplayRecording, workers: int, progress: Callable[[int], None]
 ) -> Iterator[ChunkResult]:
-    experiment = kept.experiment
+    experiment = run.experiment
     numbers = chunk_numbers(experiment)
     if models is None:
-        yield from play_chunks(experiment, kept.registry, workers, new_stop(workers), numbers)
+        yield from play_chunks(experiment, run.registry, workers, new_stop(workers), numbers)
         return
     workers = useful_workers(experiment.games, workers)
     if workers > 1:
-        yield from replay_in_processes(kept, workers, tape, progress)
+        yield from replay_in_processes(run, workers, recording, progress)
         return
-    before = 0  # games of the chunks that were played
-    threads = ThreadedChunks(kept.player, models, 1, ModelProgress(), lambda games: progress(before + games))
+    before = 0  # games of the chunks before this one
+    threads = ThreadedChunks(run.player, models, 1, ModelProgress(), lambda games: progress(before + games))
     for number in numbers:
         yield threads.play(deals_of_chunk(experiment, number), lambda: False)
         before = first_game_of_chunk(experiment, number + 1) - experiment.first_game
 
 
 def _check_chunk(db: RunDb, experiment: Experiment, played: ChunkResult, results: Results) -> None:
-    """Raise Differs at the first game that is not the one kept."""
+    """Raise Differs at the first game that is not the stored one."""
     first = first_game_of_chunk(experiment, played.number)
     rows = db.read(
         "SELECT outcome, record, decisions FROM games WHERE game >= ? AND game < ? ORDER BY game",
         (first, first + len(played.outcomes)),
     )
     for place, (outcome, record, decisions) in enumerate(rows):
-        again = played.records[place] if played.records else None
-        if (outcome, record) != (played.outcomes[place], again):
-            said = [
+        replayed = played.records[place] if played.records else None
+        if (outcome, record) != (played.outcomes[place], replayed):
+            details = [
                 f"recorded: {_describe_outcome(outcome, results)}",
                 f"replayed: {_describe_outcome(played.outcomes[place], results)}",
             ]
-            raise Differs(f"game {first + place}", "it does not play out as recorded", said)
+            raise Differs(f"game {first + place}", "its replay differs from the recorded game", details)
         if decisions != (played.decision_digests[place] if played.decision_digests else None):
             raise Differs(f"game {first + place}", "the digest of its decisions differs", [])
     chunk = Chunk(played.number, played.deals, first, played.outcomes, played.decision_digests)
     query = "SELECT digest, deals, games FROM chunks WHERE chunk = ?"
     ((digest, deals, games),) = db.read(query, (played.number,))
     if (deals, games) != (played.deals, len(played.outcomes)):
-        said = [f"recorded: {deals} deals, {games} games", f"replayed: {played.deals}, {len(played.outcomes)}"]
-        raise Differs(f"chunk {played.number}", "it has another number of games", said)
+        details = [f"recorded: {deals} deals, {games} games", f"replayed: {played.deals}, {len(played.outcomes)}"]
+        raise Differs(f"chunk {played.number}", "the number of games differs", details)
     if digest != chunk.digest:
-        said = [f"recorded: {digest.hex()}", f"replayed: {chunk.digest.hex()}"]
-        raise Differs(f"games {first} to {first + len(rows) - 1}", "their digest differs", said)
+        details = [f"recorded: {digest.hex()}", f"replayed: {chunk.digest.hex()}"]
+        raise Differs(f"games {first} to {first + len(rows) - 1}", "their digest differs", details)
 
 
-def _check_results(kept: Run, tally: Tally) -> None:
-    """Compare the counts; a run that was killed has not written them yet."""
-    names = [player.name for player in kept.experiment.players]
-    file = kept.folder / run_folder.RESULTS
-    counted = run_folder.to_yaml(all_games(tally, names, kept.registry.game)).encode()
+def _check_results(run: Run, tally: Tally) -> None:
+    """Compare the written counts. A run that was killed has none."""
+    names = [player.name for player in run.experiment.players]
+    file = run.folder / run_folder.RESULTS
+    counted = run_folder.to_yaml(all_games(tally, names, run.registry.game)).encode()
     if file.exists() and file.read_bytes() != counted:
-        raise Differs(file.name, "the published counts are not what the games add up to", [])
+        raise Differs(file.name, "its counts differ from the counts of its games", [])
 
 
-def _check_stop(kept: Run) -> None:
-    if flaw := find_stop_flaw(kept):
+def _check_stop(run: Run) -> None:
+    if flaw := find_stop_flaw(run):
         raise Differs("where the run stopped", flaw, [])
 
 
@@ -418,5 +417,5 @@ def _describe_outcome(row: bytes, results: Results) -> str:
     try:
         outcome: Outcome = unpack_outcome(row, results)
     except ValueError:
-        return f"nothing that can be read ({row.hex()})"
+        return f"unreadable ({row.hex()})"
     return f"seats {outcome.seats}, marks {outcome.marks}, {outcome.game_counts[0]} turns, counts {outcome.counts}"

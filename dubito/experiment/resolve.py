@@ -1,5 +1,6 @@
-"""A config made an experiment, all of it checked before the start: its game, rules, bots and their settings; of model
-players also prompts, keys, prices and fallbacks.
+"""Turn a config into an experiment and check all of it before the start: game, rules, bots and their settings.
+
+For model players, this includes prompts, keys, prices and fallbacks.
 """
 
 import inspect
@@ -48,34 +49,46 @@ from dubito.llm.settings import (
 )
 from dubito.settings import Setting
 
-PROVIDERS: Final[Mapping[str, Mapping[str, Any]]] = {  # of short forms, with the settings that they stand for
+# The providers of the short form, with the settings that each stands for.
+PROVIDERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "openai": {"bot": "OpenAIBot"},
     "anthropic": {"bot": "AnthropicBot"},
     "house": {"bot": "OpenAIBot", "base_url": "house"},
     **{name: {"bot": "OpenAIBot", "base_url": name, **one.settings} for name, one in model_servers().items()},
 }
 _MAX_PATIENCE: Final = 7 * 24 * 3600.0  # seconds
-_VERSION: Final = re.compile(r"[\w.-]*\d[\w.-]*|default|latest")  # after the @ of a model's name: 20250514, 001, q4_k_m
+# A version after the @ of a model's name: 20250514, 001, q4_k_m.
+_VERSION: Final = re.compile(r"[\w.-]*\d[\w.-]*|default|latest")
 
 
 def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Experiment:
-    """Find the bots of a config, enough of its game's for a table if it `fills_tables`; raises UsageError."""
+    """Return the experiment of a config.
+
+    Args:
+        config: The config.
+        registry: The game and its bots.
+        fills_tables: Whether there must be enough bots to fill a table.
+
+    Raises:
+        UsageError: The config does not describe an experiment that can be played.
+    """
     game = registry.game
     rules = parse_rules(config, game)
     sizes = _parse_table_sizes(config, *game.seats_by(rules))
     if config.on_bot_error == "forfeit" and not game.forfeits:
-        raise UsageError(f"{config.said.where('on_bot_error')}: {game.name} has no forfeit: say stop or fallback")
+        where = config.sources.locate("on_bot_error")
+        raise UsageError(f"{game.name} has no forfeits", where=where, hint="choose stop or fallback")
     if config.bots is None:
-        field = [default_player(bot) for bot in registry.hand_written()]
+        opponents = [default_player(bot) for bot in registry.hand_written()]
     else:
-        field = _parse_players("bots", config.bots, registry, config)
+        opponents = _parse_players("bots", config.bots, registry, config)
     contenders = _parse_players("contenders", config.contenders, registry, config)
-    _check_names(field, contenders)
+    _check_names(opponents, contenders)
     experiment = Experiment(
         games=config.games,
         table_sizes=sizes,
         seed=config.seed,
-        bots=tuple(field),
+        bots=tuple(opponents),
         contenders=tuple(contenders),
         rules=rules.model_dump(),
         on_bot_error=config.on_bot_error,
@@ -88,11 +101,12 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
     )
     _check_opponents(experiment, config, fills_tables)
     for spec in experiment.players:
-        if why := rules_incompatibility(rules, registry.find(spec.bot).cls):
-            raise UsageError(f"{one_line(spec.name)} {why}")
+        if problem := rules_incompatibility(rules, registry.find(spec.bot).cls):
+            raise UsageError(f"{one_line(spec.name)} {problem}")
     if config.bot_deadline is not None and any(registry.find(spec.bot).cls.is_model for spec in experiment.players):
         raise UsageError(
-            "bot_deadline: games with model players are played in threads, where no bot can be interrupted: take it out"
+            "bot_deadline: games with model players run in threads, where a bot cannot be interrupted",
+            hint="remove bot_deadline",
         )
     if config.stop is not None:
         return _with_stop_rule(experiment, config.stop, config, registry)
@@ -101,60 +115,56 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
 
 
 def rules_incompatibility(rules: Any, cls: type[Player]) -> str | None:
-    said: Callable[[Any], str | None] | None = getattr(cls, "cannot_play_by", None)
-    return said(rules) if said else None
+    """Return why a bot of this class cannot play by these rules, or None if it can."""
+    check: Callable[[Any], str | None] | None = getattr(cls, "cannot_play_by", None)
+    return check(rules) if check else None
 
 
 def _with_stop_rule(experiment: Experiment, stop: StopConfig, config: Config, registry: Registry) -> Experiment:
-    """The same, to be played until it is decided; raises UsageError."""
+    """Return the experiment with its stop rule. Raises UsageError."""
     if "games" in config.model_fields_set:
-        where = config.said.where("games")
-        raise UsageError(f"{where}: with `stop` its `most` says how many deals there are at most: take it out")
+        where = config.sources.locate("games")
+        raise UsageError("`stop` sets the maximum number of deals, by `most`", where=where, hint="remove games")
     if len(experiment.contenders) < 2:
-        raise UsageError(f"{config.said.where('stop')}: it compares contenders: name at least two")
+        where = config.sources.locate("stop")
+        raise UsageError("`stop` compares contenders", where=where, hint="name at least two")
     measure = registry.game.results.measure(registry.game.results.headline[0])
     least, most = measure.span or (0, 100)
     if stop.within >= most - least:
-        where = config.said.where("stop", "within")
-        raise UsageError(f"{where}: must be less than {most - least:g}, all that {measure.name} can differ by")
+        where = config.sources.locate("stop", "within")
+        raise UsageError(f"must be less than {most - least:g}, the largest difference in {measure.name}", where=where)
     games = stop.most * experiment.games_per_deal
     return replace(experiment, games=games, stop=StopRule(stop.within))
 
 
 def _check_games(experiment: Experiment, config: Config) -> None:
-    """Refuse a number of games that is none of whole deals."""
+    """Raise UsageError unless the games are whole deals."""
     m = experiment.games_per_deal
     if config.games % m:
         below = config.games // m * m
-        near = f"{below} or {below + m}" if below else f"{m}"
+        nearest = f"{below} or {below + m}" if below else f"{m}"
         n = f"{len(experiment.contenders)} contender{'s' * (len(experiment.contenders) > 1)}"
-        all_play = f"the {n}, who all play every deal"
-        each = all_play if m == len(experiment.contenders) else f"{m} ({n}, each in both seats of every deal)"
-        raise UsageError(f"games: {config.games} is no multiple of {each}: say {near}")
+        reason = "all of them play every deal" if m == len(experiment.contenders) else "in both seats of every deal"
+        raise UsageError(f"games: {config.games} is not a multiple of {m} ({n}, {reason})", hint=f"use {nearest}")
 
 
 def parse_rules(config: Config, game: Game) -> BaseModel:
-    """The game's rules as the config has them, flags as the texts they are; raises UsageError."""
+    """Return the rules that a config sets, by flags or as values. Raises UsageError."""
     rules = type(game.rules()).model_fields
-    flags = rules.keys() & config.rules.keys() & config.said.flags
-    said = config.rules | {key: Setting(key, rules[key]).parse(config.rules[key]) for key in flags}
+    flags = rules.keys() & config.rules.keys() & config.sources.flags
+    values = config.rules | {key: Setting(key, rules[key]).parse(config.rules[key]) for key in flags}
     try:
-        return game.rules(**said)
+        return game.rules(**values)
     except ValidationError as error:
         first: dict[str, Any] = {**error.errors()[0]}
-        key, source = one_line(str(first["loc"][-1])), config.said
+        key, sources = one_line(str(first["loc"][-1])), config.sources
         first["loc"] = ("rules", *first["loc"])
         if first["type"] == "extra_forbidden":
-            where = f"--{key.replace('_', '-')}" if key in source.flags else f"{source.source}: unknown key '{key}'"
-            raise UsageError(f"{where}: {_known_rules(key, game)}") from None
-        raise UsageError(describe_config_error(first, source)) from None
-
-
-def _known_rules(key: str, game: Game) -> str:
-    known = type(game.rules()).model_fields
-    if not known:
-        return f"{game.name} has no rules to vary: take it out"
-    return f"{game.name} has no such rule: {suggestion(key, known)}"
+            where = f"--{key.replace('_', '-')}" if key in sources.flags else f"{sources.file}: unknown key '{key}'"
+            hint = suggestion(key, rules) if rules else "remove it"
+            known = "no such rule" if rules else "no rules to change"
+            raise UsageError(f"{game.name} has {known}", where=where, hint=hint) from None
+        raise UsageError(describe_config_error(first, sources)) from None
 
 
 def _parse_table_sizes(config: Config, least: int, most: int) -> tuple[int, ...]:
@@ -163,48 +173,51 @@ def _parse_table_sizes(config: Config, least: int, most: int) -> tuple[int, ...]
     for place, size in enumerate(config.table_sizes):
         if not least <= size <= most:
             bound = f"at least {least}" if size < least else f"at most {most}"
-            raise UsageError(f"{config.said.where('table_sizes', place)}: must be {bound}, not {size}")
+            raise UsageError(f"{config.sources.locate('table_sizes', place)}: must be {bound}, not {size}")
     if len(set(config.table_sizes)) < len(config.table_sizes):
-        raise UsageError(f"{config.said.where('table_sizes')}: a size stands twice")
+        raise UsageError(f"{config.sources.locate('table_sizes')}: a size is listed twice")
     return tuple(sorted(config.table_sizes))
 
 
 def _check_opponents(experiment: Experiment, config: Config, fills_tables: bool) -> None:
-    """Where nobody sits twice at a table, the field must fill it; but a contender between two needs one other only."""
+    """Raise UsageError if the opponents cannot fill a table at which every bot plays one seat.
+
+    At a table of two, a contender needs only one opponent.
+    """
     most, n = max(experiment.table_sizes), len(experiment.bots)
     needed = 1 if experiment.contenders and experiment.lineup == "ordered_pairs" else most
     if fills_tables and experiment.lineup != "uniform" and n < needed:
-        raise UsageError(
-            f"{config.said.where('bots')}: {experiment.game} seats {most} different bots, not {n}: name more"
-        )
+        where = config.sources.locate("bots")
+        raise UsageError(f"{experiment.game} needs {most} different bots, not {n}", where=where, hint="name more")
 
 
 def _parse_players(key: str, entries: Sequence[PlayerEntry], registry: Registry, config: Config) -> list[PlayerSpec]:
-    """The players of these entries; an error says in which one it is."""
+    """Parse entries of `bots` or `contenders`; errors name the entry."""
     players = []
     for place, entry in enumerate(entries):
         try:
             players.append(parse_player(entry, registry, config))
         except UsageError as error:
-            raise UsageError(f"{config.said.where(key, place)}: {error}") from None
+            raise UsageError(f"{config.sources.locate(key, place)}: {error}") from None
     return players
 
 
 def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> PlayerSpec:
-    """The player of an entry, be it of a config or typed at a command; raises UsageError."""
+    """Return the player of an entry, from a config or from the command line. Raises UsageError."""
     if isinstance(entry, str):
         entry = _expand_short_form(entry, registry, config.server)
     settings = dict(entry)
-    if isinstance(said := settings.get("bot"), str) and ":" in said:  # the short form, and more
-        spelled = _expand_short_form(said, registry, config.server)
-        settings = {**spelled, **settings, "bot": spelled["bot"]}
+    if isinstance(bot_name := settings.get("bot"), str) and ":" in bot_name:
+        # The short form can be combined with settings.
+        expanded = _expand_short_form(bot_name, registry, config.server)
+        settings = {**expanded, **settings, "bot": expanded["bot"]}
     cls = settings.pop("bot", None)
     if not isinstance(cls, str):
-        raise UsageError("an entry of bots or contenders needs the key `bot` with the name of a class")
+        raise UsageError("an entry of bots or contenders needs the key `bot` with the name of a bot")
     bot = registry.find(cls)
     name = settings.pop("name", cls)
     if not isinstance(name, str) or not name.strip():
-        raise UsageError(f"the name of a player is a text, not {one_line(repr(name), 60)}")
+        raise UsageError(f"the name of a player must be text, not {one_line(repr(name), 60)}")
     _check_name(name)
     for key in settings:
         _check_setting(bot, key)
@@ -212,48 +225,48 @@ def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> Play
         settings = json.loads(json.dumps(settings, allow_nan=False))
     except (TypeError, ValueError):
         raise UsageError(
-            f"the settings of {one_line(name)} must be numbers, texts, booleans or lists of them"
+            f"the settings of {one_line(name)} must be numbers, texts, booleans, or lists of these"
         ) from None
     _check_complete(bot, name, settings)
     if bot.cls.is_model:
-        from dubito.llm.settings import settings_for  # only those who ask models need it
-
         settings_for(bot.cls, name, settings)
     return PlayerSpec(name, bot.name, settings, bot.digest)
 
 
 def _expand_short_form(entry: str, registry: Registry, server: Mapping[str, Any]) -> dict[str, Any]:
-    """The short form of a player: a class name, or `openai:MODEL@PROMPT` (or `anthropic:`, `house:`).
+    """Return the settings of a player's short form: a bot, or `openai:MODEL@PROMPT` (or `anthropic:`, `house:`...).
 
-    The provider ends at the first colon; `@` splits only before a prompt or a path, since the name of a model may hold
-    colons, slashes and @; but none of the house's does. Raises UsageError for what is neither a prompt nor a version.
+    The provider ends at the first colon. Names of models may contain colons, slashes and @, so that `@` only counts
+    before a prompt or a path; names of the house's models never contain it. Raises UsageError if what follows `@` is
+    neither a prompt nor a version.
     """
     provider, colon, model = entry.partition(":")
     if not colon or provider not in PROVIDERS:
         return {"bot": entry}
-    from dubito.llm.prompts import describe_unknown_prompt, prompt_names  # only those who ask models need it
+    from dubito.llm.prompts import describe_unknown_prompt, prompt_names  # late: only model players need it
 
-    known = PROVIDERS[provider]
-    asks = server
-    if "base_url" in known:
-        asks = {key: value for key, value in server.items() if key not in ("base_url", "api", "api_key_env")}
-    if (api := asks.get("api")) and "base_url" not in asks and (api == "messages") != (provider == "anthropic"):
+    provided = PROVIDERS[provider]
+    server_settings = server
+    if "base_url" in provided:
+        server_settings = {key: value for key, value in server.items() if key not in ("base_url", "api", "api_key_env")}
+    api = server_settings.get("api")
+    if api and "base_url" not in server_settings and (api == "messages") != (provider == "anthropic"):
         raise UsageError(
-            f"{one_line(entry)}: {provider} does not speak `api: {api}`: add --base-url with the server that does"
+            f"{one_line(entry)}: {provider} does not support `api: {api}`", hint="set --base-url to a server that does"
         )
-    settings = {**known, **asks, "name": entry, "model": model}
+    settings = {**provided, **server_settings, "name": entry, "model": model}
     before, at, prompt = model.rpartition("@")
     home = registry.working_directory
-    if not at or not before or before.endswith("/"):  # as @cf/meta/llama and workers-ai/@cf/meta/llama
+    if not at or not before or before.endswith("/"):  # @cf/meta/llama, workers-ai/@cf/meta/llama
         return settings
     is_path = prompt.startswith((".", "/")) or ("/" in prompt and (home / prompt).is_dir())
     prompts = prompt_names(home, registry.game)
     if provider == "house" or is_path or prompt in prompts:
         return settings | {"model": before, "prompt": prompt}
     if not _VERSION.fullmatch(prompt) or near(prompt, prompts):
-        instead = f"{{bot: {known['bot']}, model: '{one_line(model)}'}}"
+        long_form = f"{{bot: {provided['bot']}, model: '{one_line(model)}'}}"
         unknown = describe_unknown_prompt(prompt, home, registry.game)
-        raise UsageError(f"{unknown} (a model with @ in its name is written in a config as `{instead}`)")
+        raise UsageError(f"{unknown} (for a model with @ in its name, write `{long_form}` in a config)")
     return settings
 
 
@@ -262,9 +275,9 @@ def default_player(bot: Bot) -> PlayerSpec:
 
 
 def _bot_parameters(bot: Bot) -> list[inspect.Parameter]:
-    """The settings of a bot: the parameters of `__init__` after self and id."""
+    """Return a bot's settings: the parameters of `__init__` after self and id."""
     init = cast(Any, bot.cls).__init__
-    if init is cast(Any, Player).__init__:  # compiled, it has no signature
+    if init is cast(Any, Player).__init__:  # compiled: it has no signature
         return []
     return list(inspect.signature(init).parameters.values())[2:]
 
@@ -290,34 +303,35 @@ def _check_complete(bot: Bot, name: str, settings: Mapping[str, Any]) -> None:
             inspect.Parameter.VAR_POSITIONAL,
         )
         if needed and parameter.name not in settings:
-            raise UsageError(f"{one_line(name)} needs the setting '{parameter.name}' of {bot.name}")
+            raise UsageError(f"{one_line(name)}: {bot.name} needs the setting '{parameter.name}'")
 
 
 def _check_name(name: str) -> None:
-    """Refuse a name that looks like another one or steers what shows it."""
-    if (hidden := next((one for one in name if not is_visible(one)), None)) is not None:
+    """Raise UsageError for a name that could look like another one, or that contains control characters."""
+    if (hidden := next((character for character in name if not is_visible(character)), None)) is not None:
         raise UsageError(
-            f"the name '{one_line(name, 60)}' of a player holds {name_character(hidden)}: "
-            "use characters that everybody can see, and plain spaces"
+            f"the name '{one_line(name, 60)}' of a player contains {name_character(hidden)}",
+            hint="use visible characters and plain spaces",
         )
     if name != name.strip() or "  " in name:
-        raise UsageError(f"the name '{name}' of a player has spaces at an end or side by side: take them out")
+        raise UsageError(f"the name '{name}' of a player has extra spaces", hint="remove them")
 
 
-def _check_names(field: Sequence[PlayerSpec], contenders: Sequence[PlayerSpec]) -> None:
-    """Names are unique; only the very same player may be in the field and a contender too."""
-    for group in (field, contenders):
+def _check_names(opponents: Sequence[PlayerSpec], contenders: Sequence[PlayerSpec]) -> None:
+    """Raise UsageError unless names are unique. A contender may also be an opponent if both are the same player."""
+    for group in (opponents, contenders):
         names = [normalize("NFC", player.name) for player in group]
         for name in names:
             if names.count(name) > 1:
                 raise UsageError(
-                    f"two players are named '{one_line(name)}': give one a name of its own, {{bot: ..., name: ...}}"
+                    f"two players are named '{one_line(name)}'", hint="rename one of them: {bot: ..., name: ...}"
                 )
-    named = {player.name: player for player in field}
+    by_name = {player.name: player for player in opponents}
     for player in contenders:
-        if named.get(player.name, player) != player:
+        if by_name.get(player.name, player) != player:
             raise UsageError(
-                f"the contender '{one_line(player.name)}' has the name of another player of the field: rename one"
+                f"the contender '{one_line(player.name)}' has the name of a different opponent",
+                hint="rename one of them",
             )
 
 
@@ -326,16 +340,16 @@ _NO_CAPS: Final = Caps()
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """What a user says of a run's calls; nothing here changes a completed run's results."""
+    """A user's options for the calls of a run. They cannot change the results of a finished run."""
 
     in_flight: int
     cache: Path
     offline: bool
     caps: Caps = _NO_CAPS  # the budget
-    prices: Mapping[str, Price] = field(default_factory=dict)  # the config's own, by model
+    prices: Mapping[str, Price] = field(default_factory=dict)  # set in the config, by model
     preflight: bool = True
     patience: float = PATIENCE
-    on_unusable: OnUnusable = "stop"  # when the first answers of a player all come to nothing
+    on_unusable: OnUnusable = "stop"  # what to do when the first answers of a player are all unusable
 
 
 def call_options(config: Config, working_directory: Path) -> CallOptions:
@@ -372,77 +386,78 @@ def model_settings(spec: PlayerSpec, registry: Registry) -> ModelSettings:
 
 
 def check_models(experiment: Experiment, registry: Registry, options: CallOptions) -> Experiment:
-    """The experiment with its model players' settings complete and their prompts and fallbacks identified.
+    """Return the experiment with complete settings of its model players, and digests of prompts and fallbacks.
 
     Raises UsageError for everything that can be wrong before a call is made.
     """
-
-    def checked(spec: PlayerSpec) -> PlayerSpec:
-        if not registry.find(spec.bot).cls.is_model:
-            return spec
-        from dubito.llm.prompts import load_prompt  # late, as the cache: most runs have no models
-
-        settings = model_settings(spec, registry)
-        prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
-        find_fallback(spec.name, settings, registry)
-        check_model_calls(spec.name, settings, registry.game, options)
-        if settings.play == "drawn" and settings.api != "decisions" and prompt.description.say != "odds":
-            raise UsageError(
-                f"{one_line(spec.name)}: play: drawn: its answers say no probability to draw by: choose a prompt with "
-                "`say: odds`, such as mixed, or `api: decisions`"
-            )
-        settings = identify_weights(spec.name, settings)
-        source = registry.find(settings.fallback).digest
-        return replace(spec, settings=settings.model_dump(), prompt=prompt.digest, fallback=source)
-
     return replace(
         experiment,
-        bots=tuple(map(checked, experiment.bots)),
-        contenders=tuple(map(checked, experiment.contenders)),
+        bots=tuple(_check_model(spec, registry, options) for spec in experiment.bots),
+        contenders=tuple(_check_model(spec, registry, options) for spec in experiment.contenders),
     )
 
 
+def _check_model(spec: PlayerSpec, registry: Registry, options: CallOptions) -> PlayerSpec:
+    if not registry.find(spec.bot).cls.is_model:
+        return spec
+    from dubito.llm.prompts import load_prompt  # late: most runs have no models
+
+    settings = model_settings(spec, registry)
+    prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
+    find_fallback(spec.name, settings, registry)
+    check_model_calls(spec.name, settings, registry.game, options)
+    if settings.play == "drawn" and settings.api != "decisions" and prompt.description.say != "odds":
+        raise UsageError(
+            f"{one_line(spec.name)}: play: drawn: its answers state no probabilities to draw from",
+            hint="choose a prompt with `say: odds`, such as mixed, or `api: decisions`",
+        )
+    settings = identify_weights(spec.name, settings)
+    source = registry.find(settings.fallback).digest
+    return replace(spec, settings=settings.model_dump(), prompt=prompt.digest, fallback=source)
+
+
 def check_model_calls(name: str, settings: ModelSettings, game: Game, options: CallOptions) -> None:
-    """Raise UsageError for what would stop a run at its first call: key, house, and what a budget has to know."""
+    """Raise UsageError for anything that would stop a run at its first call: the key, the house, unknown prices."""
     if not options.offline:
         load_key(account_for(settings), name)
     check_house(name, settings, game)
     if settings.api == "decisions":
-        from dubito.llm.questions import check_askable  # late: few players are asked so
+        from dubito.llm.questions import check_askable  # late: few players use this API
 
         check_askable(name, game)
     if options.caps.usd is None:
         return
     if price_of_model(settings, options) is None:
         raise UsageError(
-            f"{one_line(name)}: budget.usd needs a price of {one_line(settings.model)!r} at "
-            f"{account_for(settings).server}, and there is none: remove budget.usd, or add this line, with the numbers "
-            "of its page in USD per million tokens (those here are the dearest that are known): "
-            f"{price_to_fill_in(settings.model)}"
+            f"{one_line(name)}: budget.usd needs the price of {one_line(settings.model)!r} at "
+            f"{account_for(settings).server}, which is unknown",
+            hint="remove budget.usd, or add this line with the provider's prices in USD per million tokens "
+            f"(these are the highest known prices): {price_to_fill_in(settings.model)}",
         )
     _check_surcharges(name, settings, options)
 
 
 def _check_surcharges(name: str, settings: ModelSettings, options: CallOptions) -> None:
-    """Raise UsageError if a player's parameters ask for what costs more than its price says: no budget would hold."""
+    """Raise UsageError if a player's parameters cost more than its price covers: a budget could not be kept."""
     price = price_of_model(settings, options)
-    if price is None or not price.worst(1, 1):  # what costs nothing costs nothing in any mode
+    if price is None or not price.worst(1, 1):  # a free model is free in any mode
         return
-    if (called := find_charged_by_call(settings.parameters)) is not None:
+    if (tool := find_charged_by_call(settings.parameters)) is not None:
         raise UsageError(
-            f"{one_line(name)}: parameters.{called}: the server charges for its tools by the call, which no price here "
-            "says: remove the parameter, or budget.usd"
+            f"{one_line(name)}: parameters.{tool}: the server charges for its tools by the call, and the price is "
+            "unknown",
+            hint="remove the parameter or budget.usd",
         )
-    dear, model = find_unpriced(settings.parameters, price), one_line(settings.model)
-    if dear is not None and settings.model not in options.prices:
+    unpriced, model = find_unpriced(settings.parameters, price), one_line(settings.model)
+    if unpriced is not None and settings.model not in options.prices:
         raise UsageError(
-            f"{one_line(name)}: parameters.{one_line(dear)}: the list price of {model!r} does not say what that costs: "
-            f"say in `prices.{model}` what it costs with it, or remove the parameter, or budget.usd"
+            f"{one_line(name)}: parameters.{one_line(unpriced)}: the list price of {model!r} does not cover it",
+            hint=f"set the price with this parameter in `prices.{model}`, or remove the parameter or budget.usd",
         )
 
 
 def check_cache(experiment: Experiment, registry: Registry, options: CallOptions) -> str | None:
-    """What a user should know of the cache before the start; raises UsageError if it is needed and cannot be used."""
+    """Return a warning about the cache, if any. Raises UsageError if the cache is needed and cannot be used."""
     if not model_specs(experiment, registry):
         return None
     from dubito.llm.cache import ReplyCache
@@ -452,7 +467,7 @@ def check_cache(experiment: Experiment, registry: Registry, options: CallOptions
 
 
 def check_house(name: str, settings: ModelSettings, game: Game) -> None:
-    """Raise UsageError if the house has not the model that it is to be asked for, or not the faults."""
+    """Raise UsageError if the house does not have this model or these faults."""
     if not settings.base_url or not is_house(settings.base_url):
         return
     from dubito.house.core import models_of  # late: most runs need no server
@@ -471,14 +486,14 @@ def check_house(name: str, settings: ModelSettings, game: Game) -> None:
 
 
 def find_fallback(name: str, settings: ModelSettings, registry: Registry) -> type[Player]:
-    """The fallback's class; raises UsageError unless it is a hand-written bot that answers the nodes."""
+    """Return the fallback's class. Raises UsageError unless it is a hand-written bot that answers each node."""
     cls: type[Player] = registry.find(settings.fallback).cls
     game = registry.game
     if cls.is_model or not game.answers_nodes(cls):
-        named = f"{game.nodes[0].name}-{game.nodes[-1].name}"
+        nodes = f"{game.nodes[0].name}-{game.nodes[-1].name}"
         raise UsageError(
-            f"{one_line(name)}: fallback: {settings.fallback} does not answer the nodes {named} one by one: "
-            f"choose a hand-written bot that does, such as {game.fallback}"
+            f"{one_line(name)}: fallback: {settings.fallback} does not answer the nodes {nodes} one by one",
+            hint=f"choose a hand-written bot that does, such as {game.fallback}",
         )
     return cls
 
@@ -489,14 +504,14 @@ def price_of_model(settings: ModelSettings, options: CallOptions) -> Price | Non
 
 def end_of_model_warnings(experiment: Experiment, registry: Registry, today: date) -> list[str]:
     every = [model_settings(spec, registry) for spec in model_specs(experiment, registry)]
-    said = [end_of_model_warning(account_for(one).server, one.model, today) for one in every]
-    return sorted({sentence for sentence in said if sentence})
+    warnings = [end_of_model_warning(account_for(each).server, each.model, today) for each in every]
+    return sorted({warning for warning in warnings if warning})
 
 
 def old_price_warnings(experiment: Experiment, registry: Registry, options: CallOptions, today: date) -> list[str]:
     every = [model_settings(spec, registry) for spec in model_specs(experiment, registry)]
-    said = [old_price_warning(account_for(one).server, one.model, options.prices, today) for one in every]
-    return sorted({sentence for sentence in said if sentence})
+    warnings = [old_price_warning(account_for(each).server, each.model, options.prices, today) for each in every]
+    return sorted({warning for warning in warnings if warning})
 
 
 def unused_address_warnings(experiment: Experiment, registry: Registry) -> list[str]:

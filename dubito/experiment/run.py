@@ -1,4 +1,4 @@
-"""A run from start to end: chunks into the store, sums together, results on disk."""
+"""Play a run: chunks go into the store, and their sums become the results."""
 
 import signal
 import threading
@@ -41,12 +41,12 @@ from dubito.store.lock import RunLog, lock_folder
 from dubito.store.model_log import ModelLog, PlayerLog
 from dubito.store.run_db import Chunk, RunDb
 
-Progress = Callable[[int], None]  # called with the games played so far
+Progress = Callable[[int], None]  # called with the number of games played so far
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a run is played: nothing of it can change a completed run's results."""
+    """How to play a run. No option can change the results of a finished run."""
 
     registry: Registry
     workers: int
@@ -54,13 +54,13 @@ class RunOptions:
     stop: Stop
     progress: Progress = lambda games: None
     model_progress: ModelProgress = field(default_factory=ModelProgress)
-    told_by: Callable[[], int] = lambda: signal.SIGINT  # which signal has set `stop`
-    crew: WorkerPool | None = None  # who plays chunks of hand-written bots instead of so many processes of ours
+    stop_signal: Callable[[], int] = lambda: signal.SIGINT  # returns the signal that set `stop`
+    pool: WorkerPool | None = None  # plays chunks of hand-written bots instead of our own processes
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run has to show, finished or cut short."""
+    """The result of a run, finished or not."""
 
     folder: Path
     experiment: Experiment
@@ -69,117 +69,120 @@ class RunResult:
     results_digest: str
     models: Mapping[str, PlayerLog]  # by player
     counts: GameCounts
-    first_fallback: BotError | None = None  # under on_bot_error: fallback
+    first_fallback: BotError | None = None  # with `on_bot_error: fallback`
     interrupted: bool = False
     failure: DubitoError | None = None  # what stopped it
-    said: Mapping[str, str] = field(default_factory=dict)  # by player: what its bot has to say of itself
-    told_by: int = signal.SIGINT  # the signal that interrupted it
-    oldest: float | None = None  # when the oldest used reply of the cache was stored, as `time.time`
+    bot_notes: Mapping[str, str] = field(default_factory=dict)  # by player: a notice from its bot
+    stop_signal: int = signal.SIGINT  # the signal that interrupted it
+    oldest_reply: float | None = None  # when the oldest used reply of the cache was stored, as `time.time`
 
     @property
-    def compared(self) -> list[Contender]:
+    def contenders(self) -> list[Contender]:
         return list_contenders(self.experiment, self.models)
 
 
 def build_manifest(experiment: Experiment, registry: Registry) -> dict[str, Any]:
-    """What the run is: its length, its identity, and what it was made with."""
+    """Return the manifest of a run: its length, its identity, and the software that makes it."""
     package = package_of(registry.game, registry.working_directory)
-    of_game = {"game": package.distribution} if package.distribution else {}  # else it lay in games/NAME
+    # A game without a distribution is in the folder games/NAME.
+    game_version = {"game": package.distribution} if package.distribution else {}
     return {
         "games": experiment.games,
         "identity": experiment.identity(),
-        "versions": {"dubito": __version__, "python": python_version(), **of_game},
+        "versions": {"dubito": __version__, "python": python_version(), **game_version},
     }
 
 
 def find_finished_run(experiment: Experiment, registry: Registry, folder: Path) -> RunResult | None:
-    """The run that stands finished in this folder; None if the folder is free, or if there is more to play.
+    """Return the finished run in this folder, or None if the folder is free or the run is not finished.
 
-    Raises UsageError if it holds anything else.
+    Raises UsageError if the folder contains anything else.
     """
-    kept = run_folder.count_kept_games(folder, build_manifest(experiment, registry))
-    if not kept or (kept != experiment.games and experiment.stop is None):
+    counted = run_folder.count_kept_games(folder, build_manifest(experiment, registry))
+    if not counted or (counted != experiment.games and experiment.stop is None):
         return None
     with opened_run(folder) as stored:
-        if kept != experiment.games and not stored.is_decided:
+        if counted != experiment.games and not stored.is_decided:
             return None
         run = load_progress(stored.db, experiment, folder, registry)
-    run = replace(
-        run, said=_collect_bot_notes(experiment, registry)
-    )  # may take a solved game, which is no part of the run
+    # After the store is closed: a bot's note may need a solved game, whose errors are not the store's.
+    run = replace(run, bot_notes=_collect_bot_notes(experiment, registry))
     if not (folder / run_folder.RESULTS).exists():
         _write_results(run)
     return run
 
 
-def play(experiment: Experiment, folder: Path, how: RunOptions) -> RunResult:
-    """Play the experiment into its folder, from where it stands, and publish what was played, however it ended.
+def play(experiment: Experiment, folder: Path, options: RunOptions) -> RunResult:
+    """Start or resume a run in its folder, and write its results even if it does not finish.
 
-    Raises UsageError if another process is playing into the folder, or it holds anything else.
+    Raises UsageError if another process is playing in the folder, or if it contains anything else.
     """
     with lock_folder(folder) as is_locked:
-        ours = build_manifest(experiment, how.registry)
-        kept = run_folder.count_kept_games(folder, ours) or 0
-        with run_folder.open_run(folder, ours) as db:
-            how.progress(count_games(db, experiment.first_game, experiment.games_per_deal).finished)
+        manifest = build_manifest(experiment, options.registry)
+        kept = run_folder.count_kept_games(folder, manifest) or 0
+        with run_folder.open_run(folder, manifest) as db:
+            options.progress(count_games(db, experiment.first_game, experiment.games_per_deal).finished)
             log = RunLog(folder)
-            how.model_progress.connect_log(log)
-            log("begins", games=experiment.games, kept=kept, offline=how.calls.offline)
+            options.model_progress.connect_log(log)
+            log("begins", games=experiment.games, kept=kept, offline=options.calls.offline)
             if not is_locked:
-                how.model_progress.warn(
-                    f"the file system of {folder} has no locks: let no other process play into it meanwhile"
+                options.model_progress.warn(
+                    f"the file system of {folder} does not support locks: do not start another process in this folder"
                 )
-            said = _collect_bot_notes(
-                experiment, how.registry
-            )  # now, since what it takes to say it is what playing takes, too
-            for name, text in said.items():
+            # Collected before playing: what a bot prepares for its note, it needs for playing too.
+            notes = _collect_bot_notes(experiment, options.registry)
+            for name, text in notes.items():
                 log("says", player=name, text=text)
-            telling = replace(how, progress=_progress_with_log(how, experiment.games))
-            run = _play_chunks_into(db, experiment, folder, telling)
-            run = replace(run, said=said, told_by=how.told_by(), oldest=how.model_progress.oldest_reply())
+            progress = _LoggedProgress(options, experiment.games)
+            run = _play_chunks(db, experiment, folder, replace(options, progress=progress))
+            oldest_reply = options.model_progress.oldest_reply()
+            run = replace(run, bot_notes=notes, stop_signal=options.stop_signal(), oldest_reply=oldest_reply)
         try:
             _write_results(run)
-            why = signal_in_words(run.told_by) if run.interrupted else str(run.failure or "finished")
+            reason = signal_in_words(run.stop_signal) if run.interrupted else str(run.failure or "finished")
             games = run.tally.games
-            log("ends", why=why, games=games, digest=run.results_digest if games else None)
+            log("ends", why=reason, games=games, digest=run.results_digest if games else None)
         except RunStopped as error:
             return run if run.failure else replace(run, failure=error)
         return run
 
 
 def _collect_bot_notes(experiment: Experiment, registry: Registry) -> dict[str, str]:
-    say, found = registry.game.said_of, ((one, registry.find(one.bot).cls) for one in experiment.players)
-    return {one.name: text for one, cls in found if (text := say(cls, experiment.rules, one.settings))}
+    """Return what bots report about their play, by player."""
+    describe, bots = registry.game.said_of, ((spec, registry.find(spec.bot).cls) for spec in experiment.players)
+    return {spec.name: text for spec, cls in bots if (text := describe(cls, experiment.rules, spec.settings))}
 
 
-def _progress_with_log(how: RunOptions, games: int) -> Progress:
-    said = 0
+@dataclass(slots=True)
+class _LoggedProgress:
+    """Shows the progress of a run, and logs each tenth."""
 
-    def progress(done: int) -> None:
-        nonlocal said
-        how.progress(done)
-        if done * 10 // games > said:
-            said = done * 10 // games
-            how.model_progress.log("progress", games=done, models=how.model_progress.sentence())
+    options: RunOptions
+    games: int
+    tenths: int = 0
 
-    return progress
+    def __call__(self, done: int) -> None:
+        self.options.progress(done)
+        if done * 10 // self.games > self.tenths:
+            self.tenths = done * 10 // self.games
+            self.options.model_progress.log("progress", games=done, models=self.options.model_progress.sentence())
 
 
-def _play_chunks_into(db: RunDb, experiment: Experiment, folder: Path, how: RunOptions) -> RunResult:
-    """Play the chunks that the store has not, or not whole, and keep each as it comes, with the sums so far."""
-    kept = db.deals_by_chunk()
-    begun = kept[-1] if kept and not is_full_chunk(kept[-1]) else 0  # deals kept of a chunk that is played anew, and on
-    done = len(kept) - bool(begun)  # chunks that are kept whole
-    complete = load_tally(db, how.registry.game.results, "complete")
+def _play_chunks(db: RunDb, experiment: Experiment, folder: Path, options: RunOptions) -> RunResult:
+    """Play the chunks that are missing or incomplete in the store, and store each with the sums so far."""
+    stored = db.deals_by_chunk()
+    partial_deals = stored[-1] if stored and not is_full_chunk(stored[-1]) else 0  # of a chunk to play again
+    done = len(stored) - bool(partial_deals)  # full chunks
+    complete = load_tally(db, options.registry.game.results, "complete")
     failure: DubitoError | None = None
     first_fallback, interrupted = None, False
     try:
-        with _chunks_to_play(db, experiment, how, done) as chunks:
+        with _chunks_to_play(db, experiment, options, done) as chunks:
             for played in chunks:
                 first_fallback = first_fallback or played.first_fallback
                 interrupted, failure = played.stopped, played.error
                 whole = is_full_chunk(played.deals)
-                if played.deals > begun:  # it came further than what is kept of it
+                if played.deals > partial_deals:  # more than the store has of it
                     sums = complete + played.tally
                     first, rows = (
                         first_game_of_chunk(experiment, played.number),
@@ -188,49 +191,60 @@ def _play_chunks_into(db: RunDb, experiment: Experiment, folder: Path, how: RunO
                     chunk = Chunk(played.number, played.deals, first, *rows, played.records)
                     db.add_chunk(chunk, sums.to_json(), whole)
                     complete = sums if whole else complete
-                    if not played.decision_digests:  # else it was told of each game
-                        how.progress(chunk.first_game + len(chunk.outcomes) - experiment.first_game)
-                begun = 0 if whole else max(begun, played.deals)
+                    if not played.decision_digests:  # games with models report their own progress
+                        options.progress(chunk.first_game + len(chunk.outcomes) - experiment.first_game)
+                partial_deals = 0 if whole else max(partial_deals, played.deals)
     except Interrupted:
         interrupted = True
     except RunStopped as error:
         failure = error
     if failure is not None:
         db.flush_later()
-    run = load_progress(db, experiment, folder, how.registry)
+    run = load_progress(db, experiment, folder, options.registry)
     return replace(run, first_fallback=first_fallback, interrupted=interrupted, failure=failure)
 
 
 @contextmanager
-def _chunks_to_play(db: RunDb, experiment: Experiment, how: RunOptions, done: int) -> Iterator[Iterator[ChunkResult]]:
-    """Every chunk behind those that are done: from processes, or, with model players, from threads.
+def _chunks_to_play(
+    db: RunDb, experiment: Experiment, options: RunOptions, done: int
+) -> Iterator[Iterator[ChunkResult]]:
+    """Yield the chunks that are not done, played in processes or, with model players, in threads.
 
-    Of a run that may stop before its end also its last chunk as it grows.
+    In a run with a stop rule, a chunk is yielded each time it grows.
     """
     numbers, decision = chunk_numbers(experiment)[done:], None
     if experiment.stop is not None:
-        kept = islice(db.outcomes(), first_game_of_chunk(experiment, done))
-        decision = RunDecision(experiment, how.registry.game.results, kept)
-        how.model_progress.connect_decision(decision)
-    judged = decision.judged if decision else lambda piece: piece
-    if not model_specs(experiment, how.registry):
-        pieces = play_pieces(experiment, how.registry, how.workers, how.stop, numbers, how.crew)
+        stored = islice(db.outcomes(), first_game_of_chunk(experiment, done))
+        decision = RunDecision(experiment, options.registry.game.results, stored)
+        options.model_progress.connect_decision(decision)
+    judge = decision.judge if decision else lambda piece: piece
+    if not model_specs(experiment, options.registry):
+        pieces = play_pieces(experiment, options.registry, options.workers, options.stop, numbers, options.pool)
         with closing(pieces):
-            yield join_chunks(experiment, map(judged, pieces))
+            yield join_chunks(experiment, map(judge, pieces))
         return
-    from dubito.experiment.models import model_players  # late: others need neither templates nor retries
+    from dubito.experiment.models import model_players  # late: other runs need neither templates nor retries
 
-    player, halted = ChunkPlayer(experiment, how.registry), threading.Event()
-    stopped = partial(_is_any_set, how.stop, halted)
-    asked = model_players(
-        experiment, how.registry, db, how.calls, how.model_progress, stopped, table=player.table_of, can_wait=True
+    player, halted = ChunkPlayer(experiment, options.registry), threading.Event()
+    stopped = partial(_is_any_set, options.stop, halted)
+    opened = model_players(
+        experiment,
+        options.registry,
+        db,
+        options.calls,
+        options.model_progress,
+        stopped,
+        table=player.build_table,
+        can_wait=True,
     )
-    with asked as models:
-        threads = ThreadedChunks(player, models, how.calls.in_flight, how.model_progress, how.progress, halted.set)
+    with opened as models:
+        threads = ThreadedChunks(
+            player, models, options.calls.in_flight, options.model_progress, options.progress, halted.set
+        )
         by_chunk = (deals_of_chunk(experiment, number) for number in numbers)
-        pieces_of_deals = (few for deals in by_chunk for few in (split_at_looks(deals) if decision else [deals]))
+        pieces_of_deals = (part for deals in by_chunk for part in (split_at_looks(deals) if decision else [deals]))
         played = ((deals, threads.play(deals, stopped)) for deals in pieces_of_deals)
-        yield join_chunks(experiment, map(judged, played), as_they_grow=decision is not None)
+        yield join_chunks(experiment, map(judge, played), as_they_grow=decision is not None)
 
 
 def _is_any_set(*stops: Stop) -> bool:
@@ -238,7 +252,7 @@ def _is_any_set(*stops: Stop) -> bool:
 
 
 def load_progress(db: RunDb, experiment: Experiment, folder: Path, registry: Registry) -> RunResult:
-    """The run as far as the store has it."""
+    """Return the run as stored so far."""
     log, specs = ModelLog(db), model_specs(experiment, registry)
     return RunResult(
         folder=folder,

@@ -1,4 +1,4 @@
-"""The model servers that a run starts and ends itself: the built-in one, and those of plugins."""
+"""The model servers that a run starts and stops itself: the built-in one, and the servers of plugins."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
@@ -28,7 +28,7 @@ class Starts(Protocol):
     """What a plugin's `ModelServer.place` names."""
 
     def fingerprint(self, model: str) -> str:
-        """Return what identifies the model's weights. Raises UsageError if there is no such model."""
+        """Return what identifies the model's weights. Raises UsageError if the model does not exist."""
 
     def start(self, model: str, in_flight: int, tell: Callable[[str], None]) -> AbstractContextManager[StartedServer]:
         """Serve a model. Raises UsageError or RunStopped if that is impossible. `tell` receives notices."""
@@ -42,19 +42,19 @@ def identify_weights(name: str, settings: ModelSettings) -> ModelSettings:
     kind = embedded_kind(settings.base_url or "")
     if kind is None or kind == HOUSE:
         return settings
-    given = (settings.base_url or "").removeprefix(kind)
+    suffix = (settings.base_url or "").removeprefix(kind)
     identified = f"{_WEIGHTS}{_starts(kind).fingerprint(settings.model)}"
-    if given not in ("", identified):
+    if suffix not in ("", identified):
         raise UsageError(
-            f"{one_line(name)}: base_url: the weights of {one_line(settings.model, 200)} are not those of "
-            f"{kind}{one_line(given, 80)}, but of {kind}{identified}"
+            f"{one_line(name)}: base_url: the weights of {one_line(settings.model, 200)} are "
+            f"{kind}{identified}, not {kind}{one_line(suffix, 80)}"
         )
     return settings.model_copy(update={"base_url": f"{kind}{identified}"})
 
 
 def _starts(kind: str) -> Starts:
-    found: Starts = import_place(model_servers()[kind].place)
-    return found
+    starter: Starts = import_place(model_servers()[kind].place)
+    return starter
 
 
 class EmbeddedServers:

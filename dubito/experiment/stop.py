@@ -1,7 +1,7 @@
-"""A run that stops when its contenders are told apart: after which deal, whoever plays it and however often it resumes.
+"""Stop a run when its contenders are decided, always after the same deal.
 
-Its deals are looked at in their order (`stats/stopping.py`). Hand-written bots play whole chunks, which are cut behind
-the deal that decides; of models no deal begins before the look at those before it, so that none is paid for in vain.
+The deals are tested in order (`stats/stopping.py`). Hand-written bots play whole chunks, which are cut after the
+deciding deal. With models, no deal starts before the deals before it are tested, so that no call is wasted.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,11 +22,11 @@ _DIFFERENT: Final = "significantly different"
 
 
 class RunDecision:
-    """Whether the deals that were played decide a run."""
+    """Tests whether the deals played so far decide a run."""
 
     def __init__(self, experiment: Experiment, results: Results, kept: Iterable[bytes] = ()) -> None:
-        """`kept` are the games of the first deals, which were played before."""
-        assert experiment.stop is not None  # whoever asks has seen to it
+        """Start a test. `kept` are the stored games of the first deals."""
+        assert experiment.stop is not None  # checked by the callers
         measure, seats = results.measure(results.headline[0]), experiment.contender_seats
         within = scale_difference(experiment.stop.within, measure, seats)
         self.test = StopTest(len(experiment.contenders), within, measure.scale * seats)
@@ -37,9 +37,9 @@ class RunDecision:
     def add(self, deal: Sequence[bytes]) -> None:
         self.test.add(contender_scores([unpack_outcome(row, self._results) for row in deal], self._results))
 
-    def judged(self, piece: tuple[range, ChunkResult]) -> tuple[range, ChunkResult]:
-        """The next deals, up to the one that decides; what they decide is in their tally."""
-        wanted, played = piece
+    def judge(self, piece: tuple[range, ChunkResult]) -> tuple[range, ChunkResult]:
+        """Return the next deals up to the deciding one, with the decisions in their tally."""
+        numbers, played = piece
         m, before = self._experiment.games_per_deal, self.test.rows()
         for deals in range(1, played.deals + 1):
             self.add(played.outcomes[(deals - 1) * m : deals * m])
@@ -49,12 +49,12 @@ class RunDecision:
         for pair, row in self.test.rows().items():
             if pair not in before:
                 played.tally.add("decided", pair, row)
-        return wanted, played
+        return numbers, played
 
     def _first_deals(self, played: ChunkResult, deals: int) -> ChunkResult:
         if deals == played.deals:
             return replace(played, decided=True, stopped=False, error=None)
-        assert not played.records  # with models none is played beyond a look
+        assert not played.records  # models play no deal beyond a test
         m = self._experiment.games_per_deal
         outcomes = [unpack_outcome(row, self._results) for row in played.outcomes[: deals * m]]
         by_deal = [outcomes[first : first + m] for first in range(0, len(outcomes), m)]
@@ -68,25 +68,27 @@ class RunDecision:
         )
 
     def figure(self) -> str:
-        """How near the pairs are, for a progress line: that of the one that is furthest behind."""
+        """Describe the slowest pair for the progress line."""
         tests = self.test.pairs
         open_pairs = [pair for pair, test in tests.items() if test.verdict is None]
         if not open_pairs:
             return "decided"
         names = [player.name for player in self._experiment.contenders]
         last = min(open_pairs, key=lambda pair: tests[pair].way)
-        said = describe_standing(PairStanding(names[last[0]], names[last[1]], tests[last]), self._experiment)
-        return said if len(tests) == 1 else f"{len(tests) - len(open_pairs)} of {len(tests)} pairs decided, {said}"
+        slowest = describe_standing(PairStanding(names[last[0]], names[last[1]], tests[last]), self._experiment)
+        return (
+            slowest if len(tests) == 1 else f"{len(tests) - len(open_pairs)} of {len(tests)} pairs decided, {slowest}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class PairStanding:
-    """How near two contenders are to being decided."""
+    """How close two contenders are to a decision."""
 
     one: str
     other: str
     test: PairTest
-    is_open: bool = False  # the test has found a difference, but fallbacks could have made it
+    is_open: bool = False  # the test found a difference, but fallbacks may have caused it
 
     @property
     def verdict(self) -> PairVerdict | None:
@@ -94,17 +96,17 @@ class PairStanding:
 
 
 def pair_standings(run: Run) -> list[PairStanding]:
-    """Return every pair of a run that stops when decided, over the games that are kept; of any other run none."""
+    """Return the standing of every pair of a run with a stop rule; empty for any other run."""
     if run.planned.stop is None:
         return []
     first = run.game.results.headline[0]
     pairs = contender_pairs(run.tally, list_contenders(run.planned, run.models), run.game.results)
     left_open = [{pair.one.name, pair.other.name} for pair in pairs if pair.differences[first].verdict.is_open]
-    found = []
+    standings = []
     for places, test in replay_decision(run).test.pairs.items():
         one, other = (run.contenders[place] for place in places)
-        found.append(PairStanding(one, other, test, test.verdict == "told apart" and {one, other} in left_open))
-    return found
+        standings.append(PairStanding(one, other, test, test.verdict == "told apart" and {one, other} in left_open))
+    return standings
 
 
 def replay_decision(run: Run) -> RunDecision:
@@ -112,40 +114,40 @@ def replay_decision(run: Run) -> RunDecision:
 
 
 def describe_standing(pair: PairStanding, experiment: Experiment) -> str:
-    """Return how near a pair is: `A - B: 140 deals, 62 % of the way to significantly different`."""
+    """Describe a pair: `A - B: 140 deals, 62 % of the way to significantly different`."""
     test, names = pair.test, f"{one_line(pair.one)} - {one_line(pair.other)}"
     assert experiment.stop is not None
     closer = f"less than {experiment.stop.within:g} apart"
     if test.verdict is not None:
-        how = {"told apart": _DIFFERENT, "within": closer, "undecided": "undecided, given up"}[test.verdict]
-        but = ", but fallbacks leave no winner" if pair.is_open else ""
-        return f"{names}: {how} after {test.deals:,} deals{but}"
+        verdict = {"told apart": _DIFFERENT, "within": closer, "undecided": "undecided, given up"}[test.verdict]
+        caveat = ", but fallbacks leave the winner open" if pair.is_open else ""
+        return f"{names}: {verdict} after {test.deals:,} deals{caveat}"
     if test.deals < FIRST_LOOK:
-        return f"{names}: looked at from {FIRST_LOOK} deals on"
+        return f"{names}: tested from {FIRST_LOOK} deals on"
     goal = _DIFFERENT if test.goal == "told apart" else closer
     return f"{names}: {test.deals:,} deals, {100 * test.way:.0f} % of the way to {goal}"
 
 
 def describe_stop_rule(experiment: Experiment, game: Game) -> str:
-    """When a run is to stop."""
+    """Describe when a run stops."""
     assert experiment.stop is not None
     measure = game.results.measure(game.results.headline[0])
     unit = measure.name if measure.span else f"points of {measure.name}"
     within = f"{experiment.stop.within:g} {unit}"
-    return f"when every pair is {_DIFFERENT} or less than {within} apart; {experiment.deals:,} deals at most"
+    return f"when every pair is {_DIFFERENT} or less than {within} apart; at most {experiment.deals:,} deals"
 
 
 def find_stop_flaw(run: Run) -> str | None:
-    """What is wrong with where a run stopped, by its own games; None if nothing is."""
+    """Return what is wrong with the deal after which a run stopped, according to its games, if anything."""
     if run.planned.stop is None:
         return None
     decision, rows = RunDecision(run.planned, run.game.results), run.db.outcomes()
     for deals in _group_by_deal(rows, run.planned.games_per_deal):
         if decision.test.decided:
-            return "it goes on after it was decided"
+            return "it continues after it was decided"
         decision.add(deals)
     kept = dict(read_tally(run.db, run.game.results).rows("decided"))
-    return None if kept == decision.test.rows() else "its games decide otherwise than is kept"
+    return None if kept == decision.test.rows() else "its stored decisions differ from the decisions of its games"
 
 
 def decided_pairs(run: Run) -> dict[tuple[int, ...], list[int]]:

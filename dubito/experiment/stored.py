@@ -1,6 +1,6 @@
-"""A run folder, read: whose run it is, what it keeps, and what its models were asked.
+"""Read a run folder: its experiment, its results, and its calls to models.
 
-Report, comparison, estimate and replay all begin here.
+Reports, comparisons, estimates and replays start here.
 """
 
 import json
@@ -64,7 +64,7 @@ _EXPERIMENT_KEYS: Final = {
 
 
 def read_player_kinds(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:
-    """What decides for each player that a manifest names, of a run or of a trial of prompts; raises UsageError."""
+    """Return the kind of each player in the manifest of a run, or of a trial of prompts. Raises UsageError."""
     every = manifest["identity"]
     entries = [one for key in ("bots", "contenders", "prompts") for one in every.get(key) or ()]
     try:
@@ -74,6 +74,7 @@ def read_player_kinds(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:
 
 
 def list_contenders(experiment: Experiment, models: Mapping[str, PlayerLog], run: int = 0) -> list[Contender]:
+    """Return the contenders of the `run`th of several runs."""
     names = [player.name for player in experiment.contenders]
     within = experiment.stop.within if experiment.stop else None
     return build_contenders(names, models, experiment.kinds, run, experiment.contender_seats, within)
@@ -81,14 +82,14 @@ def list_contenders(experiment: Experiment, models: Mapping[str, PlayerLog], run
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder, open to be read."""
+    """A run folder, open for reading."""
 
     folder: Path
     identity: Mapping[str, Any]  # as the manifest has it
-    versions: Mapping[str, Any]  # of what it was made with
-    planned: Experiment  # the same as a value, all its games counted
+    versions: Mapping[str, Any]  # of the software that made it
+    planned: Experiment  # with all games that the run was to play
     db: RunDb
-    home: Path  # where a game of the user's own is looked for
+    home: Path  # the folder to search for a game of the user
 
     def __str__(self) -> str:
         return one_line(str(self.folder))
@@ -98,13 +99,14 @@ class Run:
 
     @cached_property
     def game(self) -> Game:
-        """The game that was played; raises UsageError if it is not to be found here."""
+        """The game that was played. Raises UsageError if it is not installed."""
         try:
             return find_game(self.planned.game, self.home)
         except NoSuchGame:
             raise UsageError(
-                f"{self} was played at the game {one_line(self.planned.game, 60)}, sources "
-                f"{one_line(self.planned.game_source[:12])}, which is not here: {self._where_to_get}"
+                f"{self} has games of {one_line(self.planned.game, 60)} (sources "
+                f"{one_line(self.planned.game_source[:12])}), which is not installed",
+                hint=self._where_to_get,
             ) from None
 
     @property
@@ -113,22 +115,24 @@ class Run:
 
     @property
     def changed_game(self) -> str | None:
-        """Return what to say if the game here is not the one that the run was played at."""
+        """Return a message if the installed game is not the one that was played."""
         here, planned = package_of(self.game, self.home), self.planned
-        changed = f"the game {self.game.name} was changed since: the run has"
+        changed = f"the game {self.game.name} has changed: the run has"
         if (now := self.game.rules_version) != planned.rules_version:
             return f"{changed} version {planned.rules_version} of its rules, {here.origin} has {now}"
         if here.is_own or (source := source_of(self.game, self.home)) == planned.game_source:
             return None
         then = one_line(planned.game_source[:12])
-        return f"{changed} sources {then}, {here.origin} has {source[:12]}: to have the run's, {self._where_to_get}"
+        return (
+            f"{changed} sources {then}, {here.origin} has {source[:12]}; to get the run's version, {self._where_to_get}"
+        )
 
     @property
-    def more(self) -> dict[str, Any]:
+    def other_settings(self) -> dict[str, Any]:
         return {key: value for key, value in self.identity.items() if key not in _EXPERIMENT_KEYS}
 
     @cached_property
-    def kept(self) -> int:
+    def game_count(self) -> int:
         return self.db.game_count()
 
     @cached_property
@@ -137,7 +141,7 @@ class Run:
 
     @property
     def deals(self) -> int:
-        return self.kept // self.planned.games_per_deal
+        return self.game_count // self.planned.games_per_deal
 
     @cached_property
     def names(self) -> list[str]:
@@ -155,9 +159,9 @@ class Run:
     def label(self) -> Callable[[str], str]:
         return player_labels(self.kinds)
 
-    def kept_in_words(self, games: range) -> str:
-        kept = f"the games {games.start} to {games.stop - 1}" if games else "no finished game"
-        return f"{one_line(str(self.folder))} keeps {kept}"
+    def describe_games(self, games: range) -> str:
+        numbers = f"games {games.start} to {games.stop - 1}" if games else "no finished game"
+        return f"{one_line(str(self.folder))} has {numbers}"
 
     @cached_property
     def tally(self) -> Tally:
@@ -170,7 +174,7 @@ class Run:
 
     @property
     def is_finished(self) -> bool:
-        return self.kept >= self.planned.games or self.is_decided
+        return self.game_count >= self.planned.games or self.is_decided
 
     @cached_property
     def results_digest(self) -> str:
@@ -191,12 +195,12 @@ class Run:
 
     @cached_property
     def experiment(self) -> Experiment:
-        """The experiment of the games that are kept; raises UsageError if its rules are not the game's."""
+        """The experiment with the games that are counted. Raises UsageError if its rules do not fit the game."""
         try:
             rules = self.game.rules(**self.planned.rules).model_dump()
-        except (TypeError, ValueError):  # of which a ValidationError is one
+        except (TypeError, ValueError):  # including Pydantic's ValidationError
             raise UsageError(f"{self.folder / MANIFEST} is damaged: its identity cannot be read") from None
-        return replace(self.planned, games=self.kept, rules=rules, game=self.game.name, lineup=self.game.lineup)
+        return replace(self.planned, games=self.game_count, rules=rules, game=self.game.name, lineup=self.game.lineup)
 
     @cached_property
     def registry(self) -> Registry:
@@ -204,38 +208,40 @@ class Run:
 
     @cached_property
     def mismatches(self) -> list[str]:
-        made_with = self.versions.get("dubito")
-        other = [f"the run was made by dubito {made_with}, this is {__version__}"] if made_with != __version__ else []
+        """What differs from the installation that made the run."""
+        version = self.versions.get("dubito")
+        other = [f"the run was made by dubito {version}, this is {__version__}"] if version != __version__ else []
         return [*other, *self.changed]
 
     @property
     def changed(self) -> list[str]:
-        """Of these, what is said of the game and the files of bots."""
-        found = [self.changed_game] if self.changed_game else []
+        """The mismatches of the game and of bot files."""
+        changes = [self.changed_game] if self.changed_game else []
         for spec in self.experiment.players:
             if self.registry.find(spec.bot).digest != spec.source:
-                found.append(f"the file of {spec.bot} was changed since")
+                changes.append(f"the file of {spec.bot} has changed")
             fallback = spec.settings.get("fallback")
             if spec.fallback and self.registry.find(str(fallback)).digest != spec.fallback:
-                found.append(f"the file of {fallback}, fallback of {one_line(spec.name)}, was changed since")
-        return found
+                changes.append(f"the file of {fallback}, the fallback of {one_line(spec.name)}, has changed")
+        return changes
 
     @cached_property
-    def has_bots(self) -> bool:
+    def has_same_bots(self) -> bool:
+        """Whether models play, whose recording is compared, or all bot files are unchanged."""
         if any(self.registry.find(player.bot).cls.is_model for player in self.experiment.players):
             return True
         return all(self.registry.find(player.bot).digest == player.source for player in self.experiment.players)
 
     @cached_property
     def player(self) -> "ChunkPlayer":
-        from dubito.experiment.play import ChunkPlayer  # late, as what follows: to list runs takes none of it
+        from dubito.experiment.play import ChunkPlayer  # late, as below: not needed to list runs
 
         return ChunkPlayer(self.experiment, self.registry)
 
-    def asking(self, tape: "ReplayRecording", as_kept: bool = False) -> "Models | None":
-        """The model players, who ask the tape; None in a run of hand-written bots.
+    def replay_models(self, recording: "ReplayRecording", stored_prompts: bool = False) -> "Models | None":
+        """Return model players that answer from the recording; None in a run of hand-written bots.
 
-        `as_kept`: with the prompts that the run kept, since those on disk may be newer.
+        With `stored_prompts`, they use the prompts stored in the run, since those on disk may be newer.
         """
         from dubito.experiment.resolve import model_specs
 
@@ -247,34 +253,38 @@ class Run:
 
         players = {}
         for spec in specs:
-            prompt = self._prompt(spec, as_kept)
-            players[spec.name] = build_decider(spec, experiment, registry, prompt, tape, tape, lambda outcome: None)
+            prompt = self._prompt(spec, stored_prompts)
+            players[spec.name] = build_decider(
+                spec, experiment, registry, prompt, recording, recording, lambda outcome: None
+            )
         return Models(players)
 
-    def _prompt(self, spec: PlayerSpec, as_kept: bool) -> "Prompt":
-        """The prompt as the run kept it, if wanted or where there is none here; else as it stands now."""
+    def _prompt(self, spec: PlayerSpec, stored_prompts: bool) -> "Prompt":
+        """Return the prompt stored in the run if requested or if the one on disk is missing, else the one on disk."""
         from dubito.experiment.resolve import model_settings
         from dubito.llm.prompts import Prompt, load_prompt
 
-        name, there = model_settings(spec, self.registry).prompt, ModelLog(self.db).prompt(spec.prompt)
+        name, stored = model_settings(spec, self.registry).prompt, ModelLog(self.db).prompt(spec.prompt)
         try:
-            prompt = None if as_kept else load_prompt(name, self.registry.working_directory, self.registry.game)
+            prompt = None if stored_prompts else load_prompt(name, self.registry.working_directory, self.registry.game)
         except UsageError:
-            if not there:
+            if not stored:
                 raise
             prompt = None
         if prompt is None:
-            return Prompt(Path(name), there, self.registry.game)
+            return Prompt(Path(name), stored, self.registry.game)
         if prompt.digest != spec.prompt:
-            changed = sorted(name for name in {*there, *prompt.sources} if there.get(name) != prompt.sources.get(name))
-            self.mismatches.append(f"the prompt of {one_line(spec.name)} was changed since: {', '.join(changed)}")
+            changed = sorted(
+                name for name in {*stored, *prompt.sources} if stored.get(name) != prompt.sources.get(name)
+            )
+            self.mismatches.append(f"the prompt of {one_line(spec.name)} has changed: {', '.join(changed)}")
         return prompt
 
 
 def read_run(folder: Path, home: Path | None = None) -> Run:
-    """The run in this folder; whoever asks closes its store. Raises UsageError if there is none that can be read.
+    """Open the run in this folder; the caller closes its store. Raises UsageError if it cannot be read.
 
-    A game of the user's own is looked for in `home`, or in the working directory.
+    The user's own games are searched for in `home`, or in the working directory.
     """
     content = read_manifest(folder)
     manifest = _parse_manifest(content, folder)
@@ -285,7 +295,7 @@ def read_run(folder: Path, home: Path | None = None) -> Run:
 
 
 def _parse_manifest(content: Mapping[str, Any], folder: Path) -> _Manifest:
-    """A manifest as values; as JSON, since its lists are to become tuples and nothing else may change its type."""
+    """Parse a manifest. It is validated as strict JSON, where lists become tuples and nothing else changes type."""
     identity = {**content["identity"], "games": content.get("games")}
     try:
         return _Manifest.model_validate_json(
@@ -304,7 +314,7 @@ def opened_run(folder: Path, home: Path | None = None) -> Iterator[Run]:
 
 @contextmanager
 def store_errors_as_usage_errors() -> Iterator[None]:
-    """Within, a store is read before anything starts: that it cannot be is the user's to mend."""
+    """Report a store that cannot be read as a UsageError, since nothing has been started yet."""
     try:
         yield
     except RunStopped as error:

@@ -1,8 +1,8 @@
-"""A chunk with model players: its games in threads around plain synchronous code, many in flight.
+"""Play the games of a chunk with model players in threads, many at the same time.
 
-The outcome does not depend on how many: a draw comes from the game, not from the order of calls. The threads take
-games from a queue: those that wait to be played, and those put back, each until its time has come, or until the next
-wave is there: it goes out once no game can go on without it.
+The outcomes do not depend on the number of threads, since random draws depend on the game and not on the order of
+calls. Threads take games from a queue. A game that has to wait for a server is queued again for later; one that waits
+for a batch is queued again after the next wave, which starts when no other game can continue.
 """
 
 import threading
@@ -24,29 +24,30 @@ from dubito.stats.tally import tally_of
 if TYPE_CHECKING:
     from dubito.experiment.models import Models
 
-_NO_GAME: Final = -1  # the number of what is no game's fault
-_FIRST_DELAY: Final = 2.0  # seconds that a game put back waits; then twice as long each time
+_NO_GAME: Final = -1  # the number of an error outside a game
+_FIRST_DELAY: Final = 2.0  # seconds until a requeued game is tried again; doubled each time
 _MAX_DELAY: Final = 60.0
-_MAX_DOUBLINGS: Final = 5  # times
-_POLL_SECONDS: Final = 0.5  # seconds after which somebody who waits looks whether to stop
+_MAX_DOUBLINGS: Final = 5
+_POLL_SECONDS: Final = 0.5  # seconds between checks whether to stop
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedGame:
-    """A game that waits for its turn, or was put back."""
+    """A game that has not started, or was queued again."""
 
-    game: tuple[int, Lineup]  # its deal, and who plays
-    has_models: bool = True  # else it costs nothing
-    why: str = ""  # it was put back: what it waits for
-    times: int = 0
-    due: float = 0.0  # by the clock
+    game: tuple[int, Lineup]  # the deal and the lineup
+    has_models: bool = True
+    reason: str = ""  # what it waits for, if it was queued again
+    attempts: int = 0
+    due: float = 0.0  # when to try it again, by the clock
 
 
-Admit = Callable[[Sequence[int]], str | None]  # lets the games of a deal with models begin, or says why not
+# Admits the games of a deal that have models, or returns the reason for not starting them.
+Admit = Callable[[Sequence[int]], str | None]
 
 
 class GameQueue:
-    """Shared by the threads that play: whole deals in their order, then games put back, as soon as they are due."""
+    """The games for all threads: whole deals in order, and requeued games once they are due."""
 
     def __init__(
         self,
@@ -56,29 +57,29 @@ class GameQueue:
         admit: Admit = lambda games: None,
         next_wave: Callable[[], None] = lambda: None,
     ) -> None:
-        """`next_wave` asks what games wait for, and returns once it is there."""
+        """Queue these deals. `next_wave` sends what games wait for, and returns when the answers have arrived."""
         self._deals, self._clock, self._stop, self._admit = deque(deals), clock, stop, admit
         self._next_wave = next_wave
         self._waiting: list[QueuedGame] = []  # for the next wave
         self._in_wave = False
-        self.fault: BaseException | None = None  # what a wave raised: it closes the queue
+        self.fault: BaseException | None = None  # an error of a wave, which closes the queue
         self._games = deque[QueuedGame]()  # of deals that were started
-        self.why_not_started: str | None = None  # why the next deal was not started, if it was not
-        self._put_back: list[QueuedGame] = []
+        self.refusal: str | None = None  # why the next deal was not started
+        self._requeued: list[QueuedGame] = []
         self._playing = 0
         self._closed = False
         self._changed = threading.Condition()
 
     def take(self) -> QueuedGame | None:
-        """The next game, once there is one; None when all are played, on a stop, or when the queue is closed."""
+        """Wait for the next game. Return None when all are played, on a stop, or when the queue is closed."""
         with self._changed:
             while not self._closed and not self._stop():
                 if self._games or self._next_deal_opens():
                     self._playing += 1
                     return self._games.popleft()
-                due = min(self._put_back, key=lambda waiting: waiting.due, default=None)
+                due = min(self._requeued, key=lambda waiting: waiting.due, default=None)
                 if due is not None and due.due <= self._clock():
-                    self._put_back.remove(due)
+                    self._requeued.remove(due)
                     self._playing += 1
                     return due
                 if due is None and not self._playing and not self._in_wave:
@@ -92,7 +93,7 @@ class GameQueue:
             return None
 
     def _ask_wave(self) -> None:
-        """Have the next wave asked, by this thread, while the others wait; then all games that waited go on."""
+        """Send the next wave from this thread while other threads wait, then requeue the games that waited for it."""
         self._in_wave, fault = True, None
         self._changed.release()
         try:
@@ -108,28 +109,28 @@ class GameQueue:
     def _next_deal_opens(self) -> bool:
         if not self._deals:
             return False
-        self.why_not_started = self._admit([one.game[1].game for one in self._deals[0] if one.has_models])
-        if self.why_not_started is None:
+        self.refusal = self._admit([queued.game[1].game for queued in self._deals[0] if queued.has_models])
+        if self.refusal is None:
             self._games.extend(self._deals.popleft())
-        return self.why_not_started is None
+        return self.refusal is None
 
-    def put_back(self, waiting: QueuedGame, why: str) -> None:
-        """The game cannot go on now: play it later, from its start; what it was told stands on the tape."""
-        wait = min(_MAX_DELAY, _FIRST_DELAY * 2 ** min(waiting.times, _MAX_DOUBLINGS))
+    def requeue(self, waiting: QueuedGame, reason: str) -> None:
+        """Play the game later, from its start. The recording has the answers that it received."""
+        wait = min(_MAX_DELAY, _FIRST_DELAY * 2 ** min(waiting.attempts, _MAX_DOUBLINGS))
         with self._changed:
-            later = replace(waiting, why=why, times=waiting.times + 1, due=self._clock() + wait)
-            self._put_back.append(later)
+            later = replace(waiting, reason=reason, attempts=waiting.attempts + 1, due=self._clock() + wait)
+            self._requeued.append(later)
             self._playing -= 1
             self._changed.notify_all()
 
-    def wait_for_wave(self, waiting: QueuedGame, why: str) -> None:
-        """The game goes on, from its start, once the next wave is there."""
+    def wait_for_wave(self, waiting: QueuedGame, reason: str) -> None:
+        """Play the game from its start after the next wave."""
         with self._changed:
-            self._waiting.append(replace(waiting, why=why))
+            self._waiting.append(replace(waiting, reason=reason))
             self._playing -= 1
             self._changed.notify_all()
 
-    def done(self) -> None:
+    def finish(self) -> None:
         with self._changed:
             self._playing -= 1
             self._changed.notify_all()
@@ -140,8 +141,8 @@ class GameQueue:
             self._changed.notify_all()
 
     def reasons(self) -> list[str]:
-        left = [*self._put_back, *self._waiting, *self._games]
-        return [waiting.why for waiting in left if waiting.why]
+        left = [*self._requeued, *self._waiting, *self._games]
+        return [waiting.reason for waiting in left if waiting.reason]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +153,11 @@ class ThreadedChunks:
     models: "Models"
     in_flight: int
     model_progress: ModelProgress
-    progress: Callable[[int], None]  # told how many games of the run have ended
-    halt: Callable[[], None] = lambda: None  # stops the calls of all games after an error that no call can mend
+    progress: Callable[[int], None]  # called with the number of finished games
+    halt: Callable[[], None] = lambda: None  # stops all calls after an error outside of calls
 
     def play(self, numbers: range, stop: Callable[[], bool]) -> ChunkResult:
-        """Play deals, all of one chunk; on a stop or a fault, keep those before the first unfinished one."""
+        """Play deals of one chunk. After a stop or an error, return the deals before the first unfinished one."""
         deals = [self._games_of(number) for number in numbers]
         queue = self._queue(deals, stop)
         worker = GameWorker(self, queue)
@@ -164,81 +165,83 @@ class ThreadedChunks:
         threads = start_threads(worker.run, wanted, "game")
         if len(threads) < wanted:
             self.model_progress.warn(
-                f"only {len(threads)} of {wanted} threads could be started: that many games play at once"
+                f"only {len(threads)} of {wanted} threads could be started, so fewer games are played at the same time"
             )
         if hanging := wait_for_threads(threads, stop):
             queue.close()
             self.model_progress.notify(
                 f"{hanging} game{'s' * (hanging > 1)} still waited for calls {STOP_GRACE_SECONDS:g} s after the stop: "
-                "these calls are given up, and counted at their highest possible price"
+                "these calls are abandoned and counted at their highest possible price"
             )
-        for why in queue.reasons():
-            self.model_progress.end_wait(why)
-        ended, errors = dict(worker.ended), dict(worker.errors)  # a thread that was given up may still write
+        for reason in queue.reasons():
+            self.model_progress.end_wait(reason)
+        # Copies, since an abandoned thread may still write.
+        finished, errors = dict(worker.finished), dict(worker.errors)
         if queue.fault is not None:
             errors[_NO_GAME] = queue.fault
-        refused = None if stop() or queue.why_not_started is None else AccountFault(queue.why_not_started)
-        return self._gathered(chunk_of(numbers), deals, ended, errors, refused)
+        refused = None if stop() or queue.refusal is None else AccountFault(queue.refusal)
+        return self._collect(chunk_of(numbers), deals, finished, errors, refused)
 
     def _queue(self, deals: list[list[tuple[int, Lineup]]], stop: Callable[[], bool]) -> GameQueue:
-        course = self.models.course
-        admit = course.budget.admit if course else lambda games: None
+        tracker = self.models.tracker
+        admit = tracker.budget.admit if tracker else lambda games: None
         names = self.player.experiment.names
-        asking = {place for place, name in enumerate(names) if name in self.models.deciders}
-        queued = [[QueuedGame(game, not asking.isdisjoint(game[1].seats)) for game in games] for games in deals]
+        model_places = {place for place, name in enumerate(names) if name in self.models.deciders}
+        queued = [[QueuedGame(game, not model_places.isdisjoint(game[1].seats)) for game in games] for games in deals]
         return GameQueue(queued, self.model_progress.clock, stop, admit, self.models.next_wave)
 
     def _games_of(self, deal: int) -> list[tuple[int, Lineup]]:
         experiment = self.player.experiment
         return [(deal, lineup) for lineup in draw_lineups(experiment, deal, DealStreams(experiment.seed, deal))]
 
-    def _gathered(
+    def _collect(
         self,
         number: int,
         deals: list[list[tuple[int, Lineup]]],
-        ended: dict[int, GamePlayed],
+        games_played: dict[int, GamePlayed],
         errors: dict[int, BaseException],
         refused: AccountFault | None,
     ) -> ChunkResult:
-        played = ChunkResult(number)
+        """Build the result from the games that were played."""
+        result = ChunkResult(number)
         for _, error in sorted(errors.items()):
             if not isinstance(error, DubitoError):
                 raise error
-            if not isinstance(error, Interrupted) and played.error is None:
-                played.error = error
-        played.error = played.error or refused
-        put_back = self.models.put_back()
+            if not isinstance(error, Interrupted) and result.error is None:
+                result.error = error
+        result.error = result.error or refused
+        lost = self.models.lost_games()
         finished: list[list[GamePlayed]] = []
         for games in deals:
-            whole = [ended[lineup.game] for _, lineup in games if lineup.game in ended.keys() - put_back]
+            whole = [games_played[lineup.game] for _, lineup in games if lineup.game in games_played.keys() - lost]
             if len(whole) < len(games):
                 break
             finished.append(whole)
-        played.deals = len(finished)
-        played.stopped = len(finished) < len(deals) and played.error is None
-        flat = [game for whole in finished for game in whole]
+        result.deals = len(finished)
+        result.stopped = len(finished) < len(deals) and result.error is None
+        all_games = [game for whole in finished for game in whole]
         results = self.player.results
-        played.outcomes = [game.outcome.pack() for game in flat]
-        played.decision_digests = [game.decision_digest for game in flat]
-        played.records = [game.record for game in flat]
-        played.first_fallback = next((game.bot_error for game in flat if game.bot_error is not None), None)
-        played.tally = tally_of([[game.outcome for game in whole] for whole in finished], results)
+        result.outcomes = [game.outcome.pack() for game in all_games]
+        result.decision_digests = [game.decision_digest for game in all_games]
+        result.records = [game.record for game in all_games]
+        result.first_fallback = next((game.bot_error for game in all_games if game.bot_error is not None), None)
+        result.tally = tally_of([[game.outcome for game in whole] for whole in finished], results)
         for whole in finished:
-            add_fallback_seats(played.tally, [(game.outcome, game.touched) for game in whole], results)
-            add_statements(played.tally, [(game.outcome.seats[s.seat], s) for game in whole for s in game.statements])
-        return played
+            add_fallback_seats(result.tally, [(game.outcome, game.fallback_seats) for game in whole], results)
+            add_statements(result.tally, [(game.outcome.seats[s.seat], s) for game in whole for s in game.statements])
+        return result
 
 
 class GameWorker:
-    """What each thread does: it takes games from the queue and plays them, until there are none or one fails."""
+    """The work of each thread: take games from the queue and play them, until the queue is empty or a game fails."""
 
     def __init__(self, chunks: ThreadedChunks, queue: GameQueue) -> None:
         self._chunks, self._queue = chunks, queue
-        self.ended: dict[int, GamePlayed] = {}
+        self.finished: dict[int, GamePlayed] = {}
         self.errors: dict[int, BaseException] = {}
 
     def run(self) -> None:
-        """Play. Whatever goes wrong, nobody waits for this thread: the queue is closed."""
+        """Play games. On any error the queue is closed, so that no other thread waits for this one."""
         game = _NO_GAME
         try:
             while (waiting := self._queue.take()) is not None:
@@ -252,21 +255,21 @@ class GameWorker:
                 self._chunks.halt()
 
     def _play(self, waiting: QueuedGame) -> None:
-        """Play a game to its end, or put it back."""
+        """Play a game, or requeue it if it has to wait."""
         chunks, (deal, lineup) = self._chunks, waiting.game
-        course = chunks.models.course
-        if waiting.why:
-            chunks.model_progress.end_wait(waiting.why)
+        tracker = chunks.models.tracker
+        if waiting.reason:
+            chunks.model_progress.end_wait(waiting.reason)
         streams = DealStreams(chunks.player.experiment.seed, deal)
         try:
-            with course.budget.playing(lineup.game, deal) if course and waiting.has_models else nullcontext():
-                played = chunks.player.game_with_models(deal, lineup, streams, chunks.models)
-                done = course.ends(lineup.game) if course else len(self.ended) + 1
+            with tracker.budget.playing(lineup.game, deal) if tracker and waiting.has_models else nullcontext():
+                played = chunks.player.play_with_models(deal, lineup, streams, chunks.models)
+                done = tracker.finish(lineup.game) if tracker else len(self.finished) + 1
         except Suspended as error:
             chunks.model_progress.begin_wait(str(error))
-            put_back = self._queue.wait_for_wave if isinstance(error, BatchPending) else self._queue.put_back
-            put_back(waiting, str(error))
+            requeue = self._queue.wait_for_wave if isinstance(error, BatchPending) else self._queue.requeue
+            requeue(waiting, str(error))
             return
-        self.ended[lineup.game] = played
+        self.finished[lineup.game] = played
         chunks.progress(done)
-        self._queue.done()
+        self._queue.finish()

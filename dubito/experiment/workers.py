@@ -1,9 +1,9 @@
-"""Chunks in order, from this process or from the workers of any executor; the results are the same.
+"""Play chunks in this process or with the workers of any executor, in order and with the same results.
 
-To a worker goes a text, the job, and which deals it is to play; bytes come back. It finds game and bots where it runs:
-code does not travel, its digests do, and a worker that has other bytes refuses the run.
+A worker receives a job as text and the deals to play, and returns bytes. It loads the game and the bots where it runs:
+the job contains digests instead of code, and a worker with different files refuses it.
 
-Executors are processes of our own, or those of a plugin, such as a Dask cluster.
+Executors are our own processes, or come from a plugin, such as a Dask cluster.
 """
 
 import json
@@ -37,12 +37,12 @@ from dubito.game.find import Registry, digest_of_game, find_bots
 from dubito.game.packages import games_path, set_games_path
 from dubito.stats.tally import Tally
 
-_LENGTH: Final = struct.Struct("<Q")  # of the head of what comes back
+_LENGTH: Final = struct.Struct("<Q")  # of a result's head
 _loading = threading.Lock()  # workers may be threads of one process
 
 
 def encode_job(experiment: Experiment, registry: Registry) -> str:
-    """An experiment as the text that any worker plays its chunks from."""
+    """Encode an experiment for workers."""
     bots = {player.bot for player in experiment.players} | {registry.game.fallback}
     job = {
         "dubito": __version__,
@@ -55,17 +55,14 @@ def encode_job(experiment: Experiment, registry: Registry) -> str:
     return json.dumps(job)
 
 
-def play_deals(job: str, deals: range, leave_off: Callable[[], bool] = lambda: False) -> bytes:
-    """Play deals of one chunk where this runs; what `decode_result` reads, a refusal too.
-
-    Between two deals, `leave_off` says whether to stop there.
-    """
+def play_deals(job: str, deals: range, should_stop: Callable[[], bool] = lambda: False) -> bytes:
+    """Play deals of one chunk and return the encoded result, or a refusal. `should_stop` is checked before each."""
     try:
         with _loading:
             player = _load_player(job)
     except UsageError as error:
-        return _encode({"refused": f"the worker {socket.gethostname()}, process {os.getpid()}, refuses: {error}"})
-    played = player.play(deals, leave_off)
+        return _encode({"refused": f"worker {socket.gethostname()}, process {os.getpid()}, refused the run: {error}"})
+    played = player.play(deals, should_stop)
     head = {
         "deals": played.deals,
         "tally": played.tally.to_json(),
@@ -79,7 +76,7 @@ def play_deals(job: str, deals: range, leave_off: Callable[[], bool] = lambda: F
 
 
 def decode_result(packed: bytes | None, deals: range, results: Results) -> ChunkResult:
-    """What `play_deals` played of these, None if it was given up; raises RunStopped if it refused to."""
+    """Decode a result of `play_deals`; None means that the deals were abandoned. Raises RunStopped on a refusal."""
     if packed is None:
         return ChunkResult(chunk_of(deals), stopped=True)
     begin = _LENGTH.size + _LENGTH.unpack_from(packed)[0]
@@ -109,23 +106,25 @@ def _decode_error(arguments: list[Any] | None) -> BotError | None:
     return None if arguments is None else BotError(*arguments)
 
 
-@lru_cache(maxsize=4)  # runs that one worker plays chunks of in turn
+@lru_cache(maxsize=4)  # one worker may play chunks of several runs
 def _load_player(job: str) -> ChunkPlayer:
-    """The experiment of a job with the bots that are here; raises UsageError if they are not the job's."""
+    """Load a job's experiment with the local bots. Raises UsageError if their digests are not the job's."""
     content = json.loads(job)
     experiment, home = _decode_experiment(content["experiment"]), Path(content["home"])
     if content["dubito"] != __version__:
-        raise UsageError(f"this worker has dubito {__version__}, the run has {content['dubito']}: install that on it")
+        raise UsageError(
+            f"this worker has dubito {__version__}, the run has {content['dubito']}", hint="install the run's version"
+        )
     set_games_path([Path(folder) for folder in content["games_path"]])
     registry = find_bots(home if home.is_dir() else Path.cwd(), experiment.game)
     if digest_of_game(registry.game, registry.working_directory) != content["engine"]:
         raise UsageError(
-            f"its package of the game {experiment.game} differs from the run's: copy the run's to the worker"
+            f"its package of the game {experiment.game} differs from the run's", hint="copy the run's to the worker"
         )
     for name, digest in content["bots"].items():
         if (bot := registry.find(name)).digest != digest:
             file = one_line(str(bot.file))
-            raise UsageError(f"its file of {name}, {file}, differs from the run's: copy the run's to the worker")
+            raise UsageError(f"its file of {name}, {file}, differs from the run's", hint="copy the run's to the worker")
     return ChunkPlayer(experiment, registry)
 
 
@@ -137,15 +136,13 @@ def _decode_experiment(content: Mapping[str, Any]) -> Experiment:
     return Experiment(**{**content, **players, "table_sizes": sizes, "shard": shard, "stop": stop})
 
 
-_MAX_CHUNKS_AHEAD: Final = 2  # chunks a worker may be ahead of the writer: enough to keep it busy, little to hold
-_PARTS_OF_LAST_CHUNKS: Final = 4  # in how many places a chunk among the last ones may be played
-_PARTS_WITH_STOP_RULE: Final = 10  # pieces of a chunk after each of which a run may stop
-STOP_SIGNALS: Final = {  # the signals that end a run
-    signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-}
-_TRACKER_WARNING: Final = "ignore:resource_tracker"  # after a `kill -9`: that it has cleared away what we had
-_SET_TIMEOUT: Final = 1.0  # seconds for a thread to tell of a stop
-_POLL_SECONDS: Final = 0.2  # seconds after which somebody who waits for a chunk looks whether to stop
+_MAX_CHUNKS_AHEAD: Final = 2  # per worker, ahead of the writer: keeps workers busy with little memory
+_PARTS_OF_LAST_CHUNKS: Final = 4  # so that workers finish at about the same time
+_PARTS_WITH_STOP_RULE: Final = 10  # a run may stop after each part of a chunk
+STOP_SIGNALS: Final = {signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
+_TRACKER_WARNING: Final = "ignore:resource_tracker"  # of semaphores that it cleaned up after a `kill -9`
+_SET_TIMEOUT: Final = 1.0  # seconds to wait for a thread to set the stop event
+_POLL_SECONDS: Final = 0.2  # seconds between checks whether to stop while waiting for a chunk
 
 T = TypeVar("T")
 Stop = Event | threading.Event
@@ -153,12 +150,12 @@ Stop = Event | threading.Event
 
 @dataclass(frozen=True, slots=True)
 class WorkerPool:
-    """Who plays chunks: any executor, whose workers can import this package and find the run's bots."""
+    """Workers that play chunks: any executor whose workers can import this package and find the run's bots."""
 
     executor: Executor
-    at_once: Callable[[], int]  # how many chunks it can play at once, now
-    hears_stop: bool = False  # its workers leave off between two deals; of others a chunk under way is given up
-    losses: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)  # raised where its workers are lost
+    capacity: Callable[[], int]  # returns how many chunks it can play now
+    sees_stop: bool = False  # whether workers stop between two deals; otherwise their chunk is abandoned
+    loss_errors: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)  # raised if a worker is lost
 
 
 def available_cores() -> list[int]:
@@ -170,65 +167,67 @@ def cores() -> int:
 
 
 def new_stop(workers: int) -> Stop:
-    """Set from outside to leave off after the games under way; this process and so many workers see it.
+    """Return an event that stops a run after the games in progress, in this process and its workers.
 
-    One is this process, which takes no semaphore, and no process that looks after that.
+    A single worker is this process, which needs no semaphore.
     """
     if workers == 1:
         return threading.Event()
-    with block_signals():  # so is the process that looks after semaphores
+    with block_signals():  # also in the process that tracks semaphores
         return multiprocessing.get_context("spawn").Event()
 
 
 def play_chunks(
-    experiment: Experiment, registry: Registry, workers: int, stop: Stop, numbers: range, crew: WorkerPool | None = None
+    experiment: Experiment, registry: Registry, workers: int, stop: Stop, numbers: range, pool: WorkerPool | None = None
 ) -> Generator[ChunkResult, None, None]:
-    with closing(play_pieces(experiment, registry, workers, stop, numbers, crew)) as pieces:
+    with closing(play_pieces(experiment, registry, workers, stop, numbers, pool)) as pieces:
         yield from join_chunks(experiment, pieces)
 
 
 def play_pieces(
-    experiment: Experiment, registry: Registry, workers: int, stop: Stop, numbers: range, crew: WorkerPool | None = None
+    experiment: Experiment, registry: Registry, workers: int, stop: Stop, numbers: range, pool: WorkerPool | None = None
 ) -> Generator[tuple[range, ChunkResult], None, None]:
-    """The deals of these chunks, in order, in such pieces as they are played in: whole chunks or parts of one.
+    """Yield the deals of these chunks in order, each piece a chunk or a part of one.
 
-    They are played by the crew or, where there is none, by so many processes; one is this one.
+    Without a pool, they are played by this many processes; a single one is this process.
     """
     workers = min(workers, len(numbers))
-    if crew is None and workers == 1:
+    if pool is None and workers == 1:
         player = ChunkPlayer(experiment, registry)
         for deals in _split_into_jobs(experiment, numbers, workers):
             yield deals, player.play(deals, stop.is_set)
     elif numbers:
-        with nullcontext(crew) if crew else start_processes(workers, stop) as hands:
+        with nullcontext(pool) if pool else start_processes(workers, stop) as workers_pool:
             job, results = encode_job(experiment, registry), registry.game.results
-            play = partial(_play_until_stop if hands.hears_stop else play_deals, job)
+            play = partial(_play_until_stop if workers_pool.sees_stop else play_deals, job)
             with closing(
-                run_in_order(hands, play, _split_into_jobs(experiment, numbers, hands.at_once()), stop)
-            ) as packed:
-                for deals, one in packed:
-                    yield deals, decode_result(one, deals, results)
+                run_in_order(workers_pool, play, _split_into_jobs(experiment, numbers, workers_pool.capacity()), stop)
+            ) as encoded:
+                for deals, result in encoded:
+                    yield deals, decode_result(result, deals, results)
 
 
-def _split_into_jobs(experiment: Experiment, numbers: range, at_once: int) -> Iterator[range]:
-    """The deals of these chunks, chunk by chunk; a last one for each worker is split, so that at the end nobody waits
-    long for another, and so is each of a run that may stop before its end."""
-    whole = len(numbers) - at_once if at_once > 1 else len(numbers)
+def _split_into_jobs(experiment: Experiment, numbers: range, capacity: int) -> Iterator[range]:
+    """Yield the deals of these chunks as jobs.
+
+    The last chunks are split, so that no worker waits long for another, as are all chunks of a run with a stop rule.
+    """
+    unsplit = len(numbers) - capacity if capacity > 1 else len(numbers)
     for place, number in enumerate(numbers):
-        parts = _PARTS_WITH_STOP_RULE if experiment.stop else 1 if place < whole else _PARTS_OF_LAST_CHUNKS
+        parts = _PARTS_WITH_STOP_RULE if experiment.stop else 1 if place < unsplit else _PARTS_OF_LAST_CHUNKS
         yield from split_evenly(deals_of_chunk(experiment, number), parts)
 
 
 def join_chunks(
     experiment: Experiment, played: Iterable[tuple[range, ChunkResult]], *, as_they_grow: bool = False
 ) -> Iterator[ChunkResult]:
-    """Each chunk, as soon as its last deals are there; the last one is the first that ended early.
+    """Yield each chunk when it is complete, up to the first that ended early.
 
-    `as_they_grow`: also each time that deals have joined it.
+    With `as_they_grow`, a chunk is also yielded each time that deals are added to it.
     """
     chunk: ChunkResult | None = None
     for deals, later in played:
-        chunk = later if chunk is None else chunk.with_next(later)
+        chunk = later if chunk is None else chunk.append(later)
         whole = deals.stop == deals_of_chunk(experiment, chunk.number).stop
         if chunk.ended_early or whole or as_they_grow:
             yield chunk
@@ -238,34 +237,33 @@ def join_chunks(
 
 
 def run_in_order(
-    crew: WorkerPool, play: Callable[[range], T], runs_of_deals: Iterator[range], stop: Stop
+    pool: WorkerPool, play: Callable[[range], T], jobs: Iterator[range], stop: Stop
 ) -> Generator[tuple[range, T | None], None, None]:
-    """What comes back of some deals after the other, None where they were given up; raises RunStopped if their worker
-    is lost."""
+    """Yield the result of each job in order, or None if it was abandoned. Raises RunStopped if a worker is lost."""
     pending: deque[tuple[range, Future[T]]] = deque()
     try:
         while True:
-            ahead = max(1, crew.at_once()) * _MAX_CHUNKS_AHEAD - 1
+            ahead = max(1, pool.capacity()) * _MAX_CHUNKS_AHEAD - 1
             while not ((pending and chunk_of(pending[-1][0]) - chunk_of(pending[0][0]) >= ahead) or stop.is_set()):
-                if (deals := next(runs_of_deals, None)) is None:
+                if (deals := next(jobs, None)) is None:
                     break
                 with block_signals():
-                    pending.append((deals, crew.executor.submit(play, deals)))
+                    pending.append((deals, pool.executor.submit(play, deals)))
             if not pending:
-                yield from ((deals, None) for deals in runs_of_deals)
+                yield from ((deals, None) for deals in jobs)
                 return
             deals, future = pending[0]
-            while not crew.hears_stop and not wait([future], _POLL_SECONDS).done and not stop.is_set():
+            while not pool.sees_stop and not wait([future], _POLL_SECONDS).done and not stop.is_set():
                 pass
-            yield deals, future.result() if crew.hears_stop or future.done() else None
+            yield deals, future.result() if pool.sees_stop or future.done() else None
             pending.popleft()
     except BrokenProcessPool:
         for process in multiprocessing.active_children():
-            process.kill()  # they are deaf to the pool's own SIGTERM
+            process.kill()  # they block the SIGTERM that the pool sends
         raise RunStopped("a worker process died (out of memory, or a bot that ends its process)") from None
-    except crew.losses as error:
-        why = one_line(f"{type(error).__name__}: {error}", 200)
-        raise RunStopped(f"the executor has lost a chunk ({why})") from None
+    except pool.loss_errors as error:
+        reason = one_line(f"{type(error).__name__}: {error}", 200)
+        raise RunStopped(f"the executor lost a chunk ({reason})") from None
     finally:
         for _, future in pending:
             future.cancel()
@@ -273,39 +271,42 @@ def run_in_order(
 
 @contextmanager
 def start_processes(workers: int, stop: Stop) -> Iterator[WorkerPool]:
-    """Processes of our own."""
+    """Start worker processes of our own."""
     pool = ProcessPoolExecutor(
         workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=(stop,)
     )
     try:
-        yield WorkerPool(pool, lambda: workers, hears_stop=True)
+        yield WorkerPool(pool, lambda: workers, sees_stop=True)
     finally:
-        stop.set()  # who is still playing leaves off
+        stop.set()  # workers stop after their current deal
         pool.shutdown(cancel_futures=True)
 
 
 def set_from_thread(stop: Stop) -> None:
-    """Set it in another thread, and wait a moment for that: where this thread was just asking for it, for ever else."""
-    over = allocate_lock()
-    over.acquire()
+    """Set the event from another thread, for signal handlers.
 
-    def tell() -> None:
+    Setting it here would deadlock if the signal arrived while this thread held the event's lock.
+    """
+    is_pending = allocate_lock()
+    is_pending.acquire()
+
+    def set_stop() -> None:
         stop.set()
-        over.release()
+        is_pending.release()
 
     try:
-        start_new_thread(tell, ())
-    except RuntimeError:  # no memory is left for one
+        start_new_thread(set_stop, ())
+    except RuntimeError:  # out of memory
         stop.set()
         return
-    over.acquire(timeout=_SET_TIMEOUT)
+    is_pending.acquire(timeout=_SET_TIMEOUT)
 
 
 @contextmanager
 def block_signals() -> Iterator[None]:
-    """Processes and threads started within never see Ctrl-C, SIGTERM and SIGHUP, which the main process answers.
+    """Block Ctrl-C, SIGTERM and SIGHUP in processes and threads started within; the main process handles them.
 
-    They come to all processes of a terminal, or of a job.
+    A terminal or a batch system sends them to all processes.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -313,7 +314,7 @@ def block_signals() -> Iterator[None]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         sys.warnoptions.append(_TRACKER_WARNING)
-        resource_tracker.ensure_running()  # its first start, later, would hear two of them again
+        resource_tracker.ensure_running()  # started later, it would unblock two of them again
         sys.warnoptions.remove(_TRACKER_WARNING)
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         yield
@@ -321,13 +322,13 @@ def block_signals() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-_stop: Stop = threading.Event()  # in a worker process of ours, the run's
+_stop: Stop = threading.Event()  # in our worker processes: the run's
 
 
 def _start_worker(stop: Stop) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     global _stop
-    _stop = stop  # it comes to a process as that begins, or not at all
+    _stop = stop  # an event can only be passed when a process starts
 
 
 def _play_until_stop(job: str, deals: range) -> bytes:
@@ -335,9 +336,9 @@ def _play_until_stop(job: str, deals: range) -> bytes:
 
 
 def _end_with_parent() -> None:
-    """End this worker once the run's process is gone, however it went: the pipe of work never says so.
+    """End this worker when the run's process is gone, even by `kill -9`.
 
-    Every worker holds the pipe's other end too. The resource tracker ends by itself when all of them have.
+    The pipe does not close then, since every worker holds its other end. The resource tracker ends with the last one.
     """
     parent = multiprocessing.parent_process()
     assert parent is not None

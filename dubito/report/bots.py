@@ -124,7 +124,7 @@ def lies_blocks(source: Run, lies: LieCounts | str, players: Sequence[int], key:
     for player in players:
         counted = [lies.count(player, lie) for lie in LIES]
         rates = [lies.share(player, lie) for lie in LIES]
-        meant = [lies.meant.get(source.names[player])] if asks else []
+        meant = [lies.stated_lies.get(source.names[player])] if asks else []
         cells.append([source.names[player], lies.plays(player), sum(counted), *counted, *rates, *meant])
     every = lies.games == source.tally.games
     over = f"Counted over all {lies.games:,} games" if every else f"Counted over the first {lies.games:,} games"

@@ -98,12 +98,12 @@ class Stories:
         return [Section(f"{lies.capitalize()} and {call}s", blocks)]
 
     def boldest(self, player: int) -> list[ModelPlay]:
-        told = (one for one in self.lies.plays_told if one.player == player and one.lie == "chosen")
+        told = (one for one in self.lies.model_plays if one.player == player and one.lie == "chosen")
         passed = [one for one in told if one.called and not any(called for _, called in one.called)]
         return self._with_pages(passed)
 
     def mistakes(self, player: int) -> list[ModelResponse]:
-        words = [one for one in self.lies.words_told if one.player == player]
+        words = [one for one in self.lies.model_responses if one.player == player]
         return [one for one in self._with_pages(words) if self._is_mistake(one)]
 
     def _is_mistake(self, one: ModelResponse) -> bool:
@@ -181,7 +181,7 @@ class Stories:
 
     def _compare_halves(self, player: int) -> Iterator[str]:
         """Say in which half of a game it lies more, if that is significant."""
-        plays = [one for one in self.lies.plays_told if one.player == player]
+        plays = [one for one in self.lies.model_plays if one.player == player]
         early, late = (self._chosen(one for one in plays if one.late is half) for half in (False, True))
         if when := _compare(early, late, "first", "second"):
             yield f"It chooses to more often in the {when} half of a game."
@@ -224,7 +224,7 @@ class Stories:
     def _parts_table(self, player: int, key: str) -> ResultTable:
         """Return its lies by number of cards and half of the game."""
         lies = self._words[1]
-        plays = [one for one in self.lies.plays_told if one.player == player]
+        plays = [one for one in self.lies.model_plays if one.player == player]
         parts: dict[str, list[ModelPlay]] = {}
         for one in sorted(plays, key=lambda one: one.cards):
             many = (
@@ -252,11 +252,11 @@ class Stories:
         lies, call = self._words[1:]
         asked = [
             (who, one.game, so)
-            for one in self.lies.plays_told
+            for one in self.lies.model_plays
             if one.player == player and one.lie
             for who, so in one.called
         ]
-        words = [one for one in self.lies.words_told if one.player == player]
+        words = [one for one in self.lies.model_responses if one.player == player]
         columns = [
             Column("other", "against", "player"),
             Column("asked", f"asked about its {lies}"),

@@ -71,7 +71,7 @@ def _numbers(asked: str, source: Run, every: range) -> list[int]:
         raise UsageError(f"--games is `all` or numbers as in 0,5,17, not '{one_line(asked, 60)}'")
     games = sorted(set(map(int, parts)))
     if missing := [game for game in games if game not in every]:
-        raise UsageError(f"--games: {source.kept_in_words(every)}, and there is no game {missing[-1]}")
+        raise UsageError(f"--games: {source.describe_games(every)}, and there is no game {missing[-1]}")
     if len(games) > MAX_GAMES:
         raise UsageError(f"--games names {len(games):,} games and a report shows at most {MAX_GAMES:,}")
     return games

@@ -310,7 +310,7 @@ def _digests(source: Run) -> list[Block]:
     planned = source.planned
     facts = [
         ("results digest", source.results_digest),
-        *((key, f"{value}") for key, value in source.more.items()),
+        *((key, f"{value}") for key, value in source.other_settings.items()),
         *((f"version of {key}", f"{value}") for key, value in source.versions.items()),
     ]
     roles = {"field": planned.bots, "contender": planned.contenders}

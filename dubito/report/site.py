@@ -78,7 +78,7 @@ def write_report(
     if output is None and folder.is_symlink():
         raise UsageError(f"{one_line(str(folder))} is a link: delete it, or choose where to write with --output")
     with opened_run(run_folder, home) as source:
-        if not source.kept:
+        if not source.game_count:
             raise UsageError(f"{source} keeps no finished game: there is nothing to show yet")
         choice = choose_games(source, games)
         with draft_site(folder) as draft:

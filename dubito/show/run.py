@@ -96,7 +96,7 @@ class ReplayedGames:
             if self.source.db.read("SELECT 1 FROM ended WHERE game = ?", (game,)):
                 return *self._seat_players(game), None
             first = self.source.planned.first_game
-            kept = self.source.kept_in_words(range(first, first + self.source.tally.games))
+            kept = self.source.describe_games(range(first, first + self.source.tally.games))
             raise UsageError(f"{kept}: there is no game {game}")
         ((row, record),) = rows
         outcome = self.source.outcome(row)

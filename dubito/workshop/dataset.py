@@ -197,7 +197,11 @@ def game_rows(kept: Run, numbers: range) -> Iterator[_Row]:
 
 def _lies_by_seat(kept: Run, game: int, seats: int) -> str | None:
     """By seat, how many lies of each kind a game had; None where there are none to count, or it cannot be played."""
-    if kept.registry.game.lie is None or game not in kept.experiment.game_numbers[:MAX_LIE_GAMES] or not kept.has_bots:
+    if (
+        kept.registry.game.lie is None
+        or game not in kept.experiment.game_numbers[:MAX_LIE_GAMES]
+        or not kept.has_same_bots
+    ):
         return None
     told = Counter((one.seat, one.lie) for one in replay_lies(kept, game))
     return json.dumps([{lie: told[seat, lie] for lie in LIES} for seat in range(seats)])

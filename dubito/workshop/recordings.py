@@ -109,14 +109,14 @@ def parse_position(text: str, game: Game) -> RecordedPosition:
     if told is None:
         return RecordedPosition(game, position)
     if not isinstance(told, dict):
-        raise UsageError("this is no position: hidden: it is not a JSON object")
+        raise UsageError("this is not a position: hidden: it is not a JSON object")
     source = _parse_as(Provenance, told.pop("source", None), "hidden.source")
     hidden = _parse_as(workshop_part(game, "Hidden", _Nothing), told, "hidden")
     why = workshop_part(game, "contradiction", lambda position, hidden: None)(position, hidden)
     if why is None and source.seat != position.seat:
         why = f"source: the position is of seat {position.seat}"
     if why is not None:
-        raise UsageError(f"this is no position: hidden.{why}")
+        raise UsageError(f"this is not a position: hidden.{why}")
     return RecordedPosition(game, position, source, None if isinstance(hidden, _Nothing) else hidden)
 
 
@@ -133,7 +133,7 @@ def _parse_as(kind: Any, told: object, where: str) -> Any:
     try:
         return _type_adapter(kind).validate_json(json.dumps(told))
     except ValidationError as error:
-        raise UsageError(f"this is no position: {fault(error, within=where)}") from None
+        raise UsageError(f"this is not a position: {fault(error, within=where)}") from None
 
 
 def shipped_positions(game: Game) -> Path:
@@ -263,7 +263,7 @@ def position_recorder(kept: Run) -> Callable[[int], list[RecordedPosition]]:
 
     Raises UsageError if a bot now plays differently; Differs if a model would be asked something else now.
     """
-    models = kept.asking(ReplayRecording(ModelLog(kept.db)), as_kept=True)
+    models = kept.replay_models(ReplayRecording(ModelLog(kept.db)), stored_prompts=True)
 
     def refuse_another(game: int, lineup: Lineup, table: Table) -> None:
         ended = outcome_of(table.state, lineup.seats, lineup.contender_seat, table.fallback_turns).pack()
@@ -297,7 +297,7 @@ def _position_recorder(
     game = registry.game
 
     def play(number: int) -> list[RecordedPosition]:
-        table, lineup = ChunkPlayer(experiment, registry).table_of(number, models)
+        table, lineup = ChunkPlayer(experiment, registry).build_table(number, models)
         origin = Origin(run, experiment.seed, table.deal, number)
         found = record_positions(table, origin, game, game.rules(**experiment.rules))
         ended(number, lineup, table)

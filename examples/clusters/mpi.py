@@ -15,14 +15,14 @@ from dubito.experiment.workers import WorkerPool, new_stop
 from dubito.game.find import find_bots
 
 
-def run(config: Path, folder: Path, executor: Executor, at_once: Callable[[], int]) -> str:
+def run(config: Path, folder: Path, executor: Executor, capacity: Callable[[], int]) -> str:
     """Play a config of hand-written bots into a folder with these workers; the results digest."""
     here = Path.cwd()
     checked = parse_config(read_config(config), str(config))
     registry = find_bots(here, checked.game)
     calls = CallOptions(in_flight=1, cache=Path("cache"), offline=True)
-    crew = WorkerPool(executor, at_once)
-    run = play(resolve(checked, registry), folder, RunOptions(registry, 1, calls, new_stop(1), crew=crew))
+    pool = WorkerPool(executor, capacity)
+    run = play(resolve(checked, registry), folder, RunOptions(registry, 1, calls, new_stop(1), pool=pool))
     if run.failure is not None:
         raise run.failure
     return run.results_digest

@@ -73,5 +73,5 @@ def test_no_time_at_all_is_refused(shell: Shell, words: tuple[str, ...], sentenc
 def test_a_run_with_models_refuses_it(shell: Shell) -> None:
     said = shell("run", "--bots", "StefaBot,house:house-honest", "--bot-deadline", "1")
     assert said.code == 2
-    assert said.err.startswith("dubito: bot_deadline: games with model players are played in threads")
+    assert said.err.startswith("dubito: bot_deadline: games with model players run in threads")
     assert not Path("runs").exists()

@@ -63,9 +63,7 @@ def test_the_deals_that_all_runs_keep_are_compared(shell: Shell) -> None:
     run(shell, "all", "ClaudeBot,AdaptyBoi", games=40)
     said = shell("compare", "long", "short")
     assert said.out == shell("compare", "all").out
-    assert said.err == (
-        "note: only the first 20 deals are compared, which all runs keep: long keeps 50, short keeps 20\n"
-    )
+    assert said.err == ("note: only the first 20 deals, which all runs have, are compared: long has 50, short has 20\n")
 
 
 def test_contenders_of_one_name_are_told_apart_by_their_run(shell: Shell) -> None:
@@ -126,7 +124,7 @@ def swap(folder: str, make: Callable[[], None]) -> None:
     make()
 
 
-OTHER_CARDS = "a and b are not dealt the same cards, so their contenders cannot be paired: "
+OTHER_CARDS = "a and b do not have the same cards, so their contenders cannot be compared: "
 
 
 @pytest.mark.parametrize(
@@ -134,7 +132,7 @@ OTHER_CARDS = "a and b are not dealt the same cards, so their contenders cannot 
     [
         ({"seed": 7}, "seed is 0 in a and 7 in b"),
         ({"table_sizes": [3]}, "table_sizes is [3, 4] in a and [3] in b"),
-        ({"bots": [{"name": "x"}]}, "the number of bots in the field is 3 in a and 1 in b"),
+        ({"bots": [{"name": "x"}]}, "the number of opponents is 3 in a and 1 in b"),
         ({"rules": {"jokers": 0}}, "rules.jokers is 2 in a and 0 in b"),
     ],
 )
@@ -153,14 +151,14 @@ def test_other_cards_are_refused(pair: Shell, identity: dict[str, Any], sentence
         (lambda: Path("b/run.db").write_text("text" * 100), "b/run.db is damaged or not a run store"),
         (lambda: Path("b/manifest.yaml").write_text("a: ["), "b/manifest.yaml is damaged: it is not valid YAML"),
         (lambda: change("b", seed="x"), "b/manifest.yaml is damaged: identity.seed: Input should be a valid integer"),
-        (lambda: change("b", contenders=[]), "b has no contenders: "),
-        (lambda: execute("b", "DELETE FROM chunks"), "b keeps no finished deal: there is nothing to compare"),
+        (lambda: change("b", contenders=[]), "b has no contenders; "),
+        (lambda: execute("b", "DELETE FROM chunks"), "b has no finished deal to compare"),
         (lambda: execute("b", "UPDATE games SET outcome = x'0102' WHERE game = 5"), "b(: |/)run.db"),
         (
             lambda: execute("b", "DROP TABLE decisions"),
             "b/run.db is damaged or not a run store: no column",
         ),
-        (lambda: swap("b", lambda: Path("b").symlink_to("a")), "b is given twice"),
+        (lambda: swap("b", lambda: Path("b").symlink_to("a")), "b is named twice"),
     ],
 )
 def test_what_cannot_be_compared_is_one_sentence(pair: Shell, break_it: Callable[[], object], sentence: str) -> None:
@@ -175,7 +173,7 @@ def test_a_manifest_of_another_run_is_refused(shell: Shell) -> None:
     shell("run", "--bots", FIELD, "--games", "10", "--output", "a", "--quiet")
     change("a", contenders=[{"name": "x"}])
     said = shell("compare", "a")
-    assert (said.code, said.out, said.err) == (2, "", "dubito: a: manifest.yaml and run.db do not belong together\n")
+    assert (said.code, said.out, said.err) == (2, "", "dubito: a: manifest.yaml and run.db are not from the same run\n")
 
 
 def test_compare_needs_a_run(shell: Shell) -> None:
@@ -205,10 +203,10 @@ def test_other_company_and_other_rules_are_said_and_compared(pair: Shell) -> Non
     change("a", provider_errors="fallback", of_a_later_version="x")
     said = pair("compare", "a", "b")
     assert (said.code, said.out) == (0, untouched.out)
-    same = "note: the same cards were played under other rules: "
+    same = "note: the same cards were played by different rules: "
     assert said.err.splitlines() == [
-        "note: the fields differ, so the same cards were played in other company: StefaBot has another settings and "
-        "source, RandomBoi in a is Mr\\x1b[2J in b",
+        "note: the opponents differ, although the cards are the same: StefaBot has a different settings and source, "
+        " RandomBoi in a is Mr\\x1b[2J in b",
         f"{same}bot_deadline is None in a and 2.0 in b",
         f"{same}on_bot_error is stop in a and fallback in b",
         f"{same}provider_errors is fallback in a and suspend in b",
@@ -220,7 +218,7 @@ def test_an_unfinished_run_is_said_to_be_one(pair: Shell) -> None:
     path = Path("b/manifest.yaml")
     path.write_text(path.read_text().replace("games: 40\n", "games: 1000\n"))
     said = pair("compare", "a", "b")
-    assert (said.code, said.err) == (0, "note: b is unfinished: 40 of 1,000 games are kept\n")
+    assert (said.code, said.err) == (0, "note: b is unfinished: 40 of 1,000 games are counted\n")
 
 
 def test_compare_names_the_arms_and_their_lies(shell: Shell) -> None:

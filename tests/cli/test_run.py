@@ -54,7 +54,7 @@ def rows(said: Result, title: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--max-rounds", "5"), "--max-rounds: dubito has no such rule: did you mean 'max_turns'?"),
+        (("--max-rounds", "5"), "--max-rounds: dubito has no such rule; did you mean 'max_turns'?"),
         (("--temperature", "1"), "--temperature is no flag, but a parameter of one model: say `parameters: {temper"),
         (("--reasks", "2"), "--reasks is no flag, but a setting of one player: say `reasks` in its"),
         (("--base_url", "http://127.0.0.1:1"), "there is no --base_url: it is --base-url"),
@@ -280,7 +280,7 @@ def test_a_full_disk_stops_in_order(tmp_path: Path, workers: str) -> None:
     kept = int(err.rpartition("; ")[2].split()[0].replace(",", ""))
     results = yaml.safe_load((tmp_path / "out" / "all_games.yaml").read_text())
     with opened_run(tmp_path / "out") as run:
-        assert run.kept == kept
+        assert run.game_count == kept
     assert sum(bot["total"]["games"] for bot in results.values()) == 3 * kept > 0
 
 

@@ -43,7 +43,7 @@ def test_each_contender_plays_both_seats_against_the_same_other() -> None:
 def test_games_are_counted_in_both_seats() -> None:
     assert (experiment().games_per_deal, experiment().deals) == (4, 2)
     with pytest.raises(
-        UsageError, match=r"6 is no multiple of 4 \(2 contenders, each in both seats of every deal\): say 4 or 8"
+        UsageError, match=r"6 is not a multiple of 4 \(2 contenders, in both seats of every deal\); use 4 or 8"
     ):
         experiment(6)
 

@@ -164,7 +164,7 @@ def test_statements_are_judged_by_the_cards_that_lay_there(tmp_path: Path, win_r
     for deal in range(30):
         streams = DealStreams(of.seed, deal)
         (lineup,) = draw_lineups(of, deal, streams)
-        game = player.game_with_models(deal, lineup, streams, cast(Models, Seats()))
+        game = player.play_with_models(deal, lineup, streams, cast(Models, Seats()))
         assert [(s.seat, s.dishonest) for s in game.statements] == asked_again(game.record, Rules(**of.rules))
         assert {s.stated for s in game.statements} == {0.0, 0.25, 1.0, None}
         assert {s.impossible for s in game.statements if s.stated is None} == {True, False}
@@ -176,8 +176,8 @@ def test_the_seats_that_a_fallback_touched_leave_the_game_with_it() -> None:
     of = experiment(bots=["RandomBoi"], games=1, table_sizes=[4])
     streams = DealStreams(of.seed, 0)
     (lineup,) = draw_lineups(of, 0, streams)
-    game = ChunkPlayer(of, registry()).game_with_models(0, lineup, streams, cast(Models, Seats(touched={1, 3})))
-    assert game.touched == {1, 3}
+    game = ChunkPlayer(of, registry()).play_with_models(0, lineup, streams, cast(Models, Seats(touched={1, 3})))
+    assert game.fallback_seats == {1, 3}
     assert not game.statements
 
 

@@ -18,16 +18,16 @@ THREE = ["StefaBot", "ClaudeBot", "SusBoi"]
     ("content", "sentence"),
     [
         ({"gmaes": 3}, "test.yaml: unknown key 'gmaes': did you mean 'games'?"),
-        ({"rules": {"jokrs": 1}}, "test.yaml: unknown key 'jokrs': dubito has no such rule: did you mean 'jokers'?"),
+        ({"rules": {"jokrs": 1}}, "test.yaml: unknown key 'jokrs': dubito has no such rule; did you mean 'jokers'?"),
         ({"games": -1}, "test.yaml: games: must be at least 1, not -1"),
         ({"games": 10**30}, "test.yaml: games: must be at most 1000000000, not 1000000000000000000000000000000"),
         ({"output": ""}, "test.yaml: output: must not be empty"),
-        ({5: 5}, "test.yaml: unknown key '5': keys are text"),
+        ({5: 5}, "test.yaml: unknown key '5'; keys must be text"),
         ({"games": "9"}, "test.yaml: games: must be a whole number, not '9'"),
         ({"seed": None}, "test.yaml: seed: must be a whole number, not None"),
         ({"table_sizes": [2]}, "test.yaml: table_sizes.0: must be at least 3, not 2"),
         ({"table_sizes": []}, "test.yaml: table_sizes: must not be empty"),
-        ({"table_sizes": [3, 3]}, "test.yaml: table_sizes: a size stands twice"),
+        ({"table_sizes": [3, 3]}, "test.yaml: table_sizes: a size is listed twice"),
         ({"bots": []}, "test.yaml: bots: must not be empty"),
         ({"bots": "StefaBot"}, "test.yaml: bots: must be a list, not 'StefaBot'"),
         ({"rules": 5}, "test.yaml: rules: must be a mapping, not 5"),
@@ -39,7 +39,7 @@ THREE = ["StefaBot", "ClaudeBot", "SusBoi"]
         ({"read": "x"}, "test.yaml: read: must be 'strict' or 'last_object', not 'x'"),
         ({"preflight": "yes"}, "test.yaml: preflight: must be true or false, not 'yes'"),
         ({"stop": 5}, "test.yaml: stop: must be a mapping such as {within: 3, most: 1200}, not 5"),
-        ({"stop": {"within": 3}}, "test.yaml: stop: most is needed, as in {within: 3, most: 1200}"),
+        ({"stop": {"within": 3}}, "test.yaml: stop: most is required, as in {within: 3, most: 1200}"),
         ({"stop": {"withn": 3}}, "test.yaml: unknown key 'withn': did you mean 'within'?"),
     ],
 )
@@ -55,11 +55,11 @@ def test_a_wrong_config_is_one_sentence(content: dict[str, Any], sentence: str) 
         ({"bots": ["StefaBott"]}, "no bot is named 'StefaBott': did you mean 'StefaBot'?"),
         ({"bots": ["StefaBot", "StefaBot"]}, "two players are named 'StefaBot'"),
         ({"bots": [{"name": "x"}]}, "needs the key `bot`"),
-        ({"bots": [{"bot": "StefaBot", "name": ""}]}, "the name of a player is a text"),
+        ({"bots": [{"bot": "StefaBot", "name": ""}]}, "the name of a player must be text"),
         ({"bots": [{"bot": "StefaBot", "risk": 1}]}, "StefaBot has no setting 'risk': it has no settings"),
-        ({"games": 7, "contenders": THREE}, "games: 7 is no multiple of the 3 contenders.*: say 6 or 9$"),
-        ({"games": 2, "contenders": THREE}, "games: 2 is no multiple of the 3 contenders.*: say 3$"),
-        ({"bots": THREE, "contenders": [{"bot": "MrDoubt", "name": "SusBoi"}]}, "has the name of another player"),
+        ({"games": 7, "contenders": THREE}, "games: 7 is not a multiple of 3 .3 contenders.*; use 6 or 9$"),
+        ({"games": 2, "contenders": THREE}, "games: 2 is not a multiple of 3 .3 contenders.*; use 3$"),
+        ({"bots": THREE, "contenders": [{"bot": "MrDoubt", "name": "SusBoi"}]}, "has the name of a different opponent"),
     ],
 )
 def test_what_cannot_be_played_is_refused(content: dict[str, Any], words: str) -> None:
@@ -83,7 +83,7 @@ def test_text_of_flags_is_read_by_the_type_of_the_setting() -> None:
         ("table_sizes", ",", "--table-sizes: must not be empty"),
         ("bot_deadline", "0", "--bot-deadline: must be greater than 0, not 0"),
         ("max_output", "many", "--max-output: must be a whole number, not 'many'"),
-        ("stop", "within=3", "--stop: most is needed, as in {within: 3, most: 1200}"),
+        ("stop", "within=3", "--stop: most is required, as in {within: 3, most: 1200}"),
     ],
 )
 def test_a_flag_that_does_not_fit_its_setting_is_one_sentence(key: str, text: str, sentence: str) -> None:

@@ -49,7 +49,7 @@ def test_a_short_form_speaks_another_protocol(shell: Shell) -> None:
 def test_a_protocol_that_the_provider_does_not_speak(shell: Shell) -> None:
     said = run(shell, "anthropic:claude-x", "--api", "chat")
     assert said.code == 2
-    assert "anthropic:claude-x: anthropic does not speak `api: chat`: add --base-url with the server" in said.err
+    assert "anthropic:claude-x: anthropic does not support `api: chat`; set --base-url to a server" in said.err
     assert "--api: must be 'responses', 'chat', " in run(shell, "openai:x", "--api", "chatt").err
 
 

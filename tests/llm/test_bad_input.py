@@ -239,14 +239,14 @@ def test_the_short_form(short: str, bot: str, model: str, prompt: str | None) ->
     [
         (
             "openai:my-model@myy/short",
-            "no prompt is named 'myy/short': did you mean 'my/short'? (a model with @ in its",
+            "no prompt is named 'myy/short': did you mean 'my/short'? (for a model with @ in its",
         ),
         (
             "anthropic:claude-x@plainn",
-            "no prompt is named 'plainn': did you mean 'plain'? (a model with @ in its name is",
+            "no prompt is named 'plainn': did you mean 'plain'? (for a model with @ in its name, write",
         ),
-        ("openai:my-model@reasoned2", "did you mean 'reasoned'? (a model with @ in its name is written in a config as"),
-        ("openai:my-model@xyzzy", "is written in a config as `{bot: OpenAIBot, model: 'my-model@xyzzy'}`)"),
+        ("openai:my-model@reasoned2", "did you mean 'reasoned'? (for a model with @ in its name, write `"),
+        ("openai:my-model@xyzzy", "write `{bot: OpenAIBot, model: 'my-model@xyzzy'}` in a config)"),
     ],
 )
 def test_a_misspelt_prompt_is_no_part_of_a_models_name(shell: Shell, short: str, said: str) -> None:
@@ -257,9 +257,9 @@ def test_a_misspelt_prompt_is_no_part_of_a_models_name(shell: Shell, short: str,
 
 def test_two_contenders_of_one_name(shell: Shell) -> None:
     said = sentence(run_cli(shell, contender("Asker"), contender("Asker", "house-sharp")), 2)
-    assert said == "two players are named 'Asker': give one a name of its own, {bot: ..., name: ...}"
+    assert said == "two players are named 'Asker'; rename one of them: {bot: ..., name: ...}"
     said = sentence(run_cli(shell, contender("StefaBot")), 2)
-    assert said == "the contender 'StefaBot' has the name of another player of the field: rename one"
+    assert said == "the contender 'StefaBot' has the name of a different opponent; rename one of them"
 
 
 @pytest.mark.parametrize("short", ["opnai:gpt-6", "OpenAI:gpt-6", "gpt-6@plain"])

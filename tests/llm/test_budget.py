@@ -97,9 +97,9 @@ def test_dollars_need_a_price(shell: Shell) -> None:
         said = sentence(run_cli(shell, player_at(server, name="Asker"), budget={"usd": 5}), 2)
         assert server.heard == []
         assert said == (
-            f"Asker: budget.usd needs a price of 'some-model' at {server.base_url('responses')}, and there is none: "
-            "remove budget.usd, or add this line, with the numbers of its page in USD per million tokens (those here "
-            'are the dearest that are known): prices: {"some-model": '
+            f"Asker: budget.usd needs the price of 'some-model' at {server.base_url('responses')}, which is unknown; "
+            "remove budget.usd, or add this line with the provider's prices in USD per million tokens (these are the "
+            'highest known prices): prices: {"some-model": '
             "{input: 30, cached_input: 30, cache_write: 30, output: 180}}"
         )
         assert not Path("r").exists()
@@ -146,8 +146,8 @@ def test_dollars_need_the_price_of_what_costs_more(shell: Shell) -> None:
     stops = ["--offline", "--no-preflight"]
     said = sentence(run_cli(shell, player, flags=stops, budget={"usd": 5}), 2)
     assert said == (
-        "Asker: parameters.speed: the list price of 'gpt-6-sol' does not say what that costs: say in "
-        "`prices.gpt-6-sol` what it costs with it, or remove the parameter, or budget.usd"
+        "Asker: parameters.speed: the list price of 'gpt-6-sol' does not cover it; set the price "
+        "with this parameter in `prices.gpt-6-sol`, or remove the parameter or budget.usd"
     )
     assert not Path("r").exists()
     for config in ({"budget": {"usd": 5}, "prices": {"gpt-6-sol": ENTRY}}, {"budget": {"calls": 5}}):
@@ -161,8 +161,8 @@ def test_dollars_hold_no_tools_that_are_charged_by_the_call(shell: Shell) -> Non
         player = player_at(server, name="Asker", parameters={"tools": [{"type": "web_search"}]})
         said = sentence(run_cli(shell, player, budget={"usd": 5}, prices={"some-model": ENTRY}), 2)
         assert said == (
-            "Asker: parameters.tools: the server charges for its tools by the call, which no price here says: remove "
-            "the parameter, or budget.usd"
+            "Asker: parameters.tools: the server charges for its tools by the call, and the price is "
+            "unknown; remove the parameter or budget.usd"
         )
         assert server.heard == []
         free = {"some-model": dict.fromkeys(ENTRY, 0)}

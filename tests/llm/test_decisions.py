@@ -374,7 +374,7 @@ def test_odds_that_are_none_are_malformed(text: str) -> None:
     ("game", "more", "fault"),
     [
         ("bs", {"api": "decisions"}, "node cards of bs is answered by a list of cards"),
-        ("dubito", {"play": "drawn"}, "play: drawn: its answers say no probability to draw by"),
+        ("dubito", {"play": "drawn"}, "play: drawn: its answers state no probabilities to draw from"),
         ("dubito", {"play": "often"}, "play: must be 'best' or 'drawn'"),
         ("dubito", {"api": "decisions", "parameters": {"questions": []}}, "Dubito sets this itself"),
         ("dubito", {"api": "decision"}, "api: must be"),

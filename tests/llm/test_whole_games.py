@@ -159,4 +159,4 @@ def test_a_cap_too_small_for_one_game_says_so(shell: Shell) -> None:
         assert len(house.calls) == 3
     assert ended.code == 3
     assert "3 of 3 calls spent, and the next call may take up to 1; raise `budget.calls`: it was too small" in ended.err
-    assert "; 0 games finished, 0 of them counted, 2 replies kept" in ended.err
+    assert "; 0 games finished, 0 of them counted, 2 replies saved" in ended.err

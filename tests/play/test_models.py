@@ -35,7 +35,7 @@ def test_a_game_with_a_configs_players_is_played_and_kept(play: Play) -> None:
     )
     assert said.code == 0
     assert said.out.splitlines()[0] == "At the table, in playing order: you, sharp, doubter."
-    assert said.err.startswith("Stand-ins are no language models: the embedded house answers for sharp.\n")
+    assert said.err.startswith("These are fake models: a built-in server on this machine answers for sharp.\n")
     assert f"dubito play sharp doubter --seed 4 --deal 0 --seat 0 --config {file}" in said.out
     record = load(Path("g.json").read_text())
     taken = rows(Path("games"), "SELECT DISTINCT game, seat, outcome FROM decisions")

@@ -74,7 +74,7 @@ def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> OnATerminal:
 def test_a_models_reasons_are_told_before_its_move(shell: Shell) -> None:
     said = shell(*GAME, "--show-hands")
     lines = said.out.splitlines()
-    house = "Stand-ins are no language models: the embedded house answers for house:house-sharp@reasoned.\n"
+    house = "These are fake models: a built-in server on this machine answers for house:house-sharp@reasoned.\n"
     assert (said.code, said.err) == (0, house)
     first = next(place for place, line in enumerate(lines) if ": Doubt? " in line)
     name = "house:house-sharp@reasoned"
@@ -231,7 +231,7 @@ def test_a_game_that_has_ended_is_told_before_it_is_kept(tmp_path: Path) -> None
     with closing(FollowedRun(cut, tmp_path)) as followed, closing(FollowedRun(whole, tmp_path)) as finished:
         assert followed.finished() == {0, 2}
         assert followed.games.play(2) == finished.games.play(2)
-        with pytest.raises(UsageError, match="cut keeps the games 0 to 0: there is no game 1"):
+        with pytest.raises(UsageError, match="cut has games 0 to 0: there is no game 1"):
             followed.games.play(1)
 
 

@@ -246,7 +246,7 @@ def test_status_says_of_pairs_what_the_run_says(shown: Shown) -> None:
         assert pair["winner"] is None or status["verdict"] == "told apart"
         names = f"{status['one']} - {status['other']}: significantly different after {status['deals']} deals"
         said = shown.said("status", "r")
-        assert (f"{names}, but fallbacks leave no winner\n" in said) == ("so no winner is named" in shown.answer)
+        assert (f"{names}, but fallbacks leave the winner open\n" in said) == ("so no winner is named" in shown.answer)
         assert (f"{names}\n" in said) == (status["verdict"] == "told apart")
 
 
@@ -399,7 +399,7 @@ def test_charts_legends_maps_and_sentences_tell_kinds_apart_where_they_meet(show
 
 
 def test_a_run_with_stand_ins_says_so_first(shown: Shown) -> None:
-    said = "Stand-ins are no language models: the embedded house answers for gpt-9 and opus."
+    said = "These are fake models: a built-in server on this machine answers for gpt-9 and opus."
     there = "opus" in {row["name"] for row in shown.run["ranking"]}
     first = next(text for tag, text in re.findall("<p( class=[^>]*)?>([^<]*)</p>", _in_short(shown.report)))
     assert (shown.terminal.splitlines()[0] == said, first == said) == (there, there)
@@ -503,5 +503,5 @@ def test_lies_of_bots_that_were_changed_are_not_counted(tmp_path: Path) -> None:
     bot.write_text(text + "\n# edited\n")
     made.said("report", "r", "--output", "again")
     words = Page(tmp_path / "again/strategy.html").words
-    assert "forced ones are not counted apart: the file of Mine was changed since" in words
+    assert "forced ones are not counted apart: the file of Mine has changed" in words
     assert not (tmp_path / "again/data/lies.json").exists()

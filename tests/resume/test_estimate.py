@@ -39,7 +39,7 @@ def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch
     assert figures(line_of(said.out, "decides"))[2] == (0, 0), "a decision model writes nothing, and thinks nothing"
     calls, tokens_in, tokens_out, cost = figures(line_of(said.out, "one"))
     assert "no price" not in said.out
-    assert "Stand-ins are no language models: the embedded house answers for two.\n" in said.err
+    assert "These are fake models: a built-in server on this machine answers for two.\n" in said.err
     kinds = {"one": "model", "decides": "model", "two": "stand-in"}
     assert {name: line_of(said.out, name).split()[1] for name in kinds} == kinds
     players = json.loads(shell("estimate", file, "--json").out)["players"]
@@ -136,4 +136,4 @@ def test_two_prompts_of_one_model_are_kept_apart(shell: Shell) -> None:
     )
     assert lone.code == 0
     last = shell("estimate", "c.yaml", "--from", "s").out
-    assert line_of(last, "wordy").endswith("run s: plain, who has another prompt")
+    assert line_of(last, "wordy").endswith("run s: plain, which has a different prompt")

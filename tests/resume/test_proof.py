@@ -155,7 +155,7 @@ def test_a_false_ranking_is_found(run_of: Get, tmp_path: Path, shell: Shell, nam
                 change = "UPDATE tally SET sums = json_set(sums, ?1, 1 + json_extract(sums, ?1)) WHERE chunks = 'all'"
                 assert db.execute(change, (path,)).rowcount == 1
     said = shell("replay", "r", "--quiet")
-    assert (said.code, said.out.splitlines()[0]) == (1, "differs: run.db: its sums are not what its games add up to")
+    assert (said.code, said.out.splitlines()[0]) == (1, "differs: run.db: its sums differ from the sums of its games")
 
 
 @pytest.fixture
@@ -236,4 +236,4 @@ def test_a_page_shows_no_sums_that_were_changed(run_of: Get, tmp_path: Path, she
         said = shell(command, str(folder))
         assert (said.code, said.err.count("\n")) == (2, 1), said
         assert "run.db is damaged: its sums were changed after they were written" in said.err
-    assert "its sums are not what its games add up to" in shell("replay", str(folder)).out
+    assert "its sums differ from the sums of its games" in shell("replay", str(folder)).out

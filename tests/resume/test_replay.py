@@ -77,7 +77,7 @@ def test_two_processes_play_the_same_as_one(run: Shell) -> None:
     """All of a chunk: outcomes, decisions, records, sums; the first difference too."""
     kept = run_to_replay(Path("r"), run.folder)
     alone, shared, told = ReplayRecording(ModelLog(kept.db)), ReplayRecording(ModelLog(kept.db)), list[int]()
-    models = kept.asking(alone)
+    models = kept.replay_models(alone)
     assert models is not None
     player = ChunkPlayer(kept.experiment, kept.registry)
     one = ThreadedChunks(player, models, 1, ModelProgress(), lambda games: None).play(range(4), lambda: False)
@@ -124,7 +124,7 @@ def test_a_changed_template_is_found_at_the_first_question(run: Shell) -> None:
     assert f"(decision {decision}): the request differs from the recorded one" in first
     assert kind.startswith("text of the prompt: its template")
     assert recorded.strip().removeprefix("recorded: ") + "!" == replayed.strip().removeprefix("replayed: ")
-    assert "manifest mismatch: the prompt of one was changed since: user.jinja" in said.err
+    assert "manifest mismatch: the prompt of one has changed: user.jinja" in said.err
 
 
 def test_a_change_of_nothing_asked_is_a_mismatch_only(run: Shell) -> None:
@@ -132,7 +132,7 @@ def test_a_change_of_nothing_asked_is_a_mismatch_only(run: Shell) -> None:
     said = run("replay", "r")
     assert said.code == 0
     assert "identical: 8 games" in said.out
-    assert "manifest mismatch: the prompt of one was changed since: prompt.yaml" in said.err
+    assert "manifest mismatch: the prompt of one has changed: prompt.yaml" in said.err
 
 
 def text_of(digest: str) -> bytes:
@@ -175,7 +175,7 @@ def test_a_reply_exchanged_with_its_digest_is_found_too(run: Shell) -> None:
             "UPDATE games SET outcome = (SELECT outcome FROM games WHERE game = 1) WHERE game = 4",
             "game 4: it does not play out",
         ),
-        ("UPDATE games SET record = '{}' WHERE game = 2", "game 2: it does not play out as recorded"),
+        ("UPDATE games SET record = '{}' WHERE game = 2", "game 2: its replay differs from the recorded game"),
         ("UPDATE chunks SET digest = x'00'", "games 0 to 7: their digest differs"),
         ("DELETE FROM attempts WHERE (game, decision) = (3, 1)", "game 3, node "),
     ],
@@ -191,7 +191,7 @@ def test_published_counts_that_do_not_follow_are_a_difference(run: Shell) -> Non
     results = run.folder / "r" / "all_games.yaml"
     results.write_text(results.read_text().replace("games: 8", "games: 9", 1))
     said = run("replay", "r")
-    assert (said.code, "the published counts are not what the games add up to" in said.out) == (1, True)
+    assert (said.code, "its counts differ from the counts of its games" in said.out) == (1, True)
 
 
 def test_a_changed_ruling_of_the_engine_is_found(run: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +211,7 @@ def test_one_game_is_told_with_what_was_asked_and_said(run: Shell) -> None:
     assert sum("two says: {" in line for line in lines) == len(asked)
     assert lines[0].startswith("The cards are dealt: ")
     refused = run("replay", "r", "--game", "8")
-    assert (refused.code, refused.err) == (2, "dubito: r keeps the games 0 to 7: there is no game 8\n")
+    assert (refused.code, refused.err) == (2, "dubito: r has games 0 to 7: there is no game 8\n")
 
 
 def test_what_cannot_be_replayed_is_one_sentence(run: Shell) -> None:
@@ -248,7 +248,7 @@ def test_what_is_wrong_with_an_export_is_said_of_the_file(run: Shell) -> None:
     """Not of the folder that it is unpacked into, which nobody has seen."""
     assert run("export", "r", "run.zip").code == 0
     said = run("replay", "run.zip", "--game", "8")
-    assert (said.code, said.err) == (2, "dubito: run.zip keeps the games 0 to 7: there is no game 8\n")
+    assert (said.code, said.err) == (2, "dubito: run.zip has games 0 to 7: there is no game 8\n")
     with zipfile.ZipFile("odd.zip", "w") as archive:
         archive.writestr("manifest.yaml", "x: [")
     said = run("replay", "odd.zip")
@@ -268,6 +268,9 @@ def test_a_run_of_hand_written_bots_is_played_again_from_its_seed(shell: Shell) 
     assert re.fullmatch(r"1,000 of 1,010 games, [\d,.]+ games/s(, \d+ s left)?\n", said.err)
     changed = shell("replay", "h", "--workers", "1", "--quiet")
     assert changed.err == ""
-    assert (changed.code, changed.out.startswith("differs: game 1005: it does not play out as recorded")) == (1, True)
+    assert (changed.code, changed.out.startswith("differs: game 1005: its replay differs from the recorded game")) == (
+        1,
+        True,
+    )
     told = shell("replay", "h", "--game", "7")
     assert (told.code, told.out.startswith("The cards are dealt: ")) == (0, True)

@@ -92,7 +92,7 @@ def test_a_run_with_models_ends_in_order_and_goes_on(
         assert f"dubito: stopped by {WORDS[number]}; " in said
         assert "Traceback" not in said
         assert WORDS[number] in (tmp_path / "cut" / "run.log").read_text()
-        (figures,) = re.findall(r"\d+ games finished, \d+ of them counted, [\d,]+ replies kept", said)
+        (figures,) = re.findall(r"\d+ games finished, \d+ of them counted, [\d,]+ replies saved", said)
         assert figures in shell("status", "cut").out
         digest = ended_here(shell, *words, "--output", "cut", "--cache", "c1")
         assert ended_here(shell, *words, "--output", "whole", "--cache", "c2") == digest

@@ -19,7 +19,7 @@ from tests.conftest import in_gate
 from tests.llm.kit import Incoming, NoWait, Response, Server, forget_last_reply, player_at, respond, rows, small
 from tests.resume.kit import go, models
 
-FIGURES = r"\d+ games finished, \d+ of them counted, [\d,]+ replies kept"
+FIGURES = r"\d+ games finished, \d+ of them counted, [\d,]+ replies saved"
 
 
 @pytest.mark.parametrize("stops", in_gate([[15, 10, 15], [30]], [[30]]))

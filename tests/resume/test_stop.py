@@ -90,7 +90,7 @@ def test_a_run_that_came_to_its_most_goes_on_with_a_larger_one(whole: Path, tmp_
     assert decided(folder) == decided(whole)
     young = PairStanding("a", "b", PairTest(1, 2))
     young.test.add(2)
-    assert describe_standing(young, models()) == "a - b: looked at from 30 deals on"
+    assert describe_standing(young, models()) == "a - b: tested from 30 deals on"
     assert young.test.way == 0
 
 
@@ -112,7 +112,7 @@ def test_a_replay_proves_where_the_run_stopped(shell: Shell, whole: Path) -> Non
     manifest.write_text(text.replace("within: 0.25", "within: 0.4"))
     found = shell("replay", str(whole))
     manifest.write_text(text)
-    assert (found.code, "it goes on after it was decided" in found.out) == (1, True)
+    assert (found.code, "it continues after it was decided" in found.out) == (1, True)
 
 
 def test_every_view_says_which_intervals_it_shows_and_how_near_a_pair_is(shell: Shell) -> None:
@@ -148,14 +148,22 @@ def test_every_view_says_which_intervals_it_shows_and_how_near_a_pair_is(shell: 
 @pytest.mark.parametrize(
     ("config", "flags", "sentence"),
     [
-        ({"stop": {"within": 3}}, (), "c.yaml: stop: most is needed, as in {within: 3, most: 1200}"),
+        ({"stop": {"within": 3}}, (), "c.yaml: stop: most is required, as in {within: 3, most: 1200}"),
         ({"stop": {"within": 0, "most": 90}}, (), "c.yaml: stop.within: must be greater than 0"),
-        ({"stop": {"within": 100, "most": 90}}, (), "stop.within: must be less than 100, all that Score can differ by"),
+        (
+            {"stop": {"within": 100, "most": 90}},
+            (),
+            "stop.within: must be less than 100, the largest difference in Score",
+        ),
         ({"stop": {"within": 3, "most": 90, "least": 1}}, (), "c.yaml: unknown key 'least'"),
-        ({"games": 90, "stop": {"within": 3, "most": 90}}, (), "c.yaml: games: with `stop` its `most` says"),
-        ({"contenders": ["MrDoubt"]}, ("--stop", "within=3,most=90"), "--stop: it compares contenders"),
+        (
+            {"games": 90, "stop": {"within": 3, "most": 90}},
+            (),
+            "c.yaml: games: `stop` sets the maximum number of deals",
+        ),
+        ({"contenders": ["MrDoubt"]}, ("--stop", "within=3,most=90"), "--stop: `stop` compares contenders"),
         ({}, ("--stop", "3"), "--stop: write it as within=3,most=1200, not '3'"),
-        ({"stop": {"within": 3, "most": 90}}, ("--shard", "1/2"), "--shard 1/2: a run that stops when decided"),
+        ({"stop": {"within": 3, "most": 90}}, ("--shard", "1/2"), "--shard 1/2: a run with `stop` cannot be split"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(

@@ -33,7 +33,7 @@ BOTS = ["RandomBoi", "StefaBot"]
 def played_by(executor: Executor, of: Experiment, folder: Path, **more: Any) -> RunResult:
     how = means(folder, **more)
     bots = registry() if of.game == "dubito" else registry_of(of.game)
-    return play(of, folder, replace(how, registry=bots, crew=WorkerPool(executor, lambda: 2)))
+    return play(of, folder, replace(how, registry=bots, pool=WorkerPool(executor, lambda: 2)))
 
 
 @pytest.mark.parametrize("name", ["bs", "defuse", "dubito"])
@@ -128,7 +128,7 @@ def test_an_error_in_a_chunk_cut_in_parts_keeps_the_deals_before_it(
     own = find_bots(shell.folder)
     of = resolve(parse_config({"bots": ["FailsAtSix"], "games": 8, "table_sizes": [3]}, "test"), own)
     with ThreadPoolExecutor(2) as threads:
-        how = replace(means(tmp_path), registry=own, crew=WorkerPool(threads, lambda: 2))
+        how = replace(means(tmp_path), registry=own, pool=WorkerPool(threads, lambda: 2))
         run = play(of, tmp_path / "threads", how)
     alone = play(of, tmp_path / "alone", replace(means(tmp_path), registry=own))
     assert (str(run.failure), run.tally.games) == (str(alone.failure), 6)
@@ -149,7 +149,7 @@ def test_a_stop_keeps_the_chunks_before_it(tmp_path: Path, short_chunks: int) ->
     of = experiment(bots=BOTS, games=40, table_sizes=[3])
     with ThreadPoolExecutor(1) as threads:
         how = means(tmp_path / "run", progress=lambda games: how.stop.set() if games else None)
-        run = play(of, tmp_path / "run", replace(how, crew=WorkerPool(threads, lambda: 1)))
+        run = play(of, tmp_path / "run", replace(how, pool=WorkerPool(threads, lambda: 1)))
     assert (run.interrupted, run.failure) == (True, None)
     assert run.tally.games in (2, 4), "the chunk that was there, and one that came meanwhile"
     assert played_by(ThreadPoolExecutor(1), of, tmp_path / "run").tally.games == 40
@@ -166,4 +166,4 @@ class Lost(Executor):
 
 def test_a_lost_worker_stops_the_run_in_order(tmp_path: Path) -> None:
     run = played_by(Lost(), experiment(bots=BOTS, games=4), tmp_path / "run")
-    assert str(run.failure) == "the executor has lost a chunk (BrokenExecutor: the node has gone)"
+    assert str(run.failure) == "the executor lost a chunk (BrokenExecutor: the node has gone)"

@@ -120,22 +120,22 @@ def test_shards_that_do_not_join_are_named(shell: Shell, monkeypatch: pytest.Mon
         words = ("--bots", ",".join(BOTS), "--games", "6", "--table-sizes", "3", "--output", f"{number}")
         assert shell("run", *words, "--shard", f"{number}/2").code == 0
     said = shell("merge", "1", "2", "--no-report")
-    assert (said.code, said.err) == (2, "dubito: 2 is damaged: its first game is 2, and should be 3\n")
+    assert (said.code, said.err) == (2, "dubito: 2 is damaged: its first game is 2 but should be 3\n")
 
 
 def test_a_half_finished_shard_is_named(shards: Callable[..., Result]) -> None:
     said = shards("1-of-3", altered("2-of-3", "games", 4), "3-of-3")
     assert said.err.startswith(
-        "dubito: altered is unfinished: 2 of 4 games are kept; finish it with the command that began it"
+        "dubito: altered is unfinished: 2 of 4 games are counted; finish it with the command that started it"
     )
 
 
 def test_a_whole_run_is_no_shard(shards: Callable[..., Result], shell: Shell) -> None:
     shards("1-of-3", "2-of-3", "3-of-3")
     (whole,) = Path().glob("run-*")
-    assert shards(f"{whole}").err.startswith(f"dubito: {whole} is a whole run and no shard")
+    assert shards(f"{whole}").err.startswith(f"dubito: {whole} is a whole run, not a shard")
     said = shards("1-of-3", "2-of-3", "3-of-3")
-    assert (said.code, said.err) == (2, f"dubito: {whole} is there already: choose another --output\n")
+    assert (said.code, said.err) == (2, f"dubito: {whole} already exists; choose another --output\n")
 
 
 def test_a_game_changed_by_hand_leaves_nothing_behind(shards: Callable[..., Result]) -> None:
@@ -150,11 +150,14 @@ def test_a_game_changed_by_hand_leaves_nothing_behind(shards: Callable[..., Resu
 @pytest.mark.parametrize(
     ("shard", "why"),
     [
-        ("0/16", "--shard 0/16: the shards of 16 are 1/16 to 16/16"),
-        ("17/16", "--shard 17/16: the shards of 16 are 1/16 to 16/16"),
-        ("3/0", "--shard: say it as 3/16, the third of sixteen, not '3/0'"),
-        ("x", "--shard: say it as 3/16, the third of sixteen, not 'x'"),
-        ("1/2", "--shard 1/2: this run of 60 deals has no more than the 1,000 that are played in one place"),
+        ("0/16", "--shard 0/16: must be from 1/16 to 16/16"),
+        ("17/16", "--shard 17/16: must be from 1/16 to 16/16"),
+        ("3/0", "--shard: must be a number such as 3/16, the third of sixteen, not '3/0'"),
+        ("x", "--shard: must be a number such as 3/16, the third of sixteen, not 'x'"),
+        (
+            "1/2",
+            "--shard 1/2: this run has 60 deals, and each chunk of 1,000 is played on one machine: it cannot be split",
+        ),
     ],
 )
 def test_shards_that_are_none_are_refused(shard: str, why: str, shell: Shell) -> None:
@@ -178,7 +181,7 @@ def test_a_shard_has_a_folder_of_its_own_and_says_so(shell: Shell, short_chunks:
     assert "finished: nothing was played" in said.err
     assert shell("export", f"{two}", "two.zip").code == 0
     assert shell("replay", "two.zip", "--quiet", "--workers", "1").out.startswith("identical: 4 games")
-    assert shell("replay", f"{two}", "--game", "1").err.startswith(f"dubito: {two} keeps the games 2 to 5")
+    assert shell("replay", f"{two}", "--game", "1").err.startswith(f"dubito: {two} has games 2 to 5")
     said = shell(*words, "--output", f"{one}")
     assert said.err == f"dubito: {one} contains a shard, and this is a whole run: choose another --output\n"
     longer = shell(*words[:4], "8", *words[5:], "--shard", "2/2")
@@ -221,10 +224,10 @@ def test_merge_says_what_was_spent_and_what_is_left_for_a_second_pass(shell: She
     said = shell("merge", "1", "2", "--budget", "calls=500", "--no-report").err.splitlines()
     left = 500 - used - other
     whole = 3 * (used + left)  # of which a third is this shard's
-    share = f"to finish 1 with its share of that ({left} calls): --shard 1/2 --budget calls={whole} "
-    share += "(--budget is for all 2 shards, of which this is one; the run still spends at most 500 calls)"
+    share = f"to finish 1 with its share ({left} calls): --shard 1/2 --budget calls={whole} "
+    share += "(--budget applies to all 2 shards together; the run still spends at most 500 calls)"
     assert said[:-1] == [spent, f"left of the budget: {left} calls", share]
-    assert shell("merge", "2", "--budget", "calls=500").err.splitlines()[1].startswith("what is left of the budget is")
+    assert shell("merge", "2", "--budget", "calls=500").err.splitlines()[1].startswith("name all shards")
     assert play(1, f"calls={whole}").code == 0
     ended = shell("merge", "1", "2", "--budget", "calls=500", "--output", "whole", "--no-report")
     ((all_calls,),) = rows(Path("whole"), "SELECT count(*) FROM tries")

@@ -123,8 +123,8 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
         (("plain", *HOUSE, "--cache", "here"), "here exists and is not a cache of replies: choose another --cache"),
         (
             ("plain", "--model", "openai:m", "--base-url", "http://127.0.0.1:1/v1", "--budget", "usd=1"),
-            "openai:m: budget.usd needs a price of 'm' at http://127.0.0.1:1/v1, and there is none: remove "
-            "budget.usd, or add this line, with the numbers",
+            "openai:m: budget.usd needs the price of 'm' at http://127.0.0.1:1/v1, which is unknown; remove "
+            "budget.usd, or add this line with the provider's prices",
         ),
     ],
 )

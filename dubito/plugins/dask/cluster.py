@@ -36,7 +36,7 @@ def open_crew(scheduler: str | None, workers: int) -> Iterator[WorkerPool]:
         raise UsageError(
             f"executor: dask needs {error.name}, which the extra has: pip install 'dubito[dask]'"
         ) from None
-    losses = (BrokenExecutor, CancelledError, KilledWorker, OSError, TimeoutError)
+    loss_errors = (BrokenExecutor, CancelledError, KilledWorker, OSError, TimeoutError)
     with ExitStack() as stack:
         with block_signals():  # so are its threads, and the workers that these start
             address = scheduler or stack.enter_context(_start_cluster(workers))
@@ -45,7 +45,9 @@ def open_crew(scheduler: str | None, workers: int) -> Iterator[WorkerPool]:
             except (OSError, ValueError, TimeoutError, ImportError) as error:
                 said = one_line(f"{scheduler!r}: no Dask scheduler answers there ({error})")
                 raise UsageError(f"--scheduler {said}") from None
-        yield WorkerPool(client.get_executor(pure=False), lambda: sum(client.nthreads().values()), losses=losses)
+        yield WorkerPool(
+            client.get_executor(pure=False), lambda: sum(client.nthreads().values()), loss_errors=loss_errors
+        )
 
 
 def _start_cluster(workers: int) -> Any:

@@ -173,7 +173,7 @@ def report_of(run: Proven) -> str:
 
 def games_of(run: Proven) -> GameChoice:
     """The games of a run that its report shows turn by turn: its first ones."""
-    first, kept = run.run.planned.first_game, run.run.kept
+    first, kept = run.run.planned.first_game, run.run.game_count
     shown = min(kept, _SHOWN)
     file = shlex.quote(one_line(run.file.rpartition("/")[2]))
     why = f"The first {shown:,} of {kept:,} games. All of them: dubito report {file} --games all"

@@ -180,7 +180,7 @@ def _finished_run(path: Path, file: str, home: Path, own: ExitStack) -> _Opened:
     own.enter_context(run.db)
     with store_errors_as_usage_errors():
         _check_to_rank(run)
-        same = repr((replace(run.planned, games=run.kept), run.results_digest))
+        same = repr((replace(run.planned, games=run.game_count), run.results_digest))
     return _Opened(file, path, digest, run, _setting_of(run), same)
 
 
@@ -199,7 +199,7 @@ def _check_to_rank(run: Run) -> None:
     if run.planned.shard:
         raise UsageError("it is a shard: hand in the whole run, as `dubito merge` makes it")
     if not run.is_finished:
-        raise UsageError(f"it is unfinished: it keeps {run.kept:,} of {run.planned.games:,} games")
+        raise UsageError(f"it is unfinished: it keeps {run.game_count:,} of {run.planned.games:,} games")
     check_to_replay(run)
     _check_book(run)
 

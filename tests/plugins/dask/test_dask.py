@@ -35,9 +35,9 @@ def cluster(distributed: Any) -> Iterator[Any]:
 
 def test_a_cluster_plays_what_one_process_plays(cluster: Any, tmp_path: Path, short_chunks: int) -> None:
     of = experiment(bots=BOTS, games=9, table_sizes=[3])
-    with open_crew(cluster.scheduler_address, 1) as crew:
-        assert crew.at_once() == 2
-        run = play(of, tmp_path / "dask", replace(means(tmp_path / "dask"), crew=crew))
+    with open_crew(cluster.scheduler_address, 1) as pool:
+        assert pool.capacity() == 2
+        run = play(of, tmp_path / "dask", replace(means(tmp_path / "dask"), pool=pool))
     assert run.failure is None
     play(of, tmp_path / "alone", means(tmp_path / "alone"))
     assert everything_in(tmp_path / "dask") == everything_in(tmp_path / "alone")
@@ -54,9 +54,9 @@ def test_a_worker_killed_and_one_that_joins_change_nothing(distributed: Any, tmp
             elif games == 2 * chunk.DEALS_PER_CHUNK:
                 cluster.scale(3)
 
-        with open_crew(cluster.scheduler_address, 1) as crew:
+        with open_crew(cluster.scheduler_address, 1) as pool:
             how = means(tmp_path / "dask", progress=disturb)
-            assert play(of, tmp_path / "dask", replace(how, crew=crew)).failure is None
+            assert play(of, tmp_path / "dask", replace(how, pool=pool)).failure is None
     play(of, tmp_path / "alone", means(tmp_path / "alone"))
     assert everything_in(tmp_path / "dask") == everything_in(tmp_path / "alone")
 

@@ -114,9 +114,9 @@ def site(folder: Path) -> Path:
 
 REASONS = {
     "another reply.zip": "its replay differs: game 0, seat 2, decision 0: the decision differs (rec",
-    "another table.zip": "its replay differs: all_games.yaml: the published counts are not what the games add up to",
+    "another table.zip": "its replay differs: all_games.yaml: its counts differ from the counts of its games",
     "another book.zip": "it is of another book: seed is 6 in it and 5 in the others",
-    "another bot.zip": "it cannot be played again: the file of Mine was changed since",
+    "another bot.zip": "it cannot be played again: the file of Mine has changed",
 }
 
 
@@ -345,11 +345,11 @@ def _a_book(run: Path, db: sqlite3.Connection) -> None:
 @pytest.mark.parametrize(
     ("edit", "reason"),
     [
-        (_more_score, "its replay differs: run.db: its sums are not what its games add up to (contended [0]; "),
-        (_more_decisions, "its replay differs: run.db: it keeps 206 decisions of models, and its games have 103"),
+        (_more_score, "its replay differs: run.db: its sums differ from the sums of its games (contended [0]; "),
+        (_more_decisions, "its replay differs: run.db: it has 206 decisions of models, but its games have 103"),
         (
             _another_prompt,
-            "its replay differs: run.db: the prompt of house:house-sharp@plain is not the one that its digest names",
+            "its replay differs: run.db: the prompt of house:house-sharp@plain does not match its digest",
         ),
         (_a_book, "it says that it is by the book dubito-1, but it was played by another dubito-1"),
     ],

@@ -132,7 +132,7 @@ class _Known:
         """Return None if the game's tree cannot be written out, or a bot has changed since it played."""
         engine = getattr(run.game.module("workshop"), "engine", None)
         try:
-            return cls(run, Tree(engine)) if engine is not None and run.has_bots else None
+            return cls(run, Tree(engine)) if engine is not None and run.has_same_bots else None
         except UsageError:
             return None
 

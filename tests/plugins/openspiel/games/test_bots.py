@@ -52,7 +52,7 @@ def test_solved_against_uniform_is_worth_what_is_reckoned(tmp_path: Path) -> Non
         assert rate.value is not None
         assert rate.low < exact[seat] < rate.high
         assert 0.02 < (rate.high - rate.low) / 2 < 0.06  # the interval is in the game's own return
-    assert run.said["Solved"].startswith("cfr+, 1,000 iterations: nash_conv 0.000")
+    assert run.bot_notes["Solved"].startswith("cfr+, 1,000 iterations: nash_conv 0.000")
 
 
 @pytest.mark.at_length
@@ -71,7 +71,7 @@ def test_contenders_differ_by_what_is_reckoned(tmp_path: Path) -> None:
             "contenders": ["Solved", {"bot": "UniformRandom", "name": "level"}],
         }
         run = played(tmp_path / f"{seed}", KUHN, config)
-        (pair,) = contender_pairs(run.tally, run.compared, run.game.results)
+        (pair,) = contender_pairs(run.tally, run.contenders, run.game.results)
         rate = pair.differences["return"].rate
         assert rate.value is not None
         sign = 1 if pair.one.name == "Solved" else -1

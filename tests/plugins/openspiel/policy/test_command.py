@@ -81,7 +81,7 @@ def test_policies_tell_who_is_who(shell: Shell) -> None:
     """A stand-in and a bot: in the terminal, the files and the pages, as in the tables of a run."""
     said = shell("policy", "Solved", "house:house-random", *KUHN, "--output", "p")
     assert said.code == 0, said.err
-    house = "Stand-ins are no language models: the embedded house answers for house:house-random."
+    house = "These are fake models: a built-in server on this machine answers for house:house-random."
     assert said.out.splitlines()[0] == house
     kinds = {"Solved": "hand-written", "house:house-random": "stand-in"}
     for table, key in (("worth", "player"), ("against", "first")):
@@ -298,7 +298,7 @@ def test_policies_are_listed_and_read_as_what_they_are(shell: Shell) -> None:
     assert "policies" in shell("status", "runs").out
     told = shell("status", "runs/p").out.splitlines()
     assert told[0] == "policies for openspiel:kuhn_poker: no game was played"
-    assert told[1] == "Stand-ins are no language models: the embedded house answers for house:house-random."
+    assert told[1] == "These are fake models: a built-in server on this machine answers for house:house-random."
     assert told[2].startswith("house:house-random (stand-in): 12 decisions in 12 states")
     (used,) = json.loads(shell("status", "runs/p", "--json").out)["models"]
     assert (used["name"], used["decisions"]) == ("house:house-random", 12)
