@@ -138,9 +138,7 @@ def test_an_export_says_where_its_game_is_to_be_had(shell: Shell, site: Path, mo
         said = shell(*line.split(" "))
         assert (said.code, said.err.count("\n")) == (2, 1), line
         assert f"has games of kuhn (sources {digest[:12]}), which is not installed" in said.err
-        assert (
-            f"look for the package {PINNED}, which the run's own file names: install it only if you trust" in said.err
-        )
+        assert f"the run names the package {PINNED}: install it only if you trust" in said.err
 
 
 def test_an_export_from_a_folder_names_no_folder(shell: Shell) -> None:
@@ -151,7 +149,7 @@ def test_an_export_from_a_folder_names_no_folder(shell: Shell) -> None:
     assert str(shell.folder) not in manifest
     missing = shell("replay", "r.zip")
     assert (missing.code, missing.err.count("\n")) == (2, 1)
-    assert "which is not installed; put its folder under games/, or say with --games-path where it lies" in missing.err
+    assert "which is not installed; put its folder into games/, or name its location with --games-path" in missing.err
     for name in ("replay", "report", "status"):
         assert shell(name, "r.zip", "--games-path", "there").code == 0
 

@@ -102,8 +102,8 @@ def test_an_unknown_prompt(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("fallback", "words"),
     [
-        ("AdaptyBoi", "AdaptyBoi does not answer the nodes A-E one by one: choose a hand-written bot that does"),
-        ("OpenAIBot", "OpenAIBot does not answer the nodes A-E one by one: choose a hand-written bot that does"),
+        ("AdaptyBoi", "AdaptyBoi does not answer the nodes A-E one by one; choose a hand-written bot that does"),
+        ("OpenAIBot", "OpenAIBot does not answer the nodes A-E one by one; choose a hand-written bot that does"),
         ("RandomBoy", "no bot is named 'RandomBoy': did you mean 'RandomBoi'?"),
     ],
 )

@@ -123,7 +123,7 @@ def test_mistakes_at_bs_are_one_sentence(shell: Shell) -> None:
         (BS[:-1], "BS is played by 4, not 3: seat 4 players"),
         ((*BS[:-1], "StefaBot"), "no bot of bs is named 'StefaBot', but dubito has one: "),
         ((*BS, "--jokers", "1"), "--jokers: bs has no such rule; "),
-        (("watch", "--game", "chess", *FOUR), "there is no game 'chess': "),
+        (("watch", "--game", "chess", *FOUR), "unknown game 'chess': "),
         (("watch", "StefaBot", "MrDoubt", "UsualBot", "--on-bot-error", "forfeit"), "--on-bot-error forfeit: "),
     ):
         said = shell(*words)

@@ -503,5 +503,5 @@ def test_lies_of_bots_that_were_changed_are_not_counted(tmp_path: Path) -> None:
     bot.write_text(text + "\n# edited\n")
     made.said("report", "r", "--output", "again")
     words = Page(tmp_path / "again/strategy.html").words
-    assert "forced ones are not counted apart: the file of Mine has changed" in words
+    assert "forced ones are not counted apart: the file of Mine was changed since" in words
     assert not (tmp_path / "again/data/lies.json").exists()

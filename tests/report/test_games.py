@@ -135,7 +135,7 @@ def test_a_changed_bot_is_refused_and_not_shown_wrongly(tmp_path: Path) -> None:
     assert there == links - with_it
     assert with_it
     assert there
-    assert "the file of MyBot has changed" in Page(report / "games.html").words
+    assert "the file of MyBot was changed since" in Page(report / "games.html").words
 
 
 def test_a_game_that_ends_otherwise_is_not_shown(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_without_a_finished_game_there_is_no_report(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "run" / "run.db")) as connection, connection:
         for table in ("games", "chunks", "tally"):
             connection.execute(f"DELETE FROM {table}")  # noqa: S608
-    with pytest.raises(UsageError, match="has no finished game"):
+    with pytest.raises(UsageError, match="keeps no finished game"):
         report_of(tmp_path / "run")
     with pytest.raises(UsageError, match="is not a run folder"):
         report_of(tmp_path)

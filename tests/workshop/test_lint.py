@@ -141,7 +141,7 @@ def test_a_beginning_that_moves_is_found_with_its_line(tmp_path: Path) -> None:
     user = "{{ 'Same line. ' * 50 }}\n\n{{ own_cards }} {{ 'x' * 900 }}"
     said = find_beginning_fault(render_requests(prompt(tmp_path, user=user), SOME))
     assert said is not None
-    assert "requests from a player's decision 5 on share less than 80% with its request before" in said
+    assert "requests from a player's decision 5 on share less than 80% with the request before" in said
     assert "from line 3 of the user text on: " in said
     steady = prompt(tmp_path, "steady", system="{{ 'Same line. ' * 600 }}", user="{{ own_cards }} {{ 'x' * 900 }}")
     assert find_beginning_fault(render_requests(steady, SOME)) is None
