@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from dubito.cli.company import opponents
+from dubito.cli.company import open_opponents
 from tests.chromium import start_browser
 from tests.web.kit import serve
 
@@ -35,7 +35,7 @@ def pictures(into: Path) -> None:
     subprocess.run([sys.executable, "-m", "dubito", "run", CONFIG, *flags], check=True)
     games = Path("games")
     with (
-        opponents(CONFIG, None, games, int(time.time() * 1000), lambda: False) as company,
+        open_opponents(CONFIG, None, games, int(time.time() * 1000), lambda: False) as company,
         serve(games, opponents=company) as server,
         start_browser() as chrome,
     ):

@@ -1,4 +1,4 @@
-"""What commands that put questions to one model share: their flags, and what these mean."""
+"""The flags of commands that call one model without playing games, and how they are parsed."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli.descriptors import bound_in_flight
+from dubito.cli.descriptors import limit_in_flight
 from dubito.cli.options import SPENDING, config_options, flags, setting_options
 from dubito.cli.output import GamesProgress, note
 from dubito.errors import RunStopped, UsageError, format_error, one_line, signal_in_words, signal_of, suggestion
@@ -23,7 +23,7 @@ from dubito.llm.settings import SHORT_FORM_SETTINGS, ModelSettings, check_settin
 from dubito.settings import Setting
 
 _OF_MODEL: Final = [Setting(key, ModelSettings.model_fields[key]) for key in ("parameters", "reasks")]
-# Which server and account, what is sent, what may be used up, and what is kept.
+# The server and account, the request, the budget, and the cache.
 asking_options = flags(
     config_options(*SHORT_FORM_SETTINGS),
     setting_options(_OF_MODEL),
@@ -33,24 +33,24 @@ asking_options = flags(
 
 
 def _config_of(given: Mapping[str, Any]) -> Config:
-    """Return the config that a command's flags make, leaving out flags that are no settings of a config."""
+    """Return the config that a command's flags define, ignoring flags that are not config settings."""
     return parse_config({}, "the command", {key: value for key, value in given.items() if key in SETTINGS})
 
 
 def calls_of(given: Mapping[str, Any]) -> CallOptions:
     calls = call_options(_config_of(given), Path.cwd())
-    return replace(calls, in_flight=bound_in_flight(calls.in_flight))
+    return replace(calls, in_flight=limit_in_flight(calls.in_flight))
 
 
 def settings_of_model(model: str, given: Mapping[str, Any], game: Game) -> ModelSettings:
-    """The settings of `provider:MODEL` with the flags' over them; raises UsageError."""
-    provider, colon, named = model.partition(":")
+    """Return the settings of `provider:MODEL`, overridden by the flags; raises UsageError."""
+    provider, colon, model_name = model.partition(":")
     if not colon or provider not in PROVIDERS:
-        hint = suggestion(provider, PROVIDERS)
-        raise UsageError(f"--model {one_line(model)!r} names no provider: say it as in openai:MODEL; {hint}")
+        hint = f"write it like openai:MODEL; {suggestion(provider, PROVIDERS)}"
+        raise UsageError(f"--model {one_line(model)!r} does not start with a provider", hint=hint)
     entry = dict(PROVIDERS[provider])
     provider_bot: Any = find_bots(Path.cwd(), game.name).find(entry.pop("bot")).cls
-    settings: dict[str, Any] = {"model": named, **provider_bot.defaults, **entry}
+    settings: dict[str, Any] = {"model": model_name, **provider_bot.defaults, **entry}
     settings |= {key: value for key, value in _config_of(given).server.items() if key != "base_url" or key not in entry}
     settings |= {one.key: one.parse(given[one.key]) for one in _OF_MODEL if given[one.key] is not None}
     try:
@@ -61,18 +61,18 @@ def settings_of_model(model: str, given: Mapping[str, Any], game: Game) -> Model
 
 @contextmanager
 def resumable(folder: Path, flags: bool = False) -> Iterator[None]:
-    """Whatever stops the questions within, what was answered is kept there; Ctrl-C ends the command.
+    """Tell the user how to resume if the calls are stopped by an error or Ctrl-C.
 
-    `flags` are all that says which model is asked, and how.
+    With `flags`, errors name settings as flags.
     """
-    kept = f"what was answered is kept in {folder}, and the same command resumes"
+    how_to_resume = f"the answers so far are saved in {folder}; the same command resumes"
     try:
         yield
     except RunStopped as error:
-        raise RunStopped(f"{format_error(error, as_flags=flags)}; {kept}") from None
+        raise RunStopped(f"{format_error(error, as_flags=flags)}; {how_to_resume}") from None
     except KeyboardInterrupt as error:
         number = signal_of(error)
-        note(f"dubito: stopped by {signal_in_words(number)}; {kept}")
+        note(f"dubito: stopped by {signal_in_words(number)}; {how_to_resume}")
         raise click.exceptions.Exit(128 + number) from None
 
 
@@ -85,7 +85,7 @@ def _note_event(event: str, **facts: object) -> None:
 
 
 @contextmanager
-def progress_of(questions: int, quiet: bool) -> Iterator[Callable[[int], None]]:
+def question_progress(questions: int, quiet: bool) -> Iterator[Callable[[int], None]]:
     with GamesProgress(questions, quiet, time.monotonic, unit="questions") as progress:
         progress(0)
         yield progress

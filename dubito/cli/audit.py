@@ -1,4 +1,4 @@
-"""`dubito games audit` and `dubito prompts audit`: what a game or a prompt tells a seat that it cannot know."""
+"""`dubito games audit` and `dubito prompts audit`: find leaks of hidden information."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,13 +23,13 @@ from dubito.workshop.subject import Subject
 @click.argument("names", metavar="GAME...", nargs=-1, required=True)
 @games_path_option
 def audit_games(names: Sequence[str]) -> int:
-    """Find what a game or its prompts tell a seat that it cannot know.
+    """Check a game and its prompts for leaks of hidden information.
 
-    GAME is a name or a folder. Two worlds that look the same to a seat must produce the same request. Each line names
-    the template's line, the first byte that differs and the fact, or what is observed. A line that begins with `look`
-    may be intended. Exit code 1 if there is a leak.
+    GAME is a name or a folder. Two deals that look the same to a player must produce the same request. Each line of
+    output names the template's line, the first byte that differs and the leaked fact or observation. Lines that begin
+    with `look` may be intended. The exit code is 1 if there is a leak.
     """
-    return max([_audited(_audit_of_game(name)) for name in names])
+    return max([_print_leaks(_audit_of_game(name)) for name in names])
 
 
 def _audit_of_game(name: str) -> Audit:
@@ -43,47 +43,48 @@ def _audit_of_game(name: str) -> Audit:
 @click.argument("names", metavar="PROMPT...", nargs=-1, required=True)
 @game_option
 def audit_prompts(names: Sequence[str], game: Game) -> int:
-    """Find what a prompt tells a seat that it cannot know.
+    """Check a prompt for leaks of hidden information.
 
-    PROMPT is a name or a folder. Two worlds that look the same to a seat must produce the same request. Each line names
-    the template's line, the first byte that differs and the fact. A line that begins with `look` may be intended. Exit
-    code 1 if there is a leak.
+    PROMPT is a name or a folder. Two deals that look the same to a player must produce the same request. Each line of
+    output names the template's line, the first byte that differs and the leaked fact. Lines that begin with `look` may
+    be intended. The exit code is 1 if there is a leak.
     """
-    said = click.get_current_context().get_parameter_source("game") is not ParameterSource.DEFAULT
-    return max([_audited(_audit_of_prompt(name, game, said)) for name in names])
+    is_given = click.get_current_context().get_parameter_source("game") is not ParameterSource.DEFAULT
+    return max([_print_leaks(_audit_of_prompt(name, game, is_given)) for name in names])
 
 
-def _audit_of_prompt(name: str, game: Game, said: bool) -> Audit:
-    """The audit of a prompt of the game that was `said`, or else of the one whose folder holds it."""
+def _audit_of_prompt(name: str, game: Game, is_given: bool) -> Audit:
+    """Return the audit of a prompt of `game` if --game was given, or else of the game of its folder."""
     folder, here = Path(name), Path.cwd()
     if (folder / DESCRIPTION).is_file():
-        game = game if said else game_of_folder(folder, here)
+        game = game if is_given else game_of_folder(folder, here)
         name = f"./{name}"
     return Audit(Subject(game, here), [load_prompt(name, here, game)])
 
 
-def _audited(audit: Audit) -> int:
-    """Print what is found; the exit code."""
+def _print_leaks(audit: Audit) -> int:
+    """Print the leaks and return the exit code."""
     game = audit.subject.game
     if not audit.subject.registry.hand_written():
         raise UsageError(
-            f"no bot plays {game.name}, so there are no games to try: put one into bots/manual/{game.folder}"
+            f"no bot plays {game.name}, so there are no games to check",
+            hint=f"add a bot to bots/manual/{game.folder}",
         )
-    sure = told = 0
+    leaks = lines = 0
     for flaw in run_probes(audit.subject, (audit.leaks,)):
         say(f"{'' if flaw.sure else 'look: '}{flaw.file}: {flaw.sentence}")
-        sure, told = sure + flaw.sure, told + 1
-    if not sure:
-        say(_clean(audit, told))
-    return 1 if sure else 0
+        leaks, lines = leaks + flaw.sure, lines + 1
+    if not leaks:
+        say(_describe_success(audit, lines))
+    return 1 if leaks else 0
 
 
-def _clean(audit: Audit, told: int) -> str:
-    """What was compared, where nothing was found that is sure."""
+def _describe_success(audit: Audit, lines: int) -> str:
+    """Say what was compared if no leak was found. `lines` may be intended."""
     game, names = audit.subject.game.name, [one_line(prompt.name) for prompt in audit.prompts]
-    of = f"prompt{'' if len(names) == 1 else 's'} {', '.join(names)}" if names else "no prompts"
-    what = f"{game}, {of}" if audit.only is None else f"{of} of {game}"
+    prompts = f"prompt{'' if len(names) == 1 else 's'} {', '.join(names)}" if names else "no prompts"
+    subject = f"{game}, {prompts}" if audit.only is None else f"{prompts} of {game}"
     if not audit.turns:
-        return f"{what}: nothing was compared: no two worlds were found that a seat cannot tell apart."
-    but = "" if not told else f"; look at {told} line{'' if told == 1 else 's'} above"
-    return f"{what}: the same bytes at {audit.turns:,} turns, each in two worlds that its seat cannot tell apart{but}."
+        return f"{subject}: nothing was compared, since no two deals were found that look the same to a player."
+    check = f" Check the {lines} line{'' if lines == 1 else 's'} above." if lines else ""
+    return f"{subject}: no leaks in {audit.turns:,} turns, each compared in two deals that look the same.{check}"

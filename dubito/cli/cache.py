@@ -1,4 +1,4 @@
-"""`dubito cache`: what the cache of replies holds, one entry of it, and why it has no reply to a request."""
+"""`dubito cache`: inspect and clean the cache of model replies."""
 
 import json
 from collections import Counter
@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from dubito.cli.main import Listing
-from dubito.cli.options import folder_of, json_option
+from dubito.cli.options import json_option, open_run_folder
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.stored import store_errors_as_usage_errors
@@ -25,23 +25,23 @@ from dubito.store.model_log import ModelLog, StoredRequest
 from dubito.store.run_db import RunDb
 
 _FILE: Final = "cache.db"
-_SHOWN: Final = 3  # other caches that a hint names
+_MAX_SUGGESTED_CACHES: Final = 3
 _CAUSES: Final = ("malformed", "refused", "truncated")
-_WHERE: Final = click.option(
-    "--cache", "folder", type=click.Path(path_type=Path), default="cache", show_default=True, help="The cache's folder."
+_cache_option: Final = click.option(
+    "--cache", "folder", type=click.Path(path_type=Path), default="cache", show_default=True, help="The cache folder."
 )
 
 
 @click.group(cls=Listing)
 def cache() -> None:
-    """Look into the cache of replies."""
+    """Inspect and clean the cache of model replies."""
 
 
 @cache.command()
-@_WHERE
+@_cache_option
 @json_option
 def stats(folder: Path, as_json: bool) -> None:
-    """Show how many replies there are, from which servers and models."""
+    """Count the cached replies by server and model."""
     with closing(_cache_in_folder(folder)) as opened:
         damaged, older = list[str](), list[str]()
         entries = Counter((entry.server, _model(entry)) for entry in _readable(opened, damaged, older))
@@ -52,10 +52,10 @@ def stats(folder: Path, as_json: bool) -> None:
         title = f"{len(opened):,} replies, {opened.bytes:,} bytes in the cache {folder.resolve()}"
         table(one_line(title, 4096), ["server", "model", "replies"], rows)
         if older:
-            say(f"{len(older):,} of them by another version of Dubito: this one does not use them")
+            say(f"{len(older):,} replies are from another version of Dubito and are not used")
         _note_damaged(damaged)
     if others := _other_caches(folder):
-        note(f"not read: {_flags(others)}")
+        note(f"there are other caches: {_cache_flags(others)}")
 
 
 def _stats(opened: ReplyCache, entries: Counter[tuple[str, str]], older: int, damaged: int) -> CacheObject:
@@ -73,31 +73,31 @@ def _stats(opened: ReplyCache, entries: Counter[tuple[str, str]], older: int, da
 
 
 @cache.command()
-@_WHERE
+@_cache_option
 def verify(folder: Path) -> int:
-    """Read every entry and name those that were changed or damaged.
+    """Check every entry and print those that are modified or damaged.
 
-    Exit code 1 if there are any.
+    The exit code is 1 if there are any.
     """
     opened = _cache_in_folder(folder)
     faults = list(opened.faults())
     for fault in faults:
         say(one_line(fault, 400))
-    say(f"{len(opened):,} replies, {len(faults):,} of them bad")
+    say(f"{len(opened):,} replies, {len(faults):,} damaged")
     opened.close()
     return 1 if faults else 0
 
 
 @cache.command()
 @click.argument("key")
-@_WHERE
+@_cache_option
 def show(key: str, folder: Path) -> None:
-    """Show one entry: what was asked and what was answered.
+    """Show the request and the reply of one entry.
 
-    KEY may be the beginning of a key.
+    KEY may be a prefix of a key.
     """
     with closing(_cache_in_folder(folder)) as opened:
-        full = _full(opened, key)
+        full = _complete_key(opened, key)
         entry = opened.entry(full)
         assert entry is not None, "its key was found"
     received = entry.received
@@ -115,36 +115,37 @@ def show(key: str, folder: Path) -> None:
 
 @cache.command()
 @click.argument("key", required=False)
-@click.option("--cause", type=click.Choice(_CAUSES), help="All entries that are no answer for this cause.")
-@_WHERE
+@click.option("--cause", type=click.Choice(_CAUSES), help="Remove all unusable replies of this kind.")
+@_cache_option
 def drop(key: str | None, cause: str | None, folder: Path) -> None:
-    """Remove one entry from the cache, or all with a fault.
+    """Remove one entry from the cache, or all unusable replies of a kind.
 
-    KEY may be the beginning of a key. With --cause all replies without an answer go: `malformed` ones are not a JSON
-    object, `refused` and `truncated` ones ended so.
+    KEY may be a prefix of a key. --cause malformed removes replies that are not a JSON object; refused and truncated
+    remove replies that the provider marked so.
 
-    What can be read is put aside as files. The next run to ask for it pays again, unless that run has it.
+    Removed entries are saved as files if they can be read. A later run pays for such a request again, unless it has the
+    reply in its own folder.
     """
     if (key is None) == (cause is None):
-        raise UsageError("say what to drop: a KEY, or --cause CAUSE for all that are no answer for it")
+        raise UsageError("give either a KEY, or --cause to remove all unusable replies of a kind")
     with closing(_cache_in_folder(folder, writes=True)) as opened:
         if key is not None:
-            full = _full(opened, key)
-            aside = opened.drop(full)
-            say(f"dropped {full}" + ("" if aside is None else f"; what it held is in {aside}"))
+            full = _complete_key(opened, key)
+            copy = opened.drop(full)
+            say(f"removed {full}" + ("" if copy is None else f"; a copy is in {copy}"))
             return
         damaged: list[str] = []
-        held, found = len(opened), [entry for entry in _readable(opened, damaged) if cause in _causes(entry)]
+        total, entries = len(opened), [entry for entry in _readable(opened, damaged) if cause in _causes(entry)]
         for fault in damaged:
             note(fault)
-        files = [opened.drop(entry.key) for entry in found]
-    size = sum(len(entry.received.raw.encode("utf-8", "replace")) for entry in found)
-    where = f"; what they held is in {files[0].parent}" if files and files[0] else ""
-    say(f"dropped {len(found):,} of {held:,} replies, {size:,} bytes{where}")
+        copies = [opened.drop(entry.key) for entry in entries]
+    size = sum(len(entry.received.raw.encode("utf-8", "replace")) for entry in entries)
+    where = f"; copies are in {copies[0].parent}" if copies and copies[0] else ""
+    say(f"removed {len(entries):,} of {total:,} replies, {size:,} bytes{where}")
 
 
 def _readable(opened: ReplyCache, damaged: list[str], older: list[str] | None = None) -> Iterator[CacheEntry]:
-    """Yield the readable entries. Add a sentence for each other one to `damaged`, or to `older` by its format."""
+    """Yield the readable entries. Add an error message for the others to `damaged`, or `older` for old formats."""
     for key in opened:
         try:
             entry = opened.entry(key)
@@ -158,11 +159,11 @@ def _readable(opened: ReplyCache, damaged: list[str], older: list[str] | None = 
 
 def _note_damaged(damaged: Sequence[str]) -> None:
     if damaged:
-        note(f"damaged and left out: {len(damaged):,}; `dubito cache verify` names them")
+        note(f"{len(damaged):,} damaged entries were skipped; list them with `dubito cache verify`")
 
 
 def _causes(entry: CacheEntry) -> set[str]:
-    """Why an entry is no answer, as far as its body shows; nothing where it may be one."""
+    """Return why a reply is unusable, as far as its body shows; empty if it may be usable."""
     reply = read_reply(json.loads(entry.request)["protocol"], entry.received)
     if reply.non_reply is not None:
         return {"malformed"}
@@ -173,65 +174,63 @@ def _causes(entry: CacheEntry) -> set[str]:
 
 @cache.command()
 @click.argument("what", metavar="DECISION|REQUEST")
-@click.option("--run", "run", type=click.Path(path_type=Path), help="The run it belongs to. [default: the latest]")
-@_WHERE
+@click.option("--run", "run", type=click.Path(path_type=Path), help="The run of the request. [default: the latest]")
+@_cache_option
 def explain(what: str, run: Path | None, folder: Path) -> None:
     """Explain why the cache has no reply to a request.
 
-    Printed is what differs from the nearest entry. DECISION is GAME.SEAT.DECISION or GAME.SEAT.DECISION.ATTEMPT,
-    REQUEST the beginning of a request's digest (8 digits or more). `dubito replay RUN --game K` prints the decisions
-    of a game, the report's viewer shows them at their turns, and an offline miss names its own.
+    Prints how the request differs from the most similar entry. DECISION is GAME.SEAT.DECISION or
+    GAME.SEAT.DECISION.ATTEMPT. REQUEST is a prefix of a request's digest (8 digits or more). `dubito replay RUN --game
+    K` and the report's viewer show these numbers, and so does the error message of an offline run.
     """
-    with folder_of(run) as kept:
+    with open_run_folder(run) as kept:
         if not (kept / DATABASE).exists():
-            raise UsageError(f"{kept} is not a run folder: it has no {DATABASE}")
+            raise UsageError(f"{kept} is not a run folder, since it has no {DATABASE}")
         with store_errors_as_usage_errors(), RunDb.open(kept / DATABASE) as db:
-            asked = ModelLog(db).find(what)
-    if asked is None:
+            request = ModelLog(db).find(what)
+    if request is None:
         raise UsageError(
-            f"{run or 'the latest run'} has no request {one_line(what)!r}: give GAME.SEAT.DECISION[.ATTEMPT], as the "
-            "report's viewer and `dubito replay RUN --game GAME` say it, or 8 digits of a digest"
+            f"{run or 'the latest run'} has no request {one_line(what)!r}",
+            hint="give GAME.SEAT.DECISION[.ATTEMPT], as printed by `dubito replay RUN --game GAME`, or at least 8 "
+            "digits of a digest",
         )
     with closing(_cache_in_folder(folder)) as opened:
-        _explain(opened, asked)
+        _explain(opened, request)
 
 
-def _explain(opened: ReplyCache, asked: StoredRequest) -> None:
-    key = compute_key(asked.server, asked.digest, asked.draw)
+def _explain(opened: ReplyCache, request: StoredRequest) -> None:
+    key = compute_key(request.server, request.digest, request.draw)
     if key in opened:
-        say(f"the cache has it: {key}")
+        say(f"the cache has a reply: {key}")
         return
     damaged: list[str] = []
-    entry = nearest(_readable(opened, damaged), asked.server, asked.text, asked.draw)
+    entry = nearest(_readable(opened, damaged), request.server, request.text, request.draw)
     _note_damaged(damaged)
     if entry is None:
-        say(f"the cache {opened.folder} {'holds no reply that can be read' if damaged else 'is empty'}")
+        say(f"the cache {opened.folder} {'has no readable replies' if damaged else 'is empty'}")
         if others := _other_caches(opened.folder):
-            note(f"not read: {_flags(others)}")
+            note(f"there are other caches: {_cache_flags(others)}")
         return
-    say(f"the cache has no reply for it; the nearest entry is {entry.key}, and it differs in:")
-    for difference in differing_parts(asked.server, asked.text, asked.draw, entry):
-        say(
-            f"- {difference.part}\n  wanted: {_printable(difference.wanted)}\n  stored: {_printable(difference.stored)}"
-        )
+    say(f"the cache has no reply to this request; the most similar entry, {entry.key}, differs in:")
+    for difference in differing_parts(request.server, request.text, request.draw, entry):
+        wanted, stored = _printable(difference.wanted), _printable(difference.stored)
+        say(f"- {difference.part}\n  request: {wanted}\n  cached: {stored}")
 
 
-def _full(opened: ReplyCache, key: str) -> str:
-    """The key itself, or the only one that begins so; raises UsageError."""
+def _complete_key(opened: ReplyCache, key: str) -> str:
+    """Return the only key with this prefix; raises UsageError."""
     keys = [key] if key in opened else [full for full in opened if full.startswith(key)]
     if len(keys) != 1:
-        found = "no key begins" if not keys else f"{len(keys)} keys begin"
-        raise UsageError(
-            f"{found} with {one_line(key)!r} in {opened.folder}: `dubito cache stats` counts what is there"
-        )
+        matches = "no key starts" if not keys else f"{len(keys)} keys start"
+        raise UsageError(f"{matches} with {one_line(key)!r} in {opened.folder}")
     return keys[0]
 
 
 def _cache_in_folder(folder: Path, *, writes: bool = False) -> ReplyCache:
     if not (folder / _FILE).exists():
         others = _other_caches(folder)
-        known = f", as {_flags(others)}" if others else ""
-        raise UsageError(f"there is no cache in {folder}: give its folder with --cache{known}")
+        example = f", for example {_cache_flags(others)}" if others else ""
+        raise UsageError(f"{folder} does not contain a cache", hint=f"give its folder with --cache{example}")
     return ReplyCache(folder, writes=writes)
 
 
@@ -241,9 +240,9 @@ def _other_caches(folder: Path) -> list[Path]:
     return [file.parent for file in newest if file.parent.resolve() != folder.resolve()]
 
 
-def _flags(folders: Sequence[Path]) -> str:
-    more = f" and {len(folders) - _SHOWN} more" if len(folders) > _SHOWN else ""
-    return " or ".join(f"--cache {quote(one_line(str(folder)))}" for folder in folders[:_SHOWN]) + more
+def _cache_flags(folders: Sequence[Path]) -> str:
+    more = f" and {len(folders) - _MAX_SUGGESTED_CACHES} more" if len(folders) > _MAX_SUGGESTED_CACHES else ""
+    return " or ".join(f"--cache {quote(one_line(str(folder)))}" for folder in folders[:_MAX_SUGGESTED_CACHES]) + more
 
 
 def _model(entry: CacheEntry) -> str:

@@ -1,41 +1,44 @@
-"""The files that this process may have open: each game in flight takes some."""
+"""The limit on open files: each game in flight needs a few."""
 
 import sys
 from typing import Final
 
 from dubito.cli.output import note
 
-_PER_GAME: Final = 6  # its connection, the built-in server's end of it, and three files of the cache
-_OTHERS: Final = 60  # the interpreter's, the run's, and a few to spare
+# A game's connection, the built-in server's end of it, and three files of the cache.
+_FILES_PER_GAME: Final = 6
+# The interpreter's files, the run's, and a few to spare.
+_OTHER_FILES: Final = 60
 
 
-def bound_in_flight(in_flight: int) -> int:
-    """Return how many games can be in flight. The soft limit is raised where possible; a lower number is noted."""
-    limit = raise_limit(_OTHERS + _PER_GAME * in_flight)
-    most = in_flight if limit is None else max(1, min(in_flight, (limit - _OTHERS) // _PER_GAME))
-    if most < in_flight:
+def limit_in_flight(in_flight: int) -> int:
+    """Return how many games can be in flight with the limit on open files, which is raised if possible."""
+    limit = raise_file_limit(_OTHER_FILES + _FILES_PER_GAME * in_flight)
+    allowed = in_flight if limit is None else max(1, min(in_flight, (limit - _OTHER_FILES) // _FILES_PER_GAME))
+    if allowed < in_flight:
         note(
-            f"note: {most} games are in flight at once instead of {in_flight}: this process may open {limit} files; "
-            "raise `ulimit -n` for more"
+            f"note: only {allowed} games are in flight instead of {in_flight}, since this process may open only "
+            f"{limit} files; raise `ulimit -n`"
         )
-    return most
+    return allowed
 
 
 if sys.platform == "win32":
 
-    def raise_limit(wanted: int) -> int | None:
+    def raise_file_limit(wanted: int) -> int | None:
         return None
 
 else:
     import resource
     from contextlib import suppress
 
-    def raise_limit(wanted: int) -> int | None:
-        """Raise the limit of open files to this number, if the system allows it; return it. None: there is none."""
+    def raise_file_limit(wanted: int) -> int | None:
+        """Raise the limit on open files to this number if possible. Return the limit, or None if there is none."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft == resource.RLIM_INFINITY or soft >= wanted:
             return None if soft == resource.RLIM_INFINITY else soft
         target = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        with suppress(OSError, ValueError):  # some systems refuse more than their own bound
+        # Some systems have another, lower maximum.
+        with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
         return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

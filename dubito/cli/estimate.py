@@ -1,4 +1,4 @@
-"""`dubito estimate`: what a run with models will take, before anything is spent."""
+"""`dubito estimate`: the calls, tokens, cost and time of a run with models, before anything is spent."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -32,16 +32,16 @@ from dubito.report.documents import EstimateObject, PlayerEstimate
 @click.command()
 @click.argument("config", type=click.Path(path_type=Path))
 @click.option("--from", "runs", multiple=True, type=click.Path(path_type=Path), metavar="RUN",
-              help="A run with the same models to learn from; may be given several times.")  # fmt: skip
+              help="Use the figures of this run with the same models. Can be repeated.")  # fmt: skip
 @click.option("--thoughts", default=500, show_default=True, type=click.IntRange(0),
-              help="Most tokens a model may think before an answer, where no run tells.")  # fmt: skip
+              help="Reasoning tokens per answer, at most, if no run has figures.")  # fmt: skip
 @games_path_option
 @config_options("games", *SHORT_FORM_SETTINGS)
 @json_option
 def estimate(config: Path, runs: tuple[Path, ...], thoughts: int, as_json: bool, **flags: str | None) -> None:
     """Estimate the calls, tokens, cost and time of an experiment.
 
-    No model is asked: a few games are played with fake models, or the figures are read from runs.
+    No real model is called: a few games are played with fake models, or the figures are read from runs.
     """
     here = Path.cwd()
     checked = parse_config(read_config(config), str(config), flags)
@@ -49,7 +49,7 @@ def estimate(config: Path, runs: tuple[Path, ...], thoughts: int, as_json: bool,
     options = call_options(checked.model_copy(update={"offline": True}), here)
     experiment = check_models(resolve(checked, registry), registry, options)
     if not model_specs(experiment, registry):
-        raise UsageError(f"{config} has no model players: its games cost nothing but time")
+        raise UsageError(f"{config} has no model players, so it costs nothing")
     found = ranges_of(experiment, registry, options, runs, thoughts)
     today = datetime.now(UTC).date()
     for sentence in (
@@ -64,23 +64,23 @@ def estimate(config: Path, runs: tuple[Path, ...], thoughts: int, as_json: bool,
     else:
         at_most = "at most " if experiment.stop else ""
         _print(f"{at_most}{experiment.games:,} games", found, checked.in_flight)
-    note("thoughts, prices and the provider's cache are assumed at both extremes; nothing was asked, nothing spent")
+    note("The ranges cover the least and the most reasoning, caching and pricing. No model was called.")
 
 
 def _print(games: str, found: Sequence[PlayerRanges], in_flight: int) -> None:
-    headers = ["model player", "kind", "calls", "tokens in", "out", "cost", "learned from"]
+    headers = ["model player", "kind", "calls", "tokens in", "tokens out", "cost", "based on"]
     rows = []
     for one in found:
         cost = "no price" if one.picodollars is None else _range(one.picodollars, money=True)
         ranges = [_range(values) for values in (one.calls, one.tokens_in, one.tokens_out)]
         rows.append([one.player, one.kind, *ranges, cost, one.source])
-    table(f"{games}; each figure a range that should hold 95 times in 100", headers, rows)
+    table(f"{games}; ranges are 95 % intervals", headers, rows)
     if in_all := _in_all(found):
-        say(f"in all: {_range(in_all, money=True)}")
+        say(f"total: {_range(in_all, money=True)}")
     low, high = estimate_duration(found, in_flight)
     seconds = sorted({one.seconds for one in found})
-    said = ", ".join(f"{a:g} to {b:g}" if a != b else f"{a:.2g}" for a, b in seconds)
-    say(f"time: {format_duration(low)} to {format_duration(high)}, at {said} s a call and {in_flight} in flight")
+    per_call = ", ".join(f"{a:g} to {b:g}" if a != b else f"{a:.2g}" for a, b in seconds)
+    say(f"time: {format_duration(low)} to {format_duration(high)}, at {per_call} s per call, {in_flight} in flight")
 
 
 def _in_all(found: Sequence[PlayerRanges]) -> Range | None:

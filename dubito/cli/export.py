@@ -1,11 +1,11 @@
-"""`dubito export`: a run as one file that another machine replays, or as a dataset."""
+"""`dubito export`: write a run as one file that can be replayed elsewhere, or as a dataset."""
 
 import time
 from pathlib import Path
 
 import click
 
-from dubito.cli.options import folder_of, games_path_option
+from dubito.cli.options import games_path_option, open_run_folder
 from dubito.cli.output import GamesProgress, note, say
 from dubito.errors import UsageError, one_line
 from dubito.store import folder as run_folder
@@ -20,16 +20,16 @@ from dubito.store.folder import RUNS, missing_run_error, pack
 @games_path_option
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 def export(run: Path, file: Path | None, parquet: Path | None, quiet: bool) -> None:
-    """Write RUN as one file that `dubito replay` plays anywhere.
+    """Write RUN as one file that `dubito replay` can replay on any machine.
 
-    Bots are not in the file: they are code.
+    The file does not contain bots, since they are code.
     """
     if (file is None) == (parquet is None):
-        raise UsageError("say where to: a FILE for `dubito replay`, or --parquet FOLDER for a dataset")
+        raise UsageError("give either a FILE, for `dubito replay`, or --parquet FOLDER, for a dataset")
     if file is not None and file.suffix.lower() not in ("", ".zip"):
         raise UsageError(
-            f"{one_line(str(file))}: an export is a zip file: name it {one_line(file.with_suffix('.zip').name)}; "
-            "pages, and tables as CSV and JSON, are written by `dubito report`"
+            f"{one_line(str(file))}: an export is a zip file",
+            hint=f"name it {one_line(file.with_suffix('.zip').name)}; `dubito report` writes pages, CSV and JSON",
         )
     if not run.exists():
         raise missing_run_error(run, Path(RUNS))
@@ -45,7 +45,7 @@ def _export_dataset(run: Path, parquet: Path, quiet: bool) -> None:
     from dubito.experiment.replay import run_to_replay
     from dubito.workshop.dataset import write_dataset
 
-    with folder_of(run) as folder:
+    with open_run_folder(run) as folder:
         kept = run_to_replay(folder)
         with kept.db, GamesProgress(kept.experiment.games, quiet, time.monotonic) as progress:
             progress(0)

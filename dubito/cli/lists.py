@@ -1,9 +1,4 @@
-"""`dubito games`: what can be played.
-
-`dubito bots`: every bot that was found, what is missing of it, and every file that cannot be used.
-
-`dubito house`: the stand-in for a model provider, on loopback, until Ctrl-C.
-"""
+"""`dubito games` and `dubito bots`: list what is available. `dubito house`: serve the built-in fake models."""
 
 import signal
 import time
@@ -31,27 +26,28 @@ _PLACES: Final = {"audit": "dubito.cli.audit:audit_games", "check": "dubito.cli.
 
 
 @click.group(cls=LateListing, places=_PLACES, invoke_without_command=True)
-@click.option("--openspiel", is_flag=True, help="OpenSpiel's games, and why some of them cannot be played here.")
+@click.option("--openspiel", is_flag=True, help="List OpenSpiel's games, and why some cannot be played.")
 @games_path_option
 @json_option
 @click.pass_context
 def games(context: click.Context, openspiel: bool, as_json: bool) -> None:
-    """List the games, or check one of your own."""
+    """List the games, or check your own game."""
     if context.invoked_subcommand is None:
         _list_games(openspiel, as_json)
 
 
 @click.command()
 @click.argument("game", metavar="NAME|FOLDER")
-@click.option("--quick", is_flag=True, help="Start no other process: leave out runs, their replay and models.")
+@click.option("--quick", is_flag=True, help="Skip the checks that start other processes: runs, replays and models.")
 @games_path_option
 def check(game: str, quick: bool) -> int:
-    """Find what is wrong with a game: one line for each flaw.
+    """Check a game and print one line for each problem.
 
-    Its bots play some of its games. Checked are its rules, its endings and records, its facts, prompts and words, and
-    whether a seat learns what it cannot know. A line that begins with `look` may be intended.
+    Bots play some games. This checks rules, endings, records, facts, prompts and sentences, and looks for leaks of
+    hidden information. Lines that begin with `look` may be intended.
     """
-    from dubito.game.flaws import flaws_of  # late: most who list games check none
+    # Imported late: listing games does not need them.
+    from dubito.game.flaws import flaws_of
     from dubito.workshop.conformance import find_flaws
     from dubito.workshop.subject import Flaw, Subject
 
@@ -60,14 +56,14 @@ def check(game: str, quick: bool) -> int:
     checked = find_game(name, here, flawed=True)
     subject = Subject(checked, here)
     found = [Flaw(subject.main, flaw) for flaw in flaws_of(checked)] or find_flaws(subject, [*game_checks()], quick)
-    sure = told = 0
+    problems = lines = 0
     for flaw in found:
         say(f"{'' if flaw.sure else 'look: '}{flaw.file}: {flaw.sentence}")
-        sure, told = sure + flaw.sure, told + 1
-    if not sure:
-        but = "" if not told else f"; look at {told} line{'' if told == 1 else 's'} above"
-        say(f"{checked.name} keeps to all that was tried, in {len(subject.deals)} games{but}.")
-    return 1 if sure else 0
+        problems, lines = problems + flaw.sure, lines + 1
+    if not problems:
+        to_check = f" Check the {lines} line{'' if lines == 1 else 's'} above." if lines else ""
+        say(f"{checked.name} passed all checks, in {len(subject.deals)} games.{to_check}")
+    return 1 if problems else 0
 
 
 def _list_games(openspiel: bool, as_json: bool) -> None:
@@ -82,8 +78,9 @@ def _list_games(openspiel: bool, as_json: bool) -> None:
     else:
         rows = [[game.name, _seats(game.seats), game.summary] for game in found if isinstance(game, Game)]
         more = [[f"{family.name}:NAME", "", family.summary] for family in families]
-        headers = ["game", "seats", "what it is"]
-        if any(origin and origin != f"games/{name}" for name, origin in origins.items()):  # not from here either
+        headers = ["game", "players", "description"]
+        # Only shown if a game comes from another folder or an installed package.
+        if any(origin and origin != f"games/{name}" for name, origin in origins.items()):
             headers.append("from")
             rows, more = [[*row, origins[row[0]] or ""] for row in rows], [[*row, ""] for row in more]
         table(f"{len(rows)} games", headers, [*rows, *more])
@@ -97,7 +94,7 @@ def _origin(game: Game, here: Path) -> str | None:
 
 
 def _games_object(found: Sequence[Game | Family], origins: Mapping[str, str | None], openspiel: bool) -> "GamesObject":
-    from dubito.report.documents import GamesObject, ListedGame  # late: without --json nobody needs it
+    from dubito.report.documents import GamesObject, ListedGame  # imported late: only --json needs it
 
     families = [family for family in found if isinstance(family, Family)]
     if openspiel:
@@ -119,13 +116,13 @@ def _games_object(found: Sequence[Game | Family], origins: Mapping[str, str | No
 
 def _members(family: Family) -> None:
     members = [*family.members()]
-    open_to_all, barred = ([one for one in members if (one.why_not is None) is here] for here in (True, False))
-    rows = [[f"{family.name}:{one.name}", _seats(one.seats), one.about] for one in open_to_all]
-    table(f"{len(rows)} games of {family.name} can be played", ["game", "seats", "what a seat knows"], rows)
+    playable, barred = ([one for one in members if (one.why_not is None) is here] for here in (True, False))
+    rows = [[f"{family.name}:{one.name}", _seats(one.seats), one.about] for one in playable]
+    table(f"{len(rows)} games of {family.name} can be played", ["game", "players", "hidden information"], rows)
     reasons = Counter(one.why_not or "" for one in barred)
-    named = [[why, ", ".join(one.name for one in barred if one.why_not == why)] for why, _ in reasons.most_common()]
-    table(f"{len(barred)} cannot", ["why not", "games"], named)
-    note(f"parameters stand in brackets, as {family.name}:kuhn_poker(players=3); some games need them")
+    groups = [[why, ", ".join(one.name for one in barred if one.why_not == why)] for why, _ in reasons.most_common()]
+    table(f"{len(barred)} cannot be played", ["reason", "games"], groups)
+    note(f"put parameters in parentheses: {family.name}:kuhn_poker(players=3); some games require them")
 
 
 def _seats(seats: tuple[int, int]) -> str:
@@ -139,7 +136,7 @@ def _seats(seats: tuple[int, int]) -> str:
 def bots(game: Game, as_json: bool) -> None:
     """List the bots of a game.
 
-    Shown are name, strategy, origin and file, then unfinished bots and files that cannot be used.
+    Shows each bot's name, strategy, origin and file, then unfinished bots and broken files.
     """
     here = Path.cwd()
     registry = find_bots(here, game.name)
@@ -147,15 +144,17 @@ def bots(game: Game, as_json: bool) -> None:
         print_document(_bots_object(registry, here))
         return
     rows = []
-    for bot in _listed(registry):
-        strategy = bot.summary if bot.repeatable else f"{bot.summary} (not repeatable: draws from outside self.rng)"
+    for bot in _playable_bots(registry):
+        strategy = (
+            bot.summary if bot.repeatable else f"{bot.summary} (not repeatable: uses randomness other than self.rng)"
+        )
         if not bot.usual:
-            strategy += " (joins a field by name only)"
+            strategy += " (only plays if named)"
         rows.append([bot.name, strategy, one_line(str(bot.cls.origin)), _relative(bot.file, here)])
     table(f"{len(rows)} bots", ["bot", "strategy", "origin", "file"], rows)
     for _, bot in sorted(registry.bots.items()):
         if bot.missing:
-            say(f"unfinished: {_relative(bot.file, here)}: not written yet: {', '.join(bot.missing)}")
+            say(f"unfinished: {_relative(bot.file, here)}: missing {', '.join(bot.missing)}")
         for other in bot.unused:
             say(f"unused: {other}: {describe_unused(_relative(bot.file, here), bot.name)}")
     for broken in registry.broken:
@@ -163,7 +162,7 @@ def bots(game: Game, as_json: bool) -> None:
 
 
 def _bots_object(registry: Registry, here: Path) -> "BotsObject":
-    from dubito.report.documents import BotsObject, BrokenFile, ListedBot  # late: without --json nobody needs it
+    from dubito.report.documents import BotsObject, BrokenFile, ListedBot  # imported late: only --json needs it
 
     return BotsObject(
         game=registry.game.name,
@@ -177,13 +176,13 @@ def _bots_object(registry: Registry, here: Path) -> "BotsObject":
                 repeatable=bot.repeatable,
                 missing=list(bot.missing),
             )
-            for bot in _listed(registry)
+            for bot in _playable_bots(registry)
         ],
         broken=[BrokenFile(file=_relative(broken.file, here), reason=broken.reason) for broken in registry.broken],
     )
 
 
-def _listed(registry: Registry) -> list[Bot]:
+def _playable_bots(registry: Registry) -> list[Bot]:
     return [bot for _, bot in sorted(registry.bots.items()) if not bot.is_base]
 
 
@@ -192,40 +191,39 @@ def _relative(file: Path, here: Path) -> str:
 
 
 @click.command()
-@click.option("--port", default=8000, show_default=True, help="Port on 127.0.0.1; 0 takes a free one.")
-@click.option("--latency", default=0.0, show_default=True, help="Seconds that every model call takes.")
-@click.option(
-    "--faults", help="Faults on purpose, NAME:SHARE with commas between: storm:0.3. docs/house.md has the names."
-)
+@click.option("--port", default=8000, show_default=True, help="Port on 127.0.0.1; 0 picks a free one.")
+@click.option("--latency", default=0.0, show_default=True, help="Delay of every model call, in seconds.")
+@click.option("--faults", help="Simulated faults, as NAME:SHARE,NAME:SHARE, such as storm:0.3. See docs/house.md.")
 @click.option("--log", type=click.Path(path_type=Path), help="Append each call to this file, as JSON lines.")
 @games_path_option
 def house(port: int, latency: float, faults: str | None, log: Path | None) -> None:
     """Serve the built-in fake models over HTTP.
 
-    The server speaks the OpenAI and Anthropic protocols on loopback, for trying and testing.
+    The server uses the OpenAI and Anthropic protocols, on loopback, for tests and demos.
     """
+    # Imported late: no other command needs a web server.
     from dubito.house.faults import Faults
-    from dubito.house.server import House  # late: no other command needs a web server
+    from dubito.house.server import House
 
-    struck = Faults.parse(faults) if faults is not None else None
-    with _ctrl_c_ends(), House(port, latency=latency, faults=struck, log=log) as served:
+    simulated = Faults.parse(faults) if faults is not None else None
+    with _ctrl_c_interrupts(), House(port, latency=latency, faults=simulated, log=log) as served:
         say(f"OpenAI protocol:    {served.openai_base_url}  OpenAI(base_url=..., api_key='any')")
         say(f"Anthropic protocol: {served.anthropic_base_url}  Anthropic(base_url=..., api_key='any')")
-        say(f"models: {', '.join(served.models)}; a stand-in for trying and testing, not a language model")
+        say(f"fake models: {', '.join(served.models)}")
         if faults is not None:
-            say(f"faults on purpose: {faults}")
+            say(f"simulated faults: {faults}")
         with suppress(KeyboardInterrupt):
-            say("Ctrl-C ends it")
+            say("Press Ctrl-C to stop")
             while True:
                 time.sleep(3600)
     say(f"{len(served.calls):,} calls answered")
 
 
 @contextmanager
-def _ctrl_c_ends() -> Iterator[None]:
-    """Ctrl-C interrupts even where the shell had it ignored, as for a command in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+def _ctrl_c_interrupts() -> Iterator[None]:
+    """Let Ctrl-C interrupt even if the shell ignores it, as it does for background commands."""
+    previous_handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)

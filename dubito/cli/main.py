@@ -1,9 +1,9 @@
-"""The `dubito` command: its subcommands, and what each error means to the shell.
+"""The `dubito` command: its subcommands and exit codes.
 
-Exit codes: 0 done (warnings too); 1 a comparison differs; 2 the user's mistake, found before anything
-started; 3 stopped after the start; 128 and the number of the signal that ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP.
+Exit codes: 0 success (also with warnings); 1 a comparison found a difference; 2 a user error, found before anything
+started; 3 an error after the start; 128 + N ended by signal N: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP.
 
-Groups of commands whose help says of each what it does in a whole sentence; a command is loaded when it is used.
+A command's module is imported when the command is used, so that `dubito --help` is fast.
 """
 
 import errno
@@ -43,7 +43,7 @@ _SENTENCE: Final = re.compile(r".*?[.!?](?=\s|$)", re.DOTALL)
 
 
 class Listing(click.Group):
-    """Lists its commands with the first sentence of their help, wrapped where click would cut it."""
+    """A group that lists each command with the first sentence of its help, wrapped instead of cut."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -61,19 +61,19 @@ def _first_sentence(text: str) -> str:
 
 
 class _NamedPath(click.Path):
-    """A path that is not empty: Python would take an unset variable of the shell for the current folder."""
+    """A path that is not empty. An unset shell variable would otherwise mean the current folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
-            self.fail("it is empty: name a file or a folder.", param, ctx)
+            self.fail("the path is empty. Name a file or a folder.", param, ctx)
         return super().convert(value, param, ctx)
 
 
 class LateListing(Listing):
-    """A listing that loads a command's module when the command is used, and none for its own help."""
+    """A group that imports a command's module when the command is used. Its own help imports nothing."""
 
     def __init__(self, *rest: Any, places: Mapping[str, str], **more: Any) -> None:
-        """`places` has each command's place by its name: "package.module:function"."""
+        """`places` maps command names to "package.module:function"."""
         super().__init__(*rest, **more)
         self._places = places
 
@@ -84,40 +84,42 @@ class LateListing(Listing):
         return sorted(self.places())
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """The command, loaded now; None if there is no such command."""
+        """Import and return the command, or None if the name is unknown."""
         place = self.places().get(name)
         if place is None:
             return None
-        found: click.Command = import_place(place)
-        for parameter in found.params:
+        command: click.Command = import_place(place)
+        for parameter in command.params:
             if type(parameter.type) is click.Path:
                 parameter.type = _NamedPath(path_type=Path)
-        return found
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As in click; for an unknown name the nearest of these is suggested."""
+        """Suggest the most similar command for an unknown name."""
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:
             if error.command_name == "rank":
-                meant = "`dubito run` ranks players; `dubito rate` rates one"
-                raise UsageError(f"No such command 'rank': {meant}") from None
+                raise UsageError(
+                    "No such command 'rank'", hint="`dubito run` ranks players; `dubito rate` rates one"
+                ) from None
             raise click.NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx) from None
 
     def summary_of(self, ctx: click.Context, name: str) -> str:
-        """The same, read in the command's source: nothing is loaded."""
+        """Read the first sentence from the command's source file, without importing it."""
         module, _, function = self.places()[name].partition(":")
         file = HOME.parent / f"{module.replace('.', '/')}.py"
-        if not file.is_file():  # of an installed package
+        # A command of an installed package has no file here.
+        if not file.is_file():
             return super().summary_of(ctx, name)
         text = re.search(rf'^def {function}\(.*?"""(.*?)"""', file.read_text("utf-8"), re.DOTALL | re.MULTILINE)
         return _first_sentence(text[1] if text else "")
 
 
 class Program(LateListing):
-    """`dubito` itself: the commands of the core and of plugins, in groups."""
+    """The top-level group: the commands of the core and of plugins, under headings."""
 
     def __init__(self, *rest: Any, **more: Any) -> None:
         super().__init__(*rest, places={}, **more)
@@ -130,7 +132,7 @@ class Program(LateListing):
         return {name: command.place for name, command in self.commands_by_name().items()}
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """The command; only for an unknown name are installed plugins looked for."""
+        """Return the command. Installed plugins are only loaded for an unknown name."""
         if name not in _COMMANDS and name not in self.places():
             for fault in load_installed():
                 note(f"note: {fault}")
@@ -159,12 +161,14 @@ _COMMANDS: Final[Mapping[str, Command]] = {
     **_core("Plugins", plugins="plugins:plugins"),
 }
 
-_PARAMETERS: Final = (  # of models, as people know them
+# Common model parameters that a user may try as flags.
+_MODEL_PARAMETERS: Final = (
     *("temperature", "top_p", "top_k", "reasoning", "reasoning_effort", "thinking", "effort", "verbosity"),
     *("max_tokens", "max_output_tokens", "max_completion_tokens", "service_tier", "stop"),
 )
-_A_LIST: Final = "; the names in a list are parted by commas, without spaces"
-_ECHO: Final = 0.3  # seconds within which another such signal is the same one: `timeout` and shells send theirs twice
+_LIST_HINT: Final = "; separate the names in a list with commas, without spaces"
+# `timeout` and shells send a signal twice. A second one within this many seconds is ignored.
+_REPEAT_SECONDS: Final = 0.3
 
 
 @click.group(
@@ -180,17 +184,17 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line, by default the process's own, and exit with its code."""
     _open_streams()
-    with _other_signals_as_ctrl_c():
+    with _signals_as_ctrl_c():
         try:
-            sys.exit(_code(arguments))
+            sys.exit(_run_command(arguments))
         finally:
             set_games_path(())
 
 
 def _open_streams() -> None:
-    """Make both outputs usable: closed by a shell, or in an encoding that lacks some characters.
+    """Make the standard streams usable if the shell closed them or their encoding lacks characters.
 
-    A stream that a shell closed (`>&-`) leads nowhere: else the first file that is opened would take its place.
+    A closed stream (`>&-`) is opened on the null device. Otherwise the next opened file would get its number.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
@@ -203,35 +207,39 @@ def _open_streams() -> None:
 
 
 @contextmanager
-def _other_signals_as_ctrl_c() -> Iterator[None]:
-    """SIGTERM and SIGHUP do here what Ctrl-C does wherever this process is; one that is ignored (`nohup`) stays so."""
-    heard = float("-inf")
+def _signals_as_ctrl_c() -> Iterator[None]:
+    """Treat SIGTERM and SIGHUP like Ctrl-C. A signal that is ignored (`nohup`) stays ignored."""
+    last_signal = float("-inf")
 
-    def answer(number: int, frame: FrameType | None) -> None:
-        nonlocal heard
-        now, before = time.monotonic(), heard
-        heard = now
-        if now - before < _ECHO:
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal last_signal
+        now, previous = time.monotonic(), last_signal
+        last_signal = now
+        if now - previous < _REPEAT_SECONDS:
             return
         handler = signal.getsignal(signal.SIGINT)
         if handler is signal.default_int_handler or not callable(handler):
             raise StopSignal(number)
         handler(number, frame)
 
-    found = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    if threading.current_thread() is not threading.main_thread():  # which alone hears signals
-        found = []
-    before = {number: signal.getsignal(number) for number in found if signal.getsignal(number) is not signal.SIG_IGN}
-    for number in before:
-        signal.signal(number, answer)
+    signals = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    # Only the main thread may set signal handlers.
+    if threading.current_thread() is not threading.main_thread():
+        signals = []
+    previous_handlers = {
+        number: signal.getsignal(number) for number in signals if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    for number in previous_handlers:
+        signal.signal(number, handle)
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
 
 
-def _code(arguments: Sequence[str] | None) -> int:
+def _run_command(arguments: Sequence[str] | None) -> int:
+    """Run the command and return its exit code. Errors are printed to standard error."""
     out = sys.stdout
     try:
         code = cli.main(arguments, prog_name="dubito", standalone_mode=False)
@@ -240,24 +248,27 @@ def _code(arguments: Sequence[str] | None) -> int:
         click.echo(error.format_message())
         return 0
     except click.ClickException as error:
-        said = _setting_of_a_player(error) or one_line(error.format_message())
-        return _ended(f"{said}{_A_LIST * said.startswith('Got unexpected extra argument')}", 2)
+        message = _describe_misplaced_setting(error) or one_line(error.format_message())
+        return _report_error(f"{message}{_LIST_HINT * message.startswith('Got unexpected extra argument')}", 2)
     except UsageError as error:
-        return _ended(str(error), 2)
-    except ModuleNotFoundError as error:  # a plugin may use another one that was deleted
+        return _report_error(str(error), 2)
+    except ModuleNotFoundError as error:
+        # A plugin may need another one that was deleted.
         if (plugin := missing_plugin(error)) is None:
             raise
-        return _ended(f"this command needs the plugin {plugin}, which is not in dubito/plugins", 2)
+        return _report_error(f"this command needs the plugin {plugin}, which is not in dubito/plugins", 2)
     except (BotError, GameError, RunStopped) as error:
-        return _ended(str(error), 3)
+        return _report_error(str(error), 3)
     except (KeyboardInterrupt, click.Abort) as error:
         number = signal_of(error.__cause__ if isinstance(error, click.Abort) else error)
-        return _ended(f"stopped by {signal_in_words(number)}", 128 + number)
-    except BrokenPipeError:  # the reader of our output has gone
+        return _report_error(f"stopped by {signal_in_words(number)}", 128 + number)
+    except BrokenPipeError:
+        # The reader of the output is gone.
         sys.stdout = None
         return 0
     except SystemExit:
-        if sys.stdout is not out:  # so does click say the same; its 1 would be a comparison that differs
+        # Click replaces stdout and exits with 1 for a broken pipe; 1 would mean that a comparison found a difference.
+        if sys.stdout is not out:
             return 0
         raise
     except (OSError, MemoryError, RuntimeError) as error:
@@ -265,40 +276,40 @@ def _code(arguments: Sequence[str] | None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _setting_of_a_player(error: click.ClickException) -> str | None:
-    """Where a setting of a model player belongs, if it was given as a flag."""
+def _describe_misplaced_setting(error: click.ClickException) -> str | None:
+    """Say where a setting of a model player belongs if it was given as a flag."""
     if not isinstance(error, click.NoSuchOption):
         return None
-    from dubito.llm.settings import ModelSettings  # late: it takes a while to load
+    # Imported late because it is slow to import.
+    from dubito.llm.settings import ModelSettings
 
     name = error.option_name.lstrip("-")
     key, dashed = name.replace("-", "_"), f"--{name.replace('_', '-')}"
     if dashed in (error.possibilities or ()):
-        return f"there is no {error.option_name}: it is {dashed}"
-    if key in ModelSettings.model_fields:
-        return f"{error.option_name} is no flag, but a setting of one player: say `{key}` in its entry of a config"
-    if key in _PARAMETERS:
-        said = f"`parameters: {{{key}: ...}}`"
-        return f"{error.option_name} is no flag, but a parameter of one model: say {said} in its entry of a config"
+        return f"No such option: {error.option_name}. Did you mean {dashed}?"
+    setting = f"`{key}`" if key in ModelSettings.model_fields else f"`parameters: {{{key}: ...}}`"
+    if key in ModelSettings.model_fields or key in _MODEL_PARAMETERS:
+        return f"{error.option_name} is not a flag; set {setting} on the player in the config file"
     return None
 
 
 def _system_fault(error: OSError | MemoryError | RuntimeError) -> int:
-    """Report what the system refuses: a file's name, room on a disk, memory, threads. Raise every other error again."""
+    """Report that a system limit was hit: file name length, disk space, memory, threads. Re-raise other errors."""
     if isinstance(error, MemoryError):
-        return _ended(OUT_OF_MEMORY, 3)
+        return _report_error(OUT_OF_MEMORY, 3)
     if isinstance(error, RuntimeError):
         if "start new thread" not in str(error):
             raise error
-        return _ended("cannot start a thread: raise the limits of memory and threads, or lower in_flight", 3)
+        return _report_error("cannot start a thread; raise the limits on memory and threads, or lower in_flight", 3)
     if error.errno == errno.ENAMETOOLONG:
-        return _ended(f"{one_line(str(error.filename), 60)} is too long for the name of a file", 2)
+        return _report_error(f"the file name is too long: {one_line(str(error.filename), 60)}", 2)
     if error.errno == errno.ENOSPC and error.filename is None:
-        sys.stdout = None  # or Python would try to write the rest of it
-        return _ended("the output cannot be written: the disk is full", 3)
+        # Otherwise Python would try to flush the rest at exit.
+        sys.stdout = None
+        return _report_error("cannot write the output: the disk is full", 3)
     raise error
 
 
-def _ended(text: str, code: int) -> int:
+def _report_error(text: str, code: int) -> int:
     note(f"dubito: {text}")
     return code

@@ -1,7 +1,4 @@
-"""`dubito merge`: the shards of a run made one run.
-
-`dubito compare RUN RUN...`: the contenders of several runs on the same deals.
-"""
+"""`dubito merge`: merge the shards of a run. `dubito compare`: compare contenders on the same deals."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,9 +8,9 @@ from typing import Any, cast
 import click
 
 from dubito.cli.asking import calls_of
-from dubito.cli.options import config_options, folder_of, games_path_option, json_option
+from dubito.cli.options import config_options, games_path_option, json_option, open_run_folder
 from dubito.cli.output import note, print_document, say, show
-from dubito.cli.summary import document_of, print_summary, say_folder, written_report
+from dubito.cli.summary import document_of, print_next_steps, print_summary, write_run_report
 from dubito.experiment.compare import check_comparable, compare_runs, list_arms, list_caveats
 from dubito.experiment.experiment import describe_fake_models, player_labels
 from dubito.experiment.run import find_finished_run
@@ -36,11 +33,11 @@ from dubito.stats.ranking import rank_contenders
     "--output",
     metavar="FOLDER",
     type=click.Path(path_type=Path),
-    help="The run folder. [default: where the whole run would be]",
+    help="The new run folder. [default: the folder of the same run without shards]",
 )
 @config_options("budget")
-@click.option("--tables", is_flag=True, help="Print every table, and not only how the run has ended.")
-@click.option("--report/--no-report", default=True, show_default=True, help="Write the run as pages too.")
+@click.option("--tables", is_flag=True, help="Print all tables instead of a summary.")
+@click.option("--report/--no-report", default=True, show_default=True, help="Write the report as HTML pages.")
 @games_path_option
 @json_option
 def merge(
@@ -53,8 +50,8 @@ def merge(
 ) -> int:
     """Merge the shards of a run into one run.
 
-    RUN... are the folders of all shards. A shard that is missing, unfinished, given twice or of another run is named.
-    The cost of all models is printed in either case.
+    RUN... are the folders of all shards. Missing, unfinished, duplicate or foreign shards are reported. The cost of all
+    models is always printed.
     """
     shards = _shards_of(runs, calls_of({"budget": budget}).caps)
     registry = find_bots(Path.cwd(), shards[0].planned.game)
@@ -64,21 +61,21 @@ def merge(
     folder = output or default_folder(shards)
     merge_shards(shards, folder)
     run = find_finished_run(whole, registry, folder)
-    assert run is not None  # all of its games are there
+    assert run is not None, "a merged run is finished"
     if not as_json:
         print_summary(run, tables)
-    index = written_report(folder, new=True) if report else None
+    index = write_run_report(folder, new=True) if report else None
     if as_json:
         print_document(MergeObject(shards=[str(shard.folder) for shard in shards], run=document_of(run, index)))
         return 0
     if index is not None:
         say(f"report: {index}")
-    say_folder(folder, tables)
+    print_next_steps(folder, tables)
     return 0
 
 
 def _shards_of(runs: tuple[Path, ...], caps: Caps) -> list[Run]:
-    """The shards, all of them there and finished; says what they have spent, and what is left. Raises UsageError."""
+    """Return the complete, finished shards. Print what they have spent. Raises UsageError."""
     try:
         shards = read_shards(runs)
     except IncompleteShards as error:
@@ -97,11 +94,11 @@ def _shards_of(runs: tuple[Path, ...], caps: Caps) -> list[Run]:
 def compare(runs: tuple[Path, ...], as_json: bool) -> None:
     """Compare contenders on the deals that all of them played.
 
-    Several runs need the same seed, table sizes and number of opponents: then the same cards were dealt. One run, by
-    default the latest, shows its own pairs.
+    Several runs need the same seed, table sizes and number of opponents, so that their deals are the same. With one
+    run, by default the latest, its own contenders are compared.
     """
     with ExitStack() as stack:
-        folders = [stack.enter_context(folder_of(run)) for run in runs or (None,)]
+        folders = [stack.enter_context(open_run_folder(run)) for run in runs or (None,)]
         stored = [stack.enter_context(opened_run(folder)) for folder in folders]
         check_comparable(stored)
         notes, comparison = list_caveats(stored), compare_runs(stored)

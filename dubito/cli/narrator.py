@@ -1,4 +1,4 @@
-"""One game told in the terminal, turn by turn: its words, its pace, and the file that keeps it."""
+"""One game printed in the terminal, turn by turn: its sentences, its pace, and the file for its record."""
 
 import sys
 import time
@@ -20,16 +20,17 @@ from dubito.show.session import Moment, Session
 
 
 class Narrator:
-    """Tells a game to its end, while it is played or played again."""
+    """Prints a game turn by turn while it is played or replayed."""
 
     def __init__(
         self, show_hands: bool = False, voice: Voice | None = None, wait: Callable[[], None] = lambda: None
     ) -> None:
         self._show_hands, self._voice, self._wait = show_hands, voice or PlainVoice(), wait
-        self._seat, self._turn = 0, 0  # that of the move under way
-        self._held = ""  # the hand that is still to be shown at it
+        # Of the current move.
+        self._seat, self._turn = 0, 0
+        self._hand_to_show = ""
 
-    def tell(self, session: Session) -> None:
+    def narrate(self, session: Session) -> None:
         self._session = session
         self._teller = words_of(session.game).Teller(session.state, session.label)
         self._voice(words_of(session.game).sentence(session.state.start, session.label))
@@ -39,45 +40,45 @@ class Narrator:
             try:
                 moment = next(session)
             finally:
-                self._voice.heard()
+                self._voice.hide_thinking()
             self._show_hand()
-            self._tell_move(moment)
+            self._print_move(moment)
         self._voice("\n".join(self._teller.ending()))
 
-    def aside(self, text: str) -> None:
+    def print_aside(self, text: str) -> None:
         self._show_hand()
         self._voice(f"{self._turn:4}.   {text}")
 
-    def thought(self, thought: Thought) -> None:
-        """Say what a model thinks; with the hands, whether what it holds probable was so."""
+    def print_thought(self, thought: Thought) -> None:
+        """Print a model's answer and reason and, if hands are shown, whether its stated probability was right."""
         state, game = self._session.state, self._session.game
         truth = game.truth(state) if self._show_hands and not state.over else None
         name = self._session.label(thought.seat)
-        self.aside(thought.in_words(name, question_in_words(game, thought.node), game.node(thought.node), truth))
-        self._wait_visibly()
+        self.print_aside(thought.in_words(name, question_in_words(game, thought.node), game.node(thought.node), truth))
+        self._show_thinking()
 
-    def speaks(self, seat: int, words: str) -> None:
-        self._voice.thinks(self._session.label(seat), words)
+    def show_partial_reply(self, seat: int, words: str) -> None:
+        self._voice.show_thinking(self._session.label(seat), words)
 
     def _begin_move(self) -> None:
         state = self._session.state
         self._seat, turn = state.seat, state.turns_played + 1
         if turn > self._turn:
             self._wait()
-            self._held = self._teller.holds(self._seat) if self._show_hands else ""
+            self._hand_to_show = self._teller.holds(self._seat) if self._show_hands else ""
         self._turn = turn
-        self._wait_visibly()
+        self._show_thinking()
 
-    def _wait_visibly(self) -> None:
+    def _show_thinking(self) -> None:
         if self._session.thinks(self._seat):
-            self._voice.thinks(self._session.label(self._seat))
+            self._voice.show_thinking(self._session.label(self._seat))
 
     def _show_hand(self) -> None:
-        if self._held:
-            self._say(f"[{self._session.label(self._seat)} holds {self._held}]")
-        self._held = ""
+        if self._hand_to_show:
+            self._say(f"[{self._session.label(self._seat)} holds {self._hand_to_show}]")
+        self._hand_to_show = ""
 
-    def _tell_move(self, moment: Moment) -> None:
+    def _print_move(self, moment: Moment) -> None:
         output, session = moment.output, self._session
         forfeited = isinstance(output, Forfeit)
         for each in () if forfeited else self._teller.moved(moment.seat, output, moment.events):
@@ -94,17 +95,18 @@ class Narrator:
 
 
 def check_save(path: Path | None) -> None:
-    """Raise UsageError, before the game, unless its record can be written there."""
+    """Raise UsageError before the game starts if its record cannot be written."""
     if path is None:
         return
     reason = None
     if path.is_dir():
         reason = "it is a folder"
     elif not path.parent.is_dir():
-        reason = f"there is no folder {path.parent}"
+        reason = f"the folder {path.parent} does not exist"
     else:
         try:
-            with NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}."):  # its name shall not be too long either
+            # The prefix also checks that the name is not too long.
+            with NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}."):
                 pass
         except OSError as error:
             reason = error.strerror
@@ -113,15 +115,16 @@ def check_save(path: Path | None) -> None:
 
 
 def save_record(path: Path, game: Game, record: Any) -> None:
-    """Write a game's record and say so; raises RunStopped."""
+    """Write a game's record and print its path; raises RunStopped."""
     try:
         write_whole(path, records_of(game).dump(record))
     except RunStopped as error:
-        raise RunStopped(f"the game was played, but {error}") from None
+        raise RunStopped(f"the game is over, but {error}") from None
     say(f"record: {path}")
 
 
-PACES: Final = {"slow": 2.2, "normal": 1.1, "fast": 0.45, "at-once": 0.0}  # seconds between turns
+# Seconds between turns.
+PACES: Final = {"slow": 2.2, "normal": 1.1, "fast": 0.45, "at-once": 0.0}
 
 
 class _Pace(click.ParamType[float]):
@@ -137,7 +140,7 @@ class _Pace(click.ParamType[float]):
         except ValueError:
             seconds = -1
         if not 0 <= seconds <= 3600:
-            self.fail(f"say {', '.join(PACES)}, or seconds, not {value!r}", param, ctx)
+            self.fail(f"{value!r} is not one of {', '.join(PACES)}, or a number of seconds.", param, ctx)
         return seconds
 
 
@@ -145,10 +148,11 @@ pace_option = click.option(
     "--pace",
     type=_Pace(),
     metavar="PACE",
-    help=f"Between turns: {', '.join(PACES)}, or seconds. [default: normal; at-once where there is no terminal]",
+    help=f"Pause between turns: {', '.join(PACES)}, or seconds. [default: normal; without a terminal, at-once]",
 )
 
 
-def waits(pace: float | None, sleep: Callable[[float], None] = time.sleep) -> Callable[[], None]:
+def make_pause(pace: float | None, sleep: Callable[[float], None] = time.sleep) -> Callable[[], None]:
+    """Return a function that pauses between turns."""
     seconds = pace if pace is not None else PACES["normal" if sys.stdout.isatty() else "at-once"]
     return (lambda: sleep(seconds)) if seconds else lambda: None

@@ -1,6 +1,6 @@
-"""Flags that several commands have, the rules of the game that is named among them.
+"""Flags that several commands share, including the rules of the chosen game.
 
-The RUN that a command is given: a folder, a file that `dubito export` made, or nothing, which means the latest.
+Also finds the RUN of a command: a folder, an exported file, or the latest run by default.
 """
 
 import re
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class _GameName(click.ParamType):  # type: ignore[type-arg]  # not generic at run time before click 8.3
-    """Stands for the game of that name; raises UsageError."""
+    """Converts a name to its game; raises UsageError."""
 
     name = "game"
 
@@ -44,15 +44,15 @@ def flags(*options: Callable[[_Function], _Function]) -> Callable[[_Function], _
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
-def kept_games() -> Path:
-    """The folder that keeps games where none is named: `games`, unless that holds the code of games, and kept none."""
+def saved_games_folder() -> Path:
+    """Return the default folder for saved games: `games`, or `saved` if `games` has game packages instead."""
     folder = Path("games")
-    code = any(folder.glob("*/game.py"))
-    kept = (folder / "run.db").exists() or any(folder.glob("*.json"))
-    return Path("saved") if code and not kept else folder
+    has_packages = any(folder.glob("*/game.py"))
+    has_saved_games = (folder / "run.db").exists() or any(folder.glob("*.json"))
+    return Path("saved") if has_packages and not has_saved_games else folder
 
 
-KEPT: Final = "games, or saved where games holds games of your own"
+SAVED_GAMES_DEFAULT: Final = "games, or saved if games has game packages of your own"
 
 
 def _use(ctx: click.Context, param: click.Parameter | None, folders: Sequence[Path]) -> None:
@@ -64,19 +64,22 @@ games_path_option = click.option(
     "--games-path",
     type=click.Path(path_type=Path),
     multiple=True,
-    is_eager=True,  # before a game is named
+    # A game is looked up by name in these folders.
+    is_eager=True,
     expose_value=False,
     callback=_use,
     metavar="FOLDER",
-    help="Use what FOLDER has in games, bots and prompts as if it lay here; may be given several times.",
+    help="Also load games, bots and prompts from FOLDER. Can be repeated.",
 )
 
 
-def _public(context: click.Context, parameter: click.Parameter, url: str) -> str:
-    """The address as it is; raises UsageError if no link can lead there."""
+def _check_url(context: click.Context, parameter: click.Parameter, url: str) -> str:
+    """Return the address unchanged; raises UsageError unless it can be a link's target."""
     parts = urlsplit(url)
     if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment):
-        raise UsageError(f"--url {one_line(url, 80)} is no address of a page, such as https://me.github.io/games/")
+        raise UsageError(
+            f"--url: not a page's address: {one_line(url, 80)}", hint="use one like https://me.github.io/games/"
+        )
     return url
 
 
@@ -84,18 +87,18 @@ _HOST_NAME: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
 _URL: Final[dict[str, Any]] = {
     "default": "",
     "metavar": "ADDRESS",
-    "help": "Where it will stand, as in https://me.github.io/games/: chats and feeds show a link's picture only then.",
+    "help": "Its public address, such as https://me.github.io/games/. Links to it then show a preview picture.",
 }
-page_url_option = click.option("--url", callback=_public, **_URL)
+page_url_option = click.option("--url", callback=_check_url, **_URL)
 site_url_option = click.option(
-    "--url", callback=lambda *given: (url := _public(*given)) and f"{url.rstrip('/')}/", **_URL
+    "--url", callback=lambda *given: (url := _check_url(*given)) and f"{url.rstrip('/')}/", **_URL
 )
 
 
 def _host_names(context: click.Context, parameter: click.Parameter, names: Sequence[str]) -> Sequence[str]:
     for name in names:
         if not _HOST_NAME.fullmatch(name):
-            raise click.BadParameter(f"{name!r} is not a host name: leave out https:// and the port.")
+            raise click.BadParameter(f"{name!r} is not a host name. Leave out https:// and the port.")
     return names
 
 
@@ -104,33 +107,40 @@ allow_host_option = click.option(
     multiple=True,
     metavar="NAME",
     callback=_host_names,
-    help="Answer requests to NAME too, as a reverse proxy or a Codespace sends them; may be given several times.",
+    help="Also accept requests for host NAME, for example behind a reverse proxy. Can be repeated.",
 )
 game_option = flags(
     click.option(
-        "--game", type=GAME, default=DUBITO, show_default=True, metavar="NAME", help="A game of `dubito games`."
+        "--game",
+        type=GAME,
+        default=DUBITO,
+        show_default=True,
+        metavar="NAME",
+        help="The game; `dubito games` lists them.",
     ),
     games_path_option,
 )
 
-# Who may sit at a table besides the bots, and where their questions are kept.
+# Players besides the bot files, and where the models' requests are saved.
 company_options = flags(
-    click.option("--config", type=click.Path(path_type=Path), help="Experiment whose players may be named as well."),
+    click.option("--config", type=click.Path(path_type=Path), help="Config file whose players can also be named."),
     click.option(
         "--games",
         type=click.Path(path_type=Path),
-        default=kept_games,
-        show_default=KEPT,
-        help="Folder that keeps what model players are asked.",
+        default=saved_games_folder,
+        show_default=SAVED_GAMES_DEFAULT,
+        help="Folder for the requests of model players.",
     ),
 )
 
-SPENDING: Final = ("budget", "prices", "preflight", "cache", "offline")  # settings of what models may cost
+# The settings that control what models may cost.
+SPENDING: Final = ("budget", "prices", "preflight", "cache", "offline")
 
 
 def config_options(*keys: str) -> Callable[[_Function], _Function]:
-    """Return a decorator that gives a command the flags of these settings of a config, by default of all."""
-    from dubito.experiment.config import FILE_ONLY, SETTINGS  # late: it takes a while to load
+    """Return a decorator that adds flags for these config settings, by default for all."""
+    # Imported late because it is slow to import.
+    from dubito.experiment.config import FILE_ONLY, SETTINGS
 
     return setting_options(SETTINGS[key] for key in keys or SETTINGS if key not in FILE_ONLY)
 
@@ -141,40 +151,42 @@ def setting_options(settings: Iterable["Setting"]) -> Callable[[_Function], _Fun
 
 
 def _declare(setting: "Setting") -> tuple[list[str], dict[str, Any]]:
-    """Return the names and the attributes of a setting's option, whose value is None where it is not given."""
+    """Return the names and attributes of a setting's option. Its value is None unless it is given."""
     about = f"{setting.about} [default: {setting.usual}]"
     if setting.kind is bool:
         return [setting.key, f"{setting.flag}/--no-{setting.flag[2:]}"], {"default": None, "help": about}
     return [setting.key, setting.flag], {"metavar": setting.metavar, "help": about}
 
 
-_RULES: Final = "dubito.rules"  # where a context keeps the options that are a game's rules
+# The key in a click context for the options that are a game's rules.
+_RULES: Final = "dubito.rules"
 
 
 class GameCommand(click.Command):
-    """A command with an option for each rule of the game that --game names, or its CONFIG; it is given them as `rules`.
+    """A command with an option for each rule of the game in --game or CONFIG. It receives them as `rules`.
 
-    A rule whose name means something else to a command or a config can be said under `rules` of a config only.
+    A rule with the name of another option or setting can only be set under `rules` in a config.
     """
 
     def __init__(self, *rest: Any, headings: Mapping[str, str] | None = None, **more: Any) -> None:
-        """`headings` has the headings of `--help` by the names of options, in the order they are shown in."""
+        """`headings` maps option names to their headings in `--help`, in display order."""
         super().__init__(*rest, **more)
         self.headings = headings or {}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As in click; raises UsageError for a rule of another game."""
-        said, rest = self._foretold(ctx, list(args))
-        _use(ctx, None, [Path(folder) for folder in said.get("games_path") or ()])
+        """Parse the arguments; raises UsageError for a rule of another game."""
+        known, rest = self._parse_known_flags(ctx, list(args))
+        _use(ctx, None, [Path(folder) for folder in known.get("games_path") or ()])
         is_asked = any(word.startswith("--") for word in rest) or not {*args}.isdisjoint(ctx.help_option_names)
-        rules: list[click.Parameter] = self._rules(self._game(said, rest)) if is_asked else []
+        rules: list[click.Parameter] = self._rules(self._game(known, rest)) if is_asked else []
         ctx.meta[_RULES] = rules
         try:
             left = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             key = error.option_name.lstrip("-").replace("-", "_")
             if _is_a_rule(key):
-                rules_from({key: ""}, self._game(said, rest))  # raises with the nearest rule
+                # Raises an error that suggests the most similar rule.
+                parse_rules({key: ""}, self._game(known, rest))
             raise
         given = {str(rule.name): ctx.params.pop(str(rule.name)) for rule in rules}
         ctx.params["rules"] = {key: value for key, value in given.items() if value is not None}
@@ -186,7 +198,7 @@ class GameCommand(click.Command):
         return [*params[:place], *rules, *params[place:]]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options under their headings; those without one come last."""
+        """Write the options under their headings. Options without one come last."""
         headings = {**self.headings}
         headings |= {str(rule.name): headings.get("game", "Options") for rule in ctx.meta.get(_RULES, [])}
         records: dict[str, list[tuple[str, str]]] = {heading: [] for heading in [*headings.values(), "Options"]}
@@ -198,22 +210,24 @@ class GameCommand(click.Command):
                 with formatter.section(heading):
                     formatter.write_dl(listed)
 
-    def _foretold(self, ctx: click.Context, args: list[str]) -> tuple[dict[str, Any], list[str]]:
-        """Return the values of flags that every game has, and the other words: arguments, rules and their values."""
+    def _parse_known_flags(self, ctx: click.Context, args: list[str]) -> tuple[dict[str, Any], list[str]]:
+        """Return the values of the flags that do not depend on the game, and the remaining words."""
         options = [each for each in self.params if isinstance(each, click.Option)]
         parser = click.Command(self.name, params=[*options]).make_parser(ctx)
         parser.ignore_unknown_options = True
         try:
-            said, rest, _ = parser.parse_args(args)
-        except click.UsageError:  # said in its turn
+            known, rest, _ = parser.parse_args(args)
+        except click.UsageError:
+            # The real parser reports it.
             return {}, []
-        return said, rest
+        return known, rest
 
-    def _game(self, said: Mapping[str, Any], rest: Sequence[str]) -> Game:
-        """The game that is meant; raises UsageError."""
-        name = said.get("game")
+    def _game(self, known: Mapping[str, Any], rest: Sequence[str]) -> Game:
+        """Return the game that --game or the config names; raises UsageError."""
+        name = known.get("game")
         if name is None and any(each.name == "config" for each in self.params if isinstance(each, click.Argument)):
-            from dubito.experiment.config import read_config  # late: it takes a while to load
+            # Imported late because it is slow to import.
+            from dubito.experiment.config import read_config
 
             paths = [Path(word) for word in rest if not word.startswith("-")]
             file = next((path for path in paths if path.suffix in (".yaml", ".yml") or path.is_file()), None)
@@ -221,7 +235,8 @@ class GameCommand(click.Command):
         return find_game(DUBITO if name is None else str(name), Path.cwd())
 
     def _rules(self, game: Game) -> list[click.Parameter]:
-        from dubito.experiment.config import SETTINGS  # late: these take a while to load
+        # Imported late because they are slow to import.
+        from dubito.experiment.config import SETTINGS
         from dubito.settings import Setting
 
         taken = {*SETTINGS, *(param.name for param in self.params)}
@@ -235,15 +250,17 @@ def rules_model(game: Game) -> "type[BaseModel]":
 
 def _is_a_rule(key: str) -> bool:
     for name in game_names(Path.cwd()):
-        with suppress(UsageError):  # a family has no rules, and a broken game is not what was asked about
+        # A family of games has no rules; errors in other games do not matter here.
+        with suppress(UsageError):
             if key in rules_model(find_game(name, Path.cwd())).model_fields:
                 return True
     return False
 
 
-def rules_from(rules: Mapping[str, Any], game: Game) -> "BaseModel":
-    """The rules of a game with what flags say of them; raises UsageError."""
-    from dubito.experiment.config import parse_config  # most commands have no use for either
+def parse_rules(rules: Mapping[str, Any], game: Game) -> "BaseModel":
+    """Return the rules of a game as set by flags; raises UsageError."""
+    # Imported late: most commands need neither.
+    from dubito.experiment.config import parse_config
     from dubito.experiment.resolve import parse_rules
 
     return parse_rules(parse_config({"game": game.name}, "the command", rules), game)
@@ -254,12 +271,12 @@ def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def folder_of(run: Path | None) -> Iterator[Path]:
-    """Yield the folder of a run, by default the latest; an exported file is unpacked into a temporary folder.
+def open_run_folder(run: Path | None) -> Iterator[Path]:
+    """Yield the folder of a run, by default the latest. An exported file is unpacked into a temporary folder.
 
-    Raises UsageError that names the nearest runs, or says that the file is not an exported run.
+    Raises UsageError if it is not a run, with the most similar run names.
     """
-    # late: most commands read no run
+    # Imported late: most commands read no run.
     from dubito.store.folder import RUNS, is_export, latest_run, missing_run_error, runs_inside, unpack
 
     if run is None:
@@ -269,10 +286,10 @@ def folder_of(run: Path | None) -> Iterator[Path]:
         raise missing_run_error(run, Path(RUNS))
     if run.is_dir():
         if runs := runs_inside(run):
-            raise UsageError(f"{one_line(str(run))} is a folder of runs: name one of them, such as {runs[0]}")
+            raise UsageError(f"{one_line(str(run))} is a folder of runs", hint=f"name one of them, such as {runs[0]}")
         yield run
         return
     if not is_export(run):
-        raise UsageError(f"{one_line(str(run))} is not a run: give a run folder, or a file that `dubito export` made")
+        raise UsageError(f"{one_line(str(run))} is not a run", hint="give a run folder or a file of `dubito export`")
     with unpack(run) as folder:
         yield folder

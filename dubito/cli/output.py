@@ -1,4 +1,4 @@
-"""What the commands print: tables that fit a terminal, plain lines for everything else."""
+"""Output of the commands: tables that fit a terminal, and plain lines if there is no terminal."""
 
 import json
 import sys
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from dubito.report.documents import Document
     from dubito.report.tables import Paragraph, ResultTable
 
-_NUMERIC: Final = ("", *"0123456789-+$")  # how a cell of a column of numbers may begin
+# A column is numeric if all of its cells start like this.
+_NUMERIC_STARTS: Final = ("", *"0123456789-+$")
 
 
 def say(text: str = "") -> None:
@@ -26,7 +27,7 @@ def say(text: str = "") -> None:
 
 
 def print_document(document: "Document") -> None:
-    """Print the object of `--json`, and nothing else, to standard output."""
+    """Print the object of `--json`."""
     text = printable_json(document.model_dump_json(indent=1))
     if not can_encode(text):
         text = json.dumps(json.loads(text), indent=1)
@@ -34,7 +35,7 @@ def print_document(document: "Document") -> None:
 
 
 def can_encode(text: str) -> bool:
-    """Return whether standard output has all these characters."""
+    """Return whether standard output can encode these characters."""
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
@@ -55,7 +56,7 @@ _SLOW_SECONDS: Final = 3.0
 
 @contextmanager
 def note_if_slow(text: str) -> Iterator[None]:
-    """Note what is waited for, once it takes a while."""
+    """Print what the command is waiting for if it takes more than a few seconds."""
     timer = Timer(_SLOW_SECONDS, note, [f"waiting: {text}"])
     timer.daemon = True
     timer.start()
@@ -66,9 +67,9 @@ def note_if_slow(text: str) -> Iterator[None]:
 
 
 def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table, texts left and numbers right. No terminal: a record a line, never wrapped or cut."""
+    """Print a table. Without a terminal, each row is one line, never wrapped or cut."""
     cells = [[one_line(cell) for cell in row] for row in rows]
-    numeric = [all(row[column][:1] in _NUMERIC for row in cells) for column in range(len(headers))]
+    numeric = [all(row[column][:1] in _NUMERIC_STARTS for row in cells) for column in range(len(headers))]
     if sys.stdout.isatty():
         from dubito.cli import terminal
 
@@ -84,10 +85,7 @@ def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 def show(
     *blocks: "ResultTable | Paragraph | None", notes: bool = True, kinds: "Mapping[str, PlayerKind] | None" = None
 ) -> None:
-    """Tables and sentences of a report, as a terminal has them; where there is none, nothing.
-
-    `kinds` are those of the players who are named in tables.
-    """
+    """Print tables and paragraphs of a report; None is skipped. `kinds` maps the players in tables to their kinds."""
     from dubito.report.tables import Paragraph
 
     for block in blocks:
@@ -101,33 +99,37 @@ def show(
                 say(sentence)
 
 
-_EVERY: Final = 10.0  # seconds between two lines of progress in a log
-_TELLING: Final = 3.0  # seconds before which nobody can say how long it takes,
-_TELLS: Final = 5  # and games, or where there are few, this share of them:
-_SHARE: Final = 0.05
-_SAMPLES: Final = 100  # of the time so far, in which it is noted how much is played
+_LOG_INTERVAL: Final = 10.0  # seconds
+
+# The remaining time is only shown after this many seconds and games (or this share of the games, if they are few).
+_MIN_SECONDS: Final = 3.0
+_MIN_GAMES: Final = 5
+_MIN_SHARE: Final = 0.05
+
+_MAX_SAMPLES: Final = 100
 
 
 class Speed:
-    """How fast it goes now: by the second half of the time so far, since how a run begins says little of it."""
+    """The current speed, measured over the second half of the time so far: runs often start slowly."""
 
     def __init__(self, done: float) -> None:
         self.before = done
-        self._seen = [(0.0, done)]  # seconds, and what was done by then; the first is the last of the first half
+        # (seconds, amount done), from the middle of the time so far on.
+        self._samples = [(0.0, done)]
 
     def __call__(self, seconds: float, done: float) -> float:
-        """What is done a second, with so much done by now."""
-        seen = self._seen
-        if seconds - seen[-1][0] >= max(0.1, seconds / _SAMPLES):
-            seen.append((seconds, done))
-        while len(seen) > 1 and seen[1][0] <= seconds / 2:
-            del seen[0]
-        then, had = seen[0]
+        """Add a sample and return the speed per second."""
+        samples = self._samples
+        if seconds - samples[-1][0] >= max(0.1, seconds / _MAX_SAMPLES):
+            samples.append((seconds, done))
+        while len(samples) > 1 and samples[1][0] <= seconds / 2:
+            del samples[0]
+        then, had = samples[0]
         return max(0.0, done - had) / (seconds - then) if seconds > then else 0.0
 
 
 class GamesProgress:
-    """Games played of all: two live lines on a terminal, one at first and every ten seconds in a log, or nothing."""
+    """The progress of a run: live lines on a terminal, or one line every ten seconds in a log."""
 
     def __init__(
         self,
@@ -138,16 +140,20 @@ class GamesProgress:
         unit: str = "games",
         parts: Callable[[], tuple[float, float] | None] = lambda: None,
     ) -> None:
-        """`more` is what else there is to say: of models, how their decisions go. `parts`: how many games are played
-        and left, if anybody knows better than those that have ended."""
+        """
+        Args:
+            more: Returns further figures, such as calls of models.
+            parts: Returns the games played and left, counting parts of games; None: count finished games.
+        """
         self._games, self._clock, self._more, self._unit = max(1, games), clock, more, unit
         self._parts = parts
         self._start = clock()
         self._speed: Speed | None = None
-        self._said_at = self._start - _EVERY
-        self._before: int | None = None  # games that were there already
-        self._said = 0  # games, the last time
-        self._now = 0  # games by now
+        self._logged_at = self._start - _LOG_INTERVAL
+        # Numbers of games: at the start, in the last log line, and now.
+        self._before: int | None = None
+        self._logged_games = 0
+        self._games_now = 0
         self._ended = Event()
         self._lock = Lock()
         self._bar: LiveLines | None = None
@@ -155,27 +161,27 @@ class GamesProgress:
         if not quiet and sys.stderr.isatty():
             from dubito.cli import terminal
 
-            self._bar = terminal.LiveLines(games, self._course, more)
+            self._bar = terminal.LiveLines(games, self._describe, more)
 
     def __enter__(self) -> "GamesProgress":
         if self._bar is not None:
             self._bar.start()
         elif not self._quiet:
-            Thread(target=self._keep_saying, name="progress", daemon=True).start()
+            Thread(target=self._log_regularly, name="progress", daemon=True).start()
         return self
 
-    def _keep_saying(self) -> None:
-        """Say how far it is every ten seconds, although no game may have ended."""
-        while not self._ended.wait(_EVERY / 10):
+    def _log_regularly(self) -> None:
+        """Log every ten seconds, even if no game has ended."""
+        while not self._ended.wait(_LOG_INTERVAL / 10):
             with self._lock:
                 now = self._clock()
-                if now - self._start >= _EVERY:
-                    self.say_again(now)
+                if now - self._start >= _LOG_INTERVAL:
+                    self.log_if_due(now)
 
-    def say_again(self, now: float) -> None:
-        if now - self._said_at >= _EVERY:
-            self._said_at, self._said = now, self._now
-            note(", ".join([self._course(self._now, now), *self._more()]))
+    def log_if_due(self, now: float) -> None:
+        if now - self._logged_at >= _LOG_INTERVAL:
+            self._logged_at, self._logged_games = now, self._games_now
+            note(", ".join([self._describe(self._games_now, now), *self._more()]))
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._ended.set()
@@ -183,35 +189,36 @@ class GamesProgress:
             self._bar.stop()
 
     def __call__(self, games: int) -> None:
-        """Say how many games there are so far; the first time, how many there were before."""
+        """Set the number of games so far. The first call sets how many there were at the start."""
         if self._before is None:
-            self._before = self._said = games
-            self._left(games, 0.0)
+            self._before = self._logged_games = games
+            self._describe_time_left(games, 0.0)
         if self._bar is not None:
             self._bar.update(games)
         elif not self._quiet:
-            with self._lock:  # games end in many threads
-                self._now = max(self._now, games)
+            # Games end in many threads.
+            with self._lock:
+                self._games_now = max(self._games_now, games)
                 now = self._clock()
-                self._left(self._now, now - self._start)
-                if self._now > self._said:
-                    self.say_again(now)
+                self._describe_time_left(self._games_now, now - self._start)
+                if self._games_now > self._logged_games:
+                    self.log_if_due(now)
 
-    def _course(self, games: int, now: float | None = None) -> str:
-        """How far it is, how fast it goes, and once there is something to go by, how long it still takes."""
+    def _describe(self, games: int, now: float | None = None) -> str:
+        """Describe the progress, the speed and the remaining time."""
         before, seconds = self._before or 0, (self._clock() if now is None else now) - self._start
-        said = [f"{games:,} of {self._games:,} {self._unit}"]
+        figures = [f"{games:,} of {self._games:,} {self._unit}"]
         if games > before and seconds:
             speed = (games - before) / seconds
-            said.append(f"{speed:{',.0f' if speed >= 10 else '.1f'}} {self._unit}/s")
-        return ", ".join([*said, *self._left(games, seconds)])
+            figures.append(f"{speed:{',.0f' if speed >= 10 else '.1f'}} {self._unit}/s")
+        return ", ".join([*figures, *self._describe_time_left(games, seconds)])
 
-    def _left(self, games: int, seconds: float) -> list[str]:
-        """How long it still takes, in words; nothing until there is enough to go by."""
+    def _describe_time_left(self, games: int, seconds: float) -> list[str]:
+        """Describe the remaining time; empty until it can be estimated."""
         done, rest = self._parts() or (games, self._games - games)
         self._speed = self._speed or Speed(done)
         pace, new = self._speed(seconds, done), done - self._speed.before
-        if not pace or seconds < _TELLING or new < min(_TELLS, _SHARE * (new + rest)):
+        if not pace or seconds < _MIN_SECONDS or new < min(_MIN_GAMES, _MIN_SHARE * (new + rest)):
             return []
         left = max(0.0, rest) / pace
         unit, name = (1, "s") if left < 120 else (60, "min") if left < 7200 else (3600, "h")
@@ -219,36 +226,36 @@ class GamesProgress:
 
 
 class Voice(Protocol):
-    """How a game is told: in colour on a terminal, a plain line a record elsewhere."""
+    """Prints the lines of a game."""
 
     def __call__(self, line: str = "") -> None:
-        """Say a line."""
+        """Print a line."""
 
-    def thinks(self, name: str, words: str = "") -> None:
-        """Say that this player may take its time, until there is something else to say, or it was `heard`; `words`
-        are what it has said so far."""
+    def show_thinking(self, name: str, words: str = "") -> None:
+        """Show that a player is thinking, with its `words` so far, until the next line or `hide_thinking`."""
 
-    def heard(self) -> None:
-        """Nobody thinks any more."""
+    def hide_thinking(self) -> None:
+        """Remove the line that `show_thinking` printed."""
 
 
 class PlainVoice:
-    """Says the lines as they are."""
+    """Prints the lines of a game unchanged."""
 
     def __call__(self, line: str = "") -> None:
         say(line)
 
-    def thinks(self, name: str, words: str = "") -> None:
+    def show_thinking(self, name: str, words: str = "") -> None:
         pass
 
-    def heard(self) -> None:
+    def hide_thinking(self) -> None:
         pass
 
 
-def voice_for(names: Sequence[str], lie: str) -> Voice:
-    """How a game among players that are called so is told here, in which a lie is called so."""
+def make_voice(names: Sequence[str], lie: str) -> Voice:
+    """Return a voice with colours if there is a terminal. `lie` is the game's word for a lie."""
     if not sys.stdout.isatty():
         return PlainVoice()
-    from dubito.cli.terminal import TerminalVoice  # late: what draws is loaded where there is a terminal
+    # Imported late: Rich is only needed on a terminal.
+    from dubito.cli.terminal import TerminalVoice
 
     return TerminalVoice(names, lie)

@@ -1,4 +1,4 @@
-"""`dubito play`: a person among bots in the terminal; `dubito web`: in the browser, until Ctrl-C."""
+"""`dubito play`: a person plays against bots in the terminal. `dubito web`: the same in the browser."""
 
 import io
 import shlex
@@ -11,20 +11,20 @@ from typing import Any
 
 import click
 
-from dubito.cli.company import opponents, others, rules_at_table
-from dubito.cli.descriptors import raise_limit
-from dubito.cli.narrator import check_save, pace_option, save_record, waits
+from dubito.cli.company import bots_of_other_games, open_opponents, rules_at_table
+from dubito.cli.descriptors import raise_file_limit
+from dubito.cli.narrator import check_save, make_pause, pace_option, save_record
 from dubito.cli.options import (
-    KEPT,
+    SAVED_GAMES_DEFAULT,
     GameCommand,
     allow_host_option,
     company_options,
     config_options,
     game_option,
     games_path_option,
-    kept_games,
+    saved_games_folder,
 )
-from dubito.cli.output import Voice, note, read_line, say, voice_for
+from dubito.cli.output import Voice, make_voice, note, read_line, say
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import describe_fake_models, player_labels
 from dubito.game import Game
@@ -39,15 +39,15 @@ from dubito.show.session import Moment
 @click.command(cls=GameCommand)
 @click.argument("bots", nargs=-1, metavar="[BOT ...]")
 @game_option
-@click.option("--seed", type=click.IntRange(0), help="Seed of the game. [default: random]")
+@click.option("--seed", type=click.IntRange(0), help="Random seed. [default: random]")
 @click.option(
     "--deal",
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="Number of the deal: with the seed it fixes the cards.",
+    help="Number of the deal; seed and deal fix the cards.",
 )
-@click.option("--seat", type=int, help="Your seat, from 0, which begins. [default: random]")
+@click.option("--seat", type=int, help="Your seat; seat 0 plays first. [default: random]")
 @click.option("--save", type=click.Path(path_type=Path), help="Save the finished game, for `dubito replay`.")
 @company_options
 @config_options(*SHORT_FORM_SETTINGS)
@@ -67,60 +67,60 @@ def play(
 ) -> None:
     """Play a game yourself, in the terminal.
 
-    You play against these bots, by default a few good ones. A BOT is a class name, a player of --config, or a model
-    such as openai:MODEL@PROMPT or house:MODEL. For a hard game: `dubito play Sherlock Sherlock`, `dubito play --game
-    defuse Sapper`.
+    Name your opponents, or play against a few good bots by default. A BOT is a class name, a player of --config, or a
+    model such as openai:MODEL@PROMPT or house:MODEL. For hard games, try `dubito play Sherlock Sherlock` or `dubito
+    play --game defuse Sapper`.
     """
     checked = rules_at_table(config, game, rules)
-    against = bots or (words_of(game).BOTS or _anybody(game))[: game.seats_by(checked)[1] - 1]
+    against = bots or (words_of(game).BOTS or _some_bots(game))[: game.seats_by(checked)[1] - 1]
     check_save(save)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
     number = int(time.time() * 1000)
-    with opponents(config, against, games, number, lambda: False, server, game.name, rules) as company:
+    with open_opponents(config, against, games, number, lambda: False, server, game.name, rules) as company:
         setup = set_up(game, against, checked, seat, seed, deal)
         kinds = dict(zip(setup.bots, company.kinds(setup.bots), strict=True))
         if stand_ins := describe_fake_models(kinds):
             note(stand_ins)
         seated = seat_person(company, setup, number)
         with seated.code:
-            sitting = _to_the_end(company, seated, config, pace)
+            sitting = _play_until_over(company, seated, config, pace)
     if sitting is None:
         return
     for error in sitting.errors:
         note(error)
-    say(f"The same cards again: {_again(sitting, config)}")
+    say(f"To play the same cards again: {_same_cards_command(sitting, config)}")
     if save is not None:
         save_record(save, game, sitting.make_record())
 
 
-def _to_the_end(company: Opponents, sitting: Sitting, config: Path | None, pace: float | None) -> Sitting | None:
-    """The game, played to its end; None if the person left."""
+def _play_until_over(company: Opponents, sitting: Sitting, config: Path | None, pace: float | None) -> Sitting | None:
+    """Play the game and return it, or None if the person left."""
     others = [sitting.label(seat) for seat in range(len(sitting.setup.players)) if seat != sitting.me]
-    voice, wait = voice_for(others, company.game.results.lie_words[0]), waits(pace)
+    voice, wait = make_voice(others, company.game.results.lie_words[0]), make_pause(pace)
     _welcome(sitting, voice)
     try:
         while not sitting.state.over:
             try:
-                if _turn(sitting, voice) and not sitting.is_asked:
+                if _play_move(sitting, voice) and not sitting.is_asked:
                     wait()
             except RunStopped as error:
-                sitting = _taken_up(company, sitting, error, voice)
+                sitting = _resume_after_error(company, sitting, error, voice)
     except EOFError:
-        say("\nYou leave the table; the game ends here, unfinished.")
+        say("\nYou left the game before its end.")
         if sitting.asks_models:
-            say(f"The same cards again: {_again(sitting, config)}")
+            say(f"To play the same cards again: {_same_cards_command(sitting, config)}")
         return None
     return sitting
 
 
-def _anybody(game: Game) -> list[str]:
+def _some_bots(game: Game) -> list[str]:
     return [bot.name for bot in find_bots(Path.cwd(), game.name).hand_written()][: max(1, game.seats[0] - 1)]
 
 
 def _welcome(sitting: Sitting, voice: Voice) -> None:
     seats = [sitting.to_me(sitting.label(seat)) for seat in range(len(sitting.setup.players))]
-    voice(f"At the table, in playing order: {', '.join(seats)}.")
+    voice(f"Players, in playing order: {', '.join(seats)}.")
     voice(sitting.rules()[0])
     voice(sitting.words.HOW)
     voice()
@@ -128,18 +128,18 @@ def _welcome(sitting: Sitting, voice: Voice) -> None:
         voice(line)
 
 
-def _turn(sitting: Sitting, voice: Voice) -> bool:
-    """Make a move and tell it; returns whether there was anything to tell."""
+def _play_move(sitting: Sitting, voice: Voice) -> bool:
+    """Make a move and print it. Return whether anything was printed."""
     before = sitting.words.cheer(sitting.state, sitting.me)
     if sitting.is_asked:
         moment, words = _typed_move(sitting, voice)
     else:
         if sitting.thinks(sitting.state.seat):
-            voice.thinks(sitting.label(sitting.state.seat))
+            voice.show_thinking(sitting.label(sitting.state.seat))
         try:
             moment, words = sitting.step()
         finally:
-            voice.heard()
+            voice.hide_thinking()
     for line in words:
         voice(f"{moment.turn:4}. {line}")
     cheer = sitting.words.cheer(sitting.state, sitting.me)
@@ -148,10 +148,10 @@ def _turn(sitting: Sitting, voice: Voice) -> bool:
     return bool(words)
 
 
-def _taken_up(company: Opponents, sitting: Sitting, error: RunStopped, voice: Voice) -> Sitting:
-    """The game once more as it stands before the turn that could not be played, when the person wants to go on."""
+def _resume_after_error(company: Opponents, sitting: Sitting, error: RunStopped, voice: Voice) -> Sitting:
+    """Ask the person to retry, and return the game as it was before the failed turn."""
     voice(describe_trouble(error))
-    read_line("Enter tries again, Ctrl-D leaves the table. ")
+    read_line("Press Enter to try again, or Ctrl-D to leave. ")
     company.try_again()
     again = seat_person(company, sitting.setup, sitting.number)
     again.replay(sitting.outputs, again.step)
@@ -159,7 +159,7 @@ def _taken_up(company: Opponents, sitting: Sitting, error: RunStopped, voice: Vo
 
 
 def _typed_move(sitting: Sitting, voice: Voice) -> tuple[Moment, list[str]]:
-    """Ask until the answer is legal, and play it."""
+    """Ask the person until the answer is legal, and play it."""
     _show(sitting, voice)
     while True:
         keys = sitting.words.keys(sitting.state)
@@ -171,8 +171,8 @@ def _typed_move(sitting: Sitting, voice: Voice) -> tuple[Moment, list[str]]:
         elif line == "hand":
             _show(sitting, voice)
         elif line == "log":
-            for turn, said in sitting.log:
-                voice(f"{turn:4}. {said}")
+            for turn, text in sitting.log:
+                voice(f"{turn:4}. {text}")
         elif line:
             try:
                 return sitting.step(sitting.words.read(line, sitting.state, sitting.me))
@@ -186,16 +186,15 @@ def _show(sitting: Sitting, voice: Voice) -> None:
         voice(line)
 
 
-def _again(sitting: Sitting, config: Path | None) -> str:
-    """The command that deals the same cards."""
+def _same_cards_command(sitting: Sitting, config: Path | None) -> str:
     setup, game = sitting.setup, sitting.game
     flags = "" if game.name == DUBITO else f" --game {game.name}"
-    usual, said = game.rules().model_dump(), setup.rules
-    for key, value in said.items():
-        if value != usual.get(key):
+    defaults = game.rules().model_dump()
+    for key, value in setup.rules.items():
+        if value != defaults.get(key):
             flag = key.replace("_", "-")
-            of_yes = f" --{'' if value else 'no-'}{flag}"
-            flags += of_yes if isinstance(value, bool) else f" --{flag} {shlex.quote(str(value))}"
+            switch = f" --{'' if value else 'no-'}{flag}"
+            flags += switch if isinstance(value, bool) else f" --{flag} {shlex.quote(str(value))}"
     if config is not None:
         flags += f" --config {shlex.quote(str(config))}"
     return f"dubito play {shlex.join(setup.bots)} --seed {setup.seed} --deal {setup.deal} --seat {setup.seat}{flags}"
@@ -208,17 +207,17 @@ def _again(sitting: Sitting, config: Path | None) -> str:
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Where to listen; any address but loopback can be reached by others, without a password.",
+    help="Address to listen on. Others can reach any address but loopback, without a password.",
 )
 @allow_host_option
 @click.option(
     "--games",
     type=click.Path(path_type=Path),
-    default=kept_games,
-    show_default=KEPT,
-    help="Folder that keeps the games.",
+    default=saved_games_folder,
+    show_default=SAVED_GAMES_DEFAULT,
+    help="Folder for saved games.",
 )
-@click.option("--game", metavar="NAME", help="The game that is offered first. [default: that of CONFIG, or dubito]")
+@click.option("--game", metavar="NAME", help="The game to offer first. [default: the game of CONFIG, or dubito]")
 @games_path_option
 @config_options(*SHORT_FORM_SETTINGS)
 def web(
@@ -229,25 +228,26 @@ def web(
     games: Path,
     game: str | None,
     rules: dict[str, Any],
-    **asked: str | None,
+    **server: str | None,
 ) -> None:
     """Play in the browser.
 
-    You play against hand-written bots and the players of CONFIG, including those that ask models. Only this machine
-    can reach the page unless --host is given. Rules given here hold at every table of their game.
+    You play against hand-written bots and the players of CONFIG, including model players. Only this machine can reach
+    the page unless --host is given. Rules given as flags apply to all tables of the game.
     """
-    from dubito.serve import MAX_CONNECTIONS, listen, serve  # late: no other command needs a web server
+    # Imported late: no other command needs a web server.
+    from dubito.serve import MAX_CONNECTIONS, listen, serve
     from dubito.web.app import make_app
     from dubito.web.guard import is_loopback
     from dubito.web.tables import Tables
 
     if config is not None and not config.exists() and str(config) in find_bots(Path.cwd(), game or DUBITO).bots:
-        raise UsageError(f"{config} is a bot, and `dubito web` takes a config: bots are chosen on the page")
-    raise_limit(2 * MAX_CONNECTIONS)
+        raise UsageError(f"{config} is a bot, but `dubito web` takes a config file", hint="choose bots on the page")
+    raise_file_limit(2 * MAX_CONNECTIONS)
     stop, first = threading.Event(), int(time.time() * 1000)
-    everybody = opponents(config, None, games, first, stop.is_set, asked, game, rules)
-    with listen(host, port) as listener, everybody as company:
-        tables = Tables(games, {company.game.name: company} | others(company.game), time.time)
+    opponents = open_opponents(config, None, games, first, stop.is_set, server, game, rules)
+    with listen(host, port) as listener, opponents as company:
+        tables = Tables(games, {company.game.name: company} | bots_of_other_games(company.game), time.time)
         choices = company.choices()
         label = player_labels({one.name: one.kind for one in choices})
         models = [label(one.name) for one in choices if one.asks]
@@ -260,15 +260,17 @@ def web(
         )
         stop.set()
         tables.close()
-    say("ended")
+    say("stopped")
 
 
 def _announce(address: str, host: str, open_to_all: bool, games: Path, models: list[str]) -> None:
     if open_to_all:
-        asked = ", and ask the models at your cost" if models else ""
-        everybody = f"Everybody who can reach {one_line(host)}"
-        note(f"{everybody} can play{asked} and see the saved games: there is no password.")
+        at_your_cost = ", use the models at your cost" if models else ""
+        note(
+            f"Warning: anyone who can reach {one_line(host)} can play{at_your_cost} and see the saved games. There is "
+            "no password."
+        )
     say(f"Play at {address}")
     if models:
-        say(f"model players: {', '.join(models)}")
-    say(f"games are kept in {games}; Ctrl-C ends it, and no game is lost")
+        say(f"Model players: {', '.join(models)}")
+    say(f"Games are saved in {games}. Press Ctrl-C to stop.")

@@ -1,4 +1,4 @@
-"""`dubito plugins`: the plugins that are here, and what each adds."""
+"""`dubito plugins`: list the plugins."""
 
 import click
 
@@ -23,7 +23,7 @@ def plugins() -> None:
 
 
 def _additions(plugin: object) -> list[str]:
-    """Return what a plugin adds, in words."""
+    """Return what a plugin adds, such as `command audit`."""
     added = []
     for hook in manager().get_hookcallers(plugin) or ():
         if hook.name in ("commands", "executors"):

@@ -1,6 +1,4 @@
-"""`dubito prompts`: see what prompts say (list, show, diff, golden), get advice (lint), record positions of games
-(record), and put prompts to a model at them (test), before games are paid for. Only test asks a model.
-"""
+"""`dubito prompts`: list, show, compare, lint and test prompts before paying for games. Only `test` calls a model."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -11,7 +9,7 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from dubito.cli.asking import asking_options, calls_of, model_progress, progress_of, resumable, settings_of_model
+from dubito.cli.asking import asking_options, calls_of, model_progress, question_progress, resumable, settings_of_model
 from dubito.cli.main import LateListing
 from dubito.cli.options import game_option, games_path_option, json_option
 from dubito.cli.output import note, say, show, table
@@ -84,10 +82,7 @@ def prompts() -> None:
 @click.argument("name")
 @game_option
 def lint(name: str, game: Game) -> None:
-    """Show how long a prompt's requests are and what they leave out.
-
-    Shown is also how much of them a provider can cache.
-    """
+    """Show the length of a prompt's requests, their cacheable share and possible problems."""
     prompt = load_prompt(name, Path.cwd(), game_of(name, game))
     games = sample_games(prompt.game)
     advice = advice_on(prompt, games)
@@ -95,15 +90,15 @@ def lint(name: str, game: Game) -> None:
         [size.node, f"{size.requests}", f"{size.bytes:.0f}", f"{size.tokens:.0f}", cell_text(size.shared, "rate")]
         for size in advice.sizes
     ]
-    headers = ["node", "requests", "bytes", "tokens, about", "as the request before %"]
-    title = f"{prompt.name}: {prompt.title}. On average over {len(games)} games; the last column from a player's "
-    table(f"{title}decision {FIRST_DECISION} on", headers, cells)
+    headers = ["node", "requests", "bytes", "tokens (approx.)", "same as previous request %"]
+    title = f"{prompt.name}: {prompt.title}. Averages over {len(games)} games; the last column starts with a player's "
+    table(f"{title}decision {FIRST_DECISION}", headers, cells)
     for finding in advice.findings:
         say(f"- {one_line(finding, 1000)}")
     if not advice.findings:
         say("no findings")
     if workshop_part(prompt.game, "world_pairs", None) is None:
-        note(f"whether it tells what is hidden is not checked: {prompt.game.name} brings no second worlds")
+        note(f"leaks of hidden information are not checked: {prompt.game.name} has no world_pairs")
 
 
 def nodes_of(game: Game) -> list[str]:
@@ -121,16 +116,18 @@ def check_node(game: Game, node: str | None) -> None:
 
 
 def at_position(command: Callable[..., Any]) -> Callable[..., Any]:
-    node = click.option("--node", metavar="NODE", help="An example position of this node. [default: C, in Dubito]")
-    file = click.option("--position", "file", type=click.Path(path_type=Path), metavar="FILE", help="This position.")
+    node = click.option("--node", metavar="NODE", help="Use the example position of this node. [default: C, in Dubito]")
+    file = click.option(
+        "--position", "file", type=click.Path(path_type=Path), metavar="FILE", help="Use this recorded position."
+    )
     return node(file(command))
 
 
 def position_of(game: Game, node: str | None, file: Path | None) -> Position:
-    """The position that these options choose; raises UsageError."""
+    """Return the position that these options choose; raises UsageError."""
     check_node(game, node)
     if node is not None and file is not None:
-        raise UsageError("--node shows an example and --position a file, which has a node of its own: give one of them")
+        raise UsageError("--node and --position cannot be combined; a position's file names its node")
     position: Position
     if file is None:
         position = game.facts.example_position(node or main_node(game))
@@ -140,14 +137,14 @@ def position_of(game: Game, node: str | None, file: Path | None) -> Position:
 
 
 def game_of(name: str, game: Game) -> Game:
-    said = click.get_current_context().get_parameter_source("game") is not ParameterSource.DEFAULT
-    return game if said or "/" not in name or not Path(name).is_dir() else game_of_folder(Path(name), Path.cwd())
+    is_given = click.get_current_context().get_parameter_source("game") is not ParameterSource.DEFAULT
+    return game if is_given or "/" not in name or not Path(name).is_dir() else game_of_folder(Path(name), Path.cwd())
 
 
 @click.command("list")
 @game_option
 def list_prompts(game: Game) -> None:
-    """List the prompts here: name, title, digest, folder."""
+    """List the prompts with title, digest and folder."""
     here, rows, broken = Path.cwd(), [], []
     for name in prompt_names(here, game):
         try:
@@ -180,9 +177,9 @@ def show_prompt(name: str, node: str | None, file: Path | None, game: Game) -> N
 @at_position
 @game_option
 def diff(one: str, other: str, node: str | None, file: Path | None, game: Game) -> int:
-    """Show how prompt B differs from A at one position.
+    """Show the difference between prompts A and B at one position.
 
-    Each is a prompt's name or folder. Exit code 1 if they differ.
+    Each is a prompt's name or folder. The exit code is 1 if they differ.
     """
     game, here = game_of(one, game), Path.cwd()
     position = position_of(game, node, file)
@@ -196,8 +193,8 @@ def diff(one: str, other: str, node: str | None, file: Path | None, game: Game) 
     if node is None and file is None:
         example = game.facts.example_position
         elsewhere = [name for name in nodes_of(game) if any(prompt_differences(old, new, example(name)))]
-    same = f"the same at node {main_node(game)}, but not at {', '.join(elsewhere)}: see it with --node"
-    say(same if elsewhere else "the same")
+    same = f"identical at node {main_node(game)}, but different at {', '.join(elsewhere)}; see them with --node"
+    say(same if elsewhere else "identical")
     return 1 if elsewhere else 0
 
 
@@ -205,9 +202,9 @@ def diff(one: str, other: str, node: str | None, file: Path | None, game: Game) 
 @click.argument("name")
 @game_option
 def golden(name: str, game: Game) -> None:
-    """Write a prompt's text at each example position as golden files.
+    """Write a prompt's golden files.
 
-    They are written to `golden/NODE.txt` in the prompt's folder.
+    They have its text at each example position, and are written to `golden/NODE.txt` in the prompt's folder.
     """
     files = golden_files(load_prompt(name, Path.cwd(), game_of(name, game)))
     write_files(files)
@@ -218,32 +215,33 @@ def golden(name: str, game: Game) -> None:
 @click.command()
 @click.argument("what", metavar="RUN|FILE|CONFIG", type=click.Path(path_type=Path))
 @click.option("--output", type=click.Path(path_type=Path), default="positions", show_default=True, metavar="FOLDER",
-              help="Where the files go, beside those that are there.")  # fmt: skip
-@click.option("--count", type=click.IntRange(1), default=100, show_default=True, help="How many positions.")
-@click.option("--node", metavar="NODE", help="Of this node only. [default: all nodes, evenly]")
+              help="Folder to add the files to.")  # fmt: skip
+@click.option("--count", type=click.IntRange(1), default=100, show_default=True, help="Number of positions.")
+@click.option("--node", metavar="NODE", help="Only positions of this node. [default: all nodes, evenly]")
 @games_path_option
 def record(what: Path, output: Path, count: int, node: str | None) -> None:
     """Record positions from a run's games or a config's games.
 
-    They are spread over games and nodes. A run, which may be an exported one, is played again from what it keeps; the
-    games of a config of hand-written bots are played.
+    Positions are spread evenly over games and nodes. A run, which may be an exported one, is replayed; a config, which
+    must only have hand-written bots, is played.
     """
-    found = _positions_found(what, node, count)
-    if not found:
-        raise UsageError(f"{what} has no such positions: none of its bots answers the nodes one by one")
-    write_files(position_files(found, output))
-    nodes = Counter(one.position.node for one in found)
-    each = ", ".join(f"{name} {nodes[name]}" for name in nodes_of(found[0].game) if nodes[name])
-    fewer = "" if len(found) == count else f" (there are no more, of {count} asked for)"
-    say(f"written: {len(found)} positions{fewer} of {len({one.deal for one in found})} deals in {output}: {each}")
+    positions = _record_positions(what, node, count)
+    if not positions:
+        raise UsageError(f"{what} has no such positions, since its bots do not answer the nodes one by one")
+    write_files(position_files(positions, output))
+    nodes = Counter(one.position.node for one in positions)
+    by_node = ", ".join(f"{name} {nodes[name]}" for name in nodes_of(positions[0].game) if nodes[name])
+    fewer = "" if len(positions) == count else f" (of {count} requested; there are no more)"
+    deals = len({one.deal for one in positions})
+    say(f"written: {len(positions)} positions{fewer} of {deals} deals in {output}: {by_node}")
 
 
-def _positions_found(what: Path, node: str | None, count: int) -> list[RecordedPosition]:
+def _record_positions(what: Path, node: str | None, count: int) -> list[RecordedPosition]:
     if what.is_dir():
-        return _of_run(what, node, count)
+        return _record_from_run(what, node, count)
     if what.is_file() and is_export(what):
         with unpack(what) as folder:
-            return _of_run(folder, node, count)
+            return _record_from_run(folder, node, count)
     config = parse_config(read_config(what), str(what))
     registry = find_bots(Path.cwd(), config.game)
     return record_from_config(resolve(config, registry), registry, _nodes(registry, node), count)
@@ -254,7 +252,7 @@ def _nodes(registry: Registry, node: str | None) -> Sequence[str]:
     return nodes_of(registry.game) if node is None else [node]
 
 
-def _of_run(folder: Path, node: str | None, count: int) -> list[RecordedPosition]:
+def _record_from_run(folder: Path, node: str | None, count: int) -> list[RecordedPosition]:
     with opened_run(folder) as kept:
         nodes = _nodes(kept.registry, node)
         check_to_replay(kept)
@@ -265,16 +263,16 @@ def _of_run(folder: Path, node: str | None, count: int) -> list[RecordedPosition
 
 
 def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Trial, price: Price | None) -> None:
-    """Print all of it; `files` are the names of the positions' files."""
+    """Print the results of a test; `files` are the names of the positions' files."""
     _print_answers(entries, trial, price)
     if len(entries) > 1:
         _print_agreement(entries, files, trial.taken[0], trial.taken[1])
     if players := calibrations(tally_statements(trial.taken), [entry.name for entry in entries]):
-        of = entries[0].prompt.game.results.stated
-        show(calibration_table(players, of), calibration_bins(players, "calibration-bins"))
+        event = entries[0].prompt.game.results.stated
+        show(calibration_table(players, event), calibration_bins(players, "calibration-bins"))
     spent = trial.spent
     if not spent.calls:
-        say("calls: 0; every reply was there already, in the run folder or the cache")
+        say("calls: 0 (all replies were in the run folder or the cache)")
     else:
         say(f"calls: {spent.calls:,}" + (f", cost {dollars(spent.usd)}" if price else ""))
     say(f"run folder: {trial.folder}")
@@ -287,7 +285,7 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
     causes = sorted({cause for _, row in found for cause in row.causes})
     right: str | None = workshop_part(entries[0].prompt.game, "RIGHT", None)
     headers = ["prompt", "node", "positions", "yes %", *(["right %"] if right else []), "invalid %", *causes]
-    headers += ["tokens in", "cached in", "tokens out", "cost of 1,000"]
+    headers += ["tokens in", "cached in", "tokens out", "cost per 1,000"]
     cells = [
         [
             name,
@@ -303,8 +301,8 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
     ]
     taken = trial.taken[0]
     deals = len({one.recorded.deal for one in taken})
-    title = f"{entries[0].settings.model} at {len(taken):,} positions of {deals:,} deals; 95 % intervals, clustered by "
-    title += f"deal; {f'right: {right}; ' if right else ''}tokens: of a decision"
+    title = f"{entries[0].settings.model} at {len(taken):,} positions of {deals:,} deals; 95 % confidence intervals, "
+    title += f"clustered by deal; {f'right: {right}; ' if right else ''}tokens are per decision"
     table(one_line(title), headers, cells)
 
 
@@ -317,22 +315,22 @@ def _print_agreement(
     entries: Sequence[TrialEntry], files: Sequence[str], taken: Sequence[TrialAnswer], other: Sequence[TrialAnswer]
 ) -> None:
     one, two = (entry.name for entry in entries)
-    headers = ["node", "positions", "same answer %", f"yes by {one}, no by {two}", "the other way"]
+    headers = ["node", "positions", "same answer %", f"{one} yes, {two} no", f"{one} no, {two} yes"]
     cells = [
         [row.node, f"{row.positions}", cell_text(row.same, "rate"), f"{row.to_yes}", f"{row.to_no}"]
         for row in compare_answers(taken, other)
     ]
-    table(f"{one_line(one)} and {one_line(two)} at the positions that both answered", headers, cells)
+    table(f"{one_line(one)} and {one_line(two)} at positions that both answered", headers, cells)
     for name, first, second in zip(files, taken, other, strict=True):
         if None not in (first.answer, second.answer) and first.answer != second.answer:
             answers = (describe_answer(first.answer), describe_answer(second.answer))
-            say(f"flipped: {name}: {answers[0]} by {one_line(one)}, {answers[1]} by {one_line(two)}")
+            say(f"different: {name}: {one_line(one)} {answers[0]}, {one_line(two)} {answers[1]}")
 
 
 @click.command()
 @click.argument("name")
 @click.option("--model", metavar="M", help="openai:MODEL, anthropic:MODEL, local:MODEL or house:MODEL.")
-@click.option("--against", metavar="OTHER", help="A second prompt; the same one shows what chance alone changes.")
+@click.option("--against", metavar="OTHER", help="A second prompt. Give the same one to see how much chance changes.")
 @click.option("--positions", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: the project's own]")
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/prompts-NAME-DIGEST]")
 @click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Write the replies to this cassette.")
@@ -355,9 +353,9 @@ def test(
     game: Game,
     **flags: Any,
 ) -> int:
-    """Ask a model at recorded positions and score its answers.
+    """Score a model's answers at recorded positions.
 
-    No game is played and no fallback answers. The same command again costs nothing.
+    No games are played and fallbacks are not used. Repeating the command costs nothing.
     """
     expected = [] if expect is None else parse_expectations(expect)
     calls = calls_of(flags)
@@ -374,7 +372,7 @@ def test(
     check_model_calls(model, settings, game, calls)
     _note_end(settings)
     folder = output or trial_folder(entries, found)
-    with resumable(folder, flags=True), progress_of(len(found) * len(entries), quiet) as progress:
+    with resumable(folder, flags=True), question_progress(len(found) * len(entries), quiet) as progress:
         done = run_trial(entries, found, folder, TrialOptions(calls, model_progress(quiet), progress))
     if record is not None:
         save_cassette(record_trial(entries[0], done, model), record)
@@ -390,19 +388,19 @@ def _note_end(settings: ModelSettings) -> None:
 
 
 def _folder(game: Game) -> Path:
-    """The positions of a game that lie beside its prompts, here or in the project."""
+    """Return the folder with the positions of a game, next to its prompts."""
     prompts = reversed(prompt_roots(Path.cwd(), game))
     folder = next((folder for root in prompts if (folder := root / "positions").is_dir()), shipped_positions(game))
     if not folder.is_dir():
         raise UsageError(
-            f"there are no positions of {game.name} in {folder}: take some with `dubito prompts record`, and name "
-            "their folder with --positions"
+            f"there are no positions of {game.name} in {folder}",
+            hint="record some with `dubito prompts record` and give their folder with --positions",
         )
     return folder
 
 
 def _entries(names: Sequence[str], settings: ModelSettings, game: Game) -> list[TrialEntry]:
-    """The prompts to be asked. Of one given twice the second is a twin: it gets answers of its own."""
+    """Return the prompts to test. If a prompt is given twice, the second one gets separate answers."""
     entries: list[TrialEntry] = []
     for name in names:
         prompt = load_prompt(name, Path.cwd(), game)

@@ -1,4 +1,4 @@
-"""`dubito replay`: play a saved game, a run or an exported run again, and prove it the same."""
+"""`dubito replay`: verify a saved game, a run or an exported run by replaying it."""
 
 import time
 from collections import deque
@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from dubito.cli.narrator import Narrator
-from dubito.cli.options import folder_of, games_path_option
+from dubito.cli.options import games_path_option, open_run_folder
 from dubito.cli.output import GamesProgress, note, say
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
@@ -27,29 +27,29 @@ from dubito.store.folder import RESULTS, is_export
 
 @click.command()
 @click.argument("what", metavar="[RUN|FILE]", required=False, type=click.Path(path_type=Path))
-@click.option("--game", type=int, metavar="K", help="Tell game K of the run, with what each model was asked and said.")
+@click.option("--game", type=int, metavar="K", help="Show game K of the run, with the models' requests and replies.")
 @click.option("--show-hands", is_flag=True, help="With --game: show every hand, and what was really played.")
 @click.option("--workers", type=click.IntRange(1), help="Processes. [default: one per core]")
 @games_path_option
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 def replay(what: Path | None, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
-    """Play a run or a saved game again and report any difference.
+    """Verify a run or a saved game by replaying it offline.
 
-    RUN is by default the latest run; it may be a file of `dubito export`. No network and no model is used. Exit code 1
-    if anything differs; the first difference is printed.
+    RUN is by default the latest run; it may be a file of `dubito export`. No model is called. If anything differs, the
+    first difference is printed and the exit code is 1.
     """
     if what is None or not what.is_file() or is_export(what):
-        with folder_of(what) as folder:
+        with open_run_folder(what) as folder:
             return _replay_run(folder, game, show_hands, workers, quiet)
     if game is not None:
-        raise UsageError("--game belongs to a run: give the folder of a run, or a file that `dubito export` made")
+        raise UsageError("--game is only for runs", hint="give a run folder or a file of `dubito export`")
     return _replay_record(what)
 
 
 def _replay_run(folder: Path, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
     kept = run_to_replay(folder)
     if game is not None:
-        return _retell_game(kept, game, show_hands)
+        return _show_game(kept, game, show_hands)
     with GamesProgress(kept.experiment.games, quiet, time.monotonic) as progress:
         found = run_replay.replay(kept, workers or cores(), progress)
     for mismatch in found.mismatches:
@@ -63,26 +63,27 @@ def _replay_run(folder: Path, game: int | None, show_hands: bool, workers: int |
     if found.games:
         say(f"results digest: {found.results_digest}")
     if not kept.is_finished:
-        note(f"the run is unfinished: it has {kept.game_count:,} of {kept.planned.games:,} games so far")
+        note(f"the run is unfinished: {kept.game_count:,} of {kept.planned.games:,} games")
     elif not (kept.folder / RESULTS).exists():
-        note(f"{RESULTS} is missing: the command that played the run writes it again")
+        note(f"{RESULTS} is missing; run the same command again to write it")
     return 0
 
 
-def _retell_game(kept: Run, wanted: int, show_hands: bool) -> int:
-    def hear(place: Place, question: str, end: Reply | AttemptFailed) -> None:
-        again = f", asked again ({place.attempt})" if place.attempt else ""
+def _show_game(kept: Run, wanted: int, show_hands: bool) -> int:
+    def show_attempt(place: Place, question: str, end: Reply | AttemptFailed) -> None:
+        attempt = f", attempt {place.attempt + 1}" if place.attempt else ""
         number = f"{place.game}.{place.seat}.{place.decision}"
-        narrator.aside(f"{one_line(place.player)} is asked {place.node}{again} ({number}): {one_line(question, 400)}")
-        text = f"(no reply: {end.cause})" if isinstance(end, AttemptFailed) else end.text or "(nothing)"
-        narrator.aside(f"{one_line(place.player)} says: {one_line(text, 2000)}")
+        question = one_line(question, 400)
+        narrator.print_aside(f"Request to {one_line(place.player)} ({place.node}, {number}{attempt}): {question}")
+        text = f"(no reply: {end.cause})" if isinstance(end, AttemptFailed) else end.text or "(empty)"
+        narrator.print_aside(f"Reply of {one_line(place.player)}: {one_line(text, 2000)}")
 
     narrator, game = Narrator(show_hands), kept.registry.game
     if wanted not in (games := kept.experiment.game_numbers):
         raise UsageError(f"{kept.describe_games(games)}: there is no game {wanted}")
-    table, names = replay_table(kept, wanted, hear)
+    table, names = replay_table(kept, wanted, show_attempt)
     try:
-        narrator.tell(Session(game, table.state, labels(names, None), table_moves(table), table=table))
+        narrator.narrate(Session(game, table.state, labels(names, None), table_moves(table), table=table))
     except Differs as error:
         say(f"differs: {error}")
         return 1
@@ -97,10 +98,10 @@ def _replay_record(file: Path) -> int:
     for recorded, replayed in zip_longest(record.story, records.replay(record)):
         if recorded != replayed:
             say("differs")
-            say(f"recorded: {one_line(recorded or '(nothing more)', 2000)}")
-            say(f"replayed: {one_line(replayed or '(nothing more)', 2000)}")
+            say(f"recorded: {one_line(recorded or '(end)', 2000)}")
+            say(f"replayed: {one_line(replayed or '(end)', 2000)}")
             return 1
     again = session_of_record(game, record, seat_label)
     deque(again, maxlen=0)
-    say(f"identical: {again.state.turns_played} turns, {len(record.story)} lines of story")
+    say(f"identical: {again.state.turns_played} turns, {len(record.story)} log lines")
     return 0

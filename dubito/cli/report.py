@@ -1,4 +1,4 @@
-"""`dubito report`: a run as pages, opened in the browser, served, or several runs as a site."""
+"""`dubito report`: write a run as HTML pages, open or serve them, or write several runs as a site."""
 
 import webbrowser
 from contextlib import ExitStack
@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli.options import folder_of, games_path_option, site_url_option
+from dubito.cli.options import games_path_option, open_run_folder, site_url_option
 from dubito.cli.output import note, say
-from dubito.cli.share import game_of_file, is_saved_game
+from dubito.cli.share import is_saved_game, load_shared_game
 from dubito.errors import UsageError, one_line
 from dubito.experiment.stored import opened_run
 from dubito.files import write_whole
@@ -19,7 +19,7 @@ from dubito.report.share import shared_page
 from dubito.report.site import FOLDER, write_report, write_site
 from dubito.store.folder import last_written
 
-_TITLE: Final = "Runs of Dubito"
+_DEFAULT_TITLE: Final = "Runs of Dubito"
 
 
 @click.command()
@@ -28,17 +28,21 @@ _TITLE: Final = "Runs of Dubito"
     "--output",
     metavar="FOLDER",
     type=click.Path(path_type=Path),
-    help="The report. [default: RUN/report; of a file RUN-report]",
+    help="The report's folder. [default: RUN/report, or RUN-report for a file]",
 )
 @click.option(
-    "--games", metavar="N,N,...", help="Games to be opened turn by turn, or `all`. [default: the first and the longest]"
+    "--games",
+    metavar="N,N,...",
+    help="Games with a turn-by-turn viewer, or `all`. [default: the first and the longest]",
 )
-@click.option("--odds", is_flag=True, help="Play each on from all its turns, and show how it stood: seconds a game.")
-@click.option("--open", "opens", is_flag=True, help="Open it in the browser, written anew if the run has gone on.")
-@click.option("--port", type=click.IntRange(0, 65535), help="Serve it on loopback until Ctrl-C; 0 takes a free port.")
-@click.option("--site", metavar="FOLDER", type=click.Path(path_type=Path), help="Write all RUN... as a site instead.")
-@click.option("--title", help=f"Of the site's first page. [default: {_TITLE}]")
-@click.option("--about", help="What the runs of the site are about, in a sentence or two.")
+@click.option("--odds", is_flag=True, help="Estimate each player's chance to win at every turn (seconds per game).")
+@click.option(
+    "--open", "opens", is_flag=True, help="Open the report in the browser, updated if the run has more games."
+)
+@click.option("--port", type=click.IntRange(0, 65535), help="Serve it on loopback until Ctrl-C; 0 picks a free port.")
+@click.option("--site", metavar="FOLDER", type=click.Path(path_type=Path), help="Write all RUN... as one website.")
+@click.option("--title", help=f"Title of the site's first page. [default: {_DEFAULT_TITLE}]")
+@click.option("--about", help="A sentence or two about the runs of the site.")
 @site_url_option
 @games_path_option
 def report(
@@ -54,40 +58,42 @@ def report(
     """Write a run as pages that open in a browser.
 
     RUN is by default the latest run. It may be a file of `dubito export`, or a saved game of `dubito web` or --save,
-    which is one page. With --site all RUN... and an index become a site, ready for any static host.
+    which becomes one page. With --site, all RUN... are written as a site with an index, for any static host.
     """
     if site is not None:
-        _check_given({"--output": output, "--games": games, "--odds": odds or None, "--port": port}, "--site has none")
+        options = {"--output": output, "--games": games, "--odds": odds or None, "--port": port}
+        _refuse_options(options, "cannot be used with --site")
         index = _write_site(runs, site, of_site)
         say(f"site: {index}")
     else:
-        _check_given({f"--{key}": value or None for key, value in of_site.items()}, "it belongs to --site")
+        _refuse_options({f"--{key}": value or None for key, value in of_site.items()}, "needs --site")
         if len(runs) > 1:
-            raise UsageError("one report is of one run: name one, or add --site FOLDER to write several as a site")
+            raise UsageError(
+                "a report covers one run", hint="name one run, or add --site FOLDER to write several as a site"
+            )
         index = _write_pages(runs[0] if runs else None, output, games, odds, opens)
         if port is None:
             say(f"report: {index}")
     if port is not None:
         _serve(index.parent, port, opens)
     elif opens and not webbrowser.open(index.resolve().as_uri()):
-        note("no browser could be opened here: open that page in one")
+        note("cannot open a browser; open this page yourself")
 
 
-def _check_given(options: dict[str, Any], why: str) -> None:
-    """Refuse options that were given where they mean nothing."""
+def _refuse_options(options: dict[str, Any], why: str) -> None:
     for option, value in options.items():
         if value is not None:
-            raise UsageError(f"{option}: {why}: leave it out")
+            raise UsageError(f"{option} {why}")
 
 
 def _write_pages(run: Path | None, output: Path | None, games: str | None, odds: bool, opens: bool) -> Path:
-    """Write the report and return its first page. One that is there is kept if it is only to be opened."""
+    """Write the report and return its first page. With --open only, an up-to-date report is not written again."""
     if is_saved_game(run):
         if games is not None or odds:
-            flag = "--games chooses among a run's games" if games is not None else "--odds needs the bots of a run"
-            raise UsageError(f"{flag}, and this is one saved game: leave it out")
+            flag = "--games" if games is not None else "--odds"
+            raise UsageError(f"{flag} is only for runs, and this is one saved game", hint="leave it out")
         return _page_of_game(run, output or run.with_name(f"{run.name}-report"))
-    with folder_of(run) as folder:
+    with open_run_folder(run) as folder:
         if run is not None and run.is_file() and output is None:
             output = run.with_name(f"{run.name}-report")
         index = folder / FOLDER / "index.html"
@@ -101,8 +107,8 @@ def _write_pages(run: Path | None, output: Path | None, games: str | None, odds:
 
 
 def _page_of_game(game: Path, folder: Path) -> Path:
-    """Write a saved game as the one page of that folder, and return it."""
-    text = shared_page(game_of_file(game))
+    """Write a saved game as the only page in the folder and return the page."""
+    text = shared_page(load_shared_game(game))
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -113,25 +119,23 @@ def _page_of_game(game: Path, folder: Path) -> Path:
 
 def _write_site(runs: tuple[Path, ...], site: Path, given: dict[str, Any]) -> Path:
     if not runs:
-        raise UsageError("--site: name the runs, as in: dubito report RUN RUN --site site")
+        raise UsageError("--site needs the names of runs", hint="for example: dubito report RUN RUN --site site")
     with ExitStack() as stack:
         folders: dict[str, Path] = {}
         for run in runs:
             name = run.resolve().name.removesuffix(".zip")
             if name in folders:
-                raise UsageError(
-                    f"two runs are called {one_line(name)}: rename one, since each has a folder by its name"
-                )
-            folders[name] = stack.enter_context(folder_of(run))
-        title, about = given["title"] or _TITLE, given["about"] or ""
+                raise UsageError(f"two runs are named {one_line(name)}", hint="rename one of their folders")
+            folders[name] = stack.enter_context(open_run_folder(run))
+        title, about = given["title"] or _DEFAULT_TITLE, given["about"] or ""
         return write_site(site, title, about, folders, Path.cwd(), given["url"])
 
 
 class _Pages(SimpleHTTPRequestHandler):
-    """Serves a folder without a log."""
+    """Serves a folder without logging requests."""
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Print nothing."""
+        pass
 
 
 def _serve(folder: Path, port: int, opens: bool) -> None:
@@ -139,10 +143,10 @@ def _serve(folder: Path, port: int, opens: bool) -> None:
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), partial(_Pages, directory=str(folder)))
     except OSError as error:
-        raise UsageError(f"cannot serve on port {port}: {error.strerror}; choose another --port") from None
+        raise UsageError(f"cannot serve on port {port}: {error.strerror}", hint="choose another --port") from None
     with server:
         address = f"http://127.0.0.1:{server.server_address[1]}/"
-        say(f"report: {address} (Ctrl-C ends)")
+        say(f"report: {address} (press Ctrl-C to stop)")
         if opens and not webbrowser.open(address):
-            note("no browser could be opened here: open that address in one")
+            note("cannot open a browser; open this address yourself")
         server.serve_forever()

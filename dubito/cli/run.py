@@ -1,4 +1,4 @@
-"""`dubito run`: play an experiment, or print a finished one again. What is printed is in summary.py."""
+"""`dubito run`: play an experiment, or print the results of a finished one. summary.py has the output."""
 
 import os
 import signal
@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli.descriptors import bound_in_flight
+from dubito.cli.descriptors import limit_in_flight
 from dubito.cli.options import GameCommand, config_options, games_path_option, json_option
 from dubito.cli.output import GamesProgress, note, print_document, say
-from dubito.cli.summary import document_of, exit_code, print_summary, say_folder, written_report
+from dubito.cli.summary import document_of, exit_code, print_next_steps, print_summary, write_run_report
 from dubito.errors import one_line, signal_in_words
 from dubito.experiment.config import SETTINGS, parse_config, read_config
 from dubito.experiment.experiment import Experiment
@@ -48,12 +48,10 @@ _HEADINGS: Final = {
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @config_options()
 @games_path_option
-@click.option(
-    "--shard", metavar="K/N", help="Play the Kth of N shards only, for `dubito merge`. [default: the whole run]"
-)
-@click.option("--by-table-size", is_flag=True, help="Print the ranking by table size too.")
-@click.option("--tables", is_flag=True, help="Print every table, and not only how the run has ended.")
-@click.option("--report/--no-report", default=True, show_default=True, help="Write the run as pages too.")
+@click.option("--shard", metavar="K/N", help="Play only shard K of N, for `dubito merge`. [default: the whole run]")
+@click.option("--by-table-size", is_flag=True, help="Also print the ranking for each table size.")
+@click.option("--tables", is_flag=True, help="Print all tables instead of a summary.")
+@click.option("--report/--no-report", default=True, show_default=True, help="Write the report as HTML pages.")
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 @json_option
 def run(
@@ -76,33 +74,35 @@ def run(
     registry = find_bots(here, checked.game)
     experiment, calls = plan_experiment(checked, shard, registry, call_options(checked, here))
     folder = Path(checked.output) if checked.output else default_run_folder(config, experiment)
-    warn_of(experiment, registry, calls)
+    print_warnings(experiment, registry, calls)
     result = find_finished_run(experiment, registry, folder)
     if new := result is None:
         if warning := check_cache(experiment, registry, calls):
             note(warning)
         with open_executor(checked, note) as pool:
-            result = play_and_keep(experiment, registry, folder, calls, workers=checked.workers, quiet=quiet, pool=pool)
+            result = play_with_progress(
+                experiment, registry, folder, calls, workers=checked.workers, quiet=quiet, pool=pool
+            )
     else:
-        note(f"{folder} holds this run, finished: nothing was played")
+        note(f"{folder} already has this finished run; nothing was played")
     if not as_json:
         print_summary(result, tables or by_table_size, by_table_size)
-    index = written_report(folder, new) if report and result.tally.games else None
+    index = write_run_report(folder, new) if report and result.tally.games else None
     if as_json:
         print_document(document_of(result, index))
     elif index is not None:
         say(f"report: {index}")
     code = exit_code(result)
     if not (code or as_json):
-        say_folder(result.folder, tables, result)
+        print_next_steps(result.folder, tables, result)
     return code
 
 
-def warn_of(experiment: Experiment, registry: Registry, calls: CallOptions) -> None:
-    """Say what a user should know before the start."""
-    _warn_of_unrepeatable(experiment, registry)
+def print_warnings(experiment: Experiment, registry: Registry, calls: CallOptions) -> None:
+    """Print what a user should know before the run starts."""
+    _print_repeatability_warnings(experiment, registry)
     if len(experiment.players) == 1 and experiment.book is None:
-        note(f"note: {one_line(experiment.players[0].name)} plays only itself: name another bot to compare it with")
+        note(f"note: {one_line(experiment.players[0].name)} only plays against itself; add another bot to compare it")
     today = datetime.now(UTC).date()
     for sentence in end_of_model_warnings(experiment, registry, today) if calls.preflight and not calls.offline else ():
         note(sentence)
@@ -111,18 +111,18 @@ def warn_of(experiment: Experiment, registry: Registry, calls: CallOptions) -> N
     for sentence in unused_address_warnings(experiment, registry):
         note(sentence)
     if experiment.shard and model_specs(experiment, registry) and (caps := calls.caps.describe()):
-        note(f"note: of the run's budget this shard's share, by its games, is {caps}")
+        note(f"note: this shard's share of the run's budget is {caps}")
 
 
-def _warn_of_unrepeatable(experiment: Experiment, registry: Registry) -> None:
+def _print_repeatability_warnings(experiment: Experiment, registry: Registry) -> None:
     for bot in sorted({player.bot for player in experiment.players}):
         if not registry.find(bot).repeatable:
-            note(f"note: games with {bot} are not repeatable: its file draws from randomness outside self.rng")
+            note(f"note: games with {bot} are not repeatable: its file uses randomness other than self.rng")
     if experiment.on_bot_error == "fallback" and experiment.bot_deadline is not None:
-        note("note: games in which a bot takes too long are not repeatable: that depends on the machine")
+        note("note: games in which a bot exceeds bot_deadline are not repeatable: its speed depends on the machine")
 
 
-def play_and_keep(
+def play_with_progress(
     experiment: Experiment,
     registry: Registry,
     folder: Path,
@@ -132,43 +132,43 @@ def play_and_keep(
     quiet: bool,
     pool: WorkerPool | None = None,
 ) -> RunResult:
-    """Play with a progress line and an orderly Ctrl-C."""
+    """Play with a progress line. The first Ctrl-C stops the run cleanly."""
     asks, workers = bool(model_specs(experiment, registry)), workers or cores()
     if asks and not calls.offline:
-        calls = replace(calls, in_flight=bound_in_flight(calls.in_flight))
+        calls = replace(calls, in_flight=limit_in_flight(calls.in_flight))
     stop, models = new_stop(1 if asks else workers), ModelProgress(notify=note)
     more = models.figures if asks else lambda: [*filter(None, [models.decision_figure()])]
     progress = GamesProgress(experiment.games, quiet, time.monotonic, more, parts=models.parts)
-    with _signals_set(stop, asks) as told, progress:
-        means = RunOptions(registry, workers, calls, stop, progress, models, lambda: (*told, signal.SIGINT)[0], pool)
+    with _graceful_interrupt(stop, asks) as signals, progress:
+        means = RunOptions(registry, workers, calls, stop, progress, models, lambda: (*signals, signal.SIGINT)[0], pool)
         return play(experiment, folder, means)
 
 
-_SHOW_CURSOR: Final = "\x1b[?25h"  # which a live line hides
+# The live progress line hides the cursor.
+_SHOW_CURSOR: Final = "\x1b[?25h"
 
 
 @contextmanager
-def _signals_set(stop: Stop, models: bool) -> Iterator[list[int]]:
-    """The first signal stops cleanly, after the games in progress (with models, the calls); the second ends at once.
+def _graceful_interrupt(stop: Stop, models: bool) -> Iterator[list[int]]:
+    """Stop cleanly on the first signal, and exit immediately on the second. Yield the received signals.
 
-    Yields the signals that have come. What is on disk is in order even after a `kill -9`, so nothing waits for a
-    server that does not answer.
+    A clean stop finishes the games in progress or, with models, the calls in flight. The files are consistent even
+    after `kill -9`, so an immediate exit is safe.
     """
-    calls = f"calls in flight, or after {STOP_GRACE_SECONDS:g} s; their games resume from the answers"
-    after = calls if models else "games in progress"
-    told: list[int] = []
+    work = f"calls in flight (at most {STOP_GRACE_SECONDS:g} s)" if models else "games in progress"
+    received: list[int] = []
 
-    def leave_off(number: int, _: object) -> None:
-        told.append(number)
-        if len(told) > 1:
-            note(f"dubito: stopped at once by {signal_in_words(number)}{_SHOW_CURSOR if sys.stderr.isatty() else ''}")
+    def stop_run(number: int, _: object) -> None:
+        received.append(number)
+        if len(received) > 1:
+            note(f"dubito: stopped by {signal_in_words(number)}{_SHOW_CURSOR if sys.stderr.isatty() else ''}")
             os._exit(128 + number)
         set_from_thread(stop)
-        again = "" if number == signal.SIGINT else f"{signal_in_words(number)}: "
-        note(f"{again}stopping after the {after}; {signal_in_words(number)} again stops at once")
+        cause = "" if number == signal.SIGINT else f"{signal_in_words(number)}: "
+        note(f"{cause}finishing {work}; {signal_in_words(number)} again stops immediately")
 
-    before = signal.signal(signal.SIGINT, leave_off)
+    previous_handler = signal.signal(signal.SIGINT, stop_run)
     try:
-        yield told
+        yield received
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)

@@ -1,4 +1,4 @@
-"""`dubito share`: a game as one page that can be sent."""
+"""`dubito share`: write one game as a page."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from urllib.parse import quote, urljoin
 
 import click
 
-from dubito.cli.options import folder_of, kept_games, page_url_option
+from dubito.cli.options import open_run_folder, page_url_option, saved_games_folder
 from dubito.cli.output import say
 from dubito.errors import UsageError, one_line
 from dubito.experiment.stored import opened_run
@@ -19,69 +19,71 @@ from dubito.store.folder import RUNS, is_export, missing_run_error, run_folders
 
 @click.command()
 @click.argument("what", metavar="[GAME|RUN]", required=False, type=click.Path(path_type=Path))
-@click.option("--game", type=int, metavar="K", help="Of a run: which of its games.")
+@click.option("--game", type=int, metavar="K", help="Number of the game in the run.")
 @click.option("--output", type=click.Path(path_type=Path), help="The page. [default: game.html, or game-K.html]")
 @page_url_option
 def share(what: Path | None, game: int | None, output: Path | None, url: str) -> None:
     """Write one game as a page that can be sent to anyone.
 
     GAME is the file of a saved game; RUN is a run (by default the latest) or an exported one. The page shows everyone's
-    cards, and what models were asked and answered. It loads nothing from elsewhere. With --url, the picture for links
-    to it is written beside it.
+    cards and the requests and replies of models. It loads nothing from other sites. With --url, a preview picture for
+    links is written next to it.
     """
     if what is not None and not what.exists():
-        raise missing_run_error(what, Path(RUNS), "`dubito share` alone says which games and runs are here")
+        raise missing_run_error(what, Path(RUNS), "`dubito share` without arguments suggests games")
     if is_saved_game(what):
         if game is not None:
-            raise UsageError("--game belongs to a run, and this is one saved game: leave it out")
-        shared, path = game_of_file(what), output or Path("game.html")
+            raise UsageError("--game is only for runs, and this is one saved game", hint="leave it out")
+        shared, path = load_shared_game(what), output or Path("game.html")
     else:
         if game is None:
-            raise UsageError(_what_to_share(what))
-        with folder_of(what) as folder, opened_run(folder, Path.cwd()) as source:
+            raise UsageError(_suggest_games(what))
+        with open_run_folder(what) as folder, opened_run(folder, Path.cwd()) as source:
             shared, path = shared_game(source, game), output or Path(f"game-{game}.html")
     if path.is_dir():
-        raise UsageError(f"{one_line(str(path))} is a folder: name the page, as in --output {path / 'game.html'}")
+        raise UsageError(f"{one_line(str(path))} is a folder", hint=f"name a file: --output {path / 'game.html'}")
     picture = path.with_suffix(".png")
-    drawn = _draw(shared) if url else b""  # before anything is written: Pillow may be missing
+    # Drawn before anything is written, since Pillow may be missing.
+    png = _draw(shared) if url else b""
     text = shared_page(shared, url and urljoin(url, quote(picture.name)))
     write_whole(path, text)
     say(f"page: {path} ({len(text.encode()) // 1000:,} kB)")
     if url:
-        picture.write_bytes(drawn)
-        say(f"picture: {picture}, to be put beside the page")
+        picture.write_bytes(png)
+        say(f"picture: {picture} (publish it next to the page)")
 
 
 def _draw(shared: SharedGame) -> bytes:
-    from dubito.report.picture import picture_of_game  # late: only pages with an address need Pillow
+    # Imported late: only pages with an address need Pillow.
+    from dubito.report.picture import picture_of_game
 
     return picture_of_game(shared.page)
 
 
-def _what_to_share(run: Path | None) -> str:
-    """What could have been meant where no game was named."""
+def _suggest_games(run: Path | None) -> str:
+    """Return an error message that suggests games to share."""
     if run is not None:
-        return f"a run has many games: say which with --game, as in: dubito share {one_line(str(run))} --game 0"
-    saved = sorted(kept_games().glob("*.json"), key=lambda file: (file.stat().st_mtime, file))
+        return f"choose a game of the run with --game, for example: dubito share {one_line(str(run))} --game 0"
+    saved = sorted(saved_games_folder().glob("*.json"), key=lambda file: (file.stat().st_mtime, file))
     last = [f"`dubito share {one_line(str(file))}` (the last game played here)" for file in saved[-1:]]
     runs = [f"`dubito share {one_line(str(folder))} --game 0`" for folder in run_folders(Path(RUNS))[:1]]
     if not last and not runs:
-        return "there is no game here yet: `dubito web` plays one, `dubito demo` some"
-    return f"say which: {' or '.join([*last, *runs])}"
+        return "there are no games here yet; play one with `dubito web`, or run `dubito demo`"
+    return f"choose a game: {' or '.join([*last, *runs])}"
 
 
 def is_saved_game(what: Path | None) -> TypeGuard[Path]:
     return what is not None and what.is_file() and not is_export(what)
 
 
-def game_of_file(path: Path) -> SharedGame:
-    with faults_named(path):
+def load_shared_game(path: Path) -> SharedGame:
+    with errors_with_path(path):
         return shared_file(path)
 
 
 @contextmanager
-def faults_named(path: Path) -> Iterator[None]:
-    """Within, what is wrong with a file is said with its name."""
+def errors_with_path(path: Path) -> Iterator[None]:
+    """Add the file's path to usage errors."""
     try:
         yield
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""`dubito status`: how far a run is, read from its folder, also while it is played; or the runs in a folder."""
+"""`dubito status`: the progress of a run, also while it is being played; or the runs in a folder."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from dubito.cli.options import folder_of, json_option, run_argument
+from dubito.cli.options import json_option, open_run_folder, run_argument
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.counts import GameCounts
@@ -33,16 +33,16 @@ from dubito.store.wave_log import WaveLog
 @run_argument
 @json_option
 def status(run: Path | None, as_json: bool) -> None:
-    """Show how far RUN is, or list the runs in a folder.
+    """Show the progress of RUN, or list the runs in a folder.
 
-    By default RUN is the latest run. Shown are its games, what its models were asked and what that cost; of a trial of
-    prompts, or of policies, what was asked and what it cost. If RUN is a folder of runs, such as `runs`, they are
-    listed, the last written first.
+    By default RUN is the latest run. Shows its games and its models' decisions, calls and cost. RUN can also be the
+    folder of `dubito prompts test` or `dubito policy`. If RUN is a folder of runs, such as `runs`, they are listed,
+    newest first.
     """
     if run is not None and run.is_dir() and (runs := runs_inside(run)):
         _list_runs(run, runs, as_json)
         return
-    with folder_of(run) as folder:
+    with open_run_folder(run) as folder:
         _status_of(folder, str(run or folder), as_json)
 
 
@@ -78,7 +78,7 @@ def _status_of(folder: Path, name: str, as_json: bool) -> None:
             print_document(found)
             return
         _say_plan(run)
-        say(f"state: {'being played' if found.state == 'playing' else found.state}")
+        say(f"state: {found.state}")
         _say_pairs(run, pairs)
         if log.players():
             say(f"so far: {counts}")
@@ -88,13 +88,13 @@ def _status_of(folder: Path, name: str, as_json: bool) -> None:
 
 
 def _say_plan(run: Run) -> None:
-    """Print what is played, and how many games are kept."""
+    """Print the kinds of players, the shard, and how many games are counted."""
     if stand_ins := describe_fake_models(run.kinds):
         say(stand_ins)
     if shard := run.planned.shard:
-        say(f"shard: {shard}, from game {shard.first_game:,} on")
+        say(f"shard: {shard}, starting with game {shard.first_game:,}")
     at_most = "at most " if run.planned.stop else ""
-    say(f"games: {run.counts.counted:,} of {at_most}{run.planned.games:,} kept")
+    say(f"games: {run.counts.counted:,} of {at_most}{run.planned.games:,} counted")
     if run.planned.stop:
         say(f"stops: {describe_stop_rule(run.planned, run.game)}")
 
@@ -108,12 +108,13 @@ def _status_of_trial(log: ModelLog, name: str, kinds: Mapping[str, PlayerKind], 
     if as_json:
         print_document(_status_object(name, log, kinds, trial=True))
         return
-    say("a trial of prompts: no game was played")
-    _say_models(log, {}, "positions")  # its names are those of prompts
+    say("test of prompts: no games are played")
+    # The players in the log are prompts, so they have no kinds.
+    _say_models(log, {}, "positions")
 
 
 def _status_of_policies(folder: Path, name: str, identity: Mapping[str, Any], as_json: bool) -> None:
-    """What the models among the players of `dubito policy` were asked; each is kept in a folder of its own."""
+    """Print the model calls of `dubito policy`, which has a separate folder for each player."""
     with ExitStack() as stack:
         files = sorted(folder.glob(f"*/{run_folder.DATABASE}"), key=lambda file: int(file.parent.name))
         logs = [ModelLog(stack.enter_context(RunDb.open(file))) for file in files]
@@ -129,7 +130,7 @@ def _status_of_policies(folder: Path, name: str, identity: Mapping[str, Any], as
                 StatusObject(folder=name, models=documents.model_uses(models, kinds), failed_calls=dict(failed))
             )
             return
-        say(f"policies for {one_line(str(identity['policy']))}: no game was played")
+        say(f"policies for {one_line(str(identity['policy']))}: no games are played")
         if stand_ins := describe_fake_models(kinds):
             say(stand_ins)
         for log in logs:
@@ -142,7 +143,7 @@ def _status_object(name: str, log: ModelLog, kinds: Mapping[str, PlayerKind], **
 
 
 def _awaited(kept: WaveLog) -> dict[str, Any]:
-    """What a run with `wait` waits for."""
+    """Return the fields about batches that a run with `wait` waits for."""
     batches = [
         documents.AwaitedBatch(
             account=batch.account,
@@ -161,26 +162,26 @@ def _moment(seconds: float) -> str:
 
 
 def _say_awaited(found: StatusObject) -> None:
-    alike = defaultdict[tuple[str, bool], list[documents.AwaitedBatch]](list)
+    groups = defaultdict[tuple[str, bool], list[documents.AwaitedBatch]](list)
     for batch in found.awaited:
-        alike[batch.account, batch.id is None].append(batch)
-    for (account, unknown), batches in alike.items():
-        known = (
-            "not known to be there: looked for, or taken as lost, when the run goes on"
-            if unknown
+        groups[batch.account, batch.id is None].append(batch)
+    for (account, unconfirmed), batches in groups.items():
+        name = (
+            "unconfirmed; the resumed run will look for it and otherwise send it again"
+            if unconfirmed
             else one_line(str(batches[0].id))
         )
-        more = f" and {len(batches) - 1:,} more" if len(batches) > 1 and not unknown else ""
+        more = f" and {len(batches) - 1:,} more" if len(batches) > 1 and not unconfirmed else ""
         ends = sorted(batch.expires for batch in batches if batch.expires)
         until = f", expires {ends[0]}" if ends else ""
         to = f"{sum(batch.requests for batch in batches):,} requests to {one_line(account)}"
-        say(f"awaited: {to} since {min(batch.since for batch in batches)}{until} (UTC; {known}{more})")
+        say(f"pending: {to} since {min(batch.since for batch in batches)}{until} (UTC; {name}{more})")
     if found.to_be_sent:
-        say(f"to be sent with the next wave: {found.to_be_sent:,} requests")
+        say(f"next batch: {found.to_be_sent:,} requests")
 
 
 def _say_digest(found: StatusObject, counts: GameCounts) -> None:
-    """Print the results digest, and which games it covers where more are finished."""
+    """Print the results digest, and which games it covers if more are finished."""
     if not counts.counted:
         say("results digest: none, since no game is counted yet")
         return
@@ -190,11 +191,11 @@ def _say_digest(found: StatusObject, counts: GameCounts) -> None:
 
 def _cost(own: PlayerLog) -> str:
     if own.picodollars is None or own.billed is None:
-        return "no price is known"
+        return "unknown (no price for this model)"
     if not own.assumed:
         return dollars(own.picodollars)
-    apart = f"{dollars(own.billed)} billed, {dollars(own.likely)} assumed, which a budget counts as"
-    return f"{dollars(own.picodollars)} ({apart} {dollars(own.at_worst)})"
+    parts = f"{dollars(own.billed)} billed, {dollars(own.likely)} estimated for {own.assumed:,} calls without a bill"
+    return f"{dollars(own.picodollars)} ({parts}; the budget counts these as {dollars(own.at_worst)})"
 
 
 def _say_models(log: ModelLog, kinds: Mapping[str, PlayerKind], places: str) -> None:
@@ -202,18 +203,18 @@ def _say_models(log: ModelLog, kinds: Mapping[str, PlayerKind], places: str) -> 
 
     for name in log.players():
         own = log.player(name)
-        kind = " (stand-in)" if kinds.get(name) == "stand-in" else ""
+        kind = " (fake model)" if kinds.get(name) == "stand-in" else ""
         say(f"{one_line(name)}{kind}: {own.decisions:,} decisions in {own.games:,} {places}, {own.calls:,} calls, "
             f"cache {cell_text(own.cached / own.attempts if own.attempts else None, 'rate')} %")  # fmt: skip
         for outcome, count in sorted(own.outcomes.items()):
             say(f"  {outcome}: {count:,}")
         tokens = ", ".join(f"{kind} {count:,}" for kind, count in own.tokens.items())
         say(f"  tokens: {tokens}")
-        say(f"  cost: {_cost(own)}; calls whose cost is not known: {own.assumed:,}")
+        say(f"  cost: {_cost(own)}")
         if own.has_other_names:
             say(f"  answered by: {', '.join(f'{one_line(model)} ({count:,})' for model, count in own.ids.items())}")
         if own.beyond:
-            say(f"  calls that used more than was reserved: {own.beyond:,}. The first: {own.first_beyond}")
+            say(f"  calls that used more than the budget reserved: {own.beyond:,}; the first: {own.first_beyond}")
     for kind, count in sorted(log.count_failures().items()):
         say(f"failed calls, {kind}: {count:,}")
 
@@ -261,7 +262,7 @@ def _row_of_run(folder: Path) -> ListedRun:
 
 def _cells(run: ListedRun) -> list[str]:
     if run.game is None or run.state is None:
-        what = "a trial of prompts" if run.game is None else "policies"
+        what = "test of prompts" if run.game is None else "policies"
         return [run.folder, run.game or "", what, "", "", "", run.date]
     games = f"{run.kept:,}" if run.kept == run.games else f"{run.kept:,} of {run.games:,}"
     cost = "" if not run.models else "no price" if run.usd is None else dollars(round(run.usd * PICO))

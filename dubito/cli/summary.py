@@ -1,4 +1,4 @@
-"""What a run has to show once it has ended: its summary, its report, its object for `--json`, its exit code."""
+"""The output of a run that has ended: its summary, its report, its `--json` object and its exit code."""
 
 import sys
 import time
@@ -48,11 +48,11 @@ from dubito.stats.ranking import (
     ranking,
 )
 
-_FIRST: Final = 5  # rows of a ranking that a run ends with
+_MAX_SUMMARY_ROWS: Final = 5
 
 
 def print_summary(run: RunResult, tables: bool, sizes: bool = False) -> None:
-    """Print how a run has ended, or all its tables; only a note if no game is counted."""
+    """Print a summary of the run, or all its tables; only a note if no game is counted."""
     if run.tally.games == 0:
         note(run.counts.reason_for_no_results)
     elif tables:
@@ -61,7 +61,7 @@ def print_summary(run: RunResult, tables: bool, sizes: bool = False) -> None:
         if stand_ins := describe_fake_models(run.experiment.kinds):
             say(stand_ins)
         print_end(run)
-        _print_said(run)
+        _print_notes(run)
 
 
 def _order(run: RunResult) -> Order:
@@ -69,10 +69,11 @@ def _order(run: RunResult) -> Order:
 
 
 def print_end(run: RunResult) -> None:
-    """Print the first players, who beats whom, and what models were asked and cost."""
+    """Print the best players, the verdict, and the models' calls and cost."""
     results = run.game.results
     first, order = results.measures[0], _order(run)
-    if order.paired:  # those who are compared, on their common deals; the others only sat there
+    # Only the contenders are compared, on their common deals; the opponents filled the other seats.
+    if order.paired:
         contenders = contender_ranking(run.tally, run.contenders, results)
         rows = [(row.contender.name, row.deals, row.rates) for row in contenders]
         rows.sort(key=lambda row: order.names.index(row[0]))
@@ -87,23 +88,23 @@ def print_end(run: RunResult) -> None:
             f"{of:,}",
             cell_text(rates[first.key], kind_of(first)),
         ]
-        for name, of, rates in rows[:_FIRST]
+        for name, of, rates in rows[:_MAX_SUMMARY_ROWS]
     ]
     rated = first.name if first.span else f"{first.name} %"
     title = f"{run.tally.games:,} games"
     if order.paired:
         seat = "the same seat" if run.contenders[0].seats == 1 else "both seats"
-        title += f", each contender in {seat} of each deal"
-    title += f"; the first {_FIRST} of {len(rows)}" if len(rows) > _FIRST else ""
+        title += f"; every contender took {seat} in every deal"
+    title += f"; the best {_MAX_SUMMARY_ROWS} of {len(rows)}" if len(rows) > _MAX_SUMMARY_ROWS else ""
     counted = "deals" if order.paired else "games"
-    table(title, ["player", "kind", "rank", counted, f"{rated} [95 % interval]"], cells)
+    table(title, ["player", "kind", "rank", counted, f"{rated} [95 % CI]"], cells)
     say(fill(verdict_in_words(order, player_labels(kinds)), 79, break_on_hyphens=False))
     if run.models:
-        say(_asked_in_words(run))
+        say(_describe_model_use(run))
 
 
-def _asked_in_words(run: RunResult) -> str:
-    """What models were asked, what it cost, and how often the fallback answered, by cause."""
+def _describe_model_use(run: RunResult) -> str:
+    """Describe the decisions and calls of all models, their cost, and the fallbacks by cause."""
     logs, outcomes = run.models.values(), Counter[str]()
     for log in logs:
         outcomes.update(log.outcomes)
@@ -112,19 +113,20 @@ def _asked_in_words(run: RunResult) -> str:
         for outcome, count in sorted(outcomes.items())
         if outcome.startswith(FALLBACK_OUTCOME)
     }
-    whose = f" ({', '.join(f'{cause} {count}' for cause, count in causes.items())})" if causes else ""
-    asked = f"{outcomes.total():,} decisions, {sum(log.calls for log in logs):,} calls"
-    asked += f" ({reasks:,} re-ask{'s' * (reasks > 1)})" if (reasks := sum(log.reasks for log in logs)) else ""
+    by_cause = f" ({', '.join(f'{cause} {count}' for cause, count in causes.items())})" if causes else ""
+    use = f"{outcomes.total():,} decisions, {sum(log.calls for log in logs):,} calls"
+    use += f" ({reasks:,} re-ask{'s' * (reasks > 1)})" if (reasks := sum(log.reasks for log in logs)) else ""
     extracted = sum(count for outcome, count in outcomes.items() if outcome.endswith(EXTRACTED_OUTCOME))
-    asked += f", {extracted:,} answers taken out of longer replies" if extracted else ""
+    use += f", {extracted:,} answers extracted from longer replies" if extracted else ""
     costs = [log.picodollars for log in logs if log.picodollars is not None]
-    asked += f", ${sum(costs) / PICO:.4f}" if costs else ""
+    use += f", ${sum(costs) / PICO:.4f}" if costs else ""
     kinds = {run.experiment.kinds[name] for name in run.models}
-    return f"{'stand-ins' if kinds == {'stand-in'} else 'models'}: {asked}; fallbacks: {sum(causes.values())}{whose}"
+    models = "fake models" if kinds == {"stand-in"} else "models"
+    return f"{models}: {use}; fallbacks: {sum(causes.values())}{by_cause}"
 
 
-def cached_in_words(run: RunResult, now: float) -> str:
-    """Say how many replies came from the cache, and how old the oldest is where that is a day or more."""
+def describe_cache_use(run: RunResult, now: float) -> str:
+    """Say how many replies came from the cache, and the oldest one's age if it is a day or more."""
     logs = run.models.values()
     if not (cached := sum(log.cached for log in logs)):
         return ""
@@ -133,25 +135,25 @@ def cached_in_words(run: RunResult, now: float) -> str:
     return f"{cached:,} of {sum(log.attempts for log in logs):,} replies came from the cache{age}"
 
 
-def _print_said(run: RunResult) -> None:
-    """What a user has to know of it, whatever else is shown."""
+def _print_notes(run: RunResult) -> None:
+    """Print what a user has to know about the run, with or without its tables."""
     if run.first_fallback is not None:
         say(f"first bot error: {run.first_fallback}")
     for name, text in run.bot_notes.items():
         say(f"{one_line(name)}: {text}")
-    if cached := cached_in_words(run, time.time()):
+    if cached := describe_cache_use(run, time.time()):
         say(cached)
 
 
 def print_tables(run: RunResult, sizes: bool) -> None:
-    """Print everything a run has to show."""
+    """Print all tables of the run."""
     results, show = run.game.results, partial(output.show, kinds=run.experiment.kinds)
     if stand_ins := describe_fake_models(run.experiment.kinds):
         say(stand_ins)
     rows, twice = ranking(run.tally, run.experiment.names, results), run.game.lineup == "uniform"
     order = _order(run)
     said = fill(verdict_in_words(order, player_labels(run.experiment.kinds)), 79, break_on_hyphens=False)
-    title = f"{run.tally.games:,} games; 95 % intervals, clustered by deal"
+    title = f"{run.tally.games:,} games; 95 % confidence intervals, clustered by deal"
     title += ", for a fixed number of deals" if run.experiment.stop else ""
     compared = contender_tables(run.tally, run.contenders, results)
     if order.paired:
@@ -169,7 +171,8 @@ def print_tables(run: RunResult, sizes: bool) -> None:
         show(*duel_tables(run.tally, run.experiment.names, results, player_labels(run.experiment.kinds)))
     if run.models:
         show(models_table(run.models, run.experiment.names))
-    own = run.tally.games // max(1, len(run.experiment.contenders))  # games of each contender as one
+    # Each contender played this many games as a contender.
+    own = run.tally.games // max(1, len(run.experiment.contenders))
     show(bounds_table(rows, [player.name for player in run.experiment.contenders], own, results))
     if stated := calibrations(run.tally, run.experiment.names):
         show(calibration_table(stated, results.stated), calibration_bins(stated, "calibration-bins"))
@@ -177,8 +180,8 @@ def print_tables(run: RunResult, sizes: bool) -> None:
         rows_by_size = by_table_size(run.tally, run.experiment.names, results)
         show(sizes_table(rows_by_size, lambda row, measure: row.rates[measure], results))
     show(*bot_errors(rows))
-    _print_said(run)
-    say(f"turns a game: {turns_a_game(run.tally, results)}")
+    _print_notes(run)
+    say(f"turns per game: {turns_a_game(run.tally, results)}")
     say(f"results digest: {run.results_digest}")
 
 
@@ -187,32 +190,34 @@ def _neighbours(rows: Sequence[RankingRow], rate: str) -> ResultTable:
     for row in rows:
         deviations = row.deviation_by_next, row.deviation_by_prev
         cells.append([row.name, *("-" if one is None else f"{one:.2f}" for one in deviations)])
-    title = f"Who sits beside: deviation of the {rate} over the identities of the next and the previous player"
+    title = f"Effect of neighbours: standard deviation of the {rate} over the next and the previous player"
     return ResultTable("beside", title, [*player_columns("bot"), *texts("by next", "by prev")], cells)
 
 
-def say_report(folder: Path, new: bool) -> None:
-    index = written_report(folder, new)
+def print_report_path(folder: Path, new: bool) -> None:
+    index = write_run_report(folder, new)
     if index is not None:
         say(f"report: {index}")
 
 
-def written_report(folder: Path, new: bool) -> Path | None:
-    """The first page of the run's report, written if there is something new to show; None where it cannot be."""
-    from dubito.report.site import FOLDER, write_report  # late: not every run has pages
+def write_run_report(folder: Path, new: bool) -> Path | None:
+    """Write the run's report if it is new or missing. Return its first page, or None if that fails."""
+    # Imported late: not every run writes a report.
+    from dubito.report.site import FOLDER, write_report
 
     index = folder / FOLDER / "index.html"
     try:
         if new or not index.exists():
             write_report(folder)
         return index
-    except (RunStopped, UsageError) as error:  # the run stands as it is
-        note(f"no report: {one_line(str(error), 400)}")
+    except (RunStopped, UsageError) as error:
+        # The results are valid without a report.
+        note(f"no report was written: {one_line(str(error), 400)}")
         return None
 
 
 def document_of(run: RunResult, report: Path | None) -> RunObject:
-    """What the run has to show, as `--json` has it."""
+    """Return the run as the object of `--json`."""
     experiment, results, kept, folder = run.experiment, run.game.results, run.counts.counted, str(run.folder)
     stopped = signal_in_words(run.stop_signal) if run.interrupted else None
     if run.failure is not None:
@@ -238,44 +243,43 @@ def document_of(run: RunResult, report: Path | None) -> RunObject:
     )
 
 
-_EDITED: Final = (
-    "a bot whose file you edit is a new player: the same command will start a new run, from the first "
-    "game (where --output was given, give another)"
+_AFTER_BOT_ERROR: Final = (
+    "a bot with an edited file is a new player, so the same command will start a new run (if you gave --output, choose "
+    "another folder)"
 )
-_MENDED: Final = (
-    "whatever on_bot_error says, since no player is to blame; a game that was mended is a new one, whose runs start "
-    "from the first game"
+_AFTER_GAME_ERROR: Final = (
+    "on_bot_error does not apply, since no player is to blame; after you fix the game, a run starts from the first game"
 )
 
 
 def exit_code(run: RunResult, command: str = "the same command") -> int:
-    """Say why the run stopped, if it did, what was kept, and which command resumes it."""
+    """Return the exit code. If the run stopped, print why, what was saved and which command resumes it."""
     if run.failure is None and not run.interrupted:
         return 0
     why = f"stopped by {signal_in_words(run.stop_signal)}" if run.failure is None else one_line(str(run.failure), 600)
-    edited = _EDITED if isinstance(run.failure, BotError) else _MENDED if isinstance(run.failure, GameError) else ""
-    then = f"; {edited}" if edited else f", and {command} resumes from there"
-    note(f"dubito: {why}; {_what_is_kept(run)}{then}")
+    by_kind = {BotError: _AFTER_BOT_ERROR, GameError: _AFTER_GAME_ERROR}
+    next_step = by_kind.get(type(run.failure), f"{command} resumes the run")
+    note(f"dubito: {why}; {_describe_saved_games(run)}; {next_step}")
     return 128 + run.stop_signal if run.failure is None else 3
 
 
-def _what_is_kept(run: RunResult) -> str:
+def _describe_saved_games(run: RunResult) -> str:
     if not run.counts.replies and run.counts.finished == run.counts.counted:
-        return f"{run.counts.counted:,} of {run.experiment.games:,} games are kept in {run.folder}"
-    return f"{run.counts} (none of them will be paid for again) in {run.folder}"
+        return f"{run.counts.counted:,} of {run.experiment.games:,} games are saved in {run.folder}"
+    return f"{run.counts}, in {run.folder}; you will not pay for these replies again"
 
 
-def say_folder(folder: Path, tables: bool, run: RunResult | None = None) -> None:
-    """Where a run lies, what shows more of it, and what makes it longer, if it is `run` that ends here."""
+def print_next_steps(folder: Path, tables: bool, run: RunResult | None = None) -> None:
+    """Print the run folder and the commands that show more of it or, for `run`, extend it."""
     say(f"run folder: {folder}")
-    if run is not None and (games := _games_that_tell_apart(run)) is not None:
-        say(f"with more games: the same command with --games {games}")
+    if run is not None and (games := _games_to_significance(run)) is not None:
+        say(f"to settle first place: run the same command with --games {games}")
     if not tables:
-        say(f"in a browser: {command_called()} report {quote(str(folder))} --open; every table here: add --tables")
+        say(f"to see more: {command_prefix()} report {quote(str(folder))} --open, or add --tables to the same command")
 
 
-def _games_that_tell_apart(run: RunResult) -> int | None:
-    """Return how many games would probably show a difference between the first two; None if they do, or if unknown."""
+def _games_to_significance(run: RunResult) -> int | None:
+    """Return how many games would probably make the first difference significant; None if it is, or if unknown."""
     if run.experiment.stop or run.experiment.shard:
         return None
     order = _order(run)
@@ -285,8 +289,8 @@ def _games_that_tell_apart(run: RunResult) -> int | None:
     return -(-(run.tally.games + order.more_games) // a_deal) * a_deal
 
 
-def command_called() -> str:
-    """How this command was called: README never activates the environment that it makes."""
+def command_prefix() -> str:
+    """Return how the user called this command: the README uses it without activating its environment."""
     path = Path(sys.argv[0])
     if path.name != "dubito" or which("dubito") == str(path):
         return "dubito"

@@ -1,4 +1,4 @@
-"""What needs a terminal: drawn tables, a live line, a game in colour; only there is the library for them loaded."""
+"""Output on a terminal: tables, live progress and games in colour. Only this module imports Rich."""
 
 import re
 import time
@@ -14,31 +14,34 @@ from rich.text import Text
 
 from dubito.errors import one_line, printable
 
-_REDRAWN: Final = 0.1  # seconds between two looks of a line that grows
-_ANY: Final = 10_000  # columns that are enough for any table
-_NAME: Final = 12  # columns that a name has at least
-_BAR: Final = 16  # columns of the bar of a progress
+_REDRAW_SECONDS: Final = 0.1
+# Widths in characters.
+_MAX_TABLE_WIDTH: Final = 10_000
+_MIN_NAME_WIDTH: Final = 12
+_BAR_WIDTH: Final = 16
 _SEATS: Final = ("cyan", "magenta", "yellow", "blue", "bright_cyan", "bright_magenta", "bright_yellow", "bright_blue")
-_WORDS: Final = {  # what a reader looks for in any game's sentences
+# Styles of words in the sentences of any game.
+_WORDS: Final = {
     r"“.*”": "italic",
     r"\bhonest\b": "green",
     r"\b(doubts?|says BS)\b": "bold",
     r"\b(wins?|a hard win|a soft win)\b": "bold green",
     r"^Your (hand|turn)\b.*": "bold",
     r"^ *\d+\. ": "dim",
-    r"^1\. .*": "bold green",  # the first place
+    # The winner in the final ranking.
+    r"^1\. .*": "bold green",
 }
 _HEAD: Final = re.compile(r" *\d+\. +|- |")
 
 
 def draw_table(title: str, headers: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool]) -> None:
-    """The table; where the terminal is too narrow for it, some columns after the other, each time beside the first."""
+    """Print a table. On a narrow terminal it is split into several, each with the first columns."""
     console, keys = Console(), _keys(cells)
 
     def part(columns: Sequence[int]) -> Table:
         drawn = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
         for column in columns:
-            most = max(_NAME, console.width // (2 * keys)) if column < keys else None
+            most = max(_MIN_NAME_WIDTH, console.width // (2 * keys)) if column < keys else None
             justify: JustifyMethod = "right" if numeric[column] else "left"
             drawn.add_column(Text(printable(headers[column])), justify=justify, overflow="fold", max_width=most)
         for row in cells:
@@ -46,7 +49,7 @@ def draw_table(title: str, headers: Sequence[str], cells: Sequence[Sequence[str]
         return drawn
 
     def fits(columns: Sequence[int]) -> bool:
-        return Console(width=_ANY).measure(part(columns)).maximum <= console.width
+        return Console(width=_MAX_TABLE_WIDTH).measure(part(columns)).maximum <= console.width
 
     console.print(Text(printable(title)))
     rest = list(range(keys, len(headers)))
@@ -58,39 +61,40 @@ def draw_table(title: str, headers: Sequence[str], cells: Sequence[Sequence[str]
 
 
 def _keys(cells: Sequence[Sequence[str]]) -> int:
+    """Return how many first columns are needed to identify each row."""
     most = len(cells[0]) - 1 if cells else 1
     return next((n for n in range(1, most) if len({tuple(row[:n]) for row in cells}) == len(cells)), most)
 
 
-class _Course(ProgressColumn):
-    """How far it is."""
+class _DescriptionColumn(ProgressColumn):
+    """The text beside the bar."""
 
-    def __init__(self, said: Callable[[int], str]) -> None:
+    def __init__(self, describe: Callable[[int], str]) -> None:
         super().__init__()
-        self._said = said
+        self._describe = describe
 
     def render(self, task: Task) -> Text:
-        return Text(printable(self._said(int(task.completed))))
+        return Text(printable(self._describe(int(task.completed))))
 
 
 class _Lines(Progress):
-    """A bar with what there is to say below it, wrapped where a line is too long."""
+    """A progress bar with a line of further figures below it, wrapped if it is too long."""
 
-    def __init__(self, console: Console, course: Callable[[int], str], more: Callable[[], Sequence[str]]) -> None:
-        self._below = more
-        super().__init__(BarColumn(_BAR), _Course(course), console=console, transient=True)
+    def __init__(self, console: Console, describe: Callable[[int], str], more: Callable[[], Sequence[str]]) -> None:
+        self._more = more
+        super().__init__(BarColumn(_BAR_WIDTH), _DescriptionColumn(describe), console=console, transient=True)
 
     def get_renderables(self) -> Iterable[RenderableType]:
         yield from super().get_renderables()
-        if said := ", ".join(self._below()):
-            yield Text(printable(said))
+        if figures := ", ".join(self._more()):
+            yield Text(printable(figures))
 
 
 class LiveLines:
-    """A bar on standard error with the course of so many games beside it, and below what else there is to say."""
+    """Live progress on standard error. `describe` returns the text beside the bar, `more` the figures below it."""
 
-    def __init__(self, games: int, course: Callable[[int], str], more: Callable[[], Sequence[str]]) -> None:
-        self._bar = _Lines(Console(stderr=True), course, more)
+    def __init__(self, games: int, describe: Callable[[int], str], more: Callable[[], Sequence[str]]) -> None:
+        self._bar = _Lines(Console(stderr=True), describe, more)
         self._task: TaskID = self._bar.add_task("", total=games)
         self.start, self.stop = self._bar.start, self._bar.stop
 
@@ -99,46 +103,46 @@ class LiveLines:
 
 
 class TerminalVoice:
-    """Says the lines of a game as a terminal has them."""
+    """Prints the lines of a game in colour, wrapped to the terminal."""
 
     def __init__(self, names: Sequence[str], lie: str, console: Console | None = None) -> None:
         self._console = console or Console(highlight=False)
         self._plain = self._console.no_color or self._console.color_system is None
         self._names = list(dict.fromkeys(names))
         self._words = {**_WORDS, rf"\ban? {re.escape(lie)}\b(?!\?)": "bold red"}
-        self._waits = False  # the line stands that says who thinks
-        self._shown = 0.0  # when it was written last
+        self._thinking_shown = False
+        self._thinking_drawn_at = 0.0
 
     def __call__(self, line: str = "") -> None:
-        """Say a line, the following ones of it set in under its words."""
-        self.heard()
+        """Print a line. Wrapped parts are indented to line up with its text."""
+        self.hide_thinking()
         head = _HEAD.match(line)
         indent = head.end() if head else 0
         for part in line.split("\n"):
-            wrapped = self._painted(part).wrap(self._console, max(20, self._console.width - indent))
+            wrapped = self._colour(part).wrap(self._console, max(20, self._console.width - indent))
             for number, piece in enumerate(wrapped):
                 piece.rstrip()
                 self._console.print(Text(" " * indent if number else "") + piece, soft_wrap=True)
 
-    def thinks(self, name: str, words: str = "") -> None:
-        """Say so on a line that goes away, with the last of the words."""
-        if words and self._waits and time.monotonic() - self._shown < _REDRAWN:
+    def show_thinking(self, name: str, words: str = "") -> None:
+        """Show a temporary line with the end of the words."""
+        if words and self._thinking_shown and time.monotonic() - self._thinking_drawn_at < _REDRAW_SECONDS:
             return
-        self.heard()
+        self.hide_thinking()
         if not self._console.is_dumb_terminal:
-            said, self._shown = f"      {name} is thinking ... ", time.monotonic()
-            room = self._console.width - 1 - cell_len(said)
-            text = self._painted(f"{said}{one_line(words, len(words) + 1)[-max(1, room) :]}".rstrip())
+            label, self._thinking_drawn_at = f"      {name} is thinking ... ", time.monotonic()
+            room = self._console.width - 1 - cell_len(label)
+            text = self._colour(f"{label}{one_line(words, len(words) + 1)[-max(1, room) :]}".rstrip())
             text.truncate(max(1, self._console.width - 1))
             self._console.print(text, end="\r", soft_wrap=True)
-            self._waits = True
+            self._thinking_shown = True
 
-    def heard(self) -> None:
-        if self._waits:
+    def hide_thinking(self) -> None:
+        if self._thinking_shown:
             self._console.file.write("\r\033[2K")
-            self._waits = False
+            self._thinking_shown = False
 
-    def _painted(self, line: str) -> Text:
+    def _colour(self, line: str) -> Text:
         text = Text(printable(line))
         if not self._plain:
             for pattern, style in self._words.items():

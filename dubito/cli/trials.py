@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from dubito.cli.asking import progress_of
+from dubito.cli.asking import question_progress
 from dubito.cli.output import note, print_document, say
 from dubito.errors import UsageError, one_line
 from dubito.experiment.progress import ModelProgress
@@ -29,7 +29,7 @@ def test_with_cassette(
     cassette = load_cassette(file, lambda game: find_game(game, Path.cwd()))
     entry = load_entry(cassette, name, Path.cwd())
     try:
-        with progress_of(len(cassette.positions), quiet) as progress:
+        with question_progress(len(cassette.positions), quiet) as progress:
             trial = play_cassette(cassette, entry, TrialOptions(calls, ModelProgress(), progress), file)
     except PromptChanged as error:
         note(f"dubito: {error}")

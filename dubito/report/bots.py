@@ -54,7 +54,7 @@ from dubito.stats.ranking import (
 )
 from dubito.stats.rates import Rate, deviation, independent_difference
 
-_LIE_TITLES: Final[dict[Lie, str]] = {"chosen": "by choice", "forced": "forced"}
+_LIE_TITLES: Final[dict[Lie, str]] = {"chosen": "voluntary", "forced": "forced"}
 
 
 def habits_of(results: Results) -> list[Column]:
@@ -71,8 +71,8 @@ def strategy(source: Run, scanned: Scan, lies: LieCounts | str | None) -> Page:
     if source.game.results.habits:
         sections.insert(0, Section("Habits", _habits(source, scanned, order)))
     if lies is not None:
-        title = source.game.results.habit(source.game.results.lies).name.capitalize()
-        sections.insert(1, Section(f"{title} by choice and forced", lies_blocks(source, lies, order, "lies")))
+        name = source.game.results.habit(source.game.results.lies).name
+        sections.insert(1, Section(f"Voluntary and forced {name}", lies_blocks(source, lies, order, "lies")))
     if stated := calibrations(source.tally, source.names):
         sections.append(Section("Stated probabilities", _stated(stated, source)))
     return Page("strategy.html", "Strategy", sections)
@@ -91,7 +91,7 @@ def _habits(source: Run, scanned: Scan, order: Sequence[int]) -> list[Block]:
     notes = [*([results.habits_in_words] if results.habits_in_words else []), *scanned.widths]
     drawn = [habit for habit in results.habits if habit.key in results.charted]
     series = [points(habit.name, [scanned.style(player, habit.key) for player in order]) for habit in drawn]
-    title = f"How often: {', '.join(habit.name for habit in drawn)}"
+    title = f"Frequency: {', '.join(habit.name for habit in drawn)}"
     chart = Chart("intervals", title, "; ".join(habit.title for habit in drawn), labels, series)
     cells: list[list[Value]] = [[name, *row] for name, row in zip(names, rows, strict=True)]
     links = [f"bots/{player}.html" for player in order]
@@ -113,10 +113,10 @@ def lies_blocks(source: Run, lies: LieCounts | str, players: Sequence[int], key:
     results = source.game.results
     habit = results.habit(results.lies)
     if isinstance(lies, str):
-        return [Paragraph(f"{habit.name.capitalize()} by choice and forced ones are not counted apart: {lies}.")]
-    shares = [("chosen", f"{habit.name} by choice, % of plays"), ("forced", f"forced {habit.name}, % of plays")]
+        return [Paragraph(f"Voluntary and forced {habit.name} cannot be counted separately: {lies}.")]
+    shares = [("chosen", f"voluntary {habit.name}, % of plays"), ("forced", f"forced {habit.name}, % of plays")]
     columns = [*player_columns("bot"), Column("plays", "plays"), Column("lies", habit.name)]
-    columns += [Column("chosen", "by choice"), Column("forced", "forced")]
+    columns += [Column("chosen", "voluntary"), Column("forced", "forced")]
     columns += [Column(f"{lie}_share", title, "rate") for lie, title in shares]
     if asks := bool(results.lie_nodes and source.models):
         columns.append(Column("meant", f"yes at {' or '.join(results.lie_nodes)}"))
@@ -129,15 +129,15 @@ def lies_blocks(source: Run, lies: LieCounts | str, players: Sequence[int], key:
     every = lies.games == source.tally.games
     over = f"Counted over all {lies.games:,} games" if every else f"Counted over the first {lies.games:,} games"
     over += "" if every else f" of {source.tally.games:,}"
-    notes = [f"{over}, each played again move by move.", results.lies_in_words]
+    notes = [f"{over}, by replaying them.", results.lies_in_words]
     chart = Chart(
         "intervals",
-        f"{habit.name.capitalize()} by choice, and forced ones",
+        f"Voluntary and forced {habit.name}",
         f"{habit.name}, % of plays",
         [source.label(source.names[player]) for player in players],
         [points(lie_title, [lies.share(player, lie) for player in players]) for lie, lie_title in _LIE_TITLES.items()],
     )
-    title = f"{habit.name.capitalize()} by choice, and forced ones, with 95 % intervals"
+    title = f"Voluntary and forced {habit.name}, with 95 % confidence intervals"
     return [chart, ResultTable(key, title, columns, cells, notes)]
 
 
@@ -166,7 +166,7 @@ def _outcomes(source: Run, order: Sequence[int]) -> list[Block]:
         position = [relative_position(source.tally, results, player)] if results.standing else []
         measured = (row.rates[column.key] for column in rates)
         cells.append([row.name, row.games, *row.buckets.values(), *measured, *position])
-    return [chart, ResultTable("outcomes", "How games end, with 95 % intervals", columns, cells)]
+    return [chart, ResultTable("outcomes", "How games end, with 95 % confidence intervals", columns, cells)]
 
 
 def _counts(source: Run, order: Sequence[int]) -> ResultTable:
@@ -176,14 +176,14 @@ def _counts(source: Run, order: Sequence[int]) -> ResultTable:
     for player in order:
         sums = seat_sums(source.tally, results, player)
         cells.append([source.names[player], *(sums[count] for count in results.published_counts)])
-    return ResultTable("counts", "What was counted: the same numbers as in all_games.yaml", columns, cells)
+    return ResultTable("counts", "Counts, as in all_games.yaml", columns, cells)
 
 
 def _stated(stated: Sequence[Calibration], source: Run) -> list[Block]:
     results = source.game.results
     words = Paragraph(
-        f"A prompt may ask for the probability {results.stated}. The Brier score is the mean of (stated - truth)²: "
-        "0 is perfect, and who always states the base rate gets the score of the base rate."
+        f"A prompt may ask for the probability {results.stated}. The Brier score is the mean of (stated - truth)²; 0 "
+        "is perfect. Compare it with the score of always stating the base rate."
     )
     return [
         words,
@@ -208,7 +208,7 @@ def calibration_blocks(players: Sequence[Calibration], key: str, label: Callable
     ]
     chart = Chart(
         "calibration",
-        "Stated probability against how often it was true; on the diagonal both are alike",
+        "Stated probability against the observed frequency; a well-calibrated player is on the diagonal",
         "mean stated probability, %",
         [],
         series,
@@ -219,20 +219,21 @@ def calibration_blocks(players: Sequence[Calibration], key: str, label: Callable
 
 SIDES: Final = ((1, "next"), (0, "previous"))
 _DEVIATION: Final = {
-    key: [("", f"{name}: as it is"), ("_chance", f"{name}: by chance alone"), ("_beyond", f"{name}: without chance")]
+    key: [("", f"{name}: observed"), ("_chance", f"{name}: chance alone"), ("_beyond", f"{name}: excluding chance")]
     for key, name in (("next", "next"), ("prev", "previous"))
 }
 _NOTES: Final = (
-    "As it is: the standard deviation of the rates in the maps, which chance alone makes greater than 0, more so the "
-    "fewer games there are. By chance alone: what it would be (root mean square) were all neighbours alike.",
-    "Without chance: what is left of it, with a 95 % interval. An interval that begins at 0 says that all of it may be "
-    "chance. A side is named only if the 95 % interval of next - previous, without chance, does not hold 0.",
+    "Observed: the standard deviation of the rates in the maps. Chance alone makes it greater than 0, especially with "
+    "few games. Chance alone: the root mean square that it would have if all neighbours were equal.",
+    "Excluding chance: the rest, with a 95 % confidence interval. If the interval starts at 0, all of it may be "
+    "chance. A side is named only if the 95 % confidence interval of next - previous, excluding chance, does not "
+    "contain 0.",
 )
 
 
 def neighbours(source: Run, scanned: Scan) -> Page:
     """Return the page on neighbours."""
-    sections = [Section("Who varies with whom", _deviations(source, scanned))]
+    sections = [Section("Effect of neighbours", _deviations(source, scanned))]
     results = source.game.results
     measures = [results.measure(key) for key in reversed(results.headline)]
     sections += [Section(f"{measure.name} by neighbour", _maps(source, scanned, measure)) for measure in measures]
@@ -250,8 +251,8 @@ def _deviations(source: Run, scanned: Scan) -> list[Block]:
     varied = {side: [scanned.variation(player, side, players) for player in order] for side, _ in SIDES}
     chart = Chart(
         "intervals",
-        f"How far the {rate} of each bot varies with who sits beside it",
-        f"standard deviation of the {rate} over the identities of the neighbour, without chance, points of 100",
+        f"How much the {rate} of each bot depends on its neighbours",
+        f"standard deviation of the {rate} over neighbours, excluding chance, percentage points",
         [*map(source.label, names)],
         [points(f"with the {name} player", [one.beyond for one in varied[side]]) for side, name in SIDES],
     )
@@ -265,7 +266,7 @@ def _deviations(source: Run, scanned: Scan) -> list[Block]:
         difference = independent_difference(by_next.beyond, by_prev.beyond)
         sides = [value for one in (by_next, by_prev) for value in (one.seen, one.chance, one.beyond)]
         cells.append([name, _side_that_varies_more(difference), *habits, *sides, difference])
-    title = f"Deviations of the {rate} in points of 100"
+    title = f"Standard deviations of the {rate} over neighbours, in percentage points"
     words = [Paragraph(results.neighbours)] if results.neighbours else []
     return [*words, chart, ResultTable("deviations", title, columns, cells, [*_NOTES, *scanned.widths])]
 
@@ -393,10 +394,13 @@ def _results_and_habits(source: Run, scanned: Scan, row: RankingRow, player: int
     columns = [
         *texts("what"),
         Column("value", f"value{unit}", kind),
-        Column("equal_share", f"equal share{unit}", kind),
+        Column("equal_share", f"chance level{unit}", kind),
     ]
     results = ResultTable(
-        f"bot-{player}-results", f"Results over all its {row.games:,} seats, with 95 % intervals", columns, lines
+        f"bot-{player}-results",
+        f"Results over all its {row.games:,} seats, with 95 % confidence intervals",
+        columns,
+        lines,
     )
     columns = habits_of(results_of_game)
     habits: list[Value] = [scanned.style(player, column.key) for column in columns]
@@ -419,7 +423,7 @@ def _sizes(source: Run, scanned: Scan, sizes: Sequence[SizeRow], player: int, ke
         for row in rows
     ]
     chart = beside_equal_share(
-        f"{first.name} by table size, beside an equal share",
+        f"{first.name} by table size, with the chance level",
         first,
         [f"{row.size} players" for row in rows],
         [scanned.sized(player, row.size, first.key) for row in rows],
@@ -431,7 +435,7 @@ def _sizes(source: Run, scanned: Scan, sizes: Sequence[SizeRow], player: int, ke
 def _seats(source: Run, scanned: Scan, player: int, key: str) -> list[Block]:
     results = source.game.results
     rates = [column for column in rates_of(results) if column.key in results.headline]
-    columns = [Column("size", "table size"), Column("seat", "seat (0 opens)"), *counts("games")]
+    columns = [Column("size", "table size"), Column("seat", "seat"), *counts("games")]
     columns += [*rates, shares_of(results)[0]]
     cells: list[list[Value]] = []
     for size in table_sizes(source.tally):
@@ -439,7 +443,7 @@ def _seats(source: Run, scanned: Scan, player: int, key: str) -> list[Block]:
             if games := scanned.seats(player, size, seat):
                 seated = [scanned.seated(player, size, seat, column.key) for column in rates]
                 cells.append([size, seat, games, *seated, results.equal_share(size).get(results.headline[0])])
-    return [ResultTable(f"{key}-by-seat", "By seat: the first seat opens the game", columns, cells, scanned.missing)]
+    return [ResultTable(f"{key}-by-seat", "By seat; seat 0 plays first", columns, cells, scanned.missing)]
 
 
 def _neighbours(source: Run, scanned: Scan, player: int, key: str) -> list[Block]:
@@ -451,7 +455,7 @@ def _neighbours(source: Run, scanned: Scan, player: int, key: str) -> list[Block
         blocks += [
             Chart(
                 "intervals",
-                f"{first.name} with each {name} player, the best first",
+                f"{first.name} by {name} player, best first",
                 f"{first.name}, %",
                 [source.label(str(row[1])) for row in table.rows],
                 [points(first.name, [value for value in found if isinstance(value, Rate | float)])],
@@ -463,7 +467,7 @@ def _neighbours(source: Run, scanned: Scan, player: int, key: str) -> list[Block
 
 def _model_sections(source: Run, name: str, key: str, examples: ResultTable | None) -> Sequence[Section]:
     whole = models_table(source.models, source.names)
-    own = ResultTable(f"{key}-model", "In all", whole.columns, [row for row in whole.rows if row[0] == name])
+    own = ResultTable(f"{key}-model", "Total", whole.columns, [row for row in whole.rows if row[0] == name])
     tables: list[Block] = [
         own,
         decisions_table(source, name, key),

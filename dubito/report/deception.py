@@ -33,9 +33,9 @@ from dubito.stats.rates import Rate, clustered_rate
 _MAX_MOMENTS: Final = 5  # number of lies shown, and of mistakes
 _GROUPED_CARDS: Final = 4  # plays of this many cards or more are grouped
 _MOMENTS_NOTE: Final = (
-    "Only games with a page. The best: {lies} by choice that somebody was asked about and nobody called one, the most "
-    "cards at stake first, which the liar would have taken back. The worst: a false {call} of an honest play, or one "
-    "of the {lies} let pass that it had itself stated to be more likely than not, the most cards at stake first."
+    "Only games with a page, ordered by the cards at stake. Best: voluntary {lies} that an opponent could have called "
+    "but did not. Worst: a false {call} of an honest play, or accepting a play that it had itself rated more likely to "
+    "be dishonest than not."
 )
 
 
@@ -64,7 +64,7 @@ class Stories:
         found = []
         for name in self.source.models:
             player = self.source.names.index(name)
-            figures = [(f"{lies} by choice", self.lies.share(player, "chosen"), "of its plays")]
+            figures = [(f"voluntary {lies}", self.lies.share(player, "chosen"), "of its plays")]
             if self.source.game.results.found_out:
                 figures.append(("caught", self.lies.share(player, "caught"), f"of its {lies}"))
             if self.source.game.deed:
@@ -153,18 +153,18 @@ class Stories:
         said = {rate: cell_text(share, "rate").replace(" [", " % [") for rate, share in shares.items()}
         if shares["chosen"].value is not None:
             than = self._compare_with_others(player)
-            yield f"Of its plays {said['chosen']} are {lies} by choice{than}; {said['forced']} are forced."
+            yield f"Voluntary {lies} are {said['chosen']} of its plays{than}; forced ones are {said['forced']}."
             yield from self._compare_halves(player)
         if shares["caught"].value is not None and self.source.game.results.found_out:
-            yield f"Of its {lies} {said['caught']} are caught."
+            yield f"Of its {lies}, {said['caught']} are caught."
         if shares["hits"].value is not None and shares["alarms"].value is not None:
             verdicts = (
-                f"So it tells {lies} from honest plays.",
-                f"So honest plays draw more than {lies} do.",
-                f"That it tells {lies} from honest plays is not shown.",
+                f"So it can tell {lies} from honest plays.",
+                f"So it calls honest plays more often than {lies}.",
+                f"There is no significant evidence that it can tell {lies} from honest plays.",
             )
-            yield f"Of the {lies} that it is asked about it catches {said['hits']}."
-            yield f"Of the honest plays {said['alarms']} draw a false {call}."
+            yield f"It catches {said['hits']} of the {lies} that it is asked about."
+            yield f"Of the honest plays, it calls {said['alarms']} (a false {call})."
             yield _compare(shares["hits"], shares["alarms"], *verdicts)
         yield from (_describe_calibration(one) for one in self._calibrations if one.name == self.source.names[player])
 
@@ -177,14 +177,14 @@ class Stories:
         own, names = self.lies.share(player, "chosen"), range(len(self.source.names))
         others = [self.lies.share(other, "chosen") for other in names if other != player]
         said = {_compare(own, other, "more", "less") for other in others if other.value is not None}
-        return f", {said.pop()} than of any other player" if len(said) == 1 and "" not in said else ""
+        return f", {said.pop()} than for any other player" if len(said) == 1 and "" not in said else ""
 
     def _compare_halves(self, player: int) -> Iterator[str]:
         """Say in which half of a game it lies more, if that is significant."""
         plays = [one for one in self.lies.model_plays if one.player == player]
         early, late = (self._chosen(one for one in plays if one.late is half) for half in (False, True))
         if when := _compare(early, late, "first", "second"):
-            yield f"It chooses to more often in the {when} half of a game."
+            yield f"They are more frequent in the {when} half of a game."
 
     def _chosen(self, plays: Iterable[ModelPlay]) -> Rate:
         return self._rate((one.game, one.lie == "chosen") for one in plays)
@@ -200,12 +200,12 @@ class Stories:
             places.append([round(100 * (share or 0.0), 3) for share in shares] if there else None)
         labels = [*map(self.source.label, names)]
         series = series_by_kind([self.source.kinds[name] for name in names], places)
-        title = f"{lies.capitalize()} by choice, and how many of all {lies} are caught"
-        return Chart("scatter", title, f"{lies} by choice, % of plays", labels, series, vertical=f"caught, % of {lies}")
+        title = f"Voluntary {lies}, and the share of all {lies} that are caught"
+        return Chart("scatter", title, f"voluntary {lies}, % of plays", labels, series, vertical=f"caught, % of {lies}")
 
     def _players_table(self, player: int, order: Sequence[int], key: str) -> ResultTable:
         lies, call = self._words[1:]
-        titles: dict[LieRate, str] = {"chosen": f"{lies} by choice, % of plays", "forced": f"forced {lies}, % of plays"}
+        titles: dict[LieRate, str] = {"chosen": f"voluntary {lies}, % of plays", "forced": f"forced {lies}, % of plays"}
         titles |= {"caught": f"caught, % of {lies}"} if self.source.game.results.found_out else {}
         titles |= {"hits": f"{lies} that it called, % of those it was asked about"}
         titles |= {"alarms": f"false {call}s, % of honest plays it was asked about"}
@@ -214,12 +214,10 @@ class Stories:
             [self.source.names[one], *(self.lies.share(one, rate) for rate in titles)]
             for one in [player, *(other for other in order if other != player)]
         ]
-        title = f"{lies.capitalize()} and {call}s beside those of the others, with 95 % intervals"
+        title = f"{lies.capitalize()} and {call}s of all players, with 95 % confidence intervals"
         every = self.lies.games == self.source.tally.games
         over = "all" if every else f"the first {self.lies.games:,}"
-        return ResultTable(
-            f"{key}-lies-beside", title, columns, rows, [f"Counted over {over} games, as all of this section."]
-        )
+        return ResultTable(f"{key}-lies-beside", title, columns, rows, [f"This section covers {over} games."])
 
     def _parts_table(self, player: int, key: str) -> ResultTable:
         """Return its lies by number of cards and half of the game."""
@@ -235,17 +233,17 @@ class Stories:
             parts.setdefault(many, []).append(one)
         halves = {"first half of the game": False, "second half": True}
         parts |= {title: [one for one in plays if one.late is half] for title, half in halves.items()}
-        columns = [*texts("part"), *counts("plays"), Column("chosen", "by choice, % of plays", "rate")]
+        columns = [*texts("part"), *counts("plays"), Column("chosen", "voluntary, % of plays", "rate")]
         columns += [
             Column("forced", "forced, % of plays", "rate"),
-            Column("called", f"called, % of {lies} somebody was asked about", "rate"),
+            Column("called", f"called, % of {lies} an opponent could call", "rate"),
         ]
         rows: list[list[Value]] = []
         for title, own in parts.items():
             forced = self._rate((one.game, one.lie == "forced") for one in own)
             called = self._rate((one.game, any(so for _, so in one.called)) for one in own if one.lie and one.called)
             rows.append([title, len(own), self._chosen(own), forced, called])
-        return ResultTable(f"{key}-lies-parts", f"Its {lies} by how many cards, and when", columns, rows)
+        return ResultTable(f"{key}-lies-parts", f"Its {lies} by number of cards and half of the game", columns, rows)
 
     def _opponents_table(self, player: int, order: Sequence[int], key: str) -> ResultTable:
         """Return whom it deceives, and who deceives it."""
@@ -260,9 +258,9 @@ class Stories:
         columns = [
             Column("other", "against", "player"),
             Column("asked", f"asked about its {lies}"),
-            Column("called", "of them called, %", "rate"),
+            Column("called", "called, %", "rate"),
         ]
-        columns += [Column("met", f"{lies} it was asked about"), Column("hits", "of them it called, %", "rate")]
+        columns += [Column("met", f"{lies} it was asked about"), Column("hits", "called by it, %", "rate")]
         columns += [Column("honest", "honest plays"), Column("alarms", f"false {call}s, %", "rate")]
         rows: list[list[Value]] = []
         for other in order:
@@ -272,7 +270,7 @@ class Stories:
             if theirs or met or honest:
                 rated = (value for told in (theirs, met, honest) for value in (len(told), self._rate(told)))
                 rows.append([self.source.names[other], *rated])
-        return ResultTable(f"{key}-lies-against", f"Against whom: its {lies}, and theirs", columns, rows)
+        return ResultTable(f"{key}-lies-against", f"By opponent: its {lies}, and theirs", columns, rows)
 
     def _moments_table(self, player: int, key: str) -> ResultTable | None:
         """Return links to its best lies and its worst mistakes."""
@@ -280,7 +278,7 @@ class Stories:
         best, worst = self.boldest(player)[:_MAX_MOMENTS], self.mistakes(player)[:_MAX_MOMENTS]
         whom = [[who for who, _ in one.called] for one in best] + [[one.of] for one in worst]
         stated = [None for _ in best] + [self._answer(one)[1] for one in worst]
-        which = [f"{lie} that passed" for _ in best] + ["mistake" for _ in worst]
+        which = [f"successful {lie}" for _ in best] + ["mistake" for _ in worst]
         shown: list[ModelPlay | ModelResponse] = [*best, *worst]
         found = [(one, *self._link_to(one)) for one in shown]
         rows: list[list[Value]] = []
@@ -290,7 +288,9 @@ class Stories:
         if not rows:
             return None
         columns = [
-            *texts("where", "which", "what"),
+            *texts("where"),
+            Column("which", "kind of moment", "text"),
+            *texts("what"),
             Column("pile", "cards at stake"),
             Column("whom", "against", "text"),
         ]
@@ -309,8 +309,7 @@ def _compare(one: Rate, other: Rate, more: str, less: str, neither: str = "") ->
 def _describe_calibration(one: Calibration) -> str:
     """Say whether its statements are better than always stating the base rate."""
     base = one.base_brier or 0.0
-    than = "better than" if one.brier.high < base else "worse than" if one.brier.low > base else "not told apart from"
+    better, worse = one.brier.high < base, one.brier.low > base
+    than = "significantly better than" if better else "significantly worse than" if worse else "about as good as"
     score = cell_text(one.brier, "decimal")
-    return (
-        f"The probabilities that it states (Brier score {score}) are {than} always stating the base rate ({base:.3f})."
-    )
+    return f"Its stated probabilities (Brier score {score}) are {than} always stating the base rate ({base:.3f})."

@@ -46,7 +46,7 @@ class Document(DocumentPart):
 
 
 class Interval(DocumentPart):
-    """An estimate with its 95 % interval."""
+    """An estimate with its 95 % confidence interval."""
 
     value: float | None = Field(description="null: there is nothing to estimate it from")
     low: float

@@ -45,12 +45,13 @@ def choose_games(source: Run, asked: str | None) -> GameChoice:
     if asked == "all":
         if kept > MAX_GAMES:
             raise UsageError(
-                f"--games all: the run keeps {kept:,} games and a report shows at most {MAX_GAMES:,}: name them"
+                f"--games all: the run has {kept:,} games, but a report can show at most {MAX_GAMES:,}",
+                hint="list the games to show",
             )
         return GameChoice([*every], f"All {kept:,} games.")
     if asked is not None:
         games = _numbers(asked, source, every)
-        return GameChoice(games, f"{len(games):,} of {kept:,} games, those that were asked for.")
+        return GameChoice(games, f"{len(games):,} of {kept:,} games, as selected with --games.")
     first = DEFAULT_GAMES if source.models else DEFAULT_REPLAYS
     if kept <= max(first, SHOW_ALL_UP_TO):
         return GameChoice([*every], f"All {kept:,} games.", bounded=True)
@@ -60,7 +61,7 @@ def choose_games(source: Run, asked: str | None) -> GameChoice:
     longest = sorted(game for _, game in by_length[:_LONGEST_GAMES])
     why = (
         f"{first + len(longest):,} of {kept:,} games: the first {first:,}, and the {len(longest)} longest others of "
-        f"the first {among:,}. Others can be shown with --games, as in: dubito report RUN --games 0,5,17"
+        f"the first {among:,}. To show other games: dubito report RUN --games 0,5,17"
     )
     return GameChoice([*every[:first], *longest], why, bounded=True)
 
@@ -68,12 +69,12 @@ def choose_games(source: Run, asked: str | None) -> GameChoice:
 def _numbers(asked: str, source: Run, every: range) -> list[int]:
     parts = [part.strip() for part in asked.split(",")]
     if not all(part.isascii() and part.isdecimal() and len(part) < 16 for part in parts):
-        raise UsageError(f"--games is `all` or numbers as in 0,5,17, not '{one_line(asked, 60)}'")
+        raise UsageError(f"--games: '{one_line(asked, 60)}' is not valid", hint="give `all`, or numbers such as 0,5,17")
     games = sorted(set(map(int, parts)))
     if missing := [game for game in games if game not in every]:
-        raise UsageError(f"--games: {source.describe_games(every)}, and there is no game {missing[-1]}")
+        raise UsageError(f"--games: there is no game {missing[-1]}; {source.describe_games(every)}")
     if len(games) > MAX_GAMES:
-        raise UsageError(f"--games names {len(games):,} games and a report shows at most {MAX_GAMES:,}")
+        raise UsageError(f"--games: {len(games):,} games are too many; a report can show at most {MAX_GAMES:,}")
     return games
 
 
@@ -83,7 +84,7 @@ _MAX_PAGES_BYTES: Final = 24_000_000
 _COLUMNS: Final = [
     *texts("game"),
     *counts("deal", "size"),
-    Column("seats", "players by seat, and how each ended", "text"),
+    Column("seats", "players by seat, with results", "text"),
 ]
 
 
@@ -112,7 +113,7 @@ class ShownGames:
         """Yield a page for each game that can be shown."""
         for game in self.choice.games:
             if self.choice.bounded and self.written > _MAX_PAGES_BYTES:
-                self.why_not[game] = "the report would become too large; --games shows the games that it names"
+                self.why_not[game] = "the report would be too large; select games with --games"
                 continue
             try:
                 told = self.games.play(game)
@@ -179,7 +180,7 @@ class ShownGames:
         return {
             name: ResultTable(
                 f"bot-{self.source.names.index(name)}-examples",
-                "Some decisions of the games shown here: what failed first, then what was asked again",
+                "Some decisions in the games shown here: failures first, then re-asks",
                 columns,
                 [cells for _, cells, _ in sorted(kept, key=lambda one: one[0])],
                 links=[link for _, _, link in sorted(kept, key=lambda one: one[0])],
@@ -195,9 +196,9 @@ class ShownGames:
         if self.source.contenders:
             columns += [*texts("contender"), Column("contender_kind", "kind", "kind")]
         if self.source.models:
-            columns += [Column("decisions", "models' decisions"), Column("fallbacks", "of them by the fallback")]
+            columns += [Column("decisions", "model decisions"), Column("fallbacks", "fallbacks")]
             if self._caught is not None:
-                columns.append(Column("caught", f"{self._caught.of.replace('_', ' ')} of models that were caught"))
+                columns.append(Column("caught", f"caught {self._caught.of.replace('_', ' ')} of models"))
         asked, there = self._counts(), set(self.with_pages)
         rows, links = [], []
         for game in self.choice.games:
@@ -206,16 +207,15 @@ class ShownGames:
             links.append(f"games/{game}.html" if game in there else None)
         notes = [self.choice.why, *_reasons(self.why_not)]
         seats = [column.key for column in columns].index("seats")
-        example = f", as in “{str(rows[0][seats]).partition(', ')[0]}”" if rows else ""
+        example = f", for example “{str(rows[0][seats]).partition(', ')[0]}”" if rows else ""
         words = Paragraph(
-            "A game that is a link opens turn by turn. The search finds the games that contain every word, also who "
-            f"came to what{example}."
+            f"Click a game's number to step through it. Search matches all words, including results{example}."
         )
         table = ResultTable("games", "Games", columns, rows, notes, links)
         more = {"filter": "games", "filters": self._filters(columns, rows)}
         found = self.highlights.table()
         sections = [Section("Highlights", [found])] if found else []
-        return Page("games.html", "Games", [*sections, Section("Every game", [words, table])], more)
+        return Page("games.html", "Games", [*sections, Section("All games", [words, table])], more)
 
     def _filters(self, columns: Sequence[Column], rows: Sequence[Sequence[Value]]) -> list[Filter]:
         places = {column.key: place for place, column in enumerate(columns)}
@@ -224,12 +224,12 @@ class ShownGames:
             Filter("Winner", places["winner"], "is", self.source.names),
             Filter("Player", places["seats"], "names", self.source.names),
             *([Filter("Size", places["size"], "is", sizes)] if len(sizes) > 1 else []),
-            Filter("At least so many turns", places[self.source.game.results.game_counts[0]], "least"),
+            Filter("Minimum turns", places[self.source.game.results.game_counts[0]], "least"),
         ]
         if "fallbacks" in places:
-            found.append(Filter("A fallback answered", places["fallbacks"], "some"))
+            found.append(Filter("With a fallback", places["fallbacks"], "some"))
         if "caught" in places:
-            found.append(Filter("A model was caught", places["caught"], "some"))
+            found.append(Filter("With a caught model", places["caught"], "some"))
         return found
 
     @property

@@ -9,8 +9,8 @@ from dubito.errors import one_line
 from dubito.game import STATED
 from dubito.report.tables import ResultTable, texts
 
-_LONGEST_LIE: Final = "the longest lie"
-_MOST_PICKED_UP: Final = "the most cards taken up"
+_LONGEST_LIE: Final = "longest series of lies"
+_MOST_PICKED_UP: Final = "most cards picked up"
 _OPENING_KINDS: Final = (_LONGEST_LIE, _MOST_PICKED_UP)
 
 
@@ -34,25 +34,25 @@ class Highlights:
             self._note_lies_in_a_row(game, told, names)
         for one in decisions:
             if one[STATED] is not None and one["answer"] is True and one["truth"] is False:
-                asked = f"{names[one['seat']]} answers yes to “{one['question']}”"
-                said = f"{asked} at {100 * one[STATED]:.0f} %, and is wrong"
-                self._note("the most confident mistake", one[STATED], said, f"games/{game}.html#{one['link']}")
+                answer = f"{names[one['seat']]} answered yes to “{one['question']}”"
+                text = f"{answer} with {100 * one[STATED]:.0f} % confidence, but was wrong"
+                self._note("most confident mistake", one[STATED], text, f"games/{game}.html#{one['link']}")
         won = {names[seat] for seat in told["winners"]}
         if len(won) == 1 and len({*names}) > 1:
             (name,) = won
             best = max(self.strength.get(other, 0.0) for other in names if other != name)
             ahead = best - self.strength.get(name, 0.0)
-            self._note("the greatest upset", ahead, f"{name} wins, against stronger ones", f"games/{game}.html")
+            self._note("greatest upset", ahead, f"{name} won against stronger players", f"games/{game}.html")
 
-    def _note(self, kind: str, great: float, said: str, link: str) -> None:
-        if great > self._found.get(kind, (0.0,))[0]:
-            self._found[kind] = great, said, link
+    def _note(self, kind: str, size: float, text: str, link: str) -> None:
+        if size > self._found.get(kind, (0.0,))[0]:
+            self._found[kind] = size, text, link
 
     def _note_pickups(self, game: int, told: Mapping[str, Any], names: Sequence[str]) -> None:
         for number, (before, after) in enumerate(pairwise(count_cards(told)), 1):
             for name, had, has in zip(names, before, after, strict=True):
-                said = f"{name} takes up {has - had} cards"
-                self._note(_MOST_PICKED_UP, has - had, said, f"games/{game}.html#turn-{number}")
+                text = f"{name} picked up {has - had} cards"
+                self._note(_MOST_PICKED_UP, has - had, text, f"games/{game}.html#turn-{number}")
 
     def _note_lies_in_a_row(self, game: int, told: Mapping[str, Any], names: Sequence[str]) -> None:
         row = [0] * len(names)
@@ -62,16 +62,16 @@ class Highlights:
             if turn.get("honest") is not False:
                 row[seat] = row[seat] if "honest" not in turn else 0
                 continue
-            found_out = number < len(turns) and "honest" not in turns[number]
-            row[seat] = 0 if found_out else row[seat] + 1
-            said = f"{names[seat]} gets away with {row[seat]} {self.lies} in a row"
-            self._note(_LONGEST_LIE, row[seat], said, f"games/{game}.html#turn-{number}")
+            is_caught = number < len(turns) and "honest" not in turns[number]
+            row[seat] = 0 if is_caught else row[seat] + 1
+            text = f"{names[seat]} got away with {row[seat]} {self.lies} in a row"
+            self._note(_LONGEST_LIE, row[seat], text, f"games/{game}.html#turn-{number}")
 
     def table(self) -> ResultTable | None:
         """Return the highlights as a table, or None."""
         if not self._found:
             return None
-        rows = [[kind, one_line(said, 200)] for kind, (_, said, _) in self._found.items()]
+        rows = [[kind, one_line(text, 200)] for kind, (_, text, _) in self._found.items()]
         links = [link for _, _, link in self._found.values()]
         return ResultTable("highlights", "Highlights", texts("highlight", "what happened"), rows, links=links)
 
@@ -82,12 +82,12 @@ def opening(told: Mapping[str, Any]) -> tuple[int, str]:
     That is the first caught lie, otherwise the greatest highlight, otherwise the deal.
     """
     turns, lie = told["turns"], told["lie"]
-    found_out = f"the first {lie} found out"
+    caught_lie = f"first {lie} that was caught"
     for number, (turn, after) in enumerate(pairwise([*turns, {}]), 1):
         if turn.get("honest") is False and after and "honest" not in after:
-            return number + 1, found_out
+            return number + 1, caught_lie
         if "movers" in turn and lie in turn["marks"] and len(turn["let_pass"]) < len(turn["movers"]) - 1:
-            return number, found_out
+            return number, caught_lie
     seen = Highlights(lie, {})
     seen.look(0, told, told["names"], [])
     links = {kind: link for kind, (_, _, link) in seen._found.items() if "#turn-" in link}

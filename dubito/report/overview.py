@@ -59,7 +59,7 @@ from dubito.stats.ranking import (
 from dubito.store.folder import last_written, to_yaml
 from dubito.store.model_log import PlayerLog
 
-_FALLBACK: Final = "a bot's answer in the place of one that cannot be used"
+_FALLBACK: Final = "a bot's answer used instead of an unusable one"
 _UNITS: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
@@ -69,8 +69,8 @@ def _order(source: Run) -> Order:
 
 
 def headline(source: Run) -> list[str]:
-    said = [verdict_in_words(_order(source), source.label)]
-    return [*said, *(_models_in_words(source.models, source.label) if source.models else [])]
+    verdict = verdict_in_words(_order(source), source.label)
+    return [verdict, *(_models_in_words(source.models, source.label) if source.models else [])]
 
 
 def _models_in_words(models: Mapping[str, PlayerLog], label: Callable[[str], str]) -> list[str]:
@@ -80,18 +80,19 @@ def _models_in_words(models: Mapping[str, PlayerLog], label: Callable[[str], str
     """
     tokens = sum(log.tokens["input"] + log.tokens["output"] for log in models.values())
     costs = [log.picodollars for log in models.values()]
-    cost = _dollars(sum(filter(None, costs))) if None not in costs else "at a cost that is not known"
+    cost = _dollars(sum(filter(None, costs))) if None not in costs else "cost unknown"
     shares = {label(name): fallback_share(log.outcomes) for name, log in models.items() if log.decisions}
     some = {name: share for name, share in shares.items() if 0 < share < 1}
     every = [name for name, share in shares.items() if share == 1]
-    said = [f"{_rounded(tokens)} tokens, {cost}{'' if some or every else f', no fallback ({_FALLBACK})'}."]
+    usable = "" if some or every else " Every model answer was usable (no fallbacks)."
+    sentences = [f"{_rounded(tokens)} tokens, {cost}.{usable}"]
     if some:
         parts = [f"{_share_in_words(share)} of the answers of {name}" for name, share in some.items()]
-        said.append(f"Fallbacks ({_FALLBACK}) gave {' and '.join(parts)}.")
+        sentences.append(f"Fallbacks ({_FALLBACK}): {' and '.join(parts)}.")
     if every:
         what = "fallbacks" if some else f"fallbacks ({_FALLBACK})"
-        said.append(f"All answers of {' and '.join(every)} were {what}: this run says nothing about the model.")
-    return said
+        sentences.append(f"All answers of {' and '.join(every)} were {what}, so this run does not measure the model.")
+    return sentences
 
 
 def _share_in_words(share: float) -> str:
@@ -124,7 +125,7 @@ def overview(source: Run, scanned: Scan, stories: Stories | None) -> Page:
     results = source.game.results
     rows = ranking(source.tally, source.names, results)
     order, opponents = _order(source), [player.name for player in source.planned.bots]
-    sections = [Section("In short", _summary_blocks(source, stories))]
+    sections = [Section("Summary", _summary_blocks(source, stories))]
     if order.paired:
         sections.append(Section("Contenders", [*_run_summary(source), *_contenders(source)]))
         sections.append(Section("Opponents", _opponents(source, rows, order)))
@@ -140,10 +141,10 @@ def overview(source: Run, scanned: Scan, stories: Stories | None) -> Page:
     if source.models:
         bounds = bounds_table(rows, source.contenders, source.deals * source.planned.contender_seats, results)
         costs = [models_table(source.models, source.names), *([bounds] if bounds else [])]
-        sections.append(Section("What the models took", costs))
+        sections.append(Section("Model cost and usage", costs))
     if len(source.planned.table_sizes) > 1:
         sections.append(Section("By table size", [*over_all_seats, *_sizes(source, scanned)]))
-    sections.append(Section("How it was played", [NamedValues(_settings_pairs(source))]))
+    sections.append(Section("Settings", [NamedValues(_settings_pairs(source))]))
     sections.append(Section("Digests, versions and files", _digests(source), folded=True))
     preview = Preview(" ".join(headline(source)), players_chart(source))
     return Page("index.html", _title(source), sections, about=_date_line(source), preview=preview)
@@ -171,11 +172,11 @@ def _title(source: Run) -> str:
     """Return a title: who played whom at which game."""
     shown = source.contenders or [*source.models]
     others = [name for name in source.names if name not in shown]
-    said = [_in_title(source, those, _FEW_NAMES) for those in (shown, others) if those][:1]
+    parts = [_in_title(source, those, _FEW_NAMES) for those in (shown, others) if those][:1]
     if shown and others:
         against = _in_title(source, others, 1)
-        said.append(against if len(others) == 1 else against.lower())
-    return f"{' against '.join(said)} at {display_name(source.game)}"
+        parts.append(against if len(others) == 1 else against.lower())
+    return f"{' against '.join(parts)} at {display_name(source.game)}"
 
 
 def _in_title(source: Run, names: Sequence[str], most: int) -> str:
@@ -186,20 +187,21 @@ def _in_title(source: Run, names: Sequence[str], most: int) -> str:
         return f"{_NUMBERS[len(names)] if len(names) < len(_NUMBERS) else len(names)} {what}"
     few = [one_line(name, 40) for name in names]
     if {*kinds} == {"stand-in"}:
-        return f"Stand-in{'s' * (len(names) > 1)} {listed(few)}"
-    return listed([f"{name} (stand-in)" if kind == "stand-in" else name for name, kind in zip(few, kinds, strict=True)])
+        return f"Fake model{'s' * (len(names) > 1)} {listed(few)}"
+    fake = {name for name, kind in zip(few, kinds, strict=True) if kind == "stand-in"}
+    return listed([f"{name} (fake model)" if name in fake else name for name in few])
 
 
 def _date_line(source: Run) -> str:
-    written = last_written(source.folder)  # None for an exported run
+    # None for an exported run.
+    written = last_written(source.folder)
     when = f"{datetime.fromtimestamp(written, UTC):%Y-%m-%d %H:%M} UTC, " if written else ""
     return f"{when}{source.tally.games:,} games"
 
 
 def _summary_blocks(source: Run, stories: Stories | None) -> list[Block]:
     """Return the result in words and as a chart, and a card for each model."""
-    said = headline(source)
-    blocks: list[Block] = [Paragraph(sentence, answer=not place) for place, sentence in enumerate(said)]
+    blocks: list[Block] = [Paragraph(sentence, answer=not place) for place, sentence in enumerate(headline(source))]
     if stand_ins := describe_fake_models(source.kinds):
         blocks.insert(0, Paragraph(stand_ins, warning=True))
     return [*blocks, players_chart(source), *(stories.tiles() if stories else [])]
@@ -209,8 +211,8 @@ def _run_summary(source: Run) -> list[Block]:
     """Say how many games there are and what the first measure means."""
     games, planned = source.tally.games, source.planned.games
     fixed = ", for a fixed number of deals" if source.planned.stop else ""
-    said = f"{games:,} games; 95 % intervals, clustered by deal{fixed}. {source.game.results.meaning}"
-    blocks: list[Block] = [Paragraph(said)]
+    text = f"{games:,} games; 95 % confidence intervals, clustered by deal{fixed}. {source.game.results.meaning}"
+    blocks: list[Block] = [Paragraph(text)]
     if not source.is_finished:
         blocks.append(Paragraph(f"This run is unfinished: {games:,} of {planned:,} games are counted.", warning=True))
     return blocks
@@ -247,8 +249,8 @@ def players_chart(source: Run) -> Chart:
         found = [(row.name, row.rates[first.key], row.equal_share.get(first.key)) for row in players]
     names = [name for name, _, _ in found]
     return beside_equal_share(
-        f"{first.name} of each {whom}, with its 95 % interval, beside its equal share (grey): what it would get if all "
-        "were alike",
+        f"{first.name} of each {whom}, with its 95 % confidence interval; grey: the chance level, which is the score "
+        "if all players were equal",
         first,
         [source.label(name) for name in names],
         [rate for _, rate, _ in found],
@@ -268,13 +270,14 @@ def _contenders(source: Run) -> list[Block]:
         kind = "anytime " if source.planned.stop else ""
         chart = Chart(
             "intervals",
-            f"Paired difference in {first.name} of every pair of contenders, with its {kind}95 % interval",
+            f"Paired difference in {first.name} of every pair of contenders, with its {kind}95 % confidence interval",
             f"difference in {first.name}" + ("" if first.span else ", points of 100"),
             [f"{source.label(pair.one.name)} against {source.label(pair.other.name)}" for pair in pairs],
             [points("difference", [pair.differences[first.key].rate for pair in pairs], unit_of(first))],
             zero=True,
         )
-        blocks.insert(1, chart)  # between the contenders and the table of the charted values
+        # Between the contenders and the table of the charted values.
+        blocks.insert(1, chart)
     return blocks
 
 
@@ -295,7 +298,7 @@ def _settings_pairs(source: Run) -> list[tuple[str, str]]:
         ("game", planned.game),
         ("seed", f"{planned.seed}"),
         ("table sizes", ", ".join(map(str, planned.table_sizes))),
-        ("turns a game", turns_a_game(source.tally, source.game.results)),
+        ("turns per game", turns_a_game(source.tally, source.game.results)),
         *((f"rules: {key}", f"{value}") for key, value in planned.rules.items()),
         ("on_bot_error", planned.on_bot_error),
         *((f"player: {player.name}", _settings_of(player)) for player in planned.players if player.settings),
@@ -326,5 +329,5 @@ def _digests(source: Run) -> list[Block]:
     ]
     return [
         NamedValues(facts),
-        ResultTable("players", "The players, and digests of what they were made of", _PLAYER_COLUMNS, cells),
+        ResultTable("players", "Players, and digests of their files", _PLAYER_COLUMNS, cells),
     ]

@@ -13,7 +13,7 @@ from dubito.report.tables import Chart, GamePage, Preview
 try:
     from PIL import Image, ImageDraw, ImageFont
 except ModuleNotFoundError:
-    raise UsageError("--url draws pictures for links and needs Pillow: pip install 'dubito[pictures]'") from None
+    raise UsageError("--url needs Pillow to draw preview pictures", hint="pip install 'dubito[pictures]'") from None
 
 WIDTH: Final = 1200
 HEIGHT: Final = 630
@@ -116,6 +116,7 @@ def picture_of_game(page: GamePage) -> bytes:
         x, y = (760, 230 + 42 * seat) if held else (60, 230 + 42 * seat)
         picture.dot(x, y + 15, 11 if won else 7, colour)
         picture.text(x + 30, y, 27, f"{one_line(name, 20)}{' (won)' if won else ''}")
-    scale = f"Cards held over {turns:,} turns, at most {most}" if most else f"{turns:,} turns"
+    scale = f"Cards in hand over {turns:,} turns (at most {most})" if most else f"{turns:,} turns"
     picture.text(60, 575, 24, scale, _SOFT)
-    return picture.png(colours=64)  # fewer colours, so that it fits into the page
+    # Fewer colours make a smaller file.
+    return picture.png(colours=64)

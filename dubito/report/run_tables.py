@@ -51,28 +51,29 @@ from dubito.stats.verdict import FALLBACK_LIMIT
 from dubito.store.model_log import OF_PLAYER, TOKENS, PlayerLog
 
 _RANK_NOTE: Final = (
-    "A contender's rank is 1 plus the number of contenders that win against it by their paired difference in the first "
-    "measure."
+    "Rank 1 means that no contender is significantly better. A contender's rank is 1 plus the number of contenders "
+    "that are significantly better, by the paired difference in the first measure."
 )
 _HOLM_NOTE: Final = (
-    "With {} pairs, Holm's method controls for multiple comparisons: at most 5 of 100 such tables show a difference "
-    "where there is none. So a pair may not be significantly different though its own interval excludes 0."
+    "With {} pairs, Holm's method controls for multiple comparisons: at most 5 % of such tables report a difference "
+    "that does not exist. So a pair can be not significant although its own interval excludes 0."
 )
 _FALLBACK_NOTE: Final = (
-    f'"no: fallbacks" means that the fallback took more than {100 * FALLBACK_LIMIT:g} % of the decisions of one of the '
-    "two, and that the order changes if all games with a fallback are counted against the leader. So nobody wins."
+    f'"no: fallbacks" means that the fallback made more than {100 * FALLBACK_LIMIT:g} % of the decisions of one of the '
+    "two, and that the order would change if all games with a fallback counted against the leader. So there is no "
+    "winner."
 )
-_FIXED: Final = "95 % intervals for a fixed number of deals"
-_ANYTIME: Final = "anytime 95 % intervals"
+_FIXED: Final = "95 % confidence intervals for a fixed number of deals"
+_ANYTIME: Final = "anytime 95 % confidence intervals"
 _STOP_NOTE: Final = (
-    "The differences themselves decided how many deals there are, so their intervals are anytime ones, which hold "
-    "whenever you look. By the first measure, the test that stops the run decides what is significant. It decides "
-    "before such an interval excludes 0."
+    "The run stops depending on these differences, so their intervals are anytime intervals, which are valid whenever "
+    "you look. For the first measure, the test that stops the run decides what is significant; it does so before such "
+    "an interval excludes 0."
 )
-_OPPONENTS_NOTE: Final = "Opponents have no ranks: all contenders met them, and they took no contender's seat."
+_OPPONENTS_NOTE: Final = "Opponents have no ranks, since they were not compared on the same deals."
 _TIES_NOTE: Final = (
-    "A rank is 1 plus the number of players whose whole interval is above this one's, unless fallbacks leave open who "
-    "is better. Equal ranks are ties. Two bots whose intervals overlap may well be in the other order."
+    "A rank is 1 plus the number of players whose whole interval is above this one's, unless fallbacks could explain "
+    "the difference. Equal ranks are ties. If two intervals overlap, the true order may be the reverse."
 )
 
 
@@ -82,7 +83,7 @@ def rates_of(results: Results) -> list[Column]:
 
 def shares_of(results: Results) -> list[Column]:
     measures = [results.measure(key) for key in results.headline]
-    return [Column(f"equal_share_{one.key}", f"equal share: {one.column_title}", kind_of(one)) for one in measures]
+    return [Column(f"equal_share_{one.key}", f"chance level: {one.column_title}", kind_of(one)) for one in measures]
 
 
 def _bounds_of(results: Results) -> list[Column]:
@@ -100,8 +101,8 @@ def _bounds_of(results: Results) -> list[Column]:
 
 def _extreme_case(results: Results) -> str:
     if results.measures[0].span:
-        return f"if every game with a fallback had come to the least, or to the most, {results.measures[0].name}"
-    return f"if every game with a fallback had been lost, or been a {results.endings[0]}"
+        return f"if every game with a fallback had given the lowest, or the highest, {results.measures[0].name}"
+    return f"if every game with a fallback had been a loss, or a {results.endings[0]}"
 
 
 def ranking_table(rows: Sequence[RankingRow], order: Order, results: Results, *, twice: bool) -> ResultTable:
@@ -142,8 +143,8 @@ def _players_table(
 
 
 def _notes_on_seats(twice: bool) -> list[str]:
-    notes = ["An equal share is what all would get if all were alike, at the sizes of the tables this bot sat at."]
-    return [*notes, "A bot that sits twice at a table counts the game twice."] if twice else notes
+    notes = ["The chance level is the result if all players were equal, at the table sizes that the bot played."]
+    return [*notes, "A bot with two seats in a game counts the game twice."] if twice else notes
 
 
 def contenders_among_opponents(order: Order, opponents: Sequence[str]) -> str | None:
@@ -169,7 +170,7 @@ def _equal_shares(row: RankingRow | SizeRow | ContenderRow, results: Results) ->
 def bot_errors(rows: Sequence[RankingRow]) -> list[Paragraph]:
     """Return a sentence for each bot with fallback turns or forfeits after errors."""
     played = "{:,} turns of {} were played by the fallback after bot errors."
-    forfeited = "{:,} games were forfeited by {} after bot errors; they count for all who sat there."
+    forfeited = "{:,} games were forfeited by {} after bot errors; they count for all of their players."
     said = [(played, row.fallback_turns, row.name) for row in rows] + [
         (forfeited, row.forfeits, row.name) for row in rows
     ]
@@ -201,7 +202,7 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
         found.append(pairs)
     found += [Paragraph(" ".join(said))] if order and (said := cautions(order)) else []
     if any(row.bounds.touched for row in rows):
-        columns = [*columns, Column("fallback_share", "fallback, decisions %", "rate"), *_bounds_of(results)]
+        columns = [*columns, Column("fallback_share", "fallbacks, % of decisions", "rate"), *_bounds_of(results)]
         cells = [[row.contender.name, row.deals, row.contender.fallback_share, *_bounds(row.bounds)] for row in rows]
         found.append(
             ResultTable("contenders-bounds", f"Fallbacks of contenders: {_extreme_case(results)}", columns, cells)
@@ -209,7 +210,7 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
     if two := find_unequal_fallbacks(contenders):
         most, least = ((cell_text(one.fallback_share, "rate"), one_line(one.name)) for one in two)
         text = (
-            f"Fallbacks took {most[0]} % of the decisions of {most[1]} and {least[0]} % of those of {least[1]}: this "
+            f"Fallbacks made {most[0]} % of the decisions of {most[1]} and {least[0]} % for {least[1]}, so this "
             "compares systems (model, prompt and fallback), not models."
         )
         found.append(Paragraph(text, warning=True))
@@ -220,26 +221,27 @@ def arm_tables(arms: Sequence[Arm], results: Results) -> list[ResultTable | Para
     """Return each contender's prompt, what it adds, and its share of voluntary lies."""
     if not arms:
         return []
-    columns = [*player_columns("contender"), Column("prompt", "prompt", "text"), Column("title", "which is", "text")]
+    columns = [*player_columns("contender"), Column("prompt", "prompt", "text"), Column("title", "description", "text")]
     cells: list[list[Value]] = [[arm.name, arm.prompt, arm.title] for arm in arms]
-    title = "Arms: the prompt by which each contender is asked"
+    title = "Arms: the prompt of each contender"
     if any(arm.chosen for arm in arms):
         habit = results.habit(results.lies)
-        columns += [*counts("plays"), Column("chosen", f"{habit.name} by choice, % of plays", "rate")]
+        columns += [*counts("plays"), Column("chosen", f"voluntary {habit.name}, % of plays", "rate")]
         cells = [[*row, arm.plays, arm.chosen] for row, arm in zip(cells, arms, strict=True)]
-        title += f"; {habit.name} by choice, over all its seats, with 95 % intervals"
-    paragraphs = {arm.prompt: arm.paragraph for arm in arms if arm.paragraph}
-    said = [Paragraph(f"{one_line(name)} says besides: {one_line(text, 500)}") for name, text in paragraphs.items()]
-    return [ResultTable("arms", title, columns, cells), *said]
+        title += f"; voluntary {habit.name}, over all its seats, with 95 % confidence intervals"
+    additions = {arm.prompt: arm.paragraph for arm in arms if arm.paragraph}
+    texts_added = [Paragraph(f"{one_line(name)} adds: {one_line(text, 500)}") for name, text in additions.items()]
+    return [ResultTable("arms", title, columns, cells), *texts_added]
 
 
 def cautions(order: Order) -> list[str]:
     """Warn if the result depends on few deals."""
-    said = [f"Preliminary: {_deals(order.deals)}, fewer than {PRELIMINARY}."] if order.is_preliminary else []
+    deals = _deals(order.deals)
+    warnings = [f"Preliminary: only {deals}, fewer than {PRELIMINARY}."] if order.is_preliminary else []
     if order.fragility:
-        gone = f"Without {_deals(order.fragility)} of {order.deals:,}"
-        said.append(f"{gone} {one_line(order.names[0])} would no longer lead.")
-    return said
+        few = _deals(order.fragility)
+        warnings.append(f"Without {few} of {order.deals:,}, {one_line(order.names[0])} would no longer lead.")
+    return warnings
 
 
 def _deals(count: int) -> str:
@@ -272,7 +274,7 @@ def _contender_pairs(tally: Tally, contenders: Sequence[Contender], deals: int, 
             found += [difference.verdict.worst, difference.verdict.best] if has_fallbacks else []
         cells.append(found)
     unit = " in points" if any(column.kind == "points" for column in columns) else ""
-    title = f"Every pair: differences{unit} on {deals:,} common deals; {_ANYTIME if stopped else _FIXED}"
+    title = f"Pairs: differences{unit} on {deals:,} common deals; {_ANYTIME if stopped else _FIXED}"
     notes = [_HOLM_NOTE.format(len(pairs))] if len(pairs) > 1 else []
     notes += [_FALLBACK_NOTE] if any(verdict.limits_overlap for verdict in verdicts) else []
     return ResultTable("pairs", title, columns, cells, [_STOP_NOTE, *notes] if stopped else notes)
@@ -326,7 +328,7 @@ def sizes_table(
         for row in rows
         if row.games
     ]
-    return ResultTable("by-table-size", "Every bot at every table size", columns, cells, notes)
+    return ResultTable("by-table-size", "All bots by table size", columns, cells, notes)
 
 
 def calibration_table(stated: Sequence[Calibration], of: str = "") -> ResultTable:
@@ -335,7 +337,7 @@ def calibration_table(stated: Sequence[Calibration], of: str = "") -> ResultTabl
         Column("player", "model player", "player"),
         Column("statements", "stated"),
         Column("brier", "Brier score", "decimal"),
-        Column("base_brier", "of the base rate", "decimal"),
+        Column("base_brier", "Brier score of the base rate", "decimal"),
         Column("base_rate", "dishonest %", "rate"),
         Column("nulls", "null"),
         *counts("impossible"),
@@ -362,7 +364,7 @@ def calibration_bins(stated: Sequence[Calibration], key: str) -> ResultTable | N
         for one in stated
         for at in one.bins
     ]
-    title = "The same by what was stated: the last two columns of a well-calibrated player are alike"
+    title = "By stated probability; for a well-calibrated player, the last two columns are equal"
     return ResultTable(key, title, columns, cells) if cells else None
 
 
@@ -438,29 +440,29 @@ def _matrix(whole: Duels, names: Sequence[str], order: Sequence[int], label: Cal
         against = [whole.rate(player, other, 0) if whole.games(player, other, 0) else None for other in order]
         totals = [whole.rate(player, ANYBODY, seat) for seat in (0, 1, BOTH)]
         rows.append([names[player], *against, *totals, whole.games(player)])
-    title = f"{_first_player_title(whole.measure)}, by who is second"
-    return ResultTable("first-second", title, columns, rows, ["Intervals are 95 %, clustered by deal."])
+    title = f"{_first_player_title(whole.measure)}, by second player"
+    return ResultTable("first-second", title, columns, rows, ["95 % confidence intervals, clustered by deal."])
 
 
 def _duel_pairs(whole: Duels, names: Sequence[str], order: Sequence[int]) -> ResultTable:
     title, kind = whole.measure.column_title, kind_of(whole.measure)
     columns = [*player_columns("bot"), Column("rate", title, kind), Column("other", "against", "player")]
-    columns += [Column("other_rate", f"the other: {title}", kind), *counts("games")]
+    columns += [Column("other_rate", f"opponent's {title}", kind), *counts("games")]
     rows: list[list[Value]] = [
         [names[one], whole.rate(one, two), names[two], whole.rate(two, one), whole.games(one, two)]
         for one, two in combinations(order, 2)
         if whole.games(one, two)
     ]
-    return ResultTable("duels", "Every pair, over both seats", columns, rows)
+    return ResultTable("duels", "Pairs, over both seats", columns, rows)
 
 
 def _advantage(whole: Duels) -> str:
     rate, measure = whole.advantage(), whole.measure
-    unit = " of" if measure.span else " points of 100 in"
-    said = f"Going first is worth {cell_text(rate, difference_of(measure))}{unit} {measure.name}"
+    unit = "" if measure.span else " points of"
+    sentence = f"Going first is worth {cell_text(rate, difference_of(measure))}{unit} {measure.name}"
     if rate.value is None or rate.low <= 0 <= rate.high:
-        return f"{said}: that may be chance."
-    return f"{said}: {'the first' if rate.value > 0 else 'the second'} player profits."
+        return f"{sentence}, which is not significant."
+    return f"{sentence}: an advantage for the {'first' if rate.value > 0 else 'second'} player."
 
 
 def _heat_map(whole: Duels, names: Sequence[str], order: Sequence[int], label: Callable[[str], str]) -> HeatMap:
@@ -522,8 +524,8 @@ def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> Resul
         ),
         Column("cost", "cost", "dollars"),
         Column("billed", "billed", "dollars"),
-        Column("assumed", "assumed", "dollars"),
-        Column("cost_a_game", "cost a game", "dollars"),
+        Column("assumed", "estimated", "dollars"),
+        Column("cost_a_game", "cost per game", "dollars"),
         Column("saved", "saved by the provider's cache", "dollars"),
     ]
     others = any(log.has_other_names for log in models.values())
@@ -562,17 +564,17 @@ def _model_notes(models: Mapping[str, PlayerLog]) -> list[str]:
     for player, log in models.items():
         name = one_line(player)
         if log.picodollars is None:
-            notes.append(f"No price is known for {name}: no cost is shown.")
+            notes.append(f"The cost of {name} is unknown, since there is no price for its model.")
         if log.assumed:
-            notes.append(f"Assumed: {log.assumed:,} calls of {name} reported no cost: {_describe_assumed(log)}.")
+            notes.append(f"Estimated: {log.assumed:,} calls of {name} reported no cost; {_describe_assumed(log)}.")
         if log.beyond:
             notes.append(
-                f"More than was reserved: {log.beyond:,} calls of {name} used it, which no budget can prevent. "
-                f"The first: {log.first_beyond}."
+                f"{log.beyond:,} calls of {name} used more than the budget reserved, which no budget can prevent. The "
+                f"first: {log.first_beyond}."
             )
         if len(log.ids) > 1:
-            named = " and ".join(f"{one_line(model)} ({count:,})" for model, count in log.ids.items())
-            notes.append(f"Not one model: replies to {name} name {named}, so its figures are those of a mixture.")
+            models_named = " and ".join(f"{one_line(model)} ({count:,})" for model, count in log.ids.items())
+            notes.append(f"Replies to {name} came from several models: {models_named}. Its results are a mixture.")
         if log.deadlines:
             notes.append(f"Not repeatable: {log.deadlines:,} calls of {name} were cut off by their deadline.")
     return notes
@@ -580,8 +582,8 @@ def _model_notes(models: Mapping[str, PlayerLog]) -> list[str]:
 
 def _describe_assumed(log: PlayerLog) -> str:
     if log.picodollars is None or log.likely == log.at_worst:
-        return "they are counted at their highest possible cost"
-    return f"{dollars(log.likely)} is assumed by its other replies, and {dollars(log.at_worst)}, the most, in a budget"
+        return "they count at their highest possible cost"
+    return f"their cost is estimated as {dollars(log.likely)}; a budget counts their maximum, {dollars(log.at_worst)}"
 
 
 def decisions_table(source: Run, name: str, key: str) -> ResultTable:
@@ -606,8 +608,8 @@ def attempts_table(source: Run, name: str, key: str) -> ResultTable:
         (name,),
     )
     columns = [*texts("origin"), Column("ended", "ended with", "text")]
-    columns += [Column("reasks", "of them re-asks"), *counts("attempts")]
-    return ResultTable(f"{key}-attempts", "Attempts by origin and end", columns, [list(row) for row in rows])
+    columns += [Column("reasks", "re-asks"), *counts("attempts")]
+    return ResultTable(f"{key}-attempts", "Attempts by origin and result", columns, [list(row) for row in rows])
 
 
 def use_table(source: Run, name: str, key: str) -> ResultTable:
@@ -618,16 +620,16 @@ def use_table(source: Run, name: str, key: str) -> ResultTable:
     priced = "SELECT coalesce(likely, picodollars) FROM tries WHERE player = ? AND picodollars IS NOT NULL"
     measured = [
         (Column("seconds", "seconds until the reply", "seconds"), [row[0] for row in read(received, (name,))]),
-        (Column("input", "tokens of input"), [row[0] for row in tokens]),
-        (Column("output", "tokens of output"), [row[1] for row in tokens]),
+        (Column("input", "tokens in"), [row[0] for row in tokens]),
+        (Column("output", "tokens out"), [row[1] for row in tokens]),
         (Column("cost", "cost, $", "price"), [row[0] / PICO for row in read(priced, (name,))]),
     ]
-    columns = [Column("which", "of its calls", "text"), *(column for column, _ in measured)]
+    columns = [Column("which", "calls", "text"), *(column for column, _ in measured)]
     cells: list[list[Value]] = [
         [which, *(_quantile(share, values) for _, values in measured)]
-        for which, share in (("median", 0.5), ("9 of 10 at most", 0.9), ("most", 1.0))
+        for which, share in (("median", 0.5), ("90th percentile", 0.9), ("maximum", 1.0))
     ]
-    return ResultTable(f"{key}-use", "What its calls took", columns, cells)
+    return ResultTable(f"{key}-use", "Time, tokens and cost per call", columns, cells)
 
 
 def _quantile(share: float, values: Sequence[float]) -> float | None:

@@ -67,8 +67,8 @@ class Scan:
         if self.games == self._tally.games:
             return []
         return [
-            f"Rates are those of all {self._tally.games:,} games. The widths of their intervals are estimated from the "
-            f"first {self.games:,}, as if all games varied as these do."
+            f"Rates cover all {self._tally.games:,} games. The widths of their intervals are estimated from the first "
+            f"{self.games:,} games."
         ]
 
     @property
@@ -76,9 +76,7 @@ class Scan:
         """Notes on the seats, which a run's sums do not cover; empty if all games were read."""
         if self.games == self._tally.games:
             return []
-        return [
-            f"Of the first {self.games:,} of {self._tally.games:,} games: no rates by seat are stored for a whole run."
-        ]
+        return [f"Only the first {self.games:,} of {self._tally.games:,} games, since a run stores no rates by seat."]
 
     def style(self, player: int, habit: str) -> Rate:
         """Return a habit over all seats of a player, in its own unit if it is not a share."""

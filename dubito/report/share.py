@@ -32,13 +32,14 @@ from dubito.store.run_db import RunDb
 _LEAST_BYTES_A_MOVE: Final = 200  # most games need 350 to 1,000
 MAX_PAGE_BYTES: Final = 300_000  # size limit of a page in bytes, accepted by mail and chat programs
 _MAX_FILE_BYTES: Final = 10_000_000  # size limit of a file in bytes; the longest game needs less than one million
-_CHANGED: Final = "This file was changed since the game was recorded: its story is another than its turns tell."
+_CHANGED: Final = "This file was changed after the game: its log does not match its moves."
 _STYLES: Final = ("look.css", "report.css")
 _SCRIPTS: Final = ("cards.js", "viewer.js")
 
 
+_TOO_LARGE: Final = f"the game needs more than {MAX_PAGE_BYTES // 1000} kB as one page"
 _SHARE_RUN: Final = "share its run with `dubito report --site`"
-_SEND_FILE: Final = "send the file itself, which `dubito web` shows under Saved games"
+_SEND_FILE: Final = "send the file itself; `dubito web` shows it under Saved games"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def page_of_file(path: Path, address: str, said: str) -> GamePage:
     """
     game, record = saved_record(path)
     told, warnings = _story_and_warnings(game, record, path)
-    proof = f"dubito replay {said} proves that the game was played so."
+    proof = f"Verify this game with: dubito replay {said}"
     title = title_of(f"Game {path.stem}", told["names"], told["winners"])
     return GamePage(address, title, _deal_in_short(game, record), told | {"opens": opening(told)[0]}, proof, warnings)
 
@@ -88,7 +89,7 @@ def _story_and_warnings(
             asked = _load_model_calls(game, path.parent / DATABASE, record.number, told)
         except DubitoError as error:
             why = one_line(str(error).replace(str(path.parent / DATABASE), DATABASE))
-            warnings.append(as_sentence(f"what models were asked in this game is not shown: {why}"))
+            warnings.append(as_sentence(f"model requests are not shown: {why}"))
     del told["truths"]
     return told | asked, warnings
 
@@ -104,12 +105,12 @@ def _load_model_calls(game: Game, database: Path, number: int, told: Mapping[str
     Raises DubitoError if they cannot be read or belong to another game.
     """
     if not database.exists():
-        raise UsageError(f"there is no {DATABASE} beside its file")
+        raise UsageError(f"there is no {DATABASE} in its folder")
     with RunDb.open(database) as db:
         asked = ModelDecisions(db, game).of_game(number, told, Texts())
     fits = words_of(game).fits
     if not all(decision["turn"] and (fits is None or fits(decision, told["turns"])) for decision in asked["decisions"]):
-        raise UsageError(f"the {DATABASE} beside its file has another game under its number")
+        raise UsageError(f"the {DATABASE} in its folder has a different game with this number")
     return asked
 
 
@@ -117,7 +118,7 @@ def shared_file(path: Path) -> SharedGame:
     """Load a saved game for sharing. Raises UsageError."""
     game, record = saved_record(path)
     if path.stat().st_size > MAX_PAGE_BYTES:  # checked before the game is replayed
-        raise UsageError(f"{_too_large()}: {_SEND_FILE}")
+        raise UsageError(_TOO_LARGE, hint=_SEND_FILE)
     told, warnings = _story_and_warnings(game, record, path, for_others=True)
     kinds = _kinds(game, told, record.players)
     return _shared(game, record, told | {"kinds": kinds}, told.pop("standing"), warnings)
@@ -161,7 +162,7 @@ def shared_game(source: Run, number: int) -> SharedGame:
     except CannotShowGame as error:
         raise UsageError(f"game {number} of {source} cannot be shared: {error}") from None
     if record is None:
-        raise UsageError(f"{_too_large()} (more than {max_moves:,} moves): {_SHARE_RUN}")
+        raise UsageError(f"{_TOO_LARGE} (more than {max_moves:,} moves)", hint=_SHARE_RUN)
     (page,) = shown.pages()
     told = {**page.told, "shared": shown.asked.shared.pieces}
     ((row,),) = source.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
@@ -185,11 +186,7 @@ def shared_page(shared: SharedGame, picture: str = "") -> str:
             if len(text.encode()) <= MAX_PAGE_BYTES:
                 return text
     instead = _SHARE_RUN if "game" in shared.page.told else _SEND_FILE
-    raise UsageError(f"{_too_large()} ({len(shared.page.told['turns']):,} turns): {instead}")
-
-
-def _too_large() -> str:
-    return f"the game takes more than {MAX_PAGE_BYTES // 1000} kB as one page"
+    raise UsageError(f"{_TOO_LARGE} ({len(shared.page.told['turns']):,} turns)", hint=instead)
 
 
 def _least_bytes(shared: SharedGame) -> int:
@@ -198,7 +195,7 @@ def _least_bytes(shared: SharedGame) -> int:
 
 
 def _without_odds(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    why = {"why": "with them the page would be too large to send"}
+    why = {"why": "the page would be too large to send"}
     return {**_without_requests(told), **({"odds": why} if "odds" in told else {})}
 
 

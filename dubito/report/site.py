@@ -76,10 +76,10 @@ def write_report(
     folder = output or run_folder / FOLDER
     # the run may come from a stranger: only follow links that the user names
     if output is None and folder.is_symlink():
-        raise UsageError(f"{one_line(str(folder))} is a link: delete it, or choose where to write with --output")
+        raise UsageError(f"{one_line(str(folder))} is a link", hint="delete it, or choose a folder with --output")
     with opened_run(run_folder, home) as source:
         if not source.game_count:
-            raise UsageError(f"{source} keeps no finished game: there is nothing to show yet")
+            raise UsageError(f"{source} has no counted games yet, so there is nothing to show")
         choice = choose_games(source, games)
         with draft_site(folder) as draft:
             asked = ModelDecisions(source.db, source.game)
@@ -104,9 +104,9 @@ def write_site(folder: Path, title: str, about: str, runs: Mapping[str, Path], h
                 chart = chart or players_chart(source)
         columns = [*texts("run", "game"), *counts("games"), *texts("answer")]
         table = ResultTable("runs", "Runs", columns, rows, links=[f"{name}/index.html" for name in runs])
-        sections = [Section("What is here", [*([Paragraph(about)] if about else []), table])]
-        said = about or " ".join(f"{row[0]}: {row[3]}" for row in rows)
-        page = Page("index.html", title, sections, preview=Preview(said, chart))
+        sections = [Section("Runs", [*([Paragraph(about)] if about else []), table])]
+        description = about or " ".join(f"{row[0]}: {row[3]}" for row in rows)
+        page = Page("index.html", title, sections, preview=Preview(description, chart))
         put_page(draft, page, Renderer(Site("", pages=[("index.html", title)], address=address)))
     return folder / "index.html"
 
@@ -143,9 +143,11 @@ def _refuse_others(folder: Path, said: Path) -> None:
         there = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
         ours = (folder / _MARK_FILE).exists()
     except OSError as error:
-        raise UsageError(f"cannot read {one_line(str(said))}: {error.strerror}; choose another --output") from None
+        raise UsageError(
+            f"cannot read {one_line(str(said))}: {error.strerror}", hint="choose another --output"
+        ) from None
     if there and not ours:
-        raise UsageError(f"{one_line(str(said))} exists and is not a report: choose another --output")
+        raise UsageError(f"{one_line(str(said))} exists and is not a report", hint="choose another --output")
 
 
 def write_run_pages(

@@ -288,7 +288,7 @@ class HeatMap:
     table: ResultTable  # written to its files
     ends: tuple[float, float]  # the lightest and the darkest share, from `ends_of`; equal in maps to be compared
     last: str = "deviation"  # title of the last column
-    last_in_words: str = "The deviation is that of the row as it is, chance included, in points."
+    last_in_words: str = "The deviation is the standard deviation of the row, chance included, in points."
     percent: bool = True  # whether shares are shown in percent, or as the values they stand for
 
     def format_share(self, value: float, digits: int = 0) -> str:
@@ -306,9 +306,9 @@ class HeatMap:
         """An explanation if some cells have no colour; else empty."""
         played = [games for row in self.cells for _, games in row if games]
         if played and max(played) < FEW_GAMES:
-            return f"No cell has a colour: each is of fewer than {FEW_GAMES} games."
+            return f"Cells have no colour, since each has fewer than {FEW_GAMES} games."
         return (
-            f"A cell of fewer than {FEW_GAMES} games has no colour."
+            f"Cells with fewer than {FEW_GAMES} games have no colour."
             if min(played, default=FEW_GAMES) < FEW_GAMES
             else ""
         )
@@ -424,7 +424,7 @@ def beside_equal_share(
 ) -> Chart:
     """Chart a measure beside its chance level. With `kinds`, series are split by kind."""
     unit = unit_of(measure)
-    series, equal = [points(measure.name, rates, unit)], marks("equal share", shares, unit)
+    series, equal = [points(measure.name, rates, unit)], marks("chance level", shares, unit)
     if kinds:
         series, equal = series_by_kind(kinds, series[0]["points"]), equal | {"of_kind": "none"}
     return Chart("intervals", title, measure.heading, names, [*series, equal])

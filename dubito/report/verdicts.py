@@ -24,10 +24,10 @@ def verdict_in_words(order: Order, label: Callable[[str], str] = one_line) -> st
     order = replace(order, names=[*map(label, order.names)])
     if len(order.names) < 2:
         who = f"Only {order.names[0]}" if order.names else "Nobody"
-        return f"{who} played: there is nobody to compare."
+        return f"{who} played, so there is no comparison."
     if order.deals < MIN_DEALS:
         deals = f"{order.deals} deal{'s' * (order.deals != 1)}"
-        return f"Too few games to compare anyone: {deals}, at least {MIN_DEALS} are needed."
+        return f"Too few games for a comparison: {deals}, but at least {MIN_DEALS} are needed."
     ranks = order.ranks
     groups = [[place for place, rank in enumerate(ranks) if rank == one] for one in sorted({*ranks})]
     leads = [pair for pair, verdict in order.verdicts.items() if verdict.is_open]
@@ -41,9 +41,9 @@ def verdict_in_words(order: Order, label: Callable[[str], str] = one_line) -> st
         text = f"N{text[1:]}"
     sentences = [f"{text}.", *_fallback_sentences(order, leads[:_MAX_LEADS])]
     if len(leads) > _MAX_LEADS:
-        sentences.append(f"Fallbacks leave {len(leads) - _MAX_LEADS} more such leads open.")
+        sentences.append(f"{len(leads) - _MAX_LEADS} more leads could be due to fallbacks.")
     if order.more_games:
-        sentences.append(f"About {order.more_games:,} more games would probably show who of the first two is better.")
+        sentences.append(f"About {order.more_games:,} more games would probably settle first place.")
     return " ".join(sentences)
 
 
@@ -57,11 +57,13 @@ def _winners(order: Order, groups: Sequence[Sequence[int]]) -> str:
     rest = [place for place in range(len(order.names)) if place > other]
     least = min((order.verdicts[place, other] for place in better), key=lambda one: one.difference.value or 0.0)
     same = len({order.verdicts[place, other].difference.value for place in better}) == 1
-    text = f"{_some_names([order.names[place] for place in better])} beat{'s' * (len(better) == 1)} "
-    text += f"{order.names[other]} by {'' if same else 'at least '}{_amount(order, least)}"
+    text = (
+        f"{_some_names([order.names[place] for place in better])} {'is' if len(better) == 1 else 'are'} significantly "
+    )
+    text += f"better than {order.names[other]} by {'' if same else 'at least '}{_amount(order, least)}"
     if rest and all(order.wins(one, place) for one in better for place in rest):
-        whom = "everybody else" if len(rest) > 1 else order.names[rest[0]]
-        text += f", and {whom} by at least as much"
+        whom = "everyone else" if len(rest) > 1 else order.names[rest[0]]
+        text += f", and better than {whom} by at least as much"
     return text
 
 
@@ -69,8 +71,8 @@ def _open_lead(order: Order, pair: tuple[int, int]) -> str:
     """Say that a player leads, but that fallbacks could explain the difference."""
     verdict, (one, other) = order.verdicts[pair], (order.names[place] for place in pair)
     return (
-        f"{one} leads {other} by {_amount(order, verdict)}, but {_shares(order, pair)} came from the fallback: "
-        f"counting those games as {order.limits} gives {_limits(order, verdict)}, so no winner is named"
+        f"{one} leads {other} by {_amount(order, verdict)}, but the fallback made {_shares(order, pair)}: "
+        f"counting those games as {order.limits} gives {_limits(order, verdict)}, so there is no winner"
     )
 
 
@@ -80,7 +82,7 @@ def _tie(order: Order, group: Sequence[int]) -> str:
     if any(starmap(order.wins, pairs)):
         return ""
     if any(order.verdicts[pair].is_open for pair in pairs):
-        return f"no winner is named among {names}" if len(group) > 2 else ""
+        return f"no winner among {names}" if len(group) > 2 else ""
     if order.within is not None and order.close >= {*pairs}:
         text = f"{names} are less than {order.within:g} {_unit(order)} apart"
     else:
@@ -88,19 +90,16 @@ def _tie(order: Order, group: Sequence[int]) -> str:
     return f"{text}: {_amount(order, order.verdicts[0, 1])}" if order.paired and len(order.names) == 2 else text
 
 
-def _fallback_sentences(order: Order, told: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """Yield worst and best cases for players with too many fallbacks.
-
-    Pairs already covered by `told` are skipped.
-    """
+def _fallback_sentences(order: Order, described: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """Yield worst and best cases for players with too many fallbacks, skipping `described` pairs."""
     shares = [0.0] * len(order.names)
     for pair, verdict in order.verdicts.items():
         for place, share in zip(pair, verdict.fallback_shares, strict=True):
             shares[place] = share
-    done = {*told}
+    done = {*described}
     above = [place for place, share in enumerate(shares) if share > FALLBACK_LIMIT]
     for place in above[:_MAX_NAMES]:
-        if any(place in pair for pair in told):
+        if any(place in pair for pair in described):
             continue
         pair = (0, max(1, place))
         if pair in done:
@@ -108,17 +107,18 @@ def _fallback_sentences(order: Order, told: Sequence[tuple[int, int]]) -> Iterat
         done.add(pair)
         between = f" between {order.names[0]} and {order.names[pair[1]]}" if len(order.names) > 2 else ""
         yield (
-            f"{_shares(order, pair)} came from the fallback: counting those games as {order.limits}, the difference"
+            f"The fallback made {_shares(order, pair)}: counting those games as {order.limits}, the difference"
             f"{between} is {_limits(order, order.verdicts[pair])} {_unit(order)}."
         )
     if len(above) > _MAX_NAMES:
-        yield f"The fallback took more than {100 * FALLBACK_LIMIT:g} % for {len(above) - _MAX_NAMES} others too."
+        others = len(above) - _MAX_NAMES
+        yield f"The fallback made more than {100 * FALLBACK_LIMIT:g} % of the decisions of {others} others too."
 
 
 def _shares(order: Order, pair: tuple[int, int]) -> str:
     both = zip(pair, order.verdicts[pair].fallback_shares, strict=True)
-    found = [(share, order.names[place]) for place, share in both if share > FALLBACK_LIMIT]
-    return listed([f"{_percent(share)} of the decisions of {name}" for share, name in found])
+    above = [(share, order.names[place]) for place, share in both if share > FALLBACK_LIMIT]
+    return listed([f"{_percent(share)} of the decisions of {name}" for share, name in above])
 
 
 def _percent(share: float) -> str:
@@ -129,7 +129,7 @@ def _percent(share: float) -> str:
 def _amount(order: Order, verdict: ComparedPair) -> str:
     shown = cell_text(verdict.difference, difference_of(order.measure)).replace("+", "")
     value, _, interval = shown.partition(" ")
-    return f"{value} {_unit(order)} {interval} ({'anytime ' * (order.within is not None)}95 % interval)"
+    return f"{value} {_unit(order)} {interval} ({'anytime ' * (order.within is not None)}95 % confidence interval)"
 
 
 def _limits(order: Order, verdict: ComparedPair) -> str:

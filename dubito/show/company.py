@@ -30,9 +30,9 @@ _CAUSES: Final = {  # why a decision was left to the fallback, by cause
     "unreachable": "it could not be reached",
     "refused": "it declined",
     "truncated": "its reply was cut off",
-    "too_long": "the question is too long for it",
+    "too_long": "the request is too long for it",
     "malformed": "its reply could not be read",
-    "illegal": "the rules refuse its answer",
+    "illegal": "its answer is illegal",
 }
 
 
@@ -132,13 +132,13 @@ def build_company(config: Config, registry: Registry, names: Sequence[str] | Non
 def _resolve_entry(name: str, known: Iterable[str], config: Config, registry: Registry) -> PlayerSpec:
     there = name in registry.bots or ":" in name or any(broken.is_called(name) for broken in registry.broken)
     if not there:
-        raise UsageError(f"nobody is named {one_line(name)!r}: {suggestion(name, known)}")
+        raise UsageError(f"unknown player {one_line(name)!r}", hint=suggestion(name, known))
     return parse_player(name, registry, config)
 
 
 def describe_trouble(error: DubitoError) -> str:
     text = format_error(error, with_quote=False)
-    return as_sentence(f"it waits {text}" if isinstance(error, Suspended) else text)
+    return as_sentence(f"waiting {text}" if isinstance(error, Suspended) else text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,15 +179,13 @@ class Opponents:
         if not bot.cls.is_model:
             return Opponent(spec.name, bot.summary, kind_of_player(spec), None)
         model, prompt = (one_line(str(spec.settings[key])) for key in ("model", "prompt"))
-        return Opponent(spec.name, f"Asks {model} with the prompt {prompt}.", kind_of_player(spec), model)
+        return Opponent(spec.name, f"{model} with the prompt {prompt}.", kind_of_player(spec), model)
 
     def check(self, names: Sequence[str]) -> None:
         """Raise UsageError unless all of these can play a game that can be resumed."""
         for name in names:
             if not self._registry.find(self._find(name).bot).repeatable:
-                raise UsageError(
-                    f"{one_line(name)} draws from randomness that no seed reaches, so no game of it can be kept"
-                )
+                raise UsageError(f"{one_line(name)} uses randomness without a seed, so its games cannot be saved")
 
     def try_again(self) -> None:
         if self._models is not None:
@@ -236,5 +234,5 @@ class Opponents:
 
     def _find(self, name: str) -> PlayerSpec:
         if name not in self._specs:
-            raise UsageError(f"nobody here is named {one_line(name)!r}: {suggestion(name, self._specs)}")
+            raise UsageError(f"unknown player {one_line(name)!r}", hint=suggestion(name, self._specs))
         return self._specs[name]

@@ -76,7 +76,7 @@ def load_odds(run: Run, number: int) -> Playouts:
         left = _MAX_MOVES * _MAX_EXCESS // work
         found = Playouts(playouts, stand_in, [*_PlayoutRunner(run.game.results, number, table, playouts, left)(moves)])
     except (DubitoError, TypeError, ValueError, RecursionError) as error:  # for example, a bot that cannot be copied
-        raise UsageError(f"game {number} cannot be played on from its turns ({one_line(str(error))})") from None
+        raise UsageError(f"game {number} cannot be continued from its turns: {one_line(str(error))}") from None
     try:
         path.parent.mkdir(exist_ok=True)
         write_whole(path, json.dumps({"of": of, **asdict(found)}))
@@ -130,7 +130,7 @@ def _measure_work(table: Table) -> int:
                 step(played)
                 moves += 1
                 if profile is None and monotonic() > until:
-                    raise UsageError("its bots take too long to play on")
+                    raise UsageError("its bots are too slow")
         finally:
             sys.setprofile(before)
     return int(max(1, 2 ** round(log2(max(1, calls.count) / max(1, moves) / _USUAL_CALLS))))
@@ -154,7 +154,7 @@ def playouts_for(moves: int, work: int) -> int:
     cost = (moves + 1) * (moves / 2 * work + _COPY_COST)
     playouts = min(PLAYOUTS, int(_MAX_MOVES / cost))
     if playouts < min(_FEWEST_PLAYOUTS, PLAYOUTS):
-        raise UsageError(f"it has {moves:,} moves, which takes too long")
+        raise UsageError(f"it is too long ({moves:,} moves)")
     return playouts
 
 
@@ -189,7 +189,7 @@ class _PlayoutRunner:
         while not table.state.over:
             self.left -= 1
             if self.left < 0:
-                raise UsageError("playing on takes too long")
+                raise UsageError("the playouts take too long")
             step(table)
         return table.state
 

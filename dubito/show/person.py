@@ -48,7 +48,7 @@ class Setup(Strict):
 
     def __post_init__(self) -> None:
         if GUEST in self.bots:
-            raise UsageError(f"nobody else may be named {GUEST}: a record calls the person at the table so")
+            raise UsageError(f"the name {GUEST} is reserved for the person at the table")
         if not 0 <= self.seat <= len(self.bots):
             raise UsageError(f"seat: {self.seat} is not between 0 and {len(self.bots)}")
 
@@ -61,7 +61,7 @@ class Setup(Strict):
         try:
             rules = game.rules(**self.rules)
         except (ValidationError, TypeError) as error:
-            reason = fault(error, "rules") if isinstance(error, ValidationError) else "rules: no rules"
+            reason = fault(error, "rules") if isinstance(error, ValidationError) else "rules: not valid"
             raise UsageError(f"these rules of {game.name} are invalid: {reason}") from None
         streams = DealStreams(self.seed, self.deal)
         return game.deal_game(rules, len(self.bots) + 1, streams.deck()), streams
@@ -164,9 +164,9 @@ class Sitting(Session):
         if not words and seat != self.me:
             words = [self.to_me(line.said) for line in told if line.said]
         if seat == self.me and isinstance(played, bool):  # other seats do not observe it, so no event describes it
-            words.insert(0, f"You answer {'yes' if played else 'no'}.")
+            words.insert(0, f"You answered {'yes' if played else 'no'}.")
         if sum(table.fallback_turns) > stood_in:
-            words.insert(0, f"{self.label(seat)} has failed: {self.game.fallback}'s rules play its turn.")
+            words.insert(0, f"{self.label(seat)} failed, so {self.game.fallback}'s rules played its turn.")
         if state.over:
             words.append(self.to_me(self.teller.ending()[0]))
         self.log += [(moment.turn, line) for line in words]
@@ -183,7 +183,7 @@ class Sitting(Session):
             take(output if self.is_asked else None)
             if self.outputs[-1] != self.game.output_to_json(output):
                 name = self.label(seat)
-                raise UsageError(f"{name} does not play as it did: its file was changed, or it is not repeatable")
+                raise UsageError(f"{name} plays differently now: its file was changed, or it is not repeatable")
 
     def result(self) -> tuple[str, str]:
         """Return the person's result: its bucket, and the same in words."""

@@ -46,15 +46,13 @@ class ReplayedGames:
         try:
             whole = story_of_game(session, [session.label(seat) for seat in range(len(names))])
         except DubitoError as error:
-            raise CannotShowGame(f"it cannot be played again: {error}") from None
+            raise CannotShowGame(f"it cannot be replayed: {error}") from None
         seats, contender, fallbacks = [*range(len(names))], None, [0] * len(names)
         if kept is not None:
             seats, contender, fallbacks = kept.seats, kept.contender_seat, [counts[-1] for counts in kept.counts]
         outcome = outcome_of(session.state, seats, contender, fallbacks) if session.state.over else None
         if outcome is None or (kept is not None and outcome.pack() != kept.pack()):
-            raise CannotShowGame(
-                "played again it ends otherwise than the run has it: a bot or the harness was changed since"
-            )
+            raise CannotShowGame("its replay has a different result: a bot or Dubito has changed since")
         won = winners(results, outcome.buckets(results), outcome.counts)
         return whole | {"winners": won, "kinds": [self.source.kinds[name] for name in names]}
 
@@ -115,7 +113,7 @@ class ReplayedGames:
                 raise CannotShowGame(changed[name])
         session, seated = self._seat_players(game)
         if seated != names:
-            raise CannotShowGame("its seed seats other players than the run has it: the harness was changed since")
+            raise CannotShowGame("its seed gives other seats: Dubito has changed since")
         return session
 
     def _seat_players(self, number: int) -> tuple[Session, list[str]]:
@@ -128,7 +126,7 @@ class ReplayedGames:
         streams = DealStreams(self.source.planned.seed, number // self.source.planned.games_per_deal)
         state: Any = game.deal(game.rules(**self.source.planned.rules), len(names), streams.deck())
         if game.deal_to_json(state) != {key: value for key, value in record.items() if key != "outputs"}:
-            raise CannotShowGame("its cards are not those that its seed deals: the record was changed or is damaged")
+            raise CannotShowGame("its seed deals other cards: the record was changed or is damaged")
         return session_of_outputs(
             game, state, (output_of(game, kept) for kept in record["outputs"]), labels(names, None)
         )
@@ -142,7 +140,7 @@ class ReplayedGames:
             try:
                 check_to_replay(self.source)
                 self._changed = {
-                    spec.name: f"the file of {one_line(spec.bot)} was changed since, and it would play otherwise"
+                    spec.name: f"the file of {one_line(spec.bot)} has changed, so it may play differently"
                     for spec in self.source.experiment.players
                     if self.source.registry.find(spec.bot).digest != spec.source
                 }
@@ -198,7 +196,7 @@ class FollowedRun:
         planned, of = self.source.planned, self.source.planned.games
         counts = count_games(self.source.db, planned.first_game, planned.games_per_deal)
         done = counts.counted >= of or self.source.is_decided
-        state = "finished" if done else "being played" if self.is_playing else "stopped"
+        state = "finished" if done else "playing" if self.is_playing else "stopped"
         return " ".join(
             [f"The run is {state}: {counts.finished:,} of {of:,} games finished.", *(f"{one}." for one in self.pairs())]
         )

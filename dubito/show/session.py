@@ -154,7 +154,7 @@ class BotsGame:
         """Raise UsageError if the game cannot be played like this."""
         if self.on_bot_error == "forfeit" and not self.game.forfeits:
             raise UsageError(
-                f"--on-bot-error forfeit: a game of {self.game.name} cannot be forfeited: choose stop or fallback"
+                f"--on-bot-error forfeit: games of {self.game.name} cannot be forfeited; choose stop or fallback"
             )
         self.deal_state()  # raises UsageError if the number of players is wrong
 

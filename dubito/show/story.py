@@ -224,7 +224,7 @@ class Texts:
 
     def _pieces_of_text(self, text: str) -> list[int]:
         if len(text) > _MAX_TEXT:
-            text = f"{text[:_MAX_TEXT]}\n[cut here: {len(text) - _MAX_TEXT:,} more characters lie in run.db]"
+            text = f"{text[:_MAX_TEXT]}\n[cut here: run.db has {len(text) - _MAX_TEXT:,} more characters]"
         runs: list[int] = []
         for piece in _PIECE.findall(text):
             if piece:

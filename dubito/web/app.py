@@ -54,7 +54,7 @@ def page(folder: Path, name: str) -> str:
 def _saved(folder: Path, name: str) -> Path:
     path = saved_files(folder).get(name)
     if path is None:
-        raise HTTPException(404, "There is no such game.")
+        raise HTTPException(404, "Game not found.")
     return path
 
 
@@ -139,7 +139,7 @@ class _Pages:
         (least, most), options = game.seats_by(self.tables.rules(game, {})), self.tables.options(game)
         players = _number(request, "players", min(max(4, least), most))
         if not least <= players <= most:
-            raise UsageError(f"players: {game.name} is played by {least} to {most}, not {players}")
+            raise UsageError(f"players: {game.name} needs {least} to {most} players, not {players}")
         rules = self.tables.rules(game, _rules(request, options))
         told = words_of(game)
         return _page(
@@ -227,8 +227,8 @@ def _page(template: str, status: int = 200, **values: Any) -> Response:
 def _groups(choices: Sequence[Opponent]) -> list[tuple[str, list[Opponent]]]:
     """Group the possible opponents by kind under a title, without empty groups."""
     kinds: list[tuple[PlayerKind, str]] = [
-        ("model", "Asking a model"),
-        ("stand-in", "Stand-ins: the house in a model's place"),
+        ("model", "Models"),
+        ("stand-in", "Fake models"),
         ("hand-written", "Hand-written"),
     ]
     titled = [(title, [one for one in choices if one.kind == kind]) for kind, title in kinds]
@@ -245,7 +245,7 @@ def _checked_body(kind: TypeAdapter[T], body: bytes) -> T:
     try:
         return kind.validate_json(body)
     except ValidationError as error:
-        raise UsageError(f"this request cannot be read: {fault(error, 'the body')}") from None
+        raise UsageError(f"invalid request: {fault(error, 'the body')}") from None
 
 
 def _rules(request: Request, options: Sequence[Option]) -> dict[str, Any]:
@@ -255,7 +255,7 @@ def _rules(request: Request, options: Sequence[Option]) -> dict[str, Any]:
         values = {str(value): value for value, _ in option.values}
         if (text := request.query_params.get(option.rule)) is not None:
             if text not in values:
-                raise UsageError(f"{option.rule} is one of {', '.join(values)}, not {one_line(repr(text), 60)}")
+                raise UsageError(f"{option.rule} must be one of {', '.join(values)}, not {one_line(repr(text), 60)}")
             said[option.rule] = values[text]
     return said
 
@@ -265,5 +265,5 @@ def _number(request: Request, name: str, default: int) -> int:
     if text is None:
         return default
     if not (text.isascii() and text.isdecimal() and len(text) < 6):
-        raise UsageError(f"{name} is a whole number")
+        raise UsageError(f"{name} must be a whole number")
     return int(text)

@@ -86,9 +86,9 @@ class Guard:
         site = headers.get("sec-fetch-site", "none")
         foreign = not all(self._is_own_origin(origin.partition("://")[2], host) for origin in headers.getlist("origin"))
         if foreign or site not in ("same-origin", "none"):
-            return 403, "Requests from other sites are not answered."
+            return 403, "Requests from other sites are not allowed."
         if acts and headers.get("content-type", "").partition(";")[0].strip().casefold() != "application/json":
-            return 415, "The body has to be application/json."
+            return 415, "The body must be application/json."
         return None
 
     def _is_own_origin(self, origin: str, host: str) -> bool:

@@ -123,7 +123,7 @@ def _summary(path: Path, changed: int, size: int) -> Summary:
         return Summary(changed, size, as_sentence(str(error)))
     except Exception as error:  # a user's own game may raise anything; the other files can still be shown
         why = one_line(f"{type(error).__name__}: {error}")
-        return Summary(changed, size, as_sentence(f"the code of its game fails on it: {why}"))
+        return Summary(changed, size, as_sentence(f"the game's code failed: {why}"))
     me = seat_of_guest(record.players)
     won_by_seat = _find_winners(game.results, session.state.ending())
     result = _describe_result(game.results, session.state.ending(), won_by_seat, names_to(record.players, me), me)

@@ -146,7 +146,7 @@ def frame_of(sitting: Sitting, move: int, moment: Moment | None, said: list[str]
     return asdict(own.after(sitting.state, moment.seat, moment.output, moment.events, said, sitting.me))
 
 
-BROKEN: Final = "something is broken here: the terminal that serves this page says what"
+BROKEN: Final = "an internal error occurred; see the terminal that runs the server"
 _Time = Annotated[float, Field(ge=0, lt=datetime.max.replace(tzinfo=UTC).timestamp())]  # seconds since 1970
 
 
@@ -244,11 +244,11 @@ def resume_table(kept: TableFile, opponents: Mapping[str, Opponents]) -> LiveTab
     """
     try:
         if kept.setup.game not in opponents:
-            raise UsageError(f"there is no game {one_line(kept.setup.game, 60)} any more")
+            raise UsageError(f"the game {one_line(kept.setup.game, 60)} no longer exists")
         live = LiveTable(kept, opponents[kept.setup.game])
         live.sitting.replay(kept.outputs, live.step)
     except DubitoError as error:
-        raise HTTPException(410, as_sentence(f"this game cannot go on: {error}")) from None
+        raise HTTPException(410, as_sentence(f"this game cannot continue: {error}")) from None
     return live
 
 
@@ -257,7 +257,7 @@ def parse_table(text: str) -> TableFile:
     try:
         return _TABLE_FORMAT.validate_json(text)
     except (ValidationError, UsageError):
-        raise HTTPException(410, "The file of this game is damaged: choose your bots again.") from None
+        raise HTTPException(410, "The file of this game is damaged. Start a new game.") from None
 
 
 LIFE: Final = 7 * 24 * 3600  # seconds until a table expires after its last move
@@ -320,7 +320,9 @@ class Tables:
         try:
             self._running.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(f"cannot keep games in {folder}: {error.strerror}; choose another --games") from None
+            raise UsageError(
+                f"cannot save games in {folder}: {error.strerror}", hint="choose another folder with --games"
+            ) from None
 
     @property
     def games(self) -> list[Game]:
@@ -349,7 +351,7 @@ class Tables:
 
     def _opponents_of(self, game: str) -> Opponents:
         if game not in self._opponents:
-            raise UsageError(f"no game {one_line(repr(game), 60)} is played here: {suggestion(game, self._opponents)}")
+            raise UsageError(f"unknown game {one_line(repr(game), 60)}", hint=suggestion(game, self._opponents))
         return self._opponents[game]
 
     def open(self, asked: NewTable, old: str | None) -> tuple[str, dict[str, Any]]:
@@ -369,7 +371,7 @@ class Tables:
             taken = self._sweep(now)
             mine = self._path(old or "")
             if len(taken - {mine}) >= self._most:
-                sentence = f"All {self._most} tables are taken: finish a game, or come back later."
+                sentence = f"All {self._most} tables are in use. Finish a game, or try again later."
                 raise HTTPException(503, sentence, {"Retry-After": str(_RETRY_SECONDS)})
             secret = secrets.token_urlsafe(24)
             self._number = max(self._number + 1, int(now * 1000))
@@ -426,12 +428,12 @@ class Tables:
         with self._lock:
             path, live = self._find(secret)
             if move.table not in (None, live.kept.number):
-                raise HTTPException(409, "This move is for a game that you have given up for another one.")
+                raise HTTPException(409, "This move is for a game that you left.")
             if live.sitting.state.over:
                 raise HTTPException(409, "The game is over.")
             seen = len(live.frames) - 1
             if move.turn != seen:
-                raise HTTPException(409, f"This move is for turn {move.turn}, and {seen} turns have been played.")
+                raise HTTPException(409, f"This move is for turn {move.turn}, but {seen} turns have been played.")
             if not (live.rests.is_set() and live.sitting.is_asked):
                 raise HTTPException(409, "It is not your turn.")
             sitting = live.sitting
@@ -451,7 +453,7 @@ class Tables:
         with self._lock:
             path, live = self._find(secret)
             if not live.rests.is_set() or live.trouble is None:
-                raise HTTPException(409, "Nothing is in the way of this game.")
+                raise HTTPException(409, "This game is not paused.")
             game = live.kept.setup.game
             self._forget(path)  # The bots stopped within a turn. A replay of the file starts before it.
             self._opponents[game].try_again()
@@ -477,13 +479,13 @@ class Tables:
         try:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
-            raise HTTPException(404, "You have no game here: choose your bots first.") from None
+            raise HTTPException(404, "You have no game here. Start one first.") from None
         except (OSError, UnicodeDecodeError):
             text = ""  # handled as damaged below
         kept = parse_table(text)
         if kept.expires < self._clock():
             self._drop(path)
-            raise HTTPException(404, "Your game was left too long and is gone: choose your bots again.")
+            raise HTTPException(404, "Your game expired. Start a new one.")
         return path, text, kept
 
     def _find(self, secret: str | None) -> tuple[Path, LiveTable]:
@@ -531,7 +533,7 @@ class Tables:
             text = json.dumps(asdict(live.kept))
             write_whole(path, text)
         except RunStopped as error:
-            reason = as_sentence(f"nothing was played, since the game cannot be kept: {error}")
+            reason = as_sentence(f"your move was not played, since the game cannot be saved: {error}")
             raise HTTPException(507, reason) from None
         self._live[path] = text, live
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Plays five bots and two stand-ins by one book, hands them in, and makes the site: sh examples/leaderboard/make.sh [FOLDER]
+# Rate five bots and two fake models by one book, submit the runs and make the site: sh examples/leaderboard/make.sh [FOLDER]
 set -e
 folder=${1:-leaderboard} games=${GAMES:-100}
 mkdir -p "$folder/submissions"
@@ -9,4 +9,4 @@ for player in StefaBot ClaudeBot UsualBot AdaptyBoi RandomBoi house:house-sharp@
         --no-report --quiet --output "$folder/runs/$name" > /dev/null
     dubito export "$folder/runs/$name" "$folder/submissions/$name.zip"
 done
-dubito leaderboard "$folder/submissions" --output "$folder/site" --title "Bots and stand-ins"
+dubito leaderboard "$folder/submissions" --output "$folder/site" --title "Bots and fake models"

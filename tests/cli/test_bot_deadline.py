@@ -38,8 +38,8 @@ def test_a_fallback_plays_the_turn_and_a_replay_meets_it_again(shell: Shell) -> 
     said = shell(*fallback, "--bot-deadline", "0.25")
     assert said.code == 0
     assert said.err.splitlines() == [
-        "note: games in which a bot takes too long are not repeatable: that depends on the machine",
-        "note: Looping plays only itself: name another bot to compare it with",
+        "note: games in which a bot exceeds bot_deadline are not repeatable: its speed depends on the machine",
+        "note: Looping only plays against itself; add another bot to compare it",
     ]
     assert "warning: 1 turns of Looping were played by the fallback after bot errors." in said.out
     assert f"failed in game 5, deal 5, {LATE}" in said.out

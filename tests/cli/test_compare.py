@@ -226,10 +226,10 @@ def test_compare_names_the_arms_and_their_lies(shell: Shell) -> None:
     words = ("--bots", "StefaBot,UsualBot", "--table-sizes", "3", "--games", "6", "--max-turns", "18", "--quiet")
     assert shell("run", "--contenders", contenders, *words, "--output", "r").code == 0
     said = shell("compare", "r").out
-    arms = said.partition("Arms: the prompt by which each contender is asked; bluffs by choice")[2].splitlines()
+    arms = said.partition("Arms: the prompt of each contender; voluntary bluffs")[2].splitlines()
     assert [re.split("  +", row)[2] for row in arms[2:5]] == ["plain", "hud", "must-not-lie"]
     assert re.search(r"Plain, and told not to lie where it can be avoided +\d+ +0\.0 \[", arms[4])
     assert arms[5].startswith("must-not-lie says besides: You must not lie where you can avoid it.")
-    assert "Every pair: differences in points on 2 common deals" in said
+    assert "Pairs: differences in points on 2 common deals" in said
     assert shell("run", "--contenders", "ClaudeBot,MrDoubt", *words, "--output", "s").code == 0
     assert "Arms" not in shell("compare", "s").out

@@ -28,6 +28,6 @@ def test_what_a_visitor_sees_is_short_and_the_tables_are_a_flag_away(
     assert shell(*cache.split()).code == 0
     (again,) = [line.removeprefix("all tables:  dubito ") for line in lines if line.startswith("all tables: ")]
     whole = shell(*again.split())
-    assert whole.out.count("Every pair: differences in points") == 2
+    assert whole.out.count("Pairs: differences in points") == 2
     digest = [line for line in lines if line.startswith("results digest: ")]
     assert [line for line in whole.out.splitlines() if line.startswith("results digest: ")] == 2 * digest

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.cli.company import opponents
+from dubito.cli.company import open_opponents
 from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.words import rule_sentences
@@ -41,11 +41,11 @@ def test_a_solved_opponent_sits_at_the_table(shell: Shell) -> None:
 
 
 def test_a_bot_of_duels_is_not_offered_at_usual_tables(shell: Shell) -> None:
-    with opponents(None, None, Path("games"), 1, lambda: False, {}, "dubito") as company:
+    with open_opponents(None, None, Path("games"), 1, lambda: False, {}, "dubito") as company:
         offered = [choice.name for choice in company.choices()]
     assert "Sherlock" in offered
     assert "Solved" not in offered
-    with opponents(None, ["Solved"], Path("games"), 1, lambda: False, {}, "dubito") as company:
+    with open_opponents(None, ["Solved"], Path("games"), 1, lambda: False, {}, "dubito") as company:
         assert company.kinds(["Solved"]) == ["hand-written"]
 
 

@@ -66,7 +66,7 @@ def test_output_in_narrow_encoding_escapes_other_characters(tmp_path: Path, flag
 )
 def test_games_in_flight_keep_to_open_files(tmp_path: Path, limits: str, most: int, said: str) -> None:
     """The soft limit is raised; the hard one bounds how many games are in flight."""
-    code = "from dubito.cli.descriptors import bound_in_flight; print(bound_in_flight(300))"
+    code = "from dubito.cli.descriptors import limit_in_flight; print(limit_in_flight(300))"
     ended = subprocess.run(
         ("/bin/sh", "-c", f'{limits}; exec "$@"', "sh", sys.executable, "-c", code),
         cwd=tmp_path,

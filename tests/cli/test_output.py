@@ -190,17 +190,17 @@ def test_progress_in_a_log_moves_although_no_game_ends(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With the true counts, from before the first game on: a slow model may think for minutes."""
-    monkeypatch.setattr("dubito.cli.output._EVERY", 0.01)
-    waits, said = ["5 calls"], threading.Event()
+    monkeypatch.setattr("dubito.cli.output._LOG_INTERVAL", 0.01)
+    make_pause, said = ["5 calls"], threading.Event()
 
     def more() -> list[str]:
-        if waits[-1] == "seen":
+        if make_pause[-1] == "seen":
             said.set()
-        return waits
+        return make_pause
 
     with GamesProgress(40, False, time.monotonic, more) as progress:
         progress(7)
-        waits.append("seen")
+        make_pause.append("seen")
         assert said.wait(30)
         said.clear()
         assert said.wait(30), "and again"

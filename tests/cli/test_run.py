@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dubito.cli.summary import command_called
+from dubito.cli.summary import command_prefix
 from dubito.experiment.stored import opened_run
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.tally import unpack_outcome
@@ -54,12 +54,12 @@ def rows(said: Result, title: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--max-rounds", "5"), "--max-rounds: dubito has no such rule; did you mean 'max_turns'?"),
-        (("--temperature", "1"), "--temperature is no flag, but a parameter of one model: say `parameters: {temper"),
-        (("--reasks", "2"), "--reasks is no flag, but a setting of one player: say `reasks` in its"),
+        (("--max-rounds", "5"), "--max-rounds: dubito has no such rule: did you mean 'max_turns'?"),
+        (("--temperature", "1"), "--temperature is not a flag; set `parameters: {temperature: ...}` on the player"),
+        (("--reasks", "2"), "--reasks is not a flag; set `reasks` on the player in the config file"),
         (("--base_url", "http://127.0.0.1:1"), "there is no --base_url: it is --base-url"),
-        (("--game", "20"), "unknown game '20': to play that many games, use --games 20"),
-        (("--bots", "A", "B", "C"), "Got unexpected extra argument (C); the names in a list are parted by commas"),
+        (("--game", "20"), "there is no game '20': for so many games say --games 20"),
+        (("--bots", "A", "B", "C"), "Got unexpected extra argument (C); separate the names in a list with commas"),
         (("--contenders", "house:house-sharp@nothing"), "no prompt is named 'nothing': choose from"),
     ],
 )
@@ -71,7 +71,7 @@ def test_a_flag_that_belongs_elsewhere_is_told_where(shell: Shell, words: tuple[
 
 def test_one_bot_alone_is_told_that_it_has_nobody_to_compare_with(shell: Shell) -> None:
     said = shell("run", "--bots", "ClaudeBot", "--games", "4", "--output", "r", "--quiet")
-    assert said.err == "note: ClaudeBot plays only itself: name another bot to compare it with\n"
+    assert said.err == "note: ClaudeBot only plays against itself; add another bot to compare it\n"
 
 
 def test_a_run_prints_its_ranking_and_keeps_it_on_disk(shell: Shell) -> None:
@@ -87,7 +87,7 @@ def test_a_run_prints_its_ranking_and_keeps_it_on_disk(shell: Shell) -> None:
         assert float(low) <= float(score) <= float(high)
         hard = results[name]["hard_wins"]["games"] / results[name]["total"]["games"]
         assert float(score) == pytest.approx(100 * hard, abs=0.06), "no soft wins at three players"
-    assert "turns a game: " in said.out
+    assert "turns per game: " in said.out
     assert "run folder: mine" in said.out
     files = sorted(path.name for path in Path("mine").iterdir())
     assert files == ["all_games.yaml", "lock", "manifest.yaml", "run.db", "run.log"]
@@ -100,7 +100,7 @@ def test_r32_says_which_turns_it_means(shell: Shell) -> None:
         games = [unpack_outcome(row, RESULTS) for row in db.outcomes()]
     turns, free = (sum(counts) for counts in zip(*(game.game_counts for game in games), strict=True))
     assert free > 0
-    expected = f"turns a game: {turns / 60:.1f} without free turns, {(turns + free) / 60:.1f} with them"
+    expected = f"turns per game: {turns / 60:.1f} without free turns, {(turns + free) / 60:.1f} with them"
     assert expected in said.out.splitlines()
 
 
@@ -146,7 +146,7 @@ def test_contenders_and_their_pairs_have_tables_of_their_own(shell: Shell) -> No
     said = shell("run", *FIELD, "--contenders", "ClaudeBot,RandomBoi", "--games", "80", "--quiet")
     lines = said.out.split("Contenders, in the same seat")[1].splitlines()[2:7]
     assert [line.split()[2:4] for line in lines[:2]] == [["1", "40"], ["2", "40"]]
-    assert lines[2].startswith("Every pair: differences in points on 40 common deals; ")
+    assert lines[2].startswith("Pairs: differences in points on 40 common deals; ")
     assert lines[4].split()[:3:2] == ["ClaudeBot", "RandomBoi"]
 
 
@@ -316,9 +316,9 @@ def test_a_run_ends_in_twelve_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert any(line.startswith("report: r/report/") for line in lines)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [str(tmp_path / ".venv/bin/dubito")])
-    assert command_called() == ".venv/bin/dubito"
+    assert command_prefix() == ".venv/bin/dubito"
     monkeypatch.setenv("PATH", str(tmp_path / ".venv/bin"))
     script = tmp_path / ".venv/bin/dubito"
     script.parent.mkdir(parents=True)
     script.touch(0o755)
-    assert command_called() == "dubito"
+    assert command_prefix() == "dubito"

@@ -92,7 +92,7 @@ def test_decisions_fallbacks_and_tokens(shell: Shell) -> None:
         "cost": "-",
         "billed": "-",
         "assumed": "-",
-        "cost a game": "-",
+        "cost per game": "-",
         "saved by the provider's cache": "-",
     }
     assert "Assumed" not in ended.out
@@ -112,7 +112,7 @@ def test_what_it_cost_in_all_and_a_game_and_what_the_cache_saved(shell: Shell, p
         f"{20 * calls:,}",
     )
     assert row["cost"] == dollars(EACH * calls)
-    assert row["cost a game"] == dollars(EACH * calls // 2)
+    assert row["cost per game"] == dollars(EACH * calls // 2)
     assert row["saved by the provider's cache"] == dollars(SAVED * calls)
     assert rows(Path("r"), "SELECT sum(picodollars), sum(saved) FROM tries") == [(EACH * calls, SAVED * calls)]
 
@@ -127,7 +127,7 @@ def test_each_player_pays_for_his_own_calls(shell: Shell) -> None:
     assert calls["one"] + calls["twin"] == len(server.heard)
     for name in ("one", "twin"):
         assert shown[name]["cost"] == dollars(EACH * calls[name])
-    assert (shown["free"]["cost"], shown["free"]["cost a game"]) == ("$0.0000", "$0.0000"), "the house costs nothing"
+    assert (shown["free"]["cost"], shown["free"]["cost per game"]) == ("$0.0000", "$0.0000"), "the house costs nothing"
 
 
 def test_calls_that_do_not_say_their_cost_are_counted_at_the_worst(shell: Shell) -> None:

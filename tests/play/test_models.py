@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.cli.company import TableOrder, seated
+from dubito.cli.company import TableOrder, open_game
 from dubito.errors import RunStopped
 from dubito.games.dubito.record import load
 from dubito.show.session import Session
@@ -110,7 +110,7 @@ def test_processes_in_one_games_folder_keep_one_budget(tmp_path: Path, monkeypat
     with Server(lambda heard: respond(heard.protocol)) as model, ExitStack() as tables:
         players = [player_at(model), {"bot": "MrDoubt"}]
         Path("c.yaml").write_text(yaml.safe_dump({"bots": players, "preflight": False, "budget": {"calls": 5}}))
-        games = [tables.enter_context(seated(order("c.yaml", deal))) for deal in (0, 1)]
+        games = [tables.enter_context(open_game(order("c.yaml", deal))) for deal in (0, 1)]
         sessions = [game.start(lambda thought: None, lambda seat, text: None) for game in games]
         with pytest.raises(RunStopped, match="the budget is used up: other processes spend from it too"):
             move_in_turn(sessions)

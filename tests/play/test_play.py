@@ -82,7 +82,7 @@ def test_bytes_that_are_no_text_are_asked_again(play: Play) -> None:
 
 def test_the_rules_are_told_on_request(play: Play) -> None:
     said = play(*SEATED, "--win-rule", "contested", "--jokers", "0", typed="?\n")
-    assert "- A player who plays their last card waits until the next player's turn ends. " in said.out
+    assert "- A player who plays their last card make_pause until the next player's turn ends. " in said.out
     assert " and no joker. All cards are dealt to the 4 players" in said.out
     assert said.out.count("Ctrl-D leaves the table") == 2
 

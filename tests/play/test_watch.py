@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dubito.cli.narrator import PACES, waits
-from dubito.cli.watch import tell_newest
+from dubito.cli.narrator import PACES, make_pause
+from dubito.cli.watch import print_new_games
 from dubito.errors import UsageError
 from dubito.game import Bool, Node, Text
 from dubito.show.company import Thought
@@ -128,7 +128,7 @@ def test_play_is_in_colour_on_a_terminal(play: Play, on_a_terminal: OnATerminal)
 def test_a_pace_is_a_name_or_seconds_and_none_in_a_pipe(shell: Shell) -> None:
     slept: list[float] = []
     for pace in (None, 0.0, PACES["fast"]):
-        waits(pace, slept.append)()
+        make_pause(pace, slept.append)()
     assert slept == [PACES["fast"]]
     for wrong in ("quick", "-1", "nan"):
         said = shell("watch", "StefaBot", "ClaudeBot", "MrDoubt", "--pace", wrong)
@@ -204,7 +204,7 @@ def test_a_run_is_followed_to_its_end_and_only_read(shell: Shell, capsys: pytest
             shell(*RUN, "--games", "6", "--quiet")
 
         with closing(FollowedRun(Path("runs/r"), Path.cwd())) as followed:
-            tell_newest(followed, lambda: None, False, goes_on)
+            print_new_games(followed, lambda: None, False, goes_on)
     out, err = capsys.readouterr()
     assert out.startswith("Game 5: ")  # what was told before was read by the run's own shell
     assert out.count("The game is over") == 1

@@ -201,15 +201,15 @@ def test_a_player_has_one_rank(shown: Shown) -> None:
 
 
 def test_the_headline_says_what_the_ranks_say(shown: Shown) -> None:
-    """Who is first is named, all of them; who beats is told apart from whom it beats."""
+    """All first players are named, and the winners differ significantly from the players that they beat."""
     ranks = {name: rank for name, rank in ranked(shown.run["ranking"], "name").items() if rank != "-"}
     first = {name for name, rank in ranks.items() if rank == "1"}
     if set(ranks.values()) == {"1"}:
-        assert " beat" not in shown.answer
+        assert "better" not in shown.answer
         assert shown.answer.startswith("Too few") or all(name in shown.answer for name in ranks)
         return
     said = re.split(r"[;.](?: |$)", shown.answer)
-    beaten = re.match(r"(.*?) beats? (.*?) by ", said[0])
+    beaten = re.match(r"(.*?) (?:is|are) significantly better than (.*?) by ", said[0])
     assert beaten is not None, shown.answer
     winners = {name for name in ranks if name in beaten[1]}
     assert winners <= first
@@ -246,7 +246,7 @@ def test_status_says_of_pairs_what_the_run_says(shown: Shown) -> None:
         assert pair["winner"] is None or status["verdict"] == "told apart"
         names = f"{status['one']} - {status['other']}: significantly different after {status['deals']} deals"
         said = shown.said("status", "r")
-        assert (f"{names}, but fallbacks leave the winner open\n" in said) == ("so no winner is named" in shown.answer)
+        assert (f"{names}, but fallbacks leave no winner\n" in said) == ("so there is no winner" in shown.answer)
         assert (f"{names}\n" in said) == (status["verdict"] == "told apart")
 
 
@@ -273,7 +273,7 @@ def test_charts_draw_the_figures_of_tables_and_json(shown: Shown) -> None:
         assert name == f"{label(shown, pair['one'])} against {label(shown, pair['other'])}"
         assert_same(point, pair["differences"][key]["difference"])
     first, second = (row["rates"][key]["value"] for row in rows[:2])
-    ahead = re.search(r"(?:beats|leads|between) .*?([\d.]+) points of", shown.answer)
+    ahead = re.search(r"(?:better than|leads|between) .*?([\d.]+) points of", shown.answer)
     if ahead and len(rows) == 2:
         assert float(ahead[1]) == pytest.approx(100 * (first - second), abs=0.051)
 
@@ -455,7 +455,7 @@ def test_lies_by_choice_and_forced_ones_are_all_lies(shown: Shown) -> None:
     page = Page(shown.report / "strategy.html")
     assert f"Counted over all {shown.run['kept']} games" in page.words
     head, *lines = page.tables["lies"]
-    assert [row[head.index("by choice")] for row in lines] == [f"{row['chosen']:,}" for row in counted]
+    assert [row[head.index("voluntary")] for row in lines] == [f"{row['chosen']:,}" for row in counted]
 
 
 @pytest.mark.parametrize("shown", ["stand-ins"], indirect=True)

@@ -19,7 +19,7 @@ from tests.report.kit import SCRIPT, data, hand_written
 
 SCORE = Measure("score", "Score", "Score", (2, 1, 0), scale=2)
 
-FALLBACK = "(a bot's answer in the place of one that cannot be used)"
+FALLBACK = "(a bot's answer used instead of an unusable one)"
 
 
 def read_headline(run: Path) -> list[str]:
@@ -65,26 +65,28 @@ def test_a_rank_counts_the_players_that_win(rates: list[tuple[float, float, floa
     [
         (
             [(0.9, 0.8, 1), (0.5, 0.4, 0.6), (0.1, 0, 0.2)],
-            "A beats B by 40.0 points of Score [20.0, 100.0] (95 % interval), and C by at least as much.",
+            "A is significantly better than B by 40.0 points of Score [20.0, 100.0] (95 % confidence interval), and "
+            "better than C by at least as much.",
         ),
         (
             [(0.9, 0.8, 1), (0.6, 0.55, 0.7), (0.5, 0.4, 0.52), (0.1, 0, 0.2)],
-            "A beats B by 30.0 points of Score [10.0, 100.0] (95 % interval), and everybody else by at least as much.",
+            "A is significantly better than B by 30.0 points of Score [10.0, 100.0] (95 % confidence interval), and "
+            "better than everyone else by at least as much.",
         ),
         (
             [(0.9, 0.8, 1), (0.6, 0.55, 0.7), (0.5, 0.1, 0.9)],
-            "A beats B by 30.0 points of Score [10.0, 100.0] (95 % interval); "
+            "A is significantly better than B by 30.0 points of Score [10.0, 100.0] (95 % confidence interval); "
             "no significant difference between A and C.",
         ),
         (
             [(0.9, 0.8, 1), (0.5, 0.4, 0.6), (0.5, 0.4, 0.6)],
-            "A beats B by 40.0 points of Score [20.0, 100.0] (95 % interval), and C by at least as much; "
-            "no significant difference between B and C.",
+            "A is significantly better than B by 40.0 points of Score [20.0, 100.0] (95 % confidence interval), and "
+            "better than C by at least as much; no significant difference between B and C.",
         ),
         (
             [(0.9, 0.8, 1), (0.85, 0.75, 0.95), (0.5, 0.4, 0.6), (0.1, 0, 0.2)],
-            "A and B beat C by at least 35.0 points of Score [15.0, 100.0] (95 % interval), and D by at least as much; "
-            "no significant difference between A and B.",
+            "A and B are significantly better than C by at least 35.0 points of Score [15.0, 100.0] (95 % confidence "
+            "interval), and better than D by at least as much; no significant difference between A and B.",
         ),
         ([(0.5, 0.1, 0.9)] * 5, "No significant difference among A, B, C, D and E."),
         ([(0.5, 0.1, 0.9)] * 6, "No significant difference among A, B, C, D and 2 others."),
@@ -101,20 +103,24 @@ def test_everybody_else_is_all_others() -> None:
     wins, does_not = verdict(Rate(0.2, 0.1, 0.3)), verdict(Rate(0.4, -0.1, 0.9))
     pairs = dict.fromkeys(combinations(range(4), 2), wins)
     some = Order("ABCD", pairs | {(0, 2): does_not}, SCORE)
-    assert verdict_in_words(some) == "A beats B by 20.0 points of Score [10.0, 30.0] (95 % interval)."
+    assert verdict_in_words(some) == (
+        "A is significantly better than B by 20.0 points of Score [10.0, 30.0] (95 % confidence interval)."
+    )
 
 
 def test_a_tie_says_how_many_more_games_would_help() -> None:
     tied = replace(order((0.5, 0.2, 0.9), (0.4, 0.1, 0.8)), more_games=1200)
     assert (
         verdict_in_words(tied) == "No significant difference between A and B. "
-        "About 1,200 more games would probably show who of the first two is better."
+        "About 1,200 more games would probably settle first place."
     )
 
 
 def test_returns_are_said_on_their_own_scale() -> None:
     returns = replace(order((3, 2, 4), (-3, -4, -2)), measure=replace(SCORE, name="Return", span=(-13, 13)))
-    assert verdict_in_words(returns) == "A beats B by 6.000 Return [4.000, 1.000] (95 % interval)."
+    assert verdict_in_words(returns) == (
+        "A is significantly better than B by 6.000 Return [4.000, 1.000] (95 % confidence interval)."
+    )
 
 
 def test_the_winner_wins_by_the_points_of_the_table(tmp_path: Path) -> None:
@@ -126,17 +132,20 @@ def test_the_winner_wins_by_the_points_of_the_table(tmp_path: Path) -> None:
     assert last.value is not None
     ends = [100 * (first.value - last.value), 100 * (first.low - last.high), 100 * (first.high - last.low)]
     value, low, high = (f"{end:.1f}" for end in ends)
-    assert words == f"StefaBot beats {SCRIPT} by {value} points of Score [{low}, {high}] (95 % interval)."
+    assert words == (
+        f"StefaBot is significantly better than {SCRIPT} by {value} points of Score [{low}, {high}] (95 % confidence "
+        "interval)."
+    )
 
 
 def test_few_games_compare_nobody(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=9)
-    assert read_headline(tmp_path / "run") == ["Too few games to compare anyone: 9 deals, at least 10 are needed."]
+    assert read_headline(tmp_path / "run") == ["Too few games for a comparison: 9 deals, but at least 10 are needed."]
 
 
 def test_one_bot_is_compared_with_nobody(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=20, bots=["StefaBot"])
-    assert read_headline(tmp_path / "run") == ["Only StefaBot played: there is nobody to compare."]
+    assert read_headline(tmp_path / "run") == ["Only StefaBot played, so there is no comparison."]
 
 
 def test_a_model_that_never_answered_is_said_to(tmp_path: Path) -> None:
@@ -144,24 +153,24 @@ def test_a_model_that_never_answered_is_said_to(tmp_path: Path) -> None:
         run_games(small(player_at(server, name="mute", reasks=0), games=6), tmp_path / "run")
     _, *models = read_headline(tmp_path / "run")
     assert models[1:] == [
-        f"All answers of mute (model) were fallbacks {FALLBACK}: this run says nothing about the model."
+        f"All answers of mute (model) were fallbacks {FALLBACK}, so this run does not measure the model."
     ]
-    assert "no fallback" not in models[0]
+    assert "usable" not in models[0]
 
 
 def test_tokens_cost_and_fallbacks_are_those_of_the_run(models_run: Path, stating_run: Path) -> None:
     share = next(row["fallback"] for row in data(models_run / "report", "models") if row["fallback"])
     _, use, fallbacks = read_headline(models_run)
-    assert use.endswith(" tokens, at a cost that is not known.")
-    assert fallbacks == f"Fallbacks {FALLBACK} gave {100 * share:.1f} % of the answers of fails {SCRIPT} (model)."
-    assert read_headline(stating_run)[-1].endswith(f" k tokens, $0.00, no fallback {FALLBACK}.")
+    assert use.endswith(" tokens, cost unknown.")
+    assert fallbacks == f"Fallbacks {FALLBACK}: {100 * share:.1f} % of the answers of fails {SCRIPT} (model)."
+    assert read_headline(stating_run)[-1].endswith(" k tokens, $0.00. Every model answer was usable (no fallbacks).")
 
 
 def test_a_game_for_two_and_returns_have_their_own_units(shell: Shell) -> None:
     words = ("run", "--bots", "Medium,Scared", "--game", "defuse", "--games", "400", "--output", "r", "--quiet")
     assert shell(*words).code == 0
     (sentence,) = read_headline(Path("r"))
-    assert sentence.startswith("Medium beats Scared by ")
+    assert sentence.startswith("Medium is significantly better than Scared by ")
     assert " points of Wins [" in sentence
 
 
@@ -172,30 +181,32 @@ def test_a_game_for_two_and_returns_have_their_own_units(shell: Shell) -> None:
             Rate(0.221, 0.128, 0.314),
             (-0.03, 0.482),
             0.257,
-            "A leads B by 22.1 points of Score [12.8, 31.4] (95 % interval), but 25.7 % of the decisions of B came "
-            "from the fallback: counting those games as losses or hard wins gives -3.0 to 48.2, so no winner is named.",
+            "A leads B by 22.1 points of Score [12.8, 31.4] (95 % confidence interval), but the fallback "
+            "made 25.7 % of the decisions of B: counting those games as losses or hard wins gives -3.0 to 48.2, so "
+            "there is no winner.",
             [1, 1],
         ),
         (
             Rate(0.221, 0.128, 0.314),
             (0.05, 0.482),
             0.257,
-            "A beats B by 22.1 points of Score [12.8, 31.4] (95 % interval). 25.7 % of the decisions of B came from "
-            "the fallback: counting those games as losses or hard wins, the difference is 5.0 to 48.2 points of Score.",
+            "A is significantly better than B by 22.1 points of Score [12.8, 31.4] (95 % confidence interval). "
+            "The fallback made 25.7 % of the decisions of B: counting those games as losses or hard wins, the "
+            "difference is 5.0 to 48.2 points of Score.",
             [1, 2],
         ),
         (
             Rate(0.221, 0.128, 0.314),
             (-0.03, 0.482),
             0.02,
-            "A beats B by 22.1 points of Score [12.8, 31.4] (95 % interval).",
+            "A is significantly better than B by 22.1 points of Score [12.8, 31.4] (95 % confidence interval).",
             [1, 2],
         ),
         (
             Rate(0.021, -0.028, 0.07),
             (-0.03, 0.482),
             0.02001,
-            "No significant difference between A and B. 2.001 % of the decisions of B came from the fallback: counting "
+            "No significant difference between A and B. The fallback made 2.001 % of the decisions of B: counting "
             "those games as losses or hard wins, the difference is -3.0 to 48.2 points of Score.",
             [1, 1],
         ),
@@ -215,15 +226,15 @@ def test_one_open_lead_among_several_leaves_the_other_ranks() -> None:
     some = Order("ABC", {(0, 1): is_open, (0, 2): wins, (1, 2): wins}, SCORE, limits="losses or hard wins")
     assert some.ranks == [1, 1, 3]
     assert verdict_in_words(some) == (
-        "A and B beat C by 40.0 points of Score [30.0, 50.0] (95 % interval); A leads B by 20.0 points of Score "
-        "[10.0, 30.0] (95 % interval), but 30.0 % of the decisions of B came from the fallback: counting those games "
-        "as losses or hard wins gives -10.0 to 50.0, so no winner is named."
+        "A and B are significantly better than C by 40.0 points of Score [30.0, 50.0] (95 % confidence interval); A "
+        "leads B by 20.0 points of Score [10.0, 30.0] (95 % confidence interval), but the fallback made 30.0 % of the "
+        "decisions of B: counting those games as losses or hard wins gives -10.0 to 50.0, so there is no winner."
     )
 
 
 def test_where_all_is_open_every_player_is_named() -> None:
     is_open = verdict(Rate(0.2, 0.1, 0.3), -0.1, 0.5, 0.3)
     words = verdict_in_words(Order("ABCD", dict.fromkeys(combinations(range(4), 2), is_open), SCORE))
-    assert words.count("so no winner is named") == 2
-    assert "; no winner is named among A, B, C and D. " in words
-    assert words.endswith("Fallbacks leave 4 more such leads open.")
+    assert words.count("so there is no winner") == 2
+    assert "; no winner among A, B, C and D. " in words
+    assert words.endswith("4 more leads could be due to fallbacks.")

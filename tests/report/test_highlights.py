@@ -32,8 +32,8 @@ def test_the_most_cards_taken_up_and_the_longest_lie(bots_run: Path) -> None:
                 told_on = not turn["honest"] and (after is None or "honest" in after)
                 row[turn["seat"]] = row[turn["seat"]] + 1 if told_on else 0
                 longest = max(longest, row[turn["seat"]])
-    assert row_of(bots_run, "the most cards taken up")[0].endswith(f" takes up {most} cards")
-    assert row_of(bots_run, "the longest lie")[0].endswith(f" gets away with {longest} bluffs in a row")
+    assert row_of(bots_run, "most cards picked up")[0].endswith(f" takes up {most} cards")
+    assert row_of(bots_run, "longest series of lies")[0].endswith(f" gets away with {longest} bluffs in a row")
 
 
 def test_the_most_confident_mistake_is_a_link_to_its_decision(stating_run: Path) -> None:
@@ -70,11 +70,11 @@ def test_a_game_opens_at_its_first_lie_found_out_else_at_the_longest_else_at_the
         told = {"names": ["A", "B"], "winners": [], "hands": ["", ""], "lie": "bluff", "turns": turns}
         return opening(told)
 
-    assert opens(lie, play, lie, doubt, lie, doubt) == (4, "the first bluff found out")
-    assert opens(lie, play, lie, lie) == (4, "the longest lie")
+    assert opens(lie, play, lie, doubt, lie, doubt) == (4, "the first bluff that was caught")
+    assert opens(lie, play, lie, lie) == (4, "longest series of lies")
     assert opens(play, doubt, play) == (0, "")
     said = {"movers": [0, 1, 2], "marks": ["bluff"], "let_pass": {1: "let it pass", 2: "let it pass"}}
     caught = {**said, "let_pass": {1: "let it pass"}}
     in_words = {"names": ["A"], "winners": [], "lie": "bluff", "turns": [said, caught]}
-    assert opening(in_words) == (2, "the first bluff found out")
+    assert opening(in_words) == (2, "the first bluff that was caught")
     assert opening({**in_words, "turns": [said]}) == (0, "")

@@ -88,7 +88,7 @@ def test_a_run_with_models_ends_in_order_and_goes_on(
             counted.goes.set()
             said += process.communicate(timeout=60)[0]
         assert process.returncode == 128 + number
-        assert "stopping after the calls in flight, or after 25 s" in said
+        assert "finishing calls in flight (at most 25 s)" in said
         assert f"dubito: stopped by {WORDS[number]}; " in said
         assert "Traceback" not in said
         assert WORDS[number] in (tmp_path / "cut" / "run.log").read_text()
@@ -113,7 +113,7 @@ def test_second_signal_ends_run_at_once_with_calls_at_worst_price(
             assert counted.reached.wait(60)
             assert process.stdout is not None
             os.killpg(process.pid, number)
-            assert f"{WORDS[number]} again stops at once" in process.stdout.readline()
+            assert f"{WORDS[number]} again stops immediately" in process.stdout.readline()
             if number != signal.SIGINT:
                 os.killpg(process.pid, number)  # the same still
             assert process.poll() is None
@@ -125,7 +125,7 @@ def test_second_signal_ends_run_at_once_with_calls_at_worst_price(
                 os.killpg(process.pid, number)
             said = process.stdout.read()
         assert process.returncode == 128 + number
-        assert f"dubito: stopped at once by {WORDS[number]}" in said
+        assert f"dubito: stopped by {WORDS[number]}" in said
         calls = rows(tmp_path / "cut", "SELECT DISTINCT assumed, tokens > 8192 FROM tries WHERE state = 'open'")
         assert calls == [(1, 1)]
         counted.goes.set()

@@ -121,8 +121,8 @@ def test_every_view_says_which_intervals_it_shows_and_how_near_a_pair_is(shell: 
     words = ("run", "c.yaml", "--stop", "within=8,most=400", "--output", "r", "--workers", "1")
     said, told = shell(*words).out, shell("compare", "r").out
     for text in (said, told):
-        assert "common deals; anytime 95 % intervals" in text
-        assert "in the same seat of the same deals; 95 % intervals for a fixed number of deals" in text
+        assert "common deals; anytime 95 % confidence intervals" in text
+        assert "in the same seat of the same deals; 95 % confidence intervals for a fixed number of deals" in text
     found = json.loads(shell("run", "c.yaml", "--stop", "within=8,most=400", "--output", "r", "--json").out)
     (pair,) = found["pairs"]
     score, other = pair["differences"].values()
@@ -134,7 +134,7 @@ def test_every_view_says_which_intervals_it_shows_and_how_near_a_pair_is(shell: 
     assert apart in said
     assert shell("report", "r").code == 0
     page = (shell.folder / "r/report/index.html").read_text()
-    assert "anytime 95 % interval" in page
+    assert "anytime 95 % confidence interval" in page
     assert "unfinished: " not in page
     status = json.loads(shell("status", "r", "--json").out)
     assert (status["state"], status["pairs"][0]["verdict"], status["pairs"][0]["way"]) == ("finished", verdict, 1.0)
@@ -142,7 +142,7 @@ def test_every_view_says_which_intervals_it_shows_and_how_near_a_pair_is(shell: 
     assert "MrNoDoubt - RandomBoi: " in lines
     assert f" after {found['kept'] // 2} deals" in lines
     fixed = shell("run", "c.yaml", "--games", "40", "--output", "f", "--workers", "1").out
-    assert "on 20 common deals; 95 % intervals for a fixed number of deals" in fixed
+    assert "on 20 common deals; 95 % confidence intervals for a fixed number of deals" in fixed
 
 
 @pytest.mark.parametrize(

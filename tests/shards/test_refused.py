@@ -193,7 +193,7 @@ def test_a_budget_is_the_runs_and_a_shard_has_its_share(shell: Shell, short_chun
     said = shell("run", config, "--shard", "1/2", "--offline", "--output", "r")
     assert (said.code, said.out) == (3, ""), "nothing is in the cache, and nobody may be asked"
     first, *_ = said.err.splitlines()
-    assert first == "note: of the run's budget this shard's share, by its games, is $0.1667, 66 calls"
+    assert first == "note: this shard's share of the run's budget is $0.1667, 66 calls"
 
 
 @given(st.integers(0, 10**15), st.lists(st.integers(1, 3000), min_size=1, max_size=20))

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-from dubito.cli.company import opponents as opponents_of
+from dubito.cli.company import open_opponents
 from dubito.experiment.config import parse_config
 from dubito.game.find import Registry, find_bots
 from dubito.serve import listen, make_server
@@ -179,7 +179,7 @@ def table_with(home: Path, *players: Mapping[str, Any], first: int = FIRST, **co
     file.write_text(yaml.safe_dump(({"bots": list(players)} if players else {}) | config))
     stop = threading.Event()
     with (
-        opponents_of(file, None, home / "games", first, stop.is_set) as company,
+        open_opponents(file, None, home / "games", first, stop.is_set) as company,
         serve(home / "games", opponents=company) as server,
     ):
         yield server

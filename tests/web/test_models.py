@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 import yaml
 
-from dubito.cli.company import opponents
+from dubito.cli.company import open_opponents
 from dubito.errors import UsageError
 from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.record import load, replay
@@ -232,7 +232,7 @@ def test_damaged_store_of_a_games_folder_is_refused(home: Path) -> None:
     (games / "run.db").write_bytes(b"no database" * 100)
     with (
         pytest.raises(UsageError, match=r"run\.db is damaged or not a run store"),
-        opponents(file, None, games, FIRST, lambda: False),
+        open_opponents(file, None, games, FIRST, lambda: False),
     ):
         pass
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.cli.company import TableOrder, seated
+from dubito.cli.company import TableOrder, open_game
 from dubito.cli.watch import playing
 from dubito.serve import listen, make_server
 from dubito.show.company import Thought
@@ -186,7 +186,7 @@ def test_what_cannot_be_told_is_no_fault_of_the_bots(home: Path) -> None:
     def nobody_reads(thought: Thought) -> None:
         raise BrokenPipeError
 
-    with seated(wanted("house:house-sharp", "StefaBot", "MrDoubt", on_bot_error="fallback")) as game:
+    with open_game(wanted("house:house-sharp", "StefaBot", "MrDoubt", on_bot_error="fallback")) as game:
         session = game.start(nobody_reads)
         with pytest.raises(BrokenPipeError):
             next(session)

@@ -30,7 +30,10 @@ DAMAGES: list[tuple[Damage, str]] = [
     (lambda hidden: hidden["source"].update(seat=hidden["source"]["seat"] + 1), "hidden.source: the position is of"),
     (lambda hidden: hidden["source"].update(deal=-1), "hidden.source.deal: Input should be greater"),
     (lambda hidden: hidden["board"].append(1), "hidden.board: it has another number of cards"),
-    (lambda hidden: hidden.update(dishonest=not hidden["dishonest"]), "hidden.dishonest: it disagrees with the cards of the board"),
+    (
+        lambda hidden: hidden.update(dishonest=not hidden["dishonest"]),
+        "hidden.dishonest: it disagrees with the cards of the board",
+    ),
     (lambda hidden: hidden.update(dishonest=None), "hidden.dishonest: it disagrees with the cards of the board"),
 ]
 

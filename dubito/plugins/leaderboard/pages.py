@@ -66,7 +66,7 @@ _TIERS: Final = (
         "attested",
         "Besides, each reply has an id and names the model that answered, and a maintainer asked a sample of at least "
         f"{LEAST_SAMPLE} of its requests again, twice each: the model agrees with the submission as often as with "
-        "itself, within the 95 % interval of the paired difference.",
+        "itself, within the 95 % confidence interval of the paired difference.",
     ),
     (
         "challenged",
@@ -223,7 +223,7 @@ def _first_page(found: Submissions, boards: Sequence[_Board], title: str) -> Pag
     said = [f"{counted}; {listed}, with the reason." if found.refused else f"{counted}."]
     answers = [_answer(board) for board in boards]
     short: list[Block] = [*(Paragraph(answer, answer=True) for answer in answers), *map(Paragraph, said)]
-    sections = [Section("In short", short)]
+    sections = [Section("Summary", short)]
     sections += [Section(_title_of(board), _blocks_of(board)) for board in boards]
     if found.refused:
         cells = [[one_line(one.file, 120), "invalid", one.reason] for one in found.refused]
@@ -272,7 +272,7 @@ def _chart_of(board: _Board) -> Chart:
         [board.label(board.row(each).id) for each in board.ranked],
         [each.rates[first.key] for each in board.ranked],
     )
-    title = f"{first.name} of each row with its 95 % interval"
+    title = f"{first.name} of each row with its 95 % confidence interval"
     return Chart("intervals", title, first.heading, names, [points(first.name, rates, unit_of(first))])
 
 
@@ -412,7 +412,8 @@ def _pairs_of(board: _Board, row: _Row) -> ResultTable:
         links.append(other.path)
     key = f"{row.of.key}-{row.place}-pairs"
     title = (
-        "Paired differences on the same deals, with 95 % intervals: a name leads to its page, a number to the pair's"
+        "Paired differences on the same deals, with 95 % confidence intervals: a name leads to its page, a number to "
+        "the pair's"
     )
     return ResultTable(key, title, columns, cells, [], links, {one.key: paths for one in measures})
 
@@ -460,14 +461,14 @@ def _page_of_pair(board: _Board, pair: PairRow) -> Page:
     columns = [Column(each.key, f"{each.title}, more than {names[1]}", difference_of(each)) for each in measures]
     table = ResultTable(
         key,
-        "Paired differences on the same deals, with 95 % intervals",
+        "Paired differences on the same deals, with 95 % confidence intervals",
         [Column("player", "player", "text"), *columns],
         [[names[0], *(each.rate for each in differences)]],
         links=[one.path],
     )
     alike, listed = _differing(f"{key}-games", board.games[one.id], board.games[other.id], names)
     sections = [
-        Section("In short", [Paragraph(said, answer=True), table]),
+        Section("Summary", [Paragraph(said, answer=True), table]),
         Section("Where they differ", [Paragraph(alike), listed]),
         Section("The two rows", [NamedValues([(names[0], one.of.file), (names[1], other.of.file)])]),
     ]

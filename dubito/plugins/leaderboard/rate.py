@@ -9,7 +9,7 @@ import click
 
 from dubito.cli.options import SPENDING, config_options, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, table
-from dubito.cli.run import play_and_keep, warn_of
+from dubito.cli.run import play_with_progress, print_warnings
 from dubito.cli.summary import exit_code
 from dubito.errors import listed, one_line
 from dubito.experiment.config import parse_config
@@ -120,11 +120,11 @@ class _ByBook:
         if kept := find_finished_run(experiment, self.registry, into):
             note(f"{into} holds this run, finished: nothing was played")
             return kept
-        warn_of(experiment, self.registry, calls)
+        print_warnings(experiment, self.registry, calls)
         if warning := check_cache(experiment, self.registry, calls):
             note(warning)
         calls = replace(calls, caps=calls.caps.minus(spent) if spent else calls.caps)
-        return play_and_keep(experiment, self.registry, into, calls, workers=self.workers, quiet=quiet)
+        return play_with_progress(experiment, self.registry, into, calls, workers=self.workers, quiet=quiet)
 
 
 def _by_book(named: NamedBook, rated: str, given: Mapping[str, Any]) -> _ByBook:
@@ -187,7 +187,7 @@ def _print(found: _Found) -> None:
     rows += [(f"{one.name} takes", one.rate, one.deals * seats, difference_of(measure)) for one in found.taken]
     cells = [[what, cell_text(rate, kind), f"{games:,}"] for what, rate, games, kind in rows]
     title = f"{name} by {named.name} ({named.book.digest})"
-    table(title, ["", f"{measure.column_title} [95 % interval]", "games"], cells)
+    table(title, ["", f"{measure.column_title} [95 % CI]", "games"], cells)
     for side, who in found.beside.who.items():
         say(f"worst {side}: {listed([one_line(each) for each in who])}")
     if found.exact is not None:

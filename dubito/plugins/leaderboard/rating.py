@@ -33,7 +33,7 @@ class Taken:
     """What an exploiter has above an equal share at a table where all others are the player that is rated.
 
     A best response would have at least as much, and so would it against the player's own mean, which is no more than an
-    equal share: so it is a lower bound on how exploitable the player is.
+    chance level:  so it is a lower bound on how exploitable the player is.
     """
 
     name: str

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli.asking import calls_of, model_progress, progress_of, resumable
-from dubito.cli.options import SPENDING, config_options, flags, folder_of, games_path_option
+from dubito.cli.asking import calls_of, model_progress, question_progress, resumable
+from dubito.cli.options import SPENDING, config_options, flags, games_path_option, open_run_folder
 from dubito.cli.output import say
 from dubito.errors import UsageError, one_line
 from dubito.experiment.resolve import CallOptions, model_settings
@@ -55,7 +55,7 @@ def review(file: Path, by: str, sample: int, quiet: bool, **given: Any) -> None:
         raise UsageError(f"{one_line(str(path))} is there already: delete it, and the sample is asked again")
     digest = sha256(file.read_bytes()).hexdigest()
     calls = calls_of(given)
-    with folder_of(file) as folder, opened_run(folder, Path.cwd()) as run:
+    with open_run_folder(file) as folder, opened_run(folder, Path.cwd()) as run:
         player = _model_of(run)
         found = _positions(run, player, digest, sample)
         done = _asked_twice(run, player, found, Path("runs") / f"review-{digest[:8]}-{sample}", calls, quiet)
@@ -112,5 +112,5 @@ def _asked_twice(
         TrialEntry(f"{player} {number}", prompt, settings.model_copy(update={"sample": settings.sample + number}))
         for number in (1, 2)
     ]
-    with resumable(folder), progress_of(2 * len(found), quiet) as progress:
+    with resumable(folder), question_progress(2 * len(found), quiet) as progress:
         return run_trial(entries, found, folder, TrialOptions(calls, model_progress(quiet), progress))

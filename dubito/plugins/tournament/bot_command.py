@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dubito.cli.company import opponents
+from dubito.cli.company import open_opponents
 from dubito.cli.options import config_options
 from dubito.errors import UsageError
 from dubito.llm.settings import SHORT_FORM_SETTINGS
@@ -32,6 +32,6 @@ def bot(player: str, **server: str | None) -> None:
     kept = os.environ.get("DUBITO_DATA")
     settings = server if kept is None else {**server, "cache": f"{kept}/cache"}  # a referee lets it write nowhere else
     games = Path(kept or ".") / "games"
-    with opponents(None, [player], games, number, lambda: False, settings, f"openspiel:{game}") as company:
+    with open_opponents(None, [player], games, number, lambda: False, settings, f"openspiel:{game}") as company:
         entrant, services = company.seat_bot(player, seed)
         answer_lines(entrant, services, SeatTaken(game, seat, seed, number), sys.stdin, sys.stdout)

@@ -64,11 +64,11 @@ def play(config: Path, quiet: bool, **flags: Any) -> int:
         note(f"note: {sentence}")
     with GamesProgress(total, quiet, time.monotonic, unit="matches") as progress:
         tournament.hold(told, folder, note, progress)
-    from dubito.cli.summary import command_called
+    from dubito.cli.summary import command_prefix
 
     code = _print_result(folder, tables=False)
     say(f"tournament: {folder}")
-    say(f"scores, ballots and rounds: {command_called()} tournament rank {shlex.quote(str(folder))}")
+    say(f"scores, ballots and rounds: {command_prefix()} tournament rank {shlex.quote(str(folder))}")
     return code
 
 
@@ -243,7 +243,7 @@ def qualify(bot: str, games: str, lower_bound: bool, quiet: bool, **flags: Any) 
         [one.game, f"{one.matches}", score_in_words(one.mean), "yes" if one.passed(lower_bound) else "no"]
         for one in found
     ]
-    table("Against the random bot", ["game", "matches", "mean score [95 % interval]", "above zero"], rows)
+    table("Against the random bot", ["game", "matches", "mean score [95 % CI]", "above zero"], rows)
     for sentence in (
         f"{one.game}: more than 1 % of the matches overrun or crashed" for one in found if one.disqualified
     ):

@@ -199,7 +199,7 @@ class Meeting:
 
     @property
     def interval(self) -> Rate:
-        """The mean with its 95 % interval, Student's over the units; no ends are known of less than two."""
+        """The mean with its 95 % confidence interval, Student's over the units; no ends are known of less than two."""
         n = sum(self.units.values())
         if n < 2:
             return Rate(float(self.mean), -math.inf, math.inf)

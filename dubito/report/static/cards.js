@@ -1,9 +1,9 @@
-// Cards as they are drawn, in reports and at the table. A game says which suits or icons its cards have; Dubito's are numbers alone.
+// Draws cards in reports and at the table. A game defines its suits or icons; Dubito's cards only have numbers.
 "use strict";
 window.dubitoCards = (() => {
   const dot = (x, y) => `M${x - 2.3} ${y}a2.3 2.3 0 1 0 4.6 0a2.3 2.3 0 1 0-4.6 0z`;
   const die = (...pips) => pips.map((pip) => dot(...{ a: [5.5, 5.5], b: [18.5, 5.5], c: [5.5, 12], d: [12, 12], e: [18.5, 12], f: [5.5, 18.5], g: [18.5, 18.5] }[pip])).join("");
-  // Icons by name: paths in a box of 24 by 24. A game may name them, or bring paths of its own.
+  // Icons by name, as paths in a box of 24 by 24. A game can use these names or its own paths.
   const ICONS = {
     spades: "M12 2C9 6 4 9 4 13.5a3.8 3.8 0 0 0 7 2.1C10.9 18 10 20 8.5 22h7C14 20 13.1 18 13 15.6a3.8 3.8 0 0 0 7-2.1C20 9 15 6 12 2z",
     hearts: "M12 21C6 16 3 12.5 3 8.6A4.6 4.6 0 0 1 12 7a4.6 4.6 0 0 1 9 1.6C21 12.5 18 16 12 21z",
@@ -32,7 +32,7 @@ window.dubitoCards = (() => {
     return [drawn];
   }
 
-  // A card, a die or a tool, as a game says that it looks; whoever listens hears its name.
+  // Draws a card, a die or a tool as the game defines it. Screen readers read its name.
   function face([name, sign, icon], tag = "span") {
     const card = document.createElement(tag);
     const shape = icon.startsWith("die") ? " die" : sign.length > 2 || !icon ? " tag" : "";
@@ -43,7 +43,7 @@ window.dubitoCards = (() => {
     return card;
   }
 
-  // A card that is a number alone, or a joker: copies of a number are alike, as they are to the game.
+  // A card with only a number, or a joker.
   function draw(sign, name, tag = "span") {
     const isJoker = sign === "★";
     const card = face([name, sign, isJoker ? "" : "pip"], tag);
@@ -51,7 +51,7 @@ window.dubitoCards = (() => {
     return card;
   }
 
-  // What stands in the place of the words behind the first colon, or of all of them where there is none.
+  // Replace the text after the first colon, or all text if there is no colon, with drawn cards.
   function drawnIn(words, faces) {
     if (!faces.length) return [words];
     const lead = words.slice(0, words.indexOf(":") + 1);

@@ -1,4 +1,4 @@
-// Follows a game that is being played, or a run that goes on: asks what is new, and lets the viewer show it.
+// Follows a game or a run in progress: polls the server and updates the viewer.
 "use strict";
 window.DUBITO_FOLLOW = (viewer) => {
   const POLL = 500; // milliseconds between two questions
@@ -27,7 +27,7 @@ window.DUBITO_FOLLOW = (viewer) => {
     setTimeout(follow, wait);
   }
 
-  // How much of each list is settled; decisions for a turn that is not there yet may still change.
+  // How much of each list is final. Decisions for the next turn may still change.
   function has() {
     const turns = game.turns.length;
     const decisions = game.decisions.filter((one) => one.turn <= turns).length;
@@ -36,7 +36,7 @@ window.DUBITO_FOLLOW = (viewer) => {
 
   const looks = () => JSON.stringify([game.turns.length, game.decisions.length, game.to_move, game.thinks, game.words, game.over, game.warnings]);
 
-  // Who looks at the newest turn goes on to the next; for others only what lies ahead grows.
+  // A reader at the newest turn moves on to the next one. Others stay where they are.
   function take(news, had) {
     const wasAtNewest = viewer.isAtNewest();
     const before = looks();
@@ -57,12 +57,12 @@ window.DUBITO_FOLLOW = (viewer) => {
 
   const goOn = () => location.assign(`${newer}#play`);
 
-  // Whoever has played a game of a run to its end goes on with the next one.
+  // A reader at the end of a game moves on to the run's next game.
   viewer.playedOut = () => {
     waits = true;
     if (newer !== null) goOn();
   };
-  // What was chosen on the page of one game holds on that of the next.
+  // Settings are kept from one game to the next.
   const [chosen, isOpen] = JSON.parse(sessionStorage.getItem("dubito watch") || "[]");
   if (chosen) speed.value = chosen;
   if (isOpen === false) hands.click();

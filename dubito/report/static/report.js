@@ -1,4 +1,4 @@
-// Draws the charts out of the data in the page, in the reader's colours.
+// Draws the charts from the data in the page, in the reader's colour scheme.
 "use strict";
 (() => {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -9,7 +9,7 @@
     colours: ["--c0", "--c1", "--c2", "--c3", "--c4", "--c5"].map(css),
   });
 
-  // Colour and symbol of a series: of a kind of players those of .kind in look.css, else by its place.
+  // Colour and symbol of a series: by kind of player (as .kind in look.css), or by its place.
   const OF_KIND = { model: [1, 1], "stand-in": [3, 4], "hand-written": [0, 3], person: [2, 0], none: [5, 3] };
   const drawnAs = (one, place) => OF_KIND[one.of_kind] ?? [place % 6, place % 4];
 
@@ -35,7 +35,7 @@
     return box;
   }
 
-  // As the tables show it: with as many more digits as it takes for a narrow interval not to look like a point.
+  // Format as in the tables: with enough digits that the ends of a narrow interval differ.
   function percent([value, low, high]) {
     if (low === undefined) return value.toFixed(1);
     const digits = [1, 2].find((few) => low.toFixed(few) !== high.toFixed(few)) ?? 3;
@@ -71,10 +71,10 @@
     };
   }
 
-  // Lines that fit beside a chart; of a pair each has its own.
+  // Wrap a name to fit beside a chart. Each name of a pair starts a new line.
   const broken = (name, width) => name.split(/ (?=against )/).map((part) => inLines(part, width)).join("\n");
 
-  // A word that is longer than a line is broken behind a sign, and a part that still is, anywhere.
+  // A word longer than a line is broken after punctuation, or else anywhere.
   function inLines(name, width) {
     const lines = [""];
     const fits = (text) => wide(text.trimEnd()) <= width;

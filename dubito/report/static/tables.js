@@ -1,7 +1,7 @@
-// Tables: sorted by a click on a header, faded at an edge beyond which they go on, and the list of games filtered.
+// Tables: sort on a click, fade at the edges if they can be scrolled, and filter the list of games.
 "use strict";
 (() => {
-  // What a cell is sorted by: its first number, or its words; dashes come last.
+  // Sort cells by their first number or their text. Dashes come last.
   function key(cell, numeric) {
     const said = cell.textContent.trim();
     if (!numeric) return said === "-" ? null : said;
@@ -44,7 +44,7 @@
     faded(); // of what is folded nothing is observed until it opens
   }
 
-  // "NAME place 1" or "NAME (lost)" is one term: that player came so far, not anybody.
+  // "NAME place 1" or "NAME (lost)" is one search term: a result of that player.
   const ENDED = /(\S+)\s+\(?(place\s+\d+|lost|unfinished)\)?(?=[\s,]|$)/g;
 
   function terms(typed) {
@@ -53,7 +53,7 @@
     return words;
   }
 
-  // How a cell passes a filter: it says just that; it names that player; it is so much; it is more than nothing.
+  // How a cell passes a filter: it equals the choice, names the player, is at least the number, or is not zero.
   const PASSES = {
     is: (cell, wanted) => cell === wanted,
     names: (cell, wanted) => `, ${cell}`.includes(`, ${wanted} (`),
@@ -63,7 +63,7 @@
 
   const NARROW = matchMedia("(max-width: 40rem)"); // as report.css has it
 
-  // On a phone a row is a card, whose cells say what they are.
+  // On a phone a row becomes a card whose cells have labels.
   function cards(table) {
     const headers = [...table.tHead.rows[0].cells];
     for (const row of table.tBodies[0].rows) headers.forEach((header, place) => { row.cells[place].dataset.title = header.textContent; });
@@ -71,7 +71,7 @@
     return headers;
   }
 
-  // On a phone the filters fold, and the order of the games is chosen here.
+  // On a phone the filters are folded, and a menu sets the order of the games.
   function folding(form) {
     const box = form.querySelector(".filters");
     const fold = () => { box.open = !NARROW.matches; };

@@ -1,4 +1,4 @@
-// The game viewer: shows states that the page brings along; it knows no rules and no game. Every text is set as text, never as HTML.
+// The game viewer. It shows the states in the page and knows no rules. All texts are set as text, never as HTML.
 "use strict";
 (() => {
   const game = JSON.parse(document.getElementById("game").textContent);
@@ -7,17 +7,17 @@
   const NAMES = { "*": "joker", A: "ace", T: "10", J: "jack", Q: "queen", K: "king" };
   const FACES = { "*": "★", T: "10" };
   const LEAST_TABLE = 0.4; // of the window's height is left to the table above a decision that was linked to
-  const MISTAKE = "mistake of a model";
-  const ORIGINS = { live: "answered live", cache: "from the cache", tape: "from the tape (asked before the run was resumed)" };
+  const MISTAKE = "model mistake";
+  const ORIGINS = { live: "from the provider", cache: "from the cache", tape: "from the recording (before the run was resumed)" };
   const FALLBACK = "fallback:"; // begins an outcome; the cause follows
-  const OUTCOMES = { model: "answered", model_after_reask: "answered after being asked again" };
+  const OUTCOMES = { model: "answered", model_after_reask: "answered after a re-ask" };
   const story = []; // the lines of the game in words
   let last, states, finds;
   let at = 0;
   let open = true;
   let timer = 0; // of the next turn, while the game plays
 
-  // --- What the page brings along ---
+  // --- The page's data ---
 
   function cardStates() {
     const all = [{ hands: game.hands, places: game.names.map(() => 0) }];
@@ -36,7 +36,7 @@
     return all;
   }
 
-  // Of each kind of move that can be looked for, the turns with one.
+  // The turns of each kind of move that has a search button.
   function found() {
     const kinds = new Map();
     const note = (kind, turn) => kinds.set(kind, [...(kinds.get(kind) || []), turn]);
@@ -68,12 +68,12 @@
     return game.decisions.filter((one) => turn && one.turn === turn);
   }
 
-  // What is shown with this turn; with the newest, what was decided for the next one, too.
+  // The decisions to show with this turn. The newest turn also shows the decisions for the next one.
   const decisionsHere = () => [...decisionsAt(at), ...(at === last && !isOver() ? decisionsAt(last + 1) : [])];
 
   const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
-  // --- What stands whatever turn is shown; it grows while a game is played ---
+  // --- Parts that do not depend on the turn; they grow while a game is played ---
 
   const isOver = () => game.over !== false; // only a game that is watched says so
 
@@ -138,7 +138,7 @@
     return item;
   }
 
-  // What a model answered, and why, beside its seat; what was asked stands below.
+  // A model's answer and reason, next to its seat. The requests are below.
   function thought(one) {
     const box = make("div", "thought", make("p", "", `${one.question} `, link(`#${one.link}`, answered(one.answer))));
     const reasoning = one.attempts.at(-1)?.reasoning;
@@ -155,7 +155,7 @@
     gauge.value = one.p_bluff;
     gauge.setAttribute("aria-hidden", "true"); // the number stands beside it
     if (one.truth === null) return make("p", "", said, " ", gauge);
-    return make("p", "", said, " ", gauge, "In truth: ", make("span", one.truth ? "bluff" : "honest", one.truth ? `✗ ${one.truths[0]}` : `✓ ${one.truths[1]}`), ".");
+    return make("p", "", said, " ", gauge, "Actually: ", make("span", one.truth ? "bluff" : "honest", one.truth ? `✗ ${one.truths[0]}` : `✓ ${one.truths[1]}`), ".");
   }
 
   function seats(state, turn) {
@@ -170,7 +170,7 @@
   function pile(turn) {
     const doubt = turn && !turn.cards; // what was doubted is shown once more
     const plays = doubt ? game.turns.slice(game.turns[at - 2].pile, at - 1) : turn ? game.turns.slice(turn.pile, at) : [];
-    $("board").textContent = doubt ? "The board that was doubted" : open && isEnd() && plays.length ? "The board, turned over" : "Board";
+    $("board").textContent = doubt ? "The doubted cards" : open && isEnd() && plays.length ? "Board, face up" : "Board";
     $("board").append(make("small", "sizes", game.names.map((name, seat) => `${name} ${states[at].hands[seat].length}`).join(" · ")));
     $("pile").classList.add("plays");
     $("pile").replaceChildren(...plays.map((play, place) => {
@@ -200,7 +200,7 @@
     return make("p", "", ...(drawn.length ? [list, " "] : []), said);
   }
 
-  // A game without cards to draw: each seat and the board in words, the truth with the hands.
+  // A game without cards: seats and board as text. The truth is shown with the hands.
   function panels(state, turn) {
     $("seats").replaceChildren(...game.names.map((name, seat) => {
       const panel = state.find((one) => one[3] === seat);
@@ -209,14 +209,14 @@
     const boards = state.filter((panel) => panel[3] === null);
     const really = turn && open ? turn.truth : [];
     $("board").parentElement.hidden = !boards.length && !really.length;
-    $("board").textContent = boards.length ? boards[0][0] : "What happened";
+    $("board").textContent = boards.length ? boards[0][0] : "Game log";
     $("pile").replaceChildren(
       ...boards.map((panel, place) => make("li", "", ...(place ? [make("p", "claim", panel[0])] : []), ...words(panel))),
-      ...(really.length ? [make("li", "", make("p", "claim", "What really happened"), ...really.map(truly))] : []),
+      ...(really.length ? [make("li", "", make("p", "claim", "What was really played"), ...really.map(truly))] : []),
     );
   }
 
-  // --- The hands over the turns, of a game that is told with cards ---
+  // --- Charts over the turns ---
 
   function shape(tag, attributes) {
     const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -241,28 +241,28 @@
     return make("p", "note", title, ...game.names.flatMap((name, seat) => [sample(`line of-${seat}`), ` ${name}  `]));
   }
 
-  // How many cards each seat held; below, where a lie was told, and longer where it was caught.
+  // The number of cards of each seat, with a tick for each lie, longer if it was caught.
   function hands() {
     const most = Math.max(...states.flatMap((state) => state.hands.map((hand) => hand.length)));
-    const drawn = course(1.3 * most, "Cards held by each seat, turn by turn", (turn, seat) => most - states[turn].hands[seat].length);
+    const drawn = course(1.3 * most, "Cards in each player's hand, by turn", (turn, seat) => most - states[turn].hands[seat].length);
     game.turns.forEach((turn, place) => {
       if (turn.honest !== false) return;
       const caught = game.turns[place + 1] && !game.turns[place + 1].cards;
       drawn.append(shape("line", { x1: place + 1, x2: place + 1, y1: (caught ? 1.02 : 1.16) * most, y2: 1.3 * most, class: caught ? "told caught" : "told" }));
     });
-    const ticks = make("p", "note truth", `Ticks below: short, a ${game.lie}; long, one that was caught.`);
-    return [drawn, seatsBy("Cards held: "), ...(finds.has(game.lie) ? [ticks] : [])];
+    const ticks = make("p", "note truth", `Short ticks: a ${game.lie}. Long ticks: a ${game.lie} that was caught.`);
+    return [drawn, seatsBy("Cards in hand: "), ...(finds.has(game.lie) ? [ticks] : [])];
   }
 
-  // How often each seat won from each turn on.
+  // Each seat's winning chances by turn.
   function standings() {
     const { won, playouts, stand_in: standIn, why } = game.odds;
-    if (why) return game.sent ? [] : [make("p", "note", `No odds: ${why}.`)]; // whoever is sent a game has not asked for them
+    if (why) return game.sent ? [] : [make("p", "note", `Winning chances are not shown: ${why}.`)]; // a shared page does not mention them
     if (won.length !== states.length) return [];
     const share = (turn, seat) => (100 * won[turn][seat]) / playouts;
-    const how = `How often each won when the game was played on from there ${playouts} times, with the cards as they lay${standIn ? ` and ${standIn} in each model’s place` : ""}. `;
+    const how = `Winning chances: each player's share of wins in ${playouts} playouts from this turn, with the same cards${standIn ? ` and ${standIn} instead of models` : ""}. `;
     const legend = make("p", "note", how, make("span", "chances", ""));
-    return [course(100, "How often each seat won from each turn on", (turn, seat) => 100 - share(turn, seat)), seatsBy("Odds: "), legend];
+    return [course(100, "Winning chances by turn", (turn, seat) => 100 - share(turn, seat)), seatsBy("Winning chances: "), legend];
   }
 
   function strip() {
@@ -274,11 +274,11 @@
     document.querySelector(".finds").before(box);
   }
 
-  // --- What models were asked ---
+  // --- Model decisions ---
 
   let numbered = 0; // panels of tabs, so far
 
-  // Texts of which one is seen at a time: [title, texts] each. Arrow keys go from tab to tab.
+  // Tabs, as [title, texts]. Arrow keys switch between them.
   function tabs(name, parts) {
     const list = make("div", "tabs");
     list.role = "tablist";
@@ -329,22 +329,22 @@
     const said = [ORIGINS[attempt.origin] ?? `from ${attempt.origin}`];
     if (attempt.tries) said.push(count(attempt.tries, "call"));
     if (attempt.seconds !== null) said.push(`${attempt.seconds.toFixed(2)} s`);
-    if (attempt.tokens) said.push(`${attempt.tokens[0]} tokens in, ${attempt.tokens[1]} of them cached, ${attempt.tokens[2]} out`);
+    if (attempt.tokens) said.push(`${attempt.tokens[0]} tokens in (${attempt.tokens[1]} cached), ${attempt.tokens[2]} out`);
     if (!attempt.tries) said.push("no call");
-    else said.push(attempt.cost === null ? "no price is known" : `$${attempt.cost.toFixed(6)}`);
+    else said.push(attempt.cost === null ? "cost unknown" : `$${attempt.cost.toFixed(6)}`);
     return said.join(" · ");
   }
 
   function attempt(one, number, of) {
     const box = make("div", "attempt");
-    if (of > 1) box.append(make("h4", "", number ? `Asked again (${number})` : "First asked"));
+    if (of > 1) box.append(make("h4", "", number ? `Re-ask ${number}` : "First request"));
     box.append(make("p", "cost", cost(one)));
     const said = one.said.map(([role, runs]) => [role, read(runs, game.pieces)]);
     const alone = said.length === 1; // else who says what stands over each
     const prompt = said.flatMap(([role, words]) => (alone ? [words] : [make("p", "note", `${role}:`), words]));
-    const reply = one.reply !== null ? read(one.reply, game.pieces) : make("p", "none", one.cause ? `No reply: ${one.cause}` : "A reply without text");
+    const reply = one.reply !== null ? read(one.reply, game.pieces) : make("p", "none", one.cause ? `No reply: ${one.cause}` : "Empty reply");
     const system = one.system.map((runs) => read(runs, shared));
-    box.append(...tabs("What was asked and answered", [
+    box.append(...tabs("Request and reply", [
       ["Reply", [reply]],
       ...(prompt.length ? [["Prompt", prompt]] : []),
       ...(system.length ? [["System text", system]] : []),
@@ -361,15 +361,15 @@
 
   function outcomeOf(one) {
     const [, cause] = one.outcome.split(FALLBACK);
-    return cause ? `no usable answer (${cause.replaceAll("_", " ")}): the fallback answered` : OUTCOMES[one.outcome] ?? one.outcome;
+    return cause ? `no usable answer (${cause.replaceAll("_", " ")}), so the fallback answered` : OUTCOMES[one.outcome] ?? one.outcome;
   }
 
-  // How probable the model made each answer, where it said so; a question that was put once for each case is not told apart.
+  // The probabilities that the model stated for its answers. A question that was asked once per case is left out.
   function odds(one, attempts) {
     const told = attempts.map((each) => each.odds?.[one.node] ?? each.odds?.answer).filter(Boolean).at(-1);
     if (!told) return null;
     const shares = told.map(([answer, share]) => `${answered(answer)} ${Math.round(100 * share)} %`);
-    return make("p", "note", `The model's odds: ${shares.join(", ")}.`);
+    return make("p", "note", `Probabilities stated by the model: ${shares.join(", ")}.`);
   }
 
   function decision(one, opened) {
@@ -377,7 +377,7 @@
     const heading = make("h3", "", `${game.names[one.seat]}: `, link(`#${one.link}`, one.question), " ", make("b", "", answered(one.answer)), " ", outcome);
     const first = one.asked_with ? game.decisions.find((other) => other.number === one.asked_with) : one;
     const asked = make("details", "asked", make("summary", "", "Prompt, reply and cost"), ...first.attempts.map((each, number) => attempt(each, number, first.attempts.length)));
-    if (one.asked_with) asked.firstChild.append(make("span", "", `: one request asked this together with `), link(`#${first.link}`, first.question));
+    if (one.asked_with) asked.firstChild.append(make("span", "", `: answered in one request with `), link(`#${first.link}`, first.question));
     asked.open = opened === one.link;
     asked.addEventListener("toggle", () => toEnds(asked));
     const box = make("article", "decision", heading, asked, make("p", "note", make("small", "", `Decision ${one.number}, seat ${one.seat}, node ${one.node} (${one.method})`)));
@@ -389,18 +389,18 @@
     return box;
   }
 
-  // The end of a prompt is what differs from the one before.
+  // Only the end of a prompt differs from the previous one.
   const toEnds = (element) => element.querySelectorAll("pre").forEach((body) => { body.scrollTop = body.scrollHeight; });
 
   // --- Turn by turn ---
 
   function controls() {
     const free = at && game.turns[at - 1].free ? ", a free turn" : "";
-    $("turn").textContent = at ? `turn ${at} of ${last}${isOver() ? "" : " so far"}${free}` : `the deal, before ${count(last, "turn")}`;
+    $("turn").textContent = at ? `turn ${at} of ${last}${isOver() ? "" : " so far"}${free}` : `deal (${count(last, "turn")} follow)`;
     $("slider").value = at;
     document.querySelectorAll("#strip .now").forEach((line) => ["x1", "x2"].forEach((end) => line.setAttribute(end, at)));
     const chances = document.querySelector("#strip .chances");
-    if (chances) chances.textContent = `Here: ${game.names.map((name, seat) => `${name} ${Math.round((100 * game.odds.won[at][seat]) / game.odds.playouts)} %`).join(", ")}.`;
+    if (chances) chances.textContent = `At this turn: ${game.names.map((name, seat) => `${name} ${Math.round((100 * game.odds.won[at][seat]) / game.odds.playouts)} %`).join(", ")}.`;
     $("strip")?.classList.toggle("closed", !open);
     $("slider").setAttribute("aria-valuetext", $("turn").textContent);
     $("open").textContent = open ? "Hide hands" : "Show hands";
@@ -430,7 +430,7 @@
     }
     $("decisions").classList.remove("sheet");
     const asked = decisionsHere().sort((one, other) => (other.link === opened) - (one.link === opened)); // what was linked to comes first
-    const hidden = asked.length ? [make("p", "note", "What models were asked and said here tells of their cards: “Show hands” (H) shows both.")] : [];
+    const hidden = asked.length ? [make("p", "note", "Model requests and replies reveal their cards. Press “Show hands” (H) to see both.")] : [];
     $("decisions").replaceChildren(...(open ? asked.map((one) => decision(one, opened)) : hidden));
     toEnds($("decisions"));
     story.forEach((item, place) => item.classList.toggle("here", place === at - 1));
@@ -490,7 +490,7 @@
     }
   }
 
-  // A decision that was linked to is seen with the table: below it, and on a phone in a sheet over its lower half.
+  // A linked decision is shown below the table or, on a phone, in a sheet over its lower half.
   function bringUp(box) {
     const sheet = $("decisions");
     const close = make("button", "close", "Close");
@@ -503,14 +503,14 @@
     else scrollBy(0, Math.max(0, Math.min(top(box) + box.offsetHeight - innerHeight, top(box) - LEAST_TABLE * innerHeight)));
   }
 
-  // #turn-7, #turn-7-C for a decision, and #turn=7 as it once was.
+  // #turn-7, or #turn-7-C for a decision.
   function fromAddress() {
     const named = /^#turn[-=](\d+)(-.+)?$/.exec(decoded(location.hash));
     pause();
     const first = location.hash === "#play" ? 0 : game.opens ?? 0;
     show(named ? Number(named[1]) : isOver() ? first : last, named?.[2] ? `turn-${named[1]}${named[2]}` : "");
     if (named) $("viewer").scrollIntoView();
-    if (!named && at === game.opens && game.opens_at) $("said").append(make("p", "note", `Opens at ${game.opens_at}.`));
+    if (!named && at === game.opens && game.opens_at) $("said").append(make("p", "note", `Starts at the ${game.opens_at}.`));
     const linked = named?.[2] && $(`asked-turn-${named[1]}${named[2]}`);
     if (linked) bringUp(linked);
     if (location.hash === "#play") play();
@@ -539,7 +539,7 @@
   $("slider").addEventListener("input", (event) => goTo(Number(event.target.value)));
   document.addEventListener("keydown", pressed);
   window.addEventListener("hashchange", fromAddress);
-  // What live.js needs, where a game is watched while it is played, or a run that goes on.
+  // Used by live.js, for a game or a run in progress.
   const viewer = { game, shared, tell, show, controls, isOver, isOpen: () => open, isAtNewest: () => at === last && !timer, playedOut: () => {} };
 
   document.querySelector(".table").append($("decisions"), $("story")); // beside each other where there is room

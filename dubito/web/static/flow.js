@@ -1,4 +1,4 @@
-// The course of a person's game, whichever it is: shows what came frame by frame, asks on, and sends their moves.
+// Runs a person's game on the page: shows it frame by frame, polls the server and sends moves.
 
 import { $, ask, make } from "./table.js";
 
@@ -15,7 +15,7 @@ export class Flow {
   #skipping = false;
   #unheard = []; // what was said since the last pause: a screen reader is told all of it, where the frames do not wait
 
-  // A page knows how to `begin` a game, `show` a frame, set its `controls`, tell its `end`, and how long a frame stands:
+  // A page implements `begin` a game, `show` a frame, set its `controls`, show its `end`, and how long a frame is shown:
   // `patience(frame, speed)`, in milliseconds.
   constructor(page) {
     this.#page = page;
@@ -38,7 +38,7 @@ export class Flow {
       complain(error.message);
       $("own").hidden = false;
       for (const part of document.querySelectorAll(".felt, #pace, #trouble, #own .acts, .log")) part.hidden = true;
-      $("prompt").replaceChildren("There is no game to show. ", Object.assign(make("a", "button", "Back to the lobby"), { href: "/" }));
+      $("prompt").replaceChildren("No game to show. ", Object.assign(make("a", "button", "Back to the lobby"), { href: "/" }));
       return;
     }
     this.game = game;
@@ -68,7 +68,7 @@ export class Flow {
     }
   }
 
-  // Shows what came, and asks on until the game rests: a model may think for minutes.
+  // Shows new frames and polls until the game waits for the person. A model may think for minutes.
   async #follow(answer, frames = answer.frames) {
     this.busy = true;
     this.#skipping = false;
@@ -89,7 +89,7 @@ export class Flow {
     this.#attend();
   }
 
-  // Focus goes where the next act is; on the person's turn, unless they are setting the speed or reading what happened.
+  // Moves the focus to the next action, unless the person is setting the speed or reading the log.
   #attend() {
     const { over, trouble } = this.game;
     if (over || trouble) return $(over ? "rematch" : "again").focus();
@@ -110,7 +110,7 @@ export class Flow {
     }
   }
 
-  // How much of their usual time the frames are given.
+  // The factor by which frames are shown faster than usual.
   #pace(frames) {
     const speed = Number($("speed").value);
     if (speed !== FAST || !this.game.asked) return 1;
@@ -159,10 +159,10 @@ export class Flow {
     $("how").textContent = [how, game.lies].filter(Boolean).join(" ");
     $("party").hidden = true;
     const fared = Object.entries(game.against).map(([name, [won, lost]]) => `${name}: ${won} won, ${lost} lost`);
-    $("against").textContent = fared.length ? `You against ${fared.join("; ")}.` : "";
+    $("against").textContent = fared.length ? `Your record against ${fared.join("; ")}.` : "";
     $("watch").href = `/games/${encodeURIComponent(game.record)}`;
     $("share").href = `${$("watch").href}/share`;
-    $("saved").textContent = `Saved as ${game.record}. Seed ${game.seed}, you in seat ${game.me}.`;
+    $("saved").textContent = `Saved as ${game.record}. Seed ${game.seed}, your seat: ${game.me}.`;
     $("failed").replaceChildren(...game.errors.map((error) => make("li", "", error)));
     $("failed").hidden = game.errors.length === 0;
     $("end").hidden = false;

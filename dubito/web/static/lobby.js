@@ -1,4 +1,4 @@
-// Asks for a table with what was chosen, and remembers it for the next game.
+// Requests a table with the chosen settings and remembers them for the next game.
 
 import { $, ask } from "./table.js";
 
@@ -15,7 +15,7 @@ function fit() {
   if ($("seat").selectedOptions[0]?.disabled) $("seat").value = "";
 }
 
-// How the person has fared against the chosen bot, beside it.
+// Shows the person's record against the chosen bot.
 function fared(bot) {
   bot.parentElement.querySelector(".fared").textContent = bot.selectedOptions[0]?.dataset.fared || "";
 }

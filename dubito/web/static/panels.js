@@ -1,4 +1,4 @@
-// The page of a person's game in words: what they see, and an answer of the kind that is asked.
+// The page of a game shown as text: what the person sees, and controls for the answer.
 
 import { $, count, kindOf, make, seatAround } from "./table.js";
 import { Flow } from "./flow.js";
@@ -6,7 +6,7 @@ import { Flow } from "./flow.js";
 let seats = [];
 const flow = new Flow({
   begin, show, controls,
-  end: (game) => [`For you: ${game.ended}.`, flow.frame.said.at(-1) || ""],
+  end: (game) => [`Your result: ${game.ended}.`, flow.frame.said.at(-1) || ""],
   focus: () => $("answer").querySelector("input, button:not(:disabled)")?.focus({ preventScroll: true }),
   patience: (shown, speed) => (shown.said.length ? speed : 0), // what nobody observes takes no time
 });
@@ -53,7 +53,7 @@ let asked; // the frame whose question stands there
 function controls() {
   const { frame, mine } = flow;
   const question = mine ? frame.question : null;
-  $("prompt").textContent = question ? frame.sees.at(-1) || "Your turn." : "The others move.";
+  $("prompt").textContent = question ? frame.sees.at(-1) || "Your turn." : "Waiting for the other players.";
   const inQuestion = question?.kind === "cards" && question.options.length === frame.hand.length; // its boxes are the hand
   $("held").replaceChildren(...(inQuestion ? [] : frame.hand.map((one) => window.dubitoCards.face(one))));
   $("sees").replaceChildren(...(question ? frame.sees.slice(0, -1) : []).map((line) => make("p", drawnAs(line), line)));

@@ -1,4 +1,4 @@
-// The page of a person's game with cards: their hand, and what they may do with it.
+// The page of a game with cards: the person's hand and moves.
 
 import { $, Table, count, make } from "./table.js";
 import { Flow, complain } from "./flow.js";
@@ -6,12 +6,12 @@ import { Flow, complain } from "./flow.js";
 const MOST = 3;
 const MANY = 14; // cards, above which the buttons stay in view
 const RESULTS = {
-  hard_wins: ["A hard win!", "You were the first to be out of cards."],
-  soft_wins: ["A soft win!", "You got rid of all your cards and have not lost."],
-  losses: ["You lose this one.", "The last two players at the table lose."],
+  hard_wins: ["A hard win!", "You were the first to get rid of all cards."],
+  soft_wins: ["A soft win!", "You got rid of all your cards before the last two players."],
+  losses: ["You lost.", "You were one of the last two players with cards."],
   unfinished: ["Unfinished.", "The game was stopped after too many turns."],
 };
-const LOST_DUEL = [RESULTS.losses[0], "The other was the first to be out of cards."];
+const LOST_DUEL = [RESULTS.losses[0], "Your opponent was the first to get rid of all cards."];
 
 let table;
 let chosen = new Set(); // places in the hand
@@ -41,7 +41,7 @@ function show(frame) {
 
 function celebrate(frame) {
   const title = frame.places[flow.game.me] === 1 ? RESULTS.hard_wins[0] : RESULTS.soft_wins[0];
-  $("party").replaceChildren(...Array.from({ length: 24 }, () => make("i")), make("b", "", title), make("p", "", frame.to_move === null ? "" : "The others play on."));
+  $("party").replaceChildren(...Array.from({ length: 24 }, () => make("i")), make("b", "", title), make("p", "", frame.to_move === null ? "" : "The other players continue."));
   $("party").hidden = false;
 }
 
@@ -70,7 +70,7 @@ function choose(index) {
   if (!flow.mine) return;
   if (chosen.has(index)) chosen.delete(index);
   else if (chosen.size < MOST) chosen.add(index);
-  else return complain(`You may put down at most ${MOST} cards.`);
+  else return complain(`You can play at most ${MOST} cards.`);
   complain("");
   const button = $("hand").children[index];
   button.setAttribute("aria-pressed", chosen.has(index));
@@ -90,13 +90,13 @@ function controls() {
   if (opening && !claimed && own) $("number").value = own;
   const number = opening ? Number($("number").value) : frame.number;
   $("put").disabled = !mine || cards.length === 0;
-  $("put").textContent = mine && cards.length ? `Put down ${count(cards.length, "card")} as ${game.words.many[number]}` : "Put down";
+  $("put").textContent = mine && cards.length ? `Play ${count(cards.length, "card")} as ${game.words.many[number]}` : "Play";
   $("doubt").hidden = opening;
   $("doubt").disabled = !mine || !frame.can_doubt;
   for (const button of $("hand").children) button.setAttribute("aria-disabled", !mine);
   $("prompt").textContent = !mine ? "Your hand" : opening
-    ? "Your turn: you open a round. Choose 1 to 3 cards, and what you claim they are."
-    : `Your turn: put down 1 to 3 cards as ${game.words.many[frame.number]}${frame.can_doubt ? ", or doubt" : ""}.`;
+    ? "Your turn: you start a round. Choose 1 to 3 cards, and the number you claim."
+    : `Your turn: play 1 to 3 cards as ${game.words.many[frame.number]}${frame.can_doubt ? ", or doubt" : ""}.`;
 }
 
 function move(event) {

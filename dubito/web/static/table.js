@@ -1,4 +1,4 @@
-// Shows one frame of a table. It knows no rules: what there is to see comes from the server.
+// Shows one frame of a table. It knows no rules; the server sends everything to show.
 
 const FACES = ["★", "A", "2", "3", "4", "5", "6", "7", "8", "9", "10", "J", "Q", "K"];
 const SHOWN_BACKS = 12;
@@ -14,7 +14,7 @@ export function make(tag, className, text) {
   return element;
 }
 
-// What decides for a seat, as every table tells it (look.css).
+// The kind of player in a seat (see look.css).
 export function kindOf(game, seat) {
   return make("span", `kind ${game.kinds[seat]}`, game.kinds[seat]);
 }
@@ -23,7 +23,7 @@ export function count(n, noun) {
   return n === 1 ? `1 ${noun}` : `${n} ${noun}s`;
 }
 
-// Seats the others around the board, where the window is wide enough: clockwise from the person, who sits before it.
+// Places the other players clockwise around the board if the window is wide enough.
 export function seatAround(items, me) {
   const others = items.length - 1;
   const side = others < 2 ? 0 : others < 6 ? 1 : Math.floor(others / 3);
@@ -50,7 +50,7 @@ export async function ask(path, body) {
   try {
     response = await fetch(path, options);
   } catch {
-    throw new Error("The server does not answer. Is dubito web still running? Your game is kept.");
+    throw new Error("The server does not respond. Is dubito web still running? Your game is saved.");
   }
   const answer = await response.json();
   if (!response.ok) throw Object.assign(new Error(answer.error), { status: response.status });
@@ -78,7 +78,7 @@ export class Table {
     return item;
   }
 
-  // What a doubt has turned over is seen card by card, then what it was; until then nothing on the page says so.
+  // Reveals doubted cards one by one, then the verdict. Until then the page does not show it.
   reveal(frame, speed) {
     for (const motion of this.#motions) motion.cancel();
     this.#motions = [];
@@ -130,16 +130,16 @@ export class Table {
     $("pile").replaceChildren(...cards);
     $("pile").classList.toggle("revealed", frame.shown !== null || frame.turned.length > 0);
     const claim = frame.board
-      ? `${count(frame.board, "card")} on the board. The last ${frame.last === 1 ? "one" : frame.last} ` +
-        `by ${frame.last_player === this.game.me ? "you" : names[frame.last_player]}, as ${words.many[frame.number]}` +
-        (frame.can_doubt || frame.to_move === null ? "." : "; nobody may doubt them.")
+      ? `${count(frame.board, "card")} on the board. ${frame.last_player === this.game.me ? "You" : names[frame.last_player]} played ` +
+        `the last ${frame.last === 1 ? "one" : frame.last} as ${words.many[frame.number]}` +
+        (frame.can_doubt || frame.to_move === null ? "." : "; no one can doubt now.")
       : frame.shown ? `Claimed as ${words.many[frame.shown.number]}.` : "The board is empty.";
     $("claim").textContent = claim;
     const verdict = $("verdict");
     verdict.className = "verdict";
     verdict.textContent = "";
     if (frame.shown) {
-      verdict.textContent = frame.shown.correct ? `✗ A ${words.lie}, caught!` : "✓ Honest: a wrong doubt";
+      verdict.textContent = frame.shown.correct ? `✗ A ${words.lie}, caught!` : "✓ Honest, a wrong doubt";
       verdict.classList.add(frame.shown.correct ? "bluff" : "honest");
     } else if (frame.really) {
       verdict.textContent = `Really ${frame.really.map((value) => words.one[value]).join(", ")}: ` +

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from dubito import __version__
-from dubito.cli.asking import asking_options, calls_of, model_progress, progress_of, resumable, settings_of_model
-from dubito.cli.options import GAME, GameCommand, rules_from
+from dubito.cli.asking import asking_options, calls_of, model_progress, question_progress, resumable, settings_of_model
+from dubito.cli.options import GAME, GameCommand, parse_rules
 from dubito.cli.output import note, say, show
 from dubito.errors import UsageError, one_line
 from dubito.experiment.experiment import PlayerSpec, describe_fake_models, kind_of_player
@@ -78,7 +78,7 @@ def policy(
     every situation for the probability of each action, or with --draws for an action. The same command again costs
     nothing.
     """
-    calls, small = calls_of(flags), small_game(game, rules_from(rules, game))
+    calls, small = calls_of(flags), small_game(game, parse_rules(rules, game))
     if len({*players}) < len(players):
         raise UsageError("a player is listed twice: list each once")
     tree = Tree(small.engine)
@@ -133,7 +133,7 @@ class _Player:
             assert self._entrant is not None
             return of_bot(self._entrant, self._game, states, draws or 100, seed)
         draws = self._game.asked(states, draws)[1]
-        with progress_of(len(states) * (draws or 1), quiet) as progress:
+        with question_progress(len(states) * (draws or 1), quiet) as progress:
             means = TrialOptions(calls, model_progress(quiet), progress)
             return of_model(self.name, self._game, self._prompt, self._settings, states, draws, folder, means)
 
