@@ -12,7 +12,7 @@ from dubito.cli.options import games_path_option, open_run_folder
 from dubito.cli.output import GamesProgress, note, say
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
-from dubito.experiment.replay import replay_table, run_to_replay
+from dubito.experiment.replay import rebuild_table, run_to_replay
 from dubito.experiment.stored import Run
 from dubito.experiment.workers import cores
 from dubito.files import read_text
@@ -81,7 +81,7 @@ def _show_game(kept: Run, wanted: int, show_hands: bool) -> int:
     narrator, game = Narrator(show_hands), kept.registry.game
     if wanted not in (games := kept.experiment.game_numbers):
         raise UsageError(f"{kept.describe_games(games)}: there is no game {wanted}")
-    table, names = replay_table(kept, wanted, show_attempt)
+    table, names = rebuild_table(kept, wanted, show_attempt)
     try:
         narrator.narrate(Session(game, table.state, labels(names, None), table_moves(table), table=table))
     except Differs as error:

@@ -250,7 +250,7 @@ def count_lies_in_folder(folder: Path) -> LieCounts | None:
         return count_lies(run) if run.has_same_bots else None
 
 
-def replay_table(run: Run, game: int, on_reply: ReplyCallback) -> tuple[Table, list[str]]:
+def rebuild_table(run: Run, game: int, on_reply: ReplyCallback) -> tuple[Table, list[str]]:
     models = run.replay_models(ReplayRecording(ModelLog(run.db), on_reply))
     table, lineup = run.player.build_table(game, models)
     return table, [run.experiment.players[player].name for player in lineup.seats]

@@ -100,14 +100,7 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
         lineup=game.lineup,
     )
     _check_opponents(experiment, config, fills_tables)
-    for spec in experiment.players:
-        if problem := rules_incompatibility(rules, registry.find(spec.bot).cls):
-            raise UsageError(f"{one_line(spec.name)} {problem}")
-    if config.bot_deadline is not None and any(registry.find(spec.bot).cls.is_model for spec in experiment.players):
-        raise UsageError(
-            "bot_deadline: games with model players run in threads, where a bot cannot be interrupted",
-            hint="remove bot_deadline",
-        )
+    _check_bots(experiment, config, registry, rules)
     if config.stop is not None:
         return _with_stop_rule(experiment, config.stop, config, registry)
     _check_games(experiment, config)
@@ -118,6 +111,17 @@ def rules_incompatibility(rules: Any, cls: type[Player]) -> str | None:
     """Return why a bot of this class cannot play by these rules, or None if it can."""
     check: Callable[[Any], str | None] | None = getattr(cls, "cannot_play_by", None)
     return check(rules) if check else None
+
+
+def _check_bots(experiment: Experiment, config: Config, registry: Registry, rules: BaseModel) -> None:
+    for spec in experiment.players:
+        if problem := rules_incompatibility(rules, registry.find(spec.bot).cls):
+            raise UsageError(f"{one_line(spec.name)} {problem}")
+    if config.bot_deadline is not None and any(registry.find(spec.bot).cls.is_model for spec in experiment.players):
+        raise UsageError(
+            "bot_deadline: games with model players run in threads, where a bot cannot be interrupted",
+            hint="remove bot_deadline",
+        )
 
 
 def _with_stop_rule(experiment: Experiment, stop: StopConfig, config: Config, registry: Registry) -> Experiment:

@@ -12,7 +12,7 @@ from typing import Any
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.counts import count_games, finished_games
-from dubito.experiment.replay import LieCounts, check_to_replay, count_lies, replay_table
+from dubito.experiment.replay import LieCounts, check_to_replay, count_lies, rebuild_table
 from dubito.experiment.stop import describe_standing, pair_standings
 from dubito.experiment.stored import Run, read_run
 from dubito.game.record import output_of
@@ -118,7 +118,7 @@ class ReplayedGames:
 
     def _seat_players(self, number: int) -> tuple[Session, list[str]]:
         self._changed_bots()
-        table, names = replay_table(self.source, number, lambda place, question, end: None)
+        table, names = rebuild_table(self.source, number, lambda place, question, end: None)
         return Session(self.source.game, table.state, labels(names, None), table_moves(table)), names
 
     def _from_record(self, number: int, names: list[str], record: dict[str, Any]) -> Session:

@@ -1,12 +1,11 @@
-"""What fallbacks could have changed: which seats they touched, and the bounds of a rate if that had gone otherwise.
+"""Bounds of rates with fallbacks, and the calibration of stated probabilities.
 
-A game with a fallback counts as it was played and is never dropped; beside it stand the worst case, every
-touched seat with nothing of the measure, and the best, every touched seat with all of it.
+Games with fallbacks count as played and are never dropped. The bounds show the worst case, in which every
+affected seat has the lowest value of the measure, and the best case, in which it has the highest.
 
-Calibration: how what models state a probability of agrees with the engine's truth.
-
-The score is Brier's (1950), the mean of (stated probability - truth)^2: 0 is perfect, lower is better. Its
-yardstick is that of always stating the base rate r, r (1 - r). Intervals are clustered by deal, as all rates'.
+Calibration compares the probabilities that models state with the truth. The score is Brier's (1950), the mean of
+(stated probability - truth)^2: 0 is perfect, lower is better. The reference is the score of always stating the base
+rate r, which is r (1 - r). Intervals are clustered by deal, as for all rates.
 """
 
 from collections import defaultdict
@@ -21,21 +20,22 @@ from dubito.stats.tally import Outcome, Tally
 
 @dataclass(frozen=True, slots=True)
 class FallbackBounds:
-    """The headline measures per seat, from worst to best."""
+    """The worst and the best case of the headline measures per seat."""
 
     touched: int  # seats for which a fallback answered at least once
     seats: int
-    rates: dict[str, tuple[float, float]]  # by the keys of the headline
+    rates: dict[str, tuple[float, float]]  # by headline key
 
 
 def fallback_share(outcomes: Mapping[str, int]) -> float:
+    """Return the share of decisions that a fallback answered."""
     fallbacks = sum(count for outcome, count in outcomes.items() if outcome.startswith(FALLBACK_OUTCOME))
     return fallbacks / sum(outcomes.values()) if fallbacks else 0.0
 
 
 def add_fallback_seats(tally: Tally, games: Sequence[tuple[Outcome, Set[int]]], results: Results) -> None:
-    """Add one deal: its games with the seats that a fallback touched."""
-    seats = len({outcome.contender_seat for outcome, _ in games})  # in which each contender played
+    """Add the seats of one deal for which a fallback answered."""
+    seats = len({outcome.contender_seat for outcome, _ in games})  # seats that each contender played
     for number, (outcome, touched) in enumerate(games):
         measured = outcome.measured(results)
         for seat in touched:
@@ -75,52 +75,54 @@ def _bounds(sums: Sequence[int] | None, results: Results, seats: int, measured: 
     return FallbackBounds(touched, seats, rates)
 
 
-_UNIT: Final = 10**6  # sums are of whole millionths, so that they merge exactly
+_UNIT: Final = 10**6  # probabilities are summed in whole millionths, so that sums merge exactly
 _BINS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What was stated at one decision, beside the truth, which the player did not have."""
+    """A probability stated at one decision, and the truth, which the player did not know."""
 
     seat: int
-    stated: float | None  # None: null, or something impossible
+    stated: float | None  # None: null, or an impossible value
     impossible: bool
-    dishonest: bool  # the last play was
+    dishonest: bool  # whether the last play was
 
 
 def is_mistake(is_lie: bool, called: bool, stated: float | None) -> bool:
-    """Whether so to speak of a play was one: to call it a lie though it was none, or to let one pass that the seat had
-    itself stated to be more likely than not."""
+    """Return whether a response was a mistake.
+
+    A mistake is to call an honest play a lie, or to let a lie pass that the seat itself stated to be likely.
+    """
     return not is_lie if called else is_lie and stated is not None and stated > 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """The statements within a tenth, [low, low + 0.1), the last one with 1."""
+    """The statements in [low, low + 0.1); the last bin includes 1."""
 
     low: float
     statements: int
-    mean: float  # of what was stated
-    dishonest: Rate  # share of these plays that were
+    mean: float  # of the stated probabilities
+    dishonest: Rate  # share of dishonest plays
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How a player's statements agree with the truth."""
+    """How well a player's statements agree with the truth."""
 
     name: str
-    statements: int  # of a probability
+    statements: int  # with a probability
     nulls: int
     impossible: int
     brier: Rate
-    base_rate: float | None  # share of dishonest plays among those it stated a probability of
+    base_rate: float | None  # share of dishonest plays among the statements
     base_brier: float | None  # the Brier score of always stating the base rate
-    bins: list[Bin]  # ascending, those with a statement
+    bins: list[Bin]  # ascending, without empty ones
 
 
 def add_statements(tally: Tally, statements: Iterable[tuple[int, Statement]]) -> None:
-    """Add all statements of one deal, each with its player."""
+    """Add the statements of one deal, each with its player."""
     by_player = defaultdict(list)
     for player, statement in statements:
         by_player[player].append(statement)
@@ -141,6 +143,7 @@ def add_statements(tally: Tally, statements: Iterable[tuple[int, Statement]]) ->
 
 
 def cluster_sums(m: int, y: int) -> list[int]:
+    """Return one deal's part of the sums of `Sums`."""
     return [int(m > 0), m, m * m, y, y * y, y * m]
 
 

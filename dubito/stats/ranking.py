@@ -1,18 +1,17 @@
-"""The ranking of a run: every rate with its interval, beside what an equal share would be; and ranks with ties.
+"""Rank the players of a run: rates with intervals and chance levels, paired differences, and ranks with ties.
 
 Two contenders are significantly different if the 95 % interval of their paired difference excludes 0. With several
-pairs, Holm's method controls for multiple comparisons. Where a run stops when its contenders are decided, its own test
-decides by the first measure (`stopping.py`), and the interval that holds at any time by the others. Players of a field
-have no paired difference: they are significantly different if their own 95 % intervals do not overlap, even if they
-shared tables, and the interval of their difference is as wide as both together. With fewer than `MIN_DEALS` deals no
-difference is significant. A significant difference has a winner, unless fallbacks leave that open (`verdict.py`).
+pairs, Holm's method controls for multiple comparisons. If a run stops when its contenders are decided, its own test
+decides by the first measure (`stopping.py`), and anytime intervals decide by all other measures. Without contenders
+there are no paired differences: two players are significantly different if their own 95 % intervals do not overlap,
+even if they shared tables, and the interval of their difference is as wide as both together. With fewer than
+`MIN_DEALS` deals no difference is significant. A significant difference has a winner, unless fallbacks leave that open
+(`verdict.py`).
 
-The *rank* of a player is 1 plus the number of players that win against it. Where contenders are compared, only they
-have ranks.
+The *rank* of a player is 1 plus the number of players that win against it. If contenders are compared, only they
+have ranks. They are compared in the contenders' seat, by differences on the same deals (R33).
 
-Contenders are compared in the contenders' seat, and every pair by differences on the same deals (R33).
-
-`all_games.yaml`: what a run counts, bot by bot (R30, R31).
+`all_games.yaml` has the counts of a run, bot by bot (R30, R31).
 """
 
 import math
@@ -37,42 +36,42 @@ from dubito.stats.tally import Tally
 from dubito.stats.verdict import ComparedPair, RateLimits, limits_in_words, reach_verdict
 from dubito.store.model_log import PlayerLog
 
-MIN_DEALS: Final = 10  # deals: with fewer no difference is significant
-PRELIMINARY: Final = 100  # deals: of fewer a comparison is called so; 100 show 11 points of Score in 80 of 100 runs
-_MAX_SHARE_GAP: Final = 0.02  # contenders whose fallback shares differ by more are compared as systems, not as models
+MIN_DEALS: Final = 10  # with fewer, no difference is significant
+PRELIMINARY: Final = 100  # with fewer deals, a comparison is preliminary; 100 show 11 points of Score with 80 % power
+_MAX_SHARE_GAP: Final = 0.02  # if fallback shares differ by more, systems are compared and not models
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """Who is compared."""
+    """A player that is compared on the same deals."""
 
     name: str
-    run: int = 0  # contenders with the same number play their deals together
+    run: int = 0  # contenders of the same run play their deals together
     fallback_share: float = 0.0  # of its decisions
-    seats: int = 1  # in which it plays each deal
+    seats: int = 1  # that it plays in each deal
     kind: PlayerKind = "hand-written"
-    within: float | None = None  # points; its run stops when it is decided so, so that intervals are anytime ones
+    within: float | None = None  # points of its run's stop rule, with which intervals are anytime intervals
 
 
 @dataclass(frozen=True, slots=True)
 class ContenderRow:
-    """One contender in the contenders' seat."""
+    """A contender's results in the contenders' seat."""
 
     contender: Contender
     deals: int
-    rates: dict[str, Rate]  # by the keys of the game's measures, as played
+    rates: dict[str, Rate]  # by measure, as played
     bounds: FallbackBounds
-    equal_share: dict[str, float]  # what all alike would get at these tables, where the game and the sums have it
+    equal_share: dict[str, float]  # the chance level at these tables, by measure
 
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """How much more one contender has of a measure than another, per game of the same deals."""
+    """The difference of two contenders in a measure, per game of the same deals."""
 
     verdict: ComparedPair
-    more_games: int | None  # until there is a winner; 0: there is one; None: no number can be named
-    interval: Literal["fixed", "anytime"] = "fixed"  # for a number of deals settled before, or whenever it is looked at
-    stop_test: PairVerdict | None = None  # by which a run stops; None: another measure, or not yet
+    more_games: int | None  # estimated until there is a winner; 0: there is one; None: unknown
+    interval: Literal["fixed", "anytime"] = "fixed"  # valid for a fixed number of deals, or at any time
+    stop_test: PairVerdict | None = None  # of the test that stops the run; None: another measure, or not yet
 
     @property
     def rate(self) -> Rate:
@@ -85,7 +84,7 @@ class PairRow:
 
     one: Contender
     other: Contender
-    differences: dict[str, PairedDifference]  # by the keys of the game's headline
+    differences: dict[str, PairedDifference]  # by headline key
 
 
 def build_contenders(
@@ -96,9 +95,9 @@ def build_contenders(
     seats: int = 1,
     within: float | None = None,
 ) -> list[Contender]:
-    """The contenders of these names in the `run`th of several runs; `models` are its model players, by name.
+    """Return the contenders of these names in the `run`th of several runs.
 
-    Their fallback shares are of all their decisions, not of those in common deals.
+    `models` are its model players by name. Fallback shares refer to all decisions, also outside of common deals.
     """
     shares = [fallback_share(models[name].outcomes) if name in models else 0.0 for name in names]
     return [Contender(name, run, share, seats, kinds[name], within) for name, share in zip(names, shares, strict=True)]
@@ -109,22 +108,24 @@ def contender_ranking(tally: Tally, contenders: Sequence[Contender], results: Re
 
 
 def contender_pairs(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[PairRow]:
-    """Every pair, those of the best contender first."""
+    """Return every pair, starting with the best contender."""
     places = [*combinations(_best_first(tally, contenders), 2)]
     by_measure = {}
     for key in results.headline:
-        seen = [_sum_pair(tally, one, other, contenders, results.measure(key), results) for one, other in places]
-        significant = significant_pairs(seen)
-        by_measure[key] = [one.difference(place in significant, len(seen)) for place, one in enumerate(seen)]
+        sums = [_sum_pair(tally, one, other, contenders, results.measure(key), results) for one, other in places]
+        significant = significant_pairs(sums)
+        by_measure[key] = [one.difference(place in significant, len(sums)) for place, one in enumerate(sums)]
     return [
-        PairRow(contenders[one], contenders[other], {key: found[place] for key, found in by_measure.items()})
+        PairRow(
+            contenders[one], contenders[other], {key: differences[place] for key, differences in by_measure.items()}
+        )
         for place, (one, other) in enumerate(places)
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class _PairSums:
-    """What was seen of two contenders by one measure."""
+    """The sums of two contenders' differences in one measure."""
 
     n: int  # deals
     d: int  # sum of the differences, and of their squares, in units of 1/scale
@@ -132,10 +133,10 @@ class _PairSums:
     scale: int
     width: float  # of the measure's span
     games: int  # a deal
-    within: float | None  # in units of d, where the deals were not settled before
-    tested: bool  # by the test by which its run stops
+    within: float | None  # in units of d, if the run has a stop rule
+    tested: bool  # whether the run's stop rule tests this measure
     stop_test: PairVerdict | None
-    limits: tuple[RateLimits, RateLimits] = ((0.0, 0.0), (0.0, 0.0))  # of both rates, in the measure's own units
+    limits: tuple[RateLimits, RateLimits] = ((0.0, 0.0), (0.0, 0.0))  # of both rates, in the measure's units
     fallback_shares: tuple[float, float] = (0.0, 0.0)
 
     def rate(self, error: float = ERROR) -> Rate:
@@ -151,7 +152,7 @@ class _PairSums:
         return abs(self.d) / math.sqrt(variance) if variance else math.inf if self.d else 0.0
 
     def difference(self, significant: bool, pairs: int) -> PairedDifference:
-        """Return the difference with its verdict; `significant` is Holm's answer for this many pairs."""
+        """Return the difference with its verdict; `significant` is the result of Holm's method for this many pairs."""
         if self.within is not None:
             significant = self.stop_test == "told apart" if self.tested else significant
         enough = self.tested or self.n >= MIN_DEALS
@@ -170,7 +171,7 @@ def significant_pairs(pairs: Sequence[_PairSums]) -> set[int]:
     """Return the places of the pairs that are significantly different by Holm's method (1979).
 
     The largest difference is tested at an error of 5 % divided by the number of pairs, the next one at 5 % divided by
-    one less, and so on up to the first that is not significant. So at most 5 of 100 such families have a false one.
+    one less, and so on up to the first that is not significant. So at most 5 % of such families have a false positive.
     """
     significant = set[int]()
     for place in sorted(range(len(pairs)), key=lambda place: -pairs[place].strength):
@@ -213,35 +214,35 @@ def _rate_limits(tally: Tally, contender: int, seats: int, measure: Measure, res
 
 
 def _count_decisive_deals(tally: Tally, order: Sequence[int]) -> int | None:
-    """The fewest deals without which the first of these contenders would not be alone in front; None: not kept.
+    """Return the fewest deals without which the first contender would not lead alone, or None if it is unknown.
 
-    One other is in front of it, or level, as soon as the deals are gone in which it was the furthest behind.
+    Another contender ties with it or leads once the deals in which it was furthest behind are removed.
     """
     fewest: list[int] = []
     for other in order[1:]:
         first, sign = order[0], 1 if order[0] < other else -1
         key = (min(first, other), max(first, other))
         rows = tally.rows("differences")
-        seen = {sign * value: count for (*pair, value), (count,) in rows if (*pair,) == key}
-        if sum(seen.values()) != tally.tables["pairs"][key][0]:
+        counts = {sign * value: count for (*pair, value), (count,) in rows if (*pair,) == key}
+        if sum(counts.values()) != tally.tables["pairs"][key][0]:
             return None
-        fewest.append(_count_to_remove(seen))
+        fewest.append(_count_to_remove(counts))
     return min(fewest, default=None)
 
 
-def _count_to_remove(seen: Mapping[int, int]) -> int:
-    """How many of the largest of these numbers, each so many times, are to go until the rest adds up to 0 or less."""
-    total, gone = sum(value * count for value, count in seen.items()), 0
-    for value in sorted(seen, reverse=True):
+def _count_to_remove(counts: Mapping[int, int]) -> int:
+    """Return how many of the largest numbers must be removed until the rest add up to 0 or less."""
+    total, gone = sum(value * count for value, count in counts.items()), 0
+    for value in sorted(counts, reverse=True):
         if total <= 0:
             break
-        take = min(seen[value], -(-total // value))
+        take = min(counts[value], -(-total // value))
         total, gone = total - take * value, gone + take
     return gone
 
 
 def find_unequal_fallbacks(contenders: Sequence[Contender]) -> tuple[Contender, Contender] | None:
-    """The two whose fallback shares differ most, if that is too much to speak of models; the higher share first."""
+    """Return the two contenders whose fallback shares differ most, if by too much to compare models, higher first."""
     if not contenders:
         return None
     by_share = sorted(contenders, key=lambda contender: -contender.fallback_share)
@@ -267,7 +268,7 @@ def _contender_row(tally: Tally, place: int, contender: Contender, results: Resu
 
 
 def _chance_level(tally: Tally, results: Results) -> dict[str, float]:
-    """Return the equal share over all games. Every contender plays all deals, so each one's is the same."""
+    """Return the chance level over all games, which is the same for every contender."""
     share: dict[str, float] = {}
     for size in table_sizes(tally):
         for key, value in results.equal_share(size).items():
@@ -282,7 +283,7 @@ def all_games(tally: Tally, names: Sequence[str], game: Game) -> dict[str, Any]:
 def seat_sums(
     tally: Tally, results: Results, player: int, size: int | None = None, bucket: str | None = None
 ) -> dict[str, int]:
-    """The game's `seat_sums` by name, over the seats of a player at one or all table sizes, in one or any bucket."""
+    """Sum the game's `seat_sums` by name over a player's seats, at one or all table sizes, in one or all buckets."""
     sums = [0] * len(results.seat_sums)
     for n in table_sizes(tally) if size is None else [size]:
         for place, other in enumerate(results.buckets):
@@ -293,7 +294,7 @@ def seat_sums(
 
 
 def sum_of(tally: Tally, results: Results, measure: Measure, player: int, size: int | None) -> int:
-    """A measure, summed over the same seats, however they ended."""
+    """Sum a measure over a player's seats, in all buckets."""
     if measure.count:
         return seat_sums(tally, results, player, size)[measure.count]
     return sum(
@@ -310,7 +311,7 @@ def table_sizes(tally: Tally) -> list[int]:
 def relative_position(
     tally: Tally, results: Results, player: int, size: int | None = None, bucket: str | None = None
 ) -> float | None:
-    """The mean of (n - place) / (n - 1) over finished seats; None over nothing (R31)."""
+    """Return the mean of (n - place) / (n - 1) over finished seats, or None without any (R31)."""
     total, seats = 0.0, 0
     for n in table_sizes(tally):
         if size in (None, n):
@@ -355,6 +356,7 @@ def _counts_in(tally: Tally, player: int, bucket: str | None, names: Sequence[st
 def count_neighbours(
     tally: Tally, results: Results, player: int, side: int, players: int, bucket: str | None = None
 ) -> list[int]:
+    """Return how many seats of a player had each of the players on that side."""
     table = tally.tables["beside"]
     places = [place for place, other in enumerate(results.buckets) if bucket in (None, other)]
     return [sum(table.get((player, place, side, other), (0,))[0] for place in places) for other in range(players)]
@@ -363,7 +365,7 @@ def count_neighbours(
 def rates_by_neighbour(
     tally: Tally, results: Results, measure: Measure, player: int, side: int, players: int
 ) -> list[tuple[float | None, int]]:
-    """A measure with each of the players at that side, and of how many seats; None over nothing."""
+    """Return a measure next to each of the players on that side, and the number of seats; None without any."""
     seats, won = count_neighbours(tally, results, player, side, players), [0] * players
     for bucket, value in zip(results.buckets, measure.values, strict=True):
         if value:
@@ -387,31 +389,31 @@ class RankingRow:
     """One player of a run."""
 
     name: str
-    games: int  # seats it played, one bot seated twice counting twice
-    buckets: dict[str, int]  # how many of these fell into each of the game's buckets
-    rates: dict[str, Rate]  # by the keys of the game's measures
-    equal_share: dict[str, float]  # what all alike would get at the tables it sat at, where the game says it
-    deviation_by_next: float | None  # of its last headline rate over the identities of the next player
+    games: int  # seats: a bot in two seats of a game counts twice
+    buckets: dict[str, int]  # games in each of the game's buckets
+    rates: dict[str, Rate]  # by measure
+    equal_share: dict[str, float]  # the chance level at its tables, by measure
+    deviation_by_next: float | None  # of its last headline rate, over the players next to it
     deviation_by_prev: float | None
     fallback_turns: int  # after bot errors
-    forfeits: int  # games that it ended by a bot error
-    bounds: FallbackBounds  # of a model player: had every game with a fallback gone otherwise
+    forfeits: int  # games that it ended with an error
+    bounds: FallbackBounds  # for model players
 
 
 @dataclass(frozen=True)
 class Order:
-    """The players that are ranked, the best by point estimate first, with a verdict on every two of them."""
+    """The ranked players, best point estimate first, with a verdict on every pair."""
 
     names: Sequence[str]
-    verdicts: Mapping[tuple[int, int], ComparedPair]  # by places, the better one first
+    verdicts: Mapping[tuple[int, int], ComparedPair]  # by indexes, the better one first
     measure: Measure
-    more_games: int | None = None  # until one of the first two wins, where that is known; 0: one does
+    more_games: int | None = None  # estimated until one of the first two wins; 0: one does; None: unknown
     deals: int = MIN_DEALS
-    paired: bool = False  # whether the differences are those of the same deals
-    close: Set[tuple[int, int]] = frozenset()  # the pairs that are known to be `within` that many points
-    within: float | None = None  # of a run that stops when decided, whose intervals are anytime ones
-    fragility: int | None = None  # the fewest deals without which the first would no longer lead
-    limits: str = ""  # as what the worst and best case count games with a fallback, in words
+    paired: bool = False  # whether the differences are from the same deals
+    close: Set[tuple[int, int]] = frozenset()  # pairs that are known to be less than `within` apart
+    within: float | None = None  # points of the run's stop rule, with which intervals are anytime intervals
+    fragility: int | None = None  # the fewest deals without which the first would not lead alone
+    limits: str = ""  # describes how the worst and best case count games with a fallback
 
     @property
     def is_preliminary(self) -> bool:
@@ -458,9 +460,9 @@ def rank_players(
     results: Results,
     models: Mapping[str, PlayerLog],
 ) -> Order:
-    """Return the ranks of a run, as every table has them: the contenders' if there are two, else those of all players.
+    """Return the order that every table uses: of the contenders if there are two, else of all players.
 
-    `names` are those of all players, `models` the model players by name.
+    `names` are all players, `models` the model players by name.
     """
     order = rank_contenders(tally, contenders, results)
     if order is not None:
@@ -471,13 +473,13 @@ def rank_players(
 
 
 def rank_contenders(tally: Tally, contenders: Sequence[Contender], results: Results) -> Order | None:
-    """Return the contenders by their paired differences; None if there are not two."""
+    """Return the order of the contenders by their paired differences, or None if there are fewer than two."""
     rows, pairs = contender_ranking(tally, contenders, results), contender_pairs(tally, contenders, results)
     if not pairs:
         return None
     measure = results.measure(results.headline[0])
     differences = [pair.differences[measure.key] for pair in pairs]
-    by_place = dict(zip(combinations(range(len(rows)), 2), differences, strict=True))  # in which order the pairs come
+    by_place = dict(zip(combinations(range(len(rows)), 2), differences, strict=True))  # in the order of the pairs
     return Order(
         [row.contender.name for row in rows],
         {place: one.verdict for place, one in by_place.items()},
@@ -493,7 +495,7 @@ def rank_contenders(tally: Tally, contenders: Sequence[Contender], results: Resu
 
 
 def _rank_by_intervals(rows: Sequence[RankingRow], deals: int, results: Results, shares: Mapping[str, float]) -> Order:
-    """Return the players of a ranking by their own intervals; a player that never played is not in it."""
+    """Return the order of the players by their own intervals, without players that never played."""
     measure, played = results.measures[0], [row for row in rows if row.games]
     verdicts = {}
     for one, other in combinations(range(len(played)), 2):
@@ -539,7 +541,7 @@ def _ranking_row(tally: Tally, player: int, names: Sequence[str], results: Resul
 
 
 def _deviation_by_neighbour(tally: Tally, results: Results, player: int, side: int, players: int) -> float | None:
-    """How the last headline rate depends on who sits at that side: its deviation over that neighbour's identities."""
+    """Return the deviation of the last headline rate over the players on that side."""
     measure = results.measure(results.headline[-1])
     if measure.count:
         return None
@@ -548,7 +550,7 @@ def _deviation_by_neighbour(tally: Tally, results: Results, player: int, side: i
 
 
 def by_table_size(tally: Tally, names: Sequence[str], results: Results) -> list[SizeRow]:
-    """All players at each size that was played."""
+    """Return the rates of all players at each table size."""
     first, rows = results.measures[0].key, []
     for size in table_sizes(tally):
         at_size = []

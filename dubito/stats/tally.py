@@ -1,8 +1,8 @@
-"""A game as it ended, in numbers (R31), and what a run adds up of its games.
+"""The outcome of a game in numbers (R31), and the sums of a run.
 
-`Outcome` is a game, kept as one packed row. `Tally` is the sums, integers, so that chunks merge exactly and in any
-grouping; measures are counted in units of 1/scale. Means and intervals are made from these sums at the last moment
-(`rates.py`, `ranking.py`).
+An `Outcome` is a game, stored as one packed row. A `Tally` has integer sums, so that chunks merge exactly in any
+grouping; measures are counted in units of 1/scale. Means and intervals are computed from these sums when they are
+shown (`rates.py`, `ranking.py`).
 """
 
 import json
@@ -30,15 +30,15 @@ class Outcome:
     game_counts: tuple[int, ...]  # in the order of `Results.game_counts`
     capped: bool
     contender_seat: int | None
-    seats: list[int]  # players, as places in `Experiment.players`
-    marks: list[int]  # what each seat came to, in the game's own numbers
+    seats: list[int]  # players, as indexes into `Experiment.players`
+    marks: list[int]  # the result of each seat, in the game's own numbers
     counts: list[tuple[int, ...]]  # in the order of `Results.counts`
 
     def buckets(self, results: Results) -> list[int]:
         return [results.bucket(mark, self.capped) for mark in self.marks]
 
     def measured(self, results: Results, buckets: list[int] | None = None) -> list[tuple[int, ...]]:
-        """Every measure of each seat; `buckets` are theirs, where they are known already."""
+        """Return every measure of each seat. Pass `buckets` if they are already known."""
         if buckets is None:
             buckets = self.buckets(results)
         if (by_bucket := results.by_bucket) is not None:
@@ -46,7 +46,7 @@ class Outcome:
         return [results.measure_values(bucket, counts) for bucket, counts in zip(buckets, self.counts, strict=True)]
 
     def pack(self) -> bytes:
-        """A width in bytes, then every number in that width, little-endian: 1 nearly always."""
+        """Pack the width in bytes (nearly always 1), then every number in that width, little-endian."""
         values = [
             len(self.seats),
             self.capped,
@@ -57,8 +57,8 @@ class Outcome:
         ]
         for counts in self.counts:
             values += counts
-        most = max(values)
-        width = 1 if most < 1 << 8 else 2 if most < 1 << 16 else 4
+        largest = max(values)
+        width = 1 if largest < 1 << 8 else 2 if largest < 1 << 16 else 4
         return struct.pack(f"<B{len(values)}{_WIDTHS[width]}", width, *values)
 
 
@@ -69,7 +69,7 @@ def outcome_of(game: State, seats: list[int], contender_seat: int | None, fallba
 
 
 def unpack_outcome(row: bytes, results: Results) -> Outcome:
-    """The inverse of `pack`, for a game with these results; raises ValueError on a row that `pack` did not write."""
+    """Invert `pack` for a game with these results. Raises ValueError for a row that `pack` did not write."""
     letter = _WIDTHS.get(row[0] if row else 0)
     if letter is None or (len(row) - 1) % row[0]:
         raise ValueError("not a packed outcome")
@@ -89,26 +89,26 @@ def unpack_outcome(row: bytes, results: Results) -> Outcome:
 
 
 def read_outcome(row: bytes, results: Results, players: int, file: Path) -> Outcome:
-    """The same of a row in anybody's file; raises UsageError if it is none that a run of so many players writes."""
+    """Unpack a row of an untrusted file. Raises UsageError if a run with this many players cannot have written it."""
     try:
-        found = unpack_outcome(row, results)
-        found.buckets(results)
-        fits = max(found.seats) < players and (found.contender_seat or 0) < len(found.seats)
+        outcome = unpack_outcome(row, results)
+        outcome.buckets(results)
+        is_valid = max(outcome.seats) < players and (outcome.contender_seat or 0) < len(outcome.seats)
     except (ValueError, LookupError, TypeError):
-        fits = False
-    if not fits:
-        raise UsageError(f"{one_line(str(file))} is damaged: a game's row is none that a run writes")
-    return found
+        is_valid = False
+    if not is_valid:
+        raise UsageError(f"{one_line(str(file))} is damaged: the row of a game is invalid")
+    return outcome
 
 
 def read_record(text: str, file: Path) -> dict[str, Any]:
-    """Deal and outputs of a game with models, as a row has them; raises UsageError."""
+    """Parse the record of a game with models: its deal and outputs. Raises UsageError."""
     try:
         record = json.loads(text)
     except (ValueError, RecursionError):
         record = None
     if not isinstance(record, dict) or not isinstance(record.get("outputs"), list):
-        raise UsageError(f"{one_line(str(file))} is damaged: a game's record is none that a run writes")
+        raise UsageError(f"{one_line(str(file))} is damaged: the record of a game is invalid")
     return record
 
 
@@ -124,48 +124,48 @@ _TABLES: Final = (
     "brier",
     "stated",
 )
-_OPTIONAL_TABLES: Final = ("seated", "begun", "decided", "differences")  # where there is something to add
+_OPTIONAL_TABLES: Final = ("seated", "begun", "decided", "differences")
 ANYBODY: Final = -1  # as the other player of `seated`
 BOTH: Final = 2  # as its seat
 
 T = TypeVar("T")
 SumKey = tuple[int, ...]
 Measured = tuple[int, ...]  # every measure of a seat
-Duel = tuple[int, int, Measured, Measured]  # who sat in seats 0 and 1, and what each came to
+Duel = tuple[int, int, Measured, Measured]  # the players in seats 0 and 1, and the measures of each
 
 
 class Tally:
-    """Sums over games, keyed by players as places in `Experiment.players` and buckets as places in the game's.
+    """Sums over games. Players are indexes into `Experiment.players`, buckets are indexes into the game's buckets.
 
     `seats`     (player, table size, bucket) -> the game's `seat_sums`
-    `beside`    (player, bucket, side, other) -> seats; side 0 is prev, 1 is next, at the deal
+    `beside`    (player, bucket, side, other) -> seats; side 0 is prev, 1 is next, when the game is dealt
     `clusters`  (player,) -> deals, sum m^2, then for each measure y: sum y, sum y^2, sum y*m,
                 where m and y are a player's seats and their measure in one deal
     `sizes`     (table size,) -> games, then the sum of each of the game's counts
     `contender_scores` (contender,) -> deals, then the sum of each measure, and of its square
-    `pairs`     (contender, other) -> deals, then the sum of each measure's difference, and of its square
+    `pairs`     (contender, other) -> deals, then the sum of each measure's difference, then of its square
 
-    `differences` (contender, other, difference) -> deals in which they differ so by the first headline measure
+    `differences` (contender, other, difference) -> deals with this difference in the first headline measure
 
-    Of tables of two, and only there (`report/run_tables.py`):
+    Only for tables of two (`report/run_tables.py`):
 
     `seated`    (player, other or ANYBODY, seat or BOTH) -> deals, sum m, sum m^2, then for each measure y: sum y,
                 sum y^2, sum y*m, where m and y are the player's games so seated and their measure in one deal
-    `begun`     () -> the same of what seat 0 has more than seat 1, plus the scale, so that it is no less than 0
+    `begun`     () -> the same for seat 0 minus seat 1, plus the scale, so that it is not negative
 
-    Of a run that stops when its contenders are told apart (`stopping.py`):
+    Only for a run with a stop rule (`stopping.py`):
 
-    `decided`   (contender, other) -> after how many deals, and how: 1 the one is better, -1 the other is, 0 they are
-                within what was to be found, 2 it cannot be decided
+    `decided`   (contender, other) -> deals until the decision, and its code: 1 the one is better, -1 the other is,
+                0 the difference is less than `within`, 2 it is undecided
 
-    Of model players (`players.py`):
+    Only for model players (`players.py`):
 
     `touched`   (player,) -> seats for which a fallback answered at least once, and their headline measures
     `touched_contenders` (contender,) -> the same in the contenders' seat
-    `brier`     (player,) -> deals, its statements m of a probability, sum m^2, then with y a deal's sum of
-                (stated - true)^2, in millionths squared: sum y, sum y^2, sum y*m; then nulls, impossible ones
+    `brier`     (player,) -> deals, m statements of a probability, sum m^2, then with y a deal's sum of
+                (stated - true)^2, in millionths squared: sum y, sum y^2, sum y*m; then nulls and impossible values
     `stated`    (player, bin of 0.1) -> deals, m, sum m^2, then with y a deal's dishonest plays among the m:
-                sum y, sum y^2, sum y*m; then the sum of what was stated, in millionths
+                sum y, sum y^2, sum y*m; then the sum of the stated probabilities, in millionths
     """
 
     def __init__(self) -> None:
@@ -177,12 +177,12 @@ class Tally:
         rows[key] = list(values) if sums is None else [a + b for a, b in zip(sums, values, strict=True)]
 
     def __add__(self, other: "Tally") -> "Tally":
-        together = Tally()
-        together.tables = {table: dict(rows) for table, rows in self.tables.items()}
+        total = Tally()
+        total.tables = {table: dict(rows) for table, rows in self.tables.items()}
         for table, rows in other.tables.items():
             for key, values in rows.items():
-                together.add(table, key, values)
-        return together
+                total.add(table, key, values)
+        return total
 
     def rows(self, table: str) -> Iterator[tuple[SumKey, list[int]]]:
         yield from sorted(self.tables.get(table, {}).items())
@@ -197,19 +197,19 @@ class Tally:
 
     @staticmethod
     def from_json(text: str, results: Results) -> "Tally":
-        """The inverse of `to_json`; raises ValueError if the text is nothing that it gives. `{}` is no games."""
+        """Invert `to_json`; `{}` is an empty tally. Raises ValueError if the text is invalid."""
         tally, plain, widths = Tally(), json.loads(text), _widths(results)
         if not isinstance(plain, dict) or (plain and not {*_TABLES} <= plain.keys() <= {*_TABLES, *_OPTIONAL_TABLES}):
-            raise ValueError("it has not the tables of a tally")
+            raise ValueError("the tables of a tally are missing or unknown")
         for table, rows in plain.items():
             if not isinstance(rows, list) or not all(_is_row(row, *widths[table]) for row in rows):
-                raise ValueError(f"{table} is no table of whole numbers")
+                raise ValueError(f"{table} is not a table of whole numbers")
             tally.tables[table] = {tuple(key): values for *key, values in rows}
         return tally
 
 
 def _widths(results: Results) -> dict[str, tuple[int, int]]:
-    """Of each table: how many whole numbers are in a key, and in its values."""
+    """Return the lengths of the keys and of the values of each table."""
     measures, touched = len(results.measures), 1 + len(results.headline)
     return {
         "seats": (3, len(results.seat_sums)),
@@ -236,9 +236,9 @@ def _is_row(row: Any, keys: int, values: int) -> bool:
 
 
 def load_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"] = "all") -> Tally:
-    """Return the stored sums of a run, over all of its games or those of complete chunks.
+    """Return the stored sums of a run, over all games or over complete chunks.
 
-    Raises UsageError if they are damaged: no page or table may show a number that nobody wrote.
+    Raises UsageError if they are damaged or were changed later, so that no table shows them.
     """
     tally = read_tally(db, results, chunks)
     if db.has_changed_sums():
@@ -247,22 +247,20 @@ def load_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"]
 
 
 def read_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"] = "all") -> Tally:
-    """Return the stored sums of a run, whoever wrote them; raises UsageError if they cannot be read."""
+    """Return the stored sums of a run, even if they were changed. Raises UsageError if they cannot be read."""
     try:
         tally = Tally.from_json(db.sums_json(chunks), results)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{db.path} is damaged: its sums cannot be read ({one_line(str(error), 80)})") from None
     if chunks == "all" and tally.games != db.game_count():
-        raise UsageError(
-            f"{db.path} is damaged: its sums are of {tally.games:,} games, and {db.game_count():,} are kept"
-        )
+        raise UsageError(f"{db.path} is damaged: its sums are of {tally.games:,} games, but it has {db.game_count():,}")
     return tally
 
 
 def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
-    """The sums of whole deals, each the outcomes of its games; added once a key, as adding each row costs too much."""
+    """Sum whole deals, each a list of outcomes. Rows are collected first, since adding each one is too slow."""
     seat_rows: defaultdict[SumKey, list[tuple[int, ...]]] = defaultdict(list)
-    beside: defaultdict[SumKey, int] = defaultdict(int)  # a Counter meets a new key in Python, this in C
+    beside: defaultdict[SumKey, int] = defaultdict(int)  # faster than a Counter for new keys
     clusters: defaultdict[tuple[int, int, Measured], int] = defaultdict(int)
     sizes: defaultdict[SumKey, list[tuple[int, ...]]] = defaultdict(list)
     duels: Counter[tuple[Duel, ...]] = Counter()
@@ -300,12 +298,12 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
 
 
 def _counts_with_standing(outcome: Outcome, results: Results) -> list[tuple[int, ...]]:
-    """What is counted of each seat, and its standing where the game has one."""
+    """Return the counts of each seat, with its standing if the game has standings."""
     if (standing := results.standing) is None:
         return outcome.counts
     rows, n = [], len(outcome.seats)
     for own, mark in zip(outcome.counts, outcome.marks, strict=True):
-        own += (standing(mark, n, outcome.capped),)  # compiled, unpacking would cost three times as much
+        own += (standing(mark, n, outcome.capped),)  # unpacking is three times as slow in compiled code
         rows.append(own)
     return rows
 
@@ -319,7 +317,7 @@ def _duel(outcome: Outcome, measured: Sequence[Measured]) -> Duel:
 
 
 def _add_duels(tally: Tally, deals: Mapping[tuple[Duel, ...], int], results: Results) -> None:
-    """Add deals between two, each its games; so many were alike."""
+    """Add deals with two seats, by how often each combination of games occurred."""
     nothing = [0] * (1 + len(results.measures))
     for games, count in deals.items():
         own: defaultdict[tuple[str, SumKey], list[int]] = defaultdict(lambda: nothing)
@@ -327,8 +325,8 @@ def _add_duels(tally: Tally, deals: Mapping[tuple[Duel, ...], int], results: Res
             measured = one, two
             for seat, player in enumerate(seats):
                 for other in (seats[1 - seat], ANYBODY):
-                    for where in (seat, BOTH):
-                        key = "seated", (player, other, where)
+                    for position in (seat, BOTH):
+                        key = "seated", (player, other, position)
                         own[key] = [a + b for a, b in zip(own[key], (1, *measured[seat]), strict=True)]
             more = [a - b + m.scale for a, b, m in zip(*measured, results.measures, strict=True)]
             own["begun", ()] = [a + b for a, b in zip(own["begun", ()], (1, *more), strict=True)]
@@ -349,6 +347,7 @@ def _group_by_contender(
 
 
 def contender_scores(outcomes: Sequence[Outcome], results: Results) -> list[int]:
+    """Return each contender's sum of the first headline measure over the games of one deal."""
     place = results.place(results.headline[0])
     seated = _group_by_contender(outcomes, [outcome.measured(results) for outcome in outcomes])
     return [sum(measured[place] for measured in own) for own in seated]
@@ -359,9 +358,9 @@ def split_by_contender(games: Sequence[T], seats: int) -> list[tuple[T, ...]]:
 
 
 def add_contender_deals(tally: Tally, deals: Iterable[Sequence[tuple[Measured, ...]]], results: Results) -> None:
-    """Add deals, each what all contenders came to in their seats: each one's measures, and every pair's differences.
+    """Add deals, each with the measures of all contenders, and the differences of every pair.
 
-    Counts first, since few are different; deals may come one by one from a run of any length.
+    Equal values are counted first, since few are different. Deals may come from a generator.
     """
     alone: Counter[tuple[int, Measured]] = Counter()
     together: Counter[tuple[int, int, Measured]] = Counter()

@@ -1,9 +1,9 @@
 """Which of two players is better, where fallbacks may leave it open.
 
-A game in which a fallback answered for a player counts as it was played. If the fallback took more than
+A game in which a fallback answered for a player counts as played. If the fallback took more than
 `FALLBACK_LIMIT` of the decisions of either player, a winner is named only if that player also leads in the worst case:
-it loses all of its games with a fallback, and the other wins all of theirs. The worst and best case are limits of the
-difference of the games that were played. They are not confidence limits.
+it loses all of its games with a fallback, and the other player wins every such game. The worst and best case limit the
+difference in the games that were played. They are not confidence limits.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ RateLimits = tuple[float, float]  # a player's rate in the worst and in the best
 
 @dataclass(frozen=True, slots=True)
 class ComparedPair:
-    """Two players compared by one measure, which every table, sentence and `--json` object reports."""
+    """Two players compared by one measure. Every table, sentence and `--json` object reports this verdict."""
 
     difference: Rate  # the first player's rate minus the second's, as played
     is_significant: bool  # as played
@@ -56,7 +56,7 @@ def reach_verdict(
 
 
 def limits_in_words(results: Results) -> str:
-    """Return as what the worst and best case count games with a fallback: losses or hard wins."""
+    """Describe how the worst and best case count games with a fallback: losses or hard wins."""
     first = results.measures[0]
     if first.span:
         return f"the lowest or the highest {first.name}"

@@ -1,8 +1,8 @@
-"""Whether what a model is sent tells what its seat cannot know: two worlds that a seat cannot tell apart have to make
-the same request, byte by byte.
+"""Check that requests to models contain no hidden information.
 
-The worlds are those of leaks.py. Of a request that differs it is found which byte is the first, which line of which
-template wrote it, and by which fact: the one that makes the difference when it alone is exchanged.
+Two worlds that look the same to a seat must give the same request, byte by byte. The worlds come from leaks.py. For a
+request that differs, the audit names the first byte that differs, the template and line that wrote it, and the fact
+that causes the difference when only that fact is exchanged.
 """
 
 import json
@@ -19,14 +19,14 @@ from dubito.llm.templates import DESCRIPTION, Piece
 from dubito.workshop.leaks import check_leaks
 from dubito.workshop.subject import Flaw, Subject
 
-_MAX_QUOTE: Final = 40  # characters of what differs
+_MAX_QUOTE: Final = 40  # characters
 
 
 class Leak(NamedTuple):
-    """The first byte at which two requests differ, and what put it there."""
+    """The first byte in which two requests differ, and what wrote it."""
 
     file: str
-    line: int  # of the file; 0: it is about all of it
+    line: int  # 0: the whole file
     sentence: str
 
     @property
@@ -38,11 +38,11 @@ class Leak(NamedTuple):
 
 
 def find_leak(prompt: Prompt, here: Position, there: Position) -> Leak | None:
-    """What the prompt tells of one world and not of another, where the seat observed the same."""
-    seat = f"what seat {here.seat} cannot know at node {here.node}"
+    """Return the first difference of the requests in two worlds that look the same to the seat, if any."""
+    seat = f"information hidden from seat {here.seat} at node {here.node}"
     if _schema_text(prompt, here) != _schema_text(prompt, there):
         return Leak(
-            str(prompt.folder / DESCRIPTION), 0, f"the form of the answer tells {seat}: other questions may come"
+            str(prompt.folder / DESCRIPTION), 0, f"the answer's schema reveals {seat}: different questions may follow"
         )
     if _parts(prompt.render(here)) == _parts(prompt.render(there)):
         return None
@@ -52,10 +52,10 @@ def find_leak(prompt: Prompt, here: Position, there: Position) -> Leak | None:
         if texts[0] != texts[1]:
             byte = common_length(texts[0].encode(), texts[1].encode())
             at = texts[0].encode()[:byte].decode("utf-8", "ignore")
-            said = " or ".join(_quote_line(text[len(at) :]) for text in texts)
+            texts_here = " or ".join(_quote_line(text[len(at) :]) for text in texts)
             template, line = _find_template(one, other, len(at))
-            what = f"byte {byte + 1:,} of the {name} (its line {at.count(chr(10)) + 1}) tells {seat}"
-            sentence = f"{what}, by {_find_fact(prompt, here, there)}: {said}"
+            what = f"byte {byte + 1:,} of the {name} (line {at.count(chr(10)) + 1}) reveals {seat}"
+            sentence = f"{what}, by {_find_fact(prompt, here, there)}: {texts_here}"
             return Leak(str(prompt.path_of(template)), line, sentence)
     return None
 
@@ -73,29 +73,29 @@ def _quote_line(text: str) -> str:
 
 
 def _find_template(one: Sequence[Piece], other: Sequence[Piece], place: int) -> tuple[str, int]:
-    """Template and line of the character at this place; the earlier one where they differ between the two texts."""
-    found = []
+    """Return the template and line of the character at this place; the earlier line if the two texts differ."""
+    pieces_there = []
     for pieces in (one, other):
         ends = accumulate(len(piece.text) for piece in pieces)
-        found += [next((piece for piece, end in zip(pieces, ends, strict=True) if place < end), None)]
-    (first, *more) = [piece for piece in found if piece is not None]
+        pieces_there += [next((piece for piece, end in zip(pieces, ends, strict=True) if place < end), None)]
+    (first, *more) = [piece for piece in pieces_there if piece is not None]
     return first.template, min(piece.line for piece in (first, *more) if piece.template == first.template)
 
 
 def _find_fact(prompt: Prompt, here: Position, there: Position) -> str:
-    """The fact that makes the first difference when it alone is that of the other world."""
+    """Describe the fact that causes the first difference when only that fact is exchanged."""
     ours, theirs = ([*map(prompt.game.facts.facts, prompt.questions(position))] for position in (here, there))
-    as_it_is = prompt.fill(ours[0], turn=ours)
-    both = [*zip(ours, theirs, strict=True)]  # as many: they have the same form
+    unchanged = prompt.fill(ours[0], turn=ours)
+    both = [*zip(ours, theirs, strict=True)]  # the same length, since the schemas are the same
     differing = [name for name in ours[0] if any(repr(one[name]) != repr(other[name]) for one, other in both)]
-    told = []
+    causes = []
     for name in differing:
         exchanged = [one | {name: other[name]} for one, other in both]
-        if (place := _first_difference(as_it_is, prompt.fill(exchanged[0], turn=exchanged))) is not None:
-            told.append((place, name))
-    if told:
-        return f"the fact {min(told)[1]}"
-    return f"the facts {', '.join(differing)} together" if differing else "no fact: it is written otherwise each time"
+        if (place := _first_difference(unchanged, prompt.fill(exchanged[0], turn=exchanged))) is not None:
+            causes.append((place, name))
+    if causes:
+        return f"the fact {min(causes)[1]}"
+    return f"the facts {', '.join(differing)} together" if differing else "no fact: the text changes each time"
 
 
 def _first_difference(one: RenderedPrompt, other: RenderedPrompt) -> tuple[int, int] | None:
@@ -105,21 +105,21 @@ def _first_difference(one: RenderedPrompt, other: RenderedPrompt) -> tuple[int, 
 
 @dataclass
 class Audit:
-    """Of a game and all its prompts, or of these prompts `only`."""
+    """The audit of a game and all its prompts, or `only` some of them."""
 
     subject: Subject
     only: Sequence[Prompt] | None = None
-    turns: int = 0  # that were compared in two worlds
-    prompts: list[Prompt] = field(default_factory=list)  # that were looked at
-    _told: set[str] = field(default_factory=set)  # of which file and line there is something to say
+    turns: int = 0  # compared in two worlds
+    prompts: list[Prompt] = field(default_factory=list)  # audited
+    _reported: set[str] = field(default_factory=set)  # files and lines
 
     def leaks(self, _: Subject) -> Iterator[Flaw]:
-        """What is told that its seat cannot know, each thing once."""
+        """Yield each leak once."""
         self.prompts += self.only or ()
         if self.only is None:
             yield from self._load()
         for flaw in check_leaks(self.subject, self._compared):
-            if self.only is None or flaw.file in self._told:
+            if self.only is None or flaw.file in self._reported:
                 yield flaw
 
     def _load(self) -> Iterator[Flaw]:
@@ -134,6 +134,6 @@ class Audit:
         for prompt in self.prompts if one is not None else ():
             if leak := find_leak(prompt, one, other):
                 file = leak._replace(file=self.subject.shown(leak.file)).place
-                if file not in self._told:
-                    self._told.add(file)
+                if file not in self._reported:
+                    self._reported.add(file)
                     yield Flaw(file, leak.sentence, sure)

@@ -1,4 +1,4 @@
-"""Whether games that hit their cap end as well as others: some are played with the cap set to a few moves."""
+"""Check the endings of capped games, by playing some with the cap set to a few moves."""
 
 import re
 import sys
@@ -12,7 +12,7 @@ from dubito.game.table import step
 from dubito.workshop.pictures import line_of, stored_attributes
 from dubito.workshop.subject import MAX_MOVES, Flaw, Subject
 
-_CAP: Final = re.compile(r"max|most|cap|limit|round|turn|move", re.IGNORECASE)  # in the name of what may be a cap
+_CAP: Final = re.compile(r"max|most|cap|limit|round|turn|move", re.IGNORECASE)  # in the name of a possible cap
 _LOW_CAPS: Final = (1, 2, 3)  # of turns, rounds or moves
 _DEALS: Final = 3
 
@@ -26,19 +26,19 @@ class _Cap(NamedTuple):
 
 
 def check_caps(subject: Subject) -> Iterator[Flaw]:
-    """Yield what is wrong with the ending of a capped game.
+    """Yield flaws in the ending of a capped game.
 
-    The cap may be a rule, else a number of the state or of a module.
+    The cap may be a rule, or a number in the state or in a module.
     """
     deals = [(deal, seats) for seats in sorted({*subject.game.seats}) for deal in range(_DEALS)]
     for cap in _find_caps(subject):
-        for few in _LOW_CAPS:
-            endings = [(_play_to_cap(subject, cap, few, *deal), deal[1]) for deal in deals]
+        for low in _LOW_CAPS:
+            endings = [(_play_to_cap(subject, cap, low, *deal), deal[1]) for deal in deals]
             capped = [(ending, seats) for ending, seats in endings if ending is not None and ending.capped]
             for ending, seats in capped:
                 for flaw in flaws_of_ending(ending, subject.game.results, seats):
                     line = line_of(subject, subject.main, flaw.removeprefix("results: ").partition(" ")[0])
-                    yield Flaw(subject.main, f"with {cap.name}={few} a game is capped: {flaw}{line}")
+                    yield Flaw(subject.main, f"with {cap.name}={low} a game is capped: {flaw}{line}")
                     return
             if capped:
                 return
@@ -57,14 +57,14 @@ def _find_caps(subject: Subject) -> Iterator[_Cap]:
                 yield _Cap(module, name)
 
 
-def _play_to_cap(subject: Subject, cap: _Cap, few: int, deal: int, seats: int) -> Any:
-    """Return the ending of a game with a low cap; None if it does not come to one."""
+def _play_to_cap(subject: Subject, cap: _Cap, low: int, deal: int, seats: int) -> Any:
+    """Return the ending of a game with a low cap, or None if it fails or does not end."""
     game = subject.game
-    with suppress(Exception), _lower_cap(cap, few):  # the number may be none that can be so low
-        rules = game.rules(**{cap.name: few}) if cap.is_rule else game.rules()
+    with suppress(Exception), _lower_cap(cap, low):  # the number may not be a cap at all
+        rules = game.rules(**{cap.name: low}) if cap.is_rule else game.rules()
         state = game.deal(rules, seats, DealStreams(0, deal).deck())
         if cap.owner is None and not cap.is_rule:
-            setattr(state, cap.name, few)
+            setattr(state, cap.name, low)
         table = subject.table(deal, seats, state=state)
         for _ in range(MAX_MOVES):
             if state.over:
@@ -74,14 +74,14 @@ def _play_to_cap(subject: Subject, cap: _Cap, few: int, deal: int, seats: int) -
 
 
 @contextmanager
-def _lower_cap(cap: _Cap, few: int) -> Iterator[None]:
-    """Within, a module's number is this low."""
+def _lower_cap(cap: _Cap, low: int) -> Iterator[None]:
+    """Temporarily set a module's number to a low value."""
     if cap.owner is None:
         yield
         return
     value = getattr(cap.owner, cap.name)
     try:
-        setattr(cap.owner, cap.name, few)
+        setattr(cap.owner, cap.name, low)
         yield
     finally:
         setattr(cap.owner, cap.name, value)

@@ -1,4 +1,4 @@
-"""The project's own tests of a prompt, for any prompt: each raises CheckFailed with what to read, or nothing."""
+"""The project's own tests of its prompts, for any prompt. Each check raises CheckFailed if it fails."""
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -13,17 +13,17 @@ from dubito.workshop.audit import find_leak
 from dubito.workshop.lint import find_beginning_fault, find_system_fault, render_requests, unified_diff
 from dubito.workshop.recordings import positions_folder, read_folder, sample_games, workshop_part
 
-Check = tuple[str, Callable[[], None]]  # its name, and what to call
+Check = tuple[str, Callable[[], None]]  # its name and its function
 
 
 class CheckFailed(DubitoError):
-    """A prompt does not do what it should; the text has one or more lines."""
+    """A check of a prompt failed; the message has one or more lines."""
 
 
 def prompt_checks(folder: Path, game: Game | None = None) -> Iterator[Check]:
-    """All checks of the prompt in this folder, of Dubito if no game is given; only that it loads, if it does not.
+    """Yield all checks of the prompt in this folder, or only the first if the prompt cannot be loaded.
 
-    Whether it tells what is hidden can be checked where the game brings second worlds.
+    The game is Dubito by default. Leaks are checked if the game has `world_pairs`.
     """
     try:
         prompt = Prompt(folder, game=game)
@@ -39,9 +39,9 @@ def prompt_checks(folder: Path, game: Game | None = None) -> Iterator[Check]:
     if (folder / "golden").is_dir():
         for node, (file, text) in zip(nodes, golden_files(prompt).items(), strict=True):
             yield f"golden[{node}]", partial(_check_golden, file, text)
-    made = cache(lambda: render_requests(prompt, sample_games(game)))
-    yield "system_text_stays", lambda: _fail_if(find_system_fault(made()))
-    yield "beginning_stays", lambda: _fail_if(find_beginning_fault(made()))
+    rendered = cache(lambda: render_requests(prompt, sample_games(game)))
+    yield "system_text_stays", lambda: _fail_if(find_system_fault(rendered()))
+    yield "beginning_stays", lambda: _fail_if(find_beginning_fault(rendered()))
     if worlds := workshop_part(game, "world_pairs", None):
         yield "tells_nothing_hidden", partial(_check_no_leak, prompt, worlds)
 
@@ -62,12 +62,12 @@ def _check_renders(prompt: Prompt, node: str, examples: Callable[[], list[tuple[
 
 
 def _example_positions(game: Game, prompts: Path) -> Iterator[tuple[Position, str]]:
-    """Positions, each with where to find it: the game's own, else those of the sample games."""
+    """Yield example positions with their source: the game's own files, or else the sample games."""
     folder = positions_folder(game, prompts)
     if folder.is_dir():
-        yield from ((one.position, str(folder / name)) for name, one in read_folder(folder, game).items())
+        yield from ((recorded.position, str(folder / name)) for name, recorded in read_folder(folder, game).items())
     else:
-        yield from ((one.position, one.text) for one in chain.from_iterable(sample_games(game)))
+        yield from ((recorded.position, recorded.text) for recorded in chain.from_iterable(sample_games(game)))
 
 
 def golden_files(prompt: Prompt) -> dict[Path, str]:
@@ -79,8 +79,8 @@ def golden_files(prompt: Prompt) -> dict[Path, str]:
 def _check_golden(file: Path, text: str) -> None:
     golden = read_text(file)
     if golden != text:
-        lines = "\n".join(unified_diff(golden, text, str(file), "what the prompt says now"))
-        raise CheckFailed(f"{lines}\n\nif this was meant: dubito prompts golden {file.parent.parent}")
+        lines = "\n".join(unified_diff(golden, text, str(file), "the prompt now"))
+        raise CheckFailed(f"{lines}\n\nif this is intended: dubito prompts golden {file.parent.parent}")
 
 
 def _fail_if(fault: str | None) -> None:
@@ -92,5 +92,5 @@ def _check_no_leak(prompt: Prompt, worlds: Callable[[], Iterator[tuple[Position,
     for here, there in worlds():
         if leak := find_leak(prompt, here, there):
             old, new = str(prompt.render(here)), str(prompt.render(there))
-            lines = "\n".join(unified_diff(old, new, "this world", "one with other hidden cards"))
+            lines = "\n".join(unified_diff(old, new, "this world", "a world with different hidden cards"))
             raise CheckFailed(f"{leak}\n{lines}")

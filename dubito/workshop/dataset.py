@@ -1,5 +1,6 @@
-"""A run as a dataset: Parquet files of its games and of its models' decisions, with a card that explains every column
-in the form that Hugging Face reads.
+"""Export a run as a dataset: Parquet files of its games and of its models' decisions.
+
+The dataset card, in Hugging Face's format, explains every column.
 """
 
 import json
@@ -25,41 +26,40 @@ from dubito.store.lock import draft_folder
 from dubito.store.model_log import ModelLog, attempt_keys
 from dubito.workshop.recordings import RecordedPosition, position_recorder
 
-# Columns of one kind: what a column holds, as pyarrow names it, and what it tells.
+# The columns of each file: the type in pyarrow and the meaning.
 GAMES: Final = {
     "game": ("int64", "number of the game in the run"),
     "deal": ("int64", "number of the deal; games of one deal have the same cards"),
     "players": ("strings", "names by seat"),
     "contender_seat": ("int64", "the seat of the contender, null without one"),
-    "buckets": ("strings", "what the game was for each seat"),
+    "buckets": ("strings", "result of each seat"),
     "measures": ("string", "JSON, by seat: the game's measures"),
-    "counts": ("string", "JSON, by seat: what the game counts"),
-    "lies": ("string", "JSON, by seat: moves that deceived, by choice and forced; null beyond the first 1,000 games"),
-    "capped": ("bool", "whether it was stopped at the most turns"),
+    "counts": ("string", "JSON, by seat: the game's counts"),
+    "lies": ("string", "JSON, by seat: lies, voluntary and forced; null after the first 1,000 games"),
+    "capped": ("bool", "whether the game ended at the maximum number of turns"),
 }
 DECISIONS: Final = {
-    "game, deal, seat": ("int64", "where it was taken"),
+    "game, deal, seat": ("int64", "the place of the decision"),
     "decision": ("int64", "number of the seat's decision in its game, from 0"),
     "turn": ("int64", "the seat's own turn, from 1"),
-    "player, model": ("string", "who took it"),
-    "node, question": ("string", "what was asked"),
-    "facts": ("string", "JSON: all that the prompt could tell of the position; nothing that the seat cannot know"),
-    "prompt, request": ("string", "digests of the prompt's files and of what was sent"),
-    "reply": ("string", "text of the last reply, null if none came"),
+    "player, model": ("string", "the player and its model"),
+    "node, question": ("string", "the question"),
+    "facts": ("string", "JSON: all facts that the prompt can use; no hidden information"),
+    "prompt, request": ("string", "digests of the prompt's files and of the request"),
+    "reply": ("string", "text of the last reply, null without a reply"),
     "answer": ("string", "JSON: the answer that was played"),
-    "lie": ("string", "whether the move that it led to deceived: chosen, forced, null if not"),
+    "lie": ("string", "whether the resulting move was a lie: chosen (voluntary), forced, null if not"),
     "outcome": ("string", "model, model_after_reask, or fallback:CAUSE, where a hand-written bot answered"),
-    "p_bluff": ("float64", "the probability of a bluff that the model stated, if it did"),
-    "truth": ("string", "JSON: what the engine knew, hidden from the seat"),
-    "attempts": ("int64", "how often it was asked; 0 where a question before it was asked in the same request"),
-    "tokens_input, tokens_cached, tokens_output": ("int64", "over its attempts"),
-    "usd": ("float64", "what they cost in dollars; 0 from the cache, null where no price is known"),
+    "p_bluff": ("float64", "the probability of a bluff that the model stated, if any"),
+    "truth": ("string", "JSON: the truth, which is hidden from the seat"),
+    "attempts": ("int64", "number of requests; 0 if an earlier question of the same request included this one"),
+    "tokens_input, tokens_cached, tokens_output": ("int64", "of all its attempts"),
+    "usd": ("float64", "their cost in dollars; 0 from the cache, null if the price is unknown"),
 }
 
 
-def dataset_card(kept: Run) -> str:
-    """The card of a run's dataset."""
-    experiment = kept.experiment
+def dataset_card(run: Run) -> str:
+    experiment = run.experiment
     players = ", ".join(_escape(player.name) for player in experiment.players)
     return f"""---
 configs:
@@ -67,15 +67,15 @@ configs:
   data_files: decisions.parquet
 - config_name: games
   data_files: games.parquet
-tags: [games, imperfect-information, {json.dumps(kept.registry.game.name)}]
+tags: [games, imperfect-information, {json.dumps(run.registry.game.name)}]
 ---
 
-# A run of {kept.registry.game.name}
+# A run of {run.registry.game.name}
 
 {experiment.games:,} games of seed {experiment.seed}, played by dubito {dubito.__version__}; results digest
-{kept.db.results_digest()}. Players: {players}.
+{run.db.results_digest()}. Players: {players}.
 
-Decisions are those of players that ask a model. Seats are told as numbers: no name of a player stands in `facts`.
+Only model players have decisions. Seats are numbers: `facts` contains no names of players.
 
 ## decisions.parquet
 
@@ -106,40 +106,42 @@ def _column_table(columns: dict[str, tuple[str, str]]) -> str:
     return "\n".join(["| column | |", "| --- | --- |", *rows, ""])
 
 
-_GAMES_PER_GROUP: Final = 500  # games in a group of rows
+_GAMES_PER_GROUP: Final = 500
 _Row = dict[str, Any]
 
 
-def write_dataset(kept: Run, folder: Path, progress: Callable[[int], None]) -> None:
-    """Write `games.parquet`, `decisions.parquet` and `README.md` into a new folder; `progress` is told of each game.
+def write_dataset(run: Run, folder: Path, progress: Callable[[int], None]) -> None:
+    """Write `games.parquet`, `decisions.parquet` and `README.md` into a new folder; `progress` is called for each game.
 
-    The games are played again, so that each decision stands beside the facts it was based on. Raises UsageError
-    without pyarrow, where the folder is there already or cannot be written, or where a game is played differently now.
+    The games are replayed, so that each decision has the facts it was based on. Raises UsageError without pyarrow, if
+    the folder exists or cannot be written, or if a game plays differently now.
     """
     if find_spec("pyarrow") is None:
         raise UsageError("Parquet files need pyarrow: pip install 'dubito[parquet]'")
-    if not kept.experiment.games:
-        raise UsageError(f"{kept.folder} keeps no finished game: there is nothing to export")
+    if not run.experiment.games:
+        raise UsageError(f"{run.folder} has no finished game to export")
     if folder.exists():
-        raise UsageError(f"{one_line(str(folder))} is there already: choose another folder")
+        raise UsageError(f"{one_line(str(folder))} already exists", hint="choose another folder")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with draft_folder(folder, "folder") as scratch:
             draft = scratch / "dataset"
             draft.mkdir()
-            _write_tables(kept, draft, progress)
-            (draft / "README.md").write_text(dataset_card(kept), encoding="utf-8")
+            _write_tables(run, draft, progress)
+            (draft / "README.md").write_text(dataset_card(run), encoding="utf-8")
             draft.rename(folder)
     except OSError as error:
-        raise UsageError(f"cannot write {one_line(str(folder))}: {error.strerror or error}; choose another") from None
+        raise UsageError(
+            f"cannot write {one_line(str(folder))}: {error.strerror or error}", hint="choose another folder"
+        ) from None
 
 
-def _write_tables(kept: Run, folder: Path, progress: Callable[[int], None]) -> None:
+def _write_tables(run: Run, folder: Path, progress: Callable[[int], None]) -> None:
     from pyarrow import Table, parquet
 
     for name, columns, rows in (
-        ("games", GAMES, _game_rows(kept)),
-        ("decisions", DECISIONS, _decision_rows(kept, progress)),
+        ("games", GAMES, _game_rows(run)),
+        ("decisions", DECISIONS, _decision_rows(run, progress)),
     ):
         schema = _schema(columns)
         with parquet.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd") as writer:
@@ -160,22 +162,20 @@ def _schema(columns: Mapping[str, tuple[str, str]]) -> Any:
     )
 
 
-def _game_rows(kept: Run) -> Iterator[list[_Row]]:
-    every = kept.experiment.game_numbers
-    for first in range(every.start, every.stop, _GAMES_PER_GROUP):
-        numbers = range(first, min(first + _GAMES_PER_GROUP, every.stop))
-        yield [
-            row | {"lies": _lies_by_seat(kept, row["game"], len(row["players"]))} for row in game_rows(kept, numbers)
-        ]
+def _game_rows(run: Run) -> Iterator[list[_Row]]:
+    games = run.experiment.game_numbers
+    for first in range(games.start, games.stop, _GAMES_PER_GROUP):
+        numbers = range(first, min(first + _GAMES_PER_GROUP, games.stop))
+        yield [row | {"lies": _lies_by_seat(run, row["game"], len(row["players"]))} for row in game_rows(run, numbers)]
 
 
-def game_rows(kept: Run, numbers: range) -> Iterator[_Row]:
-    """Yield what came of each of these games, by the columns of `GAMES` but for its lies."""
-    experiment, results = kept.experiment, kept.registry.game.results
+def game_rows(run: Run, numbers: range) -> Iterator[_Row]:
+    """Yield a row for each of these games, with the columns of `GAMES` except lies."""
+    experiment, results = run.experiment, run.registry.game.results
     names = [player.name for player in experiment.players]
     query = "SELECT game, outcome FROM games WHERE game >= ? AND game < ? ORDER BY game"
-    for game, packed in kept.db.read(query, (numbers.start, numbers.stop)):
-        outcome = read_outcome(packed, results, len(names), kept.db.path)
+    for game, packed in run.db.read(query, (numbers.start, numbers.stop)):
+        outcome = read_outcome(packed, results, len(names), run.db.path)
         measured = [
             {
                 measure.key: Rate(count / measure.scale).on(measure.span).value
@@ -195,23 +195,23 @@ def game_rows(kept: Run, numbers: range) -> Iterator[_Row]:
         }
 
 
-def _lies_by_seat(kept: Run, game: int, seats: int) -> str | None:
-    """By seat, how many lies of each kind a game had; None where there are none to count, or it cannot be played."""
+def _lies_by_seat(run: Run, game: int, seats: int) -> str | None:
+    """Return the counts of lies by seat; None if the game has no lies, comes too late, or cannot be replayed."""
     if (
-        kept.registry.game.lie is None
-        or game not in kept.experiment.game_numbers[:MAX_LIE_GAMES]
-        or not kept.has_same_bots
+        run.registry.game.lie is None
+        or game not in run.experiment.game_numbers[:MAX_LIE_GAMES]
+        or not run.has_same_bots
     ):
         return None
-    told = Counter((one.seat, one.lie) for one in replay_lies(kept, game))
-    return json.dumps([{lie: told[seat, lie] for lie in LIES} for seat in range(seats)])
+    counts = Counter((move.seat, move.lie) for move in replay_lies(run, game))
+    return json.dumps([{lie: counts[seat, lie] for lie in LIES} for seat in range(seats)])
 
 
-def _decision_rows(kept: Run, progress: Callable[[int], None]) -> Iterator[list[_Row]]:
-    decisions, rows = DecisionRows(kept), list[_Row]()
-    for played, game in enumerate(kept.experiment.game_numbers if decisions else (), start=1):
-        told = {(one.seat, one.move): one.lie for one in replay_lies(kept, game)} if kept.registry.game.lie else {}
-        rows += [row | {"lie": told.get((row["seat"], row["turn"]))} for row in decisions.of_game(game)]
+def _decision_rows(run: Run, progress: Callable[[int], None]) -> Iterator[list[_Row]]:
+    decisions, rows = DecisionRows(run), list[_Row]()
+    for played, game in enumerate(run.experiment.game_numbers if decisions else (), start=1):
+        lies = {(move.seat, move.move): move.lie for move in replay_lies(run, game)} if run.registry.game.lie else {}
+        rows += [row | {"lie": lies.get((row["seat"], row["turn"]))} for row in decisions.of_game(game)]
         progress(played)
         if played % _GAMES_PER_GROUP == 0:
             yield rows
@@ -220,58 +220,57 @@ def _decision_rows(kept: Run, progress: Callable[[int], None]) -> Iterator[list[
 
 
 class DecisionRows:
-    """What models decided in the games of a run, by the columns of `DECISIONS` but for its lies."""
+    """The decisions of models in a run, with the columns of `DECISIONS` except lies."""
 
-    def __init__(self, kept: Run) -> None:
-        self._kept, self._log, self._positions = kept, ModelLog(kept.db), position_recorder(kept)
-        specs = model_specs(kept.experiment, kept.registry)
-        self._models = {spec.name: (model_settings(spec, kept.registry).model, spec.prompt) for spec in specs}
+    def __init__(self, run: Run) -> None:
+        self._run, self._log, self._positions = run, ModelLog(run.db), position_recorder(run)
+        specs = model_specs(run.experiment, run.registry)
+        self._models = {spec.name: (model_settings(spec, run.registry).model, spec.prompt) for spec in specs}
 
     def __bool__(self) -> bool:
         return bool(self._models)
 
     def of_game(self, game: int) -> list[_Row]:
-        """Return the rows of a game, which is played again. Raises UsageError if it is played differently now."""
-        found = {(one.source.seat, one.source.decision): one for one in self._positions(game) if one.source is not None}
-        return [_decision_row(self._kept, row, found, self._models) for row in _stored_decisions(self._log, game)]
+        """Replay a game and return its rows. Raises UsageError if it plays differently now."""
+        positions = {(one.source.seat, one.source.decision): one for one in self._positions(game) if one.source}
+        return [_decision_row(self._run, row, positions, self._models) for row in _stored_decisions(self._log, game)]
 
 
 def _decision_row(
-    kept: Run,
+    run: Run,
     row: _Row,
-    found: Mapping[tuple[int, int], RecordedPosition],
+    positions: Mapping[tuple[int, int], RecordedPosition],
     models: Mapping[str, tuple[str, str]],
 ) -> _Row:
-    """A decision with the position that it was taken in."""
-    place, game = (row["seat"], row["decision"]), kept.registry.game
-    if place not in found or row["player"] not in models:
-        damaged = f"{one_line(str(kept.folder))} is damaged"
-        raise UsageError(f"{damaged}: what it keeps of game {row['game']} is not of that game")
-    one = found[place]
+    place, game = (row["seat"], row["decision"]), run.registry.game
+    if place not in positions or row["player"] not in models:
+        damaged = f"{one_line(str(run.folder))} is damaged"
+        raise UsageError(f"{damaged}: a decision of game {row['game']} does not belong to that game")
+    recorded = positions[place]
     model, prompt = models[row["player"]]
     return {
         **row,
-        "deal": row["game"] // kept.experiment.games_per_deal,
+        "deal": row["game"] // run.experiment.games_per_deal,
         "model": model,
         "prompt": prompt,
         "question": game.node(row["node"]).method,
-        "facts": json.dumps(game.facts.facts(one.position)),
-        "truth": None if one.hidden is None else json.dumps(asdict(one.hidden)),
+        "facts": json.dumps(game.facts.facts(recorded.position)),
+        "truth": None if recorded.hidden is None else json.dumps(asdict(recorded.hidden)),
     }
 
 
 def _stored_decisions(log: ModelLog, game: int) -> Iterator[_Row]:
-    """What models decided in a game, and what it took; of several attempts the last one's request and reply.
+    """Yield the decisions of models in a game, with the request and reply of the last attempt, and their cost.
 
-    Where one request asked several questions, what it took stands with the first of them.
+    If one request had several questions, the first of them has its cost.
     """
-    asked, taken = log.attempts(game), log.decisions(game)
-    under = attempt_keys(taken, asked)
-    for place, one in taken.items():
-        attempts, made = asked[place], asked[one.seat, under[place]]
-        if not made:
-            raise UsageError(f"{log.folder} is damaged: nobody was asked for a decision of game {game}")
-        last, priced = made[-1], all(attempt.priced for attempt in made)
+    attempts_of, decisions = log.attempts(game), log.decisions(game)
+    keys = attempt_keys(decisions, attempts_of)
+    for place, one in decisions.items():
+        attempts, all_attempts = attempts_of[place], attempts_of[one.seat, keys[place]]
+        if not all_attempts:
+            raise UsageError(f"{log.folder} is damaged: a decision of game {game} has no attempt")
+        last, priced = all_attempts[-1], all(attempt.priced for attempt in all_attempts)
         yield {
             "game": game,
             "seat": one.seat,

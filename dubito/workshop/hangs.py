@@ -1,7 +1,7 @@
-"""Whether a call of a game's code, or of a bot's, comes back: while a game is checked an alarm looks at it.
+"""Detect calls of a game's or a bot's code that do not return, with an alarm while a game is checked.
 
-The alarm is the system's: it reaches the main thread between two steps of Python, and ends loops, but no single call
-into C. Where there is none, or in another thread, nothing is looked at.
+The alarm is a signal of the system. It interrupts loops in Python code in the main thread, but not a call into C. In
+other threads, and on systems without this signal, nothing is detected.
 """
 
 import signal
@@ -15,12 +15,12 @@ from dubito.errors import one_line
 from dubito.game.packages import roots
 from dubito.workshop.subject import Flaw, Subject
 
-PATIENCE: Final = 10.0  # seconds of one call, and up to as many again, before it is taken for one that never ends
-_REPEAT_INTERVAL: Final = 1e-3  # seconds until the alarm rings again, for code that catches it
+PATIENCE: Final = 10.0  # seconds; a call is reported after one to two times as long
+_REPEAT_INTERVAL: Final = 1e-3  # seconds until the next alarm, for code that catches the exception
 
 
 class CallHangs(KeyboardInterrupt):
-    """Raised in the code that does not come back: nobody takes an interruption for a fault of their own."""
+    """Raised in code that hangs. As a KeyboardInterrupt, it is not caught by handlers of ordinary exceptions."""
 
     def __init__(self, flaw: Flaw) -> None:
         super().__init__(flaw)
@@ -29,23 +29,23 @@ class CallHangs(KeyboardInterrupt):
 
 @contextmanager
 def watch_for_hangs(subject: Subject) -> Iterator[None]:
-    """Within, a call that is still the same one when the alarm rings again raises CallHangs."""
+    """Raise CallHangs in a call that is still running at the second alarm."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
     own = (f"{subject.folder}/", *(f"{root}/bots/" for root in roots(subject.here)))
-    known: FrameType | None = None  # the call that was under way when it rang last
-    found: Flaw | None = None
+    last_call: FrameType | None = None  # the call in progress at the last alarm
+    flaw: Flaw | None = None
 
     def ring(_: int, frame: FrameType | None) -> None:
-        nonlocal known, found
+        nonlocal last_call, flaw
         calls = _calls_of(own, frame)
-        if found is None and calls and calls[-1] is known:
-            found = _hanging_call(subject, calls)
+        if flaw is None and calls and calls[-1] is last_call:
+            flaw = _hanging_call(subject, calls)
             signal.setitimer(signal.ITIMER_REAL, _REPEAT_INTERVAL, _REPEAT_INTERVAL)
-        known = calls[-1] if calls else None
-        if found is not None and calls:
-            raise CallHangs(found)
+        last_call = calls[-1] if calls else None
+        if flaw is not None and calls:
+            raise CallHangs(flaw)
 
     handler = signal.signal(signal.SIGALRM, ring)
     try:
@@ -57,7 +57,7 @@ def watch_for_hangs(subject: Subject) -> Iterator[None]:
 
 
 def _calls_of(folders: tuple[str, ...], frame: FrameType | None) -> list[FrameType]:
-    """Of the calls under way, those of code in these folders, the innermost first."""
+    """Return the calls in progress in code of these folders, innermost first."""
     calls = []
     while frame is not None:
         if frame.f_code.co_filename.startswith(folders):
@@ -69,4 +69,4 @@ def _calls_of(folders: tuple[str, ...], frame: FrameType | None) -> list[FrameTy
 def _hanging_call(subject: Subject, calls: list[FrameType]) -> Flaw:
     innermost, call = calls[0], calls[-1].f_code.co_name
     line = one_line(f"line {innermost.f_lineno}, in {innermost.f_code.co_name}")
-    return Flaw(subject.shown(innermost.f_code.co_filename), f"{call} has not come back after {PATIENCE:g} s ({line})")
+    return Flaw(subject.shown(innermost.f_code.co_filename), f"{call} has not returned after {PATIENCE:g} s ({line})")

@@ -1,4 +1,4 @@
-"""Plain values of what a game hands out, so that two of them can be compared, and the first place where they differ."""
+"""Convert objects of a game to plain data, and find the first difference of two of them."""
 
 import ast
 import inspect
@@ -30,16 +30,16 @@ def to_plain(value: Any, depth: int = _MAX_DEPTH, private: bool = False) -> Any:
         return sorted((to_plain(each, depth - 1, private) for each in value), key=repr)
     if isinstance(value, list | tuple | range):
         return [to_plain(each, depth - 1, private) for each in value]
-    if private and (kept := stored_attributes(value)):
-        return {name: to_plain(each, depth - 1, private) for name, each in kept.items()}
+    if private and (attributes := stored_attributes(value)):
+        return {name: to_plain(each, depth - 1, private) for name, each in attributes.items()}
     if hasattr(value, "__iter__") and hasattr(value, "__len__"):
         return [to_plain(each, depth - 1, private) for each in value]
     return {name: to_plain(each, depth - 1, private) for name, each in public_attributes(value).items()}
 
 
 def public_attributes(value: Any) -> dict[str, Any]:
-    seen = {name: _attribute(value, name) for name in dir(value) if not name.startswith("_")}
-    return {name: each for name, each in seen.items() if not callable(each)}
+    attributes = {name: _attribute(value, name) for name in dir(value) if not name.startswith("_")}
+    return {name: each for name, each in attributes.items() if not callable(each)}
 
 
 def _attribute(value: Any, name: str) -> Any:
@@ -57,12 +57,12 @@ def stored_attributes(value: Any) -> dict[str, Any]:
         name for cls in type(value).__mro__ for name, each in vars(cls).items() if isinstance(each, list | dict | set)
     ]
     names = [name for name in names if not name.startswith(("__", "model_"))]  # pydantic's own
-    kept = {name: getattr(value, name) for name in names if hasattr(value, name)}
-    return kept | getattr(value, "__dict__", {})
+    values = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    return values | getattr(value, "__dict__", {})
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """Yield the values in a picture that are neither lists nor dicts."""
+    """Yield the values in plain data that are neither lists nor dicts."""
     if isinstance(value, dict):
         value = [*value.values()]
     if isinstance(value, list):
@@ -73,7 +73,7 @@ def leaves(value: Any) -> Iterator[Any]:
 
 
 def difference(one: Any, other: Any, where: str = "", ordered: bool = True) -> str:
-    """Return the first difference of two pictures, as `hand: [1, 2] or [1, 3]`; empty if they are the same.
+    """Return the first difference of plain data, as `hand: [1, 2] or [1, 3]`; empty if there is none.
 
     The order of a dict's keys counts only if `ordered`.
     """
@@ -102,7 +102,7 @@ def name_in(found: str) -> str:
 
 
 def first_path(one: Any, other: Any) -> tuple[Any, ...]:
-    """Return the keys and places that lead to the first leaf in which two pictures differ."""
+    """Return the keys and indexes that lead to the first leaf in which plain data differs."""
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
         return next(((key, *first_path(one[key], other[key])) for key in one if one[key] != other[key]), ())
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
@@ -112,7 +112,7 @@ def first_path(one: Any, other: Any) -> tuple[Any, ...]:
 
 
 def file_of(subject: Subject, value: Any, default: str) -> str:
-    """Return the file of the game that defines a value's class; `default` if that is elsewhere."""
+    """Return the file of the game that defines a value's class, or `default` if another package does."""
     try:
         path = inspect.getfile(type(value))
     except (TypeError, OSError):
@@ -121,9 +121,9 @@ def file_of(subject: Subject, value: Any, default: str) -> str:
 
 
 def line_of(subject: Subject, file: str, name: str, owner: Any = None, *, call: bool = False) -> str:
-    """Return where a file first names something, as ` (line 7)`; empty if it does not.
+    """Return where a file first uses a name, as ` (line 7)`; empty if it does not.
 
-    That is in the class of its `owner` if it is named there, or where it is called if `call` is set.
+    The class of the `owner` is searched first. With `call`, calls are preferred.
     """
     name = name.rpartition(".")[2].partition("(")[0]
     path = subject.here / file
@@ -134,7 +134,7 @@ def line_of(subject: Subject, file: str, name: str, owner: Any = None, *, call: 
 
 
 def _first_line(tree: ast.AST, name: str, call: bool) -> str:
-    """Prefer calls if `call` is set, then definitions, to other mentions."""
+    """Return the first call if `call` is set, else the first definition, else the first mention."""
     calls, definitions, mentions = list[int](), list[int](), list[int]()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and name in (getattr(node.func, "id", None), getattr(node.func, "attr", None)):

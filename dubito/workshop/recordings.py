@@ -246,33 +246,33 @@ class _Moves:
                     notebook.observe(event, player.cards)
 
 
-def record_from_run(kept: Run, nodes: Collection[str], count: int) -> list[RecordedPosition]:
+def record_from_run(run: Run, nodes: Collection[str], count: int) -> list[RecordedPosition]:
     """Positions of a run's games, played again: hand-written bots from the seed, models through the tape.
 
     Raises UsageError if the run keeps no game, or a bot now plays differently; Differs if a model would be asked
     something else now.
     """
-    experiment = kept.experiment
+    experiment = run.experiment
     if not experiment.games:
-        raise UsageError(f"{kept.folder} keeps no finished game: there is nothing to record from")
-    return _collect_positions(experiment.game_numbers, position_recorder(kept), nodes, count)
+        raise UsageError(f"{run.folder} keeps no finished game: there is nothing to record from")
+    return _collect_positions(experiment.game_numbers, position_recorder(run), nodes, count)
 
 
-def position_recorder(kept: Run) -> Callable[[int], list[RecordedPosition]]:
+def position_recorder(run: Run) -> Callable[[int], list[RecordedPosition]]:
     """Plays a game of the run again, by its number, and gives all its positions, in their order.
 
     Raises UsageError if a bot now plays differently; Differs if a model would be asked something else now.
     """
-    models = kept.replay_models(ReplayRecording(ModelLog(kept.db)), stored_prompts=True)
+    models = run.replay_models(ReplayRecording(ModelLog(run.db)), stored_prompts=True)
 
     def refuse_another(game: int, lineup: Lineup, table: Table) -> None:
         ended = outcome_of(table.state, lineup.seats, lineup.contender_seat, table.fallback_turns).pack()
-        ((outcome,),) = kept.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
+        ((outcome,),) = run.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
         if ended != outcome:
-            changed = "; ".join(kept.mismatches) or "something was changed since"
-            raise UsageError(f"game {game} of {kept.folder} is now played differently: {changed}")
+            changed = "; ".join(run.mismatches) or "something was changed since"
+            raise UsageError(f"game {game} of {run.folder} is now played differently: {changed}")
 
-    return _position_recorder(kept.experiment, kept.registry, kept.experiment.digest(), models, refuse_another)
+    return _position_recorder(run.experiment, run.registry, run.experiment.digest(), models, refuse_another)
 
 
 def record_from_config(

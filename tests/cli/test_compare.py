@@ -206,7 +206,7 @@ def test_other_company_and_other_rules_are_said_and_compared(pair: Shell) -> Non
     same = "note: the same cards were played by different rules: "
     assert said.err.splitlines() == [
         "note: the opponents differ, although the cards are the same: StefaBot has a different settings and source, "
-        " RandomBoi in a is Mr\\x1b[2J in b",
+        "RandomBoi in a is Mr\\x1b[2J in b",
         f"{same}bot_deadline is None in a and 2.0 in b",
         f"{same}on_bot_error is stop in a and fallback in b",
         f"{same}provider_errors is fallback in a and suspend in b",

@@ -173,7 +173,7 @@ def test_a_reply_exchanged_with_its_digest_is_found_too(run: Shell) -> None:
         ("UPDATE decisions SET answer = 1 - answer WHERE (game, decision) = (6, 0)", "game 6, seat "),
         (
             "UPDATE games SET outcome = (SELECT outcome FROM games WHERE game = 1) WHERE game = 4",
-            "game 4: it does not play out",
+            "game 4: its replay differs",
         ),
         ("UPDATE games SET record = '{}' WHERE game = 2", "game 2: its replay differs from the recorded game"),
         ("UPDATE chunks SET digest = x'00'", "games 0 to 7: their digest differs"),

@@ -141,7 +141,7 @@ def test_every_line_of_a_stopped_run_gives_the_same_counts(
         games = f"{finished} game{'s are' if finished != 1 else ' is'} finished" if finished else "no game is finished"
         assert f"No results yet: {games}" in err
         assert ("an earlier deal is not" in err) == (finished > 0 and how != "write fault")
-    assert (how == "write fault" and finished > 0) == ("Resume the run to add them" in err)
+    assert (how == "write fault" and finished > 0) == ("Resume the run to count them" in err)
     status, as_json = shell("status", "run").out, json.loads(shell("status", "run", "--json").out)
     assert f"games: {counted} of 6 kept" in status
     assert f"so far: {figures}" in status
