@@ -266,10 +266,10 @@ def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Tria
     """Print the results of a test; `files` are the names of the positions' files."""
     _print_answers(entries, trial, price)
     if len(entries) > 1:
-        _print_agreement(entries, files, trial.taken[0], trial.taken[1])
-    if players := calibrations(tally_statements(trial.taken), [entry.name for entry in entries]):
-        event = entries[0].prompt.game.results.stated
-        show(calibration_table(players, event), calibration_bins(players, "calibration-bins"))
+        _print_agreement(entries, files, trial.answers[0], trial.answers[1])
+    if players := calibrations(tally_statements(trial.answers), [entry.name for entry in entries]):
+        of = entries[0].prompt.game.results.stated
+        show(calibration_table(players, of), calibration_bins(players, "calibration-bins"))
     spent = trial.spent
     if not spent.calls:
         say("calls: 0 (all replies were in the run folder or the cache)")
@@ -280,7 +280,9 @@ def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Tria
 
 def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | None) -> None:
     found = [
-        (entry.name, row) for entry, taken in zip(entries, trial.taken, strict=True) for row in score_rows(taken, price)
+        (entry.name, row)
+        for entry, taken in zip(entries, trial.answers, strict=True)
+        for row in score_rows(taken, price)
     ]
     causes = sorted({cause for _, row in found for cause in row.causes})
     right: str | None = workshop_part(entries[0].prompt.game, "RIGHT", None)
@@ -299,7 +301,7 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
         ]
         for name, row in found
     ]
-    taken = trial.taken[0]
+    taken = trial.answers[0]
     deals = len({one.recorded.deal for one in taken})
     title = f"{entries[0].settings.model} at {len(taken):,} positions of {deals:,} deals; 95 % confidence intervals, "
     title += f"clustered by deal; {f'right: {right}; ' if right else ''}tokens are per decision"

@@ -67,13 +67,13 @@ def record_cassette(run: Path, file: Path, player: str | None, count: int) -> No
 
 def judge_trial(entries: Sequence[TrialEntry], trial: Trial, expected: Sequence[Expectation], as_json: bool) -> int:
     """Print the verdict, or all as JSON. Return the exit code: 1 if an expectation of the first prompt is not met."""
-    rows = [score_rows(taken, None)[-1] for taken in trial.taken]
+    rows = [score_rows(taken, None)[-1] for taken in trial.answers]
     unmet = [fault for one in expected if (fault := one.check(rows[0]))]
     names = [entry.name for entry in entries]
     if len(entries) == 1:
         verdict = describe_trial(names[0], rows[0])
     else:
-        verdict = compare_trials((names[0], names[1]), (rows[0], rows[1]), *trial.taken)
+        verdict = compare_trials((names[0], names[1]), (rows[0], rows[1]), *trial.answers)
     if as_json:
         print_document(_to_document(entries, rows, trial, verdict, unmet))
     else:
@@ -86,8 +86,8 @@ def judge_trial(entries: Sequence[TrialEntry], trial: Trial, expected: Sequence[
 def _to_document(
     entries: Sequence[TrialEntry], rows: Sequence[ScoreRow], trial: Trial, verdict: str, unmet: list[str]
 ) -> TrialObject:
-    difference = compare_rights(*trial.taken) if len(entries) > 1 else None
-    pairs = zip(*trial.taken, strict=True) if len(entries) > 1 else ()
+    difference = compare_rights(*trial.answers) if len(entries) > 1 else None
+    pairs = zip(*trial.answers, strict=True) if len(entries) > 1 else ()
     return TrialObject(
         model=entries[0].settings.model,
         prompts=[_to_result(entry.name, row) for entry, row in zip(entries, rows, strict=True)],

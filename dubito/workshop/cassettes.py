@@ -116,7 +116,7 @@ def record_trial(entry: TrialEntry, trial: Trial, model: str) -> Cassette:
     """Return the replies of a trial with one prompt; positions without an answer from the model are left out."""
     with RunDb.open(trial.folder / "run.db") as db:
         log, positions, replies = ModelLog(db), dict[str, RecordedPosition](), list[CacheEntry]()
-        for number, answer in enumerate(trial.taken[0]):
+        for number, answer in enumerate(trial.answers[0]):
             place = find_provenance(answer.recorded)
             if found := log.replies_at(entry.name, number, place.seat, place.decision):
                 positions[answer.recorded.file_name] = answer.recorded
@@ -173,7 +173,7 @@ def score_prompt(name: str, file: Path, home: Path) -> ScoreRow:
     calls = CallOptions(in_flight=1, cache=home, offline=True, preflight=False)
     options = TrialOptions(calls, ModelProgress(), lambda done: None)
     trial = play_cassette(cassette, load_entry(cassette, name, home), options, file)
-    return score_rows(trial.taken[0], None)[-1]
+    return score_rows(trial.answers[0], None)[-1]
 
 
 def load_entry(cassette: Cassette, name: str, home: Path) -> TrialEntry:

@@ -1,7 +1,7 @@
-"""What a game keeps to, tried on games that are played: what `dubito games check` says, a line a flaw.
+"""Check a game by playing it: `dubito games check` prints one line for each flaw.
 
-Each probe is a function of the game under check. What the code of a game, a bot or a prompt raises meanwhile is a
-flaw too, in the file where it was raised. Whether a seat is told what it cannot know is tried in leaks.py.
+Each probe is a function of the game under check. An exception in the code of a game, a bot or a prompt is a flaw in
+the file that raised it. Leaks of hidden information are checked in leaks.py.
 """
 
 import json
@@ -39,14 +39,12 @@ from dubito.workshop.refusals import check_refusals
 from dubito.workshop.sharing import check_handed_out, check_shared_data
 from dubito.workshop.subject import DEALS_PER_SIZE, Flaw, Subject
 
-_MAX_CHANCE_GAP: Final = (
-    0.2  # of a measure's mean from what it is said to be if all are alike, from which on that is suspect
-)
-_COMMAND_TIMEOUT: Final = 600  # seconds of a command in another process
+_MAX_CHANCE_GAP: Final = 0.2  # between a measure's mean and its chance level, as a share of its span
+_COMMAND_TIMEOUT: Final = 600  # seconds
 _WIN_WORD: Final = re.compile(r"\b(won|wins?|winner)\b")
 _LOSS_WORD: Final = re.compile(r"\b(lost|loss|loses?|loser)\b")
 _WINS: Final = re.compile(r"Player(\d+)Z (?:wins|won|has won)\b")
-_HOSTILE_TEXT: Final = '"}<|{{7}}'  # what can be said wherever anything can
+_HOSTILE_TEXT: Final = '"}<|{{7}}'  # could end any quotes in a prompt
 _NO_POSITIONS: Final = ("", "null", "[]", "{}", "7", '{"seat": "x", "node": 1}')
 
 
@@ -54,41 +52,41 @@ Probe = Callable[[Subject], Iterator[Flaw]]
 
 
 def find_flaws(subject: Subject, more: Sequence[Probe] = (), quick: bool = False) -> Iterator[Flaw]:
-    """What is found wrong, the first faults first: where games do not end, or are not sound, no more is tried of them.
+    """Yield the flaws of a game. The check ends early if games do not end or are not sound.
 
-    `more` are checks of plugins. A `quick` check starts no other process.
+    `more` are probes of plugins. A `quick` check starts no process.
     """
-    then = (*_LATER_PROBES, *more)
+    later = (*_LATER_PROBES, *more)
     return run_probes(
         subject,
         (check_shared_data,),
         (check_shapes,),
         _FIRST_PROBES,
         _SOUNDNESS_PROBES,
-        then,
+        later,
         (check_leaks,),
         () if quick else (_check_runs,),
     )
 
 
 def run_probes(subject: Subject, *stages: Sequence[Probe]) -> Iterator[Flaw]:
-    """What these probes find wrong, each flaw once; the first stage that finds a sure one is the last."""
-    told = set[Flaw]()
+    """Yield each flaw that these probes find once. Stop after the first stage with a flaw that is certain."""
+    reported = set[Flaw]()
     try:
         with watch_for_hangs(subject):
             for probes in stages:
                 for flaw in chain.from_iterable(_run_probe(subject, probe) for probe in probes):
-                    if flaw not in told:
-                        told.add(flaw)
+                    if flaw not in reported:
+                        reported.add(flaw)
                         yield flaw
-                if any(flaw.sure for flaw in told):
+                if any(flaw.sure for flaw in reported):
                     return
     except CallHangs as error:
         yield error.flaw
 
 
 def _run_probe(subject: Subject, probe: Probe) -> Iterator[Flaw]:
-    """What a probe finds, and what is raised meanwhile."""
+    """Yield the flaws that a probe finds, and its exceptions as flaws."""
     try:
         yield from probe(subject)
     except BotError as error:
@@ -101,13 +99,13 @@ def _run_probe(subject: Subject, probe: Probe) -> Iterator[Flaw]:
 
 
 def _describe_exception(subject: Subject, error: Exception) -> Flaw:
-    """The last line of the game's own that was run."""
-    if isinstance(error.__cause__, StopIteration):  # which left one of our generators as something else
+    """Return an exception as a flaw, with the last line of the game's own code."""
+    if isinstance(error.__cause__, StopIteration):  # converted to a RuntimeError by one of our generators
         error = error.__cause__
     own = [frame for frame in extract_tb(error.__traceback__) if frame.filename.startswith(str(subject.folder))]
     what = one_line(f"{type(error).__name__}: {error}", 200)
     if not own:
-        return Flaw(subject.main, f"what it gives cannot be used: {what}")
+        return Flaw(subject.main, f"its return values cannot be used: {what}")
     return Flaw(subject.shown(own[-1].filename), f"{own[-1].name} raises {what} (line {own[-1].lineno})")
 
 
@@ -116,18 +114,18 @@ def _check_bots(subject: Subject) -> Iterator[Flaw]:
     for broken in registry.broken:
         yield Flaw(subject.shown(broken.file), broken.reason)
     if not registry.hand_written():
-        yield Flaw(subject.main, f"no bot plays it: put one into {folder}")
+        yield Flaw(subject.main, f"it has no bots: add one to {folder}")
     base = _object_at(subject.game.base_path)
     if not (isinstance(base, type) and issubclass(base, subject.game.base)):
         yield Flaw(subject.main, f"base_path is {subject.game.base_path}, which is not {subject.game.base.__name__}")
     if registry.hand_written() and subject.game.fallback not in registry.bots:
-        yield Flaw(subject.main, f"fallback names {subject.game.fallback}, which is no bot in {folder}")
+        yield Flaw(subject.main, f"fallback is {subject.game.fallback}, which is not a bot in {folder}")
     for bot in registry.hand_written():
         file = subject.shown(bot.file)
         if bot.summary == "(no docstring)":
-            yield Flaw(file, f"{bot.name} has no docstring: its first line is what `dubito bots` says of it")
+            yield Flaw(file, f"{bot.name} has no docstring: `dubito bots` shows its first line")
         if not bot.repeatable:
-            yield Flaw(file, f"{bot.name} draws from outside self.rng: its games cannot be played again")
+            yield Flaw(file, f"{bot.name} uses randomness outside self.rng: its games are not reproducible")
         if bot.missing:
             yield Flaw(file, f"{bot.name} does not answer {', '.join(bot.missing)}")
 
@@ -146,14 +144,14 @@ def _check_endings(subject: Subject) -> Iterator[Flaw]:
 
 
 def _check_repeatable(subject: Subject) -> Iterator[Flaw]:
-    """The same deal and the same moves are the same game."""
+    """Check that the same deal and the same moves give the same game."""
     for deal, seats in subject.deals:
         state = subject.state(deal, seats)
         try:
             for output in subject.outputs[deal, seats]:
                 state.apply(output)
         except IllegalOutput:
-            yield Flaw(subject.main, f"deal {deal} goes another way when it is played again: draw from `chance` alone")
+            yield Flaw(subject.main, f"deal {deal} is different when it is replayed: draw only from `chance`")
             return
 
 
@@ -178,33 +176,35 @@ def _check_whole_games(subject: Subject) -> Iterator[Flaw]:
             for event in state.apply(output):
                 yield from _check_event(subject, event, seats, "apply")
         if not _is_refused(state, output):
-            yield Flaw(subject.main, "apply takes a move after the game is over: raise IllegalOutput")
+            yield Flaw(subject.main, "apply accepts a move after the game is over: raise IllegalOutput")
         for flaw in flaws_of_ending(state.ending(), subject.game.results, seats):
             yield Flaw(subject.main, flaw)
         if state.ending() != state.ending():
-            yield Flaw(subject.main, "ending() says something else when it is asked again")
+            yield Flaw(subject.main, "ending() returns something else when it is called again")
 
 
 def _check_question(subject: Subject, state: Any, output: Any) -> Iterator[Flaw]:
     view = state.view()
     kind, answer = subject.game.node(view.node).answer, subject.game.answer_of(view.node, output)
     if isinstance(kind, Choice) and kind.options and answer not in kind.options:
-        yield Flaw(subject.main, f"a move at node {view.node} is {one_line(repr(answer), 40)}, none of its Choice")
-    why = view.why_illegal(output)
-    if why is not None:
-        yield Flaw(subject.main, f"view().why_illegal says {why!r} of a move that apply takes")
+        yield Flaw(
+            subject.main, f"a move at node {view.node} is {one_line(repr(answer), 40)}, which is not in its Choice"
+        )
+    reason = view.why_illegal(output)
+    if reason is not None:
+        yield Flaw(subject.main, f"view().why_illegal returns {reason!r} for a move that apply accepts")
 
 
 def _check_event(subject: Subject, event: Any, seats: int, source: str) -> Iterator[Flaw]:
     name = type(event).__name__
     if not isinstance(event, GameEvent):
-        yield Flaw(subject.main, f"{source} gives {name}, which is no GameEvent: bots observe nothing else")
+        yield Flaw(subject.main, f"{source} returns {name}, which is not a GameEvent: bots observe only game events")
         return
     for fact in ("only", "leaves"):
         if (seat := getattr(event, fact)) not in (None, *range(seats)):
             yield Flaw(subject.main, f"{name}.{fact} is {seat!r} in a game of {seats} seats")
     if is_dataclass(event) and not type(event).__dataclass_params__.frozen:
-        yield Flaw(subject.main, f"{name} can be changed by whoever observes it: make it frozen")
+        yield Flaw(subject.main, f"{name} can be changed by its observers: make it frozen")
 
 
 def _is_refused(state: Any, output: Any) -> bool:
@@ -216,44 +216,50 @@ def _is_refused(state: Any, output: Any) -> bool:
 
 
 def _check_silent_apply(subject: Subject) -> Iterator[Flaw]:
-    """With `announce` off no event is made, and the game is the same one."""
+    """Check that the game is the same without `announce`."""
     for deal, seats in subject.deals:
-        quiet, told = subject.state(deal, seats), subject.state(deal, seats)
+        quiet, announced = subject.state(deal, seats), subject.state(deal, seats)
         for output in subject.outputs[deal, seats]:
             quiet.apply(output, False)
-            told.apply(output)
-        if quiet.over != told.over or quiet.ending() != told.ending():
-            yield Flaw(subject.main, "the game goes another way where apply is called with announce=False")
+            announced.apply(output)
+        if quiet.over != announced.over or quiet.ending() != announced.ending():
+            yield Flaw(subject.main, "the game is different if apply is called with announce=False")
 
 
 def _check_json(subject: Subject) -> Iterator[Flaw]:
-    """A deal, its outputs as JSON, and its record give the same game again."""
+    """Check that a deal and its outputs, converted to JSON and back, give the same game."""
     game = subject.game
     for deal, seats in subject.deals:
         state, again = subject.state(deal, seats), subject.state(deal, seats)
         dealt = _to_json(game.deal_to_json(state))
         if dealt is None:
-            yield Flaw(subject.main, "deal_to_json gives what JSON has no word for: give lists, numbers and texts")
+            yield Flaw(
+                subject.main, "deal_to_json returns a value that JSON does not support: use lists, numbers and texts"
+            )
             return
         if dealt != _to_json(game.deal_to_json(again)):
-            yield Flaw(subject.main, "deal gives another game from the same stream: draw from `chance` alone")
+            yield Flaw(subject.main, "deal returns a different game for the same stream: draw only from `chance`")
             return
         for output in subject.outputs[deal, seats]:
-            kept = _to_json(game.output_to_json(output))
-            if kept is None:
-                yield Flaw(subject.main, f"output_to_json gives what JSON has no word for: {one_line(repr(output))}")
+            as_json = _to_json(game.output_to_json(output))
+            if as_json is None:
+                yield Flaw(
+                    subject.main, f"output_to_json returns a value that JSON does not support: {one_line(repr(output))}"
+                )
                 return
             copy = state.copy_of(output)
             if isinstance(output, list | dict | set) and copy is output:
-                yield Flaw(subject.main, "copy_of gives back the very output, which its bot may change later")
+                yield Flaw(subject.main, "copy_of returns the output itself, which its bot may change later")
             state.apply(copy)
             try:
-                again.apply(game.output_from_json(json.loads(kept)))
+                again.apply(game.output_from_json(json.loads(as_json)))
             except IllegalOutput as error:
-                yield Flaw(subject.main, f"output_from_json makes an illegal output of {one_line(kept, 60)}: {error}")
+                yield Flaw(
+                    subject.main, f"output_from_json returns an illegal output for {one_line(as_json, 60)}: {error}"
+                )
                 return
         if not again.over or state.ending() != again.ending():
-            yield Flaw(subject.main, "the same deal and the same outputs, read from JSON, come to another ending")
+            yield Flaw(subject.main, "the same deal and outputs, read from JSON, have a different ending")
 
 
 def _to_json(value: Any) -> str | None:
@@ -264,22 +270,22 @@ def _to_json(value: Any) -> str | None:
 
 
 def _check_saved_games(subject: Subject) -> Iterator[Flaw]:
-    """A saved game is told again, to its end."""
+    """Check that a saved game can be replayed."""
     records, rules = records_of(subject.game), subject.game.rules().model_dump()
     for deal, seats in subject.deals[::DEALS_PER_SIZE]:
         table = subject.table(deal, seats)
         names = [entrant.name for entrant in table.entrants]
         session = Session(subject.game, table.state, names.__getitem__, table_moves(table), table=table, rules=rules)
         turns = sum(1 for _ in session)
-        kept = records.load(records.dump(session.record(names, 0, deal, None)))
-        again = session_of_record(subject.game, kept, names.__getitem__)
+        record = records.load(records.dump(session.record(names, 0, deal, None)))
+        again = session_of_record(subject.game, record, names.__getitem__)
         with require_whole_game(again.state):
             if sum(1 for _ in again) != turns:
-                yield Flaw(subject.main, "a saved game has another number of moves when it is told again")
+                yield Flaw(subject.main, "a saved game has a different number of moves when it is replayed")
 
 
 def _check_results(subject: Subject) -> Iterator[Flaw]:
-    """Outcomes are kept and read again; the measures come near to what they are said to be if all are alike."""
+    """Check that outcomes can be stored and read, and that measures are close to their chance levels."""
     results = subject.game.results
     shares = defaultdict[tuple[str, int], list[float]](list)
     for deal, seats in subject.deals:
@@ -288,24 +294,24 @@ def _check_results(subject: Subject) -> Iterator[Flaw]:
             table.state.apply(output)
         outcome = outcome_of(table.state, [*range(seats)], None, table.fallback_turns)
         if unpack_outcome(outcome.pack(), results) != outcome:
-            yield Flaw(subject.main, "an ending is not the same when it was kept and read again")
+            yield Flaw(subject.main, "an ending is different after it was stored and read")
         for measured in outcome.measured(results):
             for measure, value in zip(results.measures, measured, strict=True):
                 shares[measure.key, seats].append(value / measure.scale)
     yield from _check_result_order(subject)
     if unknown := sorted({*results.equal_share(subject.game.seats[0])} - {measure.key for measure in results.measures}):
-        yield Flaw(subject.main, f"results: equal_share names {', '.join(unknown)}, which is none of measures")
-    for (key, seats), found in shares.items():
+        yield Flaw(subject.main, f"results: equal_share names {', '.join(unknown)}, which is not a measure")
+    for (key, seats), values in shares.items():
         least, most = results.measure(key).span or (0.0, 1.0)
-        said, came = results.equal_share(seats).get(key), least + mean(found) * (most - least)
-        if said is not None and abs(came - said) > _MAX_CHANCE_GAP * (most - least):
-            what = f"{key} is {came:.2f} on average at {seats} seats, but equal_share says {said:.2f}"
-            turned = "is the order of buckets, or bucket, turned round?"
-            yield Flaw(subject.main, f"results: {what}: {turned}", sure=False)
+        level, average = results.equal_share(seats).get(key), least + mean(values) * (most - least)
+        if level is not None and abs(average - level) > _MAX_CHANCE_GAP * (most - least):
+            what = f"{key} is {average:.2f} on average at {seats} seats, but equal_share is {level:.2f}"
+            cause = "is bucket, or the order of buckets, inverted?"
+            yield Flaw(subject.main, f"results: {what}: {cause}", sure=False)
 
 
 def _check_result_order(subject: Subject) -> Iterator[Flaw]:
-    """A bucket named a win is worth more than a loss, and the seat that is called the winner scores the most."""
+    """Check that a bucket named a win is worth more than a loss, and that the winner of a game scores most."""
     results, measure = subject.game.results, subject.game.results.measures[0]
     won, lost = (
         [place for place, name in enumerate(results.endings) if word.search(name)] for word in (_WIN_WORD, _LOSS_WORD)
@@ -323,12 +329,14 @@ def _check_result_order(subject: Subject) -> Iterator[Flaw]:
         same = [each for each in decided if each.source == end.source]
         sure = len(same) > 2 and all(each in below for each in same)
         line = line_of(subject, subject.main, "bucket")
-        sentence = f"results: {what}, but scores less than another by measure {measure.key}: is bucket inverted?{line}"
+        sentence = (
+            f"results: {what}, but scores less than another seat by measure {measure.key}: is bucket inverted?{line}"
+        )
         yield Flaw(subject.main, sentence, sure)
 
 
 class _End(NamedTuple):
-    """Who wins a game by some source, and the score of every seat."""
+    """The winners of a game according to some source, and the score of every seat."""
 
     deal: int
     source: str
@@ -361,7 +369,7 @@ def _winners(subject: Subject, deal: int, seats: int) -> Iterator[_End]:
 
 
 def _check_examples(subject: Subject) -> Iterator[Flaw]:
-    """The facts of example positions, and positions as files."""
+    """Check the facts of example positions, and positions in files."""
     game, file = subject.game, subject.file("facts.py")
     if game.module("facts") is None:
         return
@@ -373,11 +381,11 @@ def _check_examples(subject: Subject) -> Iterator[Flaw]:
         facts = game.facts.facts(position)
         keys[node.name] = {*facts}
         if _to_json(facts) is None:
-            yield Flaw(file, f"facts gives what JSON has no word for at node {node.name}")
+            yield Flaw(file, f"facts returns a value that JSON does not support at node {node.name}")
         if unknown := sorted({*game.facts.steady_facts()} - {*facts}):
-            yield Flaw(file, f"steady_facts names {', '.join(unknown)}, which facts has not at node {node.name}")
+            yield Flaw(file, f"steady_facts names {', '.join(unknown)}, which facts lacks at node {node.name}")
     if len({*map(frozenset, keys.values())}) > 1:
-        yield Flaw(file, "facts has other keys at one node than at another: give every key at each, None where unused")
+        yield Flaw(file, "the keys of facts differ between nodes: return every key at each node, None if unused")
     for text in _NO_POSITIONS:
         try:
             game.facts.from_json(text)
@@ -386,12 +394,12 @@ def _check_examples(subject: Subject) -> Iterator[Flaw]:
         except Exception as error:  # foreign code
             yield Flaw(file, f"from_json raises {type(error).__name__} for the file {text!r}: raise UsageError")
         else:
-            yield Flaw(file, f"from_json takes the file {text!r} for a position: raise UsageError")
+            yield Flaw(file, f"from_json accepts the file {text!r} as a position: raise UsageError")
         return
 
 
 def _check_positions(subject: Subject) -> Iterator[Flaw]:
-    """The facts of positions that were met: steady ones stay, and a position that was a file is the same."""
+    """Check that steady facts of played positions do not change, and that positions survive a file."""
     game, file = subject.game, subject.file("facts.py")
     if game.module("facts") is None:
         return
@@ -400,19 +408,19 @@ def _check_positions(subject: Subject) -> Iterator[Flaw]:
         for position in (one.position for one in recorded):
             facts = game.facts.facts(position)
             lines, own = len(facts.get("history") or ()), facts.get("own_moves") or ()
-            if beyond := [place for place in own if not 0 <= place < lines]:
-                yield Flaw(file, f"own_moves has places, as {beyond[0]}, that history has not: they count from 0")
+            if missing := [place for place in own if not 0 <= place < lines]:
+                yield Flaw(file, f"own_moves has indexes that history lacks, such as {missing[0]}: count from 0")
                 return
             for name in {*game.facts.steady_facts()} & {*facts}:
                 if steady.setdefault((position.seat, name), facts[name]) != facts[name]:
-                    yield Flaw(file, f"steady_facts names {name}, which changes while a seat plays")
+                    yield Flaw(file, f"steady_facts names {name}, which changes during a game")
             text = game.facts.to_json(position)
             if game.facts.to_json(game.facts.from_json(text)) != text:
-                yield Flaw(file, f"a position at node {position.node} is another one when it was a file")
+                yield Flaw(file, f"a position at node {position.node} is different after it was written to a file")
 
 
 def _check_prompts(subject: Subject) -> Iterator[Flaw]:
-    """Every prompt tells of every position that was met."""
+    """Check that every prompt can render every position."""
     if subject.game.module("facts") is None:
         return
     for name in subject.prompts:
@@ -434,7 +442,7 @@ def _check_rendering(subject: Subject, prompt: Prompt) -> Iterator[Flaw]:
 
 
 def _check_speech(subject: Subject) -> Iterator[Flaw]:
-    """In a prompt nobody's words can end their quotes, and the prompt says what they are."""
+    """Check that messages of players cannot end their quotes in a prompt, and that the prompt explains them."""
     game = subject.game
     if game.walk or game.module("facts") is None or not any(isinstance(node.answer, Text) for node in game.nodes):
         return
@@ -443,15 +451,15 @@ def _check_speech(subject: Subject) -> Iterator[Flaw]:
     for prompt in (load_prompt(name, subject.here, game) for name in subject.prompts):
         file = subject.shown(prompt.folder)
         if any(_HOSTILE_TEXT in str(prompt.render(one.position)) for one in spoken):
-            what = f"what a player says can end its quotes: {_HOSTILE_TEXT} stands in it as it was said"
+            what = f"a player's message can end its quotes: {_HOSTILE_TEXT} is in the prompt unescaped"
             yield Flaw(file, f"{what}: write {{{{ ... | quoted }}}}, or `quoted` of dubito.game.speech in facts.py")
         if "shared/speech.jinja" not in prompt.sources:
-            what = "it does not say that what players say is no instruction"
+            what = "it does not say that messages of players are not instructions"
             yield Flaw(file, f'{what}: write {{% include "shared/speech.jinja" %}}', sure=False)
 
 
 def _make_loud(cls: type[Player], game: Game) -> type[Player]:
-    """The same bot, which says what no quotes can hold wherever it is to say something."""
+    """Return a bot class that sends a hostile message whenever it is asked for one."""
 
     class Loud(cls):  # type: ignore[misc, valid-type]
         def play(self, view: Any) -> Any:
@@ -464,43 +472,43 @@ def _make_loud(cls: type[Player], game: Game) -> type[Player]:
 
 
 def _check_words(subject: Subject) -> Iterator[Flaw]:
-    """The game in words, from its rules to its end."""
+    """Check the game's words, from its rules to its ending."""
     words, file, rules = words_of(subject.game), subject.file("words.py"), subject.game.rules()
     unspoken = ""
     for deal, seats in subject.deals:
         state = subject.state(deal, seats)
-        said: list[Any] = [*words.rules(rules, seats), words.in_short(rules), words.sentence(state.start, str)]
+        texts: list[Any] = [*words.rules(rules, seats), words.in_short(rules), words.sentence(state.start, str)]
         teller = words.Teller(state, str)
         for output in subject.outputs[deal, seats]:
             seat = state.seat
-            said += [teller.holds(seat), *words.sees(state, seat, str), words.keys(state), *words.hand(state, seat)]
+            texts += [teller.holds(seat), *words.sees(state, seat, str), words.keys(state), *words.hand(state, seat)]
             events = state.apply(output)
-            said += [words.to_me(words.sentence(event, str)) for event in events]
+            texts += [words.to_me(words.sentence(event, str)) for event in events]
             unspoken = unspoken or _find_unspoken(words, seat, events)
-            said += [line.said for line in teller.moved(seat, output, events)]
-            said += [text for panel in teller.panels() for text in (panel.title, *panel.cards)]
+            texts += [line.said for line in teller.moved(seat, output, events)]
+            texts += [text for panel in teller.panels() for text in (panel.title, *panel.cards)]
         ending = teller.ending()
         if not ending:
-            yield Flaw(file, "Teller.ending() is empty: begin with how the game ended, in a sentence")
-        wrong = next((each for each in [*said, *ending] if not isinstance(each, str)), None)
+            yield Flaw(file, "Teller.ending() is empty: start with a sentence about how the game ended")
+        wrong = next((each for each in [*texts, *ending] if not isinstance(each, str)), None)
         if wrong is not None:
-            yield Flaw(file, f"it says {one_line(repr(wrong), 60)}, which is no text")
+            yield Flaw(file, f"{one_line(repr(wrong), 60)} is not text")
     if unspoken:
         what = f"a person at the table reads {one_line(repr(unspoken), 60)}: has TO_ME a phrase for it?"
         yield Flaw(file, what, sure=False)
 
 
 def _find_unspoken(words: Any, seat: int, events: Sequence[Any]) -> str:
-    """A sentence that begins with the person in this seat, but not as a sentence does once it is spoken to them."""
+    """Return a sentence about the person in this seat that `to_me` does not rewrite correctly, if any."""
     for event in events:
         sentence = words.sentence(event, lambda each: ME if each == seat else f"seat {each}")
-        if isinstance(sentence, str) and sentence.startswith(ME) and (told := words.to_me(sentence))[:1].islower():
-            return str(told)
+        if isinstance(sentence, str) and sentence.startswith(ME) and (text := words.to_me(sentence))[:1].islower():
+            return str(text)
     return ""
 
 
 def _check_fake_models(subject: Subject) -> Iterator[Flaw]:
-    """Each stand-in's policy has an answer to what one of the prompts says: it need not read them all."""
+    """Check that each fake model can answer at least one of the prompts."""
     module = subject.game.module("stand_in")
     if module is None or not subject.prompts:
         return
@@ -511,32 +519,33 @@ def _check_fake_models(subject: Subject) -> Iterator[Flaw]:
         answers = _fake_answers(policy, prompts, positions)
         wrong = next((answer for answer in answers if not hasattr(answer, "keys") or "answer" not in answer), None)
         if wrong is not None:
-            yield Flaw(file, f"MODELS: {name} gives {one_line(repr(wrong), 60)}, without an `answer`")
+            yield Flaw(file, f"MODELS: {name} returns {one_line(repr(wrong), 60)} without an `answer`")
 
 
 def _fake_answers(policy: Any, prompts: Sequence[Prompt], positions: Sequence[Any]) -> list[Any]:
-    """What a stand-in says to the first prompt that it reads; raises what it raises at the first if it reads none."""
-    unread: Exception | None = None
+    """Return a fake model's answers to the first prompt that it can read, or raise its first exception."""
+    first_error: Exception | None = None
     for prompt in prompts:
         try:
             return [policy(str(prompt.render(position)), Random(0)) for position in positions]
-        except (LookupError, ValueError, ArithmeticError) as error:  # with which it may refuse a text, as in the house
-            unread = unread or error
-    assert unread is not None
-    raise unread
+        except (LookupError, ValueError, ArithmeticError) as error:  # how a fake model refuses a prompt
+            first_error = first_error or error
+    assert first_error is not None
+    raise first_error
 
 
 def _check_runs(subject: Subject) -> Iterator[Flaw]:
-    """Other processes play the same games; models of the house play it by its prompts, and their run is proved."""
+    """Check that processes play the same games, and that fake models can play it in a run that replays."""
     name, least = subject.game.name, str(subject.game.seats[0])
     with TemporaryDirectory() as folder:
-        few = ("run", "--game", name, "--games", "12", "--no-report", "--json")
-        said = [_run_command(subject, seed, *few, "--output", folder + seed) for seed in "12"]
-        if failed := next((each for each in said if each.returncode), None):
-            yield Flaw(subject.main, f"`dubito run` says: {one_line(failed.stderr)}")
-        elif len({json.loads(each.stdout)["results_digest"] for each in said}) > 1:
+        words_of_run = ("run", "--game", name, "--games", "12", "--no-report", "--json")
+        results = [_run_command(subject, seed, *words_of_run, "--output", folder + seed) for seed in "12"]
+        if failed := next((each for each in results if each.returncode), None):
+            yield Flaw(subject.main, f"`dubito run` fails: {one_line(failed.stderr)}")
+        elif len({json.loads(each.stdout)["results_digest"] for each in results}) > 1:
             yield Flaw(
-                subject.main, "two processes play the same deals differently: a draw from outside, or a set's order"
+                subject.main,
+                "two processes play the same deals differently: check for other randomness and for the order of sets",
             )
         if subject.prompts:
             models = ",".join(f"house:house-random@{prompt}" for prompt in subject.prompts[:3])
@@ -545,12 +554,12 @@ def _check_runs(subject: Subject) -> Iterator[Flaw]:
             for words in (("run", *flags, "--output", f"{folder}/models"), ("replay", f"{folder}/models")):
                 if (each := _run_command(subject, "1", *words)).returncode:
                     file = f"prompts/{subject.game.folder}"
-                    yield Flaw(file, f"`dubito {words[0]}` with {models} says: {one_line(each.stderr)}")
+                    yield Flaw(file, f"`dubito {words[0]}` with {models} fails: {one_line(each.stderr)}")
                     return
 
 
 def _run_command(subject: Subject, seed: str, *words: str) -> "subprocess.CompletedProcess[str]":
-    """A command in a process of its own, in which sets have the order of this seed."""
+    """Run a command in a process with this hash seed, which determines the order of sets."""
     environment = os.environ | {"PYTHONHASHSEED": seed}
     path = [word for folder in games_path() for word in ("--games-path", str(folder))]
     command = [sys.executable, "-m", "dubito", *words, *path]
@@ -559,9 +568,7 @@ def _run_command(subject: Subject, seed: str, *words: str) -> "subprocess.Comple
             command, cwd=subject.here, env=environment, capture_output=True, text=True, timeout=_COMMAND_TIMEOUT
         )
     except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(
-            command, 1, "", f"nothing: it has not ended after {_COMMAND_TIMEOUT // 60} minutes"
-        )
+        return subprocess.CompletedProcess(command, 1, "", f"it has not ended after {_COMMAND_TIMEOUT // 60} minutes")
 
 
 _FIRST_PROBES: Final[tuple[Probe, ...]] = (_check_bots, _check_endings, _check_repeatable)

@@ -1,15 +1,15 @@
-"""Whether a seat is shown what it cannot know, tried on any game in pairs of worlds (worlds.py).
+"""Check that a game shows no hidden information to a seat, in pairs of worlds (worlds.py).
 
-In both worlds the seat holds the same cards. For as long as it observed the same events, its view, its facts and the
-words that a person in its seat reads must be the same. Two kinds of differences need more thought:
+In both worlds the seat holds the same cards. As long as it has observed the same events, its view, its facts and the
+words that a person in its seat reads must be the same. Two kinds of differences are harder to judge:
 
-- An event differs. It may be a reveal that the rules want, so it is an error only where the game itself keeps what it
-  tells secret: see `_Secrets`.
-- The worlds differ in a move of another seat. The move may be public. It is not where the game announces other moves by
-  events, but not this one.
+- An event differs. It may be a reveal that the rules intend, so it is an error only if the game keeps the information
+  secret elsewhere: see `_Secrets`.
+- The worlds differ in a move of another seat. The move may be public, unless the game announces other moves by events
+  but not this one.
 
-A game's own worlds (`world_pairs` of its module `workshop`) are tried as well. A caller that holds prompts, say, to the
-same worlds is given each turn of the seat in both.
+A game's own worlds (`world_pairs` of its module `workshop`) are checked as well. Callers receive each turn of the seat
+in both worlds, for example to compare prompts.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -36,9 +36,9 @@ from dubito.workshop.worlds import (
     similar_outputs,
 )
 
-_CONTINUATIONS: Final = 4  # by random moves, of a pair of worlds in which an event differs
-_MAY_TELL: Final = "an event may tell seat"
-_SILENT_MOVES: Final = 2  # of a pair, at which it is noted what differs unobserved
+_CONTINUATIONS: Final = 4  # random games after an event that differs
+_MAY_TELL: Final = "an event may reveal to seat"
+_SILENT_MOVES: Final = 2  # of a pair, at which unobserved differences are noted
 
 Compared = Callable[[Any, Any, bool], Iterable[Flaw]]  # a turn in two worlds (positions or None), sure or not
 
@@ -48,15 +48,15 @@ class _Suspect(NamedTuple):
 
     found: str
     event: GameEvent
-    place: int  # of the move among the outputs; -1: the deal
+    place: int  # index of the move; -1: the deal
     is_fresh: bool  # whether no other seat held different cards before this move
-    by_move: bool  # whether a seat has moved differently by then, because it held different cards
-    holders: frozenset[tuple[Any, ...]]  # the other seats that hold different cards now, each with what differs
-    in_words: bool  # whether the game's words show to nobody but those who see everything what differs
+    by_move: bool  # whether a seat has already moved differently, because it held different cards
+    holders: frozenset[tuple[Any, ...]]  # other seats that hold different cards now, with the difference
+    in_words: bool  # whether the game's words show the difference only to viewers who see everything
 
 
 class _Finding(NamedTuple):
-    """A flaw that may turn out to be sure once all worlds were compared."""
+    """A flaw whose certainty depends on all worlds."""
 
     file: str
     fact: str
@@ -68,7 +68,7 @@ class _Finding(NamedTuple):
 
 
 def check_leaks(subject: Subject, compared: Compared = lambda one, other, sure: ()) -> Iterator[Flaw]:
-    """Yield what a seat is shown that it cannot know, each fact once, and what `compared` finds."""
+    """Yield each leak of hidden information to a seat once, and the flaws that `compared` returns."""
     reported = set[tuple[str, str]]()
     pairs = workshop_part(subject.game, "world_pairs", None)
     worlds = [(deal, seats, world) for deal, seats in subject.deals for world in find_variants(subject, deal, seats)]
@@ -86,10 +86,10 @@ def check_leaks(subject: Subject, compared: Compared = lambda one, other, sure: 
     yield from _judge(later, secrets, reported, only_sure=pairs is not None)
     if not secrets.are_there:
         if any(_hands_differ(subject, deal, seats) for deal, seats in subject.deals):
-            what = "no seat holds the same cards in two deals that differ: does cards() show what others hold?"
+            what = "no seat has the same cards in two different deals: does cards() show the cards of others?"
             yield Flaw(subject.main, what, sure=False)
         elif not worlds and pairs is None:
-            what = "found nothing that one seat knows and another does not, so leaks were not tried"
+            what = "all seats have the same information, so leaks were not checked"
             yield Flaw(subject.main, what, sure=False)
     for one, other in pairs() if pairs else ():
         yield from compared(one, other, True)
@@ -97,7 +97,7 @@ def check_leaks(subject: Subject, compared: Compared = lambda one, other, sure: 
         if found_in_facts and (file, name_in(found_in_facts)) not in reported:
             reported.add((file, name_in(found_in_facts)))
             line = line_of(subject, file, name_in(found_in_facts))
-            yield Flaw(file, f"facts() shows what its seat cannot know: {found_in_facts}{line}")
+            yield Flaw(file, f"facts() shows hidden information to its seat: {found_in_facts}{line}")
 
 
 def _judge(
@@ -109,16 +109,16 @@ def _judge(
     for found, sure in sorted(judged, key=lambda each: not each[1]):
         if (found.file, found.fact) in reported or (only_sure and not sure):
             continue
-        if sure or not (found.suspect and leaking_event):  # what else differs may only follow from that event
+        if sure or not (found.suspect and leaking_event):  # other differences may follow from that event
             reported.add((found.file, found.fact))
-            sentence = found.sentence.replace(_MAY_TELL, "an event tells seat") if sure else found.sentence
+            sentence = found.sentence.replace(_MAY_TELL, "an event reveals to seat") if sure else found.sentence
             yield Flaw(found.file, sentence, sure)
 
 
 def _facts_differ(subject: Subject, one: Any, other: Any) -> str:
     """Return what facts show at one position and not at the other.
 
-    The order of a dict's names is not compared: a prompt that shows it is (audit.py).
+    The order of keys is not compared here, but in prompts that show it (audit.py).
     """
     if one is None or other is None or one == other:
         return ""
@@ -132,9 +132,9 @@ def _hands_differ(subject: Subject, deal: int, seats: int) -> bool:
 
 
 def check_stale_cards(subject: Subject) -> Iterator[Flaw]:
-    """A bot is given its `self.cards` once, before its first move: they must show what it holds now.
+    """Check that the cards that a bot receives before its first move always show what it holds now.
 
-    Looks until the first bot fails: stale cards may have misled it.
+    The check ends with the first error of a bot, which stale cards may have caused.
     """
     for deal, seats in subject.deals:
         table, failed = subject.table(deal, seats), False
@@ -146,15 +146,17 @@ def check_stale_cards(subject: Subject) -> Iterator[Flaw]:
             for seat, player in enumerate(table.players):
                 now = table.state.cards(seat, DealStreams(0, deal).seat(seat))
                 if player and (found := difference(to_plain(player.cards), to_plain(now), ordered=False)):
-                    what = f"{found} after turn {table.state.turns_played}: return an object that looks at the state"
-                    yield Flaw(subject.main, f"cards() shows what a seat held before, not what it holds now: {what}")
+                    what = f"{found} after turn {table.state.turns_played}: return an object that reads the state"
+                    yield Flaw(
+                        subject.main, f"cards() shows the cards that a seat held before, not its cards now: {what}"
+                    )
                     return
         if failed:
             return
 
 
 class _Pair:
-    """Two worlds that one seat observes alike, played until it is shown what differs."""
+    """Two worlds that look the same to one seat, played until it sees a difference."""
 
     def __init__(self, subject: Subject, deal: int, seats: int, variant: Variant, secrets: "_Secrets") -> None:
         self.subject, self.deal, self.variant, self.secrets = subject, (deal, seats), variant, secrets
@@ -164,14 +166,14 @@ class _Pair:
         self.is_found, self.looks = False, 0
 
     def compare(self, compared: Compared) -> Iterator[_Finding | Flaw]:
-        """Play both worlds for as long as the seat observes them alike; yield what it is shown that differs."""
+        """Play both worlds while they look the same to the seat, and yield differences that it is shown."""
         one, other, seat, move = self.one, self.other, self.variant.seat, self.variant.move
         if one.held(seat) != other.held(seat) or one.state.seat != other.state.seat:
             return
         self._observe([one.state.start], [other.state.start], -1)
         for place, output in enumerate(self.subject.outputs[self.deal]):
             if one.state.seat == seat and place > move:
-                if one.held(seat) != other.held(seat):  # it came to hold other cards, so it was shown
+                if one.held(seat) != other.held(seat):  # it got different cards, so it has seen them
                     return
                 yield from self._look(compared)
                 if self.is_found or self.suspect:
@@ -183,7 +185,7 @@ class _Pair:
                 return
 
     def _look(self, compared: Compared) -> Iterator[_Finding | Flaw]:
-        """Compare what the seat is shown at its move."""
+        """Compare what the seat sees at its move."""
         found = [*self._differences_at_move()]
         self.is_found = bool(found)
         if not self.suspect:
@@ -194,7 +196,7 @@ class _Pair:
         yield from found
 
     def _move(self, place: int, output: Any) -> bool:
-        """Make this move in both worlds; returns whether they can be compared any further."""
+        """Make this move in both worlds, and return whether they can still be compared."""
         one, other, mover, move = self.one, self.other, self.one.state.seat, self.variant.move
         events = apply_in_both(one, other, output, self.variant.instead if place == move else None)
         if events is None or one.state.seat != other.state.seat or one.state.over or other.state.over:
@@ -204,7 +206,7 @@ class _Pair:
         if mover == self.variant.seat and one.notebook is not None:
             for each in (one, other):
                 each.notebook.note_answer(self.subject.game.nodes[0].name, output)
-        # After another move, an event that differs shows what was hidden, for all that can be known here.
+        # After a different move, an event that differs may reveal it.
         return not (self._observe(*events, place) and place > move >= 0)
 
     def _is_fresh(self, place: int) -> bool:
@@ -217,59 +219,59 @@ class _Pair:
         return place < 0 or not _holders(*pair)
 
     def _observe(self, here: list[GameEvent], there: list[GameEvent], place: int) -> bool:
-        """Let the seat observe these events, and note the first ones that differ; returns whether any do."""
+        """Let the seat observe these events, note the first ones that differ, and return whether any do."""
         one, other, seat = self.one, self.other, self.variant.seat
-        news = difference(one.observe(here), other.observe(there))
-        if news and not self.suspect:
+        changed = difference(one.observe(here), other.observe(there))
+        if changed and not self.suspect:
             mine = [[event for event in events if event.only in (None, seat)] for events in (here, there)]
             pairs = zip(*mine, strict=False)
             event = next((pair[0] for pair in pairs if to_plain(pair[0]) != to_plain(pair[1])), [*mine[0], *mine[1]][0])
             fresh = self.variant.move < 0 and self._is_fresh(place)
             in_words = one.secret_words() != other.secret_words() and one.public_words() == other.public_words()
             holders = frozenset(_holders(one, other))
-            self.suspect = _Suspect(news, event, place, fresh, other.moved_differently, holders, in_words)
+            self.suspect = _Suspect(changed, event, place, fresh, other.moved_differently, holders, in_words)
         elif not self.suspect and (found := difference(one.public_words(), other.public_words())):
             self.by_words = [self._in_words(found)]
-        return bool(news)
+        return bool(changed)
 
     def _in_words(self, found: str) -> _Finding:
-        """What the game's words show of what differs, though events do not."""
+        """Return a finding for words that differ although events do not."""
         file = self.subject.file("words.py")
         part = name_in(found).partition(".")[0]
         what = {"panels": "Panel.public", "moved": "Line.said"}.get(part, part)
         line = line_of(self.subject, file, part)
-        return self._finding(file, what, f"{what} shows what seat {self.variant.seat} cannot know: {found}{line}")
+        return self._finding(file, what, f"{what} shows hidden information to seat {self.variant.seat}: {found}{line}")
 
     def _finding(self, file: str, fact: str, sentence: str) -> _Finding:
         return _Finding(file, fact, sentence, self.variant.move < 0, None, self.variant, self.deal)
 
     def _differences_at_move(self) -> Iterator[_Finding]:
-        """Yield what differs where it is the seat's move, after it observed the same events but for the suspect."""
+        """Yield differences at the seat's move, after it observed the same events except the suspect."""
         subject, one, other, seat = self.subject, self.one, self.other, self.variant.seat
         facts, words = subject.file("facts.py"), subject.file("words.py")
         views = one.state.view(), other.state.view()
         main = file_of(subject, views[0], subject.main)
-        seen = difference(*map(to_plain, views)) or difference(one.legal(), other.legal(), "legal()")
+        in_view = difference(*map(to_plain, views)) or difference(one.legal(), other.legal(), "legal()")
         if self.suspect:
-            if not seen:
-                what = f"{_MAY_TELL} {seat} what it cannot know: {self.suspect.found}"
+            if not in_view:
+                what = f"{_MAY_TELL} {seat} hidden information: {self.suspect.found}"
                 yield self._event_finding(self.suspect, what)
             return
-        two = "deals that" if self.variant.move < 0 else "moves of another that"
-        alike = f"differs for seat {seat} between two {two} it observed alike"
+        kind = "deals" if self.variant.move < 0 else "moves of another seat"
+        worlds = f"differs for seat {seat} between two {kind} that look the same to it"
         shown = [
-            ("view() shows", seen, main),
+            ("view() shows", in_view, main),
             ("facts() shows", _facts_differ(subject, one.position(), other.position()), facts),
         ]
-        if not seen:  # words show what the view does
+        if not in_view:  # words show what the view does
             shown.append(("words show", difference(one.words_to_seat(), other.words_to_seat()), words))
         for what, found, file in shown:
             if found:
                 line = line_of(subject, file, name_in(found), views[0])
-                yield self._finding(file, name_in(found), f"{what} what its seat cannot know: {found} {alike}{line}")
+                yield self._finding(file, name_in(found), f"{what} hidden information: {found} {worlds}{line}")
 
     def _event_finding(self, suspect: _Suspect, what: str) -> _Finding:
-        """Blame the file that makes the event, else the one that defines its class."""
+        """Return a finding for the file that creates the event, or else the one that defines its class."""
         files = [file_of(self.subject, each, self.subject.main) for each in (self.one.state, suspect.event)]
         places = [(file, line_of(self.subject, file, type(suspect.event).__name__, call=True)) for file in files]
         file, line = next((place for place in places if place[1]), places[-1])
@@ -278,11 +280,11 @@ class _Pair:
 
 
 class _Secrets:
-    """What all pairs of worlds show about what a game keeps secret."""
+    """What a game keeps secret, according to all pairs of worlds."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._silent = set[tuple[bool, tuple[Any, ...]]]()  # cards of other seats that differed unobserved
+        self._silent = set[tuple[bool, tuple[Any, ...]]]()  # cards of other seats with unobserved differences
         self._announces: bool | None = None
         self.are_there = False
 
@@ -300,7 +302,7 @@ class _Secrets:
             return False
         if suspect.event.only is not None:
             return suspect.is_fresh
-        if not (suspect.is_fresh or self._is_told_anyway(found)):
+        if not (suspect.is_fresh or self._is_always_revealed(found)):
             return False
         return (
             _is_for_one_seat(suspect.event)
@@ -332,22 +334,22 @@ class _Secrets:
                 return False
         return False
 
-    def _is_told_anyway(self, found: _Finding) -> bool:
-        """Return whether an event tells what differs whatever the seats do, so that it answers no move of theirs."""
+    def _is_always_revealed(self, found: _Finding) -> bool:
+        """Return whether an event reveals the difference whatever the seats do, and so is not a response to a move."""
         if self._subject.game.walk:
             return False
         assert found.variant is not None
         assert found.suspect is not None
-        kind, told = type(found.suspect.event), list[bool]()
+        kind, results = type(found.suspect.event), list[bool]()
         for number in range(_CONTINUATIONS):
             one, other = build_pair(self._subject, found.deal, found.variant)
-            told += self._told_by_chance(one, other, kind, Random(number), found.deal)
-        return len(told) > 1 and all(told)
+            results += self._reveals_by_chance(one, other, kind, Random(number), found.deal)
+        return len(results) > 1 and all(results)
 
-    def _told_by_chance(
+    def _reveals_by_chance(
         self, one: SeatWorld, other: SeatWorld, kind: type, chance: Random, deal: tuple[int, int]
     ) -> list[bool]:
-        """Play random moves in both until an event of this kind comes; return whether it differs, if it came."""
+        """Play random moves in both worlds until an event of this kind; return whether it differs, if there is one."""
         for output in self._subject.outputs[deal]:
             if one.state.over or one.state.seat != other.state.seat:
                 return []
@@ -365,8 +367,10 @@ class _Secrets:
             return output
         views = [world.state.view() for world in (one, other)]
         legal = game.legal(views[0])
-        some = legal if legal is not None else similar_outputs(self._subject, views[0].node, output, one.state, chance)
-        both = [each for each in some[:20] if all(is_allowed(view, each) for view in views)]
+        outputs = (
+            legal if legal is not None else similar_outputs(self._subject, views[0].node, output, one.state, chance)
+        )
+        both = [each for each in outputs[:20] if all(is_allowed(view, each) for view in views)]
         return chance.choice(both) if both else output
 
 

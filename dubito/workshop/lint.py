@@ -1,15 +1,14 @@
-"""Advice on a prompt: what it leaves unsaid, what it costs, what keeps a provider from reading it from its cache.
+"""Advice on a prompt: missing facts, size, and how much of it a provider can read from its cache.
 
-Sizes and beginnings are measured on the sample games; a token is reckoned as four bytes. A fact counts as told at a
-node if another value of it would make another text. Where one fact says what another does, either will do: the question
-names the number, the history holds what rates are reckoned from.
+Sizes are measured on the sample games; a token is estimated as four bytes. A prompt uses a fact at a node if a
+different value would change the text. Facts with the same information are alternatives: for example, the question
+names the number, and the history has everything that rates are computed from.
 
-How much of a request a provider can read from its cache: what the player's request before began with as well.
+A provider's cache can be used for the part of a request that the player's previous request started with too. OpenAI
+caches any common prefix. Anthropic caches whole blocks up to a marker: the system text and the chapters of the history.
+The blocks are measured, since the common prefix is at least as long.
 
-OpenAI's cache takes any common beginning. Anthropic's takes whole blocks up to a mark: the system text and the
-chapters of the history. What is measured is the latter, so that it holds at both: the common beginning is no less.
-
-How two prompts differ at a position, part by part.
+`prompt_differences` compares two prompts at a position.
 """
 
 import difflib
@@ -28,21 +27,21 @@ from dubito.llm.recording import common_length
 from dubito.llm.templates import DESCRIPTION
 from dubito.workshop.recordings import RecordedPosition, workshop_part
 
-FIRST_DECISION: Final = 5  # decision of a player from which on it is asked for
-_MIN_SHARED: Final = {"node": 0.80, "turn": 0.75}  # by what a request asks: since the turn before more has happened
-_MAX_BELOW: Final = 0.05  # of the requests: with many quick players the news can outweigh what was sent before
+FIRST_DECISION: Final = 5  # of a player that is checked
+_MIN_SHARED: Final = {"node": 0.80, "turn": 0.75}  # lower per turn, since more has happened since the last request
+_MAX_BELOW: Final = 0.05  # share of requests below it: with many fast players, news can be most of a request
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedRequest:
-    """One request of a game, beside the player's request before."""
+    """A request in a game, with the player's previous request."""
 
     position: Any  # the game's own kind of `Position`
-    game: str  # which it is of, in words, if the game has any
+    game: str  # describes the game
     decision: int  # of this player in this game, from 1
     rendered: RenderedPrompt
-    before: RenderedPrompt | None  # None: it is the player's first
-    least: float  # of what it should share with the one before
+    before: RenderedPrompt | None  # None for the player's first
+    least: float  # the share that it should have in common with the previous request
 
     @property
     def bytes(self) -> int:
@@ -50,14 +49,14 @@ class RenderedRequest:
 
     @property
     def shared(self) -> float:
-        """The share of its bytes in blocks up to the last mark of the request before."""
+        """The share of its bytes in blocks up to the last marker of the previous request."""
         if self.before is None or not self.keeps_system:
             return 0.0
         same = takewhile(lambda pair: pair[0] == pair[1], zip(self.before.history, self.rendered.history, strict=False))
-        told = [new for _, new in same]
-        if len(told) < len(self.before.history):  # its last mark is not met again
-            told = []
-        return len((self.rendered.system + "".join(told)).encode()) / max(1, self.bytes)
+        blocks = [new for _, new in same]
+        if len(blocks) < len(self.before.history):  # its last marker is not reached
+            blocks = []
+        return len((self.rendered.system + "".join(blocks)).encode()) / max(1, self.bytes)
 
     @property
     def keeps_system(self) -> bool:
@@ -69,12 +68,12 @@ class RenderedRequest:
 
     @property
     def where(self) -> str:
-        said = f"node {self.position.node}, decision {self.decision} of seat {self.position.seat}"
-        return f"{' '.join(filter(None, (said, self.game)))}, {self._parts()}"
+        place = f"node {self.position.node}, decision {self.decision} of seat {self.position.seat}"
+        return f"{' '.join(filter(None, (place, self.game)))}, {self._describe_change()}"
 
-    def _parts(self) -> str:
+    def _describe_change(self) -> str:
         if self.before is None:
-            return "the first"
+            return "the first request"
         name, new, old = "user", _user(self.rendered), _user(self.before)
         if not self.keeps_system:
             name, new, old = "system", self.rendered.system, self.before.system
@@ -85,19 +84,19 @@ class RenderedRequest:
 
 
 def first_questions(prompt: Prompt, game: Iterable[RecordedPosition]) -> list[RecordedPosition]:
-    """Of the questions of a game: those that begin a request. Where it asks a whole turn, the others stand in it."""
-    found: list[RecordedPosition] = []
+    """Return the positions that start a request. If a request has the questions of a turn, only the first does."""
+    firsts: list[RecordedPosition] = []
     before: Sequence[Position] = ()
     for one in game:
         if one.position not in before[1:]:
-            found.append(one)
+            firsts.append(one)
             before = prompt.questions(one.position)
-    return found
+    return firsts
 
 
 def render_requests(prompt: Prompt, games: Iterable[Iterable[RecordedPosition]]) -> list[RenderedRequest]:
-    """All requests of these games, each beside the one before."""
-    made, where = [], workshop_part(prompt.game, "where", lambda position: "")
+    """Render all requests of these games, each with the previous one."""
+    rendered_requests, where = [], workshop_part(prompt.game, "where", lambda position: "")
     for game in games:
         last: dict[int, RenderedPrompt] = {}
         decisions: dict[int, int] = {}
@@ -105,34 +104,35 @@ def render_requests(prompt: Prompt, games: Iterable[Iterable[RecordedPosition]])
             seat = one.position.seat
             decisions[seat] = decisions.get(seat, 0) + 1
             rendered = prompt.render(one.position)
-            told = (where(one.position), decisions[seat], rendered, last.get(seat))
-            made.append(RenderedRequest(one.position, *told, _MIN_SHARED[prompt.description.ask]))
+            request = (where(one.position), decisions[seat], rendered, last.get(seat))
+            rendered_requests.append(RenderedRequest(one.position, *request, _MIN_SHARED[prompt.description.ask]))
             last[seat] = rendered
-    return made
+    return rendered_requests
 
 
-def find_system_fault(made: Sequence[RenderedRequest]) -> str | None:
-    """What is wrong if the system text does not stay the same within a game."""
-    changed = [one for one in made if not one.keeps_system]
+def find_system_fault(rendered_requests: Sequence[RenderedRequest]) -> str | None:
+    """Return a message if the system text changes within a game."""
+    changed = [one for one in rendered_requests if not one.keeps_system]
     if not changed:
         return None
     return (
-        f"the system text changes within a game, at {len(changed):,} of {len(made):,} requests: a provider reads "
-        f"nothing behind the change from its cache; the first: {changed[0].where}"
+        f"the system text changes within a game, at {len(changed):,} of {len(rendered_requests):,} requests: a "
+        f"provider reads nothing after the change from its cache; the first: {changed[0].where}"
     )
 
 
-def find_beginning_fault(made: Sequence[RenderedRequest]) -> str | None:
-    """What is wrong if requests share too little with the ones before."""
-    late = [one for one in made if one.decision >= FIRST_DECISION]
+def find_beginning_fault(rendered_requests: Sequence[RenderedRequest]) -> str | None:
+    """Return a message if requests have too little in common with the previous ones."""
+    late = [one for one in rendered_requests if one.decision >= FIRST_DECISION]
     few = [one for one in late if not one.keeps_beginning]
     if len(few) <= _MAX_BELOW * len(late):
         return None
     worst = min(few, key=lambda one: one.shared)
     return (
-        f"{len(few):,} of {len(late):,} requests from a player's decision {FIRST_DECISION} on share less than "
-        f"{worst.least:.0%} with the request before, and at most {_MAX_BELOW:.0%} of them should: providers charge less"
-        f" for the system text and what history.jinja adds; the least, {worst.shared:.0%}: {worst.where}"
+        f"too little of each prompt can be cached: {len(few):,} of {len(late):,} requests have less than "
+        f"{worst.least:.0%} in common with the player's previous request (at most {_MAX_BELOW:.0%} should, from its "
+        f"decision {FIRST_DECISION} on): move text that changes to the end; the lowest share is {worst.shared:.0%}: "
+        f"{worst.where}"
     )
 
 
@@ -141,22 +141,19 @@ def _user(rendered: RenderedPrompt) -> str:
 
 
 _BYTES_PER_TOKEN: Final = 4
-_MAX_POSITIONS: Final = 3  # positions of a node that show what it tells
-_QUESTION_FACTS: Final = (
-    "question",
-    "if_true",
-    "if_false",
-)  # which a prompt that asks several may put in its own words
+_MAX_POSITIONS: Final = 3  # tested per node
+# Facts that a prompt with several questions may write in its own words.
+_QUESTION_FACTS: Final = ("question", "if_true", "if_false")
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How long the requests of one node are, on average."""
+    """The average size of the requests of one node."""
 
     node: str
     requests: int
     bytes: float
-    shared: float | None  # of a request from the fifth decision on, with the one before; None: there was none
+    shared: float | None  # in common with the previous request, from the fifth decision on; None without one
 
     @property
     def tokens(self) -> float:
@@ -165,24 +162,28 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What lint has to say."""
+    """The result of lint."""
 
     sizes: list[Size]
     findings: list[str]
 
 
 def lint(prompt: Prompt, games: Sequence[Sequence[RecordedPosition]]) -> Advice:
-    """What there is to say of a prompt; raises UsageError where a template fails on one of the games' positions."""
-    made = render_requests(prompt, games)
-    faults = filter(None, [find_system_fault(made), find_beginning_fault(made)])
+    """Check a prompt. Raises UsageError if a template fails at a position of the games."""
+    rendered_requests = render_requests(prompt, games)
+    faults = filter(None, [find_system_fault(rendered_requests), find_beginning_fault(rendered_requests)])
     findings = [*_describe_unused(prompt), *_describe_missing(prompt, games), *faults]
-    by_node = {node.name: [one for one in made if one.position.node == node.name] for node in prompt.game.nodes}
-    return Advice([_measure_size(node, those) for node, those in by_node.items() if those], findings)
+    by_node = {
+        node.name: [one for one in rendered_requests if one.position.node == node.name] for node in prompt.game.nodes
+    }
+    return Advice([_measure_size(node, group) for node, group in by_node.items() if group], findings)
 
 
-def _measure_size(node: str, made: Sequence[RenderedRequest]) -> Size:
-    late = [one.shared for one in made if one.decision >= FIRST_DECISION]
-    return Size(node, len(made), mean(one.bytes for one in made), mean(late) if late else None)
+def _measure_size(node: str, rendered_requests: Sequence[RenderedRequest]) -> Size:
+    late = [one.shared for one in rendered_requests if one.decision >= FIRST_DECISION]
+    return Size(
+        node, len(rendered_requests), mean(one.bytes for one in rendered_requests), mean(late) if late else None
+    )
 
 
 def _describe_unused(prompt: Prompt) -> list[str]:
@@ -193,43 +194,43 @@ def _describe_unused(prompt: Prompt) -> list[str]:
 def _describe_missing(prompt: Prompt, games: Sequence[Sequence[RecordedPosition]]) -> list[str]:
     left_out: dict[str, list[str]] = {}
     for node in [node.name for node in prompt.game.nodes]:
-        of_node = [
+        last_positions = [
             [one.position for one in first_questions(prompt, game) if one.position.node == node][-1:] for game in games
         ]
-        tried = [position for last in of_node for position in last][:_MAX_POSITIONS]
-        for fact in facts_left_out(prompt, node, tried) if tried else ():
+        tested = [position for last in last_positions for position in last][:_MAX_POSITIONS]
+        for fact in facts_left_out(prompt, node, tested) if tested else ():
             left_out.setdefault(fact, []).append(node)
-    return [f"not told at {', '.join(where)}: {fact}" for fact, where in left_out.items()]
+    return [f"missing at {', '.join(where)}: {fact}" for fact, where in left_out.items()]
 
 
 def unused_facts(prompt: Prompt, keys: Iterable[str]) -> list[str]:
-    """Those of the facts that no template names, unless one that says the same is named."""
+    """Return the facts that no template uses, unless it uses an alternative."""
     environment = Environment(autoescape=False)  # noqa: S701, it only parses
-    named: set[str] = set()
+    used: set[str] = set()
     for name, source in prompt.sources.items():
         if name != DESCRIPTION:
             tree = environment.parse(source)
-            named |= meta.find_undeclared_variables(tree)
+            used |= meta.find_undeclared_variables(tree)
             if prompt.asks_turn:  # one["question"]
                 constants = (item.arg for item in tree.find_all(nodes.Getitem) if isinstance(item.arg, nodes.Const))
-                named |= {constant.value for constant in constants if isinstance(constant.value, str)}
-    instead: Mapping[str, Sequence[str]] = {"own_moves": ("history",), **workshop_part(prompt.game, "INSTEAD", {})}
-    return [key for key in keys if key not in named and not named.intersection(instead.get(key, ()))]
+                used |= {constant.value for constant in constants if isinstance(constant.value, str)}
+    alternatives: Mapping[str, Sequence[str]] = {"own_moves": ("history",), **workshop_part(prompt.game, "INSTEAD", {})}
+    return [key for key in keys if key not in used and not used.intersection(alternatives.get(key, ()))]
 
 
 def facts_left_out(prompt: Prompt, node: str, positions: Iterable[Position]) -> list[str]:
-    """The important facts that the prompt does not tell at this node, in any of these positions.
+    """Return the important facts that the prompt does not use at this node, in any of these positions.
 
-    The game says which are important; if it does not, none is.
+    The game defines which facts are important, if any.
     """
     facts = prompt.game.facts.facts
-    some = [[*map(facts, prompt.questions(position))] for position in positions if position.node == node]
+    turns = [[*map(facts, prompt.questions(position))] for position in positions if position.node == node]
     important: Mapping[str, Sequence[Sequence[str]]] = workshop_part(prompt.game, "IMPORTANT", {})
     return [
         group[0]
         for group in important.get(node, ())
         if not (prompt.asks_turn and group[0] in _QUESTION_FACTS)
-        and not any(_depends_on(prompt, turn, fact) for fact in group for turn in some)
+        and not any(_depends_on(prompt, turn, fact) for fact in group for turn in turns)
     ]
 
 
@@ -237,19 +238,19 @@ def _depends_on(prompt: Prompt, turn: Sequence[Mapping[str, Any]], fact: str) ->
     name, _, inner = fact.partition(".")
 
     def changed(values: Mapping[str, Any]) -> dict[str, Any]:
-        told = values[name]
-        other = [player | {inner: other_value(player[inner])} for player in told] if inner else other_value(told)
+        value = values[name]
+        other = [player | {inner: other_value(player[inner])} for player in value] if inner else other_value(value)
         return {**values, name: other}
 
     others = [*map(changed, turn)]
     try:
         return prompt.fill(others[0], turn=others) != prompt.fill(turn[0], turn=turn)
-    except UsageError:  # it does look at it
+    except UsageError:  # it uses the fact
         return True
 
 
 def other_value(value: Any) -> Any:
-    """A value of the same kind that is written in another way."""
+    """Return a different value of the same kind."""
     match value:
         case None:
             return 0.25

@@ -1,7 +1,6 @@
-"""Whether what a view's `legal()` lists is what the game takes, tried on the games that are played: a line a flaw.
+"""Check that a view's `legal()` lists exactly the moves that the game accepts.
 
-Everybody who is asked is told by that list what may be answered: people by their buttons, models and stand-ins by the
-facts and prompts that have `legal`.
+The list defines the buttons of people, and the facts and prompts of models that have `legal`.
 """
 
 from collections import Counter
@@ -25,16 +24,16 @@ from dubito.workshop.recordings import Origin, record_positions
 from dubito.workshop.subject import MAX_MOVES, Flaw, Subject
 from dubito.workshop.worlds import is_allowed, similar_outputs
 
-_RANDOM_GAMES: Final = 24  # in which everybody draws lots
-_RANDOM_MOVES: Final = 800  # in all of them
-_MAX_TRIED: Final = 24  # of a list, at one position
-_MAX_LISTED: Final = 10_000  # outputs in a list: some games of OpenSpiel's have thousands
-_ELLIPSES: Final = frozenset({"...", "\u2026"})  # in a prompt's list that is abridged
-_POSITIONS_PER_GAME: Final = 6  # of a game at which prompts are rendered, or a few more
+_RANDOM_GAMES: Final = 24
+_RANDOM_MOVES: Final = 800  # in all random games
+_MAX_TRIED: Final = 24  # outputs of a list, at one position
+_MAX_LISTED: Final = 10_000  # some games of OpenSpiel have thousands
+_ELLIPSES: Final = frozenset({"...", "\u2026"})  # in an abridged list of a prompt
+_POSITIONS_PER_GAME: Final = 6  # at least, for rendering prompts
 
 
 def check_shapes(subject: Subject) -> Iterator[Flaw]:
-    """The first list that cannot be one, looked at before each move for as long as the bots can go on."""
+    """Yield the first invalid list, checked before each move until a bot fails."""
     if subject.game.walk or not subject.registry.hand_written():
         return
     for deal, seats in subject.deals:
@@ -53,12 +52,12 @@ def check_shapes(subject: Subject) -> Iterator[Flaw]:
             if flaw := _find_wrong_refusal(subject, table.state, players[table.state.seat].outputs, error.__context__):
                 yield flaw
                 return
-        except DubitoError:  # which is reported where whole games are played
+        except DubitoError:  # reported by the probe of whole games
             continue
 
 
 class _Recorder:
-    """A player whose outputs are kept."""
+    """A player whose outputs are recorded."""
 
     def __init__(self, player: Player | None) -> None:
         self._player, self.outputs = player, list[Any]()
@@ -74,7 +73,7 @@ class _Recorder:
 
 
 def _find_wrong_refusal(subject: Subject, state: Any, outputs: list[Any], error: object) -> Flaw | None:
-    """Return a flaw if `apply` refused with this error what the view lets pass: that is no mistake of the bot."""
+    """Return a flaw if `apply` refused an output that the view accepts, since that is not the bot's mistake."""
     view = state.view()
     if not outputs or not isinstance(error, IllegalOutput) or view.why_illegal(outputs[0]) is not None:
         return None
@@ -82,25 +81,25 @@ def _find_wrong_refusal(subject: Subject, state: Any, outputs: list[Any], error:
 
 
 def _describe_contradiction(subject: Subject, view: Any, output: Any, error: IllegalOutput) -> str:
-    says = "legal() lists" if subject.game.legal(view) is not None else "why_illegal lets pass"
+    accepts = "legal() lists" if subject.game.legal(view) is not None else "why_illegal accepts"
     own = [frame for frame in extract_tb(error.__traceback__) if frame.filename.startswith(str(subject.folder))]
     line = f" (line {own[-1].lineno})" if own else ""
-    return f"view().{says} {_brief(output)} at node {view.node}, which apply refuses: {one_line(str(error))}{line}"
+    return f"view().{accepts} {_brief(output)} at node {view.node}, but apply refuses it: {one_line(str(error))}{line}"
 
 
 def _check_shape(subject: Subject, state: Any) -> Flaw | None:
     game, view = subject.game, state.view()
     names = [node.name for node in game.nodes]
     if (name := getattr(view, "node", None)) not in names:
-        return Flaw(subject.main, f"view().node is {name!r}, which is none of nodes ({', '.join(names)})")
+        return Flaw(subject.main, f"view().node is {name!r}, which is not in nodes ({', '.join(names)})")
     node, legal = game.node(view.node), game.legal(view)
     if legal is None:
         if node.answer != Choice(None) or words_of(game).choices(state):
             return None
-        what = f"view().legal() lists nothing at node {node.name}, and neither does its Choice: a person has no button"
+        what = f"view().legal() and the Choice of node {node.name} list nothing: a person has no buttons"
         return Flaw(subject.main, what, sure=False)
     if not hasattr(view, "why_illegal"):
-        what = f"{type(view).__name__} has no why_illegal(output): let it be a `View` of dubito.game, which has one"
+        what = f"{type(view).__name__} has no why_illegal(output): inherit from `View` of dubito.game"
         return Flaw(subject.main, what)
     wrong = _flaw_of_list(subject, node, legal)
     return Flaw(subject.main, f"view().legal() {wrong}") if wrong else None
@@ -108,12 +107,12 @@ def _check_shape(subject: Subject, state: Any) -> Flaw | None:
 
 def check_lists(subject: Subject) -> Iterator[Flaw]:
     if not subject.game.walk:
-        found = chain(_find_list_faults(subject), _find_refused(subject))
-        yield from islice((Flaw(subject.main, wrong) for wrong in found), 1)
+        faults = chain(_find_list_faults(subject), _find_refused(subject))
+        yield from islice((Flaw(subject.main, wrong) for wrong in faults), 1)
 
 
 def _find_refused(subject: Subject) -> Iterator[str]:
-    """Yield moves that `why_illegal` lets pass and `apply` refuses, where there is no list."""
+    """Yield moves that `why_illegal` accepts and `apply` refuses, at nodes without a list."""
     for deal, seats in subject.deals[::3]:
         state, outputs, chance = subject.state(deal, seats), subject.outputs[deal, seats], Random(deal)
         apart = max(1, len(outputs) // _POSITIONS_PER_GAME)
@@ -144,11 +143,11 @@ def _find_list_faults(subject: Subject) -> Iterator[str]:
         for output in subject.outputs[deal, seats]:
             legal = subject.game.legal(state.view())
             if legal is not None and not is_listed(output, legal):
-                yield f"view().legal() leaves out {_brief(output)} at node {state.view().node}, which apply takes"
+                yield f"view().legal() leaves out {_brief(output)} at node {state.view().node}, which apply accepts"
             state.apply(output)
     moves = 0
     for deal in range(_RANDOM_GAMES):
-        with suppress(DubitoError):  # a bot's, which games of this kind may surprise
+        with suppress(DubitoError):  # of a bot, since random games may be unusual
             for wrong in _play_randomly(subject, deal, subject.game.seats[deal % 2]):
                 moves += 1
                 if wrong:
@@ -158,7 +157,7 @@ def _find_list_faults(subject: Subject) -> Iterator[str]:
 
 
 def _play_randomly(subject: Subject, deal: int, seats: int) -> Iterator[str]:
-    """Before each move of a game in which everybody draws lots where there is a list: what is wrong, if anything."""
+    """Play a game with random moves from the lists; yield what is wrong before each move, if anything."""
     table, chance = subject.table(deal, seats), Random(deal)
     state = table.state
     while not state.over:
@@ -180,44 +179,45 @@ def _play_randomly(subject: Subject, deal: int, seats: int) -> Iterator[str]:
 
 
 def _flaw_of_list(subject: Subject, node: Node, legal: Any) -> str:
-    """What is wrong with a list by itself."""
+    """Return what is wrong with a list by itself."""
     if not isinstance(legal, Sequence) or isinstance(legal, str):
-        return f"gives {one_line(repr(legal), 60)} at node {node.name}: give a list or a tuple, or None"
+        return f"returns {one_line(repr(legal), 60)} at node {node.name}: return a list, a tuple or None"
     if not isinstance(node.answer, Bool | Choice | Whole):
         kind = type(node.answer).__name__
-        return f"lists outputs at node {node.name}, whose answer is {kind}: give None there"
+        return f"lists outputs at node {node.name}, whose answer is {kind}: return None"
     if not legal:
-        return f"is empty at node {node.name}, so nobody could go on: list what may be done, or give None"
+        return f"is empty at node {node.name}, so that no move is possible: list the legal moves, or return None"
     if len(legal) > _MAX_LISTED:
-        return f"lists {len(legal):,} outputs at node {node.name}: give None where there is no short list"
+        return f"lists {len(legal):,} outputs at node {node.name}: return None unless the list is short"
     answers = [subject.game.answer_of(node.name, output) for output in legal]
     for answer, output in zip(answers, legal, strict=True):
         if not is_of_kind(answer, node):
-            return f"lists {_brief(output)} at node {node.name}, which is no answer of its {type(node.answer).__name__}"
+            kind = type(node.answer).__name__
+            return f"lists {_brief(output)} at node {node.name}, which is not an answer of its {kind}"
     answer, times = Counter(answers).most_common(1)[0]
     return f"lists {_brief(answer)} twice at node {node.name}" if times > 1 else ""
 
 
 def _find_list_fault(subject: Subject, state: Any, legal: Sequence[Any], chance: Random) -> str:
-    """What is wrong with a list, or where `why_illegal` says something else, or `apply` takes what is not in it."""
+    """Return what is wrong with a list by itself, or where `why_illegal` or `apply` disagrees with it."""
     view, game = state.view(), subject.game
     if wrong := _flaw_of_list(subject, game.node(view.node), legal):
         return wrong
     at = f"at node {view.node}"
     for output in legal if len(legal) <= _MAX_TRIED else chance.sample(legal, _MAX_TRIED):
-        if why := view.why_illegal(output):
-            return f"lists {_brief(output)} {at}, of which why_illegal says: {one_line(why)}"
+        if reason := view.why_illegal(output):
+            return f"lists {_brief(output)} {at}, but why_illegal refuses it: {one_line(reason)}"
     for output in _unlisted_outputs(subject, state, game.node(view.node), legal):
         if view.why_illegal(output) is None:
-            return f"leaves out {_brief(output)} {at}, which why_illegal lets pass"
+            return f"leaves out {_brief(output)} {at}, which why_illegal accepts"
         with suppress(IllegalOutput):
             state.apply(output)
-            return f"leaves out {_brief(output)} {at}, which apply takes"
+            return f"leaves out {_brief(output)} {at}, which apply accepts"
     return ""
 
 
 def _unlisted_outputs(subject: Subject, state: Any, node: Node, legal: Sequence[Any]) -> Iterator[Any]:
-    """Outputs of the node's kind that are not in the list: of whole numbers, those beside it and between."""
+    """Yield outputs of the node's kind that are not in the list; whole numbers next to it and between its items."""
     game, cards = subject.game, state.cards(state.seat, DealStreams(0, 0).seat(state.seat))
     match node.answer:
         case Bool():
@@ -239,13 +239,13 @@ def _brief(output: Any) -> str:
 
 
 def check_prompt_lists(subject: Subject) -> Iterator[Flaw]:
-    """The first fact `legal`, and line `legal:` of each prompt, that tells of another list than the view has."""
+    """Yield the first fact `legal`, and line `legal:` of each prompt, that differs from the view's list."""
     if subject.game.walk or subject.game.module("facts") is None:
         return
     prompts, reported = [*_load_prompts(subject)], set[str]()
     for position, answers in _listed_positions(subject):
-        wrong_fact = [*_check_fact(subject, position, answers)]
-        for flaw in wrong_fact or _check_lines(subject, prompts, position, answers):
+        wrong_facts = [*_check_fact(subject, position, answers)]
+        for flaw in wrong_facts or _check_lines(subject, prompts, position, answers):
             if flaw.file not in reported:
                 reported.add(flaw.file)
                 yield flaw
@@ -258,7 +258,7 @@ def _load_prompts(subject: Subject) -> Iterator[Prompt]:
 
 
 def _listed_positions(subject: Subject) -> Iterator[tuple[Any, list[str]]]:
-    """Positions of some games, each with the answers that the view listed there."""
+    """Yield positions of some games with the answers that the view lists."""
     game = subject.game
     for deal, seats in subject.deals[::3]:
         origin, state = Origin(None, 0, deal, deal), subject.state(deal, seats)
@@ -271,25 +271,25 @@ def _listed_positions(subject: Subject) -> Iterator[tuple[Any, list[str]]]:
 
 
 def _check_fact(subject: Subject, position: Any, answers: list[str]) -> Iterator[Flaw]:
-    said = subject.game.facts.facts(position).get("legal")
-    if isinstance(said, Sequence) and not isinstance(said, str) and sorted(map(str, said)) != sorted(answers):
-        what = f"facts() has {_brief(said)} for legal at node {position.node}, where view().legal() lists"
+    fact = subject.game.facts.facts(position).get("legal")
+    if isinstance(fact, Sequence) and not isinstance(fact, str) and sorted(map(str, fact)) != sorted(answers):
+        what = f"facts() has {_brief(fact)} for legal at node {position.node}, where view().legal() lists"
         yield Flaw(subject.file("facts.py"), f"{what} {_brief_list(answers)}")
 
 
 def _check_lines(subject: Subject, prompts: Sequence[Prompt], position: Any, answers: list[str]) -> Iterator[Flaw]:
     for prompt in prompts:
-        with suppress(UsageError):  # a template that fails here, which is reported elsewhere too
-            said = legal_in(str(prompt.render(position)))
-            if said and sorted(said) != sorted(answers):
-                what = f"its line `legal:` has {_brief_list(said)} at node {position.node}, where view().legal() lists"
+        with suppress(UsageError):  # a template that fails, which another probe reports
+            shown = legal_in(str(prompt.render(position)))
+            if shown and sorted(shown) != sorted(answers):
+                what = f"its line `legal:` has {_brief_list(shown)} at node {position.node}, where view().legal() lists"
                 file, line = _template_with_legal(prompt)
-                sure = bool({*said} & {*answers}) and not _ELLIPSES & {*said}
+                sure = bool({*shown} & {*answers}) and not _ELLIPSES & {*shown}
                 yield Flaw(subject.shown(file), f"{what} {_brief_list(answers)}{line}", sure)
 
 
 def _template_with_legal(prompt: Prompt) -> tuple[Path, str]:
-    """Return the template that writes the line `legal:`, and where; else the prompt's folder."""
+    """Return the template with the line `legal:` and its line number, or else the prompt's folder."""
     for name in sorted(prompt.sources.keys() - {DESCRIPTION}):
         path = prompt.path_of(name)
         if path.is_file():

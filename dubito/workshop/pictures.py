@@ -73,7 +73,7 @@ def leaves(value: Any) -> Iterator[Any]:
 
 
 def difference(one: Any, other: Any, where: str = "", ordered: bool = True) -> str:
-    """Return the first difference of plain data, as `hand: [1, 2] or [1, 3]`; empty if there is none.
+    """Return the first difference of plain data, as `hand: [1, 2] or [1, 3]`; empty if they are equal.
 
     The order of a dict's keys counts only if `ordered`.
     """

@@ -1,4 +1,4 @@
-"""The project's prompt tests for a user's own prompts, under pytest, by one line of its configuration:
+"""A pytest plugin that runs the project's prompt tests on a user's own prompts. It is configured by one line:
 
     dubito_prompts = ["prompts/mine"]
 
@@ -23,14 +23,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Collect the prompts too, unless the command line says what to collect."""
+    """Collect the prompts too, unless the command line names what to collect."""
     folders = _folders(config)
     for folder in folders:
         if not (folder / _DESCRIPTION).is_file():
-            raise pytest.UsageError(f"dubito_prompts: {folder} is not a prompt's folder: it has no {_DESCRIPTION}")
+            raise pytest.UsageError(f"dubito_prompts: {folder} is not a prompt: it has no {_DESCRIPTION}")
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
-        there = [(config.invocation_params.dir / argument).resolve() for argument in config.args]
-        config.args += [str(one) for one in folders if not any(one.is_relative_to(other) for other in there)]
+        collected = [(config.invocation_params.dir / argument).resolve() for argument in config.args]
+        config.args += [str(folder) for folder in folders if not any(map(folder.is_relative_to, collected))]
 
 
 @pytest.fixture
@@ -67,8 +67,7 @@ class PromptFile(pytest.File):
     """The tests of one prompt."""
 
     def collect(self) -> Iterator["PromptItem"]:
-        """One for each check."""
-        from dubito.llm.prompts import game_of_folder  # late: most users of pytest test no prompts
+        from dubito.llm.prompts import game_of_folder  # late: most users of pytest do not test prompts
         from dubito.workshop.checks import prompt_checks
 
         folder = self.path.parent
@@ -87,7 +86,7 @@ class PromptItem(pytest.Item):
         self._check()
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """What the check says of the prompt; a traceback only for what no prompt can cause."""
+        """Show the message of a failed check, with a traceback only for errors that no prompt can cause."""
         from dubito.errors import DubitoError
 
         if isinstance(excinfo.value, DubitoError):

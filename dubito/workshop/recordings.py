@@ -1,24 +1,20 @@
-"""Recorded positions: with the truth that the seat could not see, kept apart, and where they were taken from.
+"""Recorded positions: questions of games, with their source and the truth hidden from the seat.
 
-The file is a position's file, as its game's `facts` write it, with `hidden` in it. Only what is here reads `hidden`.
+A file has the position as its game's `facts` write it, and `hidden`, which only this module reads.
 
-What a game may bring for the workshop: names of its module `workshop`, each with what serves where it is missing.
+A game may define these names in its module `workshop`; all are optional:
 
-- `Questions(table, rules, note)`, with `step()`: plays a game and tells `note(seat, position)` of each question. Needed
-  by a game whose moves are not each one node's answer.
-- `Hidden`, a dataclass, `hidden(state)`, `contradiction(position, hidden)`: the truth, kept beside a position.
-- `right(position, hidden)`: the answer that the truth makes right, if any; `RIGHT` says in words which.
-- `world_pairs()`: pairs of positions that differ only in what their seat cannot know.
-- `sample_tables()`: tables to try prompts on, each with its rules; else the game's own bots play.
-- `INSTEAD`, `IMPORTANT`: facts that make up for others, and facts that matter at a node.
-- `check(position, answer)`: raises IllegalOutput for an answer that the rules refuse there; else all are taken.
-- `where(position)`, `own_turn(position)`: which game it is of, in words; which of its seat's turns it is.
+- `Questions(table, rules, note)`, with `step()`: plays a game and calls `note(seat, position)` for each question.
+  Required if a move can be the answer of more than one node.
+- `Hidden`, a dataclass, `hidden(state)`, `contradiction(position, hidden)`: the truth about a position.
+- `right(position, hidden)`: the right answer according to the truth, if there is one; `RIGHT` describes it.
+- `world_pairs()`: pairs of positions that differ only in hidden information.
+- `sample_tables()`: tables to test prompts on, each with its rules. By default, the game's own bots play.
+- `INSTEAD`, `IMPORTANT`: facts that can replace others, and facts that matter at a node.
+- `check(position, answer)`: raises IllegalOutput for an illegal answer. By default, all answers are legal.
+- `where(position)`, `own_turn(position)`: a description of the game, and the number of the seat's turn.
 
-Watching a game: every question that its players are asked becomes a recorded position.
-
-Collecting positions from a run that was played, or from the games that a config describes.
-
-Some games to try a prompt on: those that the game brings, or a few by its own bots.
+Positions are recorded while a game is played: from a run, from the games of a config, or from sample games.
 """
 
 import json
@@ -51,8 +47,9 @@ from dubito.stats.tally import outcome_of
 from dubito.store.model_log import ModelLog
 
 
-def workshop_part(game: Game, name: str, otherwise: Any) -> Any:
-    return getattr(game.module("workshop"), name, otherwise)
+def workshop_part(game: Game, name: str, default: Any) -> Any:
+    """Return what the game's module `workshop` defines under this name."""
+    return getattr(game.module("workshop"), name, default)
 
 
 _Count = Annotated[int, Field(ge=0)]
@@ -60,9 +57,9 @@ _Count = Annotated[int, Field(ge=0)]
 
 @dataclass(frozen=True, slots=True)
 class Provenance(Strict):
-    """Where a position was taken from."""
+    """The source of a position."""
 
-    run: str | None  # digest of the run's identity; None: its game was played to take it
+    run: str | None  # digest of the run's identity; None: the game was played only to record positions
     seed: int
     deal: _Count
     game: _Count
@@ -72,20 +69,20 @@ class Provenance(Strict):
 
 @dataclass(frozen=True)
 class RecordedPosition:
-    """A position of a game, where it was taken from, and the truth; None where a file does not tell it."""
+    """A position of a game with its source and the truth, which are None if a file does not have them."""
 
     game: Game
     position: Any  # the game's own kind of `Position`
     source: Provenance | None = None
-    hidden: Any = None  # the game's own dataclass, where it has one
+    hidden: Any = None  # the game's own dataclass, if it has one
 
     @cached_property
     def text(self) -> str:
         text = self.game.facts.to_json(self.position)
         if self.source is None:
             return text
-        told = {**(asdict(self.hidden) if self.hidden else {}), "source": asdict(self.source)}
-        return text.rstrip().removesuffix("}") + f',\n "hidden": {json.dumps(told)}' + "}\n"
+        hidden = {**(asdict(self.hidden) if self.hidden else {}), "source": asdict(self.source)}
+        return text.rstrip().removesuffix("}") + f',\n "hidden": {json.dumps(hidden)}' + "}\n"
 
     @cached_property
     def digest(self) -> str:
@@ -103,35 +100,35 @@ class RecordedPosition:
 
 
 def parse_position(text: str, game: Game) -> RecordedPosition:
-    """The position in a file's text; raises UsageError that names what is malformed, or what contradicts what."""
+    """Parse a position file. Raises UsageError with the key that is malformed or contradictory."""
     position = game.facts.from_json(text)
-    told = json.loads(text).get("hidden")
-    if told is None:
+    content = json.loads(text).get("hidden")
+    if content is None:
         return RecordedPosition(game, position)
-    if not isinstance(told, dict):
-        raise UsageError("this is not a position: hidden: it is not a JSON object")
-    source = _parse_as(Provenance, told.pop("source", None), "hidden.source")
-    hidden = _parse_as(workshop_part(game, "Hidden", _Nothing), told, "hidden")
-    why = workshop_part(game, "contradiction", lambda position, hidden: None)(position, hidden)
-    if why is None and source.seat != position.seat:
-        why = f"source: the position is of seat {position.seat}"
-    if why is not None:
-        raise UsageError(f"this is not a position: hidden.{why}")
+    if not isinstance(content, dict):
+        raise UsageError("this is not a position: hidden: must be a JSON object")
+    source = _parse_as(Provenance, content.pop("source", None), "hidden.source")
+    hidden = _parse_as(workshop_part(game, "Hidden", _Nothing), content, "hidden")
+    problem = workshop_part(game, "contradiction", lambda position, hidden: None)(position, hidden)
+    if problem is None and source.seat != position.seat:
+        problem = f"source: the position is of seat {position.seat}"
+    if problem is not None:
+        raise UsageError(f"this is not a position: hidden.{problem}")
     return RecordedPosition(game, position, source, None if isinstance(hidden, _Nothing) else hidden)
 
 
 @dataclass(frozen=True, slots=True)
 class _Nothing(Strict):
-    """The truth of a game that keeps none."""
+    """The truth of a game without hidden information."""
 
 
-_type_adapter: Final = cache(TypeAdapter)  # made once for a kind, since that takes longer than to read with it
+_type_adapter: Final = cache(TypeAdapter)  # creating one takes longer than using it
 
 
-def _parse_as(kind: Any, told: object, where: str) -> Any:
-    """What is told, as this dataclass; raises UsageError with the first thing that is wrong."""
+def _parse_as(kind: Any, content: object, where: str) -> Any:
+    """Return the content as this dataclass. Raises UsageError with the first error."""
     try:
-        return _type_adapter(kind).validate_json(json.dumps(told))
+        return _type_adapter(kind).validate_json(json.dumps(content))
     except ValidationError as error:
         raise UsageError(f"this is not a position: {fault(error, within=where)}") from None
 
@@ -146,13 +143,13 @@ def positions_folder(game: Game, prompts: Path) -> Path:
 
 
 def read_folder(folder: Path, game: Game) -> dict[str, RecordedPosition]:
-    """The positions of a folder's `.json` files, by the files' names; raises UsageError, with the file's name."""
+    """Read the positions of a folder's `.json` files, by file name. Raises UsageError with the name of the file."""
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix == ".json")
     except OSError as error:
         raise UsageError(f"cannot read {one_line(str(folder))}: {error.strerror}") from None
     if not files:
-        raise UsageError(f"{one_line(str(folder))} holds no positions: `dubito prompts record` makes some")
+        raise UsageError(f"{one_line(str(folder))} has no positions", hint="`dubito prompts record` creates some")
     return {file.name: _read_position(file, game) for file in files}
 
 
@@ -165,7 +162,7 @@ def _read_position(file: Path, game: Game) -> RecordedPosition:
 
 
 def write_files(files: Mapping[Path, str]) -> None:
-    """Write these texts, making their folders; raises UsageError."""
+    """Write these texts and create their folders. Raises UsageError."""
     for file, text in files.items():
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -174,13 +171,13 @@ def write_files(files: Mapping[Path, str]) -> None:
             raise UsageError(f"cannot write {one_line(str(file))}: {error.strerror}") from None
 
 
-def digest_of_folder(found: Mapping[str, RecordedPosition]) -> str:
-    return sha256("".join(one.digest for one in found.values()).encode()).hexdigest()
+def digest_of_folder(positions: Mapping[str, RecordedPosition]) -> str:
+    return sha256("".join(one.digest for one in positions.values()).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which game it is."""
+    """The game that positions are recorded from."""
 
     run: str | None
     seed: int
@@ -189,7 +186,7 @@ class Origin:
 
 
 def record_positions(table: Table, origin: Origin, game: Game, rules: Any) -> list[RecordedPosition]:
-    """Play the game to its end and return the positions of all its questions, in their order."""
+    """Play the game and return the positions of all its questions, in order."""
     watcher = Watcher(table, origin, game, rules)
     while not table.state.over:
         watcher.step()
@@ -197,31 +194,31 @@ def record_positions(table: Table, origin: Origin, game: Game, rules: Any) -> li
 
 
 class Watcher:
-    """Plays a game at a table turn by turn; `recorded` are the positions of all questions so far."""
+    """Plays a game turn by turn and records the positions of all questions."""
 
     def __init__(self, table: Table, origin: Origin, game: Game, rules: Any) -> None:
-        """Watch a table whose game has not begun; `rules` as the game's notebooks take them."""
+        """Watch a table before its first turn. The game's notebooks receive the `rules`."""
         self.recorded: list[RecordedPosition] = []
         self._table, self._origin, self._game = table, origin, game
-        self._asked = Counter[int]()
+        self._counts = Counter[int]()
         self._hidden: Callable[[Any], Any] = workshop_part(game, "hidden", lambda state: None)
         questions = workshop_part(game, "Questions", None)
-        made = (
+        player = (
             questions(table, rules, self._record_question)
             if questions
             else _Moves(table, rules, self._record_question, game)
         )
-        self.step: Callable[[], Any] = made.step  # plays one turn; its output
+        self.step: Callable[[], Any] = player.step  # plays one turn and returns its output
 
     def _record_question(self, seat: int, position: Position) -> None:
-        origin, number = self._origin, self._asked[seat]
-        self._asked[seat] += 1
+        origin, number = self._origin, self._counts[seat]
+        self._counts[seat] += 1
         source = Provenance(origin.run, origin.seed, origin.deal, origin.game, seat, number)
         self.recorded.append(RecordedPosition(self._game, position, source, self._hidden(self._table.state)))
 
 
 class _Moves:
-    """The questions of a game in which every move is one node's answer: one a move."""
+    """The questions of a game in which every move is the answer of one node."""
 
     def __init__(self, table: Table, rules: Any, note: Callable[[int, Position], None], game: Game) -> None:
         self._table, self._record_question = table, note
@@ -247,42 +244,40 @@ class _Moves:
 
 
 def record_from_run(run: Run, nodes: Collection[str], count: int) -> list[RecordedPosition]:
-    """Positions of a run's games, played again: hand-written bots from the seed, models through the tape.
+    """Replay games of a run and return up to `count` positions of these nodes.
 
-    Raises UsageError if the run keeps no game, or a bot now plays differently; Differs if a model would be asked
+    Raises UsageError if the run has no game or a bot plays differently now, and Differs if a model would be asked
     something else now.
     """
     experiment = run.experiment
     if not experiment.games:
-        raise UsageError(f"{run.folder} keeps no finished game: there is nothing to record from")
+        raise UsageError(f"{run.folder} has no finished game to record from")
     return _collect_positions(experiment.game_numbers, position_recorder(run), nodes, count)
 
 
 def position_recorder(run: Run) -> Callable[[int], list[RecordedPosition]]:
-    """Plays a game of the run again, by its number, and gives all its positions, in their order.
+    """Return a function that replays a game of the run, by its number, and returns its positions in order.
 
-    Raises UsageError if a bot now plays differently; Differs if a model would be asked something else now.
+    It raises UsageError if a bot plays differently now, and Differs if a model would be asked something else now.
     """
     models = run.replay_models(ReplayRecording(ModelLog(run.db)), stored_prompts=True)
 
-    def refuse_another(game: int, lineup: Lineup, table: Table) -> None:
+    def check_outcome(game: int, lineup: Lineup, table: Table) -> None:
         ended = outcome_of(table.state, lineup.seats, lineup.contender_seat, table.fallback_turns).pack()
         ((outcome,),) = run.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
         if ended != outcome:
-            changed = "; ".join(run.mismatches) or "something was changed since"
-            raise UsageError(f"game {game} of {run.folder} is now played differently: {changed}")
+            changed = "; ".join(run.mismatches) or "something has changed"
+            raise UsageError(f"game {game} of {run.folder} plays differently now: {changed}")
 
-    return _position_recorder(run.experiment, run.registry, run.experiment.digest(), models, refuse_another)
+    return _position_recorder(run.experiment, run.registry, run.experiment.digest(), models, check_outcome)
 
 
 def record_from_config(
     experiment: Experiment, registry: Registry, nodes: Collection[str], count: int
 ) -> list[RecordedPosition]:
-    """Positions of an experiment's games; raises UsageError if a model would have to be asked for them."""
+    """Play games of an experiment and return up to `count` positions. Raises UsageError if models play in it."""
     if model_specs(experiment, registry):
-        raise UsageError(
-            "this config has model players, which have to be asked first: `dubito run` it, then record from the run"
-        )
+        raise UsageError("this config has model players", hint="start it with `dubito run`, then record from the run")
     return _collect_positions(experiment.game_numbers, _position_recorder(experiment, registry), nodes, count)
 
 
@@ -293,15 +288,15 @@ def _position_recorder(
     models: Models | None = None,
     ended: Callable[[int, Lineup, Table], None] = lambda number, lineup, table: None,
 ) -> Callable[[int], list[RecordedPosition]]:
-    """Plays the game of a number and gives its positions; `ended` is called when it is over."""
+    """Return a function that plays a game and returns its positions. `ended` is called when it is over."""
     game = registry.game
 
     def play(number: int) -> list[RecordedPosition]:
         table, lineup = ChunkPlayer(experiment, registry).build_table(number, models)
         origin = Origin(run, experiment.seed, table.deal, number)
-        found = record_positions(table, origin, game, game.rules(**experiment.rules))
+        positions = record_positions(table, origin, game, game.rules(**experiment.rules))
         ended(number, lineup, table)
-        return found
+        return positions
 
     return play
 
@@ -309,14 +304,15 @@ def _position_recorder(
 def _collect_positions(
     games: range, play: Callable[[int], list[RecordedPosition]], nodes: Collection[str], count: int
 ) -> list[RecordedPosition]:
-    """So many positions of these nodes, from as many games as may be; fewer if there are no more."""
+    """Return up to `count` positions of these nodes, from as many games as possible."""
     chosen = [games[place] for place in evenly_spaced(len(games), min(len(games), count))]
-    most = -(-count // len(chosen))  # of one node in one game: more than its share is needed where others lack it
-    found: list[RecordedPosition] = []
+    # Per node and game: more than its share is needed if other nodes are missing.
+    most = -(-count // len(chosen))
+    positions: list[RecordedPosition] = []
     for game in chosen:
-        piles = _group_positions(one for one in play(game) if one.position.node in nodes)
-        found += [one for pile in piles.values() for one in pile[:most]]
-    return spread_evenly(found, count)
+        groups = _group_positions(one for one in play(game) if one.position.node in nodes)
+        positions += [one for group in groups.values() for one in group[:most]]
+    return spread_evenly(positions, count)
 
 
 def evenly_spaced(games: int, n: int) -> list[int]:
@@ -324,36 +320,38 @@ def evenly_spaced(games: int, n: int) -> list[int]:
     return [place * games // n + place % width for place in range(n)]
 
 
-def spread_evenly(found: Sequence[RecordedPosition], count: int) -> list[RecordedPosition]:
-    """The first so many of an order in which nodes take turns, and for each node the games: always the same ones.
+def spread_evenly(positions: Sequence[RecordedPosition], count: int) -> list[RecordedPosition]:
+    """Select up to `count` positions, always the same, by cycling through the nodes and the games of each node.
 
-    Each node begins with another game, so that few positions too come from many games.
+    Each node starts with a different game, so that even few positions come from many games.
     """
-    piles = _group_positions(found)
-    games = sorted({game for _, game in piles})
+    groups = _group_positions(positions)
+    games = sorted({game for _, game in groups})
     nodes = (
-        [node.name for node in found[0].game.nodes if any(node.name == other for other, _ in piles)] if found else []
+        [node.name for node in positions[0].game.nodes if any(node.name == other for other, _ in groups)]
+        if positions
+        else []
     )
     turns: dict[str, list[RecordedPosition]] = {}
     for number, node in enumerate(nodes):
         first = number * len(games) // len(nodes)
-        own = [piles.get((node, game), []) for game in games[first:] + games[:first]]
+        own = [groups.get((node, game), []) for game in games[first:] + games[:first]]
         rounds = range(max(map(len, own)))
-        turns[node] = [pile[place] for place in rounds for pile in own if place < len(pile)]
-    longest_samples = max(map(len, turns.values()), default=0)
-    order = [turns[node][place] for place in range(longest_samples) for node in nodes if place < len(turns[node])]
+        turns[node] = [group[place] for place in rounds for group in own if place < len(group)]
+    longest = max(map(len, turns.values()), default=0)
+    order = [turns[node][place] for place in range(longest) for node in nodes if place < len(turns[node])]
     return order[:count]
 
 
-def _group_positions(found: Iterable[RecordedPosition]) -> dict[tuple[str, int], list[RecordedPosition]]:
-    """By node and game, each pile in an order that follows neither seats nor turns."""
-    piles = defaultdict(list)
-    for one in found:
-        assert one.source is not None  # it comes from a game
-        piles[one.position.node, one.source.game].append(one)
-    for pile in piles.values():
-        pile.sort(key=_shuffle_key)
-    return piles
+def _group_positions(positions: Iterable[RecordedPosition]) -> dict[tuple[str, int], list[RecordedPosition]]:
+    """Group positions by node and game, each group in an order that is independent of seats and turns."""
+    groups = defaultdict(list)
+    for one in positions:
+        assert one.source is not None  # recorded from a game
+        groups[one.position.node, one.source.game].append(one)
+    for group in groups.values():
+        group.sort(key=_shuffle_key)
+    return groups
 
 
 def _shuffle_key(one: RecordedPosition) -> bytes:
@@ -362,8 +360,8 @@ def _shuffle_key(one: RecordedPosition) -> bytes:
     return sha256(f"{source.seed} {source.game} {source.seat} {source.decision}".encode()).digest()
 
 
-def position_files(found: Iterable[RecordedPosition], folder: Path) -> dict[Path, str]:
-    return {folder / one.file_name: one.text for one in found}
+def position_files(positions: Iterable[RecordedPosition], folder: Path) -> dict[Path, str]:
+    return {folder / one.file_name: one.text for one in positions}
 
 
 _SAMPLE_SEED: Final = 0
@@ -372,7 +370,7 @@ _SAMPLE_DEALS: Final = 6
 
 @cache
 def sample_games(game: Game) -> tuple[tuple[RecordedPosition, ...], ...]:
-    """The positions of each game, in the order in which they were asked."""
+    """Return the positions of each sample game, in order."""
     tables: Iterable[tuple[Table, Any]] = workshop_part(game, "sample_tables", lambda: _bot_tables(game))()
     return tuple(
         tuple(record_positions(table, Origin(None, _SAMPLE_SEED, table.deal, table.number), game, rules))
@@ -381,10 +379,10 @@ def sample_games(game: Game) -> tuple[tuple[RecordedPosition, ...], ...]:
 
 
 def _bot_tables(game: Game) -> Iterator[tuple[Table, Any]]:
-    """Games by the default rules at tables of every size, the game's hand-written bots in turn."""
+    """Yield games by the default rules at tables of every size, with the game's hand-written bots in turn."""
     bots = find_bots(Path.cwd(), game.name).hand_written()
     if not bots:
-        raise UsageError(f"{game.name} has no hand-written bot to play the games that prompts are tried on: write one")
+        raise UsageError(f"{game.name} has no hand-written bot to play games for testing prompts", hint="write one")
     entrants = cycle(Entrant(bot.name, bot.cls) for bot in bots)
     rules, (least, most) = game.rules(), game.seats
     for deal in range(_SAMPLE_DEALS):

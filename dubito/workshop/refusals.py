@@ -1,4 +1,4 @@
-"""Whether a game refuses what is no move, and is the same game afterwards."""
+"""Check that a game refuses illegal outputs and does not change."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -27,7 +27,7 @@ _WRONG_OUTPUTS: Final[tuple[Any, ...]] = (
     object(),
     range(3),
 )
-_MAX_ILLEGAL: Final = 6  # outputs of the right kind that are tried at a move
+_MAX_ILLEGAL: Final = 6  # outputs of the right kind per move
 
 
 class _Hostile:
@@ -41,20 +41,20 @@ class _Hostile:
 
 
 def check_refusals(subject: Subject) -> Iterator[Flaw]:
-    """Try outputs that are no moves before each move of a game, beside the same game without them."""
+    """Try illegal outputs before each move of a game, and compare it with the same game without them."""
     for deal, seats in subject.deals[::DEALS_PER_SIZE]:
-        tried, calm = subject.state(deal, seats), subject.state(deal, seats)
+        tested, untouched = subject.state(deal, seats), subject.state(deal, seats)
         for place, output in enumerate(subject.outputs[deal, seats]):
-            for each in _illegal_outputs(subject, tried):
-                if flaw := _find_accepted(subject, tried, each):
+            for each in _illegal_outputs(subject, tested):
+                if flaw := _find_accepted(subject, tested, each):
                     yield flaw
                     return
-            changed = difference(_visible_state(tried, seats), _visible_state(calm, seats))
+            changed = difference(_visible_state(tested, seats), _visible_state(untouched, seats))
             if not changed:
-                calm.apply(output)
+                untouched.apply(output)
                 with suppress(IllegalOutput):
-                    tried.apply(output)
-                changed = difference(_visible_state(tried, seats), _visible_state(calm, seats))
+                    tested.apply(output)
+                changed = difference(_visible_state(tested, seats), _visible_state(untouched, seats))
             if changed:
                 yield _find_change(subject, deal, seats, place, changed)
                 return
@@ -69,9 +69,9 @@ def _find_accepted(subject: Subject, state: Any, output: Any) -> Flaw | None:
     except Exception as error:  # foreign code
         what = one_line(f"{type(error).__name__}: {error}", 100)
         return Flaw(
-            subject.main, f"apply raises {what}, for the output {shown}: raise IllegalOutput for what is no move"
+            subject.main, f"apply raises {what} for the output {shown}: raise IllegalOutput for an illegal output"
         )
-    return Flaw(subject.main, f"apply takes {shown} for a move: raise IllegalOutput")
+    return Flaw(subject.main, f"apply accepts {shown} as a move: raise IllegalOutput")
 
 
 def _describe_output(output: Any) -> str:
@@ -80,12 +80,12 @@ def _describe_output(output: Any) -> str:
 
 def _visible_state(state: Any, seats: int) -> Any:
     cards = [state.cards(seat, DealStreams(0, 0).seat(seat)) for seat in range(seats)]
-    face = {"over": state.over, "seat": state.seat, "turns_played": state.turns_played, "cards()": to_plain(cards)}
-    return face | ({"ending()": to_plain(state.ending())} if state.over else {"view()": to_plain(state.view())})
+    visible = {"over": state.over, "seat": state.seat, "turns_played": state.turns_played, "cards()": to_plain(cards)}
+    return visible | ({"ending()": to_plain(state.ending())} if state.over else {"view()": to_plain(state.view())})
 
 
 def _find_change(subject: Subject, deal: int, seats: int, place: int, changed: str) -> Flaw:
-    """Return which refused output changes what, found by playing the game again with one of them at a time."""
+    """Replay the game with one refused output at a time, and return which of them changes what."""
     state = subject.state(deal, seats)
     file = file_of(subject, state, subject.main)
     for output in subject.outputs[deal, seats][: place + 1]:
@@ -95,14 +95,14 @@ def _find_change(subject: Subject, deal: int, seats: int, place: int, changed: s
                 state.apply(each)
             if found := difference(before, to_plain(state, private=True)):
                 line = line_of(subject, file, name_in(found))
-                what = f"apply refuses {_describe_output(each)}, but has changed the state by then: {found}"
-                return Flaw(file, f"{what}: check first{line}")
+                what = f"apply refuses {_describe_output(each)} after it has changed the state: {found}"
+                return Flaw(file, f"{what}: check the output first{line}")
         state.apply(output)
-    return Flaw(file, f"apply refuses what is no move, but has changed the state by then: {changed}")
+    return Flaw(file, f"apply refuses an illegal output after it has changed the state: {changed}")
 
 
 def _illegal_outputs(subject: Subject, state: Any) -> list[Any]:
-    """Return what is no legal output now: of other kinds, and of the right kind."""
+    """Return outputs that are illegal now, of wrong kinds and of the right kind."""
     kinds = [node.answer for node in subject.game.nodes]
     wrong = [*_WRONG_OUTPUTS, _Hostile()]
     if any(isinstance(kind, Whole) for kind in kinds):

@@ -1,4 +1,4 @@
-"""Whether anything but its own moves changes a game: a bot that was given a part of it, or another game."""
+"""Check that only its own moves change a game, and neither bots with access to its data nor other games."""
 
 import sys
 from collections import deque
@@ -21,23 +21,23 @@ from dubito.workshop.pictures import (
 )
 from dubito.workshop.subject import MAX_MOVES, Flaw, Subject
 
-_MOVES_CHECKED: Final = 8  # of a game at which all that it hands out is looked at
+_MOVES_CHECKED: Final = 8  # per game, at least
 _MAX_DEPTH: Final = 4
 _CONTAINERS: Final = (list, dict, set, bytearray, deque)
 
 
 def check_shared_data(subject: Subject) -> Iterator[Flaw]:
-    """Deal a game, play another one, and play the first: it must be the same game."""
+    """Deal a game, play another one, then play the first: it must not have changed."""
     if not subject.registry.hand_written():
         return
     for deal, seats in subject.deals[:: len(subject.deals) // len({*subject.game.seats})]:
         waiting, outputs = subject.state(deal, seats), list[Any]()
-        kept, constants = to_plain(waiting, private=True), _globals(subject)
+        before, constants = to_plain(waiting, private=True), _globals(subject)
         table = subject.table(deal, seats)
-        with suppress(Exception):  # whatever fails is reported where whole games are played
+        with suppress(Exception):  # failures are reported by the probe of whole games
             while not table.state.over and len(outputs) < MAX_MOVES:
                 outputs.append(step(table, announce=True)[0])
-        changed = difference(kept, to_plain(waiting, private=True))
+        changed = difference(before, to_plain(waiting, private=True))
         file, what = file_of(subject, waiting, subject.main), "one game changes another one's"
         if not changed and (changed := difference(constants, _globals(subject))):
             path, _, changed = changed.partition(".py.")
@@ -70,7 +70,7 @@ def _ends_differently(waiting: Any, played: Any, outputs: list[Any]) -> bool:
 
 
 def check_handed_out(subject: Subject) -> Iterator[Flaw]:
-    """Yield each list, dict or set of the state's own that a bot is given and could change."""
+    """Yield each list, dict or set of the state that a bot receives and could change."""
     reported = set[str]()
     for deal, seats in subject.deals[::3]:
         state, outputs = subject.state(deal, seats), subject.outputs[deal, seats]
@@ -91,11 +91,11 @@ def _check_game(subject: Subject, state: Any, seats: int, outputs: list[Any], ap
             yield from _find_owned(subject, state, "view()", view)
             if not subject.game.walk:
                 yield from _find_owned(subject, state, "view().legal()", subject.game.legal(view))
-        given = state.copy_of(output)
-        events = state.apply(given)
+        copy = state.copy_of(output)
+        events = state.apply(copy)
         if place % apart == 0:
             own = {id(each) for _, each in _containers(state, private=True)}
-            if isinstance(given, _CONTAINERS) and id(given) in own:
+            if isinstance(copy, _CONTAINERS) and id(copy) in own:
                 yield Flaw(subject.main, "apply() keeps the output itself, which its bot may change later: keep a copy")
             for event in events:
                 yield from _find_owned(subject, state, type(event).__name__, event)
@@ -103,24 +103,24 @@ def _check_game(subject: Subject, state: Any, seats: int, outputs: list[Any], ap
     yield from _find_owned(subject, state, "ending()", state.ending())
 
 
-def _find_owned(subject: Subject, state: Any, what: str, given: Any) -> Iterator[Flaw]:
-    """Yield what is reachable in public from something handed out, and is the state's own or the module's."""
-    kept = sorted(_containers(state, private=True), key=lambda each: -len(each[0]))
-    own = {id(each): path for path, each in kept}
-    for path, each in _containers(given, private=False):
+def _find_owned(subject: Subject, state: Any, what: str, value: Any) -> Iterator[Flaw]:
+    """Yield containers of the state that are reachable from the public attributes of a returned value."""
+    owned = sorted(_containers(state, private=True), key=lambda each: -len(each[0]))
+    own = {id(each): path for path, each in owned}
+    for path, each in _containers(value, private=False):
         if id(each) in own:
-            file = file_of(subject, given, subject.main)
+            file = file_of(subject, value, subject.main)
             name = path.rpartition(".")[2] or own[id(each)].rpartition(".")[2] or what
-            line = line_of(subject, file, name, given)
+            line = line_of(subject, file, name, value)
             of_state = f"the state's own {own[id(each)].lstrip('.')}"
-            yield Flaw(file, f"{what}{path} is {of_state}, which a bot could change: give a copy of it{line}")
+            yield Flaw(file, f"{what}{path} is {of_state}, which a bot could change: return a copy{line}")
 
 
 def _containers(value: Any, private: bool, path: str = "", depth: int = _MAX_DEPTH) -> list[tuple[str, Any]]:
-    """Return the lists, dicts and sets that a value reaches, with their paths."""
-    found = [(path, value)] if isinstance(value, _CONTAINERS) else []
+    """Return the lists, dicts and sets that can be reached from a value, with their paths."""
+    containers = [(path, value)] if isinstance(value, _CONTAINERS) else []
     if depth == 0 or value is None or isinstance(value, bool | int | float | str | bytes | type | range):
-        return found
+        return containers
     if isinstance(value, dict):
         inner = [(path, each) for each in value.values()]
     elif isinstance(value, list | tuple | deque):
@@ -129,8 +129,8 @@ def _containers(value: Any, private: bool, path: str = "", depth: int = _MAX_DEP
         attributes = stored_attributes(value) if private else public_attributes(value)
         inner = [(f"{path}.{name}", each) for name, each in attributes.items()]
     for place, each in inner:
-        found += _containers(each, private, place, depth - 1)
-    return found
+        containers += _containers(each, private, place, depth - 1)
+    return containers
 
 
 def _find_mutable_fields(subject: Subject, event: GameEvent) -> Iterator[Flaw]:
@@ -141,5 +141,5 @@ def _find_mutable_fields(subject: Subject, event: GameEvent) -> Iterator[Flaw]:
         if isinstance(value, _CONTAINERS):
             kind, name = type(value).__name__, type(event).__name__
             file = file_of(subject, event, subject.main)
-            what = f"{name}.{field} is a {kind}, which one observer could change for all: give a tuple"
+            what = f"{name}.{field} is a {kind}, which one observer could change for all: use a tuple"
             yield Flaw(file, f"{what}{line_of(subject, file, name)}")

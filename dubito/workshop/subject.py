@@ -1,4 +1,4 @@
-"""A game under check: its package, its bots, and the games of theirs that everything is tried on."""
+"""A game under check: its package, its bots, and the games that they play for the check."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from dubito.game.table import Entrant, GameCode, Table, step
 from dubito.llm.prompts import prompt_names
 from dubito.workshop.recordings import Origin, RecordedPosition, record_positions
 
-DEALS_PER_SIZE: Final = 6  # that are played with the fewest at the table, and with the most
-MAX_POSITIONS: Final = 40  # of a game that prompts are tried on, or a few more
-MAX_MOVES: Final = 5_000  # after which a game is taken for one that never ends
+DEALS_PER_SIZE: Final = 6  # played at the smallest table and at the largest
+MAX_POSITIONS: Final = 40  # about, per game, for checks of prompts
+MAX_MOVES: Final = 5_000  # after which a game counts as endless
 
 
 class Flaw(NamedTuple):
-    """What is wrong, and the file to mend."""
+    """What is wrong, and the file to fix."""
 
     file: str
     sentence: str
-    sure: bool = True  # False: it may be meant so
+    sure: bool = True  # False: it may be intended
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Subject:
         changed: Callable[[type[Player]], type[Player]] = lambda cls: cls,
         state: Any = None,
     ) -> Table:
-        """Seat the game's own bots, `changed`, at a game just dealt or this `state`; which ones, the deal says."""
+        """Seat the game's own bots, selected by the deal and `changed`, at a new game or at this `state`."""
         bots = self.registry.hand_written()
         places = [bots[(deal + 3 * seat) % len(bots)] for seat in range(seats)]
         entrants = [Entrant(bot.name, changed(bot.cls)) for bot in places]
@@ -86,13 +86,11 @@ class Subject:
                 if table.state.over:
                     return
                 yield step(table, announce=True)[0]
-        raise code.fault(
-            f"the game has not ended after {MAX_MOVES:,} moves: give it a cap, and say so by Ending.capped"
-        )
+        raise code.fault(f"the game has not ended after {MAX_MOVES:,} moves: add a cap, and report it in Ending.capped")
 
     @cached_property
     def positions(self) -> list[list[RecordedPosition]]:
-        """The questions of some games, at most so many of each; raises what the game's notebooks raise."""
+        """The questions of some games. Raises what the game's notebooks raise."""
         games = [
             record_positions(self.table(deal, seats), Origin(None, 0, deal, deal), self.game, self.game.rules())
             for deal, seats in self.deals[::3]

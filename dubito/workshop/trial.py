@@ -1,9 +1,9 @@
-"""A trial: prompts put to a model at recorded positions, through the same pipeline as a run, without playing games.
+"""A trial asks models at recorded positions, through the same pipeline as a run but without playing games.
 
-A position is asked as in its game, with the same draw: a reply that the cache has of that game serves here too. It is
-re-asked as in a game, and no fallback answers: an answer that never came is counted by its cause.
+A question has the same random draw as in its game, so that cached replies of that game are used. Re-asks work as in a
+game, but without fallbacks: a missing answer is counted by its cause.
 
-What a trial says of a prompt: rates with 95 % intervals, clustered by deal, and what a decision takes.
+The scores of a prompt are rates with 95 % confidence intervals, clustered by deal, and the cost of a decision.
 """
 
 from collections import Counter, defaultdict
@@ -42,7 +42,7 @@ from dubito.workshop.recordings import Provenance, RecordedPosition, digest_of_f
 
 @dataclass(frozen=True, slots=True)
 class TrialEntry:
-    """A prompt with the model it is put to, under the name it is shown by."""
+    """A prompt with its model, and a name for both."""
 
     name: str
     prompt: Prompt
@@ -51,60 +51,60 @@ class TrialEntry:
 
 @dataclass(frozen=True, slots=True)
 class TrialOptions:
-    """How a trial is done: nothing of it can change an answer."""
+    """How to run a trial. No option can change an answer."""
 
     calls: CallOptions
     model_progress: ModelProgress
-    progress: Callable[[int], None]  # told how many questions are done
+    progress: Callable[[int], None]  # called with the number of finished questions
 
 
 @dataclass(frozen=True, slots=True)
 class TrialAnswer:
-    """What came of one question."""
+    """The result of one question."""
 
     recorded: RecordedPosition
-    answer: Any  # None: none ever came
-    cause: str | None  # then why
-    stated: StatedProbability | None  # where the node has something to state, and the prompt asks for it
-    usages: tuple[Usage | None, ...]  # of the replies, as billed when they were first received
+    answer: Any  # None if it is missing
+    cause: str | None  # why the answer is missing
+    stated: StatedProbability | None  # if the prompt asks for a probability at this node
+    usages: tuple[Usage | None, ...]  # of the replies, as billed when they were received first
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A trial that is done."""
+    """A finished trial."""
 
     folder: Path
-    taken: list[list[TrialAnswer]]  # by entry, then in the order of the positions
-    spent: Spend  # by this trial now; what is answered from the cache costs nothing
+    answers: list[list[TrialAnswer]]  # by entry, then in the order of the positions
+    spent: Spend  # by this trial now, without cached replies
 
 
 @dataclass(slots=True)
 class _Usages:
-    """A stage that keeps the token counts of the replies."""
+    """A stage that records the token counts of the replies."""
 
     inner: Asks
-    found: list[Usage | None] = field(default_factory=list)
+    usages: list[Usage | None] = field(default_factory=list)
 
     def ask(self, attempt: Attempt) -> Reply:
         reply = self.inner.ask(attempt)
-        self.found.append(reply.usage)
+        self.usages.append(reply.usage)
         return reply
 
 
 @dataclass(slots=True)
 class _Question:
-    """One entry at one position: asks as a game does, and is the log that its decision is told to."""
+    """One entry at one position. It asks as a game does, and receives the decision like a log."""
 
     entry: TrialEntry
     recorded: RecordedPosition
     rendered: RenderedPrompt
-    number: int  # its own; stands for the game on the tape
+    number: int  # used like the number of a game in the recording
     asks: Asks
     log: ModelLog
     outcome: str = ""
 
     def ask(self) -> TrialAnswer:
-        """Ask until there is an answer, as often as a game does."""
+        """Ask and re-ask as in a game."""
         entry, position, source = self.entry, self.recorded.position, find_provenance(self.recorded)
         usages = _Usages(self.asks)
         player = Decider(
@@ -122,12 +122,12 @@ class _Question:
         journal = Journal()
         own_turn = workshop_part(self.recorded.game, "own_turn", lambda position: source.decision + 1)
         check = partial(workshop_part(self.recorded.game, "check", lambda position, answer: None), position)
-        asked = player.begin(self.rendered, entry.prompt.form_at(position), place, check)
-        answer = player.decide(asked, place, own_turn(position), journal, lambda: False)
+        conversation = player.begin(self.rendered, entry.prompt.form_at(position), place, check)
+        answer = player.decide(conversation, place, own_turn(position), journal, lambda: False)
         failed = self.outcome.startswith(FALLBACK_OUTCOME)
         cause = self.outcome.removeprefix(FALLBACK_OUTCOME) if failed else ""
         stated = next(iter(journal.stated), None)
-        return TrialAnswer(self.recorded, None if cause else answer, cause or None, stated, tuple(usages.found))
+        return TrialAnswer(self.recorded, None if cause else answer, cause or None, stated, tuple(usages.usages))
 
     def decision(self, decision: Decision) -> None:
         self.outcome = decision.outcome
@@ -141,9 +141,9 @@ def find_provenance(one: RecordedPosition) -> Provenance:
     return Provenance(None, 0, int(one.digest[:8], 16), 0, one.position.seat, 0)
 
 
-def trial_identity(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition]) -> dict[str, Any]:
-    """All that can change an answer."""
-    asked = [
+def trial_identity(entries: Sequence[TrialEntry], positions: Mapping[str, RecordedPosition]) -> dict[str, Any]:
+    """Return everything that can change an answer."""
+    prompts = [
         {
             "name": entry.name,
             "prompt": entry.prompt.digest,
@@ -151,27 +151,27 @@ def trial_identity(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPo
         }
         for entry in entries
     ]
-    return {"prompts": asked, "positions": digest_of_folder(found)}
+    return {"prompts": prompts, "positions": digest_of_folder(positions)}
 
 
-def trial_folder(entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition]) -> Path:
-    digest = sha256(canonical(trial_identity(entries, found)).encode()).hexdigest()[:8]
+def trial_folder(entries: Sequence[TrialEntry], positions: Mapping[str, RecordedPosition]) -> Path:
+    digest = sha256(canonical(trial_identity(entries, positions)).encode()).hexdigest()[:8]
     return Path("runs") / f"prompts-{entries[0].prompt.name}-{digest}"
 
 
 def run_trial(
-    entries: Sequence[TrialEntry], found: Mapping[str, RecordedPosition], folder: Path, means: TrialOptions
+    entries: Sequence[TrialEntry], positions: Mapping[str, RecordedPosition], folder: Path, options: TrialOptions
 ) -> Trial:
-    """Put every entry's prompt to its model at every position, keeping all in the folder's `run.db`.
+    """Ask every entry's model at every position, and store all calls in the folder's `run.db`.
 
-    Goes on where the same trial was stopped. Raises UsageError before anything is asked, RunStopped after it.
+    Resumes a trial that was stopped. Raises UsageError before the first call, RunStopped after it.
     """
-    rendered = [[entry.prompt.render(one.position) for one in found.values()] for entry in entries]
+    rendered = [[entry.prompt.render(one.position) for one in positions.values()] for entry in entries]
     versions = {"dubito": __version__, "python": python_version()}
-    manifest = {"games": 0, "identity": trial_identity(entries, found), "versions": versions}
+    manifest = {"games": 0, "identity": trial_identity(entries, positions), "versions": versions}
     run_folder.count_kept_games(folder, manifest)
     with (
-        closing(ReplyCache(means.calls.cache, writes=not means.calls.offline)) as cache,
+        closing(ReplyCache(options.calls.cache, writes=not options.calls.offline)) as cache,
         lock_folder(folder),
         ExitStack() as stack,
     ):
@@ -180,25 +180,31 @@ def run_trial(
         before, stop = log.spent(), Event()
         pipeline = stack.enter_context(
             open_pipeline(
-                log, cache, means.calls, means.model_progress, stop.is_set, suspend=False, game=entries[0].prompt.game
+                log,
+                cache,
+                options.calls,
+                options.model_progress,
+                stop.is_set,
+                suspend=False,
+                game=entries[0].prompt.game,
             )
         )
         questions = []
         for number, entry in enumerate(entries):
             log.save_prompt(entry.prompt.digest, entry.prompt.sources)
-            asks = pipeline.build_asks(entry.name, entry.settings, price_of_model(entry.settings, means.calls))
-            if means.calls.preflight and not means.calls.offline:
+            asks = pipeline.build_asks(entry.name, entry.settings, price_of_model(entry.settings, options.calls))
+            if options.calls.preflight and not options.calls.offline:
                 Preflight(entry.name, number, entry.settings, asks).run(entry.prompt.samples)
-            for place, (one, texts) in enumerate(zip(found.values(), rendered[number], strict=True)):
+            for place, (one, texts) in enumerate(zip(positions.values(), rendered[number], strict=True)):
                 questions.append(_Question(entry, one, texts, place * len(entries) + number, asks, log))
-        taken = _Asker(means.progress, stop).ask_all(questions, means.calls.in_flight)
-        each = len(found)
-        return Trial(folder, [taken[n * each : (n + 1) * each] for n in range(len(entries))], log.spent() - before)
+        answers = _Asker(options.progress, stop).ask_all(questions, options.calls.in_flight)
+        each = len(positions)
+        return Trial(folder, [answers[n * each : (n + 1) * each] for n in range(len(entries))], log.spent() - before)
 
 
 @dataclass(slots=True)
 class _Asker:
-    """Asks questions in any thread, reports how many are done, and stops all after a fault."""
+    """Asks questions in threads, reports progress, and stops all of them after an error."""
 
     progress: Callable[[int], None]
     stop: Event
@@ -223,60 +229,59 @@ class _Asker:
         return answer
 
 
-ALL: Final = "all"  # nodes together
+ALL: Final = "all"  # the name of all nodes together
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """A prompt at the positions of one node, or of all."""
+    """The scores of a prompt at one node, or at all."""
 
     node: str
     positions: int
-    yes: Rate  # of the answers that came, where they are yes or no
+    yes: Rate  # of answers to yes-or-no questions
     invalid: Rate
-    causes: dict[str, int]  # of those that did not come
-    right: Rate  # where the truth decides it, as the game says, and is known
-    tokens: tuple[float, float, float] | None  # a decision: in, of them cached, out; None: no reply said
-    picodollars: float | None  # a thousand decisions; None: no price is known
+    causes: dict[str, int]  # of missing answers
+    right: Rate  # if the game defines right answers and the truth is known
+    tokens: tuple[float, float, float] | None  # per decision: input, cached input, output; None if unknown
+    picodollars: float | None  # per thousand decisions; None if the price is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Two prompts at the positions of one node, or of all, at which both answered."""
+    """How often two prompts agree at one node, or at all, where both have an answer."""
 
     node: str
     positions: int
     same: Rate
-    to_yes: int  # no by the second prompt, yes by the first
+    to_yes: int  # no with the second prompt, yes with the first
     to_no: int
 
 
-def score_rows(taken: Sequence[TrialAnswer], price: Price | None) -> list[ScoreRow]:
-    return [_score_row(node, those, price) for node in _node_names(taken) if (those := _answers_at(node, taken))]
+def score_rows(answers: Sequence[TrialAnswer], price: Price | None) -> list[ScoreRow]:
+    return [_score_row(node, group, price) for node in _node_names(answers) if (group := _answers_at(node, answers))]
 
 
-def compare_answers(taken: Sequence[TrialAnswer], other: Sequence[TrialAnswer]) -> list[Agreement]:
-    """Node by node, then all; the same positions in the same order."""
-    found = []
-    for node in _node_names(taken):
-        both = zip(_answers_at(node, taken), _answers_at(node, other), strict=True)
+def compare_answers(answers: Sequence[TrialAnswer], other: Sequence[TrialAnswer]) -> list[Agreement]:
+    """Compare the answers of two prompts at the same positions, node by node and together."""
+    agreements = []
+    for node in _node_names(answers):
+        both = zip(_answers_at(node, answers), _answers_at(node, other), strict=True)
         pairs = [(one, two) for one, two in both if None not in (one.answer, two.answer)]
         if pairs:
             same = _clustered_share((one.recorded.deal, one.answer == two.answer) for one, two in pairs)
             flips = Counter(one.answer for one, two in pairs if _is_bool(one) and one.answer is not two.answer)
-            found.append(Agreement(node, len(pairs), same, flips[True], flips[False]))
-    return found
+            agreements.append(Agreement(node, len(pairs), same, flips[True], flips[False]))
+    return agreements
 
 
-def tally_statements(taken: Sequence[Sequence[TrialAnswer]]) -> Tally:
-    """What the prompts' models stated, beside the truth where it is known; prompts by their number."""
+def tally_statements(answers: Sequence[Sequence[TrialAnswer]]) -> Tally:
+    """Tally stated probabilities with the truth, if it is known. Keys are the prompts' numbers."""
     deals: defaultdict[object, list[tuple[int, Statement]]] = defaultdict(list)
-    for number, each in enumerate(taken):
+    for number, each in enumerate(answers):
         for one in each:
             truth = right_answer(one)
             if one.stated is not None and truth is not None:
-                said = one.stated
-                statement = Statement(said.seat, said.stated, said.impossible, truth)
+                statement = Statement(one.stated.seat, one.stated.stated, one.stated.impossible, truth)
                 deals[one.recorded.deal].append((number, statement))
     tally = Tally()
     for statements in deals.values():
@@ -284,38 +289,38 @@ def tally_statements(taken: Sequence[Sequence[TrialAnswer]]) -> Tally:
     return tally
 
 
-def _node_names(taken: Sequence[TrialAnswer]) -> list[str]:
-    return [*(node.name for node in taken[0].recorded.game.nodes), ALL] if taken else []
+def _node_names(answers: Sequence[TrialAnswer]) -> list[str]:
+    return [*(node.name for node in answers[0].recorded.game.nodes), ALL] if answers else []
 
 
 def _is_bool(one: TrialAnswer) -> bool:
     return one.recorded.game.node(one.recorded.position.node).answer == Bool()
 
 
-def _answers_at(node: str, taken: Sequence[TrialAnswer]) -> list[TrialAnswer]:
-    return [one for one in taken if node in (ALL, one.recorded.position.node)]
+def _answers_at(node: str, answers: Sequence[TrialAnswer]) -> list[TrialAnswer]:
+    return [one for one in answers if node in (ALL, one.recorded.position.node)]
 
 
-def _score_row(node: str, taken: Sequence[TrialAnswer], price: Price | None) -> ScoreRow:
-    answered = [one for one in taken if one.answer is not None]
-    causes = Counter(one.cause for one in taken)
-    judged = [(one, truth) for one in answered if (truth := right_answer(one)) is not None]
-    told = [[usage for usage in one.usages if usage] for one in taken if one.usages and None not in one.usages]
+def _score_row(node: str, answers: Sequence[TrialAnswer], price: Price | None) -> ScoreRow:
+    answered = [one for one in answers if one.answer is not None]
+    causes = Counter(one.cause for one in answers)
+    with_truth = [(one, truth) for one in answered if (truth := right_answer(one)) is not None]
+    all_usages = [[usage for usage in one.usages if usage] for one in answers if one.usages and None not in one.usages]
     return ScoreRow(
         node,
-        len(taken),
+        len(answers),
         _clustered_share((one.recorded.deal, one.answer) for one in answered if _is_bool(one)),
-        _clustered_share((one.recorded.deal, one.answer is None) for one in taken),
+        _clustered_share((one.recorded.deal, one.answer is None) for one in answers),
         {cause: causes[cause] for cause in CAUSES if causes[cause]},
-        _clustered_share((one.recorded.deal, one.answer == truth) for one, truth in judged),
+        _clustered_share((one.recorded.deal, one.answer == truth) for one, truth in with_truth),
         (
-            mean(sum(usage.input for usage in usages) for usages in told),
-            mean(sum(usage.cached for usage in usages) for usages in told),
-            mean(sum(usage.output for usage in usages) for usages in told),
+            mean(sum(usage.input for usage in usages) for usages in all_usages),
+            mean(sum(usage.cached for usage in usages) for usages in all_usages),
+            mean(sum(usage.output for usage in usages) for usages in all_usages),
         )
-        if told
+        if all_usages
         else None,
-        1000 * mean(sum(map(price.cost, usages)) for usages in told) if told and price else None,
+        1000 * mean(sum(map(price.cost, usages)) for usages in all_usages) if all_usages and price else None,
     )
 
 
@@ -325,7 +330,7 @@ def right_answer(one: TrialAnswer) -> Any:
 
 
 def _clustered_share(counted: Iterable[tuple[object, bool]]) -> Rate:
-    """The share that is true, each with its deal."""
+    """Return the share of true values, clustered by deal."""
     deals: defaultdict[object, list[bool]] = defaultdict(list)
     for deal, true in counted:
         deals[deal].append(true)

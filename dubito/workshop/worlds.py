@@ -1,7 +1,7 @@
-"""Second worlds: games that differ from a dealt one in a single draw of chance, or in a single move of another seat.
+"""Second worlds: games that differ in a single random draw, or in a single move of another seat.
 
-Both games are then played by the same outputs, or by those that another seat plays with the card that it holds there
-instead. `Pair` drives the two; leaks.py compares what one seat is shown in them.
+Both games are played with the same outputs. Another seat that holds a different card there plays that card instead.
+leaks.py compares what one seat sees in both.
 """
 
 from collections import Counter
@@ -18,27 +18,27 @@ from dubito.game.words import Line, Words, words_of
 from dubito.workshop.pictures import leaves, public_attributes, to_plain
 from dubito.workshop.subject import Subject
 
-_MAX_DRAWS: Final = 120  # the first draws of a game, which may be changed
+_MAX_DRAWS: Final = 120  # the first draws of a game can be changed
 _MAX_WORLDS: Final = 10  # per deal, of each kind
-_MAX_LATER_DRAWS: Final = 4  # per deal, of those made after it
-_MAX_LATER_MOVES: Final = 2  # per deal for each node that is only asked later in a game
+_MAX_LATER_DRAWS: Final = 4  # per deal, of draws during the game
+_MAX_LATER_MOVES: Final = 2  # per deal, for each node that is only reached later in a game
 _MAX_ALTERNATIVES: Final = 2  # to one move
 
 
 class _ChangedRandom(Random):
-    """A stream of which one draw has another value."""
+    """A random stream in which one draw has a different value."""
 
     def __init__(self, stream: Random, changed: int) -> None:
         super().__init__()
         self.setstate(stream.getstate())
-        self.drawn, self._changed, self._inside = 0, changed, False
+        self.draws, self._changed, self._inside = 0, changed, False
 
     def _is_changed(self) -> bool:
-        self.drawn += 1
-        return self.drawn - 1 == self._changed
+        self.draws += 1
+        return self.draws - 1 == self._changed
 
     def _randbelow(self, n: int) -> int:
-        """Draw a whole number, as shuffles, samples and choices do."""
+        """Draw a whole number for shuffles, samples and choices."""
         self._inside = True
         value = int(Random._randbelow(self, n))  # type: ignore[attr-defined]
         self._inside = False
@@ -55,19 +55,19 @@ class _ChangedRandom(Random):
 
 
 class Variant(NamedTuple):
-    """How a second world is made, and the seat that is to observe both alike: by another draw or another move."""
+    """How a second world differs, by a draw or by a move, and the seat to which both should look the same."""
 
     seat: int
     draw: int = -1
-    move: int = -1  # its place among the outputs
-    instead: Any = None  # the output there
-    node: str = ""  # that the move answers
-    after_deal: bool = False  # whether the draw is made during the game
+    move: int = -1  # index of the output
+    instead: Any = None  # the output in the second world
+    node: str = ""  # of the move
+    after_deal: bool = False  # whether the draw happens during the game
 
 
 @dataclass
 class SeatWorld:
-    """A game that is played beside another, as one seat has it."""
+    """One of two games that are compared, from the perspective of one seat."""
 
     subject: Subject
     seats: int
@@ -75,9 +75,9 @@ class SeatWorld:
     state: Any
     notebook: Any
     chance: _ChangedRandom
-    teller: Any = None  # of the game's own words
+    teller: Any = None  # from the game's own words
     lines: list[Line] = field(default_factory=list)  # of the last move
-    moved_differently: bool = False  # whether some seat made another move here than in the first world
+    moved_differently: bool = False  # whether a seat made a different move than in the first world
 
     def held(self, seat: int) -> Any:
         return to_plain(self.cards(seat))
@@ -89,14 +89,14 @@ class SeatWorld:
         return [None if seat == self.seat else self.held(seat) for seat in range(self.seats)]
 
     def apply(self, output: Any) -> list[GameEvent]:
-        mover, made = self.state.seat, self.state.copy_of(output)
-        events = [*self.state.apply(made)]
+        mover, copy = self.state.seat, self.state.copy_of(output)
+        events = [*self.state.apply(copy)]
         if self.teller is not None:
-            self.lines = [*self.teller.moved(mover, made, events)]
+            self.lines = [*self.teller.moved(mover, copy, events)]
         return events
 
     def observe(self, events: Sequence[GameEvent]) -> list[Any]:
-        """Return those of the events that the seat observes, as plain data."""
+        """Return the events that the seat observes, as plain data."""
         observed = [event for event in events if event.only in (None, self.seat)]
         if self.notebook is not None:
             for event in observed:
@@ -117,11 +117,11 @@ class SeatWorld:
         """Return what the game's own words show to everybody."""
         if self.teller is None:
             return {}
-        panels = [[one.title, one.public, *([] if one.truth else one.cards)] for one in self.teller.panels()]
+        panels = [[panel.title, panel.public, *([] if panel.truth else panel.cards)] for panel in self.teller.panels()]
         return {"panels": panels, "moved": [line.said for line in self.lines if line.said]}
 
     def secret_words(self) -> list[str]:
-        return [one.truth for one in self.teller.panels()] if self.teller is not None else []
+        return [panel.truth for panel in self.teller.panels()] if self.teller is not None else []
 
     def words_to_seat(self) -> dict[str, Any]:
         """Return what a person in this seat reads at its move."""
@@ -145,7 +145,7 @@ def own_words(subject: Subject) -> Words | None:
 
 
 def build_world(subject: Subject, deal: int, seats: int, seat: int, draw: int) -> SeatWorld:
-    """Deal a game, with another value of one draw unless that is -1."""
+    """Deal a game with a different value for one draw, unless `draw` is -1."""
     game, chance = subject.game, _ChangedRandom(DealStreams(0, deal).deck(), draw)
     state = game.deal(game.rules(), seats, chance)
     notebook = game.facts.Notebook(seat, game.rules()) if game.module("facts") and not game.walk else None
@@ -160,44 +160,46 @@ def build_pair(subject: Subject, deal: tuple[int, int], variant: Variant) -> tup
 
 
 def find_variants(subject: Subject, deal: int, seats: int) -> Iterator[Variant]:
-    """Yield draws to change, first those by which another seat holds other cards; then moves to exchange."""
+    """Yield draws to change, first if they change the cards of another seat, then moves to exchange."""
     chance, dealt = Random(deal), build_world(subject, deal, seats, 0, -1)
-    at_deal, by_others, elsewhere = dealt.chance.drawn, list[Variant](), list[Variant]()
+    at_deal, by_others, elsewhere = dealt.chance.draws, list[Variant](), list[Variant]()
     for draw in chance.sample(range(_MAX_DRAWS), _MAX_DRAWS):
         if draw >= at_deal:
             continue
         other = build_world(subject, deal, seats, 0, draw)
-        alike = [seat for seat in range(seats) if dealt.held(seat) == other.held(seat)]
-        if alike and len(alike) < seats and len(by_others) < _MAX_WORLDS:
-            by_others.append(Variant(chance.choice(alike), draw))
-        elif alike:
-            elsewhere.append(Variant(chance.choice(alike), draw))
+        unchanged = [seat for seat in range(seats) if dealt.held(seat) == other.held(seat)]
+        if unchanged and len(unchanged) < seats and len(by_others) < _MAX_WORLDS:
+            by_others.append(Variant(chance.choice(unchanged), draw))
+        elif unchanged:
+            elsewhere.append(Variant(chance.choice(unchanged), draw))
     yield from [*by_others, *elsewhere[: _MAX_WORLDS // 2]]
     for output in subject.outputs[deal, seats]:
         dealt.apply(output)
-    during = range(at_deal, min(dealt.chance.drawn, at_deal + _MAX_DRAWS))
+    during = range(at_deal, min(dealt.chance.draws, at_deal + _MAX_DRAWS))
     for draw in chance.sample(during, min(_MAX_LATER_DRAWS, len(during))):
         yield Variant(chance.randrange(seats), draw, after_deal=True)
     if not subject.game.walk and seats > 1:
-        asked = Counter[str]()
+        moves = Counter[str]()
         for variant in _other_moves(subject, deal, seats, chance):
-            if asked.total() < _MAX_WORLDS or asked[variant.node] < _MAX_LATER_MOVES:
-                asked[variant.node] += 1
+            if moves.total() < _MAX_WORLDS or moves[variant.node] < _MAX_LATER_MOVES:
+                moves[variant.node] += 1
                 yield variant
 
 
 def _other_moves(subject: Subject, deal: int, seats: int, chance: Random) -> Iterator[Variant]:
-    """Yield moves that could have been others, for the next other seat to observe.
+    """Yield moves that could have been different, for the next other seat to observe.
 
-    It looks before its own move covers anything.
+    That seat is checked before its own move, which could hide the difference.
     """
-    waiting = list[tuple[str, int, Any]]()  # node, place and what instead, of a seat that is still to move
+    waiting = list[tuple[str, int, Any]]()  # node, index and alternative output of the seat that moves
     state, outputs = subject.state(deal, seats), subject.outputs[deal, seats]
     for place, output in enumerate(outputs):
         mover, view = state.seat, state.view()
-        alike = [each for each in similar_outputs(subject, view.node, output, state, chance) if is_allowed(view, each)]
+        alternatives = [
+            each for each in similar_outputs(subject, view.node, output, state, chance) if is_allowed(view, each)
+        ]
         state.apply(state.copy_of(output))
-        waiting += [(view.node, place, each) for each in alike[:_MAX_ALTERNATIVES]]
+        waiting += [(view.node, place, each) for each in alternatives[:_MAX_ALTERNATIVES]]
         if state.seat != mover:
             for node, moved, instead in waiting:
                 yield Variant(state.seat, move=moved, instead=instead, node=node)
@@ -209,7 +211,7 @@ def is_allowed(view: Any, output: Any) -> bool:
 
 
 def similar_outputs(subject: Subject, node: str, output: Any, state: Any, chance: Random) -> list[Any]:
-    """Return outputs of the same kind as one, legal or not, in random order."""
+    """Return outputs of the same kind, legal or not, in random order."""
     cards, kind = state.cards(state.seat, DealStreams(0, 0).seat(state.seat)), subject.game.node(node).answer
     answer = subject.game.answer_of(node, output)
     if isinstance(kind, Bool):
@@ -229,32 +231,32 @@ def similar_outputs(subject: Subject, node: str, output: Any, state: Any, chance
 def apply_in_both(
     one: SeatWorld, other: SeatWorld, output: Any, instead: Any = None
 ) -> tuple[list[GameEvent], list[GameEvent]] | None:
-    """Make this move in both worlds and return its events; None if the second has no move like it."""
+    """Make this move in both worlds and return its events, or None if it is impossible in the second."""
     mover = one.state.seat
-    there = output
+    other_output = output
     try:
         if mover != one.seat and (hands := (one.held(mover), other.held(mover)))[0] != hands[1]:
-            gone, come = (Counter(leaves(hand)) for hand in hands)
-            there = _exchange_cards(one.subject, output, gone - come, come - gone)
-        there = there if instead is None else instead
-        events = other.apply(there)
-        other.moved_differently = other.moved_differently or there != output
+            removed, added = (Counter(leaves(hand)) for hand in hands)
+            other_output = _exchange_cards(one.subject, output, removed - added, added - removed)
+        other_output = other_output if instead is None else instead
+        events = other.apply(other_output)
+        other.moved_differently = other.moved_differently or other_output != output
     except (IllegalOutput, UsageError):
         return None
     return one.apply(output), events
 
 
-def _exchange_cards(subject: Subject, output: Any, gone: Counter[Any], come: Counter[Any]) -> Any:
-    """Return the output with each value that its seat does not hold there replaced by one that it holds instead."""
-    instead = [*come.elements()]
+def _exchange_cards(subject: Subject, output: Any, removed: Counter[Any], added: Counter[Any]) -> Any:
+    """Return the output with each removed card replaced by an added one."""
+    instead = [*added.elements()]
 
     def exchange(value: Any) -> Any:
         if isinstance(value, list):
             return [exchange(each) for each in value]
         if isinstance(value, dict):
             return {key: exchange(each) for key, each in value.items()}
-        if type(value) is not bool and gone[value] and instead:
-            gone[value] -= 1
+        if type(value) is not bool and removed[value] and instead:
+            removed[value] -= 1
             return instead.pop(0)
         return value
 
@@ -262,15 +264,15 @@ def _exchange_cards(subject: Subject, output: Any, gone: Counter[Any], come: Cou
 
 
 def shows_as_own(mover: int, one: SeatWorld, other: SeatWorld) -> bool:
-    """Return whether a seat that moves again holds what differs, and its view shows nothing of it but what is legal.
+    """Return whether a seat that moves again holds the difference, and its view shows it only in the legal moves.
 
-    Then the move may well be hidden from others.
+    Then the move may be hidden from others.
     """
     worlds = (one, other)
     views = [to_plain(public_attributes(world.state.view())) for world in worlds]
     legal = [world.legal() for world in worlds]
-    seen = [
-        {name: value for name, value in view.items() if value != listed}
-        for view, listed in zip(views, legal, strict=True)
+    without_legal = [
+        {name: value for name, value in view.items() if value != moves}
+        for view, moves in zip(views, legal, strict=True)
     ]
-    return one.held(mover) != other.held(mover) and seen[0] == seen[1]
+    return one.held(mover) != other.held(mover) and without_legal[0] == without_legal[1]

@@ -72,14 +72,14 @@ def test_a_hidden_move_of_a_seat_that_moves_again_is_tried_too(shell: Shell, see
         ("return tuple(self.acts) in ENDS", "return len(self.acts) == 3"),
     )
     said = shell("games", "check", "kuhn", "--quick")
-    assert ("look: games/kuhn/game.py: an event may tell seat 1 " in said.out) == found, said
+    assert ("look: games/kuhn/game.py: an event may reveal to seat 1 " in said.out) == found, said
 
 
 @pytest.mark.usefixtures("stacks")
 def test_of_a_game_that_goes_another_way_nothing_more_is_tried(shell: Shell) -> None:
     exchange(GAME, ("chance.shuffle(deck)", "Random().shuffle(deck)"))
     (line,) = shell("games", "check", "stacks", "--quick").out.splitlines()
-    assert line.endswith(" goes another way when it is played again: draw from `chance` alone")
+    assert line.endswith(" is different when it is replayed: draw only from `chance`")
 
 
 def said_of(probes: Sequence[Probe], game: Game, legal: Callable[[Any], Any]) -> list[str]:
@@ -92,14 +92,14 @@ def said_of(probes: Sequence[Probe], game: Game, legal: Callable[[Any], Any]) ->
     [
         (lambda pile: range(pile + 1), ""),
         (lambda pile: range(max(1, pile)), "view().legal() leaves out "),
-        (lambda pile: range(pile + 2), "at node place, of which why_illegal says: the bomb goes to "),
+        (lambda pile: range(pile + 2), "at node place, but why_illegal refuses it: the bomb goes to "),
         (lambda pile: [0, 0], "view().legal() lists 0 twice at node place"),
         (
             lambda pile: range(10**12),
-            "lists 1,000,000,000,000 outputs at node place: give None where there is no short ",
+            "lists 1,000,000,000,000 outputs at node place: return None unless the list is short",
         ),
-        (lambda pile: ["top"], "view().legal() lists 'top' at node place, which is no answer of its Whole"),
-        (lambda pile: (place for place in range(pile)), "at node place: give a list or a tuple, or None"),
+        (lambda pile: ["top"], "view().legal() lists 'top' at node place, which is not an answer of its Whole"),
+        (lambda pile: (place for place in range(pile)), "at node place: return a list, a tuple or None"),
     ],
 )
 def test_a_list_of_numbers_is_held_to_its_ends(places: Callable[[int], Any], sentence: str) -> None:
@@ -113,13 +113,13 @@ def test_a_list_of_numbers_is_held_to_its_ends(places: Callable[[int], Any], sen
 
 def test_cards_are_no_list() -> None:
     (said,) = said_of((check_shapes,), GAMES["bs"], lambda view: [True, False] if view.node == "bs" else [[]])
-    assert said == "view().legal() lists outputs at node cards, whose answer is Cards: give None there"
+    assert said == "view().legal() lists outputs at node cards, whose answer is Cards: return None"
 
 
 def test_a_choice_without_names_needs_a_list() -> None:
     nodes = (Node("turn", "turn", Choice(None)), GAMES["defuse"].nodes[1])
     (said,) = said_of((check_shapes,), replace(GAMES["defuse"], nodes=nodes), lambda view: None)
-    assert said == "view().legal() lists nothing at node turn, and neither does its Choice: a person has no button"
+    assert said == "view().legal() and the Choice of node turn list nothing: a person has no buttons"
 
 
 @pytest.mark.at_length
@@ -127,7 +127,7 @@ def test_a_choice_without_names_needs_a_list() -> None:
 def test_a_list_can_show_what_is_hidden() -> None:
     stacks = find_game("stacks", Path.cwd())
     (said,) = said_of((check_leaks,), stacks, lambda view: view._state.hands[view._state.seat - 1])
-    assert said.startswith("view() shows what its seat cannot know: legal(): [")
+    assert said.startswith("view() shows hidden information: legal(): [")
 
 
 def checked(shell: Shell, name: str, *flags: str) -> Result:
@@ -237,7 +237,7 @@ def test_a_call_that_never_comes_back_is_named_with_its_line(
     first = text.partition(before)[0].count("\n") + 1
     Path(file).write_text(text.replace(before, f"        {loop}\n{before}"))
     said = shell("games", "check", "stacks", "--quick")
-    told = re.fullmatch(rf"{file}: {call} has not come back after 0.2 s \(line (\d+), in {within}\)\n", said.out)
+    told = re.fullmatch(rf"{file}: {call} has not returned after 0.2 s \(line (\d+), in {within}\)\n", said.out)
     assert told, said
     assert first <= int(told[1]) <= first + loop.count("\n")
 

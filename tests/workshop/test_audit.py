@@ -77,9 +77,9 @@ def test_a_game_that_tells_what_is_hidden_is_found(kuhn: Shell) -> None:
     exchange(FACTS, ('"legal": list', '"other": position.deck[1 - position.seat],\n        "legal": list'))
     said = kuhn("games", "audit", "games/kuhn")
     assert said.code == 1
-    what = r"games/kuhn/facts\.py: facts\(\) shows what its seat cannot know: other: '\w+' or '\w+' \(from byte 2 on\) "
+    what = r"games/kuhn/facts\.py: facts\(\) shows hidden information: other: '\w+' or '\w+' \(from byte 2 on\) "
     (line,) = [place for place, text in enumerate(FACTS.read_text().splitlines(), 1) if '"other"' in text]
-    what += rf"differs for seat [01] between two deals that it observed alike \(line {line}\)\n"
+    what += rf"differs for seat [01] between two deals that look the same to it \(line {line}\)\n"
     assert re.fullmatch(what, said.out), said
 
 

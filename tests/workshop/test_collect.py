@@ -213,13 +213,13 @@ def test_a_run_that_is_now_played_another_way_is_refused(tmp_path: Path) -> None
     play_all(experiment(games=2, table_sizes=[3], bots=FIELD), tmp_path / "run")
     with closing(sqlite3.connect(tmp_path / "run" / "run.db")) as connection, connection:
         connection.execute("UPDATE games SET outcome = (SELECT outcome FROM games WHERE game = 0) WHERE game = 1")
-    with pytest.raises(UsageError, match=r"game 1 of .*run is now played differently: something was changed"):
+    with pytest.raises(UsageError, match=r"game 1 of .*run plays differently now: something has changed"):
         record_from_run(open_run(tmp_path / "run"), NODES, 20)
 
 
 def test_a_run_without_a_finished_game_is_refused(tmp_path: Path) -> None:
     run_games(small(contender("a")), tmp_path / "run", caps=Caps(calls=1))
-    with pytest.raises(UsageError, match="run keeps no finished game: there is nothing to record from"):
+    with pytest.raises(UsageError, match="run has no finished game to record from"):
         record_from_run(open_run(tmp_path / "run"), NODES, 20)
 
 
@@ -251,7 +251,10 @@ def test_record_writes_files_and_says_what(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("models.yaml",), "dubito: this config has model players, which have to be asked first: `dubito run` it,"),
+        (
+            ("models.yaml",),
+            "dubito: this config has model players; start it with `dubito run`, then record from the run",
+        ),
         (("none.yaml",), "dubito: cannot read none.yaml: No such file or directory"),
         (("empty",), "dubito: empty is not a run folder: it has no manifest.yaml"),
         (("walkers.yaml",), "dubito: walkers.yaml has no such positions: none of its bots answers the nodes"),

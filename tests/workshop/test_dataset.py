@@ -103,7 +103,7 @@ def test_what_cannot_be_exported_is_one_sentence(shell: Shell) -> None:
             ("r", "x.zip", "--parquet", "e"),
             "say where to: a FILE for `dubito replay`, or --parquet FOLDER for a dataset",
         ),
-        (("r", "--parquet", "d"), "d is there already: choose another folder"),
+        (("r", "--parquet", "d"), "d already exists; choose another folder"),
         (("r", "--parquet", "/proc/x"), "cannot write /proc/x: No such file or directory; choose another folder"),
     ):
         said = shell("export", *words)

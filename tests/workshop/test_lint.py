@@ -141,7 +141,7 @@ def test_a_beginning_that_moves_is_found_with_its_line(tmp_path: Path) -> None:
     user = "{{ 'Same line. ' * 50 }}\n\n{{ own_cards }} {{ 'x' * 900 }}"
     said = find_beginning_fault(render_requests(prompt(tmp_path, user=user), SOME))
     assert said is not None
-    assert "requests from a player's decision 5 on share less than 80% with the request before" in said
+    assert "requests have less than 80% in common with the player's previous request" in said
     assert "from line 3 of the user text on: " in said
     steady = prompt(tmp_path, "steady", system="{{ 'Same line. ' * 600 }}", user="{{ own_cards }} {{ 'x' * 900 }}")
     assert find_beginning_fault(render_requests(steady, SOME)) is None
@@ -160,8 +160,8 @@ def test_the_command_prints_sizes_and_findings(shell: Shell) -> None:
     size = sum(len("".join([one.system, *one.history, one.user]).encode()) for one in made) / len(made)
     assert lines[2].split()[:4] == ["A", f"{len(made)}", f"{size:.0f}", f"{size / 4:.0f}"]
     assert lines[7].startswith("- facts that no template uses: ")
-    assert "- not told at A, B, C, D, E: rule_text" in lines
-    assert "- not told at C, D, E: board_cards" in lines
+    assert "- missing at A, B, C, D, E: rule_text" in lines
+    assert "- missing at C, D, E: board_cards" in lines
     assert shell("prompts", "lint", "plain").out.endswith("no findings\n")
 
 

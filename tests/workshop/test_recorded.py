@@ -62,7 +62,7 @@ def test_a_folder_is_read_by_name_and_a_bad_file_is_named(tmp_path: Path) -> Non
 
 
 def test_folders_that_hold_no_positions_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds no positions: `dubito prompts record` makes some"):
+    with pytest.raises(UsageError, match="has no positions; `dubito prompts record` creates some"):
         read_folder(tmp_path, GAME)
     with pytest.raises(UsageError, match=r"cannot read .*nowhere: No such file or directory"):
         read_folder(tmp_path / "nowhere", GAME)

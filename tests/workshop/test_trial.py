@@ -60,11 +60,11 @@ def test_the_answers_are_those_that_the_model_gives_to_the_prompt(tmp_path: Path
     trial = run_trial(tmp_path, entry(PLAIN, "a", api=api), entry(REASONED, "b", api=api))
     for number, sent in enumerate((PLAIN, REASONED)):
         said = [opinion("house-sharp", str(sent.render(one.position)), Random(0)) for one in FOUND.values()]
-        assert answers(trial.taken[number]) == [one.answer for one in said]
-        stated = {one.recorded.digest: one.stated.stated for one in trial.taken[number] if one.stated}
+        assert answers(trial.answers[number]) == [one.answer for one in said]
+        stated = {one.recorded.digest: one.stated.stated for one in trial.answers[number] if one.stated}
         of_c = [(one.digest, o.stated) for one, o in zip(FOUND.values(), said, strict=True) if one.position.node == "C"]
         assert stated == (dict(of_c) if sent is REASONED else {})
-    assert [one.recorded for one in trial.taken[1]] == list(FOUND.values())
+    assert [one.recorded for one in trial.answers[1]] == list(FOUND.values())
     assert trial.spent.calls == 2 * len(FOUND)
 
 
@@ -74,11 +74,11 @@ def test_a_trial_is_made_once_and_then_free(tmp_path: Path) -> None:
     first = run_trial(tmp_path, *entries)
     for name in ("trial", "another"):
         again = run_trial(tmp_path, *entries, name=name, offline=True)
-        assert again.taken == first.taken
+        assert again.answers == first.answers
         assert again.spent.calls == 0
     with pytest.raises(AccountFault, match="the cache has no reply for p, "):
         run_trial(tmp_path, entry(PLAIN, model="house-honest"), name="third", offline=True)
-    assert any(usage and usage.input for one in first.taken[0] for usage in one.usages)
+    assert any(usage and usage.input for one in first.answers[0] for usage in one.usages)
 
 
 def test_a_run_answers_for_the_positions_that_were_taken_from_it(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_run_answers_for_the_positions_that_were_taken_from_it(tmp_path: Path)
     places = [(s.game, s.seat, s.decision) for one in found if one.source for s in [one.source]]
     asked = {str(place): one for one, place in zip(found, places, strict=True) if place in taken}
     trial = run_trial(tmp_path, entry(REASONED, model="house-random"), found=asked, offline=True)
-    assert dict(zip(asked, answers(trial.taken[0]), strict=True)) == {str(key): value for key, value in taken.items()}
+    assert dict(zip(asked, answers(trial.answers[0]), strict=True)) == {str(key): value for key, value in taken.items()}
     assert len(set(taken.values())) == 2
 
 
@@ -117,7 +117,7 @@ def test_what_never_came_is_counted_by_cause_and_not_replaced(tmp_path: Path) ->
         asker = entry(model="m", base_url=server.base_url("responses"), reasks=2)
         trial = run_trial(tmp_path, asker)
         again = run_trial(tmp_path, asker)
-    ended = Counter((one.recorded.position.node, one.answer, one.cause, len(one.usages)) for one in trial.taken[0])
+    ended = Counter((one.recorded.position.node, one.answer, one.cause, len(one.usages)) for one in trial.answers[0])
     assert ended == {
         ("A", None, "malformed", 3): 2,
         ("B", None, "refused", 3): 2,
@@ -125,7 +125,7 @@ def test_what_never_came_is_counted_by_cause_and_not_replaced(tmp_path: Path) ->
         ("D", None, "too_long", 0): 2,
         ("E", True, None, 2): 2,
     }
-    assert (again.taken, again.spent.calls) == (trial.taken, 0)
+    assert (again.answers, again.spent.calls) == (trial.answers, 0)
     assert rows(tmp_path / "trial", "SELECT DISTINCT node, answer, outcome FROM decisions") == [
         ("E", 1, "model_after_reask")
     ]
@@ -140,7 +140,7 @@ def test_a_stopped_trial_goes_on_and_its_cap_from_its_start(tmp_path: Path) -> N
         run_trial(tmp_path, entry(), caps=Caps(calls=7))
     trial = run_trial(tmp_path, entry(), caps=Caps(calls=len(FOUND)))
     assert trial.spent.calls == len(FOUND) - 7
-    assert trial.taken == run_trial(tmp_path, entry(), name="undisturbed").taken
+    assert trial.answers == run_trial(tmp_path, entry(), name="undisturbed").answers
 
 
 def test_another_trial_in_the_same_folder_is_refused(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_a_template_that_fails_is_found_before_anything_is_asked(tmp_path: Path)
 def test_positions_without_truth_are_asked_with_draws_of_their_own(tmp_path: Path) -> None:
     bare = {name: replace(one, hidden=None) for name, one in FOUND.items()}
     trial = run_trial(tmp_path, entry(model="house-random"), found=bare)
-    assert len(set(answers(trial.taken[0]))) == 2
+    assert len(set(answers(trial.answers[0]))) == 2
     draws = rows(tmp_path / "trial", "SELECT count(DISTINCT draw) FROM attempts")
     assert draws == [(len(FOUND),)]
 
@@ -182,7 +182,7 @@ def test_a_body_is_billed_once_however_many_positions_share_it(tmp_path: Path) -
     name, one = next(iter(FOUND.items()))
     trial = run_trial(tmp_path, entry(), found={name: one, f"copy-{name}": one})
     assert trial.spent.calls == 1
-    assert answers(trial.taken[0])[0] is answers(trial.taken[0])[1]
+    assert answers(trial.answers[0])[0] is answers(trial.answers[0])[1]
 
 
 def test_a_preflight_finds_a_wrong_model_before_any_question(tmp_path: Path) -> None:
@@ -198,5 +198,5 @@ def test_a_preflight_finds_a_wrong_model_before_any_question(tmp_path: Path) -> 
     trial = run_trial(tmp_path, *house, preflight=True, name="here")
     assert trial.spent.calls == 3 * len(FOUND) + 3
     again = run_trial(tmp_path, *house, preflight=True, name="there")
-    assert (again.taken, again.spent.calls) == (trial.taken, 0)
+    assert (again.answers, again.spent.calls) == (trial.answers, 0)
     assert run_trial(tmp_path, *house, preflight=True, offline=True, name="offline").spent.calls == 0

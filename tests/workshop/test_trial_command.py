@@ -118,7 +118,7 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
         ),
         (("plain", *HOUSE, "--api", "fax"), "--api: must be 'responses', 'chat', 'messages' or 'decisions'"),
         (("plain", *HOUSE, "--positions", "none"), "cannot read none: No such file or directory"),
-        (("plain", *HOUSE, "--positions", "."), ". holds no positions: `dubito prompts record` makes some"),
+        (("plain", *HOUSE, "--positions", "."), ". has no positions; `dubito prompts record` creates some"),
         (("plain", *HOUSE, "--output", "here"), "here exists and is not a run folder: choose another --output"),
         (("plain", *HOUSE, "--cache", "here"), "here exists and is not a cache of replies: choose another --cache"),
         (

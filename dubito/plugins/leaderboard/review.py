@@ -59,7 +59,7 @@ def review(file: Path, by: str, sample: int, quiet: bool, **given: Any) -> None:
         player = _model_of(run)
         found = _positions(run, player, digest, sample)
         done = _asked_twice(run, player, found, Path("runs") / f"review-{digest[:8]}-{sample}", calls, quiet)
-        answers = [(one.answer, two.answer) for one, two in zip(*done.taken, strict=True)]
+        answers = [(one.answer, two.answer) for one, two in zip(*done.answers, strict=True)]
         asked = [
             {"decision": place, "answers": [*both]}
             for place, both in zip(found, answers, strict=True)

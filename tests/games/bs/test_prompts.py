@@ -52,8 +52,8 @@ def test_a_prompt_that_looks_at_less_is_told_so(tmp_path: Path) -> None:
         "Turn {{ history | length }}. {{ question }}\nlegal: {{ legal | join(' | ') }}\n"
     )
     findings = lint(load_prompt(str(folder), Path(), GAME), sample_games(GAME)[:1]).findings
-    assert "not told at cards, bs: hand" in findings
-    assert "not told at bs: placed" in findings
+    assert "missing at cards, bs: hand" in findings
+    assert "missing at bs: placed" in findings
 
 
 def test_a_changed_word_is_no_golden_rendering(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def of_model(
         sample = settings.model_copy(update={"sample": settings.sample + n})
         entries.append(TrialEntry(f"{name} {n}" if n else name, prompt, sample))
     trial = run_trial(entries, found, folder, means)
-    taken = [[of_entry[n] for of_entry in trial.taken] for n in range(len(states))]
+    taken = [[of_entry[n] for of_entry in trial.answers] for n in range(len(states))]
     rows, failures = dict[str, Row](), dict[str, str]()
     for state, answers in zip(states, taken, strict=True):
         rows[state.string] = _row(game.answers(state), answers)
