@@ -91,13 +91,13 @@ def estimate(
     return estimates
 
 
-def _find_nearest(spec: PlayerSpec, model: str, known: Sequence[_RecordedPlayer]) -> _Measurement | None:
+def _find_nearest(spec: PlayerSpec, model: str, players: Sequence[_RecordedPlayer]) -> _Measurement | None:
     """Return the measurement of the same player, else of its model and prompt, else of its model, or None."""
 
     def distance(recorded: _RecordedPlayer) -> int:
         return 2 * (recorded.prompt != spec.prompt) + (recorded.name != spec.name)
 
-    nearest = min((recorded for recorded in known if recorded.model == model), key=distance, default=None)
+    nearest = min((recorded for recorded in players if recorded.model == model), key=distance, default=None)
     if nearest is None:
         return None
     if distance(nearest) == 0:

@@ -183,8 +183,8 @@ class Run:
     @cached_property
     def models(self) -> dict[str, PlayerLog]:
         log = ModelLog(self.db)
-        asked = set(log.players())
-        return {name: log.player(name) for name in self.names if name in asked}
+        logged = set(log.players())
+        return {name: log.player(name) for name in self.names if name in logged}
 
     @cached_property
     def spent(self) -> Spend:

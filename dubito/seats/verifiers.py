@@ -18,7 +18,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 from dubito.game import FALLBACK_OUTCOME
-from dubito.seats.asked import AskedGame, AskedSeat, ChatAnswer, ChatQuestion, set_up_seat
+from dubito.seats.external import ChatAnswer, ChatQuestion, ExternalGame, ExternalSeat, set_up_seat
 
 
 def score(state: Any) -> float:
@@ -55,13 +55,13 @@ def unfinished(state: Any) -> float:
 class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # mypy gives the same result without the extra
     """The games of one seat. Use `-C outcomes` to store how its decisions were made."""
 
-    def __init__(self, seat: AskedSeat, games: int, **settings: Any) -> None:
+    def __init__(self, seat: ExternalSeat, games: int, **settings: Any) -> None:
         """Create one example per deal.
 
         `settings` are passed to the library's environment, such as `max_turns`, `timeout_seconds`.
         """
         rows = [
-            {"prompt": [{"role": "user", "content": seat.in_words(deal)}], "info": {"deal": deal}}
+            {"prompt": [{"role": "user", "content": seat.describe(deal)}], "info": {"deal": deal}}
             for deal in range(games)
         ]
         rubric = vf.Rubric(funcs=[score])
@@ -69,12 +69,12 @@ class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # mypy gives the same res
             rubric.add_metric(metric)
         super().__init__(dataset=Dataset.from_list(rows), rubric=rubric, **settings)
         self._seat = seat
-        self._games = dict[str, AskedGame]()  # games in progress, by trajectory
+        self._games = dict[str, ExternalGame]()  # games in progress, by trajectory
 
     async def setup_state(self, state: Any) -> Any:
         """Start the game. Its first question is the prompt."""
         state["score"], state["outcomes"] = None, {}
-        game = self._games[state["trajectory_id"]] = AskedGame(self._seat, state["info"]["deal"])
+        game = self._games[state["trajectory_id"]] = ExternalGame(self._seat, state["info"]["deal"])
         self._ask_next(state, await asyncio.to_thread(game.begin))
         return state
 
@@ -106,12 +106,12 @@ class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # mypy gives the same res
 
     async def render_completion(self, state: Any) -> None:
         """Join the questions and replies. The unchanging system text appears once."""
-        told = list[Any]()
+        messages = list[Any]()
         for step in state["trajectory"]:
-            if told:
-                told += [message for message in step["prompt"] if message.role != "system"]
-            told += step["completion"]
-        state["completion"] = told
+            if messages:
+                messages += [message for message in step["prompt"] if message.role != "system"]
+            messages += step["completion"]
+        state["completion"] = messages
 
     @vf.cleanup  # type: ignore[untyped-decorator]
     async def end_game(self, state: Any) -> None:

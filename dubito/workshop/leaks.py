@@ -46,7 +46,7 @@ Compared = Callable[[Any, Any, bool], Iterable[Flaw]]  # a turn in two worlds (p
 class _Suspect(NamedTuple):
     """The first events that differ for the seat, after a move or the deal."""
 
-    found: str
+    change: str
     event: GameEvent
     place: int  # index of the move; -1: the deal
     is_fresh: bool  # whether no other seat held different cards before this move
@@ -74,15 +74,15 @@ def check_leaks(subject: Subject, compared: Compared = lambda one, other, sure: 
     worlds = [(deal, seats, world) for deal, seats in subject.deals for world in find_variants(subject, deal, seats)]
     secrets, later = _Secrets(subject), list[_Finding]()
     for deal, seats, variant in worlds:
-        for found in _Pair(subject, deal, seats, variant, secrets).compare(compared):
-            if isinstance(found, Flaw):
-                if found.sure or pairs is None:
-                    yield found
-            elif found.sure and (found.file, found.fact) not in reported:
-                reported.add((found.file, found.fact))
-                yield Flaw(found.file, found.sentence)
+        for finding in _Pair(subject, deal, seats, variant, secrets).compare(compared):
+            if isinstance(finding, Flaw):
+                if finding.sure or pairs is None:
+                    yield finding
+            elif finding.sure and (finding.file, finding.fact) not in reported:
+                reported.add((finding.file, finding.fact))
+                yield Flaw(finding.file, finding.sentence)
             else:
-                later.append(found)
+                later.append(finding)
     yield from _judge(later, secrets, reported, only_sure=pairs is not None)
     if not secrets.are_there:
         if any(_hands_differ(subject, deal, seats) for deal, seats in subject.deals):
@@ -93,26 +93,28 @@ def check_leaks(subject: Subject, compared: Compared = lambda one, other, sure: 
             yield Flaw(subject.main, what, sure=False)
     for one, other in pairs() if pairs else ():
         yield from compared(one, other, True)
-        file, found_in_facts = subject.file("facts.py"), _facts_differ(subject, one, other)
-        if found_in_facts and (file, name_in(found_in_facts)) not in reported:
-            reported.add((file, name_in(found_in_facts)))
-            line = line_of(subject, file, name_in(found_in_facts))
-            yield Flaw(file, f"facts() shows hidden information to its seat: {found_in_facts}{line}")
+        file, change = subject.file("facts.py"), _facts_differ(subject, one, other)
+        if change and (file, name_in(change)) not in reported:
+            reported.add((file, name_in(change)))
+            line = line_of(subject, file, name_in(change))
+            yield Flaw(file, f"facts() shows hidden information: {change}{line}")
 
 
 def _judge(
     later: list[_Finding], secrets: "_Secrets", reported: set[tuple[str, str]], only_sure: bool
 ) -> Iterator[Flaw]:
     """Yield the findings that depend on all worlds, sure ones first."""
-    judged = [(found, secrets.is_sure(found)) for found in later if (found.file, found.fact) not in reported]
-    leaking_event = any(sure and found.suspect for found, sure in judged)
-    for found, sure in sorted(judged, key=lambda each: not each[1]):
-        if (found.file, found.fact) in reported or (only_sure and not sure):
+    verdicts = [
+        (finding, secrets.is_sure(finding)) for finding in later if (finding.file, finding.fact) not in reported
+    ]
+    leaking_event = any(sure and finding.suspect for finding, sure in verdicts)
+    for finding, sure in sorted(verdicts, key=lambda each: not each[1]):
+        if (finding.file, finding.fact) in reported or (only_sure and not sure):
             continue
-        if sure or not (found.suspect and leaking_event):  # other differences may follow from that event
-            reported.add((found.file, found.fact))
-            sentence = found.sentence.replace(_MAY_TELL, "an event reveals to seat") if sure else found.sentence
-            yield Flaw(found.file, sentence, sure)
+        if sure or not (finding.suspect and leaking_event):  # other differences may follow from that event
+            reported.add((finding.file, finding.fact))
+            sentence = finding.sentence.replace(_MAY_TELL, "an event reveals to seat") if sure else finding.sentence
+            yield Flaw(finding.file, sentence, sure)
 
 
 def _facts_differ(subject: Subject, one: Any, other: Any) -> str:
@@ -145,8 +147,8 @@ def check_stale_cards(subject: Subject) -> Iterator[Flaw]:
                 failed = True
             for seat, player in enumerate(table.players):
                 now = table.state.cards(seat, DealStreams(0, deal).seat(seat))
-                if player and (found := difference(to_plain(player.cards), to_plain(now), ordered=False)):
-                    what = f"{found} after turn {table.state.turns_played}: return an object that reads the state"
+                if player and (change := difference(to_plain(player.cards), to_plain(now), ordered=False)):
+                    what = f"{change} after turn {table.state.turns_played}: return an object that reads the state"
                     yield Flaw(
                         subject.main, f"cards() shows the cards that a seat held before, not its cards now: {what}"
                     )
@@ -186,14 +188,14 @@ class _Pair:
 
     def _look(self, compared: Compared) -> Iterator[_Finding | Flaw]:
         """Compare what the seat sees at its move."""
-        found = [*self._differences_at_move()]
-        self.is_found = bool(found)
+        findings = [*self._differences_at_move()]
+        self.is_found = bool(findings)
         if not self.suspect:
             self.looks += 1
             if self.looks <= _SILENT_MOVES:
                 self.secrets.note_silence(self.one, self.other, self.variant)
             yield from compared(self.one.position(), self.other.position(), self.variant.move < 0)
-        yield from found
+        yield from findings
 
     def _move(self, place: int, output: Any) -> bool:
         """Make this move in both worlds, and return whether they can still be compared."""
@@ -230,17 +232,17 @@ class _Pair:
             in_words = one.secret_words() != other.secret_words() and one.public_words() == other.public_words()
             holders = frozenset(_holders(one, other))
             self.suspect = _Suspect(changed, event, place, fresh, other.moved_differently, holders, in_words)
-        elif not self.suspect and (found := difference(one.public_words(), other.public_words())):
-            self.by_words = [self._in_words(found)]
+        elif not self.suspect and (change := difference(one.public_words(), other.public_words())):
+            self.by_words = [self._in_words(change)]
         return bool(changed)
 
-    def _in_words(self, found: str) -> _Finding:
+    def _in_words(self, change: str) -> _Finding:
         """Return a finding for words that differ although events do not."""
         file = self.subject.file("words.py")
-        part = name_in(found).partition(".")[0]
+        part = name_in(change).partition(".")[0]
         what = {"panels": "Panel.public", "moved": "Line.said"}.get(part, part)
         line = line_of(self.subject, file, part)
-        return self._finding(file, what, f"{what} shows hidden information to seat {self.variant.seat}: {found}{line}")
+        return self._finding(file, what, f"{what} shows hidden information to seat {self.variant.seat}: {change}{line}")
 
     def _finding(self, file: str, fact: str, sentence: str) -> _Finding:
         return _Finding(file, fact, sentence, self.variant.move < 0, None, self.variant, self.deal)
@@ -254,7 +256,7 @@ class _Pair:
         in_view = difference(*map(to_plain, views)) or difference(one.legal(), other.legal(), "legal()")
         if self.suspect:
             if not in_view:
-                what = f"{_MAY_TELL} {seat} hidden information: {self.suspect.found}"
+                what = f"{_MAY_TELL} {seat} hidden information: {self.suspect.change}"
                 yield self._event_finding(self.suspect, what)
             return
         kind = "deals" if self.variant.move < 0 else "moves of another seat"
@@ -265,10 +267,10 @@ class _Pair:
         ]
         if not in_view:  # words show what the view does
             shown.append(("words show", difference(one.words_to_seat(), other.words_to_seat()), words))
-        for what, found, file in shown:
-            if found:
-                line = line_of(subject, file, name_in(found), views[0])
-                yield self._finding(file, name_in(found), f"{what} hidden information: {found} {worlds}{line}")
+        for what, change, file in shown:
+            if change:
+                line = line_of(subject, file, name_in(change), views[0])
+                yield self._finding(file, name_in(change), f"{what} hidden information: {change} {worlds}{line}")
 
     def _event_finding(self, suspect: _Suspect, what: str) -> _Finding:
         """Return a finding for the file that creates the event, or else the one that defines its class."""
@@ -276,7 +278,7 @@ class _Pair:
         places = [(file, line_of(self.subject, file, type(suspect.event).__name__, call=True)) for file in files]
         file, line = next((place for place in places if place[1]), places[-1])
         sentence = f"{what}, which its view does not show{line}"
-        return _Finding(file, name_in(suspect.found), sentence, False, suspect, self.variant, self.deal)
+        return _Finding(file, name_in(suspect.change), sentence, False, suspect, self.variant, self.deal)
 
 
 class _Secrets:
@@ -292,17 +294,17 @@ class _Secrets:
         self._silent |= {(variant.after_deal, holder) for holder in _holders(one, other)}
         self.are_there = self.are_there or bool(self._silent)
 
-    def is_sure(self, found: _Finding) -> bool:
-        variant, suspect = found.variant, found.suspect
-        if found.sure or variant is None:
-            return found.sure
+    def is_sure(self, finding: _Finding) -> bool:
+        variant, suspect = finding.variant, finding.suspect
+        if finding.sure or variant is None:
+            return finding.sure
         if suspect is None:
             return self._announces_moves()
         if variant.move >= 0 or suspect.by_move or not suspect.holders:
             return False
         if suspect.event.only is not None:
             return suspect.is_fresh
-        if not (suspect.is_fresh or self._is_always_revealed(found)):
+        if not (suspect.is_fresh or self._is_always_revealed(finding)):
             return False
         return (
             _is_for_one_seat(suspect.event)
@@ -334,16 +336,16 @@ class _Secrets:
                 return False
         return False
 
-    def _is_always_revealed(self, found: _Finding) -> bool:
+    def _is_always_revealed(self, finding: _Finding) -> bool:
         """Return whether an event reveals the difference whatever the seats do, and so is not a response to a move."""
         if self._subject.game.walk:
             return False
-        assert found.variant is not None
-        assert found.suspect is not None
-        kind, results = type(found.suspect.event), list[bool]()
+        assert finding.variant is not None
+        assert finding.suspect is not None
+        kind, results = type(finding.suspect.event), list[bool]()
         for number in range(_CONTINUATIONS):
-            one, other = build_pair(self._subject, found.deal, found.variant)
-            results += self._reveals_by_chance(one, other, kind, Random(number), found.deal)
+            one, other = build_pair(self._subject, finding.deal, finding.variant)
+            results += self._reveals_by_chance(one, other, kind, Random(number), finding.deal)
         return len(results) > 1 and all(results)
 
     def _reveals_by_chance(

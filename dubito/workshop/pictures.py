@@ -83,12 +83,12 @@ def difference(one: Any, other: Any, where: str = "", ordered: bool = True) -> s
         if ordered and one == other and [*one] != [*other]:
             return difference([*one], [*other], where)
         for name in one:
-            if found := difference(one[name], other[name], f"{where}.{name}" if where else str(name), ordered):
-                return found
+            if change := difference(one[name], other[name], f"{where}.{name}" if where else str(name), ordered):
+                return change
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other) and isinstance(one[0], dict | list):
         for place in range(len(one)):
-            if found := difference(one[place], other[place], where, ordered):
-                return found
+            if change := difference(one[place], other[place], where, ordered):
+                return change
     byte = common_length(repr(one).encode(), repr(other).encode()) + 1
     return f"{where or 'it'}: {_brief(one)} or {_brief(other)} (from byte {byte} on)"
 
@@ -97,8 +97,9 @@ def _brief(value: Any) -> str:
     return one_line(repr(value), _MAX_QUOTE)
 
 
-def name_in(found: str) -> str:
-    return found.partition(":")[0]
+def name_in(change: str) -> str:
+    """Return the path in a text of `difference`."""
+    return change.partition(":")[0]
 
 
 def first_path(one: Any, other: Any) -> tuple[Any, ...]:
@@ -142,5 +143,5 @@ def _first_line(tree: ast.AST, name: str, call: bool) -> str:
         elif name in (getattr(node, each, None) for each in ("value", "attr", "name", "id", "arg")):
             defined = hasattr(node, "name") or isinstance(getattr(node, "ctx", None), ast.Store)
             (definitions if defined else mentions).append(getattr(node, "lineno", 0))
-    found = (calls if call else []) or definitions or mentions
-    return f" (line {min(found)})" if found else ""
+    lines = (calls if call else []) or definitions or mentions
+    return f" (line {min(lines)})" if lines else ""

@@ -93,9 +93,9 @@ def _find_change(subject: Subject, deal: int, seats: int, place: int, changed: s
             before = to_plain(state, private=True)
             with suppress(IllegalOutput):
                 state.apply(each)
-            if found := difference(before, to_plain(state, private=True)):
-                line = line_of(subject, file, name_in(found))
-                what = f"apply refuses {_describe_output(each)} after it has changed the state: {found}"
+            if change := difference(before, to_plain(state, private=True)):
+                line = line_of(subject, file, name_in(change))
+                what = f"apply refuses {_describe_output(each)} after it has changed the state: {change}"
                 return Flaw(file, f"{what}: check the output first{line}")
         state.apply(output)
     return Flaw(file, f"apply refuses an illegal output after it has changed the state: {changed}")

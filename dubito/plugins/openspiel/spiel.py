@@ -23,7 +23,7 @@ from dubito.game import Game, GameEvent, Player, Seating, make_player
 from dubito.game.find import find_bots, find_game, game_names
 from dubito.game.streams import DealStreams
 from dubito.plugins.openspiel.course import TERMINAL, Course, LogEntry, courses_of, has_own_courses, try_out
-from dubito.seats.asked import build_rules
+from dubito.seats.external import build_rules
 
 _PARAMETERS: Final = (bool, int, float, str)  # pyspiel's parameters besides the game's name
 

@@ -45,17 +45,17 @@ class ChatAnswer(NamedTuple):
     cut_off: bool = False  # by the token limit
 
 
-def build_rules(game: Game, said: Mapping[str, Any]) -> Any:
+def build_rules(game: Game, rules: Mapping[str, Any]) -> Any:
     """Build the game's rules. Raises UsageError for unknown or invalid ones."""
     try:
-        return game.rules_of_run(said)
+        return game.rules_of_run(rules)
     except ValidationError as error:
         first = error.errors()[0]
         raise UsageError(f"{'.'.join(map(str, first['loc']))}: {describe_invalid(dict(first))}") from None
 
 
 @dataclass(frozen=True, slots=True)
-class AskedSeat:
+class ExternalSeat:
     """A seat that is controlled from outside, among hand-written bots."""
 
     registry: Registry
@@ -66,23 +66,23 @@ class AskedSeat:
     rules: Any
     seed: int
 
-    def in_words(self, deal: int) -> str:
+    def describe(self, deal: int) -> str:
         """Describe the game of this deal in a line."""
         names = ", ".join(one_line(entrant.name) for entrant in self.entrants)
         return f"{self.registry.game.name}, deal {deal}, seat {self.seat} of {names}"
 
-    def table(self, deal: int, asked: "AskedGame") -> Table:
+    def build_table(self, deal: int, game: "ExternalGame") -> Table:
         """Return the table of a deal before its first turn.
 
-        The seat's questions are sent to `asked`.
+        The seat's questions are sent to `game`.
         """
         decider = Decider(
             name=_MODEL,
             settings=self.settings,
             prompt=self.prompt,
             fallback=self.registry.find(self.settings.fallback).cls,
-            asks=asked,
-            log=asked,
+            asks=game,
+            log=game,
             seed=self.seed,
             rules=self.rules,
             count_outcome=lambda outcome: None,
@@ -105,39 +105,37 @@ def set_up_seat(
     opponents: Sequence[str],
     rules: Mapping[str, Any],
     seed: int,
-    **said: Any,
-) -> AskedSeat:
+    **player_settings: Any,
+) -> ExternalSeat:
     """Set up a seat. Games, bots and prompts are found as on the command line.
 
-    `opponents` are names of bots in seat order, without this seat. `said` are settings of a model player: `prompt`,
-    `reasks`, `response_format`. Raises UsageError.
+    `opponents` are names of bots in seat order, without this seat. `player_settings` are settings of a model player,
+    such as `prompt`, `reasks` and `response_format`. Raises UsageError.
     """
     registry = find_bots(Path.cwd(), game)
-    found, seats = [registry.find(name) for name in opponents], len(opponents) + 1
-    for bot in found:
+    bots, seats = [registry.find(name) for name in opponents], len(opponents) + 1
+    for bot in bots:
         if bot.cls.is_model:
-            raise UsageError(f"{bot.name} asks a model, and opponents are written by hand: choose another bot")
+            raise UsageError(f"{bot.name} asks a model, but opponents must be hand-written", hint="choose another bot")
     checked = build_rules(registry.game, rules)
-    registry.game.deal_game(
-        checked, seats, DealStreams(seed, 0).deck()
-    )  # raises UsageError if the number of players is wrong
+    # Raises UsageError if the number of players is wrong.
+    registry.game.deal_game(checked, seats, DealStreams(seed, 0).deck())
     if not 0 <= seat < seats:
-        of = f"{len(found)} opponent{'s' if len(found) > 1 else ''}"
-        raise UsageError(f"seat {seat}: there are the seats 0 to {seats - 1}, of {of} and the model")
+        raise UsageError(f"seat {seat}: must be from 0 to {seats - 1}")
     player = registry.find(_MODEL).cls
-    said = {"model": "asked", "api": "chat", **said}
-    settings = settings_for(player, _MODEL, said, registry.game)
-    entrants = [Entrant(bot.name, bot.fastest) for bot in found]
-    entrants.insert(seat, Entrant(_MODEL, player, said))
+    player_settings = {"model": "asked", "api": "chat", **player_settings}
+    settings = settings_for(player, _MODEL, player_settings, registry.game)
+    entrants = [Entrant(bot.name, bot.fastest) for bot in bots]
+    entrants.insert(seat, Entrant(_MODEL, player, player_settings))
     prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
     prompt.check_rules(checked)
-    return AskedSeat(registry, entrants, seat, settings, prompt, checked, seed)
+    return ExternalSeat(registry, entrants, seat, settings, prompt, checked, seed)
 
 
-class AskedGame:
+class ExternalGame:
     """One game. Each call of `answer` returns the next question."""
 
-    def __init__(self, seat: AskedSeat, deal: int) -> None:
+    def __init__(self, seat: ExternalSeat, deal: int) -> None:
         self.score: float | None = None  # the seat's first measure, from 0 to 1; None: the game is not over
         self.outcomes = Counter[str]()  # number of the seat's decisions by outcome
         self._seat, self._deal, self._thread = seat, deal, Thread(target=self._play, daemon=True)
@@ -152,35 +150,35 @@ class AskedGame:
         self._thread.start()
         return self._next()
 
-    def answer(self, said: ChatAnswer) -> ChatQuestion | None:
+    def answer(self, answer: ChatAnswer) -> ChatQuestion | None:
         """Answer the last question and return the next one, or None if the game is over.
 
         Raises BotError or GameError if an opponent or the game fails. The game has then ended without a score.
         """
-        self._answers.put(said)
+        self._answers.put(answer)
         return self._next()
 
     def leave(self) -> None:
         """End the game early."""
         self._answers.put(None)
 
-    def ask(self, ask: Attempt) -> Reply:
+    def ask(self, attempt: Attempt) -> Reply:
         """Send a question out and wait for its answer. Called by the player."""
-        self._questions.put(ChatQuestion(ask.request.body["messages"], ask.request.body.get("response_format")))
-        said = self._answers.get()
-        if said is None:
-            raise Interrupted("the game was left before its end")
-        return Reply(said.text, "length" if said.cut_off else "stop", None, RawReply(200, said.text or ""))
+        self._questions.put(ChatQuestion(attempt.request.body["messages"], attempt.request.body.get("response_format")))
+        answer = self._answers.get()
+        if answer is None:
+            raise Interrupted("the game was ended early")
+        return Reply(answer.text, "length" if answer.cut_off else "stop", None, RawReply(200, answer.text or ""))
 
     def decision(self, decision: Decision) -> None:
         """Count the outcome of a question with its re-asks. Called by the player."""
         self.outcomes[decision.outcome] += 1
 
     def _next(self) -> ChatQuestion | None:
-        asked = self._questions.get()
-        if isinstance(asked, BaseException):
-            raise asked
-        return asked
+        question = self._questions.get()
+        if isinstance(question, BaseException):
+            raise question
+        return question
 
     def _play(self) -> None:
         try:
@@ -192,7 +190,7 @@ class AskedGame:
     def _play_to_end(self) -> float:
         seat, game = self._seat, self._seat.registry.game
         with GameCode(game, self._deal, self._deal) as code:
-            table = seat.table(self._deal, self)
+            table = seat.build_table(self._deal, self)
             code.state = table.state
             state = play_game(table)
             for flaw in flaws_of_ending(state.ending(), game.results, len(seat.entrants)):

@@ -12,7 +12,7 @@ from dubito.errors import BotError, UsageError
 from dubito.game.find import find_bots
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, play_game
-from dubito.seats.asked import AskedGame, AskedSeat, ChatAnswer, ChatQuestion, set_up_seat
+from dubito.seats.external import ChatAnswer, ChatQuestion, ExternalGame, ExternalSeat, set_up_seat
 from tests.cli.kit import Shell
 from tests.games.kit import write_kuhn
 
@@ -32,12 +32,12 @@ def kuhn(shell: Shell) -> None:
     Path("bots/manual/kuhn/bold.py").write_text(BOLD)
 
 
-def seat_of(**how: Any) -> AskedSeat:
+def seat_of(**how: Any) -> ExternalSeat:
     said = {"game": "kuhn", "seat": 0, "opponents": ["Careful"], "rules": {}, "seed": 3, "prompt": "plain", "reasks": 1}
     return set_up_seat(**{**said, **how})
 
 
-def played(game: AskedGame, reply: Callable[[ChatQuestion], ChatAnswer]) -> Iterator[ChatQuestion]:
+def played(game: ExternalGame, reply: Callable[[ChatQuestion], ChatAnswer]) -> Iterator[ChatQuestion]:
     """Every question of a game that is answered so."""
     question = game.begin()
     while question is not None:
@@ -50,7 +50,7 @@ def test_it_is_the_same_game_as_a_bots_that_answers_so() -> None:
     registry, scores = find_bots(Path.cwd(), "kuhn"), set()
     for deal in range(12):
         names = ["Bold", "Coin"] if deal % 2 else ["Coin", "Bold"]
-        asked = AskedGame(seat_of(seat=names.index("Bold"), opponents=["Coin"]), deal)
+        asked = ExternalGame(seat_of(seat=names.index("Bold"), opponents=["Coin"]), deal)
         list(played(asked, lambda question: BET))
         streams = DealStreams(3, deal)
         entrants = [Entrant(name, registry.find(name).cls) for name in names]
@@ -61,13 +61,13 @@ def test_it_is_the_same_game_as_a_bots_that_answers_so() -> None:
 
 
 def test_a_question_is_what_a_model_player_is_sent_and_the_same_again() -> None:
-    first, again = ([*played(AskedGame(seat_of(), 5), lambda question: BET)] for _ in range(2))
+    first, again = ([*played(ExternalGame(seat_of(), 5), lambda question: BET)] for _ in range(2))
     assert first == again
     system, user = first[0].messages
     assert system["content"].startswith("You play Kuhn poker. There are three cards")
     assert user["content"].endswith("What do you do?\nlegal: pass | bet\n")
     assert first[0].response_format is not None
-    assert AskedGame(seat_of(response_format="text"), 5).begin().response_format is None  # type: ignore[union-attr]
+    assert ExternalGame(seat_of(response_format="text"), 5).begin().response_format is None  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -82,27 +82,27 @@ def test_a_question_is_what_a_model_player_is_sent_and_the_same_again() -> None:
 def test_a_reply_that_cannot_be_used_is_asked_again_and_then_the_fallback_plays(
     reply: ChatAnswer, told: str, cause: str
 ) -> None:
-    game = AskedGame(seat_of(), 0)
+    game = ExternalGame(seat_of(), 0)
     first, again, *_ = played(game, lambda question: reply)
     assert list(again.messages[: len(first.messages)]) == list(first.messages)
     assert told in again.messages[-1]["content"]
     assert set(game.outcomes) == {f"fallback:{cause}"}
     assert game.score is not None
-    mended = AskedGame(seat_of(), 0)
+    mended = ExternalGame(seat_of(), 0)
     list(played(mended, lambda question: BET if len(question.messages) > 2 else reply))
     assert set(mended.outcomes) == {"model_after_reask"}
 
 
 def test_an_opponent_that_fails_ends_the_game_with_its_name() -> None:
     Path("bots/manual/kuhn/bold.py").write_text(BOLD.replace('return "bet"', "return 1 / 0"))
-    game = AskedGame(seat_of(seat=1, opponents=["Bold"]), 4)
+    game = ExternalGame(seat_of(seat=1, opponents=["Bold"]), 4)
     with pytest.raises(BotError, match=r"^Bold \(seat 0\) failed in game 4, deal 4, turn 1: .*ZeroDivisionError"):
         game.begin()
     assert game.score is None
 
 
 def test_a_game_that_is_left_stands_still_no_more() -> None:
-    game = AskedGame(seat_of(), 0)
+    game = ExternalGame(seat_of(), 0)
     game.begin()
     game.leave()
     game._thread.join(timeout=5)
@@ -114,10 +114,13 @@ def test_a_game_that_is_left_stands_still_no_more() -> None:
     ("how", "sentence"),
     [
         ({"game": "kuhm"}, "unknown game 'kuhm': did you mean 'kuhn'"),
-        ({"seat": 2}, "seat 2: there are the seats 0 to 1, of 1 opponent and the model"),
+        ({"seat": 2}, "seat 2: must be from 0 to 1"),
         ({"opponents": ["Carefull"]}, "no bot is named 'Carefull': did you mean 'Careful'"),
         ({"opponents": ["Coin", "Coin"]}, "kuhn is played by 2, not 3"),
-        ({"opponents": ["OpenAIBot"]}, "OpenAIBot asks a model, and opponents are written by hand: choose another bot"),
+        (
+            {"opponents": ["OpenAIBot"]},
+            "OpenAIBot asks a model, but opponents must be hand-written; choose another bot",
+        ),
         ({"prompt": "plane"}, "no prompt of kuhn is named 'plane': did you mean 'plain'"),
         ({"rules": {"ante": 2}}, "ante: "),
         ({"reasks": -1}, "LLMBot: reasks: "),
@@ -133,7 +136,7 @@ def test_it_needs_no_openspiel() -> None:
     """And what does says so."""
     code = (
         "import sys; sys.modules['pyspiel'] = None\n"
-        "from dubito.seats.asked import set_up_seat\n"
+        "from dubito.seats.external import set_up_seat\n"
         "from dubito.plugins.openspiel.spiel import load_game"
     )
     said = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=False)
