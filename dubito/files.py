@@ -176,7 +176,7 @@ class _StrictLoader(yaml.SafeLoader):
         event, before = self.peek_event(), self._values  # type: ignore[no-untyped-call]
         anchor, is_alias = getattr(event, "anchor", None), isinstance(event, yaml.AliasEvent)
         if is_alias and anchor in self.anchors and anchor not in self._sizes:
-            problem = f"`*{one_line(str(anchor), 60)}` stands inside the part that it names"
+            problem = f"`*{one_line(str(anchor), 60)}` is inside the part that it refers to"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
         self._values += self._sizes.get(anchor, 1) if is_alias else 1
         if self._values > _MAX_YAML_VALUES:

@@ -72,7 +72,7 @@ class Hooks:
         """Return executors by their name in a config, each as "package.module:function".
 
         The function takes an address (`scheduler` of the config, or None) and a number of workers, and returns a
-        context manager that yields a `dubito.experiment.workers.Crew`.
+        context manager that yields a `dubito.experiment.workers.WorkerPool`.
         """
 
     @_spec

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Lineup:
-    """One game of a deal: players by seat, as places in `Experiment.players`."""
+    """One game of a deal: players by seat, as indexes into `Experiment.players`."""
 
     game: int
     seats: list[int]
@@ -62,7 +62,7 @@ def draw_lineups(experiment: Experiment, deal: int, streams: DealStreams) -> lis
 
 
 def _draw_bots(experiment: Experiment, deal: int, size: int, draw: Callable[[], float]) -> list[int]:
-    """Draw a bot for each seat, as places in `Experiment.bots`."""
+    """Draw a bot for each seat, as an index into `Experiment.bots`."""
     n = len(experiment.bots)
     if experiment.lineup == "uniform":
         return [int(draw() * n) for _ in range(size)]

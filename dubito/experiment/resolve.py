@@ -109,7 +109,7 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
 
 def rules_incompatibility(rules: Any, cls: type[Player]) -> str | None:
     """Return why a bot of this class cannot play by these rules, or None if it can."""
-    check: Callable[[Any], str | None] | None = getattr(cls, "cannot_play_by", None)
+    check: Callable[[Any], str | None] | None = getattr(cls, "rules_incompatibility", None)
     return check(rules) if check else None
 
 

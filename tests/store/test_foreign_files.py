@@ -84,7 +84,7 @@ def test_an_alias_stands_for_its_part(text: str, value: object) -> None:
 
 
 def test_an_alias_inside_its_own_part_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"^mine, line 1: not readable as YAML: `\*x` stands inside the part that it "):
+    with pytest.raises(UsageError, match=r"^mine, line 1: not readable as YAML: `\*x` is inside the part that it "):
         from_yaml("a: &x {k: [*x]}", "mine")
 
 

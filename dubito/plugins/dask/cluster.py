@@ -24,7 +24,7 @@ _PATIENCE: Final = 10  # seconds for a scheduler to answer
 
 
 @contextmanager
-def open_crew(scheduler: str | None, workers: int) -> Iterator[WorkerPool]:
+def open_pool(scheduler: str | None, workers: int) -> Iterator[WorkerPool]:
     """The workers of the scheduler at this address, or so many processes of this machine; raises UsageError.
 
     Raises it where Dask is not installed, and where no scheduler answers.

@@ -7,4 +7,4 @@ from dubito.hooks import hookimpl
 
 @hookimpl
 def executors() -> Mapping[str, str]:
-    return {"dask": "dubito.plugins.dask.cluster:open_crew"}
+    return {"dask": "dubito.plugins.dask.cluster:open_pool"}

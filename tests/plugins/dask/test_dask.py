@@ -13,7 +13,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.experiment import play as chunk
 from dubito.experiment.run import play
-from dubito.plugins.dask.cluster import open_crew
+from dubito.plugins.dask.cluster import open_pool
 from tests.cli.kit import Shell
 from tests.experiment.kit import experiment, means
 from tests.shards.kit import everything_in
@@ -35,7 +35,7 @@ def cluster(distributed: Any) -> Iterator[Any]:
 
 def test_a_cluster_plays_what_one_process_plays(cluster: Any, tmp_path: Path, short_chunks: int) -> None:
     of = experiment(bots=BOTS, games=9, table_sizes=[3])
-    with open_crew(cluster.scheduler_address, 1) as pool:
+    with open_pool(cluster.scheduler_address, 1) as pool:
         assert pool.capacity() == 2
         run = play(of, tmp_path / "dask", replace(means(tmp_path / "dask"), pool=pool))
     assert run.failure is None
@@ -54,7 +54,7 @@ def test_a_worker_killed_and_one_that_joins_change_nothing(distributed: Any, tmp
             elif games == 2 * chunk.DEALS_PER_CHUNK:
                 cluster.scale(3)
 
-        with open_crew(cluster.scheduler_address, 1) as pool:
+        with open_pool(cluster.scheduler_address, 1) as pool:
             how = means(tmp_path / "dask", progress=disturb)
             assert play(of, tmp_path / "dask", replace(how, pool=pool)).failure is None
     play(of, tmp_path / "alone", means(tmp_path / "alone"))
@@ -71,7 +71,7 @@ def test_no_scheduler_is_one_sentence(distributed: Any, shell: Shell) -> None:
 def test_without_the_extra_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UsageError, match=r"needs distributed, which the extra has: pip install 'dubito\[dask\]'"):
-        open_crew(None, 1).__enter__()
+        open_pool(None, 1).__enter__()
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ class Solved(BotBase):
     origin, usual = "Dubito", False
 
     @classmethod
-    def cannot_play_by(cls, rules: Any) -> str | None:
+    def rules_incompatibility(cls, rules: Any) -> str | None:
         if rules.duel and (why := _no_tree(tuple(rules.model_dump().items()))) is None:
             return None
         return f"{_NEEDED} ({why})" if rules.duel else _NEEDED
