@@ -142,9 +142,9 @@ class Text:
 
     most: int  # characters
 
-    def why_not(self, said: object) -> str | None:
+    def why_not(self, message: object) -> str | None:
         """Return why `said` is not valid, or None. The game's `apply` must refuse it too."""
-        return message_error(said, self.most)
+        return message_error(message, self.most)
 
 
 Answer = Bool | Choice | Whole | Cards | Shares | Text
@@ -368,11 +368,11 @@ class Family(NamedTuple):
     members: Callable[[], Iterable[Member]]  # sorted by name, including unplayable ones; raises UsageError
 
 
-def no_rules(**said: Any) -> "BaseModel":
+def no_rules(**settings: Any) -> "BaseModel":
     """Build the `rules` of a game without variants. They refuse every key."""
     from dubito.files import NoRules  # imported late: commands that only list bots or games run without pydantic
 
-    return NoRules(**said)
+    return NoRules(**settings)
 
 
 def unanswered(base: type[Player], nodes: Sequence[Node]) -> Callable[[type[Player]], list[str]]:
@@ -382,8 +382,8 @@ def unanswered(base: type[Player], nodes: Sequence[Node]) -> Callable[[type[Play
     """
 
     def missing(cls: type[Player]) -> list[str]:
-        left = [node for node in nodes if getattr(cls, node.method, None) is getattr(base, node.method)]
-        return [f"{node.name} ({node.method})" for node in left] if cls.play is base.play else []
+        unanswered_nodes = [node for node in nodes if getattr(cls, node.method, None) is getattr(base, node.method)]
+        return [f"{node.name} ({node.method})" for node in unanswered_nodes] if cls.play is base.play else []
 
     return missing
 
@@ -393,11 +393,11 @@ def house_contenders(openai: str, anthropic: str) -> list[dict[str, Any]]:
 
     The model `random` is listed as "chance".
     """
-    asked = ("OpenAIBot", openai, "OpenAI's protocol"), ("AnthropicBot", anthropic, "Anthropic's")
+    players = ("OpenAIBot", openai, "OpenAI's protocol"), ("AnthropicBot", anthropic, "Anthropic's")
     return [
         {"bot": bot, "name": f"{name.replace('random', 'chance')} by {whose}", "model": f"house-{name}"}
         | {"base_url": "house"}
-        for bot, name, whose in asked
+        for bot, name, whose in players
     ]
 
 
@@ -517,16 +517,16 @@ class Game:
         many = f"{least}" if least == most else f"{least} to {most}"
         raise UsageError(f"{self.name} is played by {many}, not {seats}")
 
-    def rules_of_run(self, kept: Mapping[str, Any]) -> Any:
+    def rules_of_run(self, stored: Mapping[str, Any]) -> Any:
         """Build the rules that a run has stored, as `deal` expects them."""
-        return (self.kept_rules or self.rules)(**kept)
+        return (self.kept_rules or self.rules)(**stored)
 
     def node(self, name: str) -> Node:
         """Return the node of that name. Raises UsageError if a file names an unknown one."""
-        found = next((node for node in self.nodes if node.name == name), None)
-        if found is None:
+        match = next((node for node in self.nodes if node.name == name), None)
+        if match is None:
             raise UsageError(f"{self.name} has no node {one_line(name, 60)!r}")
-        return found
+        return match
 
     def legal_answers(self, state: Any) -> list[Any] | None:
         """Return the legal answers to the current question, or None if it has no list.

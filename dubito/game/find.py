@@ -94,16 +94,16 @@ def find_game(name: str, working_directory: Path, flawed: bool = False) -> Game:
         if first.isdecimal():
             hint = f"to play that many games, use --games {one_line(first, 60)}"
         raise NoSuchGame(f"unknown game {one_line(repr(first), 60)}: {hint}")
-    found = _load_game(package, working_directory, flawed)
-    if isinstance(found, Game):
+    game = _load_game(package, working_directory, flawed)
+    if isinstance(game, Game):
         if colon:
             raise UsageError(
                 f"unknown game {one_line(repr(name), 60)}: {first} is a single game, so leave out the colon"
             )
-        return found
+        return game
     if not member:
-        raise UsageError(f"{first} is a family of games: name one of them after a colon. {found.summary}")
-    return found.member(member)
+        raise UsageError(f"{first} is a family of games: name one of them after a colon. {game.summary}")
+    return game.member(member)
 
 
 def _find_members(name: str, working_directory: Path) -> list[str]:
@@ -111,11 +111,11 @@ def _find_members(name: str, working_directory: Path) -> list[str]:
 
     Families that cannot be used are skipped.
     """
-    found = []
+    names = []
     for family in find_families(working_directory):
         with suppress(UsageError):
-            found += [f"{family.name}:{name}" for member in family.members() if member.name == name]
-    return found
+            names += [f"{family.name}:{name}" for member in family.members() if member.name == name]
+    return names
 
 
 def find_games(working_directory: Path) -> list[Game]:
@@ -361,12 +361,12 @@ class Registry:
 
     def _elsewhere(self, name: str) -> list[str]:
         """Return the other games that have a bot of this name."""
-        found = []
+        games = []
         for game in game_names(self.working_directory):
             with suppress(UsageError):  # a broken game does not matter here
                 if game != self.game.folder and name in find_bots(self.working_directory, game).bots:
-                    found.append(game)
-        return found
+                    games.append(game)
+        return games
 
     @property
     def fallback(self) -> type[Any]:
@@ -387,7 +387,7 @@ class Registry:
 def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
     """Load every bot of a game. Raises UsageError if the game does not exist."""
     found_game, own = find_game(game, working_directory), _set_bots_package()
-    found: dict[str, list[Bot]] = {}
+    by_name: dict[str, list[Bot]] = {}
     broken, elsewhere = [], dict[str, str]()
     for kind, file in _files(_bot_folders(found_game, own, working_directory)):
         try:
@@ -398,17 +398,17 @@ def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
         except _UnusableError as error:
             broken.append(BrokenBot(file, kind, str(error)))
             continue
-        twins = found.setdefault(bot.name, [])
+        twins = by_name.setdefault(bot.name, [])
         if all(bot.digest != twin.digest for twin in twins):  # files with the same bytes are one bot
             twins.append(bot)
     if game != DUBITO:
-        found = {bot.name: [bot] for bot in _model_players(own)} | found
-    for name, twins in found.items():
+        by_name = {bot.name: [bot] for bot in _model_players(own)} | by_name
+    for name, twins in by_name.items():
         if len(twins) > 1:
             files = " and ".join(_short_path(bot.file) for bot in twins)
             reason = f"the name {name} is used by {files}: rename one class and its file"
             broken += [BrokenBot(bot.file, bot.kind, reason, name) for bot in twins]
-    bots = {name: twins[0] for name, twins in found.items() if len(twins) == 1}
+    bots = {name: twins[0] for name, twins in by_name.items() if len(twins) == 1}
     return Registry(found_game, bots, broken, working_directory, elsewhere)
 
 
@@ -517,8 +517,8 @@ def _bot_class(module: ModuleType, file: Path, game: Game) -> tuple[type[Player]
             others = {one.__name__ for one in classes if is_bot(one) and not issubclass(cls, one)}
             return cls, sorted(name for name in others if not name.startswith("_"))
         raise _UnusableError(f"class {cls.__name__} is not a bot: make it a subclass of {game.base_path}")
-    found = ", ".join(cls.__name__ for cls in classes) or "none"
-    raise _UnusableError(f"no class has the name of the file (classes found: {found}): rename the class or the file")
+    names = ", ".join(cls.__name__ for cls in classes) or "none"
+    raise _UnusableError(f"no class has the name of the file (classes found: {names}): rename the class or the file")
 
 
 def _folded(name: str) -> str:

@@ -68,10 +68,10 @@ def listed_in_words(legal: Sequence[Any]) -> str:
     """Describe legal moves: `pass or bet`, `one of 2, 3, 5`, `a whole number from 0 to 9`."""
     if _is_unbroken(legal):
         return f"a whole number from {min(legal[0], legal[-1])} to {max(legal[0], legal[-1])}"
-    said = [("no", "yes")[one] if isinstance(one, bool) else one_line(str(one), 60) for one in legal[:_MAX_LISTED]]
+    names = [("no", "yes")[one] if isinstance(one, bool) else one_line(str(one), 60) for one in legal[:_MAX_LISTED]]
     if len(legal) > _MAX_LISTED:
-        return f"one of {', '.join(said)}, and {len(legal) - _MAX_LISTED:,} others"
-    return " or ".join(said) if len(said) < 3 else f"one of {', '.join(said)}"
+        return f"one of {', '.join(names)}, and {len(legal) - _MAX_LISTED:,} others"
+    return " or ".join(names) if len(names) < 3 else f"one of {', '.join(names)}"
 
 
 def _is_unbroken(legal: Sequence[Any]) -> bool:

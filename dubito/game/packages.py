@@ -129,11 +129,11 @@ def find_package(name: str, working_directory: Path) -> GamePackage | None:
 
     Raises UsageError if a folder uses the name of a game that ships with Dubito.
     """
-    found = [package for package in _folder_packages(working_directory) if package.name == name]
+    packages = [package for package in _folder_packages(working_directory) if package.name == name]
     # Nothing can replace Dubito's own games. Then skip the metadata of installed packages, which is slow to read.
-    if not found or not found[0].is_own:
-        found += _installed_packages(name)
-    return _choose_package(found)[0] if found else None
+    if not packages or not packages[0].is_own:
+        packages += _installed_packages(name)
+    return _choose_package(packages)[0] if packages else None
 
 
 def _choose_package(packages: Sequence[GamePackage]) -> list[GamePackage]:
@@ -147,8 +147,8 @@ def _choose_package(packages: Sequence[GamePackage]) -> list[GamePackage]:
         return faulty
     first, *rest = usable
     if first.is_own:
-        taken = f"{first.name} is the name of a game that comes with Dubito, which nothing replaces: rename its game"
-        return [first, *(one._replace(fault=f"{one}: {taken}") for one in rest), *faulty]
+        fault = f"{first.name} is the name of a game that comes with Dubito, which nothing replaces: rename its game"
+        return [first, *(one._replace(fault=f"{one}: {fault}") for one in rest), *faulty]
     other = next((one for one in rest if one.digest != first.digest), None)
     if other is not None:
         first = first._replace(fault=f"two games are named {first.name}, in {first} and in {other}: keep one of them")
@@ -174,27 +174,27 @@ def _folder_packages(working_directory: Path) -> Iterator[GamePackage]:
 
 
 def _packages(games: Path) -> list[Path]:
-    found = {file.parent for file in games.glob(f"*/{MODULE}")}
-    return sorted(folder for folder in found if not folder.name.startswith("."))
+    folders = {file.parent for file in games.glob(f"*/{MODULE}")}
+    return sorted(folder for folder in folders if not folder.name.startswith("."))
 
 
 def _installed_packages(name: str | None = None) -> list[GamePackage]:
     """Return the games of installed packages, all or the ones with this name."""
     from importlib.metadata import distributions  # imported late: it takes 40 ms to load, and 10 ms to read 80 packages
 
-    found = dict[tuple[str, str], GamePackage]()  # if a distribution is installed twice, the first one counts
+    packages = dict[tuple[str, str], GamePackage]()  # if a distribution is installed twice, the first one counts
     for dist in distributions():
         try:
             for point in dist.entry_points:
                 if point.group == GROUP and name in (None, point.name):
                     pinned = _pin_version(dist)
-                    found.setdefault((pinned.partition("==")[0].lower(), point.name), _package_at(point, pinned))
+                    packages.setdefault((pinned.partition("==")[0].lower(), point.name), _package_at(point, pinned))
         except Exception as error:  # metadata can contain anything, and most packages have no games
             if name is None and _mentions_games(dist):
                 pinned = _pin_version(dist)
                 why = f"its entry points cannot be read ({one_line(str(error), 100)}): reinstall or remove it"
-                found[pinned, ""] = GamePackage("", Path(), "", pinned, f"{pinned}: {why}")
-    return [*found.values()]
+                packages[pinned, ""] = GamePackage("", Path(), "", pinned, f"{pinned}: {why}")
+    return [*packages.values()]
 
 
 def _mentions_games(dist: "Distribution") -> bool:
@@ -213,27 +213,27 @@ def _pin_version(dist: "Distribution") -> str:
 
 
 def _package_at(point: "EntryPoint", pinned: str) -> GamePackage:
-    found = GamePackage(point.name, Path(), point.value, pinned)
+    package = GamePackage(point.name, Path(), point.value, pinned)
     shown = f"{pinned}, entry point {one_line(f'{point.name} = {point.value!r}', 120)}"
     if not _is_package_name(point.value):
-        return found._replace(
+        return package._replace(
             fault=f"{shown}: the value must be the package that contains game.py, such as 'my_package'"
         )
     if (first := point.value.partition(".")[0]) in _RESERVED_PACKAGES:
-        return found._replace(fault=f"{shown}: {first} has another meaning here: rename the package")
+        return package._replace(fault=f"{shown}: {first} has another meaning here: rename the package")
     try:
         spec = find_spec(point.value)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # foreign code: finding a nested package imports its parent
         why = one_line(f"{type(error).__name__}: {error}", 200)
-        return found._replace(fault=f"{shown}: looking for the package raises {why}: reinstall or remove it")
+        return package._replace(fault=f"{shown}: looking for the package raises {why}: reinstall or remove it")
     places = [Path(place) for place in (spec and spec.submodule_search_locations) or ()]
     folder = next((place for place in places if (place / MODULE).is_file()), None)
     if folder is None:
         lacks = "the package has no game.py" if places else "the package was not found"
-        return found._replace(fault=f"{shown}: {lacks}: reinstall or remove it")
-    return found._replace(folder=folder)
+        return package._replace(fault=f"{shown}: {lacks}: reinstall or remove it")
+    return package._replace(folder=folder)
 
 
 def missing_game_hint(origin: object) -> str:

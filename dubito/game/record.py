@@ -74,10 +74,10 @@ def refuse_other_format(text: str, known: str, shown: str) -> None:
         content = json.loads(text)
     except (ValueError, RecursionError):
         return
-    found = content.get("format") if isinstance(content, dict) else None
-    same_kind = not isinstance(found, str) or found.rpartition(" ")[0] == known.rpartition(" ")[0]
-    if found is not None and same_kind:
-        check_format(found, known, shown)
+    stated = content.get("format") if isinstance(content, dict) else None
+    same_kind = not isinstance(stated, str) or stated.rpartition(" ")[0] == known.rpartition(" ")[0]
+    if stated is not None and same_kind:
+        check_format(stated, known, shown)
 
 
 def as_lines(content: Mapping[str, Any], lists: Collection[str]) -> str:
@@ -254,7 +254,7 @@ class Records:
         If the rules refuse an output, a last line says so.
         """
         state, outputs = self.deal_record(record)
-        recorder, told = self.recorder(state, record.rules), 0
+        recorder, yielded = self.recorder(state, record.rules), 0
         for output in outputs:
             turn = state.turns_played + 1
             try:
@@ -262,8 +262,8 @@ class Records:
             except IllegalOutput as error:
                 yield f"turn {turn}: refused: {error}"
                 return
-            yield from recorder.story[told:]
-            told = len(recorder.story)
+            yield from recorder.story[yielded:]
+            yielded = len(recorder.story)
         yield from recorder.end() if state.over else ["The outputs end before the game does."]
 
     def deal_record(self, record: Any) -> tuple[Any, Iterator[Any]]:
@@ -284,14 +284,14 @@ def records_of(game: Game) -> Records:
     return Records(game) if module is None else cast(Records, module)
 
 
-def output_of(game: Game, kept: Any) -> Any:
+def output_of(game: Game, stored: Any) -> Any:
     """Parse a stored output. Raises UsageError if it is not one of the game's."""
-    if game.forfeits and isinstance(kept, dict) and list(kept) == ["seat"] and type(kept["seat"]) is int:
-        return Forfeit(kept["seat"])
+    if game.forfeits and isinstance(stored, dict) and list(stored) == ["seat"] and type(stored["seat"]) is int:
+        return Forfeit(stored["seat"])
     try:
-        return game.output_from_json(kept)
+        return game.output_from_json(stored)
     except (TypeError, ValueError, LookupError, DubitoError):
-        raise UsageError(f"this is not an output of {game.name}: {one_line(json.dumps(kept), 80)}") from None
+        raise UsageError(f"this is not an output of {game.name}: {one_line(json.dumps(stored), 80)}") from None
 
 
 @contextmanager

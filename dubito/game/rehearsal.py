@@ -35,9 +35,9 @@ def after(
     """
     registry = find_bots(Path.cwd(), game)
     cls = registry.find(bot).cls if isinstance(bot, str) else bot
-    said = registry.game.rules(**(rules or {}))
+    game_rules = registry.game.rules(**(rules or {}))
     return set_up_turn(
-        cls, moves, lambda: registry.game.deal_game(said, seats, DealStreams(seed, deal).deck()), seats, settings
+        cls, moves, lambda: registry.game.deal_game(game_rules, seats, DealStreams(seed, deal).deck()), seats, settings
     )
 
 

@@ -17,16 +17,16 @@ _LOOK_ALIKES: Final = frozenset("“”„‟″‶〃〝〞〟\uff02˝ʺˮ״«�
 _BRACKETS: Final = frozenset("<[")  # start the role markers of model servers: <|im_end|>, </s>, [INST]
 
 
-def message_error(said: object, most: int) -> str | None:
+def message_error(message: object, most: int) -> str | None:
     """Return why this is not a message of at most `most` characters, or None."""
-    if type(said) is not str:
+    if type(message) is not str:
         return "a message must be a string"
-    if not said.strip():
+    if not message.strip():
         return "it is empty"
-    if len(said) > most:
-        return f"it is {len(said):,} characters long, and at most {most} are allowed: shorten it"
+    if len(message) > most:
+        return f"it is {len(message):,} characters long, and at most {most} are allowed: shorten it"
     marks = 0
-    for character in said:
+    for character in message:
         marks = marks + 1 if unicodedata.category(character).startswith("M") else 0
         if not is_visible(character) or marks > _MAX_MARKS:
             return f"it contains {name_character(character)}: use one line of visible characters"

@@ -111,8 +111,10 @@ class Words:
     QUESTIONS: Mapping[str, str] = {}  # by node: its question, in short
     FACES: Mapping[str, Face] = {}  # by card name; cards not listed are drawn as their name
     TO_ME: Mapping[str, str] = {ME: "you"}  # replacements, applied in order, that address a sentence to the person
-    drawn: Callable[..., dict[str, Any]] | None = None  # data for the game's own viewer, used instead of panels
-    fits: Callable[..., bool] | None = None  # whether a model can have been asked this at its turn, in a `drawn` game
+    viewer_data: Callable[..., dict[str, Any]] | None = None  # data for the game's own viewer, used instead of panels
+    fits: Callable[..., bool] | None = (
+        None  # whether a model can have been asked this at its turn, in a game with `viewer_data`
+    )
 
     def __init__(self, game: Game) -> None:
         self._game = game
@@ -130,7 +132,7 @@ class Words:
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         """Return the rules in force, one sentence or paragraph per item."""
-        return [with_stop(said) for said in (self._game.summary, self.in_short(rules)) if said]
+        return [with_stop(sentence) for sentence in (self._game.summary, self.in_short(rules)) if sentence]
 
     def in_short(self, rules: Any) -> str:
         """Return the rules that can vary, with their values."""
@@ -217,10 +219,6 @@ class Words:
         return self._game.output_of(node.name, answer, state.cards(seat, DealStreams(0, 0).seat(seat)))
 
 
-# Older games split this module into `told`, with these parts, and `person`, with the rest.
-_TOLD: Final = frozenset(("Teller", "rules", "in_short", "sentence", "to_me", "QUESTIONS", "drawn", "fits"))
-
-
 def _attributes(value: Any) -> dict[str, Any]:
     """Return an object's public attributes, without its methods."""
     names = [name for name in dir(value) if not name.startswith("_")]
@@ -237,13 +235,10 @@ def _as_text(value: Any) -> str:
 
 def words_of(game: Game) -> Words:
     """Return a game's words: its own module's, with defaults for the rest."""
-    words, own = Words(game), game.module("words")
-    parts = {name for name in dir(words) if not name.startswith("_")}
-    modules = [(own, parts)] if own else [(game.module("told"), _TOLD), (game.module("person"), parts - _TOLD)]
-    for module, names in modules:
-        for name in names:
-            if hasattr(module, name):
-                setattr(words, name, getattr(module, name))
+    words, module = Words(game), game.module("words")
+    for name in dir(words):
+        if not name.startswith("_") and hasattr(module, name):
+            setattr(words, name, getattr(module, name))
     return words
 
 
@@ -265,9 +260,9 @@ def strengths(game: Game, there: Sequence[Any]) -> list[tuple[str, list[str]]]:
     """
     words, names = words_of(game), [one.name for one in there]
     of_each = [("easy", words.EASY), ("fair", words.BOTS), ("hard", words.HARD)]
-    found = [(name, [bot for bot in bots if bot in names]) for name, bots in of_each]
-    found = [(name, bots) for name, bots in found if bots]
-    return found if len(found) > 1 else []
+    levels = [(name, [bot for bot in bots if bot in names]) for name, bots in of_each]
+    levels = [(name, bots) for name, bots in levels if bots]
+    return levels if len(levels) > 1 else []
 
 
 def display_name(game: Game) -> str:
@@ -381,9 +376,9 @@ class _PlainTeller:
         return ""
 
     def moved(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
-        given = _plain_text(self._game.output_to_json(output))
-        said = [self._words.sentence(event, self._label) for event in events if event.only is None]
-        return [Line(" ".join(said), f"{self._label(seat)} gives {given}")]
+        answer = _plain_text(self._game.output_to_json(output))
+        sentences = [self._words.sentence(event, self._label) for event in events if event.only is None]
+        return [Line(" ".join(sentences), f"{self._label(seat)} gives {answer}")]
 
     def panels(self) -> list[Panel]:
         return [Panel("The deal", "", one_line(self._dealt, 2000))]

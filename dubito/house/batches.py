@@ -55,7 +55,7 @@ class _Batch:
     reads: dict[str, int] = field(default_factory=dict)  # of its files
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         return self.polls >= (_LATE_POLLS if self.fault == "late_batch" else 1)
 
     def results_of(self, *, is_good: bool) -> list[_EntryResult]:
@@ -191,12 +191,12 @@ class BatchDesk:
                 **batch.submitted,
                 "id": batch.id,
                 "object": "batch",
-                "status": status if batch.ended else "in_progress",
+                "status": status if batch.has_ended else "in_progress",
                 "created_at": batch.created,
                 "expires_at": batch.created + _DAY,
                 "errors": {"object": "list", "data": [message]} if has_failed else None,
-                "output_file_id": f"{batch.id}.out" if batch.ended and good and not has_failed else None,
-                "error_file_id": f"{batch.id}.err" if batch.ended and bad and not has_failed else None,
+                "output_file_id": f"{batch.id}.out" if batch.has_ended and good and not has_failed else None,
+                "error_file_id": f"{batch.id}.err" if batch.has_ended and bad and not has_failed else None,
                 "request_counts": {"total": len(batch.results), "completed": good, "failed": bad},
             }
         )
@@ -208,7 +208,7 @@ class BatchDesk:
 
     def _results(self, request: Request, raw: bytes) -> bytes:
         batch = self._find(request)
-        if not batch.ended:
+        if not batch.has_ended:
             raise Refusal("bad_value", name="id", expected="a batch that has ended")
         return _file(batch, "out", [_anthropic_line(result) for result in batch.results])
 
@@ -297,12 +297,12 @@ def _anthropic_object(batch: _Batch, good: int) -> JsonBody:
     return {
         "id": batch.id,
         "type": "message_batch",
-        "processing_status": "ended" if batch.ended else "in_progress",
-        "request_counts": done if batch.ended else unfinished,
+        "processing_status": "ended" if batch.has_ended else "in_progress",
+        "request_counts": done if batch.has_ended else unfinished,
         "created_at": times[0],
         "expires_at": times[1],
-        "ended_at": times[0] if batch.ended else None,
-        "results_url": f"{_ANTHROPIC}/{batch.id}/results" if batch.ended else None,
+        "ended_at": times[0] if batch.has_ended else None,
+        "results_url": f"{_ANTHROPIC}/{batch.id}/results" if batch.has_ended else None,
         "archived_at": None,
         "cancel_initiated_at": None,
     }

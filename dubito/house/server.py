@@ -135,8 +135,8 @@ class _Endpoints:
 
     async def create(self, request: Request) -> Response:
         wire = _PATHS[request.url.path]
-        heard = await _read_request(wire, request)
-        answer = self._core.create(wire, heard, request.headers)
+        incoming = await _read_request(wire, request)
+        answer = self._core.create(wire, incoming, request.headers)
         response = self._respond(answer)
         if answer.media == EVENTS and answer.delivery is None and self._latency:
             return StreamingResponse(self._stream(answer.content), answer.status, answer.headers, EVENTS)
@@ -159,8 +159,8 @@ class _Endpoints:
 
     async def models(self, request: Request) -> Response:
         wire = _find_wire(request)
-        heard = await _read_request(wire, request)
-        return self._respond(self._core.models(wire, heard, request.headers, request.path_params.get("name")))
+        incoming = await _read_request(wire, request)
+        return self._respond(self._core.models(wire, incoming, request.headers, request.path_params.get("name")))
 
     async def refuse_unknown(self, request: Request, error: Exception) -> Response:
         is_wrong_method = isinstance(error, HTTPException) and error.status_code == 405
@@ -169,7 +169,7 @@ class _Endpoints:
         refusal = Refusal(kind, method=request.method, path=request.url.path)
         return self._respond(self._core.refuse(wire, await _read_request(wire, request), refusal))
 
-    async def client_left(self, request: Request, error: Exception) -> Response:
+    async def handle_disconnect(self, request: Request, error: Exception) -> Response:
         return Response(status_code=499)
 
     def _respond(self, answer: ServerAnswer) -> Response:
@@ -191,7 +191,7 @@ def house_app(endpoints: _Endpoints, batches: BatchDesk) -> Starlette:
         exception_handlers={
             404: endpoints.refuse_unknown,
             405: endpoints.refuse_unknown,
-            ClientDisconnect: endpoints.client_left,
+            ClientDisconnect: endpoints.handle_disconnect,
         },
     )
     app.router.redirect_slashes = False

@@ -93,7 +93,7 @@ class Deadline:
         """Use connections again only if they were idle for less than half of this time."""
         self.max_idle = min(self.max_idle, seconds / 2)
 
-    def seconds_left(self, timeout: float | None) -> float | None:
+    def remaining_seconds(self, timeout: float | None) -> float | None:
         """Return how long an operation may take. Raises ReadTimeout if no time is left."""
         until = getattr(self._thread, "until", None)
         if until is None:
@@ -116,7 +116,7 @@ class _Connection(httpcore2.NetworkStream):
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         try:
-            data = self._stream.read(max_bytes, self._deadline.seconds_left(timeout))
+            data = self._stream.read(max_bytes, self._deadline.remaining_seconds(timeout))
         except httpcore2.ReadError:
             self._end(self._write_failed)
             raise
@@ -149,7 +149,7 @@ class _Connection(httpcore2.NetworkStream):
         if self._last_read and self._idle_before is None:
             self._idle_before = monotonic() - self._last_read
         try:
-            self._stream.write(buffer, self._deadline.seconds_left(timeout))
+            self._stream.write(buffer, self._deadline.remaining_seconds(timeout))
         except httpcore2.WriteError:
             self._write_failed = True
             raise
@@ -161,7 +161,7 @@ class _Connection(httpcore2.NetworkStream):
     def start_tls(
         self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.NetworkStream:
-        stream = self._stream.start_tls(ssl_context, server_hostname, self._deadline.seconds_left(timeout))
+        stream = self._stream.start_tls(ssl_context, server_hostname, self._deadline.remaining_seconds(timeout))
         # The socket belongs to the encrypted stream now.
         self._deadline.forget(self)
         return _Connection(stream, self._deadline)
@@ -185,6 +185,6 @@ class _Backend(httpcore2.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.NetworkStream:
-        timeout = self._deadline.seconds_left(timeout)
+        timeout = self._deadline.remaining_seconds(timeout)
         stream = self._backend.connect_tcp(host, port, timeout, local_address, socket_options)
         return _Connection(stream, self._deadline)

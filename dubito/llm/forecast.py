@@ -29,7 +29,7 @@ class PastGames:
     spent: Spend = _NOTHING  # on these replies and on failed calls
 
 
-def _questions_left(usual: float, asked: float) -> float:
+def _remaining_questions(usual: float, asked: float) -> float:
     """Return how many questions a game probably has left; a long game is assumed to last half as long again."""
     return max(usual - asked, max(usual, asked) * _MIN_REST)
 
@@ -64,7 +64,7 @@ class Forecast:
         """
         counts, ended = self._in_progress.values(), len(self._ended)
         usual = self._average_questions() if self._ended_with_questions else ASSUMED_QUESTIONS
-        played = sum(count / (count + _questions_left(usual, count)) for count in counts)
+        played = sum(count / (count + _remaining_questions(usual, count)) for count in counts)
         share = (self._ended_with_questions + len(counts)) / max(1, ended + len(counts))
         left = share * (games - ended - len(counts)) + len(counts) - played
         return self._ended_with_questions + played, left
@@ -137,7 +137,7 @@ class Forecast:
         if game in self._ended:
             return 0, each
         last = _amounts(self._last_cost.get(game, _NOTHING))
-        return _questions_left(self._usual_questions(), self._in_progress[game]), tuple(map(max, each, last))
+        return _remaining_questions(self._usual_questions(), self._in_progress[game]), tuple(map(max, each, last))
 
     def _sum(self, parts: Sequence[tuple[float, tuple[float, ...]]]) -> Spend:
         """Return what these numbers of questions cost; the last one needs room for its worst case."""

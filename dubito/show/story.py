@@ -48,12 +48,12 @@ def story_of_game(session: Session, names: Sequence[str], spoken: Callable[[str]
     has, for each move, the truth of what a model may state before it. `ending` is empty if the moves stop before
     the game is over. Errors from illegal moves are raised.
     """
-    state, drawn = session.state, words_of(session.game).drawn
+    state, viewer_data = session.state, words_of(session.game).viewer_data
     truths: list[bool | None] = []
     moments = _note_truths(session, truths)
-    if drawn is not None:
+    if viewer_data is not None:
         moves = ((moment.output, moment.events) for moment in moments)
-        whole: dict[str, Any] = drawn(state, moves, names, session.label, spoken)
+        whole: dict[str, Any] = viewer_data(state, moves, names, session.label, spoken)
     else:
         whole = _PanelStory(session, spoken).build(moments, names)
     lie, _ = session.game.results.lie_words

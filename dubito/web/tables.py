@@ -142,8 +142,8 @@ def frame_of(sitting: Sitting, move: int, moment: Moment | None, said: list[str]
     if own is None:
         return asdict(frame_in_words(sitting, move, moment, said))
     if moment is None:
-        return asdict(own.dealt(sitting.state, sitting.label, sitting.me))
-    return asdict(own.after(sitting.state, moment.seat, moment.output, moment.events, said, sitting.me))
+        return asdict(own.first_frame(sitting.state, sitting.label, sitting.me))
+    return asdict(own.next_frame(sitting.state, moment.seat, moment.output, moment.events, said, sitting.me))
 
 
 BROKEN: Final = "an internal error occurred; see the terminal that runs the server"

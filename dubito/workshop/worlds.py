@@ -141,7 +141,7 @@ class SeatWorld:
 
 def own_words(subject: Subject) -> Words | None:
     game = subject.game
-    return words_of(game) if game.module("words") or game.module("told") else None
+    return words_of(game) if game.module("words") else None
 
 
 def build_world(subject: Subject, deal: int, seats: int, seat: int, draw: int) -> SeatWorld:

@@ -175,7 +175,7 @@ def test_nothing_is_found_in_the_game_of_the_guide(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ("COURSE = KuhnCourse", "COURSE = 5", "it has no `COURSE` that is a class of Course"),
+        ("COURSE = KuhnCourse", "COURSE = 5", "it has no `COURSE` that is a subclass of Course"),
         (
             "COURSE = KuhnCourse",
             "COURSE = Kuhn",

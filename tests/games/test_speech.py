@@ -43,7 +43,7 @@ UNSAYABLE = {
     "one\ud800": "U+D800",
     "one\ue000": "U+E000",
     "o\u0301\u0301\u0301\u0301": "U+0301",
-    "x" * 41: "it is 41 characters long, and at most 40 can be said",
+    "x" * 41: "it is 41 characters long, and at most 40 are allowed",
     "x" * 10_000: "it is 10,000 characters long",
 }
 SAYABLE = (
@@ -68,7 +68,7 @@ def test_what_cannot_be_seen_or_is_too_long_cannot_be_said(subtests: pytest.Subt
 def test_what_everybody_can_see_can_be_said() -> None:
     assert [Text(40).why_not(text) for text in SAYABLE] == [None] * len(SAYABLE)
     assert [Text(40).why_not(value) for value in (None, 7, b"x", ["x"], type("S", (str,), {})("x"))] == [
-        "say it as a text"
+        "a message must be a string"
     ] * 5
 
 

@@ -44,7 +44,7 @@ def test_worlds_with_other_unseen_cards_render_the_same_bytes(rules: Rules, size
         world = another(asked[0], chance)
         for node, answers in questions(game):
             here = replace(asked[0], node=node, answers=answers)
-            there = world.seen(here)
+            there = world.replay_position(here)
             decisions += 1
             assert facts(here) == facts(there)
             for prompt in PROMPTS.values() if at_length else [next(in_turn)]:

@@ -17,7 +17,7 @@ from dubito.game.find import find_bots
 from dubito.games.dubito.cards import Hand, TurnOutput
 from dubito.games.dubito.engine import State
 from dubito.games.dubito.game import GAME
-from dubito.games.dubito.page import after, dealt
+from dubito.games.dubito.page import first_frame, next_frame
 from dubito.games.dubito.record import load, replay
 from dubito.show.person import seat_person, set_up
 from dubito.web.tables import LIFE, UNUSED_LIFE
@@ -89,18 +89,18 @@ def test_two_worlds_that_differ_in_hidden_cards_look_the_same(tmp_path: Path) ->
         sitting = seat_person(guests_of(find_bots(tmp_path)), set_up(GAME, BOTS, GAME.rules(), None, seed), 0)
         while not sitting.state.over:
             mover = sitting.state.seat
-            seen = asdict(dealt(sitting.state, sitting.label, sitting.me))
+            seen = asdict(first_frame(sitting.state, sitting.label, sitting.me))
             move = a_move(seen)
             given = TurnOutput(move.get("doubt", False), move.get("number"), move.get("cards"))
             moment, said = sitting.step(given if sitting.is_asked else None)
             output, events = moment.output, moment.events
-            frame = after(sitting.state, mover, output, events, said, sitting.me)
+            frame = next_frame(sitting.state, mover, output, events, said, sitting.me)
             other = _another_world(sitting.state, sitting.me)
             unseen = output if mover == sitting.me else TurnOutput(False, None, [13, 13])
             over = sitting.state.over
             open_now = ("hands", "turned", "really", "honest") if over else ()
             there = {name: getattr(frame, name) for name in open_now}
-            assert replace(after(other, mover, unseen, events, said, sitting.me), **there) == frame
+            assert replace(next_frame(other, mover, unseen, events, said, sitting.me), **there) == frame
             assert (bool(frame.hands), len(frame.turned)) == (over, frame.board if over else 0)
 
 

@@ -35,10 +35,10 @@ def test_another_world_shows_a_seat_what_it_saw(rules: Rules, size: int) -> None
     """And one of the two is the game that was played."""
     chance, others, questions = Random(1), 0, watched(rules, size)
     for world, position in questions[::3]:
-        assert world.seen(position) == position
+        assert world.replay_position(position) == position
         other = another(position, chance)
         assert sorted(other.hands[position.seat]) == sorted(world.hands[position.seat])
-        assert other.seen(position) == position
+        assert other.replay_position(position) == position
         others += truth(other) != truth(world)
     assert others > 0.8 * len(questions[::3]) > 5
 
@@ -54,13 +54,13 @@ def test_another_deal_or_fewer_moves_are_seen() -> None:
     swapped = list(world.hands)
     swapped[position.seat], swapped[other] = world.hands[other], own
     with pytest.raises(IllegalOutput):
-        World(world.rules, tuple(swapped), world.moves).seen(position)
-    assert World(world.rules, world.hands, world.moves[:-1]).seen(position) != position
+        World(world.rules, tuple(swapped), world.moves).replay_position(position)
+    assert World(world.rules, world.hands, world.moves[:-1]).replay_position(position) != position
 
 
 def test_a_world_follows_from_what_the_seat_has_seen() -> None:
     for _, position in watched(Rules(), 5)[::7]:
-        there = another(position, Random(1)).seen(position)
+        there = another(position, Random(1)).replay_position(position)
         assert another(there, Random(2)) == another(position, Random(2))
 
 

@@ -28,18 +28,18 @@ from dubito.games.bs.worlds import Output, World
 
 def lines(witness: Witness, dealt: Iterable[int]) -> tuple[list[str], list[int]]:
     """Return the history, and the indices of the seat's own plays and answers in it."""
-    told = [f"Every seat is dealt {NUMBERS} cards. Yours: {numbers(dealt)}."]
+    history = [f"Every seat is dealt {NUMBERS} cards. Yours: {numbers(dealt)}."]
     own = []
     for seen in witness.turns:
         if seen.mover == witness.seat:
-            own.append(len(told))
-        told.append(_play(seen))
+            own.append(len(history))
+        history.append(_play(seen))
         if seen.turn.answer is not None:
-            own.append(len(told))
-            told.append("You accuse." if seen.turn.answer else "You do not accuse.")
+            own.append(len(history))
+            history.append("You accuse." if seen.turn.answer else "You do not accuse.")
         if seen.turn.is_over:
-            told.append(_ending(seen, witness.seat))
-    return told, own
+            history.append(_ending(seen, witness.seat))
+    return history, own
 
 
 def numbers(cards: Iterable[int]) -> str:

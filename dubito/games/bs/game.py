@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from dubito.games.bs.witness import BSRules
 
 
-def _rules(**said: Any) -> "BSRules":
+def _rules(**settings: Any) -> "BSRules":
     from dubito.games.bs.witness import BSRules  # imported late, so that listing bots or games does not load pydantic
 
-    return BSRules(**said)
+    return BSRules(**settings)
 
 
 def _deal(rules: "BSRules", seats: int, rng: Random) -> State:

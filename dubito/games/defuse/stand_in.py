@@ -24,7 +24,7 @@ MODELS: Final[Mapping[str, HousePolicy]] = {"house-careful": _house_careful}
 
 def act(values: Mapping[str, str]) -> str:
     """Draw if that is safe enough; otherwise look, and avoid a likely bomb."""
-    held = _kinds_held(values["hand"])
+    held = _kinds_in_hand(values["hand"])
     top, bottom = _chance(values["bomb_on_top"]), _chance(values["bomb_at_bottom"])
     if top == 0 or (top < 1 and "defuse" in held) or top < _MAX_RISK:
         return "draw"
@@ -36,10 +36,10 @@ def act(values: Mapping[str, str]) -> str:
 
 
 def place(values: Mapping[str, str]) -> int:
-    return 0 if _kinds_held(values["hand"]) & {"defuse", "skip", "bottom"} else int(values["pile"])
+    return 0 if _kinds_in_hand(values["hand"]) & {"defuse", "skip", "bottom"} else int(values["pile"])
 
 
-def _kinds_held(text: str) -> set[str]:
+def _kinds_in_hand(text: str) -> set[str]:
     return {part.split("x ")[1] for part in text.split(", ") if "x " in part}
 
 

@@ -129,11 +129,11 @@ class Teller:
         self._events = events
         lines: list[Line] = []
         for event in events:
-            told = sentence(event, self._label)
+            text = sentence(event, self._label)
             if event.only is None:
-                lines.append(Line(told))
+                lines.append(Line(text))
             else:
-                lines[-1] = Line(lines[-1].said, told, drawn_as(event))
+                lines[-1] = Line(lines[-1].said, text, drawn_as(event))
         return lines
 
     def marks(self) -> Marks:

@@ -25,6 +25,6 @@ def world_pairs() -> Iterator[tuple[Position, Position]]:
             if state.over:
                 break
             position = books[state.seat].position(state.node, state.view(), HandView(state.hands[state.seat]))
-            yield position, another(position, chance).seen(position)
+            yield position, another(position, chance).replay_position(position)
             legal = range(len(state.pile) + 1) if state.node == "place" else ACTS
             events = [*state.apply(chance.choice([output for output in legal if state.why_illegal(output) is None]))]

@@ -77,7 +77,7 @@ class World(NamedTuple):
     orders: Mapping[int, Sequence[str]]  # by which act, -1 the deal: the pile, top first
     places: Mapping[int, int]  # by which act: where the bomb lies now
 
-    def seen(self, position: Position) -> Position:
+    def replay_position(self, position: Position) -> Position:
         """Return the position in this world. Raises IllegalOutput for an impossible action."""
         seat, hands = position.seat, [position.dealt, [DEFUSE, *self.hand]]
         state = State(hands if seat == 0 else hands[::-1], self.orders[-1][::-1], Random(0))
@@ -138,14 +138,14 @@ class _Piles:
         pile = Counter(ALL_CARDS)
         for hand in hands.values():
             pile.subtract(hand)
-        yield -1, pile, self._kinds_dealt(-1, kinds), 0
+        yield -1, pile, self._count_kinds(-1, kinds), 0
         for place, act in enumerate(trace.acts):
             hand = hands[act.seat]
             if act.act not in ("draw", "place"):
                 hand[act.act] -= 1
                 short += hand[act.act] < 0
             if act.act == "shuffle":
-                yield place, pile, self._kinds_dealt(place, kinds), short
+                yield place, pile, self._count_kinds(place, kinds), short
                 short = 0
             elif act.card == BOMB:
                 hand[DEFUSE] -= 1
@@ -156,7 +156,7 @@ class _Piles:
                 pile[card] -= 1
         yield len(trace.acts), pile, Counter(), short
 
-    def _kinds_dealt(self, place: int, kinds: Kinds) -> Counter[str]:
+    def _count_kinds(self, place: int, kinds: Kinds) -> Counter[str]:
         return Counter([kinds[card] for card in self.trace.orders[place] if card in kinds])
 
 

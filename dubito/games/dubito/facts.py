@@ -198,12 +198,12 @@ to_json, from_json = _FILE.to_json, _FILE.from_json
 @cache
 def example_position(node: str) -> Position:
     """Return a fixed position in mid-game, at a table of four, at which this node is asked."""
-    table, asked = sample_table(Rules(), 4, 0), list[Position]()
-    questions = Questions(table, Rules(), lambda _, position: asked.append(position))
+    table, positions = sample_table(Rules(), 4, 0), list[Position]()
+    questions = Questions(table, Rules(), lambda _, position: positions.append(position))
     while not table.state.over:
         questions.step()
-        for position in asked:
+        for position in positions:
             if position.node == node and len(position.events) >= _EXAMPLE_EVENTS:
                 return position
-        asked.clear()
+        positions.clear()
     raise AssertionError(f"the example game never asks node {node}")

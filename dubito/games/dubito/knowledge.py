@@ -215,7 +215,7 @@ def _player(witness: Witness, seat: int) -> dict[str, Any]:
         "doubted_plays": data.honest_times + data.dishonest_times,
         "honest_plays": data.honest_times,
         **_rates("", data.doubts, data.not_first_turns, data.honest_times, data.dishonest_times),
-        "known_cards": _spread(witness.known(seat)),
+        "known_cards": _spread(witness.held_at_round_start(seat)),
         "put_down": witness.down.get(seat, 0),
         "surely_holds": _spread(witness.certain(seat)),
     }

@@ -58,11 +58,11 @@ class Frame:
     honest: bool | None
 
 
-def dealt(state: State, label: Label, me: int) -> Frame:
-    return after(state, None, None, (), [to_person(sentence(state.start, label), TO_ME)], me)
+def first_frame(state: State, label: Label, me: int) -> Frame:
+    return next_frame(state, None, None, (), [to_person(sentence(state.start, label), TO_ME)], me)
 
 
-def after(
+def next_frame(
     state: State, mover: int | None, output: TurnOutput | None, events: Sequence[Event], said: list[str], me: int
 ) -> Frame:
     shown = output.cards if output and (mover == me or state.over) else None
@@ -81,7 +81,7 @@ def after(
         gone=[number for number in NUMBERS[: state.rules.ranks] if number not in state.playing_cards],
         to_move=None if state.over else state.seat,
         won=[event.player_id for event in events if isinstance(event, PlayerWonEvent)],
-        shown=next((_doubt_shown(event) for event in events if isinstance(event, DoubtResolvedEvent)), None),
+        shown=next((_show_doubt(event) for event in events if isinstance(event, DoubtResolvedEvent)), None),
         hand=in_order(state.hands[me].cards),
         hands=[in_order(hand.cards) for hand in state.hands] if state.over else [],
         turned=list(state.board) if state.over else [],
@@ -90,6 +90,6 @@ def after(
     )
 
 
-def _doubt_shown(event: DoubtResolvedEvent) -> ShownDoubt:
+def _show_doubt(event: DoubtResolvedEvent) -> ShownDoubt:
     cards = in_order(event.latest_cards)
     return ShownDoubt(event.doubter_id, event.target_id, event.loser_id, event.declared_number, cards, event.correct)

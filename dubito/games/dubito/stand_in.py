@@ -114,7 +114,7 @@ def _reason(values: Mapping[str, str], answer: bool) -> str:
     if node == "A":
         return "I open and choose the number, so I do not need to bluff."
     if node == "D":
-        held, rate = _cards_held(values), _rate(values["next_doubt_rate"], values["table_doubt_rate"])
+        held, rate = _cards_of_number(values), _rate(values["next_doubt_rate"], values["table_doubt_rate"])
         view = f"I hold {held}, and the next player doubts about {100 * rate:.0f} % of the time"
         return f"{view}: a bluff gets rid of more cards." if answer else f"{view}: I play them honestly."
     return "The more cards I play, the sooner I am out."
@@ -126,7 +126,7 @@ def _reason_to_doubt(values: Mapping[str, str], answer: bool) -> str:
     if values["prev_about_to_win"] == "yes":
         return "The last play wins the game unless somebody doubts it."
     share = _chance_of_bluff(values)
-    chance = f"I hold {_cards_held(values)}, and think a bluff is {100 * share:.0f} % likely"
+    chance = f"I hold {_cards_of_number(values)}, and think a bluff is {100 * share:.0f} % likely"
     if answer:
         return f"{chance}: I doubt it."
     if share > 1 / 2:
@@ -134,7 +134,7 @@ def _reason_to_doubt(values: Mapping[str, str], answer: bool) -> str:
     return f"{chance}: not enough to risk picking up {counted(int(values['board_cards']))}."
 
 
-def _cards_held(values: Mapping[str, str]) -> str:
+def _cards_of_number(values: Mapping[str, str]) -> str:
     held = int(values["held_of_number"])
     return f"{('no', 'one', 'two', 'three', 'four')[held]} {values['number']}{'s' * (held != 1)}"
 

@@ -49,7 +49,7 @@ class Witness:
         down, held = self.down.get(seat, 0), self._certain[seat]
         return [n - down if n > down else 0 for n in held] if down else held
 
-    def known(self, seat: int) -> list[int]:
+    def held_at_round_start(self, seat: int) -> list[int]:
         return self._certain[seat]
 
     def elsewhere(self, value: int) -> int:

@@ -256,8 +256,8 @@ def rules(rules: Any, seats: int) -> list[str]:
 
 def in_short(rules: Any) -> str:
     deck = "" if rules.in_force.is_whole else f"{rules.ranks} numbers with {rules.copies} cards each, "
-    told = f"{_JOKERS[rules.jokers]}, the last card {_LAST_CARD[rules.win_rule]}"
-    return f"{'A duel: ' if rules.duel else ''}{deck}{told}" if rules.duel or deck else told
+    text = f"{_JOKERS[rules.jokers]}, the last card {_LAST_CARD[rules.win_rule]}"
+    return f"{'A duel: ' if rules.duel else ''}{deck}{text}" if rules.duel or deck else text
 
 
 class Teller:
@@ -289,7 +289,7 @@ class Teller:
         return [ending(state, label), *placed, turns]
 
 
-def drawn(
+def viewer_data(
     state: State, turns: Turns, names: Sequence[str], label: Label, spoken: Callable[[str], str] = str
 ) -> dict[str, Any]:
     """Return the game as the viewer draws it, from the deal on. Errors of a turn propagate.
@@ -315,7 +315,7 @@ def drawn(
                 "won": [event.player_id for event in events if isinstance(event, PlayerWonEvent)],
                 "free": was_free,
                 "hands": {place: _letters(hand) for place, hand in enumerate(now) if hand != held[place]},
-                **_cards_shown(output, number),
+                **_card_fields(output, number),
                 **_marks(output, number, seat, bluffed),
             }
         )
@@ -336,7 +336,7 @@ def fits(decision: Mapping[str, Any], turns: Sequence[Mapping[str, Any]]) -> boo
     return (decision["node"] in _OPENING) == opens
 
 
-def _cards_shown(output: TurnOutput, number: int) -> dict[str, Any]:
+def _card_fields(output: TurnOutput, number: int) -> dict[str, Any]:
     if output.doubt:
         return {}
     assert output.cards is not None

@@ -130,10 +130,10 @@ def world_pairs() -> Iterator[tuple[Position, Position]]:
 
 def pairs(rules: Rules, size: int) -> Iterator[tuple[Position, Position]]:
     """Yield the pairs of one game with `size` players."""
-    table, chance, asked = sample_table(rules, size, size), Random(size), list[Position]()
-    questions = Questions(table, rules, lambda seat, position: asked.append(position))
+    table, chance, positions = sample_table(rules, size, size), Random(size), list[Position]()
+    questions = Questions(table, rules, lambda seat, position: positions.append(position))
     while not table.state.over:
-        asked.clear()
+        positions.clear()
         questions.step()
-        world = another(asked[0], chance)
-        yield from ((position, world.seen(position)) for position in asked)
+        world = another(positions[0], chance)
+        yield from ((position, world.replay_position(position)) for position in positions)

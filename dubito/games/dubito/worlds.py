@@ -28,7 +28,7 @@ class World:
     hands: tuple[tuple[int, ...], ...]  # as dealt
     moves: tuple[TurnOutput, ...] = ()
 
-    def seen(self, position: Position) -> Position:
+    def replay_position(self, position: Position) -> Position:
         """Return the position in this world. Raises IllegalOutput for an impossible move."""
         state = State(self.rules, [Hand(list(hand), self.rules.copies) for hand in self.hands])
         book, hand = Notebook(position.seat, self.rules), state.hands[position.seat].cards

@@ -53,14 +53,14 @@ class Feature(NamedTuple):
     before: Sequence[float] = ()  # while the deal is not over; empty: all 0
 
 
-def asked(nodes: Sequence[str]) -> Feature:
+def node_feature(nodes: Sequence[str]) -> Feature:
     """Return the one-hot feature of the current node."""
     places = {node: one_hot(place, len(nodes)) for place, node in enumerate(nodes)}
     nothing = one_hot(-1, len(nodes))
     return Feature("asked", len(nodes), lambda course, seat: places[course.node] if course.player == seat else nothing)
 
 
-def held(kinds: Sequence[Any]) -> Feature:
+def hand_feature(kinds: Sequence[Any]) -> Feature:
     """Return the feature of the own hand: the number of cards of each kind."""
     return Feature("hand", len(kinds), lambda course, seat: by_kind(course.hand(seat), kinds))
 
@@ -266,7 +266,7 @@ class Course:
         """Describe an action, or an outcome of CHANCE."""
         return f"{self.node} {self.drawn[action]}" if player == CHANCE else f"{self.done[action]}"
 
-    def dealt(self, engine: Any) -> None:
+    def finish_deal(self, engine: Any) -> None:
         """End the deal: tell each seat its hand."""
         self.engine = engine
         self.tell([engine.start])
@@ -293,7 +293,7 @@ class Course:
         said, plain = _words(self.game)
         return (said.sentence(event, seat_label) or plain.sentence(event, seat_label)).removesuffix(".")
 
-    def seen(self, seat: int) -> Iterator[LogEntry]:
+    def entries_seen_by(self, seat: int) -> Iterator[LogEntry]:
         """Return the log entries that a seat has seen before it left the game."""
         for entry in self.log:
             if entry.only is None or entry.only == seat:
@@ -317,12 +317,12 @@ class Course:
 
     def information(self, seat: int) -> str:
         """Return the information state as text: all that a seat knows, including its own actions."""
-        return "; ".join([entry.text for entry in self.seen(seat)])
+        return "; ".join([entry.text for entry in self.entries_seen_by(seat)])
 
     def __str__(self) -> str:
         """Return the full state, from which every action and outcome can be read."""
-        told = [entry.text if entry.only is None else f"[{entry.only}: {entry.text}]" for entry in self.log]
-        return "; ".join([*told, *self.undone()])
+        entries = [entry.text if entry.only is None else f"[{entry.only}: {entry.text}]" for entry in self.log]
+        return "; ".join([*entries, *self.undone()])
 
     def undone(self) -> Sequence[str]:
         """Return outcomes of chance that the engine has not received yet."""
@@ -458,7 +458,7 @@ def courses_of(game: Game) -> Mapping[str, type[Course]]:
 def try_out(game: Game, course: type[Course], players: int) -> None:
     """Play a random game and read what the seats see. Raises UsageError with the problem."""
     try:
-        for wrong in _flaws_when_played(course(players, game.rules_of_run(game.rules().model_dump()))):
+        for wrong in _play_flaws(course(players, game.rules_of_run(game.rules().model_dump()))):
             raise UsageError(f"a game at random: {wrong}")
     except DubitoError:
         raise
@@ -483,7 +483,7 @@ def _raised(error: BaseException) -> str:
     return one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
 
 
-def _flaws_when_played(course: Course) -> Iterator[str]:
+def _play_flaws(course: Course) -> Iterator[str]:
     """Play an undealt game at random and yield its flaws."""
     chance, sizes = Random(0), {name: len(values) for name, values in course.observation(0).items()}
     while course.player != TERMINAL:

@@ -21,16 +21,16 @@ import pyspiel
 if sys.argv[1].partition("(")[0] not in pyspiel.registered_names():
     sys.exit()  # a game in Python, which fails without a crash
 game, draw = pyspiel.load_game(sys.argv[1]), random.Random(0)
-with tempfile.TemporaryFile() as said:  # some games complain, and go on with a state that is none
+with tempfile.TemporaryFile() as errors:  # some games only print an error, and continue with an invalid state
     own = os.dup(2)
-    os.dup2(said.fileno(), 2)
+    os.dup2(errors.fileno(), 2)
     game.new_initial_state()
     os.dup2(own, 2)
-    said.seek(0)
-    if complaint := said.read().decode(errors="replace").strip():
+    errors.seek(0)
+    if complaint := errors.read().decode(errors="replace").strip():
         sys.exit(complaint)
 game.num_distinct_actions(), game.min_utility(), game.max_utility()
-told = game.get_type().provides_information_state_string
+has_info_states = game.get_type().provides_information_state_string
 for _ in range(3):
     state = game.new_initial_state()
     for _ in range(40):
@@ -43,7 +43,7 @@ for _ in range(3):
             state.apply_actions([draw.choice(legal) if legal else 0 for legal in moves])
         else:
             seat, legal = state.current_player(), state.legal_actions()
-            (state.information_state_string if told else state.observation_string)(seat)
+            (state.information_state_string if has_info_states else state.observation_string)(seat)
             [state.action_to_string(seat, action) for action in legal]
             state.apply_action(draw.choice(legal))
 """
@@ -181,7 +181,7 @@ def quiet() -> Iterator[None]:
     """Silence standard error, where the engine also writes the errors that it raises."""
     with _ALONE:
         try:
-            kept = os.dup(2)
+            saved_stderr = os.dup(2)
         except OSError:  # it is closed: nothing is written
             yield
             return
@@ -190,5 +190,5 @@ def quiet() -> Iterator[None]:
                 os.dup2(nowhere.fileno(), 2)
                 yield
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(saved_stderr, 2)
+            os.close(saved_stderr)

@@ -144,7 +144,7 @@ class GinRummy:
     faces: ClassVar[Mapping[str, Face]] = _GIN_FACES
 
     def cards(self, state: Any, seat: int) -> list[str]:
-        return _called(sorted(state.hands()[seat]))
+        return _gin_card_names(sorted(state.hands()[seat]))
 
     def panels(self, state: Any, label: Label) -> list[Panel]:
         upcard, discarded = [] if state.upcard() is None else [state.upcard()], state.discard_pile()
@@ -154,9 +154,9 @@ class GinRummy:
         ]
         return [
             *seats,
-            Panel("Upcard", _list_of_cards(upcard), cards=_called(upcard)),
+            Panel("Upcard", _list_of_cards(upcard), cards=_gin_card_names(upcard)),
             Panel("Stock", f"{counted(state.stock_size())}, face down"),
-            Panel("Discard pile, the last one last", _list_of_cards(discarded), cards=_called(discarded)),
+            Panel("Discard pile, the last one last", _list_of_cards(discarded), cards=_gin_card_names(discarded)),
             *melds,
         ]
 
@@ -252,7 +252,7 @@ def _cards(numbers: Iterable[int]) -> list[str]:
     return [_CARDS[number] for number in numbers]
 
 
-def _called(numbers: Iterable[int]) -> list[str]:
+def _gin_card_names(numbers: Iterable[int]) -> list[str]:
     return [_GIN_NAMES[number] for number in numbers]
 
 
@@ -393,13 +393,13 @@ class Leduc:
         }
 
     def cards(self, state: Any, seat: int) -> list[str]:
-        return self._cards_dealt(state)[: self.players][seat : seat + 1]
+        return self._dealt_cards(state)[: self.players][seat : seat + 1]
 
     def panels(self, state: Any, label: Label) -> list[Panel]:
-        shown = self._cards_dealt(state)[self.players :]
-        return [*bets(_chips_put(state), label), Panel("Community card", " ".join(shown) or "none yet", cards=shown)]
+        shown = self._dealt_cards(state)[self.players :]
+        return [*bets(_chips_in_pot(state), label), Panel("Community card", " ".join(shown) or "none yet", cards=shown)]
 
-    def _cards_dealt(self, state: Any) -> list[str]:
+    def _dealt_cards(self, state: Any) -> list[str]:
         names = [*self.faces]
         return [names[entry.action] for entry in state.full_history() if entry.player < 0]
 
@@ -407,7 +407,7 @@ class Leduc:
         dealt = [entry.action for entry in state.full_history() if entry.player < 0]
         own = self._card(dealt[seat]) if seat < len(dealt) else "no card yet"
         shown = self._card(dealt[self.players]) if len(dealt) > self.players else "none yet"
-        return f"{own}; community card: {shown}; {pot(_chips_put(state), seat)}"
+        return f"{own}; community card: {shown}; {pot(_chips_in_pot(state), seat)}"
 
     def history(self, state: Any, seat: int) -> list[Line]:
         entries = state.full_history()
@@ -418,12 +418,12 @@ class Leduc:
             replay.apply_action(entry.action)
         lines: list[Line] = [(None, f"The cards are dealt. Yours: {self._card(entries[seat].action)}.")]
         for entry in entries[self.players :]:
-            before = _chips_put(replay)
+            before = _chips_in_pot(replay)
             replay.apply_action(entry.action)
             if entry.player < 0:
                 lines.append((None, f"The community card is {self._card(entry.action)}."))
             else:
-                put = _chips_put(replay)[entry.player] - before[entry.player]
+                put = _chips_in_pot(replay)[entry.player] - before[entry.player]
                 name, chips = self.names[entry.action], counted(put, "chip") if put else "nothing"
                 lines.append(did(entry.player, seat, name, "" if name == "fold" else f", putting in {chips}"))
         return lines
@@ -432,10 +432,10 @@ class Leduc:
         return f"the {ranks(self.players + 1)[number // 2]} of {_LEDUC_SUITS[number % 2]}"
 
 
-def _chips_put(state: Any) -> list[int]:
-    found = _PUT.search(state.observation_string(0))
-    assert found is not None
-    return [int(count) for count in found[1].split()]
+def _chips_in_pot(state: Any) -> list[int]:
+    match = _PUT.search(state.observation_string(0))
+    assert match is not None
+    return [int(count) for count in match[1].split()]
 
 
 _DICE_KNOWN: Final = {"players", "numdice", "dice_sides", "bidding_rule"}

@@ -46,11 +46,11 @@ class GameKind:
 
     def course(self, given: Mapping[str, Any]) -> Course:
         """Return a new game with these parameters. Raises UsageError if the game does not have these rules."""
-        said = dict(given)
-        players, moves = said.pop("players", self.game.seats[0]), said.pop("moves", next(iter(self._courses)))
+        own = dict(given)
+        players, moves = own.pop("players", self.game.seats[0]), own.pop("moves", next(iter(self._courses)))
         if moves not in self._courses:
             raise UsageError(f"moves: {moves!r} is neither {' nor '.join(map(repr, self._courses))}")
-        rules = build_rules(self.game, said)
+        rules = build_rules(self.game, own)
         least, most = self.game.seats_by(rules)
         if not least <= players <= most:
             self.game.deal_game(rules, players, Random(0))  # which raises the error

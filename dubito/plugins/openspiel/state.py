@@ -123,10 +123,10 @@ def all_names(engine: Any) -> tuple[str, ...] | None:
 
     try:
         with quiet():
-            found = [engine.action_to_string(seat, a) for a in range(engine.num_distinct_actions()) for seat in seats]
+            texts = [engine.action_to_string(seat, a) for a in range(engine.num_distinct_actions()) for seat in seats]
     except RuntimeError:  # SpielError: some actions belong to one seat only
         return None
-    names = tuple(dict.fromkeys(map(_tidy, found)))
+    names = tuple(dict.fromkeys(map(_tidy, texts)))
     return names if len(names) <= LISTED and not any(name.startswith("Action(id=") for name in names) else None
 
 
@@ -390,6 +390,6 @@ class View:
         if type(output) is str and output in self.names.values():
             return None
         legal = [*self.names.values()]
-        said = repr(one_line(output, 60)) if type(output) is str else describe_value(output)
+        move = repr(one_line(output, 60)) if type(output) is str else describe_value(output)
         more = f", and {len(legal) - _SHOWN:,} others" if len(legal) > _SHOWN else ""
-        return f"an action here is one of {', '.join(legal[:_SHOWN])}{more}, and not {said}"
+        return f"an action here is one of {', '.join(legal[:_SHOWN])}{more}, not {move}"

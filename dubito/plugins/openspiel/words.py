@@ -49,10 +49,10 @@ class OpenSpielWords(Words):
         return ""
 
     def sees(self, state: State, seat: int, label: Label) -> list[str]:
-        if (told := state.hand(seat)) is not None:
+        if (hand := state.hand(seat)) is not None:
             lines = [
                 f"You hold {_hand_in_words(state, seat)}.",
-                *(each[:1].upper() + each[1:] for each in told.split("; ")[1:]),
+                *(each[:1].upper() + each[1:] for each in hand.split("; ")[1:]),
             ]
         else:
             is_board = is_open(state.engine)

@@ -53,8 +53,8 @@ class OpenSpielWorkshop:
 
     def check(self, position: Position, answer: Any) -> None:
         """Raise IllegalOutput for an illegal answer: an action, or the probabilities of all."""
-        done = [name for name, share in answer.items() if share] if isinstance(answer, dict) else [answer]
-        wrong = [name for name in done if name not in position.legal]
+        chosen = [name for name, share in answer.items() if share] if isinstance(answer, dict) else [answer]
+        wrong = [name for name in chosen if name not in position.legal]
         if wrong:
             raise IllegalOutput(f"an action here is one of {', '.join(position.legal)}, and not {wrong[0]}")
 
@@ -66,8 +66,8 @@ class OpenSpielWorkshop:
         """Return the game in which players are asked for the probabilities of all their actions."""
         names = all_names(self.engine)
         if names is None:
-            found = (self.view_at(steps).names.values() for steps in situations)
-            names = tuple(dict.fromkeys(name for legal in found for name in legal))
+            legal_names = (self.view_at(steps).names.values() for steps in situations)
+            names = tuple(dict.fromkeys(name for legal in legal_names for name in legal))
         return replace(self.game, nodes=(Node("policy", "act", Shares(names)),))
 
     def events_at(self, steps: Sequence[int], seat: int) -> list[GameEvent]:

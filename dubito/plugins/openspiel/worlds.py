@@ -17,9 +17,9 @@ def another(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> Seque
     for step in steps:
         apply_step(state, step)
     with quiet(), suppress(RuntimeError):  # SpielError: the game has no resampling, or none here
-        found = list(state.resample_from_infostate(seat, rng.random).history())
-        if found != list(steps):
-            return found
+        history = list(state.resample_from_infostate(seat, rng.random).history())
+        if history != list(steps):
+            return history
     wanted = _observations(engine, steps, seat)
     for _ in range(_TRIES):
         other = rng.choice((_varied, _swapped))(engine, steps, seat, rng)

@@ -23,10 +23,10 @@ from dubito.plugins.openspiel.course import (
     Fork,
     Recall,
     Stage,
-    asked,
     by_kind,
     draw,
-    held,
+    hand_feature,
+    node_feature,
     one_hot,
     share,
     spaced,
@@ -110,8 +110,8 @@ class BSCourse(Course):
     recalled = (Feature("picks", NUMBERS, lambda course, seat: course.remembered(seat).picks),)
     rows = "turns"
     observed = (
-        asked(("cards", "bs")),
-        held(KINDS),
+        node_feature(("cards", "bs")),
+        hand_feature(KINDS),
         Feature("picks", NUMBERS, lambda course, seat: by_kind(course.picks if course.player == seat else (), KINDS)),
         Feature("number", NUMBERS, lambda course, seat: one_hot(_public(course).number, NUMBERS)),
         Feature("mover", 1, lambda course, seat: [_public(course).mover == seat], around=True),
@@ -145,7 +145,7 @@ class BSCourse(Course):
             deck.append(DECK[COPIES * (number + 1) - left[number]])
             left[number] -= 1
         self._draws = ChanceDraws(deck)
-        self.dealt(deal(self.rules.max_rounds, cast(Random, self._draws)))
+        self.finish_deal(deal(self.rules.max_rounds, cast(Random, self._draws)))
 
     def turn(self) -> Stage:
         """Yield the cards of a play, or an answer, and after the last answer the draws of chance."""

@@ -29,10 +29,10 @@ from dubito.plugins.openspiel.course import (
     Fork,
     Recall,
     Stage,
-    asked,
     by_kind,
     draw,
-    held,
+    hand_feature,
+    node_feature,
     one_hot,
     share,
     spaced,
@@ -75,11 +75,11 @@ class DefuseCourse(Course):
     recalls = DefuseRecall
     rows = "acts"
     observed = (
-        asked(("turn", "place")),
-        held(HELD),
+        node_feature(("turn", "place")),
+        hand_feature(HELD),
         Feature("sizes", 2, lambda course, seat: [n / PILE for n in course.sizes(seat)]),
         Feature("played", len(HELD), lambda course, seat: by_kind(course.engine.discard, HELD)),
-        Feature("shown", SHOWN * len(CARDS), lambda course, seat: course.shown(seat)),
+        Feature("shown", SHOWN * len(CARDS), lambda course, seat: course.shown_cards(seat)),
     )
     longest = ACTS_MOST + 2 * IN_HAND + PILE * (1 + ALL_CARDS["shuffle"])
     most_rows = ACTS_MOST
@@ -93,7 +93,7 @@ class DefuseCourse(Course):
     def sizes(self, seat: int) -> tuple[int, int]:
         return sum(self.engine.hands[1 - seat].values()), len(self.engine.pile)
 
-    def shown(self, seat: int) -> list[float]:
+    def shown_cards(self, seat: int) -> list[float]:
         cards = [CARDS.index(card) for card in self.engine.seen] if self.player == seat else []
         return [number for card in [*cards, -1, -1, -1][:SHOWN] for number in one_hot(card, len(CARDS))]
 
@@ -106,7 +106,7 @@ class DefuseCourse(Course):
         pile = [*cards[: -2 * IN_HAND], *[DEFUSE] * SPARE, BOMB]
         yield from self._order("pile", pile, shares)
         self._draws = ChanceDraws(shares=shares)
-        self.dealt(deal(cast(Random, self._draws)))
+        self.finish_deal(deal(cast(Random, self._draws)))
         self._note_pile()
 
     def _order(self, node: str, cards: list[str], shares: list[float], most: int = PILE) -> Stage:
@@ -173,7 +173,7 @@ class DefuseCourse(Course):
         if self.engine is None:
             return course  # before anyone has seen anything
         book, dealt = Notebook(seat, None), self.remembered(seat).dealt
-        for entry in self.seen(seat):
+        for entry in self.entries_seen_by(seat):
             if not isinstance(entry.what, tuple):
                 book.observe(entry.what, dealt)
         position = book.position("turn", None, ())

@@ -48,10 +48,10 @@ from dubito.plugins.openspiel.course import (
     Fork,
     Recall,
     Stage,
-    asked,
     by_kind,
     draw,
-    held,
+    hand_feature,
+    node_feature,
     one_hot,
     spaced,
 )
@@ -90,24 +90,24 @@ class Deal:
 
     def outcomes(self) -> list[tuple[int, float]]:
         """Return each possible next card with its probability, ascending."""
-        kept: dict[tuple[bool, int | None, int], int] = {}  # cards with equal knowledge are interchangeable
+        orders: dict[tuple[bool, int | None, int], int] = {}  # cards with equal knowledge are interchangeable
         ways = {}
         for card, n in sorted(self.left.items()):
             alike = (card == JOKER, self._holders.get(card), n)
-            if n and alike not in kept:
-                kept[alike] = self._kept_with(card)
-            ways[card] = n and n * kept[alike]
+            if n and alike not in orders:
+                orders[alike] = self._count_orders(card)
+            ways[card] = n and n * orders[alike]
         total = sum(ways.values())
         return [(card, n / total) for card, n in ways.items() if n]
 
-    def _kept_with(self, card: int) -> int:
+    def _count_orders(self, card: int) -> int:
         """Count the orders of the rest after this card."""
         seat, holders = self.seat, self._holders
-        given = seat if holders.get(card, seat) == seat and card != JOKER else SHARED
-        if given == seat and self.left[card] == 1:
+        holder_of_card = seat if holders.get(card, seat) == seat and card != JOKER else SHARED
+        if holder_of_card == seat and self.left[card] == 1:
             return 0  # its set
         lacking = [[0, 0, 0] for _ in self._slots]
-        for number, holder in {**holders, card: given}.items():
+        for number, holder in {**holders, card: holder_of_card}.items():
             if holder != SHARED:
                 lacking[holder][self.left[number] - 1 - (number == card)] += 1
         undealt = self._ranks - len({*holders, card} - {JOKER})
@@ -285,7 +285,7 @@ class _Hand(HandView):
         return picked
 
 
-class _Heard(Listener):
+class _AnswerRecorder(Listener):
     """Collects the answers of a walk."""
 
     def __init__(self) -> None:
@@ -316,7 +316,7 @@ def _bluffs(course: "DubitoCourse", seat: int) -> list[float]:
 
 
 _SEEN: Final = (
-    held(range(VALUES)),
+    hand_feature(range(VALUES)),
     Feature("number", VALUES, lambda course, seat: one_hot(course.engine.number, VALUES), before=one_hot(0, VALUES)),
     Feature(
         "last_play",
@@ -334,7 +334,7 @@ _SEEN: Final = (
     Feature("last_player", 1, lambda course, seat: [course.engine.last_player == seat], around=True),
     Feature("seats", len(_SCALES), _seat, around=True),
 )
-_ASKED: Final = asked("ABCDE")
+_NODE_FEATURE: Final = node_feature("ABCDE")
 _SETS: Final = Feature("sets", VALUES, lambda course, seat: course.remembered(seat).sets)
 
 
@@ -421,10 +421,10 @@ class DubitoCourse(Course):
     recalls = DubitoRecall
     recalled: ClassVar[Sequence[Feature]] = (
         _SETS,
-        Feature("asked", 7, lambda course, seat: [*_ASKED.value(course, seat), *course.remembered(seat).own]),
+        Feature("asked", 7, lambda course, seat: [*_NODE_FEATURE.value(course, seat), *course.remembered(seat).own]),
     )
     rows = "turns"
-    observed: ClassVar[Sequence[Feature]] = (_ASKED, Feature("bluffs", 1, _bluffs), *_SEEN)
+    observed: ClassVar[Sequence[Feature]] = (_NODE_FEATURE, Feature("bluffs", 1, _bluffs), *_SEEN)
 
     engine: State
 
@@ -456,7 +456,7 @@ class DubitoCourse(Course):
                 deal.give((yield Fork("deal", (), deal.outcomes)))
             cards = deal.cards
         hands = deal_hands(cast(Random, ChanceDraws(cards)), self.players, self.rules)
-        self.dealt(State(self.rules, hands))
+        self.finish_deal(State(self.rules, hands))
 
     def turn(self) -> Stage:
         given, seat = list[int](), self.engine.seat
@@ -488,16 +488,16 @@ class DubitoCourse(Course):
 
     def steps(self, player: Player) -> list[int]:
         """Return the bot's answers on its walk. Its own draws are dropped, since chance draws here."""
-        heard = _Heard()
+        recorder = _AnswerRecorder()
         if isinstance(player, FiveNodes):
-            player.listeners = (heard,)
+            player.listeners = (recorder,)
             player.play(self.engine.turn_data())
-        if not heard.answers:
+        if not recorder.answers:
             raise UsageError(
                 f"{type(player).__name__} does not answer the nodes A-E, but plays cards of its choice: load "
                 "dubito(moves=cards), or seat a bot that derives from bots.base.BotBase"
             )
-        return heard.answers
+        return recorder.answers
 
     def words(self, player: int, action: int) -> str:
         return super().words(player, action) if player == CHANCE else f"{self.node} {self.done[action]}"
@@ -544,9 +544,9 @@ class DubitoCourse(Course):
         """Return the position of the seat to move, for prompts."""
         seat = self.player
         book, hand = Notebook(seat, self.rules), self.hand(seat)
-        said = [entry.what for entry in self.seen(seat)]
-        plays = iter([what[1] for what in said if isinstance(what, tuple) and what[0] == "cards"])
-        for what in said:
+        observed = [entry.what for entry in self.entries_seen_by(seat)]
+        plays = iter([what[1] for what in observed if isinstance(what, tuple) and what[0] == "cards"])
+        for what in observed:
             match what:
                 case ("did", node, answer):
                     book.note_answer(node, bool(answer))
@@ -564,7 +564,7 @@ class DubitoCourse(Course):
 
     def position(self, seat: int) -> Position:
         """Return what this seat has seen, including the last cards that it played and won with."""
-        events = tuple(entry.what for entry in self.seen(seat) if not isinstance(entry.what, tuple))
+        events = tuple(entry.what for entry in self.entries_seen_by(seat) if not isinstance(entry.what, tuple))
         own = [entry.what for entry in self.log if entry.only == seat]
         plays = tuple(OwnPlay(0, cards) for word, *_, cards in own if word == "cards")
         return Position(self.rules, seat, self.node, tuple(self.hand(seat)), self.engine.view(), events, plays, {})
@@ -603,7 +603,7 @@ class CardsCourse(DubitoCourse):
     done = (*(f"card {card}" for card in range(VALUES)), "done", "doubt", *(f"declare {n}" for n in NUMBERS))
     recalled = (_SETS, Feature("asked", 7, _declared))
     observed = (
-        asked(("declare", "play", "more")),
+        node_feature(("declare", "play", "more")),
         Feature(
             "declared",
             len(NUMBERS),

@@ -82,19 +82,21 @@ def policy(
     if len({*players}) < len(players):
         raise UsageError("a player is listed twice: list each once")
     tree = Tree(small.engine)
-    asked = [asked_player(name, flags, small, tree.states, draws, calls) for name in players]
+    to_ask = [asked_player(name, flags, small, tree.states, draws, calls) for name in players]
     identity = {"policy": small.name, "iterations": iterations, "draws": draws, "seed": seed}
-    folder = output or _default_folder(f"{small.name} {iterations} {draws} {seed}", asked)
-    _begin(folder, {**identity, "players": [{"name": one.name, "digest": _digest(one.identity)} for one in asked]})
+    folder = output or _default_folder(f"{small.name} {iterations} {draws} {seed}", to_ask)
+    _begin(folder, {**identity, "players": [{"name": one.name, "digest": _digest(one.identity)} for one in to_ask]})
     if not quiet:
         note(f"{small.name}: {len(tree.states):,} information states")
     with resumable(folder):
-        statements = [one.state(tree.states, draws, seed, folder / f"{n}", calls, quiet) for n, one in enumerate(asked)]
+        statements = [
+            one.state(tree.states, draws, seed, folder / f"{n}", calls, quiet) for n, one in enumerate(to_ask)
+        ]
         solution = solution_in(calls.cache / SOLVED, small.engine, iterations=iterations)
     if solution.note:
         note(solution.note)
-    _print(found := Findings(small, tree, statements, solution, {one.name: one.kind for one in asked}), tables)
-    _write_report(found, asked, folder)
+    _print(findings := Findings(small, tree, statements, solution, {one.name: one.kind for one in to_ask}), tables)
+    _write_report(findings, to_ask, folder)
     if not tables:
         say("every table here: add --tables")
 
@@ -132,7 +134,7 @@ class _Player:
         if self._prompt is None or self._settings is None:
             assert self._entrant is not None
             return of_bot(self._entrant, self._game, states, draws or 100, seed)
-        draws = self._game.asked(states, draws)[1]
+        draws = self._game.prompt_game(states, draws)[1]
         with question_progress(len(states) * (draws or 1), quiet) as progress:
             means = TrialOptions(calls, model_progress(quiet), progress)
             return of_model(self.name, self._game, self._prompt, self._settings, states, draws, folder, means)
@@ -164,7 +166,7 @@ def asked_player(
     model, _, named = model.partition("@")
     settings = settings_of_model(f"{provider}:{model}", given, game)
     check_model_calls(f"{provider}:{model}", settings, game, calls)
-    of, acts = small.asked(states, draws)
+    of, acts = small.prompt_game(states, draws)
     prompt = load_prompt(named or (_ACT if acts else _POLICY), Path.cwd(), of)
     prompt.check_rules(small.rules)
     return _Player(name, small, None, prompt, settings)
@@ -187,30 +189,30 @@ def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def _default_folder(how: str, asked: Sequence[_Player]) -> Path:
-    identity = "\n".join([how, *(one.identity for one in asked)])
+def _default_folder(how: str, players: Sequence[_Player]) -> Path:
+    identity = "\n".join([how, *(one.identity for one in players)])
     return Path("runs") / f"policy-{_digest(identity)[:8]}"
 
 
-def _write_report(found: Findings, asked: Sequence["_Player"], folder: Path) -> None:
-    by_name = {one.name: one for one in asked}
-    written = pages(found, lambda one, state: by_name[one.name].prompted(state))
-    say(f"report: {write_pages(folder / 'report', site_of(found, folder.name), written)}")
+def _write_report(findings: Findings, players: Sequence["_Player"], folder: Path) -> None:
+    by_name = {one.name: one for one in players}
+    written = pages(findings, lambda one, state: by_name[one.name].prompted(state))
+    say(f"report: {write_pages(folder / 'report', site_of(findings, folder.name), written)}")
 
 
-def _print(found: Findings, tables: bool) -> None:
-    if stand_ins := describe_fake_models(found.kinds):
+def _print(findings: Findings, tables: bool) -> None:
+    if stand_ins := describe_fake_models(findings.kinds):
         say(stand_ins)
     if tables:
-        lost = [largest_losses(found, one, _SHOWN) for one in found.statements]
-        show(worth_table(found), *fallbacks(found), against(found), *lost, kinds=found.kinds)
+        lost = [largest_losses(findings, one, _SHOWN) for one in findings.statements]
+        show(worth_table(findings), *fallbacks(findings), against(findings), *lost, kinds=findings.kinds)
     else:
         say("How much a best response gains against each strategy, summed over the seats; at 0 it cannot be beaten")
-    for one in found.statements:
-        first = found.losses(one)[0]
+    for one in findings.statements:
+        first = findings.losses(one)[0]
         most = "" if tables or first.loss <= 0 else f", {first.loss:.3f} of it in state {first.state.string}"
-        say(f"nash_conv of {one_line(one.name)}: {nash_conv(found.tree, one.rows):.10f}{most}")
+        say(f"nash_conv of {one_line(one.name)}: {nash_conv(findings.tree, one.rows):.10f}{most}")
     if not tables:
-        show(*fallbacks(found), kinds=found.kinds)
-    spent = sum((one.spent for one in found.statements if one.spent), Spend())
+        show(*fallbacks(findings), kinds=findings.kinds)
+    spent = sum((one.spent for one in findings.statements if one.spent), Spend())
     say(f"calls: {spent.calls:,}")

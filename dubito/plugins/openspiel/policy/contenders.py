@@ -73,17 +73,17 @@ def less_luck(runs: Sequence[Run], comparison: Comparison) -> list[LessLuck]:
 
     It is empty for games that are too large to write out.
     """
-    contenders, found = iter(comparison.contenders), dict[str, _Contender]()
+    contenders, by_name = iter(comparison.contenders), dict[str, _Contender]()
     for run in runs:
         known = _Known.of(run)
         for player in run.planned.contenders:
             name = next(contenders).name
             if known and (games := known.games(run.planned.players.index(player))):
-                raw = [game.came_to for game in games]
-                corrected = known.corrected(games)
-                found[name] = _Contender(len(games), _by_deal(games, raw), _by_deal(games, corrected), known.misstated)
-    told = [_less_luck(name, "", contender) for name, contender in found.items()]
-    return told + [_pair(one, other, found[one], found[other]) for one, other in combinations(found, 2)]
+                raw = _by_deal(games, [game.came_to for game in games])
+                corrected = _by_deal(games, known.corrected(games))
+                by_name[name] = _Contender(len(games), raw, corrected, known.misstated)
+    rows = [_less_luck(name, "", contender) for name, contender in by_name.items()]
+    return rows + [_pair(one, other, by_name[one], by_name[other]) for one, other in combinations(by_name, 2)]
 
 
 def compared_less_luck(runs: Sequence[Run], comparison: Comparison) -> ComparisonPart:
@@ -94,9 +94,9 @@ def compared_less_luck(runs: Sequence[Run], comparison: Comparison) -> Compariso
     )
 
 
-def _blocks(found: Sequence[LessLuck], results: Results) -> list[ResultTable | Paragraph]:
+def _blocks(rows: Sequence[LessLuck], results: Results) -> list[ResultTable | Paragraph]:
     """Return a table of raw and corrected results, and a warning for each opponent that misstates how it plays."""
-    if not found:
+    if not rows:
         return []
     what = "the same corrected for chance and for the moves of opponents whose way to play is known"
     title = (
@@ -106,12 +106,12 @@ def _blocks(found: Sequence[LessLuck], results: Results) -> list[ResultTable | P
     columns += [Column("corrected", "corrected", "decimal"), Column("times", "times fewer games", "text")]
     columns += [Column("saved", "games saved")]
     cells: list[list[Value]] = []
-    for one in found:
+    for one in rows:
         fewer = [None, None] if one.times is None else [f"{one.times:,.1f}", round(one.games * (one.times - 1))]
         cells.append([one.name, one.against or None, one.games, one.raw, one.corrected, *fewer])
-    misstated = [*dict.fromkeys(name for one in found for name in one.misstated)]
-    said = [f"{one_line(name)} does not play as it states, so nothing is corrected for it." for name in misstated]
-    return [ResultTable("less-luck", title, columns, cells), *(Paragraph(one, warning=True) for one in said)]
+    misstated = [*dict.fromkeys(name for one in rows for name in one.misstated)]
+    warnings = [f"{one_line(name)} does not play as it states, so nothing is corrected for it." for name in misstated]
+    return [ResultTable("less-luck", title, columns, cells), *(Paragraph(one, warning=True) for one in warnings)]
 
 
 class _Known:
@@ -165,12 +165,12 @@ class _Known:
 
     def _decisions(self, number: int) -> list[tuple[int, OwnDecision]]:
         """Return the decisions of a game, each with its seat."""
-        found = []
+        decisions = []
         for state, output in replay_moves(self._run, number):
             view = state.view()
             action = next(action for action, name in view.names.items() if name == output)
-            found.append((state.seat, (view.sees, action)))
-        return found
+            decisions.append((state.seat, (view.sees, action)))
+        return decisions
 
     def _test_opponents(self, players: Sequence[int], seat: int, decisions: Sequence[tuple[int, OwnDecision]]) -> None:
         for at, (state, action) in decisions:
@@ -186,16 +186,16 @@ class _Known:
         return corrected_returns(self._tree, games, self._policy_of_others, uniform(self._tree))
 
     def _policy_of_others(self, game: LuckyGame) -> PolicyTable:
-        held = {place: self._tables[player] for place, player in enumerate(game.players) if place != game.seat}
-        return {state.string: held[state.seat][state.string] for state in self._tree.states if state.seat != game.seat}
+        tables = {place: self._tables[player] for place, player in enumerate(game.players) if place != game.seat}
+        return {state.string: tables[state.seat][state.string] for state in self._tree.states if state.seat in tables}
 
 
 def _by_deal(games: Sequence[LuckyGame], values: Sequence[float]) -> _ByDeal:
     """Return the mean of each deal's games, since games of a deal are not independent."""
-    found: dict[int, list[float]] = {}
+    by_deal: dict[int, list[float]] = {}
     for game, value in zip(games, values, strict=True):
-        found.setdefault(game.deal, []).append(value)
-    return {deal: fmean(of_deal) for deal, of_deal in found.items()}
+        by_deal.setdefault(game.deal, []).append(value)
+    return {deal: fmean(of_deal) for deal, of_deal in by_deal.items()}
 
 
 def _pair(one: str, other: str, first: _Contender, second: _Contender) -> LessLuck:

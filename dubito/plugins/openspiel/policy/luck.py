@@ -78,7 +78,7 @@ def corrected_returns(
     `others` are the tables of the other seats. All games of a deal are in one fold, so that no game affects the table
     that corrects it.
     """
-    found, kept = list[float](), dict[tuple[int, ...], SeatLuck]()
+    returns, corrections = list[float](), dict[tuple[int, ...], SeatLuck]()
     tables = [
         fitted(tree, (each for game in games if game.deal % _FOLDS != fold for each in game.decisions), prior)
         for fold in range(_FOLDS)
@@ -86,7 +86,7 @@ def corrected_returns(
     for game in games:
         fold = game.deal % _FOLDS
         key = fold, game.seat, *game.players
-        if key not in kept:
-            kept[key] = SeatLuck(tree, game.seat, tables[fold], others(game))
-        found.append(kept[key].corrected(game.decisions))
-    return found
+        if key not in corrections:
+            corrections[key] = SeatLuck(tree, game.seat, tables[fold], others(game))
+        returns.append(corrections[key].corrected(game.decisions))
+    return returns

@@ -58,13 +58,13 @@ class _Levels:
 
 def _by_depth(tree: Tree) -> list[list[int]]:
     """Return the nodes with children, by depth."""
-    depth, found = {0: 0}, list[list[int]]()
+    depth, levels = {0: 0}, list[list[int]]()
     for number, node in enumerate(tree.nodes):
         if node.children:
-            found += [[] for _ in range(depth[number] + 1 - len(found))]
-            found[depth[number]].append(number)
+            levels += [[] for _ in range(depth[number] + 1 - len(levels))]
+            levels[depth[number]].append(number)
             depth.update(dict.fromkeys(node.children, depth[number] + 1))
-    return found
+    return levels
 
 
 class _Solver:

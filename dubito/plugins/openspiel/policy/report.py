@@ -76,62 +76,61 @@ class Findings:
         return losses(self.tree, statement.rows)
 
 
-def worth_table(found: Findings) -> ResultTable:
+def worth_table(findings: Findings) -> ResultTable:
     """Tabulate how exploitable each strategy is, and its value against the solved and the uniform one."""
     columns = [*player_columns("player"), *counts("states"), *texts("asked")]
     columns += [Column("fallback", "fallback %", "rate"), Column("nash_conv", "nash_conv", "decimal")]
     columns += [
         Column(f"{name.strip('()')}_{seat}", f"against {name}, seat {seat}", "decimal")
-        for name in found.beside
-        for seat in range(found.tree.players)
+        for name in findings.beside
+        for seat in range(findings.tree.players)
     ]
-    said = {one.name: one for one in found.statements}
+    by_name, tree = {one.name: one for one in findings.statements}, findings.tree
     cells: list[list[Value]] = []
-    for name, table in found.tables.items():
+    for name, table in findings.tables.items():
         values = [
-            expected_values(found.tree, [table if player == seat else other for player in range(found.tree.players)])
-            for other in found.beside.values()
-            for seat in range(found.tree.players)
+            expected_values(tree, [table if player == seat else other for player in range(tree.players)])
+            for other in findings.beside.values()
+            for seat in range(tree.players)
         ]
-        own = [row[place % found.tree.players] for place, row in enumerate(values)]
-        share = len(said[name].failures) / len(found.tree.states) if name in said else None
-        cells.append(
-            [name, len(found.tree.states), _how_asked(said.get(name)), share, nash_conv(found.tree, table), *own]
-        )
+        own = [row[place % tree.players] for place, row in enumerate(values)]
+        share = len(by_name[name].failures) / len(tree.states) if name in by_name else None
+        method = _describe_method(by_name.get(name))
+        cells.append([name, len(tree.states), method, share, nash_conv(tree, table), *own])
     notes = [
         "nash_conv is what best responses win more than this strategy, over all seats: 0 cannot be beaten. With two "
         "seats half of it is the exploitability. All values are exact, in the game's own return. A player that was "
         "drawn from is valued by how often it chose each action, not by its true probabilities.",
-        f"{SOLVED}: {found.solution.algorithm}, {found.solution.iterations:,} iterations.",
+        f"{SOLVED}: {findings.solution.algorithm}, {findings.solution.iterations:,} iterations.",
     ]
-    return ResultTable("worth", f"Ways to play {found.game.name}", columns, cells, notes)
+    return ResultTable("worth", f"Ways to play {findings.game.name}", columns, cells, notes)
 
 
-def _how_asked(statement: StatedPolicy | None) -> str:
+def _describe_method(statement: StatedPolicy | None) -> str:
     if statement is None:
         return "-"
     return "for its probabilities" if statement.draws is None else counted(statement.draws, "time") + " to act"
 
 
-def fallbacks(found: Findings) -> list[ResultTable | Paragraph]:
+def fallbacks(findings: Findings) -> list[ResultTable | Paragraph]:
     """Tabulate what the fallback's rows could have changed; empty without such rows."""
-    columns = [*player_columns("player"), Column("states", "states by the fallback"), *counts(*_causes(found))]
+    columns = [*player_columns("player"), Column("states", "states by the fallback"), *counts(*_causes(findings))]
     columns += [Column(f"nash_conv_{end}", f"nash_conv, {end}", "decimal") for end in ("least", "most")]
-    for seat in range(found.tree.players):
+    tree = findings.tree
+    for seat in range(tree.players):
         ends = ("worst", "best")
         columns += [Column(f"seat_{seat}_{end}", f"against {SOLVED}, seat {seat}, {end}", "decimal") for end in ends]
     cells: list[list[Value]] = []
     inexact = False
-    for one in found.statements:
+    for one in findings.statements:
         if not one.failures:
             continue
         free = [*one.failures]
-        conv = nash_conv_bounds(found.tree, one.rows, free)
+        conv = nash_conv_bounds(tree, one.rows, free)
         inexact |= not conv.exact
-        values = [
-            value_bounds(found.tree, seat, one.rows, found.solution.table, free) for seat in range(found.tree.players)
-        ]
-        failed = [sum(cause == other for other in one.failures.values()) for cause in _causes(found)]
+        solved = findings.solution.table
+        values = [value_bounds(tree, seat, one.rows, solved, free) for seat in range(tree.players)]
+        failed = [sum(cause == other for other in one.failures.values()) for cause in _causes(findings)]
         cells.append(
             [one.name, len(free), *failed, *(end for bounds in (conv, *values) for end in (bounds.low, bounds.high))]
         )
@@ -142,82 +141,80 @@ def fallbacks(found: Findings) -> list[ResultTable | Paragraph]:
     return [ResultTable("fallbacks", title, columns, cells, notes)]
 
 
-def _causes(found: Findings) -> list[str]:
-    return sorted({cause for one in found.statements for cause in one.failures.values()})
+def _causes(findings: Findings) -> list[str]:
+    return sorted({cause for one in findings.statements for cause in one.failures.values()})
 
 
-def against(found: Findings) -> ResultTable | None:
+def against(findings: Findings) -> ResultTable | None:
     """Tabulate two players against each other in both seats; None for other numbers of players."""
-    if len(found.statements) < 2 or found.tree.players != 2:
+    if len(findings.statements) < 2 or findings.tree.players != 2:
         return None
     columns = [Column("first", "first ↓ second →", "player")]
-    columns += [Column(f"against_{one.name}", found.label(one.name), "decimal") for one in found.statements]
+    columns += [Column(f"against_{one.name}", findings.label(one.name), "decimal") for one in findings.statements]
     cells: list[list[Value]] = [
-        [one.name, *(expected_values(found.tree, [one.rows, other.rows])[0] for other in found.statements)]
-        for one in found.statements
+        [one.name, *(expected_values(findings.tree, [one.rows, other.rows])[0] for other in findings.statements)]
+        for one in findings.statements
     ]
     return ResultTable("against", "The first player's mean return, exactly", columns, cells)
 
 
-def largest_losses(found: Findings, statement: StatedPolicy, most: int | None = None) -> ResultTable:
+def largest_losses(findings: Findings, statement: StatedPolicy, most: int | None = None) -> ResultTable:
     """Tabulate the states where a player loses most, with its actions and the solved ones."""
     columns = [*texts("state"), Column("seen", "what the seat sees", "text", detail=True), *counts("seat")]
     columns += [Column("loss", "loss a game", "decimal"), Column("met", "met in % of games", "rate")]
     columns += [Column("said", "its way", "text"), *texts("solved"), Column("best", "best against it", "text")]
     columns += texts("fallback") if statement.failures else []
     cells: list[list[Value]] = []
-    for loss in found.losses(statement)[:most]:
+    for loss in findings.losses(statement)[:most]:
         state = loss.state
-        told = [found.row(state, table[state.string]) for table in (statement.rows, found.solution.table)]
+        strategies = [findings.row(state, table[state.string]) for table in (statement.rows, findings.solution.table)]
         cause = [statement.failures.get(state.string, "")] if statement.failures else []
-        seen = found.game.seen(state).hand or None
-        cells.append(
-            [state.string, seen, state.seat, loss.loss, loss.reach, *told, found.names(state)[loss.best], *cause]
-        )
-    title = f"Where {found.label(statement.name)} loses the most, to the best responses to its own strategy"
+        hand, best = findings.game.seat_view(state).hand or None, findings.names(state)[loss.best]
+        cells.append([state.string, hand, state.seat, loss.loss, loss.reach, *strategies, best, *cause])
+    title = f"Where {findings.label(statement.name)} loses the most, to the best responses to its own strategy"
     notes = ["The losses of all states sum to the nash_conv."] if most is None else []
-    return ResultTable(f"lost-{found.statements.index(statement)}", title, columns, cells, notes)
+    return ResultTable(f"lost-{findings.statements.index(statement)}", title, columns, cells, notes)
 
 
-def site_of(found: Findings, name: str) -> Site:
+def site_of(findings: Findings, name: str) -> Site:
     listed = [("index.html", "How good it is")]
-    listed += [(f"player-{n}.html", found.label(one.name)) for n, one in enumerate(found.statements)]
+    listed += [(f"player-{n}.html", findings.label(one.name)) for n, one in enumerate(findings.statements)]
     return Site(name, pages=listed)
 
 
-def pages(found: Findings, prompted: Prompted) -> Iterator[Page]:
+def pages(findings: Findings, prompted: Prompted) -> Iterator[Page]:
     """Return the index page, a page per player with all states, and pages of the important states."""
-    stand_ins = describe_fake_models(found.kinds)
+    stand_ins = describe_fake_models(findings.kinds)
     blocks: list[Block] = [Paragraph(stand_ins, warning=True)] if stand_ins else []
-    blocks += [worth_table(found), *fallbacks(found)]
-    between = against(found)
+    blocks += [worth_table(findings), *fallbacks(findings)]
+    between = against(findings)
     sections = [Section("How good it is", blocks), *([Section("Against each other", [between])] if between else [])]
-    yield Page("index.html", f"Ways to play {found.game.name}", sections).with_kinds(found.kinds)
-    for number, one in enumerate(found.statements):
-        places = found.losses(one)[:_MOST]
-        table = largest_losses(found, one)
+    yield Page("index.html", f"Ways to play {findings.game.name}", sections).with_kinds(findings.kinds)
+    for number, one in enumerate(findings.statements):
+        places = findings.losses(one)[:_MOST]
+        table = largest_losses(findings, one)
         links = [f"states/{number}-{place}.html" if place < _MOST else None for place in range(len(table.rows))]
         yield Page(
-            f"player-{number}.html", found.label(one.name), [Section("Every state", [replace(table, links=links)])]
+            f"player-{number}.html", findings.label(one.name), [Section("Every state", [replace(table, links=links)])]
         )
         for place, loss in enumerate(places):
-            yield _page_of_state(found, one, loss.state, f"states/{number}-{place}.html", prompted(one, loss.state))
+            yield _page_of_state(findings, one, loss.state, f"states/{number}-{place}.html", prompted(one, loss.state))
 
 
-def _page_of_state(found: Findings, one: StatedPolicy, state: InfoState, path: str, prompt: str | None) -> Page:
-    seen = found.game.seen(state)
+def _page_of_state(findings: Findings, one: StatedPolicy, state: InfoState, path: str, prompt: str | None) -> Page:
+    view = findings.game.seat_view(state)
     facts = [
-        ("player", f"{one.name} ({found.kinds[one.name]})"),
+        ("player", f"{one.name} ({findings.kinds[one.name]})"),
         ("seat", f"{state.seat}"),
         ("state, as OpenSpiel has it", state.string),
     ]
-    facts += [("what the seat sees", seen.hand)] if seen.hand else []
-    facts += [("its way", found.row(state, one.rows[state.string]))]
-    facts += [("solved", found.row(state, found.solution.table[state.string]))]
+    facts += [("what the seat sees", view.hand)] if view.hand else []
+    facts += [("its way", findings.row(state, one.rows[state.string]))]
+    facts += [("solved", findings.row(state, findings.solution.table[state.string]))]
     if cause := one.failures.get(state.string):
         facts.append(("no answer came", cause))
-    history = "\n".join(seen.history) or "Nothing yet."
+    history = "\n".join(view.history) or "Nothing yet."
     blocks: list[Block] = [NamedValues(facts), Verbatim("What the seat saw happen", history)]
     if prompt is not None:
         blocks.append(Verbatim("What it was asked", prompt))
-    return Page(path, f"{found.label(one.name)} at {state.string}", [Section("One state", blocks)])
+    return Page(path, f"{findings.label(one.name)} at {state.string}", [Section("One state", blocks)])

@@ -20,7 +20,7 @@ from dubito.plugins.openspiel.policy.tree import InfoState
 _ANY: Final = DealStreams(0, 0)  # nobody draws from them
 
 
-class Seen(NamedTuple):
+class SeatView(NamedTuple):
     """What a seat sees in a situation, in words; without a hand only the state is known."""
 
     hand: str
@@ -48,13 +48,13 @@ class SmallGame(Protocol):
     def answers(self, state: InfoState) -> Mapping[Any, int]:
         """Map a model's answers to actions."""
 
-    def asked(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
+    def prompt_game(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
         """Return the game whose prompts are used, and the draws per state; None: probabilities are stated."""
 
     def position(self, asked: Game, state: InfoState) -> Any:
         """Return the position of a state, for prompts."""
 
-    def seen(self, state: InfoState) -> Seen: ...
+    def seat_view(self, state: InfoState) -> SeatView: ...
 
     def situation(self, state: InfoState) -> Any:
         """Return the view for a bot's `chances`, with the `names`."""
@@ -102,15 +102,15 @@ class _OfOpenSpiel:
     def answers(self, state: InfoState) -> Mapping[Any, int]:
         return {name: action for action, name in self.names(state).items()}
 
-    def asked(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
+    def prompt_game(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
         return (self.game if draws else self._workshop.of_policies([state.history for state in states])), draws
 
     def position(self, asked: Game, state: InfoState) -> Any:
         return self._workshop.position_at(state.history, asked.nodes[0].name)
 
-    def seen(self, state: InfoState) -> Seen:
+    def seat_view(self, state: InfoState) -> SeatView:
         position = self._workshop.position_at(state.history, "act")
-        return Seen(position.hand or "", [entry.text for entry in position.history])
+        return SeatView(position.hand or "", [entry.text for entry in position.history])
 
     def situation(self, state: InfoState) -> Any:
         return self._workshop.view_at(state.history)
@@ -218,16 +218,16 @@ class _OfOurs:
     def answers(self, state: InfoState) -> Mapping[Any, int]:
         return {bool(action): action for action in state.actions}
 
-    def asked(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
+    def prompt_game(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
         return self.game, draws or 1
 
     def position(self, asked: Game, state: InfoState) -> Any:
         return self._course(state).question()
 
-    def seen(self, state: InfoState) -> Seen:
+    def seat_view(self, state: InfoState) -> SeatView:
         course = self._course(state)
         hand = " ".join(map(str, course.hand(state.seat)))
-        return Seen(hand, [entry.text for entry in course.seen(state.seat)])
+        return SeatView(hand, [entry.text for entry in course.entries_seen_by(state.seat)])
 
     def situation(self, state: InfoState) -> Any:
         return Situation(state.string, self.names(state))
@@ -243,7 +243,7 @@ class _OfOurs:
         rules = getattr(course.engine, "rules", self.rules)  # in the engine's form
         player = _player_at(self.game, rules, entrant, state.seat, draw, seed, look)
         return _having_observed(
-            player, [entry.what for entry in course.seen(state.seat) if isinstance(entry.what, GameEvent)]
+            player, [entry.what for entry in course.entries_seen_by(state.seat) if isinstance(entry.what, GameEvent)]
         )
 
     def act(self, player: Any, state: InfoState) -> int:

@@ -65,13 +65,13 @@ def solution_in(
     path = folder / _file_name(str(game), algorithm, iterations)
     note = None
     if path.exists():
-        kept = _solution_in(path, game, algorithm, iterations, limit)
-        if isinstance(kept, Solution):
-            return kept
-        note = f"{one_line(str(path))} {kept}: it was computed again and written anew"
-    found = solve(game, algorithm, iterations, limit)
-    _write_solution(path, _to_json(found))
-    return replace(found, note=note)
+        stored = _solution_in(path, game, algorithm, iterations, limit)
+        if isinstance(stored, Solution):
+            return stored
+        note = f"{one_line(str(path))} {stored}: the solution was computed again"
+    solution = solve(game, algorithm, iterations, limit)
+    _write_solution(path, _to_json(solution))
+    return replace(solution, note=note)
 
 
 def _write_solution(path: Path, text: str) -> None:
@@ -143,18 +143,18 @@ def _file_name(game: str, algorithm: str, iterations: int) -> str:
 
 
 def _to_json(solution: Solution) -> str:
-    told = {key: value for key, value in vars(solution).items() if key not in ("table", "note")}
+    header = {key: value for key, value in vars(solution).items() if key not in ("table", "note")}
     rows = {string: {str(action): chance for action, chance in row.items()} for string, row in solution.table.items()}
-    return json.dumps({**told, "table": rows}, indent=1) + "\n"
+    return json.dumps({**header, "table": rows}, indent=1) + "\n"
 
 
 def _solution_in(path: Path, game: Any, algorithm: str, iterations: int, limit: int) -> Solution | str:
     """Return the stored solution, or what is wrong with the file."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        rows = {string: {int(action): float(p) for action, p in row.items()} for string, row in told["table"].items()}
-        stated = float(told["nash_conv"])
-        identity = told["game"], told["algorithm"], told["iterations"], told["open_spiel"]
+        file = json.loads(path.read_text(encoding="utf-8"))
+        rows = {string: {int(action): float(p) for action, p in row.items()} for string, row in file["table"].items()}
+        stated = float(file["nash_conv"])
+        identity = file["game"], file["algorithm"], file["iterations"], file["open_spiel"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return "is damaged"
     if identity != (str(game), algorithm, iterations, _version()):

@@ -45,8 +45,8 @@ def of_bot(entrant: Entrant, game: SmallGame, states: Sequence[InfoState], draws
         if states_them:
             rows[state.string] = situation.stated()
         else:
-            done = Counter(situation.act(number * draws + draw) for draw in range(draws))
-            rows[state.string] = {action: done[action] / draws for action in state.actions}
+            counts = Counter(situation.act(number * draws + draw) for draw in range(draws))
+            rows[state.string] = {action: counts[action] / draws for action in state.actions}
     return StatedPolicy(entrant.name, rows, draws=None if states_them else draws)
 
 
@@ -58,9 +58,9 @@ class _Situation:
         """Return the stated probability of every legal action, by number or name."""
         view = self._game.situation(self._state)
         with self._blame("chances"):
-            said = dict(self._player(self._number).chances(view))
-            row = {action: float(said.pop(action, said.pop(name, 0.0))) for action, name in view.names.items()}
-        if said or not all(0 <= share <= 1 for share in row.values()) or abs(sum(row.values()) - 1) > _OFF:
+            chances = dict(self._player(self._number).chances(view))
+            row = {action: float(chances.pop(action, chances.pop(name, 0.0))) for action, name in view.names.items()}
+        if chances or not all(0 <= share <= 1 for share in row.values()) or abs(sum(row.values()) - 1) > _OFF:
             raise self._error("chances must give a probability for each legal action, and sum to 1")
         return row
 
@@ -106,16 +106,18 @@ def of_model(
     from dubito.workshop.recordings import RecordedPosition  # imported late, since bots do not need it
     from dubito.workshop.trial import TrialEntry, run_trial
 
-    asked = prompt.game
-    found = {f"{n:04}": RecordedPosition(asked, game.position(asked, state)) for n, state in enumerate(states)}
+    prompt_game = prompt.game
+    positions = {
+        f"{n:04}": RecordedPosition(prompt_game, game.position(prompt_game, state)) for n, state in enumerate(states)
+    }
     entries = []
     for n in range(draws or 1):  # each draw is a separate answer
         sample = settings.model_copy(update={"sample": settings.sample + n})
         entries.append(TrialEntry(f"{name} {n}" if n else name, prompt, sample))
-    trial = run_trial(entries, found, folder, means)
-    taken = [[of_entry[n] for of_entry in trial.answers] for n in range(len(states))]
+    trial = run_trial(entries, positions, folder, means)
+    answers_by_state = [[of_entry[n] for of_entry in trial.answers] for n in range(len(states))]
     rows, failures = dict[str, Row](), dict[str, str]()
-    for state, answers in zip(states, taken, strict=True):
+    for state, answers in zip(states, answers_by_state, strict=True):
         rows[state.string] = _row(game.answers(state), answers)
         if causes := [one.cause for one in answers if one.cause]:
             failures[state.string] = causes[0]
@@ -126,9 +128,9 @@ def _row(ids: Mapping[Any, int], answers: "Sequence[TrialAnswer]") -> Row:
     """Return the stated or counted probabilities; a missing answer counts as uniform."""
     row: defaultdict[int, float] = defaultdict(float)
     for one in answers:
-        lot = {name: 1 / len(ids) for name in ids}
-        said = lot if one.cause else one.answer if isinstance(one.answer, dict) else {one.answer: 1.0}
-        for name, share in said.items():
+        any_action = {name: 1 / len(ids) for name in ids}
+        chances = any_action if one.cause else one.answer if isinstance(one.answer, dict) else {one.answer: 1.0}
+        for name, share in chances.items():
             if name in ids:
                 row[ids[name]] += share / len(answers)
     return {action: row[action] for action in ids.values()}

@@ -86,7 +86,7 @@ def test_a_damaged_file_is_named_and_mended(
     whole = file.read_text()
     file.write_text(damage(json.loads(whole)))
     again = solution_in(tmp_path, load(KUHN), iterations=50)
-    assert again.note == f"{file} {reason}: it was computed again and written anew"
+    assert again.note == f"{file} {reason}: the solution was computed again"
     assert again.table == first.table
     assert file.read_text() == whole
     assert solution_in(tmp_path, load(KUHN), iterations=50).note is None

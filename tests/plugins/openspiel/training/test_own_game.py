@@ -174,7 +174,7 @@ def test_shipped_games_load_the_same_way() -> None:
 
 
 STACKS = """
-from dubito.plugins.openspiel.course import Course, Recall, asked, draw, held
+from dubito.plugins.openspiel.course import Course, Recall, draw, hand_feature, node_feature
 from games.stacks.game import GAME, DrawnEvent, LaidEvent, State
 
 class StacksRecall(Recall):
@@ -192,7 +192,7 @@ class StacksRecall(Recall):
 class COURSE(Course):
     game, kinds, drawn = GAME, range(1, 7), range(7)
     done = [[card] for card in kinds]
-    recalls, rows, observed = StacksRecall, "turns", (asked(["lay"]), held(kinds))
+    recalls, rows, observed = StacksRecall, "turns", (node_feature(["lay"]), hand_feature(kinds))
     longest, most_rows = 24 + 9, 9
 
     def hand(self, seat):
@@ -203,7 +203,7 @@ class COURSE(Course):
         while left:
             deck.append((yield draw("deal", left)))
             left.remove(deck[-1])
-        self.dealt(State(deck, self.players))
+        self.finish_deal(State(deck, self.players))
 """
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dubito.plugins.openspiel.course import Course, Feature, Recall, Stage, asked, draw, held
+from dubito.plugins.openspiel.course import Course, Feature, Recall, Stage, draw, hand_feature, node_feature
 from games.kuhn.game import CARDS, GAME, ActEvent, KuhnState
 
 ACTS = ("pass", "bet")
@@ -26,8 +26,8 @@ class KuhnCourse(Course):
     done = ACTS
     recalls, rows = KuhnRecall, "acts"
     observed = (
-        asked(["act"]),
-        held(CARDS),
+        node_feature(["act"]),
+        hand_feature(CARDS),
         Feature("bets", 1, lambda course, seat: [course.engine.acts[seat::2].count("bet")], around=True),
     )
     longest, most_rows = 5, 3  # two cards and three acts
@@ -35,7 +35,7 @@ class KuhnCourse(Course):
     def deal(self) -> Stage:
         first = yield draw("deal", range(3))
         second = yield draw("deal", {0, 1, 2} - {first})
-        self.dealt(KuhnState((first, second)))
+        self.finish_deal(KuhnState((first, second)))
 
 
 COURSE = KuhnCourse
