@@ -76,8 +76,8 @@ def _laid_in_words(laid: Laid) -> str:
     return f"{numbers(sorted(laid.cards))} of seat {laid.seat} ({how})"
 
 
-_HONEST: Final = 0.85  # chance of an honest play with the number in hand
-_ACCUSES: Final = 0.1
+_HONEST_CHANCE: Final = 0.85  # chance of an honest play with the number in hand
+_ACCUSE_CHANCE: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +115,9 @@ def sample_game(deal: int) -> Iterator[tuple[World, Asked]]:
 def random_answer(view: View, cards: Sequence[Card], chance: Random) -> Output:
     """Return a random legal answer for this view and these cards."""
     if view.node == "bs":
-        return chance.random() < _ACCUSES
+        return chance.random() < _ACCUSE_CHANCE
     held = [card for card in cards if card.number == view.number]
-    if held and chance.random() < _HONEST:
+    if held and chance.random() < _HONEST_CHANCE:
         return held
     return chance.sample(cards, min(len(cards), chance.randint(1, 2)))
 

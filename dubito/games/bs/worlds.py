@@ -16,7 +16,7 @@ from dubito.games.bs.cards import DECK, Card
 from dubito.games.bs.engine import State
 from dubito.games.bs.witness import BSRules, Notebook, Position
 
-_TRIES: Final = 8  # to find one
+_MAX_TRIES: Final = 8  # to find one
 
 Output = bool | Sequence[Card]
 
@@ -55,7 +55,7 @@ class World:
 def another(world: World, seat: int, chance: Random) -> World | None:
     """Return a world in which this seat has seen the same; None if none was found."""
     _, saw = world.seen_by(seat)
-    for _ in range(_TRIES):
+    for _ in range(_MAX_TRIES):
         places = dict(zip(pair := chance.sample(DECK, 2), pair[::-1], strict=True))
         hands = tuple(tuple(places.get(card, card) for card in hand) for hand in world.hands)
         moves = tuple(

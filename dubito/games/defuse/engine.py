@@ -28,12 +28,18 @@ from dubito.games.defuse.events import (
 
 BOMB: Final = "bomb"
 DEFUSE: Final = "defuse"
-DEALT: Final = {"skip": 4, "bottom": 4, "shuffle": 4, "see": 8, "nothing": 4}  # how many of each are in the game (D1)
-IN_HAND: Final = 5  # cards dealt to each seat, besides one defuse card
-SPARE: Final = 2  # defuse cards in the pile
-HELD: Final = (DEFUSE, *DEALT)  # all cards that a hand may hold, in display order
-ALL_CARDS: Final[Mapping[str, int]] = MappingProxyType({BOMB: 1, DEFUSE: 2 + SPARE, **DEALT})
-SHOWN: Final = 3  # cards that a see card shows
+CARD_COUNTS: Final = {
+    "skip": 4,
+    "bottom": 4,
+    "shuffle": 4,
+    "see": 8,
+    "nothing": 4,
+}  # of the deck (D1)
+HAND_SIZE: Final = 5  # cards dealt to each seat, besides one defuse card
+SPARE_DEFUSES: Final = 2  # defuse cards in the pile
+HAND_CARDS: Final = (DEFUSE, *CARD_COUNTS)  # all cards that a hand may hold, in display order
+ALL_CARDS: Final[Mapping[str, int]] = MappingProxyType({BOMB: 1, DEFUSE: 2 + SPARE_DEFUSES, **CARD_COUNTS})
+SEE_DEPTH: Final = 3  # cards that a see card shows
 
 DRAW: Final = "draw"  # the action that plays no card
 ENDS_TURN: Final = (DRAW, "skip", "bottom")
@@ -57,14 +63,14 @@ class HandView:
         return isinstance(card, str) and self._held.get(card, 0) > 0
 
     def __iter__(self) -> Iterator[str]:
-        for card in HELD:
+        for card in HAND_CARDS:
             yield from (card,) * self._held[card]
 
     def __len__(self) -> int:
         return sum(self._held.values())
 
     def __str__(self) -> str:
-        kinds = [f"{n} {card}s" if n > 1 else f"a {card}" for card in HELD if (n := self._held[card])]
+        kinds = [f"{n} {card}s" if n > 1 else f"a {card}" for card in HAND_CARDS if (n := self._held[card])]
         return listed(kinds) if kinds else "no cards"
 
 
@@ -91,7 +97,7 @@ class State:
 
     def __init__(self, hands: Sequence[Sequence[str]], pile: Sequence[str], rng: Random) -> None:
         """Begin with seat 0. The end of `pile` is its top (D2); `rng` is for shuffle cards."""
-        self.hands = [{card: cards.count(card) for card in HELD} for cards in hands]
+        self.hands = [{card: cards.count(card) for card in HAND_CARDS} for cards in hands]
         self.pile = list(pile)
         self.discard: list[str] = []
         self.seat = 0
@@ -131,7 +137,7 @@ class State:
         self.discard.append(output)
         events: list[GameEvent] = [PlayEvent(seat, output)] if announce else []
         if output == "see":
-            self.seen = tuple(self.pile[: -SHOWN - 1 : -1])  # the end is the top
+            self.seen = tuple(self.pile[: -SEE_DEPTH - 1 : -1])  # the end is the top
             if announce:
                 events.append(LookEvent(self.seen, only=seat))
         elif output == "shuffle":
@@ -263,10 +269,10 @@ class View:
 
 def deal(rng: Random) -> State:
     """Deal as the source does, from the end of the deck; then add the spare defuses and the bomb (D1)."""
-    pile = [card for card, n in DEALT.items() for _ in range(n)]
+    pile = [card for card, n in CARD_COUNTS.items() for _ in range(n)]
     shuffle(pile, rng)
-    hands = [[DEFUSE, *(pile.pop() for _ in range(IN_HAND))] for _ in (0, 1)]
-    pile += [DEFUSE] * SPARE + [BOMB]
+    hands = [[DEFUSE, *(pile.pop() for _ in range(HAND_SIZE))] for _ in (0, 1)]
+    pile += [DEFUSE] * SPARE_DEFUSES + [BOMB]
     shuffle(pile, rng)
     return State(hands, pile, rng)
 

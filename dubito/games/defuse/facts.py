@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 
 from dubito.files import Checked
 from dubito.game.record import PositionFile
-from dubito.games.defuse.engine import ACTS, DEALT, DEFUSE, DRAW, HELD, IN_HAND
+from dubito.games.defuse.engine import ACTS, CARD_COUNTS, DEFUSE, DRAW, HAND_CARDS, HAND_SIZE
 from dubito.games.defuse.knowledge import Act, ActName, Pile, Witness
 from dubito.games.defuse.knowledge import Notebook as Notebook
 from dubito.games.defuse.knowledge import Position as Position
@@ -58,10 +58,10 @@ def facts(position: Position) -> dict[str, Any]:
         "own_moves": [number for number, act in enumerate(position.acts, start=1) if act.seat == position.seat],
         "node": position.node,
         **_question(position, witness),
-        "hand": {card: n for card in HELD if (n := witness.hand[card])},
+        "hand": {card: n for card in HAND_CARDS if (n := witness.hand[card])},
         "own_cards": witness.sizes[position.seat],
         "other_cards": witness.sizes[1 - position.seat],
-        "played": {card: n for card in HELD if (n := witness.played.count(card))},
+        "played": {card: n for card in HAND_CARDS if (n := witness.played.count(card))},
         "unseen": witness.unseen(),
         **_pile(witness.pile),
     }
@@ -139,8 +139,12 @@ class _Act(Checked):
 def _fault(position: Position) -> str | None:
     """Return why no game can have this position. Raises UsageError for impossible actions."""
     dealt = Counter(position.dealt)
-    if dealt[DEFUSE] != 1 or len(position.dealt) != IN_HAND + 1 or any(dealt[card] > n for card, n in DEALT.items()):
-        return f"dealt: it must have a defuse card and {IN_HAND} others"
+    if (
+        dealt[DEFUSE] != 1
+        or len(position.dealt) != HAND_SIZE + 1
+        or any(dealt[card] > n for card, n in CARD_COUNTS.items())
+    ):
+        return f"dealt: it must have a defuse card and {HAND_SIZE} others"
     witness = Witness(position)
     if witness.seat != position.seat:
         return f"acts: the next question is for seat {witness.seat}"

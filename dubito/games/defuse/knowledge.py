@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from dubito.errors import UsageError
 from dubito.game import GameEvent
-from dubito.games.defuse.engine import ALL_CARDS, BOMB, DEFUSE, HELD, NodeName
+from dubito.games.defuse.engine import ALL_CARDS, BOMB, DEFUSE, HAND_CARDS, NodeName
 from dubito.games.defuse.events import DealEvent, DrawEvent, HideEvent, LookEvent, PlaceEvent, PlayEvent, TakeEvent
 
 _PILE = 17
@@ -48,7 +48,7 @@ class Notebook:
         acts = self._acts
         match event:
             case DealEvent():
-                self._dealt = tuple(sorted(cards, key=HELD.index))
+                self._dealt = tuple(sorted(cards, key=HAND_CARDS.index))
             case PlayEvent(seat, "skip" | "shuffle" | "see" as card):
                 acts.append(Act(seat, card))
             case LookEvent(seen):

@@ -10,11 +10,11 @@ from dubito.games.defuse.engine import (
     ACTS,
     ALL_CARDS,
     BOMB,
-    DEALT,
+    CARD_COUNTS,
     DEFUSE,
-    IN_HAND,
-    SHOWN,
-    SPARE,
+    HAND_SIZE,
+    SEE_DEPTH,
+    SPARE_DEFUSES,
     HandView,
     State,
 )
@@ -30,22 +30,22 @@ from dubito.games.defuse.events import (
 )
 
 OBJECTIVE: Final = "Do not draw the bomb without a defuse card: the player who does loses, and the other wins."
-_PILE: Final = sum(ALL_CARDS.values()) - 2 * (IN_HAND + 1)
+_PILE: Final = sum(ALL_CARDS.values()) - 2 * (HAND_SIZE + 1)
 
 
 def rule_sentences() -> list[str]:
     """Return the rules, one paragraph each."""
-    dealt = ", ".join(f"{n} {card}" for card, n in DEALT.items())
+    dealt = ", ".join(f"{n} {card}" for card, n in CARD_COUNTS.items())
     return [
-        f"Two players sit in seats 0 and 1, and seat 0 begins. {sum(DEALT.values())} cards ({dealt}) are shuffled. "
-        f"Each player is dealt {IN_HAND} of them and one {DEFUSE} card. The remaining cards are shuffled with "
-        f"{SPARE} more {DEFUSE} cards and one {BOMB} into the pile: {_PILE} cards, face down.",
+        f"Two players sit in seats 0 and 1, and seat 0 begins. {sum(CARD_COUNTS.values())} cards ({dealt}) are "
+        f"shuffled. Each player is dealt {HAND_SIZE} of them and one {DEFUSE} card. The remaining cards are shuffled "
+        f"with {SPARE_DEFUSES} more {DEFUSE} cards and one {BOMB} into the pile: {_PILE} cards, face down.",
         "Players take turns. On your turn you may first play any number of see and shuffle cards. Then you end the "
         "turn in one of three ways: draw the top card of the pile; play a skip card and draw nothing; or play a bottom "
         "card and draw the bottom card of the pile.",
-        f"A see card shows the top {SHOWN} cards of the pile (all, if there are fewer) to the player who plays it and "
-        "to nobody else; everyone sees that it was played. A shuffle card shuffles the pile. A nothing card cannot be "
-        "played. Played cards are face up.",
+        f"A see card shows the top {SEE_DEPTH} cards of the pile (all, if there are fewer) to the player who plays it "
+        "and to nobody else; everyone sees that it was played. A shuffle card shuffles the pile. A nothing card cannot "
+        "be played. Played cards are face up.",
         "A drawn card goes into your hand, unseen by the other player, unless it is the bomb, which both see. If you "
         f"hold a {DEFUSE} card, it is played at once, and you put the bomb back anywhere in the pile, unseen by the "
         "other player: place 0 is the top, to be drawn next; with n cards in the pile, place n is the bottom. The "

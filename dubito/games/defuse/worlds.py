@@ -12,12 +12,12 @@ from math import exp, lgamma
 from random import Random
 from typing import Final, NamedTuple
 
-from dubito.games.defuse.engine import ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND, HandView, State
+from dubito.games.defuse.engine import ALL_CARDS, BOMB, CARD_COUNTS, DEFUSE, HAND_CARDS, HAND_SIZE, HandView, State
 from dubito.games.defuse.knowledge import Act, Notebook, Position
 
-_MIXED: Final = 80  # changes to try, enough for the right distribution
-_STUCK: Final = 20_000  # changes to try before giving up
-_LOGS: Final = [lgamma(n + 1) for n in range(sum(ALL_CARDS.values()) + 1)]  # of n!
+_MIXING_CHANGES: Final = 80  # changes to try, enough for the right distribution
+_MAX_CHANGES: Final = 20_000  # changes to try before giving up
+_LOG_FACTORIALS: Final = [lgamma(n + 1) for n in range(sum(ALL_CARDS.values()) + 1)]  # of n!
 
 Kinds = dict[int, str]  # names of cards, by their number in `Trace`
 
@@ -99,7 +99,7 @@ def another(position: Position, chance: Random) -> World:
         act if act.seat == seat else Act(act.seat, act.act, BOMB if act.card == BOMB else None) for act in position.acts
     ]
     trace = _traced(acts, seat, chance)
-    hand = range(-IN_HAND, 0)  # the other seat's deal
+    hand = range(-HAND_SIZE, 0)  # the other seat's deal
     kinds = _Guess(trace, dealt, hand).kinds(chance)
     orders = _arranged(trace, dealt, hand, kinds, chance)
     return World([kinds[card] for card in hand], orders, trace.places)
@@ -168,23 +168,23 @@ class _Guess:
         self._piles = _Piles(trace, dealt, hand)
         self._kinds = dict(trace.kinds)
         self._open = [*hand, *(card for card in trace.taken.values() if card not in trace.kinds)]
-        self._left = Counter(DEALT)
+        self._left = Counter(CARD_COUNTS)
         self._left.subtract([card for card in dealt if card != DEFUSE])
 
     def kinds(self, chance: Random) -> Kinds:
         """Sample kinds by repeatedly changing one or two cards."""
-        kinds, dealt = self._kinds, tuple(DEALT)
+        kinds, dealt = self._kinds, tuple(CARD_COUNTS)
         rest = list(self._left.elements())
         chance.shuffle(rest)
         kinds.update(zip(self._open, rest + list(dealt) * len(self._open), strict=False))
         faults, weight = self._judge()
-        for step in range(_STUCK):
-            if step >= _MIXED and not faults:
+        for step in range(_MAX_CHANGES):
+            if step >= _MIXING_CHANGES and not faults:
                 break
             one, other = chance.choice(self._open), chance.choice(self._open)
             before = kinds[one], kinds[other]
             if one == other:
-                kinds[one] = chance.choice(dealt if one in self._hand else HELD)
+                kinds[one] = chance.choice(dealt if one in self._hand else HAND_CARDS)
             elif DEFUSE in before and (one in self._hand or other in self._hand):
                 continue  # a seat is dealt only one
             else:
@@ -215,7 +215,7 @@ def _ways(cards: Counter[str], given: Counter[str]) -> tuple[int, float]:
         if wanted > n or n < 0:
             faults += max(wanted - n, -n)
         elif wanted:
-            weight += _LOGS[n] - _LOGS[n - wanted]
+            weight += _LOG_FACTORIALS[n] - _LOG_FACTORIALS[n - wanted]
     return faults, weight
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 from dubito.errors import IllegalOutput
 from dubito.game import Player
 from dubito.game.native import Loose, mypyc_attr
-from dubito.games.dubito.cards import JOKER, MOST, NUMBERS, HandView, TurnData, TurnOutput
+from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, HandView, TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.events import Event
 
@@ -58,7 +58,7 @@ class PlayerAI(Player[Loose[HandView]]):
 
     def bluff(self, p: TurnData, *, maximize: bool) -> Loose[TurnOutput]:
         """Play random cards: three if `maximize`, else 1 to 3. An opening draws its number (R24)."""
-        n = MOST if maximize else self._draw(MOST)
+        n = MAX_PLAY if maximize else self._draw(MAX_PLAY)
         cards = self.cards.pick_random(n)
         return TurnOutput(False, self._draw_number(p) if p.board_cards == 0 else None, cards)
 

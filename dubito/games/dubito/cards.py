@@ -16,7 +16,7 @@ from dubito.game.streams import SeatStreams
 JOKER: Final = 0
 NUMBERS: Final = tuple(range(1, 14))
 COPIES: Final = 4  # cards of each number, unless the rules set fewer; all in one hand are a set (R8)
-MOST: Final = 3  # cards in one play (R3)
+MAX_PLAY: Final = 3  # cards in one play (R3)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
@@ -209,10 +209,10 @@ class HandView:
         return common
 
     def pick_most(self) -> list[int]:
-        return self.pick(self.most_common(), MOST)
+        return self.pick(self.most_common(), MAX_PLAY)
 
     def pick_all(self, number: Loose[int]) -> list[int]:
-        return self.pick(number, MOST)
+        return self.pick(number, MAX_PLAY)
 
     def pick(self, number: Loose[int], k: Loose[int]) -> list[int]:
         held = self._counts[number] if 0 <= number <= 13 else 0

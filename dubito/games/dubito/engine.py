@@ -15,7 +15,7 @@ from dubito.game import Ending, Habit, Lie, Measure, Player, Results
 from dubito.game.native import Loose, mypyc_attr
 from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant, Table
-from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, Hand, HandView, PlayerData, TurnData, TurnOutput
+from dubito.games.dubito.cards import COPIES, JOKER, MAX_PLAY, NUMBERS, Hand, HandView, PlayerData, TurnData, TurnOutput
 from dubito.games.dubito.events import (
     CardsPlayedEvent,
     DiscardEvent,
@@ -31,8 +31,8 @@ MIN_PLAYERS: Final = 3
 MAX_PLAYERS: Final = 8
 DUEL: Final = 2  # seats of the variant
 MAX_JOKERS: Final = 2
-LEAST_RANKS: Final = 2  # with one number every play is honest
-LEAST_COPIES: Final = 2  # with one of each number every card would be a set
+MIN_RANKS: Final = 2  # with one number every play is honest
+MIN_COPIES: Final = 2  # with one of each number every card would be a set
 
 
 @mypyc_attr(native_class=False)
@@ -84,10 +84,10 @@ class Rules:
             raise UsageError(f"win_rule: {self.win_rule!r} is neither 'immediate' nor 'contested'")
         if self.max_turns < 1:
             raise UsageError(f"max_turns: {self.max_turns} is not at least 1")
-        if not LEAST_RANKS <= self.ranks <= len(NUMBERS):
-            raise UsageError(f"ranks: {self.ranks} is not between {LEAST_RANKS} and {len(NUMBERS)}")
-        if not LEAST_COPIES <= self.copies <= COPIES:
-            raise UsageError(f"copies: {self.copies} is not between {LEAST_COPIES} and {COPIES}")
+        if not MIN_RANKS <= self.ranks <= len(NUMBERS):
+            raise UsageError(f"ranks: {self.ranks} is not between {MIN_RANKS} and {len(NUMBERS)}")
+        if not MIN_COPIES <= self.copies <= COPIES:
+            raise UsageError(f"copies: {self.copies} is not between {MIN_COPIES} and {COPIES}")
 
 
 _USUAL: Final = Rules()
@@ -175,10 +175,10 @@ def why_illegal(output: object, held: list[int], number: int, can_doubt: bool, r
         return f"doubt is {_kind(output.doubt)}, not True or False"
     cards = [*cards] if type(cards) is tuple else cards
     if type(cards) is not list:
-        return f"cards is {_kind(cards)}, not a list of 1 to {MOST} cards"
+        return f"cards is {_kind(cards)}, not a list of 1 to {MAX_PLAY} cards"
     n = len(cards)
-    if not 1 <= n <= MOST:
-        return f"{n} cards were played; play 1 to {MOST}"
+    if not 1 <= n <= MAX_PLAY:
+        return f"{n} cards were played; play 1 to {MAX_PLAY}"
     for card in cards:  # check all types first, so that no code of a card runs
         if type(card) is not int or not 0 <= card <= 13:
             return f"the deck has no card {_number_or_kind(card)}"

@@ -13,7 +13,7 @@ from dubito.game.record import PositionFile
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.games.dubito.bot import NODES, FiveNodes, Listener
-from dubito.games.dubito.cards import JOKER, MOST, NUMBERS, TurnData, TurnOutput
+from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, TurnData, TurnOutput
 from dubito.games.dubito.engine import MAX_PLAYERS, MIN_PLAYERS, Rules, WinRule, deal_table
 from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, GameStartEvent
 from dubito.games.dubito.knowledge import AT_ONCE as AT_ONCE
@@ -129,7 +129,7 @@ def _fault(position: Position) -> str | None:
         for event in position.events
         if isinstance(event, CardsPlayedEvent) and event.player_id == position.seat
     ]
-    if played != [len(play.cards) for play in position.own_plays] or not all(1 <= n <= MOST for n in played):
+    if played != [len(play.cards) for play in position.own_plays] or not all(1 <= n <= MAX_PLAY for n in played):
         return f"own_plays: these are not the plays of seat {position.seat} in events"
     if not _is_asked(position):
         return f"node {one_line(position.node)} is not asked here, or not after these answers"

@@ -7,11 +7,11 @@ from dubito.game import STATED, Bool, Deed, Game, Node, house_contenders
 from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI, five_questions, missing_nodes
 from dubito.games.dubito.cards import COPIES, TurnOutput
 from dubito.games.dubito.engine import (
-    LEAST_COPIES,
-    LEAST_RANKS,
     MAX_JOKERS,
     MAX_PLAYERS,
+    MIN_COPIES,
     MIN_PLAYERS,
+    MIN_RANKS,
     RESULTS,
     Rules,
     State,
@@ -39,10 +39,10 @@ def _rules_of_a_config() -> "type[BaseModel]":
         win_rule: WinRule = Field(default=usual.win_rule, description="When the last card wins: at once, or undoubted.")
         max_turns: int = Field(default=usual.max_turns, ge=1, description="Turns after which a game stops.")
         ranks: int = Field(
-            default=usual.ranks, ge=LEAST_RANKS, le=usual.ranks, description="A variant: numbers in the deck, 2 to 13."
+            default=usual.ranks, ge=MIN_RANKS, le=usual.ranks, description="A variant: numbers in the deck, 2 to 13."
         )
         copies: int = Field(
-            default=usual.copies, ge=LEAST_COPIES, le=COPIES, description="A variant: cards of each number, 2 to 4."
+            default=usual.copies, ge=MIN_COPIES, le=COPIES, description="A variant: cards of each number, 2 to 4."
         )
         duel: bool = Field(default=usual.duel, description="A variant: two seats, and the first out wins.")
 

@@ -15,7 +15,7 @@ from dubito.errors import UsageError, one_line
 from dubito.files import fault
 from dubito.game.record import Strict
 from dubito.game.words import ME, Label, Line, Panel, counted, to_person
-from dubito.games.dubito.cards import JOKER, MOST, NUMBERS, TurnData, TurnOutput
+from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, TurnData, TurnOutput
 from dubito.games.dubito.engine import DUEL, Result, Rules, State, WinRule, is_honest
 from dubito.games.dubito.engine import why_illegal as refused
 from dubito.games.dubito.events import Event, PlayerWonEvent
@@ -78,8 +78,8 @@ def rule_sentences(rules: Rules, n_players: int) -> list[str]:
     return [
         f"The deck has {four} cards of each number from {NUMBERS[0]} to {rules.ranks} ({figures}) and {jokers}. All "
         f"cards are dealt to the {n_players} players; nobody is dealt {four} of one number.",
-        f"On your turn you play 1 to {MOST} cards face down, or you doubt the last play. If the board is empty, you "
-        "open a round: you must play, and you name a number. Everyone who plays after you in that round claims the "
+        f"On your turn you play 1 to {MAX_PLAY} cards face down, or you doubt the last play. If the board is empty, "
+        "you open a round: you must play, and you name a number. Everyone who plays after you in that round claims the "
         "same number, until somebody doubts.",
         "A play is honest if each of its cards is the named number or a joker. Any other play is a bluff."
         f"{play_example} A number whose {four} cards have left the game may still be named; then only jokers are "
@@ -180,7 +180,7 @@ def _play_how_many(hand: Sequence[int], turn: TurnData, bluff: bool, after_last_
         won = after_last_card if n == len(hand) else ""
         question = f"You bluff, as {number}. Do you play many cards?"
         return question, f"you play {most}.{won}", f"you play {some}."
-    n = min(MOST, hand.count(turn.current_number))
+    n = min(MAX_PLAY, hand.count(turn.current_number))
     won = after_last_card if n == len(hand) else ""
     most, some = counted(n), "1 card"
     if n > 1:
@@ -213,13 +213,13 @@ def _most_common(hand: Sequence[int]) -> tuple[int, str]:
     if not numbers:
         return len(hand), f"{counted(len(hand))}, all you hold: jokers, under {_RANDOM_NUMBER}"
     number = max(numbers, key=numbers.count)  # max returns the first, so ties go to the lowest number
-    n = min(MOST, numbers.count(number))
+    n = min(MAX_PLAY, numbers.count(number))
     return n, f"{counted(n)} of the number you hold most of, as {card_name(number, plural=True)}"
 
 
 def _random_cards(held: int) -> tuple[tuple[int, str], str]:
-    if held > MOST:
-        return (MOST, "three random cards"), "one to three random cards"
+    if held > MAX_PLAY:
+        return (MAX_PLAY, "three random cards"), "one to three random cards"
     return (held, "all your cards"), "one to three random cards, but no more than you hold"
 
 

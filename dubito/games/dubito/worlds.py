@@ -16,8 +16,8 @@ from dubito.games.dubito.engine import Rules, State
 from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, GameStartEvent
 from dubito.games.dubito.knowledge import Notebook, Position
 
-_MIXED: Final = 300  # swaps of two cards, for each deal to be as likely as any other
-_STUCK: Final = 10_000  # swaps without finding a deal that fits
+_MIXING_SWAPS: Final = 300  # swaps of two cards, for each deal to be as likely as any other
+_MAX_SWAPS: Final = 10_000  # swaps without finding a deal that fits
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +153,8 @@ class _Bounds:
         wrong = sum(self._distance(seat, card, counts) for seat in others for card in (JOKER, *NUMBERS))
         if len(others) == 1:
             return not wrong
-        for step in range(_STUCK):
-            if step >= _MIXED and not wrong:
+        for step in range(_MAX_SWAPS):
+            if step >= _MIXING_SWAPS and not wrong:
                 return True
             one, other = chance.sample(others, 2)
             here, there = int(chance.random() * len(hands[one])), int(chance.random() * len(hands[other]))

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _ROUNDING: Final = 1e-9  # how far a sum of probabilities may be from 1
 CHANCE: Final = -1  # both as in pyspiel
 TERMINAL: Final = -4
-_WAYS_ON: Final = 20  # trials of unseen moves before another world is drawn
-_TRIALS: Final = 10_000  # random games to try
+_MAX_CONTINUATIONS: Final = 20  # trials of unseen moves before another world is drawn
+_MAX_TRIALS: Final = 10_000  # random games to try
 _DECIDERS: Final = {CHANCE: "chance", TERMINAL: "anybody after the end"}
 
 Pieces = dict[str, Any]  # parts of a tensor by name: numbers, or rows of them
@@ -384,7 +384,7 @@ class Course:
         known = self.information(seat)
         while True:
             world = self.world(seat, chance)
-            for _ in range(_WAYS_ON):
+            for _ in range(_MAX_CONTINUATIONS):
                 ahead = deepcopy(world)
                 while ahead.player not in (self.player, TERMINAL) and ahead.information(seat) == known:
                     ahead.apply(chance.choice(ahead.actions or [outcome for outcome, _ in ahead.outcomes]))
@@ -398,7 +398,7 @@ class Course:
         after more games than a small game would need.
         """
         known, own = self.information(seat), [action for player, action in self.history if player == seat]
-        for _ in range(_TRIALS):
+        for _ in range(_MAX_TRIALS):
             world, left = type(self)(self.players, self.rules), deque(own)
             while (seen := world.information(seat)) != known and known.startswith(seen) and world.player != TERMINAL:
                 if world.player == seat and not left:
@@ -411,7 +411,7 @@ class Course:
             if seen == known:
                 return world
         raise UsageError(
-            f"{_TRIALS:,} games of {self.game.name} at random had none that seat {seat} cannot tell from its own: "
+            f"{_MAX_TRIALS:,} games of {self.game.name} at random had none that seat {seat} cannot tell from its own: "
             f"write `world` of {type(self).__name__}"
         )
 

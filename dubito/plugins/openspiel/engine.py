@@ -13,8 +13,8 @@ from typing import Any, Final
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.game import Member
 
-_ALONE: Final = RLock()  # held while standard error is redirected
-_PATIENCE: Final = 20.0  # seconds for some moves of a game
+_STDERR_LOCK: Final = RLock()  # held while standard error is redirected
+_TRIAL_SECONDS: Final = 20.0  # seconds for some moves of a game
 _TRIAL: Final = """
 import os, random, sys, tempfile
 import pyspiel
@@ -95,7 +95,7 @@ def _try(name: str) -> None:
     """Refuse parameters for which the engine fails within some moves: it may crash or never return."""
     try:
         command = [sys.executable, "-c", _TRIAL, name]
-        done = subprocess.run(command, capture_output=True, timeout=_PATIENCE, check=False)  # noqa: S603, our own code
+        done = subprocess.run(command, capture_output=True, timeout=_TRIAL_SECONDS, check=False)  # noqa: S603, our own code
     except subprocess.TimeoutExpired:
         raise UsageError(f"openspiel:{one_line(name, 80)}: OpenSpiel takes too long with these parameters") from None
     if done.returncode:
@@ -179,7 +179,7 @@ def _loaded(name: str) -> Any:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Silence standard error, where the engine also writes the errors that it raises."""
-    with _ALONE:
+    with _STDERR_LOCK:
         try:
             saved_stderr = os.dup(2)
         except OSError:  # it is closed: nothing is written

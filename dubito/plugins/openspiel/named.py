@@ -75,8 +75,8 @@ _GIN_KNOWN: Final = {
 }
 _DRAWS: Final = ("draw upcard", "draw stock")
 _UPCARD, _STOCK, _PASS, _KNOCK, _MELDS = range(52, 57)  # action ids; below them cards, from the last on melds
-_LEFT: Final = 2  # cards of the stock that are never drawn
-_MOST_UPCARDS: Final = 50
+_UNDRAWN_CARDS: Final = 2  # cards of the stock that are never drawn
+_MAX_UPCARDS: Final = 50
 
 
 def gin_rummy(game: Any) -> "GinRummy | None":
@@ -131,10 +131,10 @@ class GinRummy:
             "The knocker's result is the other player's deadwood minus their own. Gin adds "
             f"{self.gin}. If the knocker's deadwood is higher, the knocker loses {self.undercut} more. The other "
             "player's result is the opposite.",
-            f"When a discard leaves {_LEFT} cards in the stock, the other player may only pass, or knock by taking the "
-            "upcard if that makes their deadwood low enough. After a pass both results are 0.",
+            f"When a discard leaves {_UNDRAWN_CARDS} cards in the stock, the other player may only pass, or knock by "
+            "taking the upcard if that makes their deadwood low enough. After a pass both results are 0.",
             "Both results are also 0 if a player draws the upcard and at once discards it and the other player then "
-            f"does the same, and if the upcard is drawn for the {_MOST_UPCARDS}th time, not counting the first one.",
+            f"does the same, and if the upcard is drawn for the {_MAX_UPCARDS}th time, not counting the first one.",
         )
 
     @property
@@ -339,8 +339,8 @@ class Kuhn:
 _LEDUC_KNOWN: Final = {"players", "action_mapping", "starting_player", "suit_isomorphism"}
 _LEDUC_SUITS: Final = ("hearts", "spades")
 _RAISES: Final = (2, 4)  # by round, in chips
-_MOST_RAISES: Final = 2  # in a round
-_PUT = re.compile(r"\[Ante: ([\d ]+)\]")  # in the engine's observation: by seat, the chips put in so far
+_MAX_RAISES: Final = 2  # in a round
+_POT_PATTERN = re.compile(r"\[Ante: ([\d ]+)\]")  # in the engine's observation: by seat, the chips put in so far
 
 
 def leduc(game: Any) -> "Leduc | None":
@@ -377,7 +377,7 @@ class Leduc:
             f"round seat {self.first} begins, or the next seat that has not folded, and the players act in seat order.",
             "A call matches the most chips that any player has put in, which may cost nothing. A raise does the same "
             f"and adds {_RAISES[0]} chips in the first round, {_RAISES[1]} in the second; a round has at most "
-            f"{_MOST_RAISES} raises by all players together. A fold leaves the game, and is allowed only if a call "
+            f"{_MAX_RAISES} raises by all players together. A fold leaves the game, and is allowed only if a call "
             "would cost chips.",
             "A round is over when all players who have not folded have called, or have called the last raise. When "
             "only one player has not folded, the game is over and that player takes the pot.",
@@ -433,7 +433,7 @@ class Leduc:
 
 
 def _chips_in_pot(state: Any) -> list[int]:
-    match = _PUT.search(state.observation_string(0))
+    match = _POT_PATTERN.search(state.observation_string(0))
     assert match is not None
     return [int(count) for count in match[1].split()]
 
@@ -443,7 +443,7 @@ _NUMBERS: Final = (
     *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
     *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
 )
-_MOST_NAMES: Final = 250  # providers limit the options of a choice
+_MAX_NAMES: Final = 250  # providers limit the options of a choice
 _LIAR: Final = "liar"
 
 
@@ -453,7 +453,7 @@ def liars_dice(game: Any) -> "LiarsDice | None":
     if given.keys() != _DICE_KNOWN or given["players"] != 2:
         return None
     dice, sides = given["numdice"], given["dice_sides"]
-    if not 1 <= 2 * dice <= len(_NUMBERS) or 2 * dice * sides >= _MOST_NAMES:
+    if not 1 <= 2 * dice <= len(_NUMBERS) or 2 * dice * sides >= _MAX_NAMES:
         return None
     return LiarsDice(dice, sides, given["bidding_rule"] == "reset-face")
 

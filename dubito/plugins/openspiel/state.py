@@ -18,7 +18,7 @@ from dubito.plugins.openspiel.named import OwnWords, words_for
 
 Step = int | Sequence[int]  # what is applied to a state: an action, or those of all seats at once
 
-LISTED: Final = 250  # names in a schema; no provider accepts more
+MAX_NAMES: Final = 250  # names in a schema; no provider accepts more
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def all_names(engine: Any) -> tuple[str, ...] | None:
     words, seats = own_words(engine), range(engine.num_players())
     if words is not None:
         return words.names
-    if engine.num_distinct_actions() > LISTED:
+    if engine.num_distinct_actions() > MAX_NAMES:
         return None
     from dubito.plugins.openspiel.engine import quiet
 
@@ -127,7 +127,7 @@ def all_names(engine: Any) -> tuple[str, ...] | None:
     except RuntimeError:  # SpielError: some actions belong to one seat only
         return None
     names = tuple(dict.fromkeys(map(_tidy, texts)))
-    return names if len(names) <= LISTED and not any(name.startswith("Action(id=") for name in names) else None
+    return names if len(names) <= MAX_NAMES and not any(name.startswith("Action(id=") for name in names) else None
 
 
 def own_words(engine: Any) -> OwnWords | None:
@@ -162,7 +162,7 @@ NODE: Final = "act"
 GAME_COUNTS: Final = ("moves",)
 SEAT_COUNTS: Final = ("moves", "units")  # the second is the return, in units above the lowest possible
 _FINEST, _MOST = 1000, 1 << 31
-_SHOWN: Final = 60  # names in a sentence
+_MAX_SHOWN: Final = 60  # names in a sentence
 
 
 def units_of(engine: Any) -> int:
@@ -391,5 +391,5 @@ class View:
             return None
         legal = [*self.names.values()]
         move = repr(one_line(output, 60)) if type(output) is str else describe_value(output)
-        more = f", and {len(legal) - _SHOWN:,} others" if len(legal) > _SHOWN else ""
-        return f"an action here is one of {', '.join(legal[:_SHOWN])}{more}, not {move}"
+        more = f", and {len(legal) - _MAX_SHOWN:,} others" if len(legal) > _MAX_SHOWN else ""
+        return f"an action here is one of {', '.join(legal[:_MAX_SHOWN])}{more}, not {move}"

@@ -13,7 +13,7 @@ from dubito.plugins.openspiel.state import State, View, all_names
 from dubito.plugins.openspiel.worlds import another
 
 _GAMES: Final = 10
-_MOVES: Final = 24  # of a game; longer ones are cut there
+_MAX_MOVES: Final = 24  # of a game; longer ones are cut there
 
 
 _INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
@@ -44,7 +44,7 @@ class OpenSpielWorkshop:
         for number in range(_GAMES):
             rng = Random(number)
             state = State(engine, rng)
-            while not state.over and state.turns_played < _MOVES:
+            while not state.over and state.turns_played < _MAX_MOVES:
                 if state.seat == state.asked_first:
                     other = another(engine, state.steps, state.seat, rng)
                     if other is not None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from dubito.plugins.openspiel.engine import quiet
 from dubito.plugins.openspiel.state import Step, apply_step, names_at, seen_by
 
-_TRIES: Final = 12  # where the game has no resampling
+_MAX_TRIES: Final = 12  # where the game has no resampling
 
 
 def another(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> Sequence[Step] | None:
@@ -21,7 +21,7 @@ def another(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> Seque
         if history != list(steps):
             return history
     wanted = _observations(engine, steps, seat)
-    for _ in range(_TRIES):
+    for _ in range(_MAX_TRIES):
         other = rng.choice((_varied, _swapped))(engine, steps, seat, rng)
         if other != list(steps) and _observations(engine, other, seat) == wanted:
             return other

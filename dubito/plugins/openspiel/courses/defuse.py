@@ -8,7 +8,19 @@ from random import Random
 from typing import Any, Final, Self, cast
 
 from dubito.game import GameEvent
-from dubito.games.defuse.engine import ACTS, ALL_CARDS, BOMB, DEALT, DEFUSE, HELD, IN_HAND, SHOWN, SPARE, State, deal
+from dubito.games.defuse.engine import (
+    ACTS,
+    ALL_CARDS,
+    BOMB,
+    CARD_COUNTS,
+    DEFUSE,
+    HAND_CARDS,
+    HAND_SIZE,
+    SEE_DEPTH,
+    SPARE_DEFUSES,
+    State,
+    deal,
+)
 from dubito.games.defuse.events import (
     DrawEvent,
     EndEvent,
@@ -38,16 +50,16 @@ from dubito.plugins.openspiel.course import (
     spaced,
 )
 
-CARDS: Final = (*HELD, BOMB)  # outcomes of chance
-PILE: Final = sum(ALL_CARDS.values()) - 2 * (IN_HAND + 1)
+CARDS: Final = (*HAND_CARDS, BOMB)  # outcomes of chance
+PILE: Final = sum(ALL_CARDS.values()) - 2 * (HAND_SIZE + 1)
 PLACES: Final = len(ACTS)  # the action of place 0; without the bomb the pile is a card smaller
-ACTS_MOST: Final = PILE + 2 * ALL_CARDS[DEFUSE] + sum(ALL_CARDS[card] for card in ("skip", "shuffle", "see"))
+MAX_ACTS: Final = PILE + 2 * ALL_CARDS[DEFUSE] + sum(ALL_CARDS[card] for card in ("skip", "shuffle", "see"))
 
 
 class DefuseRecall(Recall):
     """A row per action; unknown values are 0."""
 
-    columns = {"seat": 1, "act": 1, "card": 1, "place": 1, "bomb": 1, "shown": SHOWN}  # all but `bomb` + 1
+    columns = {"seat": 1, "act": 1, "card": 1, "place": 1, "bomb": 1, "shown": SEE_DEPTH}  # all but `bomb` + 1
 
     def add(self, what: Any) -> None:
         """Process a log entry; a place counts as the action after the last of `ACTS`."""
@@ -70,19 +82,19 @@ class DefuseCourse(Course):
     """A game of draw and defuse. Actions 0 to 4 are those of `ACTS`; 5 and more are places of the bomb."""
 
     game, short_name, long_name, zero_sum = GAME, "dubito_defuse", "Draw and defuse", True
-    kinds, drawn = HELD, CARDS
+    kinds, drawn = HAND_CARDS, CARDS
     done = (*ACTS, *(f"place {place}" for place in range(PILE)))
     recalls = DefuseRecall
     rows = "acts"
     observed = (
         node_feature(("turn", "place")),
-        hand_feature(HELD),
+        hand_feature(HAND_CARDS),
         Feature("sizes", 2, lambda course, seat: [n / PILE for n in course.sizes(seat)]),
-        Feature("played", len(HELD), lambda course, seat: by_kind(course.engine.discard, HELD)),
-        Feature("shown", SHOWN * len(CARDS), lambda course, seat: course.shown_cards(seat)),
+        Feature("played", len(HAND_CARDS), lambda course, seat: by_kind(course.engine.discard, HAND_CARDS)),
+        Feature("shown", SEE_DEPTH * len(CARDS), lambda course, seat: course.shown_cards(seat)),
     )
-    longest = ACTS_MOST + 2 * IN_HAND + PILE * (1 + ALL_CARDS["shuffle"])
-    most_rows = ACTS_MOST
+    longest = MAX_ACTS + 2 * HAND_SIZE + PILE * (1 + ALL_CARDS["shuffle"])
+    most_rows = MAX_ACTS
 
     engine: State
 
@@ -95,15 +107,15 @@ class DefuseCourse(Course):
 
     def shown_cards(self, seat: int) -> list[float]:
         cards = [CARDS.index(card) for card in self.engine.seen] if self.player == seat else []
-        return [number for card in [*cards, -1, -1, -1][:SHOWN] for number in one_hot(card, len(CARDS))]
+        return [number for card in [*cards, -1, -1, -1][:SEE_DEPTH] for number in one_hot(card, len(CARDS))]
 
     def hand(self, seat: int) -> Sequence[str]:
         return [card for card, n in self.engine.hands[seat].items() for _ in range(n)]
 
     def deal(self) -> Stage:
-        cards, shares = [card for card, n in DEALT.items() for _ in range(n)], list[float]()
-        yield from self._order("deal", cards, shares, 2 * IN_HAND)
-        pile = [*cards[: -2 * IN_HAND], *[DEFUSE] * SPARE, BOMB]
+        cards, shares = [card for card, n in CARD_COUNTS.items() for _ in range(n)], list[float]()
+        yield from self._order("deal", cards, shares, 2 * HAND_SIZE)
+        pile = [*cards[: -2 * HAND_SIZE], *[DEFUSE] * SPARE_DEFUSES, BOMB]
         yield from self._order("pile", pile, shares)
         self._draws = ChanceDraws(shares=shares)
         self.finish_deal(deal(cast(Random, self._draws)))
@@ -164,7 +176,7 @@ class DefuseCourse(Course):
         return [PLACES + output if isinstance(output, int) else ACTS.index(output)]
 
     def undone(self) -> Sequence[str]:
-        before = {"deal": 0, "pile": 1 if self.engine else 2 * IN_HAND}.get(self.node)
+        before = {"deal": 0, "pile": 1 if self.engine else 2 * HAND_SIZE}.get(self.node)
         return [] if before is None else [spaced(["top", *(CARDS[n] for n in self.script[before:])])]
 
     def world(self, seat: int, chance: Random) -> Self:

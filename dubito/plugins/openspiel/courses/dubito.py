@@ -26,7 +26,7 @@ from dubito.errors import UsageError
 from dubito.game import GameEvent, Player
 from dubito.game.streams import SeatStreams
 from dubito.games.dubito.bot import NODES, FiveNodes, Listener, five_questions
-from dubito.games.dubito.cards import COPIES, JOKER, MOST, NUMBERS, Hand, HandView, TurnData, TurnOutput
+from dubito.games.dubito.cards import COPIES, JOKER, MAX_PLAY, NUMBERS, Hand, HandView, TurnData, TurnOutput
 from dubito.games.dubito.engine import DUEL, Rules, State, check_players, deal_hands, why_illegal
 from dubito.games.dubito.events import (
     CardsPlayedEvent,
@@ -201,7 +201,7 @@ class DubitoRecall(Recall):
         "doubt": 1,
         "number": 1,
         "n": 1,  # cards played
-        "cards": MOST,  # the cards + 1
+        "cards": MAX_PLAY,  # the cards + 1
         "own": 2,  # own turns: bluffed, and played as many as possible: 1 no, 2 yes
     }
 
@@ -315,14 +315,14 @@ def _bluffs(course: "DubitoCourse", seat: int) -> list[float]:
     return [float(must or (node in ("B", "E") and course.script[-1:] == [1]))]
 
 
-_SEEN: Final = (
+_OBSERVED_FEATURES: Final = (
     hand_feature(range(VALUES)),
     Feature("number", VALUES, lambda course, seat: one_hot(course.engine.number, VALUES), before=one_hot(0, VALUES)),
     Feature(
         "last_play",
-        MOST + 1,
-        lambda course, seat: one_hot(course.engine.n_cards_played, MOST + 1),
-        before=one_hot(0, MOST + 1),
+        MAX_PLAY + 1,
+        lambda course, seat: one_hot(course.engine.n_cards_played, MAX_PLAY + 1),
+        before=one_hot(0, MAX_PLAY + 1),
     ),
     Feature("board", 3, _board),
     Feature(
@@ -424,7 +424,7 @@ class DubitoCourse(Course):
         Feature("asked", 7, lambda course, seat: [*_NODE_FEATURE.value(course, seat), *course.remembered(seat).own]),
     )
     rows = "turns"
-    observed: ClassVar[Sequence[Feature]] = (_NODE_FEATURE, Feature("bluffs", 1, _bluffs), *_SEEN)
+    observed: ClassVar[Sequence[Feature]] = (_NODE_FEATURE, Feature("bluffs", 1, _bluffs), *_OBSERVED_FEATURES)
 
     engine: State
 
@@ -610,14 +610,14 @@ class CardsCourse(DubitoCourse):
             lambda course, seat: by_kind(_script(course, seat), _DECLARED),
         ),
         Feature("picks", VALUES, lambda course, seat: by_kind(_script(course, seat), range(VALUES))),
-        *_SEEN,
+        *_OBSERVED_FEATURES,
     )
 
     def _output(self, given: Sequence[int]) -> TurnOutput | Fork:
         game, picks = self.engine, [action for action in given if action < DONE]
         if DOUBT in given:
             return TurnOutput(True)
-        if DONE in given or len(picks) == MOST:
+        if DONE in given or len(picks) == MAX_PLAY:
             return TurnOutput(False, None if game.number else given[0] - DECLARE, picks)
         if not game.number and not given:
             return Fork("declare", _DECLARED[: self.rules.ranks])
@@ -640,7 +640,7 @@ class CardsCourse(DubitoCourse):
             return [DOUBT]
         cards = sorted(output.cards or ())
         number = [] if self.engine.number else [DECLARE + (output.number or 0)]
-        return [*number, *cards, *([DONE] if len(cards) < MOST else [])]
+        return [*number, *cards, *([DONE] if len(cards) < MAX_PLAY else [])]
 
     def make(self, move: TurnOutput) -> None:
         for action in self.actions_of(move):

@@ -6,7 +6,7 @@ from typing import Final
 
 from dubito.plugins.openspiel.policy.tree import Row
 
-_LIMIT: Final = math.log(1000)  # a truthful bot reaches it in at most 1 of 1,000 runs
+_MAX_LOG_RATIO: Final = math.log(1000)  # a truthful bot reaches it in at most 1 of 1,000 runs
 
 
 class ChancesTest:
@@ -35,7 +35,7 @@ class ChancesTest:
         self._by_state += math.log(self._guess_by_state(state, action, row) / row[action])
         self._by_place += math.log(self._guess_by_place(action, row) / row[action])
         larger, smaller = max(self._by_state, self._by_place), min(self._by_state, self._by_place)
-        self.refuted |= larger + math.log1p(math.exp(smaller - larger)) - math.log(2) >= _LIMIT
+        self.refuted |= larger + math.log1p(math.exp(smaller - larger)) - math.log(2) >= _MAX_LOG_RATIO
 
     def _guess_by_state(self, state: str, action: int, row: Row) -> float:
         """Guess as often as seen here; the stated probabilities count as half an observation for each legal action."""

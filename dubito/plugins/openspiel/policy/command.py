@@ -42,7 +42,7 @@ from dubito.workshop.trial import TrialOptions
 
 _POLICY = "policy"  # the prompt that asks for probabilities
 _ACT = "plain"  # the prompt that asks for one action
-_SHOWN = 12  # states of a player in the terminal, with --tables
+_MAX_SHOWN = 12  # states of a player in the terminal, with --tables
 
 
 @click.command(cls=GameCommand)
@@ -204,7 +204,7 @@ def _print(findings: Findings, tables: bool) -> None:
     if stand_ins := describe_fake_models(findings.kinds):
         say(stand_ins)
     if tables:
-        lost = [largest_losses(findings, one, _SHOWN) for one in findings.statements]
+        lost = [largest_losses(findings, one, _MAX_SHOWN) for one in findings.statements]
         show(worth_table(findings), *fallbacks(findings), against(findings), *lost, kinds=findings.kinds)
     else:
         say("How much a best response gains against each strategy, summed over the seats; at 0 it cannot be beaten")

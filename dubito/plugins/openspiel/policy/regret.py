@@ -11,7 +11,7 @@ import numpy as np
 
 from dubito.plugins.openspiel.policy.tree import PolicyTable, Tree
 
-_NOBODY: Final = -1  # an edge of chance has no slot
+_NO_SLOT: Final = -1  # an edge of chance has no slot
 _Numbers = Any  # an array; numpy and its types are not dependencies
 
 
@@ -48,7 +48,7 @@ class _Levels:
             starts.append(len(edges))
             for n, child in enumerate(node.children):
                 if node.state is None:
-                    edges.append((number, child, 0, _NOBODY, node.chances[n]))
+                    edges.append((number, child, 0, _NO_SLOT, node.chances[n]))
                 else:
                     slot = int(self.offsets[place[node.state.string]]) + n
                     edges.append((number, child, slot, node.state.seat, 1.0))
@@ -81,12 +81,12 @@ class _Solver:
         arrays, row = self._arrays, self._shares(self._regrets)
         own, others = np.ones(len(self._tree.nodes)), np.ones(len(self._tree.nodes))
         for level in arrays.levels:
-            weights, mine = np.where(level.seats == _NOBODY, level.chances, row[level.slots]), level.seats == seat
+            weights, mine = np.where(level.seats == _NO_SLOT, level.chances, row[level.slots]), level.seats == seat
             own[level.children] = own[level.parents] * np.where(mine, weights, 1.0)
             others[level.children] = others[level.parents] * np.where(mine, 1.0, weights)
         values, worth = arrays.returns[:, seat].copy(), np.zeros(len(row))
         for level in reversed(arrays.levels):
-            weights, mine = np.where(level.seats == _NOBODY, level.chances, row[level.slots]), level.seats == seat
+            weights, mine = np.where(level.seats == _NO_SLOT, level.chances, row[level.slots]), level.seats == seat
             values[level.nodes] = np.add.reduceat(weights * values[level.children], level.starts)
             worth += np.bincount(
                 level.slots[mine], (others[level.parents] * values[level.children])[mine], minlength=len(row)

@@ -37,7 +37,7 @@ from dubito.report.tables import (
 )
 
 SOLVED, UNIFORM = "(solved)", "(uniform)"
-_MOST: Final = 300  # states per player with a separate page: those with the largest losses
+_MAX_STATE_PAGES: Final = 300  # states per player with a separate page: those with the largest losses
 
 Prompted = Callable[[StatedPolicy, InfoState], str | None]  # the prompt for a state; None if there was none
 
@@ -191,9 +191,11 @@ def pages(findings: Findings, prompted: Prompted) -> Iterator[Page]:
     sections = [Section("How good it is", blocks), *([Section("Against each other", [between])] if between else [])]
     yield Page("index.html", f"Ways to play {findings.game.name}", sections).with_kinds(findings.kinds)
     for number, one in enumerate(findings.statements):
-        places = findings.losses(one)[:_MOST]
+        places = findings.losses(one)[:_MAX_STATE_PAGES]
         table = largest_losses(findings, one)
-        links = [f"states/{number}-{place}.html" if place < _MOST else None for place in range(len(table.rows))]
+        links = [
+            f"states/{number}-{place}.html" if place < _MAX_STATE_PAGES else None for place in range(len(table.rows))
+        ]
         yield Page(
             f"player-{number}.html", findings.label(one.name), [Section("Every state", [replace(table, links=links)])]
         )

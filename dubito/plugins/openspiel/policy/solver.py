@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
 from dubito.files import write_whole
-from dubito.plugins.openspiel.policy.tree import LIMIT, PolicyTable, Tree, is_compiled, why_incomplete
+from dubito.plugins.openspiel.policy.tree import MAX_STATES, PolicyTable, Tree, is_compiled, why_incomplete
 from dubito.plugins.openspiel.policy.values import nash_conv
 
 ITERATIONS: Final = 1_000  # enough for a nash_conv below 0.001 at Kuhn, Leduc and small liar's dice
 _FORMAT: Final = 1
-_NEAR: Final = 1e-9
+_MAX_ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Solution:
     note: str | None = None  # what was wrong with the stored file
 
 
-def solve(game: Any, algorithm: str = "cfr+", iterations: int = ITERATIONS, limit: int = LIMIT) -> Solution:
+def solve(game: Any, algorithm: str = "cfr+", iterations: int = ITERATIONS, limit: int = MAX_STATES) -> Solution:
     """Return the average table after `iterations` iterations, deterministically.
 
     `cfr+` is OpenSpiel's C++ implementation, or ours (`regret.py`) for games written in Python. `linear cfr` is
@@ -52,7 +52,7 @@ def solve(game: Any, algorithm: str = "cfr+", iterations: int = ITERATIONS, limi
 
 
 def solution_in(
-    folder: Path, game: Any, algorithm: str = "cfr+", iterations: int = ITERATIONS, limit: int = LIMIT
+    folder: Path, game: Any, algorithm: str = "cfr+", iterations: int = ITERATIONS, limit: int = MAX_STATES
 ) -> Solution:
     """Return the solution stored in the folder, or compute and store it.
 
@@ -163,6 +163,6 @@ def _solution_in(path: Path, game: Any, algorithm: str, iterations: int, limit: 
     reason = why_incomplete(tree, rows)
     if reason:
         return f"has {reason}"
-    if not isclose(nash_conv(tree, rows), stated, abs_tol=_NEAR):
+    if not isclose(nash_conv(tree, rows), stated, abs_tol=_MAX_ROUNDING):
         return "has a table that is not as good as it states"
     return Solution(*identity, stated, rows)

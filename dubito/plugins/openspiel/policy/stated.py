@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dubito.llm.settings import ModelSettings
     from dubito.workshop.trial import TrialAnswer, TrialOptions
 
-_OFF: Final = 1e-6  # tolerated rounding error of a bot's probabilities
+_MAX_ROUNDING: Final = 1e-6  # tolerated rounding error of a bot's probabilities
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class _Situation:
         with self._blame("chances"):
             chances = dict(self._player(self._number).chances(view))
             row = {action: float(chances.pop(action, chances.pop(name, 0.0))) for action, name in view.names.items()}
-        if chances or not all(0 <= share <= 1 for share in row.values()) or abs(sum(row.values()) - 1) > _OFF:
+        if chances or not all(0 <= share <= 1 for share in row.values()) or abs(sum(row.values()) - 1) > _MAX_ROUNDING:
             raise self._error("chances must give a probability for each legal action, and sum to 1")
         return row
 

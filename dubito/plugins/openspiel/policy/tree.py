@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 
-LIMIT: Final = 2_000  # information states, about each of which a player is asked
-HISTORIES: Final = 300_000  # histories that take seconds
-_OF_PYTHON: Final = 50_000  # the same for a game written in Python
-_DEEPEST: Final = 100  # actions and outcomes in a history
-_TRIED: Final = 3_000  # random games for the estimate, about a second;
-_FIRST: Final = 300  # the first ones, which show whether the rest is needed
-_SURE: Final = 4  # an estimate this many times the limit is conclusive
+MAX_STATES: Final = 2_000  # information states, about each of which a player is asked
+MAX_HISTORIES: Final = 300_000  # histories that take seconds
+_MAX_PYTHON_HISTORIES: Final = 50_000  # the same for a game written in Python
+_MAX_DEPTH: Final = 100  # actions and outcomes in a history
+_SAMPLE_GAMES: Final = 3_000  # random games for the estimate, about a second;
+_FIRST_GAMES: Final = 300  # the first ones, which show whether the rest is needed
+_CONCLUSIVE_FACTOR: Final = 4  # an estimate this many times the limit is conclusive
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ class Tree:
     seat 1 and so on, each seat's in depth-first order by lowest action.
     """
 
-    def __init__(self, game: Any, limit: int = LIMIT, histories: int | None = None) -> None:
+    def __init__(self, game: Any, limit: int = MAX_STATES, histories: int | None = None) -> None:
         _check_game(game)
         if histories is None:
-            histories = HISTORIES if is_compiled(game) else _OF_PYTHON
+            histories = MAX_HISTORIES if is_compiled(game) else _MAX_PYTHON_HISTORIES
         self.name: str = game.get_type().short_name
         self.players: int = game.num_players()
         self.constant_sum: float | None = game.utility_sum()
@@ -79,21 +79,21 @@ class Tree:
         numbers of children on the way (Knuth, 1975).
         """
         draw, met, histories = Random(0), set[str](), 0.0
-        for games in range(1, _TRIED + 1):
+        for games in range(1, _SAMPLE_GAMES + 1):
             histories += self._try(game.new_initial_state(), draw, met)
             if len(met) > self._limit:
                 raise _too_large(self.name, f"{self._limit:,} information states")
-            if games == _FIRST and histories <= games * self._histories:
+            if games == _FIRST_GAMES and histories <= games * self._histories:
                 return
-        if histories > _TRIED * _SURE * self._histories:
+        if histories > _SAMPLE_GAMES * _CONCLUSIVE_FACTOR * self._histories:
             raise _too_large(self.name, f"{self._histories:,} histories")
 
     def _try(self, state: Any, draw: Random, met: set[str]) -> float:
         """Play a random game, collect its information states, and return its estimate of the histories."""
         histories, alike, moves = 1.0, 1, 0
         while not state.is_terminal():
-            if (moves := moves + 1) > _DEEPEST:
-                raise _too_large(self.name, f"{_DEEPEST} moves in a game")
+            if (moves := moves + 1) > _MAX_DEPTH:
+                raise _too_large(self.name, f"{_MAX_DEPTH} moves in a game")
             if state.is_chance_node():
                 actions = [action for action, _ in state.chance_outcomes()]
             else:
@@ -108,8 +108,8 @@ class Tree:
         """Enumerate a history and all that follow; return its index."""
         if len(self.nodes) >= self._histories:
             raise _too_large(self.name, f"{self._histories:,} histories")
-        if len(history) > _DEEPEST:
-            raise _too_large(self.name, f"{_DEEPEST} moves in a game")
+        if len(history) > _MAX_DEPTH:
+            raise _too_large(self.name, f"{_MAX_DEPTH} moves in a game")
         number = len(self.nodes)
         if state.is_terminal():
             self.nodes.append(TreeNode(returns=tuple(state.returns())))
@@ -192,7 +192,7 @@ def _too_large(name: str, size: str) -> UsageError:
 
 Row = Mapping[int, float]  # by action id
 PolicyTable = Mapping[str, Row]  # by information state string, for all seats
-_NEAR: Final = 1e-6  # tolerated rounding error of a sum
+_MAX_ROUNDING: Final = 1e-6  # tolerated rounding error of a sum
 
 
 def uniform(tree: Tree) -> dict[str, dict[int, float]]:
@@ -212,7 +212,7 @@ def why_incomplete(tree: Tree, table: PolicyTable) -> str | None:
             return f"{where} probabilities of the actions {sorted(row)}, where {list(state.actions)} are legal"
         if not all(chance >= 0 for chance in row.values()):
             return f"{where} what is no probability"
-        if not isclose(sum(row.values()), 1, abs_tol=_NEAR):
+        if not isclose(sum(row.values()), 1, abs_tol=_MAX_ROUNDING):
             return f"{where} probabilities that sum to {sum(row.values()):.6g}"
     return None
 

@@ -165,7 +165,7 @@ def _weights(node: TreeNode, tables: Sequence[PolicyTable]) -> Sequence[float]:
     return [row[action] for action in node.state.actions]
 
 
-_WORK: Final = 500_000  # nodes to visit for an exact bound, which takes seconds
+_MAX_NODES: Final = 500_000  # nodes to visit for an exact bound, which takes seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ def nash_conv_bounds(tree: Tree, table: PolicyTable, free: Sequence[str]) -> Mea
     # It is the sum of what each seat's rows let the other win, so each seat can be tried alone.
     groups = [[s for s in free_states if s.seat == seat] for seat in (0, 1)] if two else [free_states]
     low = max(0.0, _certain(tree, table, frozenset(free))) if two else 0.0
-    if sum(prod(len(s.actions) for s in group) for group in groups) * len(tree.nodes) > _WORK:
+    if sum(prod(len(s.actions) for s in group) for group in groups) * len(tree.nodes) > _MAX_NODES:
         return MeasureBounds(low, max(base, _with_insight(tree, table, frozenset(free))), exact=False)
     tops = (max(nash_conv(tree, pure) for pure in _pure(table, group)) for group in groups)
     return MeasureBounds(low, base + sum(top - base for top in tops))

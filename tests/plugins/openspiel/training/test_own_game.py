@@ -81,7 +81,7 @@ def test_worlds_are_found_without_a_word_of_the_module() -> None:
 
 
 def test_worlds_that_are_too_many_are_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(course, "_TRIALS", 3)
+    monkeypatch.setattr(course, "_MAX_TRIALS", 3)
     state, chance = pyspiel.load_game("dubito_bs").new_initial_state(), Random(0)
     while state.is_chance_node():
         state.apply_action(drawn(state, chance))
