@@ -181,18 +181,18 @@ def test_nothing_is_found_in_the_game_of_the_guide(shell: Shell) -> None:
             "COURSE = Kuhn",
             "importing it raises NameError: name 'Kuhn' is not defined: correct it",
         ),
-        ("most_rows = 5, 3", "most_rows = 4, 3", "a game at random: it takes 5 steps, and `longest` is 4"),
+        ("most_rows = 5, 3", "most_rows = 4, 3", "in a random game there are 5 steps, but `longest` is 4"),
         (
             "(first, second)))",
             "(first, second)))\n        self.note('x', 'x', 2)",
-            "'x' is for seat 2 alone, and there are 2",
+            "'x' is only for seat 2, but there are 2",
         ),
         (
             'draw("deal", range(3))',
             'Fork("deal", (), lambda: [(0, 0.5), (1, 0.4)])',
             "probabilities that do not sum to 1",
         ),
-        ("(ActEvent)", "(ActEvents)", "a game at random raises "),
+        ("(ActEvent)", "(ActEvents)", "a random game raises "),
     ],
 )
 def test_what_is_wrong_with_the_course_of_a_game_is_found(shell: Shell, old: str, new: str, sentence: str) -> None:

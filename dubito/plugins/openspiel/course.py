@@ -30,7 +30,7 @@ CHANCE: Final = -1  # both as in pyspiel
 TERMINAL: Final = -4
 _MAX_CONTINUATIONS: Final = 20  # trials of unseen moves before another world is drawn
 _MAX_TRIALS: Final = 10_000  # random games to try
-_DECIDERS: Final = {CHANCE: "chance", TERMINAL: "anybody after the end"}
+_DECIDERS: Final = {CHANCE: "chance", TERMINAL: "any seat after the end"}
 
 Pieces = dict[str, Any]  # parts of a tensor by name: numbers, or rows of them
 
@@ -411,8 +411,8 @@ class Course:
             if seen == known:
                 return world
         raise UsageError(
-            f"{_MAX_TRIALS:,} games of {self.game.name} at random had none that seat {seat} cannot tell from its own: "
-            f"write `world` of {type(self).__name__}"
+            f"none of {_MAX_TRIALS:,} random games of {self.game.name} looks the same to seat {seat}: override `world` "
+            f"in {type(self).__name__}"
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -459,11 +459,11 @@ def try_out(game: Game, course: type[Course], players: int) -> None:
     """Play a random game and read what the seats see. Raises UsageError with the problem."""
     try:
         for wrong in _play_flaws(course(players, game.rules_of_run(game.rules().model_dump()))):
-            raise UsageError(f"a game at random: {wrong}")
+            raise UsageError(f"in a random game {wrong}")
     except DubitoError:
         raise
     except Exception as error:  # foreign code
-        raise UsageError(f"a game at random raises {_raised(error)}: correct it") from None
+        raise UsageError(f"a random game raises {_raised(error)}: correct it") from None
 
 
 def check_courses(subject: "Subject") -> "Iterator[Flaw]":
@@ -497,12 +497,12 @@ def _play_flaws(course: Course) -> Iterator[str]:
             course.recall(seat)
     for entry in course.log:
         if entry.only not in (None, CHANCE, *range(course.players)):
-            yield f"{one_line(entry.text)!r} is for seat {entry.only!r} alone, and there are {course.players} seats"
+            yield f"{one_line(entry.text)!r} is only for seat {entry.only!r}, but there are {course.players} seats"
     if len(course.history) > course.longest:
-        yield f"it takes {len(course.history)} steps, and `longest` is {course.longest}"
+        yield f"there are {len(course.history)} steps, but `longest` is {course.longest}"
     rows = max(len(course.recall(seat)[course.rows]) for seat in range(course.players))
     if rows > course.most_rows:
-        yield f"it has {rows} rows, and `most_rows` is {course.most_rows}"
+        yield f"a seat has {rows} rows, but `most_rows` is {course.most_rows}"
 
 
 @cache

@@ -82,12 +82,12 @@ def load(name: str) -> Any:
         _try(name)
     game = _loaded(name)
     if game.num_players() < 2:
-        raise UsageError(f"openspiel:{one_line(name, 80)} cannot be played here: it is a game for one player")
+        raise UsageError(f"openspiel:{one_line(name, 80)} cannot be played here: it has only one player")
     if game.num_distinct_actions() == 0:
-        raise UsageError(f"openspiel:{short} cannot be played here: its moves have no numbers, only parts")
+        raise UsageError(f"openspiel:{short} cannot be played here: its actions are not numbered")
     least, most = range_of(game)
     if not -1e9 < least < most < 1e9:
-        raise UsageError(f"openspiel:{short} cannot be played here: its returns have no bounds")
+        raise UsageError(f"openspiel:{short} cannot be played here: its returns are unbounded")
     return game
 
 
@@ -119,19 +119,19 @@ def why_not(kind: Any) -> str | None:
     """Return why games of this kind cannot be played; None if they can."""
     types = pyspiel().GameType
     if kind.dynamics == types.Dynamics.MEAN_FIELD:
-        return "it is a mean-field game, of a crowd and not of seats"
+        return "it is a mean-field game, which has no seats"
     if kind.max_num_players < 2:
-        return "it is a game for one"
+        return "it has only one player"
     if not kind.default_loadable and kind.chance_mode == types.ChanceMode.SAMPLED_STOCHASTIC:
-        return "it is a frame around another game"
+        return "it wraps another game"
     if kind.chance_mode == types.ChanceMode.SAMPLED_STOCHASTIC:
-        return "it keeps a random generator of its own, so no deal could be played twice"
+        return "it has its own random generator, so deals cannot be repeated"
     if not (kind.provides_information_state_string or kind.provides_observation_string):
-        return "it does not say what a seat sees"
+        return "it does not report what a seat sees"
     if kind.short_name == "normal_form_extensive_game":
-        return "it is a frame around another game"
+        return "it wraps another game"
     if kind.short_name == "crossword":
-        return "its moves have no numbers, only parts"
+        return "its actions are not numbered"
     return None
 
 

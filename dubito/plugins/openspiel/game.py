@@ -61,14 +61,16 @@ def member(name: str) -> Game:
 
 def _deal(engine: Any, players: int, rng: Random) -> State:
     if players != engine.num_players():
-        raise UsageError(f"{canonical(engine)} is played by {engine.num_players()}, not {players}: seat as many")
+        raise UsageError(
+            f"{canonical(engine)} has {engine.num_players()} seats, not {players}: change the number of players"
+        )
     return State(engine, rng)
 
 
 def _output_from_json(value: Any) -> str:
     if isinstance(value, str):
         return value
-    raise UsageError(f"an action is kept as its name, and not as {one_line(repr(value), 60)}: the record is damaged")
+    raise UsageError(f"an action is stored as its name, not as {one_line(repr(value), 60)}: the record is damaged")
 
 
 def _results(engine: Any) -> Results:

@@ -271,8 +271,8 @@ class State:
         for gain, mark in zip(self.state.returns(), marks, strict=True):
             if not 0 <= mark <= most:
                 raise RunStopped(
-                    f"{self.engine} has given a return of {gain}, outside of the range that it says itself, {least:g} "
-                    f"to {highest:g}: no rate of it would be true, so play another game"
+                    f"{self.engine} returned {gain}, but states a range from {least:g} to {highest:g}: results would "
+                    "be wrong, so play another game"
                 )
         counts: list[tuple[int, ...]] = [(moves, mark) for moves, mark in zip(self.moves, marks, strict=True)]
         return Ending(False, (self.turns_played,), marks, counts)

@@ -56,7 +56,7 @@ class OpenSpielWorkshop:
         chosen = [name for name, share in answer.items() if share] if isinstance(answer, dict) else [answer]
         wrong = [name for name in chosen if name not in position.legal]
         if wrong:
-            raise IllegalOutput(f"an action here is one of {', '.join(position.legal)}, and not {wrong[0]}")
+            raise IllegalOutput(f"an action here is one of {', '.join(position.legal)}, not {wrong[0]}")
 
     @property
     def engine(self) -> Any:

@@ -210,8 +210,8 @@ class BSCourse(Course):
 
     def world(self, seat: int, chance: Random) -> Self:
         raise NotImplementedError(
-            "worlds of BS cannot be drawn from an information state: most plays nobody ever sees, and what they can "
-            "have been hangs together over the whole game"
+            "BS cannot be sampled from an information state: most plays are never revealed, and what they can have "
+            "been depends on the whole game"
         )
 
 

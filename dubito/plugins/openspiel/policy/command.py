@@ -47,18 +47,18 @@ _MAX_SHOWN = 12  # states of a player in the terminal, with --tables
 
 @click.command(cls=GameCommand)
 @click.argument("players", nargs=-1, required=True, metavar="PLAYER...")
-@click.option("--game", type=GAME, required=True, metavar="NAME", help="A small game, as openspiel:kuhn_poker.")
-@click.option("--draws", type=click.IntRange(1), metavar="K", help="Let players act K times in each state, and count.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the draws of hand-written bots.")
+@click.option("--game", type=GAME, required=True, metavar="NAME", help="A small game, such as openspiel:kuhn_poker.")
+@click.option("--draws", type=click.IntRange(1), metavar="K", help="Count K actions of each player in each state.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of hand-written bots.")
 @click.option(
     "--iterations",
     type=click.IntRange(1),
     default=ITERATIONS,
     show_default=True,
-    help="Rounds of CFR+ to solve the game with.",
+    help="Iterations of CFR+ for the solution.",
 )
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/policy-DIGEST]")
-@click.option("--tables", is_flag=True, help="Print every table, and not only what it comes to.")
+@click.option("--tables", is_flag=True, help="Print all tables, not only the summary.")
 @asking_options
 def policy(
     players: Sequence[str],
@@ -207,7 +207,7 @@ def _print(findings: Findings, tables: bool) -> None:
         lost = [largest_losses(findings, one, _MAX_SHOWN) for one in findings.statements]
         show(worth_table(findings), *fallbacks(findings), against(findings), *lost, kinds=findings.kinds)
     else:
-        say("How much a best response gains against each strategy, summed over the seats; at 0 it cannot be beaten")
+        say("What best responses win against each strategy, summed over the seats; 0 means unbeatable")
     for one in findings.statements:
         first = findings.losses(one)[0]
         most = "" if tables or first.loss <= 0 else f", {first.loss:.3f} of it in state {first.state.string}"

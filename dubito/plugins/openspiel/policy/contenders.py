@@ -47,12 +47,12 @@ class CorrectedResult(DocumentPart):
     """A row of `less_luck` in `dubito compare --json`."""
 
     name: str
-    against: str = Field(description="empty: it is about one contender")
+    against: str = Field(description="the other contender; empty for a single one")
     games: int
     raw: Interval
     corrected: Interval
-    times: float | None = Field(description="how many times the games the raw mean would take")
-    misstated: list[str] = Field(description="opponents that do not play as they state: nothing is corrected")
+    times: float | None = Field(description="how many times as many games the raw mean would need")
+    misstated: list[str] = Field(description="opponents that do not play as they state, so that nothing is corrected")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +98,9 @@ def _blocks(rows: Sequence[LessLuck], results: Results) -> list[ResultTable | Pa
     """Return a table of raw and corrected results, and a warning for each opponent that misstates how it plays."""
     if not rows:
         return []
-    what = "the same corrected for chance and for the moves of opponents whose way to play is known"
+    what = "corrected for chance and for the moves of opponents with known strategies"
     title = (
-        f"Less luck: {results.measures[0].name} a game, and {what}; games saved: that the raw mean would need besides"
+        f"Less luck: {results.measures[0].name} per game, raw and {what}; games saved: how many more the raw mean needs"
     )
     columns = [*player_columns("contender", "against"), *counts("games"), Column("raw", "raw", "decimal")]
     columns += [Column("corrected", "corrected", "decimal"), Column("times", "times fewer games", "text")]
@@ -110,7 +110,7 @@ def _blocks(rows: Sequence[LessLuck], results: Results) -> list[ResultTable | Pa
         fewer = [None, None] if one.times is None else [f"{one.times:,.1f}", round(one.games * (one.times - 1))]
         cells.append([one.name, one.against or None, one.games, one.raw, one.corrected, *fewer])
     misstated = [*dict.fromkeys(name for one in rows for name in one.misstated)]
-    warnings = [f"{one_line(name)} does not play as it states, so nothing is corrected for it." for name in misstated]
+    warnings = [f"{one_line(name)} does not play as it states, so its results are not corrected." for name in misstated]
     return [ResultTable("less-luck", title, columns, cells), *(Paragraph(one, warning=True) for one in warnings)]
 
 

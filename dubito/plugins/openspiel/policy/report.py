@@ -98,9 +98,9 @@ def worth_table(findings: Findings) -> ResultTable:
         method = _describe_method(by_name.get(name))
         cells.append([name, len(tree.states), method, share, nash_conv(tree, table), *own])
     notes = [
-        "nash_conv is what best responses win more than this strategy, over all seats: 0 cannot be beaten. With two "
-        "seats half of it is the exploitability. All values are exact, in the game's own return. A player that was "
-        "drawn from is valued by how often it chose each action, not by its true probabilities.",
+        "nash_conv is how much more best responses win than this strategy, summed over all seats; 0 means unbeatable. "
+        "With two seats, half of it is the exploitability. All values are exact, in units of the game's return. With "
+        "--draws, a player's strategy is the observed frequency of its actions.",
         f"{SOLVED}: {findings.solution.algorithm}, {findings.solution.iterations:,} iterations.",
     ]
     return ResultTable("worth", f"Ways to play {findings.game.name}", columns, cells, notes)
@@ -136,8 +136,8 @@ def fallbacks(findings: Findings) -> list[ResultTable | Paragraph]:
         )
     if not cells:
         return []
-    title = "Where an answer is missing, all legal actions stand in for it as equally probable: others could have"
-    notes = ["nash_conv cannot be more than the most, but may be unable to reach it."] if inexact else []
+    title = "Missing answers count as all legal actions being equally likely; other answers could have"
+    notes = ["The most is an upper bound of nash_conv, which may be out of reach."] if inexact else []
     return [ResultTable("fallbacks", title, columns, cells, notes)]
 
 
@@ -216,7 +216,7 @@ def _page_of_state(findings: Findings, one: StatedPolicy, state: InfoState, path
     if cause := one.failures.get(state.string):
         facts.append(("no answer came", cause))
     history = "\n".join(view.history) or "Nothing yet."
-    blocks: list[Block] = [NamedValues(facts), Verbatim("What the seat saw happen", history)]
+    blocks: list[Block] = [NamedValues(facts), Verbatim("What the seat saw", history)]
     if prompt is not None:
         blocks.append(Verbatim("What it was asked", prompt))
     return Page(path, f"{findings.label(one.name)} at {state.string}", [Section("One state", blocks)])

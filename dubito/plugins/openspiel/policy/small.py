@@ -17,7 +17,7 @@ from dubito.game.table import Entrant
 from dubito.plugins.openspiel.course import CHANCE, TERMINAL, Course, courses_of
 from dubito.plugins.openspiel.policy.tree import InfoState
 
-_ANY: Final = DealStreams(0, 0)  # nobody draws from them
+_ANY: Final = DealStreams(0, 0)  # unused
 
 
 class SeatView(NamedTuple):
@@ -73,9 +73,7 @@ def small_game(game: Game, rules: Any) -> SmallGame:
         return _OfOpenSpiel(game, workshop)
     if any(hasattr(course, "question") for course in courses_of(game).values()):
         return _OfOurs(game, rules)
-    raise UsageError(
-        f"{game.name} has no policy that could be asked for: say openspiel:kuhn_poker, or a small duel of dubito"
-    )
+    raise UsageError(f"policies of {game.name} cannot be measured: use openspiel:kuhn_poker, or a small duel of dubito")
 
 
 def _player_at(game: Game, rules: Any, entrant: Entrant, seat: int, draw: int, seed: int, look: Any) -> Any:
@@ -235,7 +233,7 @@ class _OfOurs:
     def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Any:
         if not self.game.answers_nodes(entrant.bot):
             raise UsageError(
-                f"{entrant.name} does not answer its questions one by one, so no table says how it plays: choose "
+                f"{entrant.name} does not answer each question separately, so a table cannot describe it: choose "
                 "another bot"
             )
         course = self._course(state)
@@ -249,5 +247,5 @@ class _OfOurs:
     def act(self, player: Any, state: InfoState) -> int:
         answer = self._course(state).answer_of(player)
         if answer is not True and answer is not False:
-            raise IllegalOutput(f"an answer is yes or no, True or False, and not {type(answer).__name__}")
+            raise IllegalOutput(f"an answer must be True or False, not {type(answer).__name__}")
         return int(answer)

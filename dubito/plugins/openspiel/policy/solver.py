@@ -87,7 +87,7 @@ def _write_solution(path: Path, text: str) -> None:
 
 def _algorithm(name: str) -> Callable[[Any, Tree, int], PolicyTable]:
     if not isinstance(name, str) or name not in _ALGORITHMS:
-        raise UsageError(f"there is no algorithm {one_line(repr(name), 40)}: {suggestion(str(name), _ALGORITHMS)}")
+        raise UsageError(f"unknown algorithm {one_line(repr(name), 40)}: {suggestion(str(name), _ALGORITHMS)}")
     return _ALGORITHMS[name]
 
 
@@ -98,9 +98,7 @@ def _cfr_plus(game: Any, tree: Tree, iterations: int) -> PolicyTable:
                 cfr_plus,
             )  # imported late, since numpy comes with OpenSpiel
         except ModuleNotFoundError:
-            raise UsageError(
-                "numpy solves small games, and is not installed: pip install 'dubito[openspiel]'"
-            ) from None
+            raise UsageError("solving games needs numpy: pip install 'dubito[openspiel]'") from None
 
         return cfr_plus(tree, iterations)
     import pyspiel
@@ -158,7 +156,7 @@ def _solution_in(path: Path, game: Any, algorithm: str, iterations: int, limit: 
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return "is damaged"
     if identity != (str(game), algorithm, iterations, _version()):
-        return "is of another game or way to solve it"
+        return "is for another game or algorithm"
     tree = Tree(game, limit)
     reason = why_incomplete(tree, rows)
     if reason:

@@ -142,13 +142,13 @@ class Tree:
         known = place.state
         if known.seat != seat or known.actions != tuple(state.legal_actions()):
             raise UsageError(
-                f"{self.name} has one information state, {one_line(repr(string), 60)}, for two seats or for different "
-                "legal actions, so that no table can tell what is played there: choose another game"
+                f"{self.name} uses the information state {one_line(repr(string), 60)} for two seats or for different "
+                "legal actions, so a table cannot describe a strategy: choose another game"
             )
         if place.before != before[seat]:
             raise UsageError(
-                f"in {self.name} a seat forgets what it did before {one_line(repr(string), 60)}, and without perfect "
-                "recall nothing can be said exactly: choose another game"
+                f"{self.name} has imperfect recall at {one_line(repr(string), 60)}, so values cannot be exact: choose "
+                "another game"
             )
         place.nodes.append(number)
         return known
@@ -162,31 +162,28 @@ def _check_game(game: Any) -> None:
     kind = game.get_type()
     name = kind.short_name
     if kind.dynamics.name != "SEQUENTIAL":
-        how = "players move at the same time" if kind.dynamics.name == "SIMULTANEOUS" else "a crowd moves, not seats"
-        raise UsageError(
-            f"in {name} {how}, and a policy is measured where one seat moves at a time: choose another game"
-        )
+        how = "has simultaneous moves" if kind.dynamics.name == "SIMULTANEOUS" else "is a mean-field game"
+        raise UsageError(f"{name} {how}, but policies need one seat to move at a time: choose another game")
     if kind.chance_mode.name == "SAMPLED_STOCHASTIC":
         raise UsageError(
-            f"{name} draws its chance itself and does not say how likely what is, so nothing can be computed exactly: "
-            "choose another game"
+            f"{name} does not report the probabilities of chance, so values cannot be exact: choose another game"
         )
     if kind.information.name == "PERFECT_INFORMATION":
         raise UsageError(
-            f"{name} hides nothing (perfect information), so that no probabilities are needed to play it well: choose "
-            "a game of hidden information, such as kuhn_poker"
+            f"{name} has perfect information, so it needs no mixed strategy: choose a game with hidden information, "
+            "such as kuhn_poker"
         )
     if not kind.provides_information_state_string:
         raise UsageError(
-            f"{name} does not say what a seat knows (OpenSpiel has no information state string for it), so that there "
-            "are no states to ask about: choose another game, such as leduc_poker"
+            f"{name} has no information state strings in OpenSpiel, so there are no states to ask about: choose "
+            "another game, such as leduc_poker"
         )
 
 
 def _too_large(name: str, size: str) -> UsageError:
     return UsageError(
-        f"{name} has more than {size}, and a policy is asked about every information state: choose a smaller game, or "
-        "parameters that make it smaller"
+        f"{name} has more than {size}, too many to ask a player about every information state: choose a smaller game "
+        "or smaller parameters"
     )
 
 
@@ -207,11 +204,11 @@ def why_incomplete(tree: Tree, table: PolicyTable) -> str | None:
     for state in tree.states:
         row, where = table.get(state.string), f"at {one_line(repr(state.string), 60)}"
         if row is None:
-            return f"nothing {where}"
+            return f"no probabilities {where}"
         if row.keys() != {*state.actions}:
-            return f"{where} probabilities of the actions {sorted(row)}, where {list(state.actions)} are legal"
+            return f"{where} probabilities of the actions {sorted(row)}, but {list(state.actions)} are legal"
         if not all(chance >= 0 for chance in row.values()):
-            return f"{where} what is no probability"
+            return f"{where} a value that is not a probability"
         if not isclose(sum(row.values()), 1, abs_tol=_MAX_ROUNDING):
             return f"{where} probabilities that sum to {sum(row.values()):.6g}"
     return None

@@ -90,7 +90,7 @@ def test_the_simple_gin_bot_wins_nearly_always(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("game", "bot", "said"),
     [
-        ("openspiel:gin_rummy", "Solved", "Solved cannot play this game: gin_rummy does not say what a seat knows"),
+        ("openspiel:gin_rummy", "Solved", "Solved cannot play this game: gin_rummy has no information state strings"),
         ("openspiel:liars_dice", "Solved", "more than 2,000 information states"),
         (KUHN, "SimpleGin", "SimpleGin plays openspiel:gin_rummy only: choose from"),
     ],

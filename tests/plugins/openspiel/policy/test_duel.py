@@ -59,8 +59,8 @@ def test_a_duel_that_is_far_too_large_is_refused_before_it_is_written_out(monkey
 @pytest.mark.parametrize(
     ("player", "more", "sentence"),
     [
-        ("house:house-sharp@disguised", FLAGS, "prompt disguised tells the usual rules of dubito in words of its own"),
-        ("Sherlock", FLAGS, "Sherlock does not answer its questions one by one"),
+        ("house:house-sharp@disguised", FLAGS, "prompt disguised states the default rules of dubito in its own text"),
+        ("Sherlock", FLAGS, "Sherlock does not answer each question separately"),
         ("StefaBot", (), "dubito has more than 100 moves in a game"),
         ("Solved", ("--duel", "--ranks", "2", "--copies", "4"), "dubito has more than 2,000 information states"),
     ],

@@ -98,7 +98,7 @@ def test_compare_tells_it_beside_the_raw_score(shell: Shell) -> None:
     said = shell("compare", "r")
     assert said.code == 0, said
     title, _, *rows = said.out.partition("Less luck: ")[2].splitlines()
-    assert title.startswith("Return a game, and the same corrected for chance")
+    assert title.startswith("Return per game, raw and corrected for chance")
     assert [re.split("  +", row)[0] for row in rows] == ["Solved", "FirstLegal", "Solved"]
     one, other, both = json.loads(shell("compare", "r", "--json").out)["less_luck"]
     assert (one["name"], other["name"], both["against"]) == ("Solved", "FirstLegal", "FirstLegal")
@@ -138,7 +138,7 @@ def test_an_opponent_that_misstates_its_play_is_named(shell: Shell, act: str, ga
     assert [one["misstated"] for one in found] == [["Liar"]] * 3
     assert [(one["raw"]["value"] is None, one["corrected"]["value"]) for one in found] == [(False, None)] * 3
     said = shell("compare", f"r{games}").out
-    assert "Liar does not play as it states, so nothing is corrected for it." in said
+    assert "Liar does not play as it states, so its results are not corrected." in said
 
 
 def test_a_truthful_opponent_is_accused_once_in_a_thousand_at_most() -> None:

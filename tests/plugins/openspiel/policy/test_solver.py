@@ -45,11 +45,11 @@ def test_linear_cfr_solves_too() -> None:
 
 
 def test_what_cannot_be_solved_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"there is no algorithm 'cfr\+\+': did you mean 'cfr\+'\?"):
+    with pytest.raises(UsageError, match=r"unknown algorithm 'cfr\+\+': did you mean 'cfr\+'\?"):
         solve(load(KUHN), "cfr++")
     with pytest.raises(UsageError, match="iterations must be above 0, not 0"):
         solve(load(KUHN), iterations=0)
-    with pytest.raises(UsageError, match="hides nothing"):
+    with pytest.raises(UsageError, match="has perfect information"):
         solve(load("tic_tac_toe"))
 
 
@@ -73,8 +73,8 @@ def test_a_solution_is_kept(tmp_path: Path) -> None:
         (lambda told: "", "is damaged"),
         (lambda told: json.dumps([]), "is damaged"),
         (lambda told: json.dumps({**told, "table": {"0": 1}}), "is damaged"),
-        (lambda told: json.dumps({**told, "iterations": 51}), "is of another game or way to solve it"),
-        (lambda told: json.dumps({**told, "table": {}}), "has nothing at '0'"),
+        (lambda told: json.dumps({**told, "iterations": 51}), "is for another game or algorithm"),
+        (lambda told: json.dumps({**told, "table": {}}), "has no probabilities at '0'"),
         (lambda told: json.dumps({**told, "nash_conv": 0.0}), "has a table that is not as good as it states"),
     ],
 )

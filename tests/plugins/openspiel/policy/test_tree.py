@@ -39,12 +39,12 @@ def test_children_stand_behind_their_parents() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("tic_tac_toe", "hides nothing (perfect information)"),
-        ("goofspiel(imp_info=True,num_cards=3,points_order=descending)", "players move at the same time"),
-        ("mfg_crowd_modelling", "a crowd moves, not seats"),
-        ("gin_rummy", "OpenSpiel has no information state string for it"),
-        ("negotiation", "draws its chance itself"),
-        ("liars_dice_ir(dice_sides=3)", "a seat forgets what it did"),
+        ("tic_tac_toe", "has perfect information"),
+        ("goofspiel(imp_info=True,num_cards=3,points_order=descending)", "has simultaneous moves"),
+        ("mfg_crowd_modelling", "is a mean-field game"),
+        ("gin_rummy", "has no information state strings in OpenSpiel"),
+        ("negotiation", "does not report the probabilities of chance"),
+        ("liars_dice_ir(dice_sides=3)", "has imperfect recall"),
         ("phantom_ttt", "for two seats or for different legal actions"),
         ("kriegspiel", "more than 100 moves in a game"),
     ],
@@ -57,7 +57,7 @@ def test_a_game_without_a_tree_is_refused(name: str, reason: str) -> None:
 
 
 def test_a_large_game_is_refused_before_it_is_counted() -> None:
-    with pytest.raises(UsageError, match=r"^liars_dice has more than 2,000 information states, and a policy "):
+    with pytest.raises(UsageError, match=r"^liars_dice has more than 2,000 information states, too many to ask "):
         Tree(load("liars_dice"))
     with pytest.raises(UsageError, match="more than 191 information states"):
         Tree(load(DICE), limit=191)

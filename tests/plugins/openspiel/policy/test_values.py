@@ -88,11 +88,11 @@ def test_losses_sum_to_nash_conv(name: str) -> None:
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        (None, "nothing at '1b'"),
-        ({0: 1.0}, "at '1b' probabilities of the actions [0], where [0, 1] are legal"),
+        (None, "no probabilities at '1b'"),
+        ({0: 1.0}, "at '1b' probabilities of the actions [0], but [0, 1] are legal"),
         ({0: 0.5, 1: 0.4}, "that sum to 0.9"),
-        ({0: 1.5, 1: -0.5}, "what is no probability"),
-        ({0: float("nan"), 1: 1.0}, "what is no probability"),
+        ({0: 1.5, 1: -0.5}, "a value that is not a probability"),
+        ({0: float("nan"), 1: 1.0}, "a value that is not a probability"),
     ],
 )
 def test_a_table_that_is_none_is_refused(row: dict[int, float] | None, reason: str) -> None:

@@ -182,7 +182,7 @@ def test_what_is_not_legal_is_refused_at_once_and_changes_nothing(name: str) -> 
     refused = 0
     for state in states(name, seed=1):
         if state.is_terminal():
-            with pytest.raises(IllegalOutput, match=r"anybody after the end here: nothing is"):
+            with pytest.raises(IllegalOutput, match=r"any seat after the end here: nothing is"):
                 state.apply_action(0)
             continue
         before, legal = state.history(), state.legal_actions()

@@ -85,7 +85,7 @@ def test_worlds_that_are_too_many_are_refused_in_a_sentence(monkeypatch: pytest.
     state, chance = pyspiel.load_game("dubito_bs").new_initial_state(), Random(0)
     while state.is_chance_node():
         state.apply_action(drawn(state, chance))
-    with pytest.raises(UsageError, match=r"3 games of bs at random .* its own: write `world` of BSCourse"):
+    with pytest.raises(UsageError, match=r"none of 3 random games of bs looks .*: override `world` in BSCourse"):
         course.Course.world(state.course, 0, Random(1))
 
 
@@ -143,13 +143,13 @@ def test_rules_and_seats_are_parameters() -> None:
         ),
         ("COURSE = KuhnCourse", "COURSE = KuhnCourse(", "importing it raises SyntaxError: "),
         ("COURSE = KuhnCourse", "raise SystemExit", "importing it raises SystemExit: correct it"),
-        ("COURSE = KuhnCourse", "COURSE = 5", "it has no `COURSE` that is a class of Course"),
+        ("COURSE = KuhnCourse", "COURSE = 5", "it has no `COURSE` that is a subclass of Course"),
         ("longest, most_rows = 5", "longest, most_rows = 2", "`longest` is 2"),
-        ("most_rows = 5, 3", "most_rows = 5, 1", "rows, and `most_rows` is 1"),
+        ("most_rows = 5, 3", "most_rows = 5, 1", "rows, but `most_rows` is 1"),
         ('Feature("bets", 1', 'Feature("bets", 2', "the feature 'bets' has 2 numbers, not 4"),
         ("recalls, rows = KuhnRecall", "told, rows = KuhnRecall", "has no attribute 'recalls'"),
         ("zero_sum = GAME, True", 'short_name = GAME, "kuhn_poker"', "set another `short_name`"),
-        ("(first, second)", "(first,)", "a game at random raises IndexError: "),
+        ("(first, second)", "(first,)", "a random game raises IndexError: "),
     ],
 )
 def test_what_is_wrong_with_the_module_is_a_sentence(before: str, after: str, sentence: str) -> None:
