@@ -234,7 +234,7 @@ RARE: dict[WinRule, set[str]] = {
 
 
 @pytest.mark.parametrize("win_rule", WIN_RULES)
-def test_the_compared_games_contain_every_rare_thing(win_rule: WinRule, games: int) -> None:
+def test_compared_games_cover_all_rare_events(win_rule: WinRule, games: int) -> None:
     seen = set[str]().union(*(play_all(win_rule, *table, games) for table in product(range(3, 9), range(3))))
     seen.update(*(play_lines(win_rule, hands) for hands in LINES))
     assert seen == COMMON | RARE[win_rule]

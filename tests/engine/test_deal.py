@@ -77,7 +77,7 @@ def test_r1_other_tables_are_refused(players: int) -> None:
 
 
 @pytest.mark.parametrize("players", range(3, 9))
-def test_r1_three_to_eight_players_are_welcome(players: int) -> None:
+def test_r1_three_to_eight_players_are_accepted(players: int) -> None:
     game = State(Rules(), [Hand([1]) for _ in range(players)])
     assert game.n_players == players
 
@@ -101,12 +101,12 @@ def test_rules_at_the_bounds_are_accepted() -> None:
     assert Rules(jokers=2).jokers == 2
 
 
-def test_r2_cards_go_round_the_table_from_the_first_seat() -> None:
+def test_r2_cards_are_dealt_in_turn_from_the_first_seat() -> None:
     order = sorted(DECK)
     assert deal_orders(order, players=8) == [order[seat::8] for seat in range(8)]
 
 
-def test_r2_a_deal_with_a_set_is_thrown_away_as_a_whole() -> None:
+def test_r2_deal_with_a_set_is_repeated() -> None:
     """R2: one hand with four of a value is enough, wherever it sits, and nothing of the deal is kept."""
     good = sorted(DECK)
     last_seat_has_a_set = sorted(DECK, key=lambda card: card == 13)
@@ -134,7 +134,7 @@ def test_r2_a_deck_is_shuffled_as_python_does_it() -> None:
         assert ours.getstate() == own.getstate()
 
 
-def test_r2_two_jokers_in_one_hand_are_no_set() -> None:
+def test_r2_two_jokers_are_not_a_set() -> None:
     hands = [deal_hands(Random(seed), 3, Rules()) for seed in range(30)]
     assert any(held.cards.count(JOKER) == 2 for deal in hands for held in deal)
 
@@ -147,7 +147,7 @@ def test_r2_the_first_seat_opens() -> None:
     assert hand(game, 0) == "AA"
 
 
-def test_a_small_deck_is_dealt_whole_and_without_a_set() -> None:
+def test_small_deck_is_dealt_completely_without_a_set() -> None:
     """The variants: fewer numbers, fewer cards of each, a duel."""
     for rules in (Rules(ranks=3, copies=3, jokers=1), Rules(ranks=2, copies=2, jokers=0), Rules(ranks=6, copies=2)):
         for seats in (2, 3):
@@ -169,12 +169,12 @@ def test_a_small_deck_is_dealt_whole_and_without_a_set() -> None:
         ({"copies": 5}, 3, "copies: 5 is not between 2 and 4"),
     ],
 )
-def test_variants_that_cannot_be_are_refused(rules: dict[str, Any], players: int, message: str) -> None:
+def test_impossible_variants_are_refused(rules: dict[str, Any], players: int, message: str) -> None:
     with pytest.raises(UsageError, match=f"^{message}$"):
         deal_hands(Random(0), players, Rules(**rules))
 
 
-def test_a_number_is_there_when_only_jokers_are_left() -> None:
+def test_number_can_be_named_with_only_jokers_left() -> None:
     bot, p = at_turn("MrNoDoubt", [[0], [0]], rules=Rules(ranks=2, copies=2, duel=True))
     p.playing_cards = ()
     assert bot.play(p) == TurnOutput(False, 1, [0])

@@ -83,19 +83,19 @@ def test_r26_the_order_within_a_turn() -> None:
     assert events[2:] == [DiscardEvent(1, 2), PlayerWonEvent(0, 1), PlayerWonEvent(1, 2)]
 
 
-def test_r26_a_winner_observes_his_win_and_nothing_more() -> None:
+def test_r26_winner_observes_nothing_after_its_win() -> None:
     at, events = play("A/34/56/78", "immediate", "A as 9", "3", "doubt")
     assert collect_events(at) == [events[:2], events, events, events]
     assert events[1] == PlayerWonEvent(0, 1)
 
 
-def test_r26_a_pending_winner_observes_until_he_is_placed() -> None:
+def test_r26_pending_winner_observes_until_placed() -> None:
     at, events = play("A/34/56/78", "contested", "A as 9", "3", "5")
     assert events[2] == PlayerWonEvent(0, 1)
     assert collect_events(at) == [events[:3], events, events, events]
 
 
-def test_r26_of_two_winners_of_a_turn_the_first_misses_the_second() -> None:
+def test_r26_first_of_two_winners_does_not_observe_the_second() -> None:
     at, events = play("A/AAA/34/56", "contested", "A as A", "doubt")
     assert events[-2:] == [PlayerWonEvent(0, 1), PlayerWonEvent(1, 2)]
     assert collect_events(at) == [events[:-1], events, events, events]
@@ -136,7 +136,7 @@ def test_r26_card_lists_are_tuples() -> None:
     assert type(start.player_ids) is type(start.initial_card_counts) is tuple
 
 
-def test_r26_turn_data_is_made_afresh() -> None:
+def test_r26_turn_data_is_new_each_turn() -> None:
     """R26: equal, and another object each time."""
     game = position("A2/34/56")
     one, other = game.turn_data(), game.turn_data()
@@ -152,13 +152,13 @@ class Silent(PlayerAI):
         return self.bluff(p, maximize=False)
 
 
-def test_events_are_built_when_somebody_observes_or_asks_for_them() -> None:
+def test_events_are_built_only_on_demand() -> None:
     assert step(table(position("A2/34/56"), Silent, Silent, Silent))[1] == []
     assert step(table(position("A2/34/56"), Silent, Silent, Silent), announce=True)[1] != []
     assert step(table(position("A2/34/56"), Silent))[1] != []
 
 
-def test_the_last_watcher_may_leave_before_the_game_ends() -> None:
+def test_game_continues_after_its_last_observer_leaves() -> None:
     """R26: nobody is left who observes, and the game goes on."""
     entrants = [scripted("A as 9"), *[Entrant("Silent", Silent)] * 3]
     at = table(position("A/34/56/78"), *entrants)

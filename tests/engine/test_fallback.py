@@ -76,7 +76,7 @@ def test_r13_the_game_goes_on_and_every_failed_turn_is_counted(bad: Entrant) -> 
     assert {(error.seat, error.game, error.deal) for error in at.errors} == {(1, 9, 4)}
 
 
-def test_r13_the_errors_are_kept_with_their_turns() -> None:
+def test_r13_errors_are_recorded_with_their_turns() -> None:
     """R13: in order, each with its turn; the bot plays again as soon as it can."""
     at = deal_with_fallback(Entrant("Quiet", Quiet), failing("play", first=1, last=3), *[Entrant("Quiet", Quiet)] * 2)
     turns = []
@@ -107,7 +107,7 @@ def test_r13_the_fallback_is_random_boi_on_its_own_stream(methods: str, seed: in
     assert watch(deal_with_fallback(*entrants, seed=seed)) == same_as_random_boi(2, seed)
 
 
-def test_r27_a_bot_that_fails_once_shifts_nobodys_cards() -> None:
+def test_r27_failure_of_a_bot_does_not_change_the_deal() -> None:
     """R27: not even its own: its next random cards are those it would have drawn without the failure."""
     drawn = []
     for first in (0, 99):  # fails in its first turn, or never

@@ -37,7 +37,7 @@ def test_the_folder_holds_the_golden_games_and_nothing_else() -> None:
     assert sorted(golden.FOLDER.iterdir()) == sorted(game.file for game in golden.GAMES)
 
 
-def test_the_golden_games_show_every_kind_of_event() -> None:
+def test_golden_games_cover_every_kind_of_event() -> None:
     """R6, R8, R9, R12: otherwise they would freeze little; both win rules, 3, 5 and 8 players."""
     told = "\n".join(line for game in golden.GAMES for line in load_golden(game).story)
     for words in ("plays", ": a bluff.", ": honest.", "the game. ", "discards", "a hard win", "a soft win"):
@@ -91,7 +91,7 @@ def test_a_changed_output_is_noticed(game: Golden) -> None:
 
 
 @EVERY_GAME
-def test_an_exchanged_card_is_noticed_even_if_nobody_ever_saw_it(game: Golden) -> None:
+def test_changed_hidden_card_is_noticed(game: Golden) -> None:
     """Each card that was played, for each other value: the last line is a digest of all of them."""
     record = load_golden(game)
     for turn, output in enumerate(record.outputs, start=1):

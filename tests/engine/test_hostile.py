@@ -120,7 +120,7 @@ def test_r13_the_error_names_bot_game_deal_turn_and_reason() -> None:
     assert str(error) == "Bad Bot (seat 2) failed in game 7, deal 5, turn 4: the output is None, not a TurnOutput"
 
 
-def test_r13_the_error_travels_between_processes() -> None:
+def test_r13_error_can_be_pickled() -> None:
     """R13: with all its fields."""
     error = blamed(raising("play", ValueError("no idea")))
     copy = pickle.loads(pickle.dumps(error))  # noqa: S301
@@ -186,7 +186,7 @@ def test_r13_an_exception_in_observe_is_blamed(error: BaseException) -> None:
     assert (caught.value.bot, caught.value.seat, caught.value.turn) == ("Bad Bot", 1, 1)
 
 
-def test_r13_settings_that_the_bot_does_not_know_are_its_error() -> None:
+def test_r13_unknown_settings_are_a_bot_error() -> None:
     with pytest.raises(BotError, match=r"__init__ raised TypeError: .*(unexpected keyword|at most 1) argument"):
         table(position(HANDS), Entrant("Quiet", Quiet, {"risk": 1}))
 
@@ -198,7 +198,7 @@ def test_r13_endless_recursion_is_blamed() -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RunStopped("the disk is full")])
-def test_what_is_not_the_bots_fault_is_not_blamed_on_it(error: BaseException) -> None:
+def test_interrupts_are_not_blamed_on_the_bot(error: BaseException) -> None:
     """Ctrl-C and a run that has to stop go on up."""
     game = position(HANDS)
     with pytest.raises(type(error)):
@@ -206,7 +206,7 @@ def test_what_is_not_the_bots_fault_is_not_blamed_on_it(error: BaseException) ->
     assert game.board == []
 
 
-def test_r13_control_characters_stay_out_of_messages() -> None:
+def test_r13_control_characters_are_escaped_in_messages() -> None:
     """R13: names and texts are foreign; the message is one printable line of sane length."""
     wild = "\x1b[2J\r\n\ud800\u202e" + "x" * 10_000
     error = blamed(Entrant(wild, Raising, {"method": "play", "error": ValueError(wild)}))

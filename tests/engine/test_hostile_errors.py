@@ -99,7 +99,7 @@ def blamed(entrant: Entrant | type[PlayerAI]) -> str:
     [ExitingError, MuteIllegalOutput, TextError, NamelessError, TracelessError, Disguised],
     ids=range(6),  # pytest would ask their names
 )
-def test_r13_an_exception_that_fights_back_is_blamed_all_the_same(error: type[Exception]) -> None:
+def test_r13_hostile_exception_is_blamed_on_the_bot(error: type[Exception]) -> None:
     assert blamed(Entrant("Throwing", Throwing, {"error": error})).startswith("Throwing (seat 0) failed in game 7")
 
 
@@ -108,7 +108,7 @@ def test_r13_an_exception_that_exits_when_read_is_still_named() -> None:
     assert ": play raised ExitingError: (its text cannot be read) (test_hostile_errors.py, line " in said
 
 
-def test_r13_control_characters_of_a_file_stay_out_of_messages() -> None:
+def test_r13_control_characters_of_a_file_are_escaped() -> None:
     """R13: code may come from anywhere."""
     names: dict[str, Any] = {}
     exec(compile("def play(self, p):\n raise ValueError", "\x1b[2J\n.py", "exec"), names)  # noqa: S102
@@ -122,7 +122,7 @@ class Odd:
 
 
 @pytest.mark.parametrize("number", [Odd(), "5", True, 14])
-def test_r13_a_doubt_declares_no_odd_number(number: Any) -> None:
+def test_r13_doubt_with_another_number_is_illegal(number: Any) -> None:
     """R13: on a regular turn a number other than None or the current one is illegal; a record cannot hold it."""
     game = position("A2/34/56")
     game.apply(TurnOutput(False, 1, [1]))

@@ -227,7 +227,7 @@ class Clearing:
     __hash__ = None  # type: ignore[assignment]
 
 
-def test_r13_an_output_cannot_change_while_it_is_judged() -> None:
+def test_r13_output_cannot_change_during_validation() -> None:
     """R13: a play must have one to three cards when it is made, not only when they are counted."""
     game, laid = opening(), list[Any]([1])
     laid.append(Clearing(laid))

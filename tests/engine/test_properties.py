@@ -108,7 +108,7 @@ def test_r13_an_illegal_output_raises_and_changes_nothing(setup: Setup, outputs:
 
 
 @given(setup=SETUPS, shuffle=st.randoms(use_true_random=False))
-def test_turn_data_says_nothing_about_hidden_cards(setup: Setup, shuffle: Random) -> None:
+def test_turn_data_does_not_depend_on_hidden_cards(setup: Setup, shuffle: Random) -> None:
     """R20: deal the others' hands and the board anew, and the seat to move sees the same."""
     for game, output in random_game(setup):
         other = twin(game)

@@ -102,7 +102,7 @@ def short() -> GameRecord:
     return recorded(position("A2/34/*6"), "A as A", "3", "*", "2")
 
 
-def test_a_recorder_keeps_deal_outputs_and_story() -> None:
+def test_recorder_stores_deal_outputs_and_story() -> None:
     """All that is needed to play the game again, and what the engine made of it."""
     assert short() == GameRecord(
         format=FORMAT,
@@ -129,7 +129,7 @@ def test_a_recorder_keeps_deal_outputs_and_story() -> None:
     )
 
 
-def test_a_recorder_copies_what_it_keeps() -> None:
+def test_recorder_copies_outputs() -> None:
     """Neither the hands nor the outputs of the record change with the game."""
     game = position("A2/34/56")
     recorder, laid = Recorder(game), [1]
@@ -154,7 +154,7 @@ def test_dump_and_load_are_inverse() -> None:
     assert (bare.seed, bare.deal) == (None, None)
 
 
-def test_a_record_has_a_number_only_where_models_played() -> None:
+def test_record_has_a_number_only_with_models() -> None:
     """Other files look as they always did, and old ones are read."""
     assert "number" not in json.loads(dump(short()))
     assert load(dump(short())).number is None
@@ -237,20 +237,20 @@ def test_a_record_of_another_version_is_refused(format: object) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "7", '"x"', "\x00", "\ud800", "[" * 100_000, "{'a': 1}"])
-def test_what_is_no_json_object_is_a_usage_error(text: str) -> None:
+def test_record_must_be_a_json_object(text: str) -> None:
     assert complaint(text).startswith("this is not a game record: the file: ")
 
 
-def test_a_short_deck_is_welcome() -> None:
+def test_short_deck_is_accepted() -> None:
     assert load(dump(GameRecord(["Bo"] * 3, [cards("A*"), cards("A*"), cards("AA2")], [], [], format=FORMAT))).hands[
         2
     ] == [1, 1, 2]
 
 
-def test_control_characters_of_a_file_stay_out_of_messages() -> None:
+def test_control_characters_of_a_record_are_escaped() -> None:
     complaint(json.dumps({**plain(), "\x1b[2J\n": 1}))
 
 
 @pytest.mark.parametrize("hands", [[[1, 1, 1, 1], [2], [3]], [[], [2], [3]]])
-def test_r2_hands_that_no_deal_gives_are_a_usage_error(hands: list[list[int]]) -> None:
+def test_r2_impossible_hands_are_a_usage_error(hands: list[list[int]]) -> None:
     complaint(json.dumps({**plain(), "hands": hands}))

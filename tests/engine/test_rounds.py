@@ -54,7 +54,7 @@ def test_r4_under_immediate_the_last_player_may_have_left() -> None:
         *[("*89", "*", None), ("*89", "8", "forced"), ("*89", "*8", "forced"), ("889", "89", "forced")],
     ],
 )
-def test_a_bluff_is_forced_without_the_number_and_by_choice_with_it(held: str, laid: str, lie: str | None) -> None:
+def test_bluff_is_forced_only_without_the_number(held: str, laid: str, lie: str | None) -> None:
     """R5, R22, R25: a joker alone is honest, but who holds only jokers of the number cannot choose to be."""
     game = position(f"72/{held}/56")
     run(game, "7 as 7")
@@ -67,7 +67,7 @@ def test_a_bluff_is_forced_without_the_number_and_by_choice_with_it(held: str, l
     ("laid", "lie"),
     [("7 as 7", None), ("* as 3", None), ("**7 as 7", None), ("7 as 8", "chosen"), ("*78 as 7", "chosen")],
 )
-def test_who_opens_a_round_bluffs_by_choice(laid: str, lie: str | None) -> None:
+def test_bluff_of_an_opener_is_voluntary(laid: str, lie: str | None) -> None:
     assert GAME.lie is not None
     assert GAME.lie(position("**78/34/56"), output(laid)) == lie
 
@@ -107,7 +107,7 @@ def test_r7_a_right_doubt() -> None:
     assert (game.seat, game.board, game.number) == (2, [], 0)
 
 
-def test_r7_the_free_turn_is_a_turn_of_its_own() -> None:
+def test_r7_free_turn_is_a_separate_turn() -> None:
     """R7, R20: of the same player, who may not doubt; then it is the next one's."""
     game = position("23/45/67")
     run(game, "2 as 9", "doubt")
@@ -128,7 +128,7 @@ def test_r8_four_of_a_number_are_discarded_on_pick_up() -> None:
     assert game.player_data(1).n_cards == 1
 
 
-def test_r8_three_of_a_number_and_a_joker_are_no_set() -> None:
+def test_r8_joker_does_not_complete_a_set() -> None:
     """R8: jokers never form a set, nor complete one."""
     game = position("*A2/AA5/34")
     assert len(run(game, "*A as 3", "5", "doubt")) == 1

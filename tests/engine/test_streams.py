@@ -49,7 +49,7 @@ def test_r27_the_deal_of_a_seed_never_changes() -> None:
     assert [held.cards for held in hands][::7] == [[11, 3, 9, 6, 9, 5, 7], [12, 10, 6, 7, 9, 2]]
 
 
-def test_r27_every_stream_is_another() -> None:
+def test_r27_streams_are_distinct() -> None:
     """R27: 26 of a deal, of several deals and runs, neighbours and swapped numbers included."""
     keys = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 11), (11, 1), (12, 3), (1, 23), (-1, 1), (10**20, 5)]
     values = [value for key in keys for value in all_of(*key)]
@@ -69,7 +69,7 @@ def test_r27_a_stream_is_made_from_its_name_alone() -> None:
     assert first(streams.seat(5).bot) == first(streams.seat(5).bot)
 
 
-def test_r27_a_stream_goes_on_where_it_was() -> None:
+def test_r27_stream_continues_where_it_was() -> None:
     """R27: one object for each name of a seat."""
     seat = DealStreams(3, 4).seat(0)
     for name in STREAMS:
@@ -79,7 +79,7 @@ def test_r27_a_stream_goes_on_where_it_was() -> None:
 
 @pytest.mark.parametrize("other", STREAMS)
 @pytest.mark.parametrize("name", STREAMS)
-def test_r27_drawing_from_one_stream_leaves_the_others_alone(name: str, other: str) -> None:
+def test_r27_streams_are_independent(name: str, other: str) -> None:
     """R27: a thousand draws from one, and the others give what they would have given."""
     seat, untouched = DealStreams(9, 9).seat(1), DealStreams(9, 9).seat(1)
     for _ in range(1000):
@@ -128,7 +128,7 @@ def outputs(*entrants: Entrant) -> list[TurnOutput]:
 
 
 @pytest.mark.parametrize("seat", range(4))
-def test_r27_a_bot_that_draws_once_more_shifts_nobodys_cards(seat: int) -> None:
+def test_r27_extra_draw_of_a_bot_does_not_change_the_deal(seat: int) -> None:
     """R27: neither the cards the framework draws for it, nor anything of the others."""
     games = []
     for draws in (0, 1, 7):
@@ -139,7 +139,7 @@ def test_r27_a_bot_that_draws_once_more_shifts_nobodys_cards(seat: int) -> None:
     assert len(games[0]) > 5
 
 
-def test_r27_twins_have_streams_of_their_own() -> None:
+def test_r27_identical_bots_have_separate_streams() -> None:
     """R27: the same class in four seats draws four different things, the same ones every time."""
     tables = [deal_table([Entrant("Using", Using)] * 4, Rules(), DealStreams(5, deal)) for deal in (6, 6, 7)]
     drawn = [[player.first for player in table.players if isinstance(player, Using)] for table in tables]
@@ -180,7 +180,7 @@ class Nosy(PlayerAI):
         self.early = 0.0
 
 
-def test_r27_stream_seat_and_cards_are_there_already_in_init() -> None:
+def test_r27_stream_seat_and_cards_are_available_in_init() -> None:
     """R27, R28: `self.rng`, `self.id`, `self.cards`."""
     streams, held = DealStreams(1, 2).seat(3), Hand([5, 1])
     player = make_player(Nosy, Seating(3, 0, 2, streams, partial(HandView, held)), {})

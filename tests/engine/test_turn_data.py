@@ -60,7 +60,7 @@ def test_r22_can_play_truthfully(held: str, move: str, answer: bool) -> None:
     assert player(game).can_play_truthfully(game.turn_data()) is answer
 
 
-def test_r22_nothing_is_truthful_on_an_empty_board() -> None:
+def test_r22_empty_board_has_no_truthful_play() -> None:
     game = position("*A/34/56")
     assert player(game).can_play_truthfully(game.turn_data()) is False
     assert player(game).prev_player_started_turn(game.turn_data()) is False
@@ -77,7 +77,7 @@ def test_r22_prev_player_started_turn() -> None:
     assert player(game).prev_player_started_turn(game.turn_data()) is True
 
 
-def test_r22_prev_did_not_start_the_round_of_one_who_has_left() -> None:
+def test_r22_prev_did_not_start_a_departed_players_round() -> None:
     """R22, R4: the cards are the whole board, but not prev's."""
     game = position("A/34/56/78")
     run(game, "A as 9")

@@ -42,7 +42,7 @@ def test_r9_contested_a_play_confirms_the_win() -> None:
     assert (data.me.id, data.prev.id, data.last_player_id, data.n_players) == (2, 1, 1, 3)
 
 
-def test_r9_contested_a_right_doubt_brings_him_back() -> None:
+def test_r9_contested_right_doubt_returns_the_pending_winner() -> None:
     """R9: it was a bluff; it takes the board and plays on, and is not placed later either."""
     game = position("A/23/45/67", "contested")
     assert run(game, "A as 9", "doubt") == [DoubtResolvedEvent(1, 0, True, (1,), (1,), 9, 0)]
@@ -63,13 +63,13 @@ def test_r9_a_hand_emptied_by_discarding_wins_at_once(win_rule: WinRule) -> None
     assert run(game, "A as 2", "AA", "doubt")[1:] == [DiscardEvent(1, 1), PlayerWonEvent(1, 1)]
 
 
-def test_r9_contested_order_pending_winner_then_whoever_discarded() -> None:
+def test_r9_contested_pending_winner_precedes_a_discarder() -> None:
     game = position("A/AAA/34/56", "contested")
     assert run(game, "A as A", "doubt")[1:] == [DiscardEvent(1, 1), PlayerWonEvent(0, 1), PlayerWonEvent(1, 2)]
     assert results(game) == [HARD, SOFT, LOSS, LOSS]
 
 
-def test_r9_contested_order_the_end_comes_before_whoever_discarded() -> None:
+def test_r9_contested_game_ends_before_a_discarder_wins() -> None:
     game = position("A/AAA/34", "contested")
     assert run(game, "A as A", "doubt")[1:] == [DiscardEvent(1, 1), PlayerWonEvent(0, 1)]
     assert (game.over, hand(game, 1), results(game)) == (True, "", [HARD, LOSS, LOSS])

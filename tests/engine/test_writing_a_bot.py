@@ -88,7 +88,7 @@ class Collecting(Quiet):
         self.notes = notes
 
 
-def test_r28_a_new_instance_per_seat_and_game_with_settings_of_its_own() -> None:
+def test_r28_each_seat_and_game_has_a_new_instance_and_settings() -> None:
     """R28: none reaches another's, nor those of the next game."""
     notes: list[int] = []
     entrant = Entrant("Collecting", Collecting, {"notes": notes})

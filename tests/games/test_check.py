@@ -34,7 +34,7 @@ def stacks(shell: Shell) -> None:
 
 @pytest.mark.at_length
 @pytest.mark.usefixtures("stacks")
-def test_a_stand_in_need_not_read_every_prompt(shell: Shell) -> None:
+def test_fake_model_need_not_read_every_prompt(shell: Shell) -> None:
     other = shutil.copytree(Path("prompts/stacks/plain"), Path("prompts/stacks/in-other-words")) / "user.jinja"
     assert "You hold" in other.read_text()
     other.write_text(other.read_text().replace("You hold", "In hand"))
@@ -57,7 +57,7 @@ class KuhnState:"""
 
 
 @pytest.mark.parametrize(("seen", "found"), [("()", True), ("self.acts if self.seat == 0 else ()", False)])
-def test_a_hidden_move_of_a_seat_that_moves_again_is_tried_too(shell: Shell, seen: str, found: bool) -> None:
+def test_hidden_move_before_another_own_move_is_tried(shell: Shell, seen: str, found: bool) -> None:
     """A move that its own seat sees afterwards may be a public one: of that nothing is said."""
     write_kuhn(Path.cwd())
     for path in (Path("games/kuhn/facts.py"), Path("games/kuhn/words.py"), *Path("prompts").rglob("*.*")):
@@ -76,7 +76,7 @@ def test_a_hidden_move_of_a_seat_that_moves_again_is_tried_too(shell: Shell, see
 
 
 @pytest.mark.usefixtures("stacks")
-def test_of_a_game_that_goes_another_way_nothing_more_is_tried(shell: Shell) -> None:
+def test_diverging_game_is_not_tried_further(shell: Shell) -> None:
     exchange(GAME, ("chance.shuffle(deck)", "Random().shuffle(deck)"))
     (line,) = shell("games", "check", "stacks", "--quick").out.splitlines()
     assert line.endswith(" is different when it is replayed: draw only from `chance`")
@@ -102,7 +102,7 @@ def said_of(probes: Sequence[Probe], game: Game, legal: Callable[[Any], Any]) ->
         (lambda pile: (place for place in range(pile)), "at node place: return a list, a tuple or None"),
     ],
 )
-def test_a_list_of_numbers_is_held_to_its_ends(places: Callable[[int], Any], sentence: str) -> None:
+def test_bounds_of_a_list_of_numbers_are_checked(places: Callable[[int], Any], sentence: str) -> None:
     said = said_of(
         (check_shapes, check_lists),
         GAMES["defuse"],
@@ -111,7 +111,7 @@ def test_a_list_of_numbers_is_held_to_its_ends(places: Callable[[int], Any], sen
     assert any(sentence in each for each in said) if sentence else not said, said
 
 
-def test_cards_are_no_list() -> None:
+def test_listing_cards_is_a_flaw() -> None:
     (said,) = said_of((check_shapes,), GAMES["bs"], lambda view: [True, False] if view.node == "bs" else [[]])
     assert said == "view().legal() lists outputs at node cards, whose answer is Cards: return None"
 
@@ -124,7 +124,7 @@ def test_a_choice_without_names_needs_a_list() -> None:
 
 @pytest.mark.at_length
 @pytest.mark.usefixtures("stacks")
-def test_a_list_can_show_what_is_hidden() -> None:
+def test_list_that_reveals_hidden_state_is_reported() -> None:
     stacks = find_game("stacks", Path.cwd())
     (said,) = said_of((check_leaks,), stacks, lambda view: view._state.hands[view._state.seat - 1])
     assert said.startswith("view() shows hidden information: legal(): [")
@@ -141,13 +141,13 @@ LARGE = ("bs", "dubito")
 
 
 @pytest.mark.parametrize("name", in_gate(EVERY_GAME, ["defuse", "openspiel:kuhn_poker"]))
-def test_nothing_is_found_in_a_game_of_the_house(shell: Shell, name: str) -> None:
+def test_shipped_game_has_no_flaws(shell: Shell, name: str) -> None:
     checked(shell, name, "--quick")
 
 
 @pytest.mark.at_length
 @pytest.mark.parametrize("name", LARGE)
-def test_nothing_is_found_in_the_course_of_a_large_game(name: str) -> None:
+def test_course_of_a_large_game_has_no_flaws(name: str) -> None:
     assert [*flaws_of(GAMES[name])] == []
     stages = [[probe for probe in stage if probe is not conformance._check_prompts] for stage in STAGES]
     assert [*conformance.run_probes(Subject(GAMES[name], REPO), *stages)] == []
@@ -155,7 +155,7 @@ def test_nothing_is_found_in_the_course_of_a_large_game(name: str) -> None:
 
 @pytest.mark.at_length
 @pytest.mark.usefixtures("stacks")
-def test_nothing_is_found_in_a_sound_game_by_its_folder(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_sound_game_in_a_folder_has_no_flaws(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> None:
     """From another folder, with its runs and those of models."""
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     shutil.move(Path("games"), elsewhere)
@@ -164,7 +164,7 @@ def test_nothing_is_found_in_a_sound_game_by_its_folder(shell: Shell, tmp_path_f
     checked(shell, str(elsewhere / "games" / "stacks"))
 
 
-def test_nothing_is_found_in_the_game_of_the_guide(shell: Shell) -> None:
+def test_game_of_the_guide_has_no_flaws(shell: Shell) -> None:
     """By its folder without its module `training`, and by its name with it."""
     write_kuhn(Path.cwd())
     checked(shell, "games/kuhn", "--quick")
@@ -195,7 +195,7 @@ def test_nothing_is_found_in_the_game_of_the_guide(shell: Shell) -> None:
         ("(ActEvent)", "(ActEvents)", "a random game raises "),
     ],
 )
-def test_what_is_wrong_with_the_course_of_a_game_is_found(shell: Shell, old: str, new: str, sentence: str) -> None:
+def test_flaws_of_a_course_are_found(shell: Shell, old: str, new: str, sentence: str) -> None:
     write_kuhn(Path.cwd())
     file = write_kuhn_course(Path.cwd())
     text = (
@@ -227,7 +227,7 @@ STUBBORN = (
         (FACTS, "        return Position(self", FOR_EVER, "position", "position"),
     ],
 )
-def test_a_call_that_never_comes_back_is_named_with_its_line(
+def test_endless_call_is_reported_with_its_line(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, file: str, before: str, loop: str, call: str, within: str
 ) -> None:
     """Also where the code catches whatever would end it."""
@@ -244,13 +244,13 @@ def test_a_call_that_never_comes_back_is_named_with_its_line(
 
 @pytest.mark.usefixtures("stacks")
 @pytest.mark.at_length
-def test_what_no_file_shows_is_found_by_other_processes(shell: Shell) -> None:
+def test_differences_between_processes_are_found(shell: Shell) -> None:
     game = Path(GAME)
     game.write_text(game.read_text().replace("chance.shuffle(deck)", "deck.sort(key=lambda card: hash(str(card)))"))
     said = shell("games", "check", "stacks")
     assert (said.code, "two processes play the same deals differently" in said.out) == (1, True)
 
 
-def test_a_game_that_there_is_not_is_one_sentence(shell: Shell) -> None:
+def test_unknown_game_is_one_sentence(shell: Shell) -> None:
     said = shell("games", "check", "stack")
     assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)

@@ -31,7 +31,7 @@ def registry(game: Game) -> Registry:
     return registry_of(game.name)
 
 
-def test_nothing_is_told_where_nobody_asks(registry: Registry, game: Game) -> None:
+def test_no_events_are_built_without_observers(registry: Registry, game: Game) -> None:
     """With `announce` off no event is built, and the game is the same one."""
     for output_count, announce in ((0, False), (1, True)):
         state = dealt(game)
@@ -42,7 +42,7 @@ def test_nothing_is_told_where_nobody_asks(registry: Registry, game: Game) -> No
         assert (output_count, state.over) == (int(announce), True)
 
 
-def test_all_that_is_drawn_has_a_face_and_an_icon_of_ours(registry: Registry, game: Game) -> None:
+def test_all_shown_cards_have_a_face_and_a_known_icon(registry: Registry, game: Game) -> None:
     words, ours = words_of(game), (REPO / "dubito" / "report" / "static" / "cards.js").read_text()
     table = table_of(registry, 0, game.seats[0])
     teller, drawn = words.Teller(table.state, seat_label), set[str]()

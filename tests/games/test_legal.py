@@ -54,30 +54,30 @@ class Armed:
         ((), "bet", "no move is legal here"),
     ],
 )
-def test_what_is_not_listed_is_refused(listed: Sequence[Any], output: Any, why: str | None) -> None:
+def test_unlisted_output_is_refused(listed: Sequence[Any], output: Any, why: str | None) -> None:
     assert Listed(*listed).why_illegal(output) == why
 
 
-def test_a_range_is_a_list_however_long() -> None:
+def test_long_range_counts_as_a_list() -> None:
     view: Any = Listed()
     view.legal = lambda: range(10**12)
     assert view.why_illegal(10**11) is None
     assert view.why_illegal(True) == "a move here is a whole number from 0 to 999999999999, and not True"
 
 
-def test_a_view_that_says_nothing_is_the_authors_mistake() -> None:
+def test_view_without_legal_and_why_illegal_is_an_error() -> None:
     view = View()
     view.__class__.node = "act"
     with pytest.raises(NotImplementedError, match="View lists nothing at act: write why_illegal there"):
         view.why_illegal("bet")
 
 
-def test_a_list_is_cut_in_a_sentence() -> None:
+def test_long_list_is_cut_in_messages() -> None:
     assert listed_in_words([f"n{place}" for place in range(1062)]).endswith("n58, n59, and 1,002 others")
     assert listed_in_words(["b\n\x1b[2J"]) == "b \\x1b[2J"
 
 
-def test_an_attribute_of_that_name_is_the_views_own() -> None:
+def test_attribute_named_legal_is_not_a_method() -> None:
     assert legal_of(type("Old", (), {"legal": ("a",)})()) is None
     assert legal_of(object()) is None
 
@@ -110,12 +110,12 @@ def test_numbers_are_buttons_up_to_24(legal: Any, options: list[int], bounds: An
 
 
 @pytest.mark.parametrize("legal", [lambda view: view.legal(), lambda view: None])
-def test_only_what_is_legal_is_a_button_listed_or_not(legal: Any) -> None:
+def test_only_legal_answers_are_buttons(legal: Any) -> None:
     sitting = seated(legal=legal)
     assert current_question(sitting).options == sitting.game.legal_answers(sitting.state) == ACTS
 
 
-def test_names_that_a_games_words_choose_are_buttons_where_they_are_legal() -> None:
+def test_named_answers_are_buttons_if_legal() -> None:
     sitting: Any = seated()
     sitting.words.choices = lambda state: ["fly", "see", "shuffle", "draw"]
     assert current_question(sitting).options == ["see", "draw"]

@@ -62,7 +62,7 @@ def mistaken(old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(("old", "new", "sentence"), FACTS.values(), ids=FACTS)
-def test_a_fact_that_cannot_be_is_said_before_anything_starts(shell: Shell, old: str, new: str, sentence: str) -> None:
+def test_flaw_of_a_game_is_reported_before_the_run_starts(shell: Shell, old: str, new: str, sentence: str) -> None:
     mistaken(old, new)
     said = shell("run", "--game", "kuhn", "--games", "4", "--output", "r")
     assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
@@ -111,7 +111,7 @@ def test_code_that_fails_stops_the_run_and_blames_the_game(shell: Shell, then: s
     assert not re.search("Coin|Careful", line)
 
 
-def test_a_later_ending_that_is_none_is_the_games_too(shell: Shell) -> None:
+def test_invalid_ending_of_a_later_game_is_blamed_on_the_game(shell: Shell) -> None:
     mistaken("[2 + chips", "[(2 if len(self.acts) < 3 else -4) + chips")
     said = shell("run", "--game", "kuhn", "--games", "40", "--output", "r")
     assert said.code == 3
@@ -119,14 +119,14 @@ def test_a_later_ending_that_is_none_is_the_games_too(shell: Shell) -> None:
     assert "but marks and counts are whole numbers from 0" in said.err
 
 
-def test_what_a_model_is_asked_for_is_the_games_too(shell: Shell) -> None:
+def test_errors_in_questions_are_blamed_on_the_game(shell: Shell) -> None:
     mistaken("self.acts.append(output)", "self.acts.insert(output)")
     said = shell("run", "--game", "kuhn", "--games", "4", "--contenders", "house:house-random@plain", "--output", "r")
     assert said.code == 3
     assert "the code of the game kuhn failed in game 0, deal 0, turn 1: apply raised TypeError: " in said.err
 
 
-def test_a_game_that_is_watched_says_it_too(shell: Shell) -> None:
+def test_watched_game_reports_its_errors(shell: Shell) -> None:
     mistaken("self.acts.append(output)", "self.acts.insert(output)")
     said = shell("watch", "--game", "kuhn", "Coin", "Careful")
     assert said.code == 3
@@ -150,7 +150,7 @@ def test_a_game_without_an_end_stops_the_run(shell: Shell, monkeypatch: pytest.M
         ("prompts", "show", "plain", "--game", "kuhn"),
     ],
 )
-def test_a_position_that_does_not_say_its_node_is_one_sentence(shell: Shell, words: tuple[str, ...]) -> None:
+def test_position_without_a_node_is_one_sentence(shell: Shell, words: tuple[str, ...]) -> None:
     write_kuhn(Path.cwd())
     facts = Path("games/kuhn/facts.py")
     text = facts.read_text().replace("    node: str\n", "    asked: str\n").replace("position.node", "position.asked")
@@ -169,7 +169,7 @@ def test_a_fallback_that_fails_is_named(shell: Shell) -> None:
     assert ": its fallback failed too: a move here is pass or bet, and not 'raise'" in said.err
 
 
-def test_words_that_fail_are_the_games_too(shell: Shell) -> None:
+def test_errors_in_words_are_blamed_on_the_game(shell: Shell) -> None:
     write_kuhn(Path.cwd())
     words = Path("games/kuhn/words.py")
     words.write_text(words.read_text().replace("'passes'", "'passes' + 1"))

@@ -23,14 +23,14 @@ def stacks(shell: Shell) -> None:
 
 @pytest.mark.parametrize("bots", [1, 4])
 @pytest.mark.parametrize("command", ["watch", "play"])
-def test_too_few_and_too_many_are_told(shell: Shell, command: str, bots: int) -> None:
+def test_wrong_number_of_players_is_reported(shell: Shell, command: str, bots: int) -> None:
     """Of a person's table the bots are one fewer than the seats."""
     names = ["Lowest"] * (bots - (command == "play"))
     said = shell(command, "--game", "stacks", *names) if names else shell("watch", "--game", "stacks", "Lowest")
     assert (said.code, said.err) == (2, f"dubito: stacks is played by 2 to 3, not {bots}\n")
 
 
-def test_a_saved_game_of_too_many_is_refused(shell: Shell) -> None:
+def test_saved_game_with_too_many_players_is_refused(shell: Shell) -> None:
     assert shell("watch", "--game", "stacks", "Lowest", "Highest", "--save", "g.json").code == 0
     kept = Path("g.json")
     kept.write_text(kept.read_text().replace('["Lowest", "Highest"]', '["Lowest", "Highest", "Lowest", "Lowest"]'))
@@ -38,7 +38,7 @@ def test_a_saved_game_of_too_many_is_refused(shell: Shell) -> None:
     assert (said.code, said.err) == (2, "dubito: stacks is played by 2 to 3, not 4\n")
 
 
-def test_a_broken_prompt_hides_no_other(shell: Shell) -> None:
+def test_broken_prompt_does_not_hide_other_prompts(shell: Shell) -> None:
     Path("prompts/stacks/broken").mkdir()
     Path("prompts/stacks/broken/prompt.yaml").write_text("title: [\n")
     said = shell("prompts", "list", "--game", "stacks")
@@ -48,7 +48,7 @@ def test_a_broken_prompt_hides_no_other(shell: Shell) -> None:
     assert "prompts/stacks/broken/prompt.yaml, line 2: not readable as YAML" in said.out
 
 
-def test_a_prompts_folder_says_its_game(shell: Shell) -> None:
+def test_prompt_folder_determines_its_game(shell: Shell) -> None:
     folder = "prompts/stacks/plain"
     assert shell("prompts", "golden", folder).out.endswith("prompts/stacks/plain/golden/lay.txt\n")
     assert "You hold" in Path(folder, "golden", "lay.txt").read_text()
@@ -57,7 +57,7 @@ def test_a_prompts_folder_says_its_game(shell: Shell) -> None:
     assert shell("prompts", "lint", folder).out.startswith("plain: The hand.")
 
 
-def test_prompts_are_tried_on_positions_beside_them(shell: Shell) -> None:
+def test_prompts_are_tried_on_positions_in_their_folder(shell: Shell) -> None:
     Path("c.yaml").write_text("game: stacks\ngames: 4\n")
     assert shell("prompts", "record", "c.yaml", "--count", "4", "--output", "prompts/stacks/positions").code == 0
     said = shell("prompts", "test", "prompts/stacks/plain", "--model", "house:house-random")
@@ -65,20 +65,20 @@ def test_prompts_are_tried_on_positions_beside_them(shell: Shell) -> None:
     assert "house-random at 4 positions of 4 deals" in said.out
 
 
-def test_no_run_lands_among_the_games(shell: Shell) -> None:
+def test_run_is_not_written_into_the_games_folder(shell: Shell) -> None:
     assert shell("watch", "--game", "stacks", "house:house-random@plain", "Lowest").code == 0
     assert [path.name for path in Path("games").iterdir()] == ["stacks"]
     assert Path("saved/run.db").is_file()
 
 
-def test_a_folder_that_kept_games_keeps_them(shell: Shell) -> None:
+def test_games_folder_with_saved_games_is_still_used(shell: Shell) -> None:
     command = ("watch", "--game", "stacks", "house:house-random@plain", "Lowest")
     assert shell(*command, "--games", "games").code == 0
     assert shell(*command).code == 0
     assert not Path("saved").exists()
 
 
-def test_a_run_without_games_says_so(shell: Shell) -> None:
+def test_run_without_games_is_reported(shell: Shell) -> None:
     bot = Path("bots/manual/stacks/lowest.py")
     bot.write_text(bot.read_text().replace("min(self.cards.held)", "9"))
     assert shell("run", "--game", "stacks", "--games", "4", "--output", "r").code == 3
@@ -95,12 +95,12 @@ def test_what_a_seat_holds_is_shown_without_words() -> None:
     assert re.fullmatch(r"Your cards: held \(\d, \d, \d\)", lines[1])
 
 
-def test_a_summary_with_its_mark_gets_no_stop() -> None:
+def test_summary_with_punctuation_gets_no_full_stop() -> None:
     game = replace(find_game("stacks", Path.cwd()), summary="Stacks: a higher one?")
     assert Words(game).LEAD == Words(game).rules(game.rules(), 2)[0] == "Stacks: a higher one?"
 
 
-def test_a_bot_is_put_at_a_turn_of_any_game() -> None:
+def test_after_seats_a_bot_in_any_game() -> None:
     bot, view = after([], "Highest", game="stacks", seats=2)
     first = bot.play(view)
     assert first == [max(bot.cards.held)]
@@ -118,7 +118,7 @@ def test_the_games_of_the_house_show_what_a_seat_holds_too() -> None:
         assert words_of(game).sees(state, state.seat, str)
 
 
-def test_a_module_that_is_edited_at_once_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edited_module_is_imported_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many bytes, within the same second: bytecode of before would pass for it."""
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     facts = Path("games/stacks/facts.py")

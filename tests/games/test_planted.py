@@ -50,7 +50,7 @@ def test_planted_bug_is_reported_with_its_file_and_line(shell: Shell, name: str)
 
 
 @pytest.mark.parametrize("name", in_gate(SOUND, ["acts that only the view shows"]))
-def test_what_the_rules_may_want_is_no_error(shell: Shell, name: str) -> None:
+def test_unusual_but_legal_rules_are_not_errors(shell: Shell, name: str) -> None:
     game = SOUND[name]["game"]
     copy_game(game)
     for other in Path("games", game).glob("*.py"):

@@ -56,7 +56,7 @@ SAYABLE = (
 )
 
 
-def test_what_cannot_be_seen_or_is_too_long_cannot_be_said(subtests: pytest.Subtests) -> None:
+def test_invisible_or_long_message_is_refused(subtests: pytest.Subtests) -> None:
     for text, why in UNSAYABLE.items():
         with subtests.test(text=text, why=why):
             said = Text(40).why_not(text)
@@ -65,7 +65,7 @@ def test_what_cannot_be_seen_or_is_too_long_cannot_be_said(subtests: pytest.Subt
             assert said.isprintable()
 
 
-def test_what_everybody_can_see_can_be_said() -> None:
+def test_visible_message_is_accepted() -> None:
     assert [Text(40).why_not(text) for text in SAYABLE] == [None] * len(SAYABLE)
     assert [Text(40).why_not(value) for value in (None, 7, b"x", ["x"], type("S", (str,), {})("x"))] == [
         "a message must be a string"
@@ -73,7 +73,7 @@ def test_what_everybody_can_see_can_be_said() -> None:
 
 
 @given(any_text())
-def test_what_is_quoted_stays_in_its_quotes(text: str) -> None:
+def test_quoted_text_stays_in_its_quotes(text: str) -> None:
     line = quoted(text)
     assert json.loads(line) == text
     assert line.isprintable()
@@ -81,13 +81,13 @@ def test_what_is_quoted_stays_in_its_quotes(text: str) -> None:
     assert not set(line) & set("<[“”„″\uff02«»")
 
 
-def test_only_a_text_is_quoted() -> None:
+def test_only_strings_can_be_quoted() -> None:
     for value in (None, 7, ["x"]):
         with pytest.raises(TypeError):
             quoted(value)  # type: ignore[arg-type]
 
 
-def test_it_is_asked_for_and_read_as_a_string() -> None:
+def test_message_is_requested_and_read_as_a_string() -> None:
     assert FORM.schema["properties"]["answer"]["type"] == "string"
     assert answer_format(("answer",), [SAY]) == (
         'Reply with a JSON object {"answer": X} and nothing else. X is what you say: a text on one line, of at most 40 '
@@ -101,7 +101,7 @@ def test_it_is_asked_for_and_read_as_a_string() -> None:
 
 
 @pytest.mark.parametrize("text", ["x" * 10_000, "one\ntwo", "live \u202eevil", ""])
-def test_what_cannot_be_said_is_asked_for_again_with_the_reason(text: str) -> None:
+def test_invalid_message_is_asked_again_with_the_reason(text: str) -> None:
     """Though the game's own code took it: nothing is cut, and nothing of it is repeated in our words."""
     asked = list[Attempt]()
 
@@ -128,7 +128,7 @@ def test_what_cannot_be_said_is_asked_for_again_with_the_reason(text: str) -> No
     assert caught.value.cause == "illegal"
 
 
-def test_a_stand_in_says_what_harms_nobody() -> None:
+def test_fake_model_sends_harmless_messages() -> None:
     drawn = [random_answer(FORM.schema, "What do you say?", Random(seed)) for seed in range(60)]
     assert all(one.understood and Text(10).why_not(one.answer) is None for one in drawn)
     assert len({one.answer for one in drawn}) > 3
@@ -144,7 +144,7 @@ class Asked:
         """Nothing is held."""
 
 
-def test_a_person_types_it_and_is_told_what_cannot_be_said() -> None:
+def test_person_types_messages_and_sees_errors() -> None:
     plain = Words(replace(GAMES["bs"], nodes=(SAY,), output_of=lambda node, answer, cards: answer))
     assert describe_answers(SAY) == "what you say, on one line of at most 40 characters"
     for typed, said in (("  I Pass. ", "I Pass."), ('"log"', "log"), ('"', '"'), ('""', '""'), ('a "b"', 'a "b"')):

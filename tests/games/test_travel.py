@@ -71,7 +71,7 @@ def test_an_installed_game_plays_in_any_folder(shell: Shell, site: Path) -> None
     assert game_of_folder(site / "dubito_kuhn" / "prompts" / "plain", Path.cwd()).name == "kuhn"
 
 
-def test_it_is_checked_where_it_lies(shell: Shell, site: Path) -> None:
+def test_installed_game_is_checked_in_place(shell: Shell, site: Path) -> None:
     assert shell("games", "check", "kuhn", "--quick").out.startswith("kuhn keeps to all that was tried")
     facts = site / "dubito_kuhn" / "facts.py"
     facts.write_text(facts.read_text().replace('"card"}', '"card", "hand"}'))
@@ -79,7 +79,7 @@ def test_it_is_checked_where_it_lies(shell: Shell, site: Path) -> None:
     assert (said.code, said.out.startswith(f"{facts}: ")) == (1, True), said.out
 
 
-def test_workers_find_it(shell: Shell, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_find_an_installed_game(shell: Shell, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shell(*RUN, "r", "--workers", "2").code == 0
     monkeypatch.setenv("PYTHONPATH", str(site))
     command = [sys.executable, "-m", "dubito", "replay", "r", "--workers", "2"]
@@ -87,7 +87,7 @@ def test_workers_find_it(shell: Shell, site: Path, monkeypatch: pytest.MonkeyPat
     assert said.stdout.startswith("identical: 40 games")
 
 
-def test_a_run_goes_on_where_the_game_is_installed(shell: Shell, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_resumes_where_the_game_is_installed(shell: Shell, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same bytes have the same digest, in a folder and in a package."""
     with monkeypatch.context() as before:
         before.setattr(sys, "path", [path for path in sys.path if path != str(site)])
@@ -105,7 +105,7 @@ def test_a_run_goes_on_where_the_game_is_installed(shell: Shell, site: Path, mon
     assert shell("replay", "../r").out.startswith("identical: 16 games")
 
 
-def test_its_code_may_import_it_by_either_name(shell: Shell, site: Path) -> None:
+def test_installed_game_can_be_imported_by_either_name(shell: Shell, site: Path) -> None:
     bots = site / "dubito_kuhn" / "bots" / "manual"
     careful = bots / "careful.py"
     careful.write_text(careful.read_text().replace("from games.kuhn.game", "from dubito_kuhn.game"))
@@ -116,7 +116,7 @@ def test_its_code_may_import_it_by_either_name(shell: Shell, site: Path) -> None
     assert shell(*RUN, "r", "--bots", "Own,Careful").code == 0
 
 
-def test_an_export_says_where_its_game_is_to_be_had(shell: Shell, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_export_names_the_package_of_its_game(shell: Shell, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shell(*RUN, "r").code == 0
     assert shell("export", "r", "r.zip").code == 0
     manifest = zipfile.ZipFile("r.zip").read("manifest.yaml").decode()
@@ -141,7 +141,7 @@ def test_an_export_says_where_its_game_is_to_be_had(shell: Shell, site: Path, mo
         assert f"the run names the package {PINNED}: install it only if you trust" in said.err
 
 
-def test_an_export_from_a_folder_names_no_folder(shell: Shell) -> None:
+def test_export_does_not_contain_the_users_folder(shell: Shell) -> None:
     write_kuhn(Path("there"))
     assert shell(*RUN, "r", "--games-path", "there").code == 0
     assert shell("export", "r", "r.zip").code == 0
@@ -155,7 +155,7 @@ def test_an_export_from_a_folder_names_no_folder(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("said", ["x; rm -rf ~==1", "--index-url=http://evil/==1", "games/kuhn`", 5, None])
-def test_a_strangers_run_dictates_no_command(shell: Shell, said: object) -> None:
+def test_run_of_unknown_origin_cannot_suggest_commands(shell: Shell, said: object) -> None:
     write_kuhn(Path("there"))
     assert shell(*RUN, "r", "--games-path", "there").code == 0
     manifest = Path("r/manifest.yaml")
@@ -165,7 +165,7 @@ def test_a_strangers_run_dictates_no_command(shell: Shell, said: object) -> None
     assert "put its folder into games/" in told.err
 
 
-def test_a_games_path_is_used_as_if_it_lay_here(shell: Shell, at_length: bool) -> None:
+def test_games_path_is_used_like_the_working_directory(shell: Shell, at_length: bool) -> None:
     """In the gate without processes for chunks, to which the next test gives it, nor for the check, which starts them
     for a game by its folder (test_check.py)."""
     workers, quick = ("--workers", "2" if at_length else "1"), () if at_length else ("--quick",)
@@ -226,7 +226,7 @@ def test_a_games_path_without_games_is_one_sentence(shell: Shell, made: tuple[st
         ("kun = dubito_kuhn", None, "the game is named 'kuhn': name it as its entry point, kun"),
     ],
 )
-def test_a_package_that_cannot_be_used_stops_no_other_game(
+def test_unusable_package_does_not_affect_other_games(
     shell: Shell, site: Path, point: str, game: str | None, sentence: str
 ) -> None:
     write_point(site, point)
@@ -244,14 +244,14 @@ def test_a_package_that_cannot_be_used_stops_no_other_game(
     assert sentence in said.err
 
 
-def test_metadata_that_cannot_be_read_stops_no_game(shell: Shell, site: Path) -> None:
+def test_unreadable_metadata_does_not_affect_games(shell: Shell, site: Path) -> None:
     write_point(site, "kuhn")
     listed = shell("games")
     assert (listed.code, listed.err.count("\n"), "\nkuhn " in listed.out) == (0, 1, False)
     assert listed.err.startswith(f"broken: {PINNED}: its entry points cannot be read (")
 
 
-def test_a_package_replaces_no_game_of_dubitos(shell: Shell, site: Path) -> None:
+def test_package_cannot_replace_a_shipped_game(shell: Shell, site: Path) -> None:
     write_point(site, "bs = dubito_kuhn")
     listed = shell("games")
     assert (listed.code, listed.err.count("\n")) == (0, 1)
@@ -259,7 +259,7 @@ def test_a_package_replaces_no_game_of_dubitos(shell: Shell, site: Path) -> None
     assert find_game("bs", Path.cwd()).package == "dubito.games.bs"
 
 
-def test_two_games_of_one_name_are_both_named(shell: Shell, site: Path) -> None:
+def test_conflicting_games_are_both_named(shell: Shell, site: Path) -> None:
     write_kuhn(Path.cwd())
     assert shell(*RUN, "r").code == 0, "the same bytes are one game"
     game = Path("games/kuhn/game.py")

@@ -43,7 +43,7 @@ def test_the_commands_of_the_guide_run(shell: Shell) -> None:
             path.unlink() if path.is_file() else path.rmdir()
 
 
-def test_what_the_guide_prints_is_what_the_example_holds() -> None:
+def test_code_in_the_guide_matches_the_example() -> None:
     """And it names every file of the example."""
     files = re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
     text = re.findall(r"^`(\S+)`:\n\n```text\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
@@ -57,7 +57,7 @@ def test_what_the_guide_prints_is_what_the_example_holds() -> None:
         assert f"`{file.relative_to(KUHN)}`" in WRITING or f"# {file.relative_to(KUHN)}" in WRITING
 
 
-def test_it_is_as_short_as_it_says() -> None:
+def test_example_is_as_short_as_stated() -> None:
     """Blank lines left out: the first game with its bots, then what models are told, then words for people."""
     assert "120 lines, blank ones left out" in WRITING
     lines = {path: sum(map(bool, map(str.strip, path.read_text().splitlines()))) for path in Path().rglob("*.*")}
@@ -69,7 +69,7 @@ def test_it_is_as_short_as_it_says() -> None:
     assert sum(lines.values()) < 240
 
 
-def test_a_forfeit_as_the_guide_has_it(shell: Shell) -> None:
+def test_forfeit_works_as_in_the_guide(shell: Shell) -> None:
     (block,) = re.findall(r"```text\n(    def forfeit.*?)```", WRITING, re.DOTALL)
     game, bot = Path("games/kuhn/game.py"), Path("bots/manual/kuhn/coin.py")
     source = game.read_text().replace("package=__package__", 'package=__package__, forfeits=True, forfeit_means="so"')
@@ -85,7 +85,7 @@ def test_a_forfeit_as_the_guide_has_it(shell: Shell) -> None:
     assert shell("replay", "r").out.startswith("identical: ")
 
 
-def test_its_engine_pays_what_the_rules_say() -> None:
+def test_engine_pays_by_the_rules() -> None:
     game = find_game("kuhn", Path.cwd())
     state_of = type(game.deal(game.rules(), 2, Random(0)))
     for cards in permutations(range(3), 2):
@@ -99,7 +99,7 @@ def test_its_engine_pays_what_the_rules_say() -> None:
             assert state.ending().marks == [2 + chips, 2 - chips]
 
 
-def test_its_words_are_spoken_where_it_has_them(shell: Shell) -> None:
+def test_games_own_words_are_used(shell: Shell) -> None:
     words = ("watch", "--game", "kuhn", "Careful", "Careful", "--show-hands")
     cards = [shell(*words, "--deal", f"{deal}").out.splitlines() for deal in range(6)]
     for told in cards:
@@ -122,7 +122,7 @@ def test_every_bot_meets_every_other_in_both_seats(shell: Shell) -> None:
     assert len(seats) == 2, "the two bots, in either order"
 
 
-def test_a_model_at_it_is_asked_again_for_what_is_no_act(shell: Shell) -> None:
+def test_model_is_asked_again_after_an_invalid_act(shell: Shell) -> None:
     said = shell(
         *("run", "--game", "kuhn", "--games", "40", "--contenders", "house:house-random@plain,Careful"),
         *("--output", "r"),
@@ -141,7 +141,7 @@ def test_a_model_at_it_is_asked_again_for_what_is_no_act(shell: Shell) -> None:
         ("raise SystemExit\n", "importing it raises SystemExit: "),
     ],
 )
-def test_a_game_that_cannot_be_used_is_one_sentence(shell: Shell, source: str, sentence: str) -> None:
+def test_unusable_game_is_one_sentence(shell: Shell, source: str, sentence: str) -> None:
     Path("games/kuhn/game.py").write_text(source)
     with pytest.raises(UsageError) as caught:
         find_game("kuhn", Path.cwd())
@@ -161,7 +161,7 @@ def test_an_edited_game_is_another_game(shell: Shell) -> None:
     assert (said.code, "game_source" in said.err) == (2, True)
 
 
-def test_a_game_of_the_house_cannot_be_replaced(shell: Shell) -> None:
+def test_shipped_game_cannot_be_replaced(shell: Shell) -> None:
     Path("games/kuhn").rename("games/bs")
     said = shell("run", "--game", "bs")
     assert (said.code, said.out) == (2, "")

@@ -48,7 +48,7 @@ MALFORMED = {
 }
 
 
-def test_anything_else_is_malformed_and_says_why(subtests: pytest.Subtests) -> None:
+def test_other_text_is_malformed_with_a_reason(subtests: pytest.Subtests) -> None:
     for text, detail in MALFORMED.values():
         with subtests.test(text=text, detail=detail):
             with pytest.raises(AttemptFailed) as failed:
@@ -64,7 +64,7 @@ def test_anything_else_is_malformed_and_says_why(subtests: pytest.Subtests) -> N
     ],
 )
 @pytest.mark.parametrize("text", [None, "I will not", '{"answer": true}'])
-def test_how_the_model_finished_counts_before_its_text(
+def test_finish_reason_takes_precedence_over_the_text(
     finish: Finish, cause: str, detail: str, text: str | None
 ) -> None:
     with pytest.raises(AttemptFailed) as failed:
@@ -79,7 +79,7 @@ def test_no_text_is_malformed(finish: Finish) -> None:
     assert (failed.value.cause, failed.value.detail) == ("malformed", "it has no text")
 
 
-def test_the_schema_of_the_answer_alone() -> None:
+def test_schema_of_a_form_with_only_an_answer() -> None:
     assert PLAIN.schema == {
         "type": "object",
         "properties": {"answer": {"type": "boolean"}},
@@ -93,7 +93,7 @@ def asked_again(cause: Cause) -> str | None:
     return reask_text(AttemptFailed(cause, NO_JSON), PLAIN)
 
 
-def test_a_cause_that_asking_again_may_mend_has_its_words() -> None:
+def test_each_cause_worth_a_re_ask_has_a_text() -> None:
     assert (
         {cause for cause in CAUSES if asked_again(cause)}
         == set(REASKS)
@@ -104,6 +104,6 @@ def test_a_cause_that_asking_again_may_mend_has_its_words() -> None:
         assert '{"answer": true} or {"answer": false}' in (asked_again(cause) or "")
 
 
-def test_what_a_model_said_may_hold_braces() -> None:
+def test_reply_may_contain_braces() -> None:
     failure = AttemptFailed("malformed", "it has {0} {detail} {", "{}")
     assert "it has {0} {detail} {" in (reask_text(failure, PLAIN) or "")

@@ -97,7 +97,7 @@ def test_a_model_plays_a_whole_game_by_its_nodes(tmp_path: Path) -> None:
     assert isinstance(outputs[1], tuple), "of the model's list the game makes its own output"
 
 
-def test_a_game_comes_again_from_the_cache_and_the_tape(tmp_path: Path) -> None:
+def test_game_repeats_from_cache_and_recording(tmp_path: Path) -> None:
     with at_the_table(tmp_path / "one") as (table, journal, log):
         first = finished(table)
         taped = Journal()
@@ -128,7 +128,7 @@ def answering(answers: dict[str, object]) -> Callable[[Incoming], Any]:
     return answer
 
 
-def test_what_the_rules_refuse_is_asked_again_then_falls_back(tmp_path: Path) -> None:
+def test_illegal_answer_is_asked_again_then_falls_back(tmp_path: Path) -> None:
     with (
         Server(answering({"stake": [5, 5, 5, 5, 5], "number": 0})) as server,
         at_the_table(tmp_path / "r", base_url=server.base_url("responses")) as (table, journal, log),
@@ -149,7 +149,7 @@ def test_what_the_rules_refuse_is_asked_again_then_falls_back(tmp_path: Path) ->
     assert [one.answer for one in taken[2:4]] == [1, True]
 
 
-def test_a_legal_answer_to_the_re_ask_is_the_models(tmp_path: Path) -> None:
+def test_legal_answer_to_a_re_ask_counts_as_the_models(tmp_path: Path) -> None:
     def answer(heard: Incoming) -> Any:
         return answering({} if heard.re_asked else {"number": 10})(heard)
 
@@ -173,7 +173,7 @@ HOSTILE: Final = {
 }
 
 
-def test_what_is_not_of_its_kind_is_malformed(subtests: pytest.Subtests) -> None:
+def test_answer_of_the_wrong_kind_is_malformed(subtests: pytest.Subtests) -> None:
     for node, text in [(node, text) for node, texts in HOSTILE.items() for text in texts]:
         with subtests.test(node=node, text=text):
             said = reply(f'{{"answer": {text}}}')
@@ -186,7 +186,7 @@ def test_what_is_not_of_its_kind_is_malformed(subtests: pytest.Subtests) -> None
 SPOILT: Final = ("wrong_string", "wrong_number", "wrong_null", "nan", "no_answer", "duplicate_keys", "extra_fields")
 
 
-def test_the_houses_faults_spoil_answers_of_every_kind(subtests: pytest.Subtests) -> None:
+def test_house_faults_apply_to_every_kind_of_answer(subtests: pytest.Subtests) -> None:
     for fault in [*SPOILT, "fenced", "prose", "escapes", "deep", "empty_text", "surrogate"]:
         for node, answer in [("hint", "low"), ("stake", [1, 2]), ("number", 3), ("sure", True)]:
             with subtests.test(fault=fault, node=node, answer=answer):
@@ -196,7 +196,7 @@ def test_the_houses_faults_spoil_answers_of_every_kind(subtests: pytest.Subtests
                 assert failed.value.cause == "malformed"
 
 
-def test_the_detail_names_what_was_wanted() -> None:
+def test_error_detail_names_the_expected_answer() -> None:
     for node, detail in {
         "hint": '`answer` is not one of "high", "low", "none"',
         "stake": "`answer` is not a list of cards, each one of 1, 2, 3, 5 (without quotes)",
@@ -207,7 +207,7 @@ def test_the_detail_names_what_was_wanted() -> None:
         assert failed.value.detail == detail
 
 
-def test_a_prompt_of_several_kinds_says_which_node_takes_which() -> None:
+def test_prompt_describes_the_answer_of_each_node() -> None:
     said = answer_format(("reasoning", "answer"), GAME.nodes)
     assert said.endswith(
         '"answer", at question hint one of "high", "low", "none"; at question stake a list of cards, each one of 1, 2, '
@@ -217,7 +217,7 @@ def test_a_prompt_of_several_kinds_says_which_node_takes_which() -> None:
 
 
 @pytest.mark.parametrize("answer", [True, False, 0, 1, 7, -1, 10**25, "high", "1", [], [1], [1, 2, 2], 0.5, None])
-def test_any_answer_is_kept_and_given_back(tmp_path: Path, answer: object) -> None:
+def test_answers_survive_storage(tmp_path: Path, answer: object) -> None:
     with RunDb.create(tmp_path / "run.db") as db:
         log = ModelLog(db)
         log.decision(Decision(0, 1, 2, 3, "stake", answer, "model"))
@@ -243,7 +243,7 @@ def test_house_random_draws_from_the_last_line_of_what_is_legal() -> None:
     assert set(draw_answers("sure", "legal: 3")) == {True, False}
 
 
-def test_without_that_line_house_random_fits_the_schema() -> None:
+def test_house_random_follows_the_schema_without_a_legal_line() -> None:
     assert set(draw_answers("hint", "")) == {"high", "low", "none"}
     assert {tuple(cards) for cards in draw_answers("stake", "")} == {(1,), (2,), (3,), (5,)}
     assert set(draw_answers("number", "legal: a")) == {0}
@@ -251,7 +251,7 @@ def test_without_that_line_house_random_fits_the_schema() -> None:
     assert random_answer(SCHEMAS["sure"], "", Random(0)).understood
 
 
-def test_the_faces_play_any_game_with_what_they_know() -> None:
+def test_fake_models_play_any_game_from_its_facts() -> None:
     for name, api in {"OpenAIBot": "responses", "AnthropicBot": "messages"}.items():
         bot, own = BOTS.find(name), find_bots(HOME).find(name)
         assert bot.cls.is_model
@@ -259,7 +259,7 @@ def test_the_faces_play_any_game_with_what_they_know() -> None:
         assert (bot.summary, bot.digest) == (own.summary, own.digest)
 
 
-def test_failing_falls_back_on_the_games_own_bot() -> None:
+def test_failure_falls_back_on_the_games_own_bot() -> None:
     assert settings().fallback == "Dull"
     assert find_fallback("x", settings(), BOTS).__name__ == "Dull"
     with pytest.raises(UsageError, match="no bot of guess is named 'RandomBoi', but dubito has one"):
@@ -300,13 +300,13 @@ def test_the_fallback_watches_the_game_and_plays_from_its_seat(tmp_path: Path) -
     assert all("number 9" in str(decision) for decision in kept), "as the game makes an answer of it"
 
 
-def test_a_preflight_asks_for_each_form_of_an_answer_once() -> None:
+def test_preflight_asks_once_for_each_form_of_answer() -> None:
     schemas = [form.schema for _, form in PROMPT.samples]
     assert all(PROMPT.form(node.name).schema in schemas for node in GAME.nodes)
     assert all(schemas.count(schema) == 1 for schema in schemas)
 
 
-def test_the_house_has_a_games_own_models_only() -> None:
+def test_house_offers_only_the_games_own_models() -> None:
     check_house("x", settings(), GAME)
     with pytest.raises(UsageError, match="the house has no model 'house-sharp'; it has house-random"):
         check_house("x", settings(model="house-sharp"), GAME)
@@ -319,7 +319,7 @@ def refused(name: str, home: Path, game: Any = GAME) -> str:
     return str(error.value)
 
 
-def test_prompts_lie_in_a_folder_of_their_game(tmp_path: Path) -> None:
+def test_prompts_are_in_the_games_folder(tmp_path: Path) -> None:
     assert prompt_names(HOME, GAME) == ["plain"]
     assert {"mixed", "plain", "plan"} < {*prompt_names(HOME)}
     assert refused("plian", HOME) == "no prompt of guess is named 'plian': did you mean 'plain'?"
@@ -343,7 +343,7 @@ def test_a_prompt_may_only_ask_for_what_a_node_states(tmp_path: Path) -> None:
     assert refused("./mine", tmp_path).endswith("answer: no node of guess states p_bluff: remove it")
 
 
-def test_includes_are_found_beside_the_prompt_and_in_the_project(tmp_path: Path) -> None:
+def test_includes_are_searched_next_to_the_prompt_and_in_the_project(tmp_path: Path) -> None:
     text = '{% include "shared/own.jinja" %}{% include "shared/history.jinja" %}'
     copy(HOME / "prompts/guess/plain", tmp_path / "prompts/guess/mine", history=text)
     own = tmp_path / "prompts/guess/shared/own.jinja"
@@ -353,7 +353,7 @@ def test_includes_are_found_beside_the_prompt_and_in_the_project(tmp_path: Path)
     assert "Told:" in rendered.history[0]
 
 
-def test_a_game_without_facts_or_prompts_says_so() -> None:
+def test_game_without_facts_or_prompts_is_reported() -> None:
     bare = replace(GAME, name="bare", package="dubito.llm")
     with pytest.raises(UsageError, match="no prompt can tell of bare, so no model plays it: its package has no facts"):
         load_prompt("./prompts/guess/plain", HOME, bare)

@@ -35,7 +35,7 @@ PAIR = (contender("one"), contender("two", bot="AnthropicBot", sample=1))
 
 
 @pytest.mark.usefixtures("unhurried")
-def test_faults_and_the_cache_change_nothing(home: Shell) -> None:
+def test_faults_and_cache_do_not_change_results(home: Shell) -> None:
     calm = home("run", config(*PAIR), "--output", "calm", "--quiet")
     assert (calm.code, calm.err) == (0, "")
     again = home("run", "c.yaml", "--output", "again", "--quiet", "--offline")
@@ -50,7 +50,7 @@ def test_faults_and_the_cache_change_nothing(home: Shell) -> None:
     assert rows(Path("calm"), "SELECT DISTINCT outcome FROM decisions") == [("model",)]
 
 
-def test_what_was_illegal_is_shown_and_only_there(home: Shell) -> None:
+def test_illegal_answer_is_shown_only_at_its_decision(home: Shell) -> None:
     with Server(answering({"number": 99})) as server:
         asks = contender("asks", base_url=server.base_url("responses"))
         said = home("run", config(asks, contender("plays")), "--output", "r", "--quiet")
@@ -75,7 +75,7 @@ def test_positions_come_from_a_run_and_from_a_config(home: Shell) -> None:
     assert "right" not in asked.out
 
 
-def test_an_estimate_is_played_with_the_games_own_stand_in(home: Shell) -> None:
+def test_estimate_uses_the_games_own_fake_model(home: Shell) -> None:
     paid = {"bot": "OpenAIBot", "name": "paid", "model": "m"}
     prices = {"m": {"input": 1, "cached_input": 1, "cache_write": 1, "output": 1}}
     said = home("estimate", config(paid, prices=prices))

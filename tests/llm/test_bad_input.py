@@ -51,7 +51,7 @@ def test_no_key(shell: Shell, bot: str, variable: str, monkeypatch: pytest.Monke
         ("AnthropicBot", "broke-key", ("house (MINE) has no credit left", "top it up")),
     ],
 )
-def test_a_key_that_is_not_good(
+def test_rejected_key_stops_the_run(
     shell: Shell, bot: str, key: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MINE", key)
@@ -107,12 +107,12 @@ def test_an_unknown_prompt(shell: Shell) -> None:
         ("RandomBoy", "no bot is named 'RandomBoy': did you mean 'RandomBoi'?"),
     ],
 )
-def test_a_fallback_that_cannot_be_one(shell: Shell, fallback: str, words: str) -> None:
+def test_unsuitable_fallback_is_refused(shell: Shell, fallback: str, words: str) -> None:
     refused(shell, words, fallback=fallback)
 
 
 @pytest.mark.parametrize("name", ["budget_tokens", "prompt_cache_key", "reasoning"])
-def test_parameters_that_only_sound_like_credentials(name: str) -> None:
+def test_parameters_that_resemble_credentials_are_accepted(name: str) -> None:
     assert check_settings("x", {"api": "responses", "model": "m", "parameters": {name: 5}}).parameters == {name: 5}
 
 
@@ -202,7 +202,7 @@ def test_no_model(shell: Shell) -> None:
     assert said == "c.yaml: contenders.0: OpenAIBot: model: is needed"
 
 
-def test_a_misspelt_key_is_told_with_its_place(shell: Shell) -> None:
+def test_misspelt_key_is_reported_with_its_location(shell: Shell) -> None:
     bad = {"bot": "OpenAIBot", "name": "Asker", "modl": "house-random", "base_url": "house"}
     said = sentence(run_cli(shell, contender("fine"), bad, games=2), 2)
     assert said == "c.yaml: contenders.1: Asker: unknown setting 'modl': did you mean 'model'?"
@@ -249,7 +249,7 @@ def test_the_short_form(short: str, bot: str, model: str, prompt: str | None) ->
         ("openai:my-model@xyzzy", "write `{bot: OpenAIBot, model: 'my-model@xyzzy'}` in a config)"),
     ],
 )
-def test_a_misspelt_prompt_is_no_part_of_a_models_name(shell: Shell, short: str, said: str) -> None:
+def test_misspelt_prompt_is_not_part_of_the_model_name(shell: Shell, short: str, said: str) -> None:
     Path("my/short").mkdir(parents=True)
     Path("my/short/prompt.yaml").touch()
     assert said in sentence(shell("run", "--bots", "StefaBot", "--contenders", short), 2)
@@ -263,7 +263,7 @@ def test_two_contenders_of_one_name(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("short", ["opnai:gpt-6", "OpenAI:gpt-6", "gpt-6@plain"])
-def test_a_short_form_of_nobody(shell: Shell, short: str) -> None:
+def test_short_form_without_a_model_is_refused(shell: Shell, short: str) -> None:
     assert sentence(run_cli(shell, short), 2).startswith(f"c.yaml: contenders.0: no bot is named '{short}'")
 
 
@@ -284,7 +284,7 @@ def test_two_short_forms_of_one_player(shell: Shell) -> None:
         "a" * 9 + "-",
     ],
 )
-def test_a_key_in_the_place_of_its_variable_is_not_repeated(shell: Shell, secret: str) -> None:
+def test_key_given_instead_of_its_variable_is_not_printed(shell: Shell, secret: str) -> None:
     ended = run_cli(shell, contender("Asker", base_url="https://example.invalid/v1", api_key_env=secret))
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert "api_key_env" in ended.err
@@ -295,16 +295,16 @@ def test_a_key_in_the_place_of_its_variable_is_not_repeated(shell: Shell, secret
 @pytest.mark.parametrize(
     "name", ["OPENAI_API_KEY", "_k", "my_openai_key_for_team_2", "KEY2", "AVERYLONGNAMEWITHOUTDIGITS"]
 )
-def test_the_names_of_variables_are_taken(name: str) -> None:
+def test_variable_names_are_accepted(name: str) -> None:
     assert check_settings("x", {"model": "m", "api": "chat", "api_key_env": name}).api_key_env == name
 
 
 @pytest.mark.parametrize("address", [" http://127.0.0.1:1/v1", "http://127.0.0.1:1/v1 \n", "\thttp://127.0.0.1:1/v1"])
-def test_spaces_around_an_address_are_no_part_of_it(address: str) -> None:
+def test_spaces_around_an_address_are_stripped(address: str) -> None:
     checked = check_settings("Asker", {"model": "m", "api": "chat", "base_url": address})
     assert checked.base_url == "http://127.0.0.1:1/v1"
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "127.0.0.2", "localhost"])  # noqa: S104, asked, not bound
-def test_a_server_of_this_machine_needs_no_key(host: str) -> None:
+def test_local_server_needs_no_key(host: str) -> None:
     assert check_settings("Asker", {"model": "m", "api": "chat", "base_url": f"http://{host}:1/v1"}).api_key_env is None

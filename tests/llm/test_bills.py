@@ -71,13 +71,13 @@ def test_anthropic_counts_cached_tokens_beside_the_input() -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("details", [None, {}, [], 7, "x", {"other_tokens": 3}])
-def test_details_that_say_nothing_are_none(protocol: Api, details: Any) -> None:
+def test_empty_usage_details_count_as_zero(protocol: Api, details: Any) -> None:
     said = {name: details for name in NAMES[protocol][2:] if name}
     assert usage(protocol, counts(protocol, 100, 20) | said) == Usage(100, 0, 0, 20, 0)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_details_that_are_null_are_none(protocol: Api) -> None:
+def test_null_usage_details_count_as_zero(protocol: Api) -> None:
     """As servers other than the providers' say it."""
     into = dict.fromkeys(["cached_tokens", "cache_write_tokens"])
     out = dict.fromkeys(["reasoning_tokens", "thinking_tokens"])
@@ -89,7 +89,7 @@ def test_details_that_are_null_are_none(protocol: Api) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("count", ["600", 1.5, -1, True, [5], 2**24 + 1])
-def test_a_detail_that_counts_nothing_is_missing_usage(protocol: Api, count: Any) -> None:
+def test_invalid_usage_detail_is_missing_usage(protocol: Api, count: Any) -> None:
     of_input = NAMES[protocol][2]
     said = {of_input: {"cached_tokens": count}} if of_input else {"cache_read_input_tokens": count}
     assert usage(protocol, counts(protocol, 1000, 20) | said) is None
@@ -103,13 +103,13 @@ def test_missing_usage_is_no_usage(protocol: Api, said: Any) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("count", [None, "100", 1.5, -1, True, [], 2**24 + 1])
-def test_a_count_that_is_none_is_missing_usage(protocol: Api, count: Any) -> None:
+def test_invalid_count_is_missing_usage(protocol: Api, count: Any) -> None:
     assert usage(protocol, counts(protocol, count, 5)) is None
     assert usage(protocol, counts(protocol, 5, count)) is None
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_counts_that_cannot_be_are_missing_usage(protocol: Api) -> None:
+def test_contradictory_counts_are_missing_usage(protocol: Api) -> None:
     """A prompt is some tokens, and so is a text; an error may well have come before any."""
     assert usage(protocol, counts(protocol, 0, 0)) is None
     assert usage(protocol, counts(protocol, 0, 5)) is None
@@ -156,11 +156,11 @@ def test_output_is_the_largest_reading(said: dict[str, Any], output: int) -> Non
 
 @pytest.mark.parametrize("protocol", ["responses", "chat"])
 @pytest.mark.parametrize("total", ["600", 1.5, -1, True, 2**24 + 1])
-def test_a_total_that_counts_nothing_is_missing_usage(protocol: Api, total: Any) -> None:
+def test_invalid_total_is_missing_usage(protocol: Api, total: Any) -> None:
     assert usage(protocol, counts(protocol, 100, 20) | {"total_tokens": total}) is None
 
 
-def test_what_anthropic_keeps_is_the_larger_of_its_two_accounts() -> None:
+def test_anthropic_cache_write_is_the_larger_of_both_counts() -> None:
     said = counts("messages", 100, 20) | {
         "cache_creation_input_tokens": 30,
         "cache_creation": {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 40},
@@ -175,18 +175,18 @@ def charges(protocol: Api, **changes: Any) -> Charges:
 
 @pytest.mark.parametrize("protocol", ["responses", "chat"])
 @pytest.mark.parametrize("tier", ["default", "flex", "priority", "fast", "ultrafast", "scale", "something new"])
-def test_a_tier_is_named(protocol: Api, tier: str) -> None:
+def test_service_tier_is_read(protocol: Api, tier: str) -> None:
     assert charges(protocol, service_tier=tier) == Charges((("service_tier", tier),))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("tier", [None, 7, []])
-def test_a_tier_that_is_no_word_is_not_named(protocol: Api, tier: Any) -> None:
+def test_invalid_service_tier_is_ignored(protocol: Api, tier: Any) -> None:
     assert charges(protocol, service_tier=tier) == Charges()
     assert charges("messages", usage=counts("messages", 1, 1) | {"service_tier": tier, "speed": None}) == Charges()
 
 
-def test_what_anthropic_says_of_its_service() -> None:
+def test_anthropic_service_fields_are_read() -> None:
     said = {
         "service_tier": "priority",
         "speed": "fast",
@@ -206,7 +206,7 @@ def test_the_providers_own_tools_are_counted() -> None:
     assert charges("chat", usage=said) == Charges(tool_calls=4)
 
 
-def test_input_that_openai_keeps_for_long_is_counted() -> None:
+def test_openai_long_cache_writes_are_counted() -> None:
     details = {"cache_write_tokens": 50, "cache_write_tokens_details": {"ttl_30m_tokens": 20, "ttl_12h_tokens": 30}}
     assert charges("responses", usage=counts("responses", 100, 1) | {"input_tokens_details": details}).long_writes == 30
     assert charges("chat", usage=counts("chat", 100, 1) | {"prompt_tokens_details": details}).long_writes == 30
@@ -317,7 +317,7 @@ REPLIES: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], dict[str, Any
 }
 
 
-def test_a_bill_is_the_providers(subtests: pytest.Subtests) -> None:
+def test_usage_is_read_in_the_providers_form(subtests: pytest.Subtests) -> None:
     for name in REPLIES:
         with subtests.test(name=name):
             server, model, asked, besides, usage, dollars = REPLIES[name]
@@ -399,7 +399,7 @@ def test_an_error_alone_costs_nothing(tmp_path: Path, protocol: Api) -> None:
 
 
 @pytest.mark.usefixtures("unhurried")
-def test_an_error_with_status_200_is_a_failed_call_to_whoever_asks(shell: Shell) -> None:
+def test_error_with_status_200_is_a_failed_call(shell: Shell) -> None:
     body = json.dumps(reply_body("responses", status="failed", error=ERROR))
     with Server(lambda heard: respond("responses") if PROBE in heard.raw else Response(body=body)) as server:
         ended = run_cli(shell, player_at(server, tries=1), games=1, rules={"max_turns": 4}, flags=["--no-preflight"])
@@ -411,7 +411,7 @@ def test_an_error_with_status_200_is_a_failed_call_to_whoever_asks(shell: Shell)
     assert "fallback:malformed" not in status
 
 
-def test_a_cap_holds_where_reasoning_is_reported_apart(tmp_path: Path) -> None:
+def test_cap_holds_with_separate_reasoning_tokens(tmp_path: Path) -> None:
     """As xAI does: by completion tokens alone, a tenth of the bill would be counted."""
     usage = {
         "prompt_tokens": 300,
@@ -433,7 +433,7 @@ def test_a_cap_holds_where_reasoning_is_reported_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["messages"]))
-def test_a_cap_holds_where_a_server_says_that_it_took_nothing(tmp_path: Path, protocol: Api) -> None:
+def test_cap_holds_if_a_server_reports_zero_tokens(tmp_path: Path, protocol: Api) -> None:
     """Each reply is counted at its worst, since nobody knows what it cost."""
     nothing = dict.fromkeys(["input_tokens", "output_tokens", "prompt_tokens", "completion_tokens", "total_tokens"], 0)
     cap = 400 * EACH
@@ -448,7 +448,7 @@ def test_a_cap_holds_where_a_server_says_that_it_took_nothing(tmp_path: Path, pr
     assert (usd <= cap, assumed) == (True, len(server.heard))
 
 
-def test_a_call_of_the_servers_own_tools_is_on_the_bill(tmp_path: Path) -> None:
+def test_server_tool_calls_are_billed(tmp_path: Path) -> None:
     usage = {"input_tokens": 100, "output_tokens": 20, "server_tool_use": {"web_search_requests": 2}}
     with Server(lambda heard: respond("messages", usage=usage)) as server:
         players = small(player_at(server, "messages"), games=1, turns=9)

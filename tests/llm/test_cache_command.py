@@ -54,7 +54,7 @@ def test_stats_count_the_replies_by_server_and_model(shell: Shell) -> None:
     assert [line.split() for line in lines] == [["house", "m", "3"], ["http://127.0.0.1:1/v1", "m", "1"]]
 
 
-def test_other_caches_are_pointed_at(shell: Shell) -> None:
+def test_stats_mentions_other_caches(shell: Shell) -> None:
     """As those of a demo, wherever one looked."""
     fill(("house", 1, "a"))
     Path("runs").mkdir()
@@ -67,7 +67,7 @@ def test_other_caches_are_pointed_at(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("words", [("stats",), ("show", "00000000"), ("explain", "0.0.0", "--run", "r")])
-def test_a_folder_without_a_cache_is_refused_and_none_is_made(shell: Shell, words: tuple[str, ...]) -> None:
+def test_folder_without_a_cache_is_refused_and_left_unchanged(shell: Shell, words: tuple[str, ...]) -> None:
     Path("r").mkdir()
     Path("r/run.db").touch()
     ended = shell("cache", *words, "--cache", "elsewhere")
@@ -77,7 +77,7 @@ def test_a_folder_without_a_cache_is_refused_and_none_is_made(shell: Shell, word
         assert sentence(ended) == "there is no cache in elsewhere: give its folder with --cache"
 
 
-def test_show_says_what_was_asked_and_what_came(shell: Shell) -> None:
+def test_show_prints_request_and_reply(shell: Shell) -> None:
     (key, _) = fill(("house", 1, "a"), ("house", 2, "b"))
     whole = shell("cache", "show", key)
     assert whole.code == 0
@@ -90,7 +90,7 @@ def test_show_says_what_was_asked_and_what_came(shell: Shell) -> None:
     assert shell("cache", "show", key[:8]).out == whole.out
 
 
-def test_show_refuses_what_is_no_key_or_several(shell: Shell) -> None:
+def test_show_refuses_unknown_and_ambiguous_keys(shell: Shell) -> None:
     fill(("house", 1, "a"), ("house", 2, "b"))
     counts = "in cache: `dubito cache stats` counts what is there"
     assert sentence(shell("cache", "show", "xyz")) == f"no key begins with 'xyz' {counts}"
@@ -107,7 +107,7 @@ def test_a_reply_cannot_steer_the_terminal(shell: Shell, escape: str) -> None:
     assert all(char.isprintable() or char == "\n" for char in ended.out)
 
 
-def test_a_server_that_steers_the_terminal_is_counted_harmlessly(shell: Shell) -> None:
+def test_control_characters_in_a_server_name_are_escaped(shell: Shell) -> None:
     fill(("http://127.0.0.1/\x1b[2J", 1, "a"))
     assert "\x1b" not in shell("cache", "stats").out
 
@@ -126,7 +126,7 @@ def test_an_entry_changed_by_hand_is_named(shell: Shell) -> None:
     )
 
 
-def test_stats_go_on_behind_a_damaged_entry_and_count_it(shell: Shell) -> None:
+def test_stats_counts_and_skips_damaged_entries(shell: Shell) -> None:
     damage(fill(("house", 1, "a"), ("house", 2, "b"))[0])
     ended = shell("cache", "stats")
     assert (ended.code, ended.err) == (0, "damaged and left out: 1; `dubito cache verify` names them\n")
@@ -176,7 +176,7 @@ def test_explain_finds_the_reply_of_a_decision_and_of_a_request(shell: Shell) ->
     assert explained(shell, digest[:8], "r").out == ended.out
 
 
-def test_explain_takes_what_the_narration_of_a_game_prints(shell: Shell) -> None:
+def test_explain_accepts_the_ids_that_watch_prints(shell: Shell) -> None:
     assert run_of(shell).code == 0
     told = re.findall(r"Asker is asked ([A-E]) \(([\d.]+)\): ", shell("replay", "r", "--game", "0").out)
     taken = rows(Path("r"), "SELECT node, seat, decision FROM decisions ORDER BY decision")
@@ -184,7 +184,7 @@ def test_explain_takes_what_the_narration_of_a_game_prints(shell: Shell) -> None
     assert all(explained(shell, number, "r").out.startswith("the cache has it: ") for _, number in told)
 
 
-def test_explain_what_differs(shell: Shell) -> None:
+def test_explain_shows_the_difference(shell: Shell) -> None:
     changed = parts(missed(shell, max_output=99, parameters={"temperature": 0.5, "user": None}, model="house-honest"))
     assert changed == {
         "body.model": ("house-honest", "house-random"),
@@ -231,7 +231,9 @@ def test_explain_a_changed_line_of_the_prompt(shell: Shell, before: str, after: 
         ([("http://127.0.0.1:1/v1", 3, "a"), ("house", 3, "a")], ("house", 3, "a")),  # last of all the server
     ],
 )
-def test_the_nearest_entry(shell: Shell, entries: list[tuple[str, int, str]], expected: tuple[str, int, str]) -> None:
+def test_explain_picks_the_nearest_entry(
+    shell: Shell, entries: list[tuple[str, int, str]], expected: tuple[str, int, str]
+) -> None:
     """To request 1 at the house, draw a; request 12 begins more like it than request 3 does."""
     fill(*entries)
     server, number, draw = expected
@@ -247,7 +249,7 @@ def test_explain_with_an_empty_cache(shell: Shell) -> None:
     assert explained(shell, first_decision("s")).out == "the cache cache is empty\n"
 
 
-def test_explain_goes_on_behind_a_damaged_entry(shell: Shell) -> None:
+def test_explain_skips_a_damaged_entry(shell: Shell) -> None:
     assert run_of(shell, "--offline", folder="s").code == 3
     good, bad = fill(("house", 2, "b"), ("house", 1, "a"))
     damage(bad)
@@ -256,7 +258,7 @@ def test_explain_goes_on_behind_a_damaged_entry(shell: Shell) -> None:
     assert ended.err == "damaged and left out: 1; `dubito cache verify` names them\n"
 
 
-def test_explain_of_what_no_run_has_is_one_sentence(shell: Shell) -> None:
+def test_explain_of_an_unknown_decision_is_one_sentence(shell: Shell) -> None:
     assert run_of(shell, "--offline", folder="s").code == 3
     for what in (
         *("9.9.9", "0.0", "0.0.0.0.0", "0.0.9999999999999999999999", "a.b.c", "-1.0.0", ""),
@@ -268,7 +270,7 @@ def test_explain_of_what_no_run_has_is_one_sentence(shell: Shell) -> None:
         assert said.isprintable()
 
 
-def test_explain_of_a_digest_that_several_requests_begin_with(shell: Shell) -> None:
+def test_explain_refuses_an_ambiguous_digest(shell: Shell) -> None:
     assert run_of(shell).code == 0
     with closing(sqlite3.connect("r/run.db")) as connection, connection:
         connection.execute("UPDATE attempts SET request = 'aaaaaaaa' || request WHERE game >= 0")
@@ -276,7 +278,7 @@ def test_explain_of_a_digest_that_several_requests_begin_with(shell: Shell) -> N
 
 
 @pytest.mark.parametrize("other", [{}, {"format": 3}, {"format": "4"}])
-def test_entries_of_another_format_are_passed_over_and_counted(shell: Shell, other: dict[str, object]) -> None:
+def test_entries_of_another_format_are_skipped_and_counted(shell: Shell, other: dict[str, object]) -> None:
     key, _ = fill(("house", 1, "a"), ("house", 2, "b"))
     with diskcache.Cache("cache", disk=_TextDisk) as cache:
         content = json.loads(cache[key].partition("\n")[2])
@@ -294,7 +296,7 @@ def test_entries_of_another_format_are_passed_over_and_counted(shell: Shell, oth
     assert begin in shell("cache", "verify").out
 
 
-def test_drop_says_what_it_did(shell: Shell) -> None:
+def test_drop_reports_what_it_did(shell: Shell) -> None:
     one, other = fill(("house", 1, "a"), ("house", 1, "b"))
     ended = shell("cache", "drop", one[:16])
     assert (ended.code, ended.out) == (0, f"dropped {one}; what it held is in cache/dropped/{one}.txt\n")

@@ -31,14 +31,14 @@ def asked_at(answers: Answer, patience: float | None = None) -> Iterator[tuple[C
             yield lambda: provider.send(ask(), 1, 20), server
 
 
-def test_a_connection_is_used_again() -> None:
+def test_connection_is_reused() -> None:
     with asked_at(lambda connection, number: answer()) as (call, server):
         assert [call().status for _ in range(3)] == [200] * 3
     assert server.requests == [1, 1, 1]
 
 
 @pytest.mark.parametrize("many", [False, True])
-def test_a_connection_closed_before_it_was_asked_is_as_none(many: bool) -> None:
+def test_connection_closed_before_the_request_is_a_connect_error(many: bool) -> None:
     """Whether the end of the request could still be written or not."""
     with Line() as line:
         line.exchange()
@@ -52,7 +52,7 @@ def test_a_connection_closed_before_it_was_asked_is_as_none(many: bool) -> None:
 
 
 @pytest.mark.parametrize("reset", [False, True])
-def test_a_connection_closed_when_asked_is_an_answer_lost(reset: bool) -> None:
+def test_connection_closed_after_the_request_loses_the_answer(reset: bool) -> None:
     with Line() as line:
         line.exchange()
         line.send(many=False)
@@ -97,7 +97,7 @@ class Line:
                 self.ours.write(b"again")
 
 
-def test_a_server_that_closes_what_idles_for_30_ms_costs_nothing() -> None:
+def test_server_that_closes_idle_connections_costs_nothing() -> None:
     """Asked when it has closed: no try is lost, nothing is assumed."""
     with asked_at(lambda connection, number: answer(), patience=0.03) as (call, server):
         for _ in range(20):
@@ -140,7 +140,7 @@ def test_an_answer_broken_off_on_a_used_connection_may_be_billed() -> None:
     assert server.requests == [1, 1]
 
 
-def test_what_a_server_says_of_its_patience_is_kept() -> None:
+def test_keep_alive_header_is_respected() -> None:
     with asked_at(lambda connection, number: answer(BODY, "keep-alive: timeout=0, max=100")) as (call, server):
         assert [call().status for _ in range(3)] == [200] * 3
     assert server.requests == [1, 2, 3]
@@ -156,7 +156,7 @@ def zeros(packed: bytes) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_body_is_read_up_to_a_limit_and_is_no_reply_then(packed: bool) -> None:
+def test_body_over_the_limit_is_not_a_reply(packed: bool) -> None:
     """Packed, it is 64 MB when it is unpacked."""
     body = gzip.compress(bytes(2**26), 1) if packed else b""
     with asked_at(lambda connection, number: zeros(body) if number == 1 else None) as (call, _):
@@ -171,12 +171,12 @@ def test_a_body_is_read_up_to_a_limit_and_is_no_reply_then(packed: bool) -> None
     assert (failed.value.kind, failed.value.billed) == ("server", True)
 
 
-def test_a_body_of_just_the_limit_is_kept() -> None:
+def test_body_at_the_limit_is_stored() -> None:
     with asked_at(lambda connection, number: answer(BODY.ljust(MOST))) as (call, _):
         assert len(call().raw) == MOST
 
 
-def test_a_connection_opened_while_the_client_closes_is_closed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_opened_during_close_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C gives up on calls that are just connecting: the pool of connections does not know theirs yet."""
     opened = list[socket.socket]()
     connect = socket.create_connection

@@ -60,7 +60,7 @@ def late(call: Provider, protocol: Api) -> TryFailed:
 
 
 @pytest.mark.parametrize(("protocol", "manner"), [(PROTOCOLS[place % 3], manner) for place, manner in enumerate(SLOW)])
-def test_a_server_that_dawdles_is_left_at_the_deadline(protocol: Api, manner: str) -> None:
+def test_slow_server_is_abandoned_at_the_deadline(protocol: Api, manner: str) -> None:
     with dawdler(manner) as server, closing(provider(server, protocol)) as call:
         error = late(call, protocol)
         assert server.left.wait(PATIENCE / 2), "it would have gone on"
@@ -69,7 +69,7 @@ def test_a_server_that_dawdles_is_left_at_the_deadline(protocol: Api, manner: st
 
 
 @pytest.mark.parametrize("manner", SLOW)
-def test_the_connection_is_not_used_again_and_the_next_call_works(manner: str) -> None:
+def test_connection_is_not_reused_after_a_deadline(manner: str) -> None:
     with dawdler("at once", manner, "at once") as server, closing(provider(server, "responses")) as call:
         assert call.send(asked("responses"), 1, PATIENCE).status == 200
         assert late(call, "responses").kind == "deadline"
@@ -78,7 +78,7 @@ def test_the_connection_is_not_used_again_and_the_next_call_works(manner: str) -
         assert server.requests == [1, 1, 2, 2], "good connections are used again, the slow one is not"
 
 
-def test_a_deadline_is_of_its_own_call_only() -> None:
+def test_deadline_applies_only_to_its_call() -> None:
     """While one call runs into its deadline, others of the same client have theirs."""
     with dawdler("silent", "at once") as server, closing(provider(server, "responses")) as call:
         failed = list[TryFailed]()
@@ -92,7 +92,7 @@ def test_a_deadline_is_of_its_own_call_only() -> None:
         assert call.send(asked("responses"), 9, PATIENCE).status == 200
 
 
-def test_a_server_that_accepts_nobody_is_left_too() -> None:
+def test_server_that_accepts_no_connection_is_abandoned() -> None:
     """A full backlog: the connection itself never comes about, or nothing ever reads what was sent."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -101,7 +101,7 @@ def test_a_server_that_accepts_nobody_is_left_too() -> None:
                 assert late(call, "messages").kind == "deadline"
 
 
-def test_a_run_with_deadlines_says_that_it_is_not_repeatable(shell: Shell) -> None:
+def test_run_with_deadlines_is_marked_as_not_repeatable(shell: Shell) -> None:
     with dawdler("trickles its body", "at once") as server:
         who = player_at(server, deadline=1.0, tries=2)
         ended = run_cli(shell, who, games=1, flags=["--no-preflight"])
@@ -114,7 +114,7 @@ def test_a_run_with_deadlines_says_that_it_is_not_repeatable(shell: Shell) -> No
     assert rows(Path("r"), "SELECT DISTINCT outcome FROM decisions") == [("model",)]
 
 
-def test_an_account_of_nothing_but_deadlines_stops_the_run(tmp_path: Path) -> None:
+def test_run_stops_if_all_calls_pass_their_deadline(tmp_path: Path) -> None:
     with dawdler("trickles its head") as server:
         who = player_at(server, deadline=SHORT, tries=1)
         run = run_games(small(who, games=1, turns=3), tmp_path / "run", patience=5)

@@ -31,7 +31,7 @@ def stating(p_bluff: str, answer: str = "true") -> str:
     return f'{{"reasoning": "So.", "p_bluff": {p_bluff}, "answer": {answer}}}'
 
 
-def test_the_form_has_the_prompts_fields_and_p_bluff_at_c_only(subtests: pytest.Subtests) -> None:
+def test_form_has_the_prompts_fields_and_p_bluff_only_at_c(subtests: pytest.Subtests) -> None:
     for node in "ABCDE":
         for fields in [("answer",), ("reasoning", "answer"), ("p_bluff", "answer"), ALL]:
             with subtests.test(node=node, fields=fields):
@@ -52,14 +52,14 @@ def test_the_types_of_the_fields() -> None:
     }
 
 
-def test_the_order_of_the_fields_is_the_prompts() -> None:
+def test_fields_are_in_the_prompts_order() -> None:
     other: tuple[Field, ...] = ("p_bluff", "reasoning", "answer")
     assert list(build_form(other, GAME.node("C")).schema["properties"]) == list(other)
     assert answer_format(ALL, GAME.nodes).index('"reasoning"') < answer_format(ALL, GAME.nodes).index('"p_bluff"')
     assert answer_format(other, GAME.nodes).index('"p_bluff"') < answer_format(other, GAME.nodes).index('"reasoning"')
 
 
-def test_what_a_prompt_says_of_the_reply() -> None:
+def test_prompt_describes_the_reply() -> None:
     assert "{" in answer_format(("answer",), GAME.nodes), "an example"
     said = answer_format(ALL, GAME.nodes)
     assert said.startswith("Reply with a JSON object and nothing else. Its fields, in this order: ")
@@ -71,7 +71,7 @@ def test_what_a_prompt_says_of_the_reply() -> None:
 @pytest.mark.parametrize(
     ("stated", "kept"), [("null", None), ("0", 0.0), ("1", 1.0), ("0.37", 0.37), ("1e-3", 0.001), ("0.0", 0.0)]
 )
-def test_a_probability_is_kept_and_decides_nothing(
+def test_stated_probability_is_stored_but_decides_nothing(
     stated: str, kept: float | None, answer: str, expected: bool
 ) -> None:
     assert read(stating(stated, answer)) == ModelAnswer(expected, kept, impossible=False)
@@ -96,7 +96,7 @@ IMPOSSIBLE = {
 }
 
 
-def test_an_impossible_probability_is_dropped_and_the_answer_kept(subtests: pytest.Subtests) -> None:
+def test_impossible_probability_is_dropped_without_the_answer(subtests: pytest.Subtests) -> None:
     for answer in ["true", "false"]:
         for stated in IMPOSSIBLE.values():
             with subtests.test(answer=answer, stated=stated):
@@ -123,28 +123,28 @@ def test_an_impossible_probability_is_dropped_and_the_answer_kept(subtests: pyte
         (f"<think>He lies.</think>{stating('0.4')}", AROUND),
     ],
 )
-def test_a_reply_of_another_form_is_malformed(text: str, detail: str) -> None:
+def test_reply_with_other_fields_is_malformed(text: str, detail: str) -> None:
     assert malformed(text) == detail
 
 
 @pytest.mark.parametrize("reasoning", ["null", "7", "true", '["So."]', '{"why": "So."}'])
-def test_reasoning_is_a_text(reasoning: str) -> None:
+def test_reasoning_must_be_a_string(reasoning: str) -> None:
     assert malformed(f'{{"reasoning": {reasoning}, "p_bluff": null, "answer": true}}') == "`reasoning` is not a text"
 
 
 @pytest.mark.parametrize("reasoning", ["", "\n\t", 'He holds {three} aces; "answer": false. \U0001f0cf', "x" * 100_000])
-def test_reasoning_may_say_anything(reasoning: str) -> None:
+def test_reasoning_may_contain_anything(reasoning: str) -> None:
     assert read(json.dumps({"reasoning": reasoning, "p_bluff": None, "answer": False})) == ModelAnswer(False)
 
 
 @given(st.permutations([("reasoning", '"So."'), ("p_bluff", "0.5"), ("answer", "true")]))
-def test_the_order_in_a_reply_is_free(fields: list[tuple[str, str]]) -> None:
+def test_fields_of_a_reply_may_be_in_any_order(fields: list[tuple[str, str]]) -> None:
     text = ", ".join(f'"{name}": {value}' for name, value in fields)
     assert read(f"{{{text}}}") == ModelAnswer(True, 0.5)
 
 
 @pytest.mark.parametrize("node", "ABDE")
-def test_p_bluff_elsewhere_than_at_c_is_another_field(node: str) -> None:
+def test_p_bluff_is_an_unknown_field_except_at_c(node: str) -> None:
     form = build_form(ALL, GAME.node(node))
     assert malformed(stating("0.4"), form) == "it has fields other than `reasoning` and `answer`"
     assert read('{"reasoning": "So.", "answer": false}', form) == ModelAnswer(False)
@@ -159,7 +159,7 @@ def test_p_bluff_elsewhere_than_at_c_is_another_field(node: str) -> None:
         (("p_bluff", "answer"), "A", '{"answer": true} or {"answer": false}'),
     ],
 )
-def test_a_re_ask_shows_a_reply_that_would_be_read(fields: tuple[Field, ...], node: str, wanted: str) -> None:
+def test_example_in_a_re_ask_is_readable(fields: tuple[Field, ...], node: str, wanted: str) -> None:
     form = build_form(fields, GAME.node(node))
     assert form.wanted == wanted
     assert wanted in (reask_text(AttemptFailed("malformed", "it is not JSON"), form) or "")

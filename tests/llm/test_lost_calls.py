@@ -72,9 +72,7 @@ HOW_OFTEN = [(25, 0.05, True), (4, 0.2, False), (25, 0.05, False), (4, 0.2, True
     ("end", "often"),
     in_gate(itertools.product(ENDS, HOW_OFTEN), [("dropped", HOW_OFTEN[1]), ("no usage", HOW_OFTEN[3])]),
 )
-def test_a_lost_reply_is_assumed_to_cost_what_others_did(
-    tmp_path: Path, end: str, often: tuple[int, float, bool]
-) -> None:
+def test_lost_reply_is_assumed_to_cost_the_average(tmp_path: Path, end: str, often: tuple[int, float, bool]) -> None:
     nth, within, preflight = often
     biller = Biller(every(nth, ENDS[end]))
     with Server(biller) as server:
@@ -89,7 +87,7 @@ def test_a_lost_reply_is_assumed_to_cost_what_others_did(
     assert counted > biller.bill + log.assumed * 8192 * PRICE.output // 2, "a cap knows of the worst only"
 
 
-def test_a_used_up_budget_says_how_much_of_it_is_the_worst_of_lost_calls(tmp_path: Path) -> None:
+def test_budget_error_states_the_worst_case_of_lost_calls(tmp_path: Path) -> None:
     """Or its figure would stand beside a much smaller cost; before a stop and after it."""
     with Server(Biller(every(4, DROPPED))) as server:
         players = small(player_at(server, "chat"), games=40)
@@ -101,14 +99,14 @@ def test_a_used_up_budget_says_how_much_of_it_is_the_worst_of_lost_calls(tmp_pat
             assert said in str(run.failure)
 
 
-def test_while_there_is_nothing_to_learn_from_it_is_the_worst(tmp_path: Path) -> None:
+def test_lost_call_costs_the_worst_case_without_earlier_replies(tmp_path: Path) -> None:
     with Server(Biller(every(1, SILENT))) as server:
         players = small(player_at(server, "chat"), games=1)
         log = log_of(run_games(players, tmp_path / "r", prices={"some-model": PRICE}, preflight=False))
     assert log.picodollars == log.likely == log.at_worst > 0
 
 
-def test_tables_show_billed_and_assumed_apart(shell: Shell) -> None:
+def test_tables_show_billed_and_assumed_costs_separately(shell: Shell) -> None:
     biller = Biller(every(9, DROPPED))
     with Server(biller) as server:
         file = config_file(player_at(server, "chat"), games=4, prices={"some-model": LISTED})
@@ -137,7 +135,7 @@ def _page(run: Path) -> list[str]:
 
 @pytest.mark.at_length
 @pytest.mark.parametrize("kills", in_gate([1, 6], 1))
-def test_calls_cut_off_by_a_kill_are_assumed_too(tmp_path: Path, shell: Shell, kills: int) -> None:
+def test_cost_of_calls_cut_off_by_a_kill_is_assumed(tmp_path: Path, shell: Shell, kills: int) -> None:
     """What was billed for them nobody will ever say."""
     at = [40 * number for number in range(1, kills + 1)]
     reached = [threading.Event() for _ in at]

@@ -27,7 +27,7 @@ PAIRS = [(asked, spoken) for asked in PROTOCOLS for spoken in PROTOCOLS if asked
     ],
     ids=["text", "html", "405", "nothing"],
 )
-def test_a_server_that_does_not_know_the_path(shell: Shell, protocol: Api, answer: Response) -> None:
+def test_server_without_the_path_gets_a_hint(shell: Shell, protocol: Api, answer: Response) -> None:
     with Server(lambda _: answer) as server:
         ended = run_cli(shell, player_at(server, protocol))
     assert ended.code == 3
@@ -37,7 +37,7 @@ def test_a_server_that_does_not_know_the_path(shell: Shell, protocol: Api, answe
     assert len(server.heard) == 1
 
 
-def test_an_address_without_a_path_wants_one_first(shell: Shell) -> None:
+def test_address_without_a_path_gets_a_hint(shell: Shell) -> None:
     with Server(lambda _: Response(404)) as server:
         ended = run_cli(shell, player_at(server, "chat") | {"base_url": server.base_url("messages")})
     assert (
@@ -47,7 +47,7 @@ def test_an_address_without_a_path_wants_one_first(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(("asked", "spoken"), in_gate(PAIRS, [("responses", "messages"), ("chat", "responses")]))
-def test_a_reply_of_another_protocol_is_none(shell: Shell, asked: Api, spoken: Api) -> None:
+def test_reply_of_another_protocol_is_rejected(shell: Shell, asked: Api, spoken: Api) -> None:
     """Even if there is an answer in it; its tokens count where they can be read."""
     with Server(lambda _: respond(spoken)) as server:
         ended = run_cli(shell, player_at(server, asked, max_output=99, tries=2))

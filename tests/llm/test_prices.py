@@ -54,7 +54,7 @@ def exact(listed: dict[str, float], usage: Usage) -> Decimal:
     return into + usage.output * rates["output"]
 
 
-def test_a_price_is_whole_picodollars_a_token() -> None:
+def test_price_is_whole_picodollars_per_token() -> None:
     price = parse_price(GOOD, "x")
     assert price == Price(2_000_000, 100_000, 2_500_000, 10_000_000)
     assert (
@@ -73,7 +73,7 @@ def test_a_cost_is_exact(listed: dict[str, float], usage: Usage) -> None:
 
 
 @given(PRICES, usages())
-def test_what_the_cache_saved_is_the_difference_to_no_cache(listed: dict[str, float], usage: Usage) -> None:
+def test_cache_saving_is_the_difference_to_no_cache(listed: dict[str, float], usage: Usage) -> None:
     price = parse_price(listed, "x")
     uncached = Usage(usage.input, 0, 0, usage.output, usage.reasoning)
     assert price.cache_saving(usage) == price.cost(uncached) - price.cost(usage)
@@ -92,7 +92,7 @@ def test_nothing_costs_more_than_the_worst_case(
     assert 0 <= used.usd <= worst.usd
 
 
-def test_the_worst_case_is_all_bytes_and_output_at_their_dearest() -> None:
+def test_worst_case_uses_the_highest_prices() -> None:
     request = ask().request
     size = len(request.text.encode())
     assert Tariff(parse_price(GOOD, "x"), 99).worst(request) == Spend(1, size + 99, size * 2_500_000 + 99 * 10_000_000)
@@ -102,12 +102,12 @@ def test_the_worst_case_is_all_bytes_and_output_at_their_dearest() -> None:
 
 
 @pytest.mark.parametrize("text", ["é", "\U0001f0cf", "日本", "\x00", '"', "\\"])
-def test_a_request_has_at_least_as_many_bytes_as_what_is_sent(text: str) -> None:
+def test_request_size_covers_the_sent_body(text: str) -> None:
     assert Tariff(None, 16).worst(ask(text=text * 100).request).tokens >= len(text.encode()) * 100 + 16
 
 
 @pytest.mark.parametrize("missing", GOOD)
-def test_a_gap_is_named(missing: str) -> None:
+def test_missing_price_is_named(missing: str) -> None:
     entry = {name: value for name, value in GOOD.items() if name != missing}
     with pytest.raises(UsageError, match=rf"^here: {missing} is missing: set it in USD per million tokens$"):
         parse_price(entry, "here")
@@ -119,13 +119,13 @@ A_PRICE = r"a price is \{input, cached_input, cache_write, output\}, numbers fro
 @pytest.mark.parametrize(
     "value", [-1, -0.000001, "2", "free", None, True, [2], {}, float("nan"), float("inf"), 5000.01, 10**400]
 )
-def test_a_price_that_is_none_is_refused(value: object) -> None:
+def test_invalid_price_is_refused(value: object) -> None:
     with pytest.raises(UsageError, match=rf"^here: output: {A_PRICE}$"):
         parse_price(GOOD | {"output": value}, "here")
 
 
 @pytest.mark.parametrize("entry", [None, 2, "free", [], [2, 1, 2, 10], True])
-def test_an_entry_that_is_none_is_refused(entry: object) -> None:
+def test_invalid_entry_is_refused(entry: object) -> None:
     with pytest.raises(UsageError, match=rf"^here: {A_PRICE}$"):
         parse_price(entry, "here")
 
@@ -175,7 +175,7 @@ def test_prices_are_read_from_a_mapping_or_a_file(tmp_path: Path) -> None:
         (None, "p.yaml: No such file or directory"),
     ],
 )
-def test_a_file_that_is_none_is_refused_in_one_sentence(tmp_path: Path, content: bytes | None, words: str) -> None:
+def test_invalid_price_file_is_refused_in_one_sentence(tmp_path: Path, content: bytes | None, words: str) -> None:
     if content is not None:
         (tmp_path / "p.yaml").write_bytes(content)
     with pytest.raises(UsageError) as refused:
@@ -184,7 +184,7 @@ def test_a_file_that_is_none_is_refused_in_one_sentence(tmp_path: Path, content:
     assert "\n" not in str(refused.value)
 
 
-def test_ones_own_price_goes_over_the_list_price() -> None:
+def test_own_price_overrides_the_list_price() -> None:
     own = {"gpt-6-sol": Price(1, 2, 3, 4), "mine": Price(5, 6, 7, 8)}
     openai = "https://api.openai.com/v1"
     listed = find_price(openai, "gpt-6-sol", {})
@@ -205,7 +205,7 @@ LINES = [
 ]
 
 
-def test_each_shipped_price_has_its_day_and_its_source() -> None:
+def test_each_shipped_price_has_a_date_and_a_source() -> None:
     assert len(LINES) > 100
     for server, model, entry in LINES:
         assert (type(entry["as_of"]), entry["as_of"] >= date(2026, 11, 1)) == (date, True), (server, model)
@@ -248,7 +248,7 @@ def served(server: str, model: str, *modes: tuple[str, str], usage: Usage = USED
         (HOUSE, "house-sharp", [("service_tier", "priority")], None),
     ],
 )
-def test_a_service_that_its_model_does_not_list_costs_the_dearest_of_its_server(
+def test_unlisted_service_tier_costs_the_servers_highest_price(
     server: str, model: str, modes: list[tuple[str, str]], times: float | None
 ) -> None:
     if times is None:
@@ -257,7 +257,7 @@ def test_a_service_that_its_model_does_not_list_costs_the_dearest_of_its_server(
         assert served(server, model, *modes) == Fraction(str(times))
 
 
-def test_input_kept_for_long_costs_the_dearest_where_a_price_does_not_say() -> None:
+def test_long_cache_write_without_a_price_costs_the_highest() -> None:
     price = Price(100, 10, 125, 500)
     assert price.cost(USED, Charges(long_writes=20)) - price.cost(USED) == 20 * (250 - 125)
     assert price.worst(1000, 0, PricingOptions(long_ttl=True)) == 1000 * 250
@@ -265,7 +265,7 @@ def test_input_kept_for_long_costs_the_dearest_where_a_price_does_not_say() -> N
     assert said.cost(USED, Charges(long_writes=20)) - said.cost(USED) == 20 * (4_000_000 - 2_500_000)
 
 
-def test_ones_own_price_is_for_the_service_that_one_asks_for() -> None:
+def test_own_price_is_for_the_requested_service_tier() -> None:
     own = find_price(OPENAI, "gpt-6-sol", {"gpt-6-sol": Price(1, 2, 3, 4)})
     assert own is not None
     assert own.cost(USED, Charges((("service_tier", "priority"),))) == own.cost(USED)
@@ -280,7 +280,7 @@ ASKED: list[dict[str, Any]] = [
 
 
 @given(st.sampled_from(LINES), st.sampled_from(ASKED), usages(), st.booleans(), st.booleans())
-def test_no_reply_that_is_served_as_it_was_asked_for_costs_more_than_was_reserved(
+def test_reply_at_the_requested_tier_costs_at_most_the_reserve(
     line: tuple[str, str, Any], parameters: dict[str, Any], usage: Usage, silent: bool, long: bool
 ) -> None:
     """Whatever the reply says of its tier and of the lifetimes, or leaves out, in the dearest reading of each field."""
@@ -296,7 +296,7 @@ def test_no_reply_that_is_served_as_it_was_asked_for_costs_more_than_was_reserve
     ("parameters", "times"),
     [({"service_tier": "default"}, 1), ({"service_tier": "priority"}, 2), ({"service_tier": "auto"}, 6), ({}, 1)],
 )
-def test_the_worst_case_is_that_of_the_service_asked_for(parameters: dict[str, Any], times: int) -> None:
+def test_worst_case_is_for_the_requested_service_tier(parameters: dict[str, Any], times: int) -> None:
     price = find_price(OPENAI, "gpt-6-sol", {})
     assert price is not None
     plain, request = replace(price, terms=Terms()), ask(**parameters).request
@@ -329,19 +329,19 @@ def test_parameters_whose_cost_is_not_in_the_price(
     assert (find_unpriced(parameters, price), find_charged_by_call(parameters)) == (dear, called)
 
 
-def test_what_anthropic_decides_has_no_price() -> None:
+def test_tier_chosen_by_anthropic_has_no_price() -> None:
     price = find_price(ANTHROPIC, "claude-opus-5", {})
     assert price is not None
     assert find_unpriced({"service_tier": "auto"}, price) == "service_tier"
 
 
-def test_a_lifetime_needs_a_price_that_says_it() -> None:
+def test_cache_lifetime_needs_its_own_price() -> None:
     price, kept = find_price(OPENAI, "gpt-5.5", {}), {"prompt_cache_options": {"ttl": "12h"}}
     assert price is not None
     assert find_unpriced(kept, price) == "prompt_cache_options"
 
 
-def test_ones_own_price_may_say_all_that_the_list_says() -> None:
+def test_own_price_accepts_all_keys_of_the_list() -> None:
     entry = GOOD | {"long_write": 5, "above": {"tokens": 10, "times": 2, "output_times": 1.5}, "service_tier": {"x": 3}}
     price = parse_price(entry | {"as_of": date(2026, 11, 24), "source": "mine", "ends": date(2027, 1, 1)}, "x")
     assert price.cost(Usage(11, 0, 0, 2, 0), Charges((("service_tier", "x"),))) == (11 * 4 + 2 * 15) * 3 * PICO // 10**6
@@ -364,13 +364,13 @@ def test_ones_own_price_may_say_all_that_the_list_says() -> None:
         ({"ends": "soon"}, "here: ends: must be a day, such as 2026-11-30"),
     ],
 )
-def test_a_term_that_is_none_is_refused(more: dict[str, Any], words: str) -> None:
+def test_invalid_term_is_refused(more: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse_price(GOOD | more, "here")
     assert str(refused.value).startswith(words)
 
 
-def test_the_line_to_fill_in_is_a_config_s_own_and_no_model_is_dearer() -> None:
+def test_suggested_price_line_is_valid_and_the_highest() -> None:
     line = yaml.safe_load(price_to_fill_in("org/new:4"))
     price = read_prices(line["prices"], "prices", Path())["org/new:4"]
     for server, model, _ in LINES:
@@ -379,7 +379,7 @@ def test_the_line_to_fill_in_is_a_config_s_own_and_no_model_is_dearer() -> None:
         assert listed.worst(1000, 99) <= price.worst(1000, 99)
 
 
-def test_the_end_of_a_model_is_told_in_its_last_30_days() -> None:
+def test_end_of_a_model_is_announced_30_days_before() -> None:
     def told(*day: int, model: str = "claude-sonnet-4-5") -> str | None:
         return end_of_model_warning(ANTHROPIC, model, date(*day))
 
@@ -396,7 +396,7 @@ def test_the_end_of_a_model_is_told_in_its_last_30_days() -> None:
     assert end_of_model_warning("http://127.0.0.1:1/v1", "claude-sonnet-4-5", date(2026, 11, 24)) is None
 
 
-def test_list_prices_grow_old() -> None:
+def test_old_list_prices_are_reported() -> None:
     read: date = SHIPPED["servers"][OPENAI]["models"]["gpt-6-sol"]["as_of"]
     assert old_price_warning(OPENAI, "gpt-6-sol", {}, read + timedelta(days=60)) is None
     assert old_price_warning(OPENAI, "gpt-6-sol", {}, read + timedelta(days=61)) == (

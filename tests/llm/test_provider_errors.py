@@ -36,7 +36,7 @@ def refused(status: int, protocol: Api, kind: str = "some_error", message: str =
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_sdk_itself_tries_once_even_if_told_to_try_again(protocol: Api) -> None:
+def test_sdk_does_not_retry(protocol: Api) -> None:
     again = refused(500, protocol, x_should_retry="true", retry_after="0")
     with Server(lambda _: again) as server, closing(provider(server, protocol)) as call, pytest.raises(TryFailed):
         call.send(asked(protocol), 1, 20.0)
@@ -51,7 +51,7 @@ def test_the_sdk_itself_tries_once_even_if_told_to_try_again(protocol: Api) -> N
         *((500, "server"), (502, "server"), (503, "server"), (504, "server"), (529, "server"), (599, "server")),
     ],
 )
-def test_what_another_try_may_mend_is_a_failed_try(line: Line, protocol: Api, status: int, kind: str) -> None:
+def test_transient_error_is_a_failed_try(line: Line, protocol: Api, status: int, kind: str) -> None:
     error = failure(line, protocol, refused(status, protocol))
     assert isinstance(error, TryFailed)
     assert (error.kind, error.retry_after) == (kind, None)
@@ -68,7 +68,7 @@ def test_what_another_try_may_mend_is_a_failed_try(line: Line, protocol: Api, st
         (404, "has no model 'some-model', or `api` or `base_url` is wrong: ", "change `model` in "),
     ],
 )
-def test_what_the_user_has_to_mend_is_a_fault_of_the_account(
+def test_error_that_the_user_must_fix_is_an_account_fault(
     line: Line, protocol: Api, status: int, sentence: str, then: str
 ) -> None:
     error = failure(line, protocol, refused(status, protocol, message="the very reason"))
@@ -110,7 +110,7 @@ LIMITED = [("responses", 429), ("chat", 503), ("messages", 529), ("chat", 429)]
 
 
 @pytest.mark.parametrize(("answer", "wait"), in_gate(product(LIMITED, WAITS), zip(cycle(LIMITED), WAITS)))
-def test_how_long_the_server_says_to_wait(
+def test_wait_stated_by_the_server_is_parsed(
     line: Line, answer: tuple[Api, int], wait: tuple[dict[str, str], float | None]
 ) -> None:
     (protocol, status), (headers, seconds) = answer, wait
@@ -120,7 +120,7 @@ def test_how_long_the_server_says_to_wait(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_date_says_how_long_it_is_till_then(line: Line, protocol: Api) -> None:
+def test_retry_after_date_becomes_seconds(line: Line, protocol: Api) -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(days=2), usegmt=True)
     error = failure(line, protocol, refused(429, protocol, retry_after=date))
     assert isinstance(error, TryFailed)
@@ -132,7 +132,7 @@ def test_a_date_says_how_long_it_is_till_then(line: Line, protocol: Api) -> None
 @example(" ")
 @example("Fri, 31 Dec 9999 23:59:59 GMT")
 @example("Thu, 01 Jan 0001 00:00:00 +2359")
-def test_any_header_says_how_long_to_wait_or_nothing(said: str) -> None:
+def test_any_retry_header_is_parsed_or_ignored(said: str) -> None:
     for name in ("retry-after", "retry-after-ms"):
         seconds = parse_retry_after({name: said})
         assert seconds is None or 0 <= seconds < float("inf")
@@ -164,7 +164,7 @@ def test_a_rejected_request_names_the_key_to_change(
     assert message in str(failed.value)
 
 
-def test_a_rate_limit_that_only_advises_to_pay_is_a_rate_limit(line: Line) -> None:
+def test_rate_limit_with_a_billing_link_is_a_rate_limit(line: Line) -> None:
     message = (
         "Rate limit reached for gpt-6 in organization org-1 on requests per min (RPM): Limit 3, Used 3, Requested 1. "
         "Please try again in 20s. You can increase your rate limit by adding a payment method to your account at "
@@ -213,7 +213,7 @@ ODD_BODIES = ["", "<html>Bad gateway</html>", "{", "[]", '{"error": 5}', '{"erro
 @pytest.mark.parametrize(
     ("protocol", "body"), in_gate(product(PROTOCOLS, ODD_BODIES), zip(cycle(PROTOCOLS), ODD_BODIES))
 )
-def test_an_error_body_may_be_anything(line: Line, protocol: Api, body: str) -> None:
+def test_error_body_can_be_anything(line: Line, protocol: Api, body: str) -> None:
     error = failure(line, protocol, Response(502, body))
     assert isinstance(error, TryFailed)
     assert error.kind == "server"
@@ -221,9 +221,7 @@ def test_an_error_body_may_be_anything(line: Line, protocol: Api, body: str) -> 
         assert isinstance(failure(line, protocol, Response(status, body)), AccountFault)
 
 
-def test_the_key_is_in_no_error_even_if_the_server_says_it(
-    line: Line, at_length: bool, subtests: pytest.Subtests
-) -> None:
+def test_key_echoed_by_the_server_is_redacted(line: Line, at_length: bool, subtests: pytest.Subtests) -> None:
     """In a sentence, twice, alone, in a page and across the cut."""
     for protocol in PROTOCOLS:
         for status in [400, 401, 402, 403, 404, 408, 409, 413, 418, 422, 429, 500, 503, 529]:
@@ -262,7 +260,7 @@ def test_a_redirect_is_not_followed(line: Line, protocol: Api, status: int) -> N
         assert str(error).endswith("change `base_url` in the entry of 'Somebody'")
 
 
-def test_a_redirect_of_a_server_far_away_is_not_followed() -> None:
+def test_redirect_of_a_remote_server_is_not_followed() -> None:
     """Whose client is another one: the SDK's own."""
     for protocol in PROTOCOLS:
         provider = Provider(Account(protocol, "https://far.example/v1", "SOME_KEY"), "https://far.example/v1", KEY, 1)
@@ -295,7 +293,7 @@ def test_any_error_has_a_verdict(status: int, error: Any) -> None:
         assert found.retry_after is None or 0 <= found.retry_after < float("inf")
 
 
-def test_an_error_that_is_nested_without_end_has_one() -> None:
+def test_endlessly_nested_error_has_a_verdict() -> None:
     error: Any = []
     for _ in range(100_000):
         error = {"error": [error]}
@@ -315,7 +313,7 @@ def test_an_error_that_is_nested_without_end_has_one() -> None:
         ("Please try again later", None),
     ],
 )
-def test_a_wait_that_only_the_body_names(words: str, seconds: float | None) -> None:
+def test_wait_stated_only_in_the_body_is_used(words: str, seconds: float | None) -> None:
     text = json.dumps({"error": {"message": words}})
     assert judge_error(429, text, {}).retry_after == (seconds if seconds is None else pytest.approx(seconds))
     assert judge_error(429, text, {"retry-after": "3"}).retry_after == 3, "a header goes before"

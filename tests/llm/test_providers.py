@@ -62,7 +62,7 @@ def sent(protocol: Api, answer: Response | None = None) -> Iterator[tuple[Server
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("parameters", [{}, PARAMETERS])
-def test_what_is_sent_is_the_request_to_the_letter(protocol: Api, parameters: dict[str, Any]) -> None:
+def test_request_is_sent_unchanged(protocol: Api, parameters: dict[str, Any]) -> None:
     ask = asked(protocol, parameters=parameters)
     before = canonical(ask.request.body)
     with Server(lambda _: respond(protocol)) as server, closing(provider(server, protocol)) as call:
@@ -76,7 +76,7 @@ def test_what_is_sent_is_the_request_to_the_letter(protocol: Api, parameters: di
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_fields_of_the_answer_are_sent_in_their_order(protocol: Api) -> None:
+def test_answer_fields_are_sent_in_order(protocol: Api) -> None:
     """Models write them in the schema's order, and what they write after the answer cannot bear on it."""
     with sent(protocol) as (server, _):
         (heard,) = server.heard
@@ -86,7 +86,7 @@ def test_the_fields_of_the_answer_are_sent_in_their_order(protocol: Api) -> None
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_key_goes_out_once_and_as_the_provider_wants_it(protocol: Api) -> None:
+def test_key_is_sent_once_in_the_providers_header(protocol: Api) -> None:
     with sent(protocol) as (server, _):
         (heard,) = server.heard
     holding = {name: value for name, value in heard.headers.items() if KEY in value}
@@ -125,7 +125,7 @@ def test_nothing_is_read_from_the_environment(protocol: Api, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_no_proxy_stands_between_us_and_loopback(protocol: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loopback_bypasses_proxies(protocol: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     with Server(lambda _: Response(502)) as proxy:
         for name in PROXIES:
             monkeypatch.setenv(name, proxy.address)
@@ -135,7 +135,7 @@ def test_no_proxy_stands_between_us_and_loopback(protocol: Api, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_loopback_is_told_draw_and_try(protocol: Api) -> None:
+def test_loopback_receives_draw_and_try(protocol: Api) -> None:
     with Server(lambda _: respond(protocol)) as server, closing(provider(server, protocol)) as call:
         call.send(asked(protocol), 3, 20.0)
     (heard,) = server.heard
@@ -143,7 +143,7 @@ def test_loopback_is_told_draw_and_try(protocol: Api) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_nobody_else_is_told_draw_and_try(protocol: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_servers_do_not_receive_draw_and_try(protocol: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server by another name than loopback's, reached through a proxy of the test's."""
     with Server(lambda _: respond(protocol)) as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.address)
@@ -158,7 +158,7 @@ def test_nobody_else_is_told_draw_and_try(protocol: Api, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_reply_is_received_with_the_headers_that_are_allowed(protocol: Api) -> None:
+def test_reply_keeps_only_allowed_headers(protocol: Api) -> None:
     headers = {
         "Content-Type": "application/json",
         "Request-Id": "req_1",
@@ -182,12 +182,12 @@ def test_a_reply_is_received_with_the_headers_that_are_allowed(protocol: Api) ->
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_bytes_that_are_no_text_are_replaced(line: Line, protocol: Api) -> None:
+def test_invalid_utf8_is_replaced(line: Line, protocol: Api) -> None:
     assert line(Response(body=b"\xff{\x80}"), asked(protocol)).raw == "\ufffd{\ufffd}"
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_reply_that_was_packed_wrongly_is_a_failed_try(line: Line, protocol: Api) -> None:
+def test_badly_compressed_reply_is_a_failed_try(line: Line, protocol: Api) -> None:
     broken = Response(body=b"no gzip", headers={"content-type": "application/json", "content-encoding": "gzip"})
     with pytest.raises(TryFailed) as failed:
         line(broken, asked(protocol))
@@ -201,7 +201,7 @@ def test_a_reply_that_was_packed_wrongly_is_a_failed_try(line: Line, protocol: A
         *((protocol, "two\nlines") for protocol in PROTOCOLS),
     ],
 )
-def test_a_key_that_no_header_can_hold_is_a_failure_with_a_name(protocol: Api, key: str) -> None:
+def test_key_invalid_in_a_header_is_a_named_failure(protocol: Api, key: str) -> None:
     with (
         Server(lambda _: respond(protocol)) as server,
         closing(provider(server, protocol, key)) as call,
@@ -236,7 +236,7 @@ def test_a_long_output_needs_no_stream(protocol: Api) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_query_of_the_address_is_sent_with_each_request(protocol: Api) -> None:
+def test_query_of_the_base_url_is_sent_with_each_request(protocol: Api) -> None:
     """As Azure's addresses have one."""
     with Server(lambda _: respond(protocol)) as server:
         address = f"{server.base_url(protocol)}?api-version=2026-10-01"
@@ -250,7 +250,7 @@ def test_a_query_of_the_address_is_sent_with_each_request(protocol: Api) -> None
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_proxy_that_is_not_there_is_named_without_its_password(
+def test_missing_proxy_is_named_without_its_password(
     protocol: Api, scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Server(lambda _: respond(protocol)) as gone:

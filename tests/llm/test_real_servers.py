@@ -43,7 +43,7 @@ def counting(window: int, cached: float = 0.0) -> Callable[[Incoming], Response]
 
 @pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["chat"]))
 @pytest.mark.parametrize("window", in_gate([2900, 2048, 512], [2048]))
-def test_a_server_that_cuts_prompts_is_found_before_the_first_game(shell: Shell, protocol: Api, window: int) -> None:
+def test_preflight_detects_a_server_that_cuts_prompts(shell: Shell, protocol: Api, window: int) -> None:
     with Server(counting(window)) as server:
         ended = run_cli(shell, player_at(server, protocol), rules={"max_turns": 90}, table_sizes=[8])
     assert ended.code == 3
@@ -53,7 +53,7 @@ def test_a_server_that_cuts_prompts_is_found_before_the_first_game(shell: Shell,
 
 
 @pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["chat"]))
-def test_a_prompt_cut_in_play_is_a_fallback_of_its_own(shell: Shell, protocol: Api) -> None:
+def test_prompt_cut_during_play_is_a_separate_fallback_cause(shell: Shell, protocol: Api) -> None:
     more = {"rules": {"max_turns": 60}, "games": 2, "on_unusable": "fallback"}
     with Server(counting(2700)) as server:
         ended = run_cli(shell, player_at(server, protocol), flags=["--no-preflight"], **more)
@@ -120,7 +120,7 @@ def test_same_count_for_growing_prompts_is_a_cut_in_play(shell: Shell, count: in
         ([100, 100, 100], False),
     ],
 )
-def test_counts_of_growing_prompts_tell_a_cut(tokens: list[int], cut: bool) -> None:
+def test_token_counts_of_growing_prompts_reveal_a_cut(tokens: list[int], cut: bool) -> None:
     """Of prompts of 7,000, 8,000 and 9,000 characters."""
     counts, causes = PromptCounts(), set[str]()
     for place, count in enumerate(tokens):
@@ -143,7 +143,7 @@ AROUND = [
 
 
 @pytest.mark.parametrize("around", in_gate(AROUND, 1))
-def test_a_longer_reply_is_read_where_the_player_says_so(shell: Shell, around: str) -> None:
+def test_longer_reply_is_read_if_the_player_allows_it(shell: Shell, around: str) -> None:
     text = around.replace("{}", YES)
     with Server(lambda heard: respond(heard.protocol, text)) as server:
         strict = run_cli(shell, player_at(server, "chat"))
@@ -170,12 +170,12 @@ def test_a_longer_reply_is_read_where_the_player_says_so(shell: Shell, around: s
         ("x" * 10**6 + YES, YES),
     ],
 )
-def test_the_last_complete_object_is_found(text: str, found: str | None) -> None:
+def test_last_complete_object_is_read(text: str, found: str | None) -> None:
     assert find_last_object(text) == found
 
 
 @pytest.mark.parametrize("status", [400, 500])
-def test_a_model_without_a_system_message_is_told_how_to_be_asked(shell: Shell, status: int) -> None:
+def test_error_for_a_model_without_system_role_names_the_setting(shell: Shell, status: int) -> None:
     def answer(heard: Incoming) -> Response:
         if heard.conversation[0]["role"] != "user":
             return Response(status, json.dumps({"error": {"message": "System role not supported", "code": status}}))
@@ -190,7 +190,7 @@ def test_a_model_without_a_system_message_is_told_how_to_be_asked(shell: Shell, 
     assert set(outcomes_of(Path("asked"))) == {"model"}
 
 
-def test_a_re_ask_that_is_rejected_fails_alone(shell: Shell) -> None:
+def test_rejected_re_ask_fails_only_itself(shell: Shell) -> None:
     def answer(heard: Incoming) -> Response:
         if len(heard.conversation) > 2:
             return Response(400, json.dumps(BAD_REQUEST))
@@ -217,7 +217,9 @@ def test_a_re_ask_that_is_rejected_fails_alone(shell: Shell) -> None:
         (400, {"error": {"message": "No connected db.", "code": "400"}}, "api_key_env"),
     ],
 )
-def test_what_is_unknown_is_named(shell: Shell, status: int, body: dict[str, object], said: str, protocol: Api) -> None:
+def test_error_names_what_the_server_does_not_know(
+    shell: Shell, status: int, body: dict[str, object], said: str, protocol: Api
+) -> None:
     with Server(lambda heard: Response(status, json.dumps(body))) as server:
         ended = run_cli(shell, player_at(server, protocol))
     assert ended.code == 3

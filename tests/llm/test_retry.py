@@ -28,7 +28,7 @@ def attempt(script: Sends, clock: Clock | None = None, **changes: Any) -> Reply:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_failed_try_is_tried_again(kind: FailureKind) -> None:
+def test_failed_try_is_retried(kind: FailureKind) -> None:
     script, clock = Script(kind, kind), Clock()
     assert attempt(script, clock).text == reply().text
     assert script.numbers == [1, 2, 3]
@@ -90,9 +90,7 @@ POISON = Sender(poison)
         (0, 0.6, 5, range(20, 80)),
     ],
 )
-def test_a_request_that_alone_goes_on_failing_is_given_up(
-    others: int, sick: float, tries: int, failures: range
-) -> None:
+def test_request_that_alone_keeps_failing_is_given_up(others: int, sick: float, tries: int, failures: range) -> None:
     """Later where others fail too, and where they are few: one at a time, only probes are answered in between."""
     crowd = Crowd(others, sick, tries=tries)
     with pytest.raises(AttemptFailed) as failed:
@@ -115,7 +113,7 @@ def test_an_outage_counts_against_no_request() -> None:
 
 
 @pytest.mark.parametrize("kind", ["too_long", "refused"])
-def test_what_concerns_this_prompt_alone_is_not_tried_again(kind: FailureKind) -> None:
+def test_error_about_the_prompt_is_not_retried(kind: FailureKind) -> None:
     script = Script(kind)
     with pytest.raises(AttemptFailed) as failed:
         attempt(script)
@@ -129,7 +127,7 @@ def test_a_rate_limit_uses_up_no_try(tries: int) -> None:
     assert script.numbers == list(range(1, 41 + tries)), "each has a number of its own"
 
 
-def test_after_as_many_failures_as_tries_others_are_answered_first() -> None:
+def test_repeatedly_failed_request_lets_others_go_first() -> None:
     """Until then a request that is alone is as good as a probe, and costs nothing more."""
     probed, script = list[int](), Script(*times("server", 6))
     traffic = AccountTraffic(ACCOUNT, 1, timing(Clock()))
@@ -144,7 +142,7 @@ def test_after_as_many_failures_as_tries_others_are_answered_first() -> None:
     assert probed == [4, 5, 6], "behind the fourth, the fifth and the sixth try"
 
 
-def test_a_preflight_waits_for_nobody() -> None:
+def test_preflight_does_not_wait_for_other_calls() -> None:
     script = Script(*times("server", 4))
     traffic = AccountTraffic(ACCOUNT, 1, timing(Clock()))
     before_all = ask(game=-1)
@@ -152,14 +150,14 @@ def test_a_preflight_waits_for_nobody() -> None:
     assert script.numbers == [1, 2, 3, 4, 5], "the first to ask sends no probe"
 
 
-def test_a_fault_of_the_account_is_not_tried_again() -> None:
+def test_account_fault_is_not_retried() -> None:
     script = Script("server", AccountFault("no money"))
     with pytest.raises(AccountFault, match="no money"):
         attempt(script)
     assert script.numbers == [1, 2]
 
 
-def test_an_exception_of_another_kind_passes() -> None:
+def test_unexpected_exception_propagates() -> None:
     def broken(ask: Attempt, number: int) -> Reply:
         raise ZeroDivisionError
 
@@ -176,7 +174,7 @@ def test_retry_after_is_obeyed_up_to_the_cap(kind: FailureKind) -> None:
 
 
 @pytest.mark.parametrize("kind", ["server"])
-def test_a_server_that_asks_for_no_wait_says_nothing(kind: FailureKind) -> None:
+def test_retry_after_zero_is_ignored(kind: FailureKind) -> None:
     script, clock = Script(TryFailed(kind, "now", 0.0)), Clock()
     attempt(script, clock)
     assert 0 < sum(clock.slept) <= 0.5
@@ -192,7 +190,7 @@ def test_backoff_is_below_a_doubling_ceiling(kind: FailureKind) -> None:
     assert len(set(clock.slept)) == len(clock.slept), "with full jitter"
 
 
-def test_a_wait_says_for_whom_and_why() -> None:
+def test_wait_message_names_account_and_reason() -> None:
     clock = Clock()
     attempt(Script("rate_limit", "server", "connection", "deadline"), clock)
     reasons = ["rate limit", "server errors", "no connection", "deadline passed"]

@@ -73,14 +73,14 @@ def run_at(
         [("messages", None), ("responses", "KEY_OF_MINE")],
     ),
 )
-def test_a_run_that_succeeds(shell: Shell, protocol: Api, variable: str | None) -> None:
+def test_successful_run_stores_no_key(shell: Shell, protocol: Api, variable: str | None) -> None:
     more = {"api_key_env": variable} if variable else {}
     ended, _ = run_at(shell, protocol, lambda _: respond(protocol), **more)
     assert ended.code == 0
     search(shell.folder, ended)
 
 
-def test_what_looks_into_a_run_and_its_cache_says_no_key(shell: Shell) -> None:
+def test_commands_that_read_a_run_print_no_key(shell: Shell) -> None:
     def answer(heard: Incoming) -> Response:
         return respond("responses", '{"answer": true}', metadata={"key": KEYS["OPENAI_API_KEY"]})
 
@@ -95,7 +95,7 @@ def test_what_looks_into_a_run_and_its_cache_says_no_key(shell: Shell) -> None:
         assert [key for key in KEYS.values() if key in said.out + said.err] == []
 
 
-def test_the_keys_of_others_are_sent_to_nobody(shell: Shell) -> None:
+def test_key_is_sent_only_to_its_own_server(shell: Shell) -> None:
     """A player at a loopback server without `api_key_env` sends no key at all."""
     with Server(lambda _: respond("responses")) as server:
         ended = run_cli(shell, player_at(server))
@@ -106,9 +106,7 @@ def test_the_keys_of_others_are_sent_to_nobody(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("word", in_gate(["null", "1", "x"], 1))
-def test_a_word_that_stands_for_a_key_garbles_no_reply(
-    shell: Shell, word: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_key_is_not_redacted_in_replies(shell: Shell, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As servers of one's own are given one."""
     monkeypatch.setenv("KEY_OF_MINE", word)
     with Server(lambda _: respond("chat")) as server:

@@ -76,7 +76,7 @@ def in_pieces(body: bytes, size: int) -> Iterator[bytes]:
     yield from (body[at : at + size] for at in range(0, len(body), size))
 
 
-def test_a_stream_makes_a_reply_however_it_is_cut(subtests: pytest.Subtests) -> None:
+def test_stream_gives_the_same_reply_however_it_is_split(subtests: pytest.Subtests) -> None:
     for protocol in PROTOCOLS:
         for end in ["\n", "\r\n", "\r"]:
             for size in [1, 7, 10_000]:
@@ -99,14 +99,14 @@ def test_a_stream_makes_a_reply_however_it_is_cut(subtests: pytest.Subtests) -> 
                         }
 
 
-def test_a_response_is_kept_byte_for_byte() -> None:
+def test_response_is_stored_byte_for_byte() -> None:
     odd = '{ "output" :[ ],"a": 1.50, "note": "\\u00e9 \\"response\\": {}" }'
     stream = f'data: {{"sequence_number":9, "type": "response.completed" , "response":{odd} }}\n\n'.encode()
     assert StreamedReply("responses", lambda words: None, Redaction(KEY)).read([stream]) == odd.encode()
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_stream_that_ends_early_or_says_nonsense_is_no_reply(protocol: Api) -> None:
+def test_incomplete_or_invalid_stream_is_not_a_reply(protocol: Api) -> None:
     last = {"responses": 1, "chat": 3, "messages": 1}[protocol]
     whole = written(protocol, EVENTS[protocol])
     for stream in (b"", whole[: len(whole) // 2], written(protocol, EVENTS[protocol][:-last]), b"data: {\n\n",
@@ -132,7 +132,7 @@ def streamed(line: Line, protocol: Api, said: Response) -> tuple[str, list[str]]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_only_who_listens_is_streamed_to(line: Line, protocol: Api) -> None:
+def test_reply_is_streamed_only_with_a_callback(line: Line, protocol: Api) -> None:
     raw, told = streamed(line, protocol, Response(body=written(protocol, EVENTS[protocol]), headers=STREAM))
     assert read_reply(protocol, replace(READ, raw=raw)).text == REPLY
     assert told[-1] == WORDS
@@ -142,7 +142,7 @@ def test_only_who_listens_is_streamed_to(line: Line, protocol: Api) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_server_that_streams_nothing_answers_as_ever(line: Line, protocol: Api) -> None:
+def test_server_without_streaming_still_answers(line: Line, protocol: Api) -> None:
     raw, told = streamed(line, protocol, respond(protocol))
     assert (json.loads(raw), told) == (reply_body(protocol), [])
 
@@ -166,7 +166,7 @@ def test_a_connection_that_is_lost_in_a_stream_is_a_lost_reply(line: Line, proto
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_an_error_among_the_events_is_the_body(line: Line, protocol: Api) -> None:
+def test_error_event_becomes_the_body(line: Line, protocol: Api) -> None:
     overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     said = written(protocol, [*EVENTS[protocol][:3], overloaded])
     raw, _ = streamed(line, protocol, Response(body=said, headers=STREAM))
@@ -175,7 +175,7 @@ def test_an_error_among_the_events_is_the_body(line: Line, protocol: Api) -> Non
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_key_is_in_no_words(line: Line, protocol: Api) -> None:
+def test_key_is_redacted_in_streamed_text(line: Line, protocol: Api) -> None:
     events = json.loads(json.dumps(EVENTS[protocol]).replace("Nine is", f"Nine {KEY} is"))
     _, told = streamed(line, protocol, Response(body=written(protocol, events), headers=STREAM))
     assert told
@@ -183,7 +183,7 @@ def test_the_key_is_in_no_words(line: Line, protocol: Api) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_an_account_that_may_not_stream_is_asked_at_once(protocol: Api) -> None:
+def test_account_without_streaming_is_asked_without_it(protocol: Api) -> None:
     message = "Your organization must be verified to stream this model."
 
     def strict(heard: Incoming) -> Response:
@@ -202,7 +202,7 @@ def test_an_account_that_may_not_stream_is_asked_at_once(protocol: Api) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_of_the_house_the_same_bytes_are_kept(protocol: Api) -> None:
+def test_house_reply_is_the_same_with_and_without_streaming(protocol: Api) -> None:
     properties = {"reasoning": {"type": "string"}, "answer": {"type": "boolean"}}
     schema = {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
     settings = ModelSettings(api=protocol, model="house-sharp", base_url="house")

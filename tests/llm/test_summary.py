@@ -100,7 +100,7 @@ def test_decisions_fallbacks_and_tokens(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["messages"]))
-def test_what_it_cost_in_all_and_a_game_and_what_the_cache_saved(shell: Shell, protocol: Api) -> None:
+def test_summary_shows_total_cost_cost_per_game_and_saving(shell: Shell, protocol: Api) -> None:
     """The call of the preflight is paid for too."""
     with Server(billing()) as server:
         ended = run_cli(shell, player_at(server, protocol), prices={"some-model": PRICE})
@@ -117,7 +117,7 @@ def test_what_it_cost_in_all_and_a_game_and_what_the_cache_saved(shell: Shell, p
     assert rows(Path("r"), "SELECT sum(picodollars), sum(saved) FROM tries") == [(EACH * calls, SAVED * calls)]
 
 
-def test_each_player_pays_for_his_own_calls(shell: Shell) -> None:
+def test_each_player_is_charged_its_own_calls(shell: Shell) -> None:
     """Twins share the calls: the one who was first pays. And who has no price has dashes."""
     with Server(billing()) as server:
         players = [player_at(server, name="one"), player_at(server, name="twin"), contender("free")]
@@ -130,7 +130,7 @@ def test_each_player_pays_for_his_own_calls(shell: Shell) -> None:
     assert (shown["free"]["cost"], shown["free"]["cost per game"]) == ("$0.0000", "$0.0000"), "the house costs nothing"
 
 
-def test_calls_that_do_not_say_their_cost_are_counted_at_the_worst(shell: Shell) -> None:
+def test_calls_without_usage_count_as_the_worst_case(shell: Shell) -> None:
     with Server(billing(usage={})) as server:
         ended = run_cli(shell, player_at(server, max_output=99), prices={"some-model": PRICE})
     calls = len(server.heard)
@@ -148,7 +148,7 @@ def test_calls_that_do_not_say_their_cost_are_counted_at_the_worst(shell: Shell)
     assert (row["cost"], row["tokens in"], row["tokens out"]) == (dollars(cost), "0", "0")
 
 
-def test_a_finished_run_printed_again_says_the_same(shell: Shell) -> None:
+def test_finished_run_prints_the_same_again(shell: Shell) -> None:
     with Server(billing()) as server:
         first = run_cli(shell, player_at(server), prices={"some-model": PRICE})
         again = run_cli(shell, player_at(server))
@@ -156,7 +156,7 @@ def test_a_finished_run_printed_again_says_the_same(shell: Shell) -> None:
     assert "finished: nothing was played" in again.err
 
 
-def test_more_than_was_reserved_is_said_with_numbers(shell: Shell) -> None:
+def test_reply_above_its_reserve_is_reported_with_numbers(shell: Shell) -> None:
     """No cap can hold against a server that reports what cannot be; that it was passed is no secret."""
 
     def answer(heard: Incoming) -> Response:
@@ -180,6 +180,6 @@ def test_more_than_was_reserved_is_said_with_numbers(shell: Shell) -> None:
     assert re.fullmatch(pattern, line.removeprefix(begins))
 
 
-def test_what_was_reserved_is_no_news(shell: Shell) -> None:
+def test_reply_within_its_reserve_is_not_reported(shell: Shell) -> None:
     with Server(billing()) as server:
         assert "reserved" not in run_cli(shell, player_at(server)).out + shell("status", "r").out

@@ -53,7 +53,7 @@ def read(text: str) -> tuple[dict[str, Any], str]:
         ('{"p_bluff": null, "C": "no", "D": true, "E": 1}', {"D": True}, "`C` is neither true nor false"),
     ],
 )
-def test_an_answer_that_cannot_be_read_spoils_no_other(
+def test_unreadable_answer_does_not_affect_other_answers(
     text: str, given: Mapping[str, bool], detail: str | None
 ) -> None:
     found, unread = read(text)
@@ -73,13 +73,13 @@ def test_an_answer_that_cannot_be_read_spoils_no_other(
         ("[]", "it is not a JSON object"),
     ],
 )
-def test_a_reply_without_an_answer_fails_whole(text: str, detail: str) -> None:
+def test_reply_without_answers_fails_as_a_whole(text: str, detail: str) -> None:
     with pytest.raises(AttemptFailed, match=detail) as caught:
         read(text)
     assert caught.value.cause == "malformed"
 
 
-def test_a_probability_stands_beside_the_question_that_states_it() -> None:
+def test_stated_probability_is_next_to_its_question() -> None:
     found = read_answers(a_reply('{"p_bluff": 0.25, "C": true, "D": true, "E": false}'), TURN)
     assert found.given == {"C": ModelAnswer(True, 0.25), "D": ModelAnswer(True), "E": ModelAnswer(False)}
     assert read_answer(a_reply('{"p_bluff": 7, "C": true, "D": true, "E": false}'), TURN).impossible
@@ -110,7 +110,7 @@ def decided(folder: Path) -> dict[tuple[str, str], int]:
     return {(node, outcome): times for node, outcome, times in counted}
 
 
-def test_a_request_holds_the_questions_of_a_turn_and_its_walk_uses_what_it_needs(tmp_path: Path) -> None:
+def test_request_asks_all_questions_of_a_turn(tmp_path: Path) -> None:
     with Server(answering(lambda heard, whole: whole)) as server:
         run = run_of(server, tmp_path / "run")
     asked = Counter("".join(asked_by(heard)) for heard in server.heard)
@@ -124,7 +124,7 @@ def test_a_request_holds_the_questions_of_a_turn_and_its_walk_uses_what_it_needs
     assert dict(nodes)["E"] == asked["CDE"] + asked["CE"] + asked["DE"] + asked["E"]
 
 
-def test_what_failed_alone_is_asked_again_and_only_where_it_is_needed(tmp_path: Path) -> None:
+def test_only_failed_and_needed_answers_are_asked_again(tmp_path: Path) -> None:
     """E is left out. Where the turn comes to it, E alone is asked again."""
 
     def change(heard: Incoming, whole: dict[str, Any]) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def test_what_failed_alone_is_asked_again_and_only_where_it_is_needed(tmp_path: 
     assert not any(heard.re_asked and "C" in str(heard.conversation[-2]) for heard in doubter.heard), "C was enough"
 
 
-def test_a_reply_that_is_none_is_asked_again_whole_and_then_left_to_the_fallback(tmp_path: Path) -> None:
+def test_unusable_reply_is_asked_again_before_fallback(tmp_path: Path) -> None:
     with Server(lambda heard: respond("responses", "I doubt it.")) as server:
         run = run_of(server, tmp_path / "run", tries=1)
     again = [heard for heard in server.heard if heard.re_asked]
@@ -160,7 +160,7 @@ def test_a_reply_that_is_none_is_asked_again_whole_and_then_left_to_the_fallback
 
 
 @pytest.mark.at_length
-def test_stand_ins_decide_alike_however_they_are_asked(shell: Shell) -> None:
+def test_fake_models_decide_the_same_for_turns_and_nodes(shell: Shell) -> None:
     """The same decisions and results; fewer calls; the same with many in flight, from the cache, and played again."""
     taken, games = {}, []
     for prompt in ("reasoned", "plan-reasoned"):
@@ -180,7 +180,7 @@ def test_stand_ins_decide_alike_however_they_are_asked(shell: Shell) -> None:
     assert digest in shell("replay", "plan-reasoned").out
 
 
-def test_a_decision_is_led_to_the_request_that_asked_it(shell: Shell) -> None:
+def test_decision_refers_to_the_request_that_asked_it(shell: Shell) -> None:
     config = config_file(contender("sharp", "house-sharp", prompt="plan"), games=1, rules={"max_turns": 30})
     assert shell("run", config, "--output", "r", "--quiet").code == 0
     with RunDb.open(Path("r/run.db")) as db:
@@ -210,7 +210,7 @@ class CalmBot(OpenAIBot):
 '''
 
 
-def test_a_subclass_that_answers_a_node_itself_asks_the_others(tmp_path: Path, shell: Shell) -> None:
+def test_subclass_that_answers_one_node_asks_the_model_at_the_rest(tmp_path: Path, shell: Shell) -> None:
     Path("bots/llms").mkdir(parents=True)
     Path("bots/llms/calm_bot.py").write_text(ASKS_C_ITSELF)
     with Server(answering(lambda heard, whole: whole)) as server:
@@ -229,7 +229,7 @@ def test_a_subclass_that_answers_a_node_itself_asks_the_others(tmp_path: Path, s
         ("bs", "turn", "ask: turn: the facts of bs have no `turn`, so a move is one question"),
     ],
 )
-def test_what_cannot_be_asked_at_once_is_refused(shell: Shell, game: str, ask: str, fault: str) -> None:
+def test_prompt_that_cannot_ask_a_whole_turn_is_refused(shell: Shell, game: str, ask: str, fault: str) -> None:
     folder = Path("prompts", *(() if game == "dubito" else (game,)), ask)
     folder.mkdir(parents=True)
     (folder / "prompt.yaml").write_text(yaml.safe_dump({"title": "t", "ask": ask, "answer": ["answer"]}))
@@ -240,7 +240,7 @@ def test_what_cannot_be_asked_at_once_is_refused(shell: Shell, game: str, ask: s
     assert fault in said.err
 
 
-def test_a_prompt_that_asks_a_turn_is_told_the_facts_of_each_question(tmp_path: Path) -> None:
+def test_prompt_of_a_turn_gets_the_facts_of_each_question(tmp_path: Path) -> None:
     sources = {
         "prompt.yaml": "title: t\nask: turn\nanswer: [answer]\n",
         "system.jinja": "{{ answer_format }}\n",
@@ -266,12 +266,12 @@ def test_a_prompt_that_asks_a_turn_is_told_the_facts_of_each_question(tmp_path: 
         ("E", False, "E: You hold no 4s and must bluff. Do you play many cards?"),
     ],
 )
-def test_a_turn_without_doubt_says_of_itself_what_is_played(node: str, held: bool, question: str) -> None:
+def test_turn_without_doubt_states_what_is_played(node: str, held: bool, question: str) -> None:
     position = replace(example_position("D" if held else "E"), node=node, answers={})
     assert question in PLAN.render(position).user.splitlines()
 
 
-def test_a_deck_without_jokers_is_said_to_have_none() -> None:
+def test_prompt_states_that_the_deck_has_no_jokers() -> None:
     position = example_position("C")
     for jokers, said in enumerate(("king) and no joker.", "king) and one joker.", "king) and two jokers.")):
         assert said in PLAN.render(replace(position, rules=replace(position.rules, jokers=jokers))).system

@@ -43,7 +43,7 @@ def play(server: Server, folder: Path, **more: Any) -> Any:
     return run_games(of, folder, in_flight=AT_ONCE, preflight=False)
 
 
-def test_with_many_in_flight_each_beginning_is_written_once(tmp_path: Path) -> None:
+def test_each_prefix_is_cached_once_with_many_calls_in_flight(tmp_path: Path) -> None:
     writing = WritingServer()
     with Server(writing) as server:
         run = play(server, tmp_path / "run")
@@ -53,7 +53,7 @@ def test_with_many_in_flight_each_beginning_is_written_once(tmp_path: Path) -> N
     assert len(server.heard) > 2 * AT_ONCE
 
 
-def test_a_first_request_that_fails_holds_nobody_back(tmp_path: Path) -> None:
+def test_failed_first_request_releases_the_rest(tmp_path: Path) -> None:
     writing = WritingServer()
     with Server(writing) as server:
         writing.failing = {"x"}
@@ -75,7 +75,7 @@ def is_alone(of: PromptPrefixes, number: int) -> bool:
         return not of._known[prefix_digest(ask(number).request)].ready.is_set()
 
 
-def test_what_is_kept_for_minutes_is_written_again_after_a_pause() -> None:
+def test_expired_prefix_is_warmed_up_again() -> None:
     clock = Clock()
     of = beginnings(clock)
     assert is_alone(of, 1)
@@ -87,13 +87,13 @@ def test_what_is_kept_for_minutes_is_written_again_after_a_pause() -> None:
     assert is_alone(of, 1)
 
 
-def test_who_waits_for_the_first_hears_a_stop() -> None:
+def test_stop_interrupts_the_wait_for_the_first_request() -> None:
     of = beginnings(Clock(), stops=True)
     with of.turn(ask().request), pytest.raises(Interrupted), of.turn(ask(5).request):
         pytest.fail("the first has not ended")
 
 
-def test_what_never_begins_alike_is_not_remembered_for_ever() -> None:
+def test_unshared_prefixes_are_forgotten() -> None:
     of = beginnings(Clock())
     for number in range(3_000):
         request = ask(model=f"m{number}").request

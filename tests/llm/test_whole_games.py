@@ -36,7 +36,7 @@ def answer_questions(of: Budget, game: int, usage: Usage | None, times: int = 1)
         of.count_question(game)
 
 
-def test_a_deal_starts_if_those_under_way_are_paid_for_too() -> None:
+def test_deal_starts_only_if_deals_in_progress_are_affordable() -> None:
     """A game takes 15 x 1.25 calls."""
     of = budget(PAST, calls=60)
     assert [of.admit([game]) is None for game in (2, 3, 4, 5)] == [True, True, True, False]
@@ -44,13 +44,13 @@ def test_a_deal_starts_if_those_under_way_are_paid_for_too() -> None:
     assert of.admit([5]) is None, "what a game did not take is there for the next"
 
 
-def test_a_deal_counts_with_all_its_games() -> None:
+def test_cost_of_a_deal_includes_all_its_games() -> None:
     of = budget(PAST, calls=40)
     assert of.admit([2, 3, 4]) is not None
     assert of.admit([2, 3]) is None
 
 
-def test_what_a_game_has_had_is_no_longer_needed() -> None:
+def test_spent_part_of_a_game_is_not_reserved_again() -> None:
     """Of 15 questions ten were asked: half a game at most is to come."""
     of = budget(MANY, calls=24)
     assert of.admit([12]) is None
@@ -59,7 +59,7 @@ def test_what_a_game_has_had_is_no_longer_needed() -> None:
     assert of.admit([13]) is None
 
 
-def test_short_games_end_first_and_do_not_say_that_all_are_short() -> None:
+def test_forecast_is_not_biased_by_short_games_ending_first() -> None:
     of = budget(calls=1000, tokens=10**6)
     assert of.admit(range(10)) is None
     for game in range(10):
@@ -69,7 +69,7 @@ def test_short_games_end_first_and_do_not_say_that_all_are_short() -> None:
     assert needed.count(True) == (1000 - 50 - 9 * 45) // 50
 
 
-def test_a_game_that_begins_again_needs_all_of_it_again() -> None:
+def test_restarted_game_needs_its_full_cost() -> None:
     of = budget(MANY, calls=24)
     assert of.admit([12]) is None
     answer_questions(of, 12, None, times=10)
@@ -77,7 +77,7 @@ def test_a_game_that_begins_again_needs_all_of_it_again() -> None:
         assert of.admit([13]) is not None
 
 
-def test_before_a_game_has_ended_others_start_if_surely_paid_for() -> None:
+def test_before_the_first_end_only_affordable_deals_start() -> None:
     of = budget(calls=3 * ASSUMED_QUESTIONS - 1)
     assert of.admit([0]) is None
     assert of.admit([1]) is not None, "no call was made, so nobody knows what one may take"
@@ -86,7 +86,7 @@ def test_before_a_game_has_ended_others_start_if_surely_paid_for() -> None:
     assert of.admit([2]) is not None
 
 
-def test_games_of_free_replies_tell_the_length_and_not_the_cost() -> None:
+def test_free_replies_count_for_length_but_not_for_cost() -> None:
     of = budget(calls=1000, tokens=100_000)
     for game in range(3):
         assert of.admit([game]) is None
@@ -99,18 +99,18 @@ def test_games_of_free_replies_tell_the_length_and_not_the_cost() -> None:
     assert admitted == [True, False, False], "19 more questions and then 20, each of 2,000 tokens"
 
 
-def test_games_that_are_on_the_tape_start_whatever_is_left() -> None:
+def test_recorded_games_start_with_any_budget() -> None:
     of = budget(PAST, calls=0)
     assert of.admit([0, 1]) is None
     assert of.admit([1, 2]) is not None
 
 
-def test_without_a_cap_all_start() -> None:
+def test_all_deals_start_without_a_cap() -> None:
     of = budget(PAST)
     assert {of.admit([game]) for game in range(100)} == {None}
 
 
-def test_the_sentence_says_what_another_game_takes() -> None:
+def test_budget_message_states_the_cost_of_another_game() -> None:
     reason = budget(PAST, calls=18).admit([2])
     assert reason == "the budget is used up: 0 of 18 calls spent, and another game takes about 19; raise `budget.calls`"
 
@@ -142,7 +142,7 @@ MIXES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("in_flight", in_gate([64, 1], 1))
 @pytest.mark.parametrize("cap", in_gate([100, 400, 1500], 1))
 @pytest.mark.parametrize("mix", in_gate(MIXES, 1))
-def test_a_cap_buys_counted_games_whatever_the_mix(tmp_path: Path, mix: str, cap: int, in_flight: int) -> None:
+def test_cap_is_mostly_spent_on_counted_games(tmp_path: Path, mix: str, cap: int, in_flight: int) -> None:
     contenders = MIXES[mix].get("contenders", [])
     of = small(*contenders, games=max(1, len(contenders)) * cap // 4, turns=14, bots=MIXES[mix].get("bots", BOTS))
     run = run_games(of, tmp_path / "run", caps=Caps(calls=cap), in_flight=in_flight)
@@ -153,7 +153,7 @@ def test_a_cap_buys_counted_games_whatever_the_mix(tmp_path: Path, mix: str, cap
     assert sum(count for game, count in asked.items() if game < run.tally.games) > 0.6 * cap
 
 
-def test_a_cap_too_small_for_one_game_says_so(shell: Shell) -> None:
+def test_cap_below_the_cost_of_one_game_is_reported(shell: Shell) -> None:
     with House() as house:
         ended = run_cli(shell, contender("one", base_url=house.openai_base_url), games=4, flags=["--budget", "calls=3"])
         assert len(house.calls) == 3

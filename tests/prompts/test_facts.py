@@ -85,7 +85,7 @@ def check_certain(values: dict[str, Any], game: State) -> None:
 
 
 @GAMES
-def test_facts_are_what_the_engine_knows(rules: Rules, size: int) -> None:
+def test_facts_match_the_engine(rules: Rules, size: int) -> None:
     """R9, R20-R23, R26: at every question of whole games."""
     asked = sure = held = 0
     for deal in range(3):

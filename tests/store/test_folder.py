@@ -35,7 +35,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.endswith(("-shm", "-wal"))}
 
 
-def test_a_free_folder_is_none_and_a_run_says_its_games(tmp_path: Path) -> None:
+def test_kept_games_are_counted_or_none(tmp_path: Path) -> None:
     assert count_kept_games(tmp_path / "new", RUN) is None
     assert count_kept_games(tmp_path, RUN) is None, "an empty folder is free"
     with lock_folder(tmp_path / "claimed"):
@@ -52,7 +52,7 @@ def test_fewer_games_than_there_are_is_refused(tmp_path: Path) -> None:
     assert contents(tmp_path / "run") == before
 
 
-def test_a_longer_run_goes_on_and_the_manifest_says_so(tmp_path: Path) -> None:
+def test_longer_run_resumes_and_updates_the_manifest(tmp_path: Path) -> None:
     a_run(tmp_path / "run")
     longer = RUN | {"games": 5}
     assert count_kept_games(tmp_path / "run", longer) == 3
@@ -62,7 +62,7 @@ def test_a_longer_run_goes_on_and_the_manifest_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("left", [None, b""])
-def test_a_run_that_died_before_its_first_write_begins_anew(tmp_path: Path, left: bytes | None) -> None:
+def test_run_that_died_before_its_first_write_starts_over(tmp_path: Path, left: bytes | None) -> None:
     a_run(tmp_path / "run")
     (tmp_path / "run" / DATABASE).unlink()
     if left is not None:
@@ -72,7 +72,7 @@ def test_a_run_that_died_before_its_first_write_begins_anew(tmp_path: Path, left
         assert db.game_count() == 0
 
 
-def test_what_is_no_run_folder_is_refused(tmp_path: Path) -> None:
+def test_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(UsageError, match="is not a run folder"):
         count_kept_games(tmp_path, RUN)
@@ -90,7 +90,7 @@ def test_a_damaged_manifest_is_named(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("cut", [50, 5000, -20000])
-def test_a_damaged_database_is_named_and_left_as_it_is(tmp_path: Path, cut: int) -> None:
+def test_damaged_database_is_named_and_left_unchanged(tmp_path: Path, cut: int) -> None:
     a_run(tmp_path / "run")
     file = tmp_path / "run" / DATABASE
     file.write_bytes(file.read_bytes()[:cut])
@@ -100,7 +100,7 @@ def test_a_damaged_database_is_named_and_left_as_it_is(tmp_path: Path, cut: int)
     assert contents(tmp_path / "run") == before
 
 
-def test_a_folder_that_cannot_be_made_is_refused_whole(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_created_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(UsageError, match=r"cannot write .*file"), lock_folder(tmp_path / "file" / "run"):
         pass
@@ -129,7 +129,7 @@ def test_a_second_process_is_refused_until_the_first_has_ended(tmp_path: Path) -
         assert [path.name for path in (tmp_path / "run").iterdir()] == ["lock"]
 
 
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_file_is_written_atomically(tmp_path: Path) -> None:
     write_whole(tmp_path / "a.yaml", "old")
     (tmp_path / "a.yaml.part").mkdir()
     with pytest.raises(RunStopped, match=r"cannot write .*a\.yaml"):
@@ -151,7 +151,7 @@ def player(name: str, **settings: object) -> dict[str, object]:
         ({"table_sizes": [3, 5]}, r"table_sizes is \[3, 4\] there and \[3, 5\] here"),
     ],
 )
-def test_what_differs_from_the_run_that_is_there_is_said(tmp_path: Path, change: dict[str, object], words: str) -> None:
+def test_differences_from_the_existing_run_are_listed(tmp_path: Path, change: dict[str, object], words: str) -> None:
     bots = [player("one"), player("t\nwo", tries=5)]
     identity = {"seed": 1, "table_sizes": [3, 4], "rules": {"jokers": 1, "max_turns": 9}, "bots": bots}
     folder = tmp_path / "run"
@@ -161,7 +161,7 @@ def test_what_differs_from_the_run_that_is_there_is_said(tmp_path: Path, change:
         count_kept_games(folder, {"games": 2, "identity": identity | change})
 
 
-def test_a_look_at_the_lock_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checking_a_lock_does_not_hold_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever begins at the very moment of the look waits for its end."""
     fcntl = pytest.importorskip("fcntl")
     assert not is_locked(tmp_path)
@@ -190,7 +190,7 @@ def test_yaml_has_the_same_bytes_with_and_without_libyaml(content: dict[str, Any
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
-def test_file_system_without_locks_is_no_other_process(
+def test_file_system_without_locks_does_not_block_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     """As Lustre without `-o flock`, and some NFS: the run is played, and a warning says what to take care of."""

@@ -61,7 +61,7 @@ def change(statement: str, *values: object) -> None:
         connection.execute(statement, values)
 
 
-def test_aliases_are_refused_that_stand_for_too_much(shell: Shell) -> None:
+def test_large_yaml_aliases_are_refused(shell: Shell) -> None:
     Path("laugh.yaml").write_text(LAUGH.replace("sizes", "table_sizes", 1) + "bots: *i\n")
     said = refused(shell, "run", "laugh.yaml")
     assert re.match(r"dubito: laugh.yaml, line \d+: not readable as YAML: it has more than 50,000 values\n", said)
@@ -79,7 +79,7 @@ def test_aliases_are_refused_that_stand_for_too_much(shell: Shell) -> None:
         ),
     ],
 )
-def test_an_alias_stands_for_its_part(text: str, value: object) -> None:
+def test_yaml_alias_is_resolved(text: str, value: object) -> None:
     assert from_yaml(text, "mine") == value
 
 
@@ -113,7 +113,7 @@ def test_other_numbers_stay(text: str, value: float) -> None:
         *("1" + ":1" * 300 + ".5", "1" + ":1" * 100_000, "0x" + "f" * 6000, "1" + "0" * 5000 + ".0"),
     ],
 )
-def test_values_that_are_none_are_refused_in_a_sentence(value: str) -> None:
+def test_invalid_yaml_values_are_refused_in_a_sentence(value: str) -> None:
     with pytest.raises(UsageError, match=r"^theirs(, line 1)?: not readable as YAML: ") as refused:
         from_yaml(f"seed: {value}", "theirs")
     assert len(str(refused.value)) < 400
@@ -146,7 +146,7 @@ def test_store_of_another_format_in_a_run_is_refused(runs: Shell, version: int) 
         assert words in refused(runs, *command)
 
 
-def test_aliases_that_stand_for_too_much_are_refused_in_a_run(runs: Shell) -> None:
+def test_large_yaml_aliases_are_refused_in_a_run(runs: Shell) -> None:
     manifest = Path("theirs/manifest.yaml")
     manifest.write_text(LAUGH + manifest.read_text() + "provider: *i\n")
     for words in READING[:4]:
@@ -163,12 +163,12 @@ def test_aliases_that_stand_for_too_much_are_refused_in_a_run(runs: Shell) -> No
         ("seed: 1" + "0" * 5000, "not readable as YAML: "),
     ],
 )
-def test_what_yaml_may_hold_is_bounded(text: str, words: str) -> None:
+def test_size_of_yaml_is_bounded(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         from_yaml(text, "c.yaml")
 
 
-def test_how_many_values_yaml_may_hold_is_bounded(monkeypatch: pytest.MonkeyPatch, at_length: bool) -> None:
+def test_number_of_yaml_values_is_bounded(monkeypatch: pytest.MonkeyPatch, at_length: bool) -> None:
     assert files._MAX_YAML_VALUES == 50_000
     if not at_length:
         monkeypatch.setattr(files, "_MAX_YAML_VALUES", 500)
@@ -204,7 +204,7 @@ def test_pipes_and_devices_are_not_waited_for(runs: Shell) -> None:
     assert runs("status", "theirs").code == 0
 
 
-def test_a_shells_own_pipe_is_read(shell: Shell) -> None:
+def test_pipe_of_the_shell_is_read(shell: Shell) -> None:
     """As `<(echo 'gammes: 1')` makes one."""
     reads, writes = os.pipe()
     with open(reads), open(writes, "w") as pipe:
@@ -213,7 +213,7 @@ def test_a_shells_own_pipe_is_read(shell: Shell) -> None:
         assert "unknown key 'gammes': did you mean 'games'?" in refused(shell, "run", f"/dev/fd/{reads}")
 
 
-def test_a_file_that_is_too_large_is_not_taken_into_memory(runs: Shell) -> None:
+def test_file_over_the_limit_is_not_loaded(runs: Shell) -> None:
     with Path("large.yaml").open("wb") as file:
         file.truncate(2 << 30)
     for words in (("run", "large.yaml"), ("replay", "large.yaml")):
@@ -236,7 +236,7 @@ def test_a_file_that_is_too_large_is_not_taken_into_memory(runs: Shell) -> None:
         ("ALTER TABLE games ADD COLUMN more TEXT AS (hex(zeroblob(game))) VIRTUAL", "unexpected column 'more'"),
     ],
 )
-def test_what_no_run_has_is_refused_before_it_is_asked(runs: Shell, statement: str, words: str) -> None:
+def test_foreign_schema_is_refused_before_any_query(runs: Shell, statement: str, words: str) -> None:
     if "VIEW" in statement:
         change(f"ALTER TABLE {statement.split()[2]} RENAME TO ended_too")
         change("DROP TABLE ended_too")
@@ -261,14 +261,14 @@ def test_what_no_run_has_is_refused_before_it_is_asked(runs: Shell, statement: s
         ("tries.player", None),
     ],
 )
-def test_rows_are_read_as_what_they_are(runs: Shell, column: str, value: object) -> None:
+def test_rows_with_invalid_values_are_refused(runs: Shell, column: str, value: object) -> None:
     table, _, name = column.partition(".")
     change(f"UPDATE {table} SET {name} = ?", value)  # noqa: S608
     for command in READING[:4]:
         assert f"invalid value of {name} in {table}" in refused(runs, *command)
 
 
-def test_a_text_that_is_none_is_a_sentence(runs: Shell) -> None:
+def test_invalid_text_is_one_sentence(runs: Shell) -> None:
     change("UPDATE tries SET player = CAST(x'ff' AS TEXT)")
     for command in READING[1:4]:
         assert "cannot read theirs/run.db: Could not decode to UTF-8" in refused(runs, *command)
@@ -289,7 +289,7 @@ def bomb(file: str, megabytes: int) -> None:
                 part.write(bytes(1 << 20))
 
 
-def test_an_export_unpacks_to_what_runs_do(runs: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_export_unpacks_to_a_normal_run(runs: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundredth of what was seen; and a header that says less changes nothing."""
     bomb("bomb.zip", 32)
     size = Path("bomb.zip").stat().st_size
@@ -306,14 +306,14 @@ def test_an_export_unpacks_to_what_runs_do(runs: Shell, tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("name", ["../run.db", "/run.db", "RUN.DB", "run.db/", "manifest.yaml", "evil.py"])
-def test_an_export_holds_its_three_parts_and_nothing_else(runs: Shell, name: str) -> None:
+def test_export_contains_exactly_three_parts(runs: Shell, name: str) -> None:
     manifest = (FINISHED / "manifest.yaml").read_bytes()
     with pytest.warns(UserWarning, match="Duplicate") if name == "manifest.yaml" else pytest.MonkeyPatch.context():
         zipped("odd.zip", [("manifest.yaml", manifest), (name, b"x")])
     assert "odd.zip is not an exported run: it should contain" in refused(runs, "replay", "odd.zip")
 
 
-def test_an_export_is_packed_as_ours_are(runs: Shell) -> None:
+def test_export_with_foreign_packing_is_refused(runs: Shell) -> None:
     """Other methods of zip files take memory that their sizes do not tell."""
     zipped("odd.zip", [("manifest.yaml", (FINISHED / "manifest.yaml").read_bytes())], zipfile.ZIP_LZMA)
     assert "odd.zip is not an exported run: its manifest.yaml has an unknown compression" in refused(
@@ -347,7 +347,7 @@ def test_a_long_run_of_bots_fits_into_the_bounds(shell: Shell) -> None:
         ("UPDATE tries SET usage = replace(hex(zeroblob(50000)), '0', '[')", "a row contains invalid JSON"),
     ],
 )
-def test_rows_that_do_not_fit_are_a_sentence(runs: Shell, statement: str, words: str) -> None:
+def test_invalid_rows_are_one_sentence(runs: Shell, statement: str, words: str) -> None:
     change(statement)
     for command in (("report", "theirs"), ("export", "theirs", "--parquet", "d", "--quiet")):
         if command[0] == "export" and "usage" in statement:  # of which a dataset tells nothing
@@ -366,7 +366,7 @@ def test_a_report_without_its_games_names_what_is_damaged(runs: Shell) -> None:
 
 
 @pytest.mark.parametrize("record", ["-5", '{"outputs": 7}', "[" * 100_000])
-def test_a_record_that_is_none_is_not_shown(runs: Shell, record: str) -> None:
+def test_invalid_record_is_not_shown(runs: Shell, record: str) -> None:
     change("UPDATE games SET record = ?", record)
     assert runs("report", "theirs").code == 0
 
@@ -381,7 +381,7 @@ def test_a_record_that_is_none_is_not_shown(runs: Shell, record: str) -> None:
         ("shard", {"number": 1, "of": 10**18, "games": 6, "first_game": 0}, "identity.shard.of"),
     ],
 )
-def test_a_manifest_says_what_a_run_can_be(runs: Shell, key: str, value: object, words: str) -> None:
+def test_impossible_manifest_is_refused(runs: Shell, key: str, value: object, words: str) -> None:
     content = yaml.safe_load(Path("theirs/manifest.yaml").read_text())
     content["identity"][key] = value
     Path("theirs/manifest.yaml").write_text(yaml.safe_dump(content))
@@ -389,7 +389,7 @@ def test_a_manifest_says_what_a_run_can_be(runs: Shell, key: str, value: object,
         assert f"theirs/manifest.yaml is damaged: {words}: " in refused(runs, *command)
 
 
-def test_an_address_that_is_none_is_no_traceback(runs: Shell) -> None:
+def test_invalid_address_causes_no_traceback(runs: Shell) -> None:
     content = yaml.safe_load(Path("theirs/manifest.yaml").read_text())
     content["identity"]["contenders"][0]["settings"]["base_url"] = -1
     Path("theirs/manifest.yaml").write_text(yaml.safe_dump(content))
@@ -397,13 +397,13 @@ def test_an_address_that_is_none_is_no_traceback(runs: Shell) -> None:
 
 
 @pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1"])
-def test_a_name_is_no_formula(name: str) -> None:
+def test_names_are_not_spreadsheet_formulas(name: str) -> None:
     table = ResultTable("t", "T", [Column("bot", "bot", "text"), Column("x", "x")], [[name, -5], ["B", 7]])
     first, second = list(csv.reader(io.StringIO(table.to_csv())))[1:]
     assert (first, second) == ([f"'{name}", "-5"], ["B", "7"])
 
 
-def test_a_datasets_card_has_no_markup_of_names() -> None:
+def test_names_are_escaped_in_a_dataset_card() -> None:
     text = _escape("[x](https://x.org) <img src=x> `a` **b**\n# c www.d.org @e | f")
     assert not re.search(r"(?<!\\)[\[\]()<>`*#@|:.]", text)
     assert text.count("\n") == 0
@@ -421,7 +421,7 @@ def test_a_report_does_not_follow_a_link_that_came_with_a_run(runs: Shell) -> No
     assert kept.read_text() != "mine"
 
 
-def test_tables_whose_description_is_no_text_are_refused(runs: Shell) -> None:
+def test_non_text_schema_is_refused(runs: Shell) -> None:
     database = Path("theirs/run.db")
     database.write_bytes(database.read_bytes().replace(b"CREATE TABLE games", b"CREATE TABL\xc7 games"))
     said = "theirs/run.db is damaged or not a run store: its schema is not text"

@@ -53,13 +53,13 @@ def row(db: RunDb) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def test_a_try_that_is_under_way_is_counted_at_its_worst(db: RunDb, log: ModelLog) -> None:
+def test_open_try_counts_as_its_worst_case(db: RunDb, log: ModelLog) -> None:
     opens(log)
     assert row(db) == ("open", None, 9000, 77_000, True, 0)
     assert log.spent() == WORST
 
 
-def test_a_reply_settles_it(db: RunDb, log: ModelLog) -> None:
+def test_reply_replaces_the_worst_case(db: RunDb, log: ModelLog) -> None:
     opens(log)
     received(log)
     assert row(db) == ("received", None, 120, 1_234, False, 55)
@@ -68,7 +68,7 @@ def test_a_reply_settles_it(db: RunDb, log: ModelLog) -> None:
     assert (log.text(digest), headers, usage) == ("a body", '{"request-id": "1"}', "[100, 60, 10, 20, 5]")
 
 
-def test_a_reply_without_usage_stays_at_its_worst(db: RunDb, log: ModelLog) -> None:
+def test_reply_without_usage_keeps_the_worst_case(db: RunDb, log: ModelLog) -> None:
     opens(log)
     received(log, usage=None, spent=WORST, saved=0)
     assert row(db) == ("received", None, 9000, 77_000, True, 0)
@@ -78,7 +78,7 @@ def test_a_reply_without_usage_stays_at_its_worst(db: RunDb, log: ModelLog) -> N
     ("spent", "counted"),
     [(Spend(1), ("failed", "server", 0, 0, False, 0)), (WORST, ("failed", "server", 9000, 77_000, True, 0))],
 )
-def test_a_failure_is_counted_at_nothing_or_at_its_worst(
+def test_failure_costs_nothing_or_the_worst_case(
     db: RunDb, log: ModelLog, spent: Spend, counted: tuple[Any, ...]
 ) -> None:
     opens(log)
@@ -88,7 +88,7 @@ def test_a_failure_is_counted_at_nothing_or_at_its_worst(
     assert log.count_failures() == {"server": 1}
 
 
-def test_without_a_price_there_never_is_a_cost(db: RunDb, log: ModelLog) -> None:
+def test_cost_is_unknown_without_a_price(db: RunDb, log: ModelLog) -> None:
     opens(log, priced=False)
     opens(log, (*ATTEMPT, 2), priced=False)
     received(log)
@@ -98,14 +98,14 @@ def test_without_a_price_there_never_is_a_cost(db: RunDb, log: ModelLog) -> None
     assert log.player("one").picodollars is None
 
 
-def test_a_try_is_sent_once(log: ModelLog) -> None:
+def test_repeated_try_is_refused(log: ModelLog) -> None:
     opens(log)
     with pytest.raises(RunStopped):
         opens(log)
     assert log.spent() == WORST
 
 
-def test_what_a_player_comes_to(db: RunDb, log: ModelLog) -> None:
+def test_totals_of_a_player(db: RunDb, log: ModelLog) -> None:
     """Preflight calls are its calls, and no decisions; others' are others'."""
     for key, player in (((-1, 0, 0, 0, 1), "one"), (TRY, "one"), ((*ATTEMPT, 2), "one"), ((3, 2, 0, 0, 1), "other")):
         opens(log, key, player)
@@ -143,7 +143,7 @@ def test_what_a_player_comes_to(db: RunDb, log: ModelLog) -> None:
     assert log.spent() == Spend(4, 3 * 120 + 9000, 3 * 1_234 + 77_000)
 
 
-def test_what_is_assumed_is_brought_up_to_date(db: RunDb, log: ModelLog) -> None:
+def test_assumed_costs_are_updated(db: RunDb, log: ModelLog) -> None:
     """By what replies have cost since; never above the worst, and not where the cost is known or has no price."""
     for number in (1, 2, 3):
         opens(log, (*ATTEMPT, number))
@@ -167,13 +167,13 @@ def test_a_file_with_a_probe_and_a_loss_by_caching_is_read(log: ModelLog) -> Non
         assert ModelLog(db).player("one").saved == -2_100_000
 
 
-def test_a_player_who_asked_nothing(log: ModelLog) -> None:
+def test_totals_of_a_player_without_calls(log: ModelLog) -> None:
     nobody = log.player("nobody")
     assert (nobody.calls, nobody.decisions, nobody.picodollars) == (0, 0, 0)
     assert set(nobody.tokens.values()) == {0}
 
 
-def test_texts_are_kept_once_and_whole(db: RunDb, log: ModelLog) -> None:
+def test_texts_are_stored_once_and_unchanged(db: RunDb, log: ModelLog) -> None:
     for number in range(3):
         record_attempt(log, (3, 1, number, 0), request="half a character \ud83d, a null \x00", raw="x" * 100_000)
     assert db.read("SELECT count(*) FROM texts") == [(2,)]
@@ -182,7 +182,7 @@ def test_texts_are_kept_once_and_whole(db: RunDb, log: ModelLog) -> None:
     assert asked.text == log.text(asked.digest) == "half a character \ud83d, a null \x00"
 
 
-def test_of_texts_that_are_alike_only_the_difference_is_kept(db: RunDb, log: ModelLog) -> None:
+def test_similar_texts_are_stored_as_differences(db: RunDb, log: ModelLog) -> None:
     """A tenth of the bytes; a text whose like is gone, changed or itself is damaged, and said so."""
     long = "".join(map(chr, Random(1).choices(range(65, 122), k=6_000)))
     for number in range(20):
@@ -205,7 +205,7 @@ def test_of_texts_that_are_alike_only_the_difference_is_kept(db: RunDb, log: Mod
         log.text(other)
 
 
-def test_a_first_text_that_was_never_committed_is_nobodys_like(db: RunDb, log: ModelLog) -> None:
+def test_uncommitted_text_is_not_a_base_of_differences(db: RunDb, log: ModelLog) -> None:
     def fails() -> None:
         with db.writing() as connection:
             for n in "", " again":
@@ -219,7 +219,7 @@ def test_a_first_text_that_was_never_committed_is_nobodys_like(db: RunDb, log: M
     assert [log.text(digest)[-1] for digest in digests] == ["l", "0", "1", "2"]
 
 
-def test_a_text_that_unpacks_without_end_is_not_unpacked(db: RunDb, log: ModelLog) -> None:
+def test_zip_bomb_is_not_unpacked(db: RunDb, log: ModelLog) -> None:
     bomb = bytes((64 << 20) + 1)
     digest = sha256(bomb).hexdigest()
     with db.writing() as connection:
@@ -228,7 +228,7 @@ def test_a_text_that_unpacks_without_end_is_not_unpacked(db: RunDb, log: ModelLo
         log.text(digest)
 
 
-def test_a_request_is_found_by_its_place_or_its_digest(log: ModelLog) -> None:
+def test_request_is_found_by_decision_or_digest(log: ModelLog) -> None:
     record_attempt(log)
     record_attempt(log, (3, 1, 4, 1), request="what was asked again", draw="e")
     first, again = log.find("3.1.4"), log.find("3.1.4.1")
@@ -241,7 +241,7 @@ def test_a_request_is_found_by_its_place_or_its_digest(log: ModelLog) -> None:
         assert log.find(nothing) is None
 
 
-def test_what_was_paid_for_is_found_by_account_request_and_draw(log: ModelLog) -> None:
+def test_paid_reply_is_found_by_server_request_and_draw(log: ModelLog) -> None:
     asked = ("a server", "a request", "d")
     opens(log)
     assert log.find_paid_reply(*asked) is None, "it is under way"
@@ -251,7 +251,7 @@ def test_what_was_paid_for_is_found_by_account_request_and_draw(log: ModelLog) -
         assert log.find_paid_reply(*others) is None
 
 
-def test_a_body_that_was_classed_as_a_failure_is_not_used(db: RunDb, log: ModelLog) -> None:
+def test_body_logged_as_a_failure_is_not_reused(db: RunDb, log: ModelLog) -> None:
     opens(log)
     received(log, excess="it used more")
     assert log.find_paid_reply("a server", "a request", "d") is not None
@@ -260,7 +260,7 @@ def test_a_body_that_was_classed_as_a_failure_is_not_used(db: RunDb, log: ModelL
     assert log.find_paid_reply("a server", "a request", "d") is None
 
 
-def test_a_game_that_is_put_back_has_not_ended(log: ModelLog) -> None:
+def test_reopened_game_has_not_ended(log: ModelLog) -> None:
     for game in (3, 4):
         log.end_game(game)
     record_attempt(log, (3, 0, 0, 0))

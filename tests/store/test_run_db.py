@@ -33,7 +33,7 @@ def test_chunks_come_back_in_order_with_their_sums_and_digest(tmp_path: Path) ->
         assert db.results_digest() == sha256(b"".join(digests)).hexdigest() == results_digest(digests)
 
 
-def test_the_file_is_whole_though_somebody_reads_to_the_end(tmp_path: Path) -> None:
+def test_file_is_complete_despite_a_reader(tmp_path: Path) -> None:
     with RunDb.create(tmp_path / "run.db") as db:
         db.add_chunk(FIRST, "first", complete=True)
         reader = RunDb.open(tmp_path / "run.db")
@@ -44,7 +44,7 @@ def test_the_file_is_whole_though_somebody_reads_to_the_end(tmp_path: Path) -> N
         assert db.game_count() == 2
 
 
-def test_a_chunk_cut_short_is_written_again_with_more_deals(tmp_path: Path) -> None:
+def test_partial_chunk_is_rewritten_with_more_deals(tmp_path: Path) -> None:
     with RunDb.create(tmp_path / "run.db") as db:
         db.add_chunk(Chunk(0, 1, 0, [b"\x01a"]), "one", complete=False)
         assert (db.game_count(), db.sums_json("complete")) == (1, "{}")
@@ -63,7 +63,7 @@ def test_a_chunk_cut_short_is_written_again_with_more_deals(tmp_path: Path) -> N
         "UPDATE games SET decisions = x'00' WHERE game = 1",
     ],
 )
-def test_a_game_that_was_changed_by_hand_is_refused_and_named(tmp_path: Path, change: str) -> None:
+def test_changed_game_is_refused_and_named(tmp_path: Path, change: str) -> None:
     with RunDb.create(tmp_path / "run.db") as db:
         db.add_chunk(FIRST, "first", complete=True)
         with db.writing() as connection:
@@ -76,7 +76,7 @@ def test_a_game_that_was_changed_by_hand_is_refused_and_named(tmp_path: Path, ch
     "change",
     ["DELETE FROM games WHERE game = 1", "DELETE FROM chunks", "DELETE FROM tally", "UPDATE chunks SET chunk = 4"],
 )
-def test_parts_that_do_not_belong_together_are_damage(tmp_path: Path, change: str) -> None:
+def test_inconsistent_tables_count_as_damage(tmp_path: Path, change: str) -> None:
     with RunDb.create(tmp_path / "run.db") as db:
         db.add_chunk(FIRST, "first", complete=True)
         db.check()
@@ -86,7 +86,7 @@ def test_parts_that_do_not_belong_together_are_damage(tmp_path: Path, change: st
             db.check()
 
 
-def test_a_chunk_that_cannot_be_written_leaves_what_was_there(tmp_path: Path) -> None:
+def test_failed_write_of_a_chunk_changes_nothing(tmp_path: Path) -> None:
     with RunDb.create(tmp_path / "run.db") as db:
         db.add_chunk(FIRST, "first", complete=True)
         with pytest.raises(AssertionError, match="consecutive"):
@@ -99,7 +99,7 @@ def test_a_chunk_that_cannot_be_written_leaves_what_was_there(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("content", [b"", b"no database at all, only words" * 99])
-def test_a_file_that_is_no_run_store_is_named(tmp_path: Path, content: bytes) -> None:
+def test_other_file_is_not_a_run_store(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "run.db").write_bytes(content)
     with pytest.raises(UsageError, match=r"run\.db is damaged or not a run store"):
         RunDb.open(tmp_path / "run.db")
@@ -117,7 +117,7 @@ def test_a_store_of_another_format_is_refused(tmp_path: Path, use: Callable[[Pat
 
 
 @pytest.mark.parametrize("change", ["DROP TABLE batches", "ALTER TABLE tries DROP COLUMN seal"])
-def test_a_store_that_lacks_a_part_is_damaged(tmp_path: Path, change: str) -> None:
+def test_store_without_a_table_is_damaged(tmp_path: Path, change: str) -> None:
     RunDb.create(tmp_path / "run.db").__exit__()
     with closing(sqlite3.connect(tmp_path / "run.db")) as connection:
         connection.execute(change)
@@ -143,7 +143,7 @@ def locked(tmp_path: Path) -> Iterator[Path]:
     pytest.skip("whoever runs this writes everywhere")
 
 
-def test_a_store_in_a_folder_that_cannot_be_written_is_read(locked: Path) -> None:
+def test_store_in_a_read_only_folder_can_be_read(locked: Path) -> None:
     """From a disk that is mounted to be read, say."""
     locked.chmod(0o555)
     with RunDb.open(locked / "run.db") as db:
@@ -153,7 +153,7 @@ def test_a_store_in_a_folder_that_cannot_be_written_is_read(locked: Path) -> Non
     assert is_export(locked.parent / "run.zip")
 
 
-def test_a_journal_that_cannot_be_read_is_no_damage(locked: Path) -> None:
+def test_unreadable_journal_is_not_damage(locked: Path) -> None:
     locked.chmod(0o755)
     (locked / "run.db-wal").write_bytes(b"something that was not yet in the file")
     locked.chmod(0o555)
@@ -172,7 +172,7 @@ def _names(db: RunDb) -> list[str]:
     return [name for (name,) in db.read("SELECT chunks FROM tally ORDER BY chunks")]
 
 
-def test_what_waits_while_another_writes_is_committed_when_it_is_done(tmp_path: Path) -> None:
+def test_pending_write_is_committed_after_the_current_one(tmp_path: Path) -> None:
     """Nobody waits for ever, whoever has the connection: a transaction, a reader, or another who commits for all."""
     names = [f"{thread}.{number}" for thread in range(8) for number in range(40)]
     with RunDb.create(tmp_path / "run.db") as db, ThreadPoolExecutor(9) as pool:
@@ -189,7 +189,7 @@ def test_what_waits_while_another_writes_is_committed_when_it_is_done(tmp_path: 
         assert sorted(_names(db)) == sorted(names + [f"alone {number}" for number in range(40)])
 
 
-def test_whoever_gives_the_connection_back_commits_what_came_meanwhile(tmp_path: Path) -> None:
+def test_releasing_the_connection_commits_pending_writes(tmp_path: Path) -> None:
     with RunDb.create(tmp_path / "run.db") as db, ThreadPoolExecutor(1) as pool:
         with db.writing():
             waits = pool.submit(db.write, _keep("meanwhile"))
@@ -199,7 +199,7 @@ def test_whoever_gives_the_connection_back_commits_what_came_meanwhile(tmp_path:
         assert _names(db) == ["meanwhile"]
 
 
-def test_within_a_transaction_it_is_part_of_it(tmp_path: Path) -> None:
+def test_write_within_a_transaction_joins_it(tmp_path: Path) -> None:
     with RunDb.create(tmp_path / "run.db") as db:
         with suppress(ZeroDivisionError), db.writing():
             db.write(_keep("within"))
@@ -208,7 +208,7 @@ def test_within_a_transaction_it_is_part_of_it(tmp_path: Path) -> None:
         assert _names(db) == []
 
 
-def test_what_can_wait_is_there_before_anything_is_read(tmp_path: Path) -> None:
+def test_queued_writes_are_visible_to_reads(tmp_path: Path) -> None:
     with RunDb.create(tmp_path / "run.db") as db:
         db.write_later(_keep("later"))
         assert _names(db) == ["later"]
@@ -217,7 +217,7 @@ def test_what_can_wait_is_there_before_anything_is_read(tmp_path: Path) -> None:
         assert _names(db) == ["at the end", "later"]
 
 
-def test_whoever_waits_hears_of_a_failure_and_what_can_wait_is_kept(tmp_path: Path) -> None:
+def test_failed_commit_reaches_waiters_and_keeps_queued_writes(tmp_path: Path) -> None:
     with RunDb.create(tmp_path / "run.db") as db:
         db.write_later(_keep("later"))
         with pytest.raises(RunStopped, match=r"cannot write .*run\.db: UNIQUE constraint failed: tally\.chunks"):

@@ -11,7 +11,7 @@ from dubito.workshop.recordings import read_folder, shipped_positions
 from tests.cli.kit import Shell
 
 
-def test_the_shipped_positions_are_those_of_the_documented_command(shell: Shell) -> None:
+def test_shipped_positions_come_from_the_documented_command(shell: Shell) -> None:
     """After a change of bots or engine: the line at the head of each file makes them anew; delete the old ones."""
     for rule in ("immediate", "contested"):
         file = shipped_positions(GAME) / f"{rule}.yaml"

@@ -118,7 +118,7 @@ def test_every_method_and_field_is_explained_and_no_other() -> None:
     assert set(re.findall(r"`card\.(\w+)`", PROSE)) == set(DECK[0]._fields)
 
 
-def test_a_mistake_is_told_as_the_guide_says(shell: Shell) -> None:
+def test_mistake_is_reported_as_in_the_guide(shell: Shell) -> None:
     empty = blocks("python")[0].replace("return self.cards.of(number) or self.cards.first(1)", "return []")
     (shell.folder / FOLDER).mkdir(parents=True)
     (shell.folder / FOLDER / "my_bot.py").write_text(empty)

@@ -51,7 +51,7 @@ def numbers(cards: Any) -> list[int]:
     return sorted(card.number for card in cards)
 
 
-def test_facts_are_what_the_engine_knows() -> None:
+def test_facts_match_the_engine() -> None:
     for game, asked in games():
         told, seat = facts(asked.position), asked.position.seat
         public = game.public
@@ -66,7 +66,7 @@ def test_facts_are_what_the_engine_knows() -> None:
         assert sorted(told["own_numbers"]) == list(range(13))
 
 
-def test_what_is_certain_is_so() -> None:
+def test_certain_cards_are_really_held() -> None:
     """And now and then something is: nobody would notice a fact that is always empty."""
     certain, sure, own = 0, 0, 0
     for game, asked in games():
@@ -88,7 +88,7 @@ def test_what_is_certain_is_so() -> None:
     assert sure > 5
 
 
-def test_sizes_tell_who_accused_and_whether_it_was_a_lie() -> None:
+def test_sizes_reveal_accuser_and_lie() -> None:
     for game, asked in games():
         records = Witness(asked.position).records
         counts = game.counts
@@ -99,7 +99,7 @@ def test_sizes_tell_who_accused_and_whether_it_was_a_lie() -> None:
         assert [record.right + record.wrong for record in records] == drawn
 
 
-def test_two_worlds_that_a_seat_cannot_tell_apart_read_alike() -> None:
+def test_indistinguishable_worlds_have_the_same_facts() -> None:
     found = 0
     for here, there in world_pairs():
         assert (facts(here), to_json(here)) == (facts(there), to_json(there))
@@ -107,7 +107,7 @@ def test_two_worlds_that_a_seat_cannot_tell_apart_read_alike() -> None:
     assert found > 100
 
 
-def test_the_same_sizes_with_other_cards_read_alike() -> None:
+def test_facts_do_not_depend_on_unseen_cards() -> None:
     """Driven by hand: what seats 1 to 3 hold and play is another thing, and nobody looks."""
     worlds = []
     for hands in (([2] * 4, [3] * 4, [4] * 4), ([3] * 4, [4] * 4, [2] * 4)):
@@ -164,7 +164,7 @@ def test_the_history_tells_each_side_of_a_lie() -> None:
 NOBODY = (False, False, False)
 
 
-def test_own_cards_on_the_pile_are_placed() -> None:
+def test_own_cards_on_the_pile_are_counted_as_placed() -> None:
     """Seat 0 has lied with a 4, and holds the other three when it is asked for 4s."""
     hands = with_hands(*HANDS).hands
     moves = [([hands[0].cards[4]], *NOBODY), *(([hands[seat].cards[4]], *NOBODY) for seat in (1, 2, 3))]
@@ -172,7 +172,7 @@ def test_own_cards_on_the_pile_are_placed() -> None:
     assert (told["number"], told["own_in_pile"], told["held_of_number"], told["placed"]) == (4, {"4": 1}, 3, 4)
 
 
-def test_what_a_seat_took_up_is_known_until_it_may_have_played_it() -> None:
+def test_picked_up_cards_are_known_until_maybe_played() -> None:
     hands = with_hands(*HANDS).hands
     wrong = (hands[0].cards[:2], True, False, False)  # seat 1 takes two 0s
     unknown = ([hands[1].cards[4]], *NOBODY)
@@ -189,7 +189,7 @@ def test_what_a_seat_took_up_is_known_until_it_may_have_played_it() -> None:
     assert [player["known_cards"] for player in third if player["seat"] == 1] == [[0, 0]], "all saw it was honest"
 
 
-def test_who_takes_the_pile_reads_who_lied_there() -> None:
+def test_picked_up_pile_reveals_earlier_lies() -> None:
     hands = with_hands(*HANDS).hands
     moves: tuple[Any, ...] = (hands[0].cards[:2], False, False, False, [hands[1].cards[4]], False, False, False)
     moves += (hands[2].cards[:1], False, True, False)
@@ -212,7 +212,7 @@ def test_a_history_only_grows_from_question_to_question() -> None:
         last[asked.position.seat] = (told["history"], moves + 1)
 
 
-def test_steady_facts_stay_and_the_keys_too() -> None:
+def test_steady_facts_and_keys_do_not_change() -> None:
     positions = [asked.position for _, asked in sample_questions(0) if asked.position.seat == 2]
     first = facts(positions[0])
     for position in positions:
@@ -222,7 +222,7 @@ def test_steady_facts_stay_and_the_keys_too() -> None:
         json.dumps(told)
 
 
-def test_a_turn_that_a_substitute_answered_can_be_kept() -> None:
+def test_turn_answered_by_a_substitute_can_be_stored() -> None:
     position = example_position("cards")
     turns = [turn for turn in position.turns if turn.answer is not None]
     text = to_json(position).replace('"answer": false', '"answer": null')
@@ -265,11 +265,11 @@ def own_turn(plain: dict[str, Any], **what: Any) -> None:
         (lambda p: p["turns"][1].update(lost=1), "turns.1: lost: it is the card drawn from seat 0"),
     ],
 )
-def test_a_position_that_cannot_be_is_refused(change: Any, said: str) -> None:
+def test_impossible_position_is_refused(change: Any, said: str) -> None:
     assert broken(change).startswith(said)
 
 
-def test_what_is_no_json_is_no_position() -> None:
+def test_invalid_json_is_refused() -> None:
     with pytest.raises(UsageError, match=r"^this is not a position: the file: Invalid JSON"):
         from_json("{")
 

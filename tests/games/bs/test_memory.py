@@ -106,7 +106,7 @@ def expected_beliefs(plain: reference.Con) -> list[Any]:
         (CheckedLiar, TwoCard, Jerk, CheckedConMan),
     ],
 )
-def test_memories_are_those_of_the_description(pool: tuple[type[BSBot], ...], at_length: bool) -> None:
+def test_memories_match_the_description(pool: tuple[type[BSBot], ...], at_length: bool) -> None:
     CheckedConMan.questions = 0
     games = GAMES if at_length else GAMES // 4
     for number in range(games):

@@ -93,7 +93,7 @@ def at_the_table(folder: Path, base_url: str) -> Iterator[tuple[Table, ModelLog]
             yield Table(game, entrants, streams, services=services), log
 
 
-def test_each_hostile_reply_has_its_right_cause(tmp_path: Path) -> None:
+def test_each_hostile_reply_has_the_right_cause(tmp_path: Path) -> None:
     script, found, asked = Scripted(), dict[str, list[str]](cards=[], bs=[]), [0] * 4
     with Server(script) as server, at_the_table(tmp_path, server.base_url("responses")) as (table, log):
         while any(script.left.values()) and not table.state.over:
@@ -107,7 +107,7 @@ def test_each_hostile_reply_has_its_right_cause(tmp_path: Path) -> None:
         assert found[node][: len(wanted)] == wanted
 
 
-def test_what_the_fallback_played_is_kept_as_numbers() -> None:
+def test_plays_of_the_fallback_are_stored_as_numbers() -> None:
     cards = sample_hand()
     assert GAME.answer_of("cards", cards) == [card.number for card in cards]
     assert GAME.answer_of("bs", True) is True
@@ -124,7 +124,7 @@ def test_the_house_plays_bs_without_a_fallback(tmp_path: Path) -> None:
     assert again.results_digest == run.results_digest
 
 
-def test_house_careful_plays_what_it_has_and_accuses_who_lies() -> None:
+def test_house_careful_plays_honestly_and_accuses_lies() -> None:
     careful = MODELS["house-careful"]
     lies = honest = 0
     for _, asked in sample_game(2):
@@ -158,7 +158,7 @@ def test_house_random_is_legal_at_every_node() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "=== facts ===\nnode: bs\n=== end of facts ===\n", "=== facts ===\nnode: cards"])
-def test_without_the_facts_house_careful_understands_nothing(text: str) -> None:
+def test_house_careful_needs_the_facts(text: str) -> None:
     with pytest.raises((LookupError, ValueError)):
         MODELS["house-careful"](text, Random(0))
 

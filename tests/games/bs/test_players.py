@@ -59,7 +59,7 @@ def table(pile: int = 0, mover_holds: int = 9, mine: int = 9, mover: int = 1, **
         (Jerk, [5], 4, [5]),
     ],
 )
-def test_what_is_played(bot: type[BSBot], hand: list[int], number: int, played: list[int]) -> None:
+def test_players_choose_the_expected_cards(bot: type[BSBot], hand: list[int], number: int, played: list[int]) -> None:
     game = with_hands(hand, [], [], [])
     player: Any = seat_bots(game, [bot] * 4, DealStreams(1, 0)).players[0]
     view = table(mine=len(hand), mover=0)
@@ -90,7 +90,7 @@ def test_what_is_played(bot: type[BSBot], hand: list[int], number: int, played: 
         (ConMan, [5, 6, 7], 0, 2, table(pile=2, mine=3, mover_holds=0), True),
     ],
 )
-def test_when_it_accuses(
+def test_players_accuse_as_expected(
     bot: type[BSBot], hand: list[int], number: int, n_cards: int, view: Table, accuses: bool
 ) -> None:
     assert seated(bot, hand).bs(1, number, n_cards, view) is accuses
@@ -133,7 +133,7 @@ def test_jerk_pads_its_plays_at_random() -> None:
     assert padded == others
 
 
-def test_jerk_counts_what_was_said_to_lie_on_this_pile() -> None:
+def test_jerk_counts_claims_on_this_pile() -> None:
     asked = [(2, 2), (2, 4), (2, 6), (1, 6), (2, 3)]  # n_cards, pile: the fourth play lies on no more than was said
     player = seated(Jerk, [5])
     assert [player.bs(1, 0, n_cards, table(pile=pile)) for n_cards, pile in asked] == [False, False, True, False, False]
@@ -152,7 +152,7 @@ def test_choose_is_the_binomial_of_real_numbers(upper: float, lower: float, ways
         assert choose(upper + 1, lower + 1) == pytest.approx(choose(upper, lower) + choose(upper, lower + 1))
 
 
-def test_every_player_says_where_it_comes_from_and_how_it_plays() -> None:
+def test_every_player_documents_its_origin_and_strategy() -> None:
     for bot in ALL:
         assert bot.origin != BSBot.origin
         assert len((bot.__doc__ or "").strip().splitlines()) > 2

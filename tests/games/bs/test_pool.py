@@ -53,7 +53,7 @@ def near(found: float, expected: float, games: float) -> bool:
 
 
 @pytest.mark.at_length
-def test_win_rates_are_the_controllers(pool: Pool) -> None:
+def test_win_rates_match_the_controller(pool: Pool) -> None:
     sat = Counter(bot for bots, _ in pool for bot in bots)
     won = Counter(bots[game.winner] for bots, game in pool if game.winner is not None)
     rates = {bot.__name__: (won[bot] / sat[bot], rate) for bot, rate in RATES.items()}
@@ -64,13 +64,13 @@ def test_win_rates_are_the_controllers(pool: Pool) -> None:
 
 
 @pytest.mark.at_length
-def test_wins_by_seat_are_the_controllers(pool: Pool) -> None:
+def test_wins_by_seat_match_the_controller(pool: Pool) -> None:
     won = Counter(game.winner for _, game in pool)
     assert all(near(won[seat] / len(pool), share, len(pool)) for seat, share in enumerate(SEATS)), won
 
 
 @pytest.mark.at_length
-def test_turns_lies_and_accusations_are_the_controllers(pool: Pool) -> None:
+def test_turns_lies_and_accusations_match_the_controller(pool: Pool) -> None:
     turns = [game.turns_played for _, game in pool]
     mean = sum(turns) / len(pool)
     error = sqrt(sum((one - mean) ** 2 for one in turns)) / len(pool)
@@ -93,7 +93,7 @@ class NeverRid(BSBot):
         return len(self.cards) > 2
 
 
-def test_b2_four_who_always_accuse_play_4000_turns_for_nothing() -> None:
+def test_b2_constant_accusers_reach_the_cap_of_4000_turns() -> None:
     for number in range(3):
         game = play_deal([NeverRid] * 4, 8, number)
         assert game.ending().game_counts == (4000, 1000)

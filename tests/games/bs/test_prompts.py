@@ -45,7 +45,7 @@ def test_a_shipped_prompt_passes_each_check(name: str, check: str) -> None:
     found[check]()
 
 
-def test_a_prompt_that_looks_at_less_is_told_so(tmp_path: Path) -> None:
+def test_prompt_that_omits_facts_is_reported(tmp_path: Path) -> None:
     folder = tmp_path / "bs" / "mine"
     shutil.copytree(PROMPTS / "plain", folder, ignore=shutil.ignore_patterns("golden"))
     (folder / "user.jinja").write_text(
@@ -56,7 +56,7 @@ def test_a_prompt_that_looks_at_less_is_told_so(tmp_path: Path) -> None:
     assert "missing at bs: placed" in findings
 
 
-def test_a_changed_word_is_no_golden_rendering(tmp_path: Path) -> None:
+def test_changed_word_breaks_the_golden_rendering(tmp_path: Path) -> None:
     folder = tmp_path / "bs" / "mine"
     shutil.copytree(PROMPTS / "plain", folder)
     (folder / "user.jinja").write_text("{{ question }}\n")
@@ -70,7 +70,7 @@ def test_a_changed_word_is_no_golden_rendering(tmp_path: Path) -> None:
     assert failing == ["golden[cards]", "golden[bs]"]
 
 
-def test_the_shipped_positions_are_those_of_the_documented_command(shell: Shell) -> None:
+def test_shipped_positions_come_from_the_documented_command(shell: Shell) -> None:
     """After a change of bots or engine: the line at the head of the file makes them anew; delete the old ones."""
     line = "# dubito prompts record prompts/bs/positions/pool.yaml --count 24 --output prompts/bs/positions"
     assert line in (shipped_positions(GAME) / "pool.yaml").read_text().splitlines()
@@ -86,7 +86,7 @@ def read_shipped() -> list[RecordedPosition]:
     return [*read_folder(shipped_positions(GAME), GAME).values()]
 
 
-def test_shipped_positions_are_of_both_nodes_and_both_truths() -> None:
+def test_shipped_positions_cover_both_nodes_and_both_truths() -> None:
     found = [one for one in read_shipped() if one.hidden]
     assert Counter(one.position.node for one in found) == {"cards": 12, "bs": 12}
     truths = [one.hidden.lie for one in found if one.hidden and one.position.node == "bs"]
@@ -104,7 +104,7 @@ def test_shipped_positions_are_of_both_nodes_and_both_truths() -> None:
         (lambda hidden: hidden["source"].update(seat=9), "hidden.source: the position is of seat"),
     ],
 )
-def test_a_truth_that_cannot_be_is_refused(damage: Any, said: str) -> None:
+def test_impossible_truth_is_refused(damage: Any, said: str) -> None:
     one = next(one for one in read_shipped() if one.position.node == "bs")
     plain = json.loads(one.text)
     damage(plain["hidden"])
@@ -113,7 +113,7 @@ def test_a_truth_that_cannot_be_is_refused(damage: Any, said: str) -> None:
 
 
 @pytest.mark.parametrize("answer", [[], [12] * 4, [8, 8, 8, 8]])
-def test_a_trial_refuses_what_a_game_would(answer: list[int]) -> None:
+def test_trial_refuses_the_same_answers_as_a_game(answer: list[int]) -> None:
     with pytest.raises(IllegalOutput):
         check(example_position("cards"), answer)
 

@@ -101,7 +101,7 @@ def test_counts_agree_with_one_another(setup: Setup) -> None:
 
 
 @given(SETUPS)
-def test_why_illegal_is_silent_about_what_can_be_played(setup: Setup) -> None:
+def test_why_illegal_accepts_every_legal_play(setup: Setup) -> None:
     game = dealt(setup.seed)
     rng = Random(setup.seed)
     hand = game.hands[0].cards

@@ -25,7 +25,7 @@ def small(seed: int = 0, max_rounds: int = 1000) -> State:
     return with_hands([0, 0, 5], [1, 6, 6], [2, 2, 7], [3, 8, 8], max_rounds=max_rounds, seed=seed)
 
 
-def test_thirteen_cards_each_in_blocks_of_the_shuffled_deck() -> None:
+def test_hands_are_blocks_of_thirteen_cards() -> None:
     game = dealt(seed=7)
     deck = list(DECK)
     Random(7).shuffle(deck)
@@ -58,7 +58,7 @@ def test_b2_nobody_wins_after_the_last_round() -> None:
     assert ending.game_counts == (4, 1)
 
 
-def test_b2_who_is_rid_of_its_cards_in_the_last_turn_still_wins() -> None:
+def test_b2_empty_hand_in_the_last_turn_still_wins() -> None:
     game = with_hands([0, 5], [1, 6], [2, 7], [3], max_rounds=1)
     for seat in range(4):
         turn(game, game.hands[seat].cards[:1])
@@ -85,7 +85,7 @@ def test_b3_a_card_named_twice_counts_once() -> None:
     assert held(game, 0) == [5]
 
 
-def test_b4_cards_lie_on_the_pile_in_the_order_of_their_list() -> None:
+def test_b4_pile_has_the_cards_in_played_order() -> None:
     game = small()
     zero, other, five = game.hands[0].cards
     turn(game, [five, zero])
@@ -110,7 +110,7 @@ def test_b5_the_three_others_are_asked_in_seat_order(mover: int, asked: list[int
     assert seen == asked
 
 
-def test_b5_they_see_the_hand_after_and_the_pile_with_the_play() -> None:
+def test_b5_accusers_see_sizes_after_the_play() -> None:
     game = small()
     game.apply(game.hands[0].cards[:2])
     views = []
@@ -145,7 +145,7 @@ def test_a_liar_takes_the_pile_and_its_accuser_loses_a_card(lie: list[int]) -> N
     assert events == [PlayEvent(0, 0, len(lie)), TurnEvent(1, (3, 3, 3, 2))], "who accused is not told"
 
 
-def test_b5_of_several_accusers_one_is_drawn_and_so_is_its_card() -> None:
+def test_b5_one_of_several_accusers_and_its_card_are_drawn() -> None:
     """All three with a third each, and each of their three cards with a third of that."""
     drawn: Counter[Card] = Counter()
     for seed in range(1800):
@@ -165,20 +165,20 @@ def test_b5_chance_is_the_stream_that_dealt() -> None:
         assert snapshot(one) == snapshot(other)
 
 
-def test_b6_who_is_rid_of_its_cards_unaccused_wins_even_by_a_lie() -> None:
+def test_b6_unaccused_lie_with_the_last_cards_wins() -> None:
     game = with_hands([5], [1, 6], [2, 7], [3, 8])
     events = turn(game, game.hands[0].cards[:])
     assert events == [PlayEvent(0, 0, 1), TurnEvent(1, (0, 2, 2, 2)), RoundEvent(1, 1, 1, (0, 2, 2, 2)), WinEvent(0)]
     assert (game.over, game.winner, game.ending().marks, game.ending().game_counts) == (True, 0, [1, 0, 0, 0], (1, 1))
 
 
-def test_b6_who_is_rid_of_its_cards_honestly_wins_though_accused() -> None:
+def test_b6_accused_honest_play_of_the_last_cards_wins() -> None:
     game = with_hands([0], [1, 6], [2, 7], [3, 8])
     turn(game, game.hands[0].cards[:], 1)
     assert (game.winner, held(game, 1)) == (0, [1, 6, 0])
 
 
-def test_b6_whose_last_cards_were_a_lie_that_was_caught_plays_on() -> None:
+def test_b6_caught_lie_with_the_last_cards_does_not_win() -> None:
     game = with_hands([5], [1, 6], [2, 7], [3, 8])
     turn(game, game.hands[0].cards[:], 1)
     assert (game.over, held(game, 0)) == (False, [5])
@@ -199,7 +199,7 @@ def test_b7_a_round_ends_after_its_fourth_turn() -> None:
     assert ends == [[], [], [], [RoundEvent(1, 4, 4, (2, 2, 2, 2))]]
 
 
-def test_nothing_is_done_in_a_finished_game() -> None:
+def test_finished_game_refuses_moves() -> None:
     game = with_hands([5], [1], [2], [3])
     turn(game, game.hands[0].cards[:])
     for output in ([Card(1, 0)], True):
@@ -207,7 +207,7 @@ def test_nothing_is_done_in_a_finished_game() -> None:
             game.apply(output)
 
 
-def test_what_is_counted_of_each_seat() -> None:
+def test_seat_counts() -> None:
     game = small()
     turn(game, game.hands[0].cards[:2], 1)  # honest, wrongly accused: seat 1 takes two cards
     turn(game, game.hands[1].cards[1:3], 0)  # a lie, rightly accused: seat 0 loses its last card
@@ -244,20 +244,20 @@ def test_b3_a_mistake_stops_the_run_and_is_named() -> None:
         play_game(seated())
 
 
-def test_b3_or_the_weakest_bot_plays_for_the_mistaken() -> None:
+def test_b3_fallback_plays_for_a_failing_bot() -> None:
     table = seated(fallback=Hoarder)
     game = play_game(table)
     assert game.winner is not None
     assert (table.fallback_turns, len(table.errors)) == ([0, 1, 0, 0], 1)
 
 
-def test_b3_or_the_game_is_forfeit_and_nobody_wins() -> None:
+def test_b3_forfeited_game_has_no_winner() -> None:
     game = play_game(seated(forfeits=True))
     assert (game.turns_played, game.winner, game.ending().capped) == (5, None, True)
     assert [counts.forfeits for counts in game.counts] == [0, 1, 0, 0]
 
 
-def test_a_copy_of_a_game_goes_on_as_the_game_does() -> None:
+def test_copy_of_a_game_continues_the_same() -> None:
     """Its cards are equal, no longer the deck's own."""
     game = dealt(4)
     turn(game, game.hands[0].cards[:3], 2)

@@ -27,7 +27,7 @@ def test_other_rules_are_refused(rules: dict[str, Any]) -> None:
         BSRules(**rules)
 
 
-def test_rules_and_outputs_that_were_played_are_out_of_reach() -> None:
+def test_applied_rules_and_outputs_cannot_be_changed() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         BSRules().max_rounds = 7
     game = dealt()
@@ -55,7 +55,7 @@ def test_outputs_come_back_from_json(output: Any) -> None:
     assert type(back) in (bool, list)
 
 
-def test_a_models_numbers_are_its_first_cards_of_them() -> None:
+def test_models_numbers_become_the_first_such_cards() -> None:
     cards = HandView(with_hands([5, 0, 5, 3, 5], [], [], []).hands[0])
     assert GAME.output_of("cards", [5, 3, 5], cards) == [Card(5, 0), Card(5, 1), Card(3, 0)]
     assert GAME.output_of("cards", [], cards) == []
@@ -71,7 +71,7 @@ def test_a_models_numbers_are_its_first_cards_of_them() -> None:
         ([3, 7, 7], "the hand holds no card of number 7; play cards that it holds"),
     ],
 )
-def test_more_than_is_held_is_refused(answer: list[int], sentence: str) -> None:
+def test_more_cards_than_held_are_refused(answer: list[int], sentence: str) -> None:
     cards = HandView(with_hands([5, 0, 5, 3, 5], [], [], []).hands[0])
     with pytest.raises(IllegalOutput) as caught:
         GAME.output_of("cards", answer, cards)
@@ -93,7 +93,7 @@ def buckets(game: State) -> list[str]:
     return [GAME.results.buckets[GAME.results.bucket(mark, ending.capped)] for mark in ending.marks]
 
 
-def test_habits_are_ratios_of_counts_that_there_are() -> None:
+def test_habits_are_ratios_of_existing_counts() -> None:
     ending = dealt().ending()
     assert [len(counts) for counts in ending.counts] == [len(GAME.results.seat_counts)] * 4
     assert len(ending.game_counts) == len(GAME.results.game_counts)

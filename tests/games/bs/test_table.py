@@ -44,7 +44,7 @@ def test_nothing_of_the_table_can_be_changed(name: str) -> None:
         setattr(dealt().view(), name, 0)
 
 
-def test_from_a_view_one_reaches_no_hand_but_the_own() -> None:
+def test_view_gives_no_access_to_other_hands() -> None:
     game = dealt()
     while game.turns_played < 8:
         seat = game.seat
@@ -74,7 +74,7 @@ def reachable(root: object) -> list[object]:
     return found
 
 
-def test_events_tell_sizes_only() -> None:
+def test_events_contain_only_sizes() -> None:
     told = {DealEvent, PlayEvent, TurnEvent, RoundEvent, WinEvent}
     seen: list[GameEvent] = [dealt().start]
     play_deal([CalculatingLiar, Player1, Player1, CalculatingLiar], 2, told=seen.extend)
@@ -134,7 +134,7 @@ def test_b7_a_bot_is_called_as_the_source_calls_it() -> None:
     ]
 
 
-def test_a_table_without_a_seat_asks_nobody() -> None:
+def test_table_between_questions_accepts_no_answer() -> None:
     tables: list[Table] = []
 
     class Keeper(Player1):
@@ -147,7 +147,7 @@ def test_a_table_without_a_seat_asks_nobody() -> None:
     )
 
 
-def test_only_who_listens_is_told() -> None:
+def test_events_are_sent_only_to_observers() -> None:
     class Observer(Player1):
         def observe(self, event: GameEvent) -> None:
             super().observe(event)
@@ -161,7 +161,7 @@ def test_only_who_listens_is_told() -> None:
     ]
 
 
-def test_a_bot_says_which_nodes_it_leaves_unanswered() -> None:
+def test_unanswered_nodes_of_a_bot_are_listed() -> None:
     class Half(BSBot):
         def bs(self, seat: int, number: int, n_cards: int, table: Table) -> bool:
             return False

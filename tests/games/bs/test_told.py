@@ -12,7 +12,7 @@ from tests.games.bs.kit import dealt, held, with_hands
 HELD = re.compile(r"In hand: seat 0 (\d+), seat 1 (\d+), seat 2 (\d+), seat 3 (\d+)\.")
 
 
-def test_a_turn_is_told_with_what_nobody_at_the_table_knows() -> None:
+def test_narration_includes_hidden_cards() -> None:
     game = with_hands([1, 2, 5], [3, 3], [6], [7, 8])
     teller = Teller(game, seat_label)
     lie = game.hands[0].cards[:2]
@@ -32,7 +32,7 @@ def test_a_turn_is_told_with_what_nobody_at_the_table_knows() -> None:
     ]
 
 
-def test_of_several_accusers_the_one_who_was_drawn_is_named() -> None:
+def test_drawn_accuser_is_named() -> None:
     drawn = set()
     for seed in range(12):
         game = with_hands([0, 5], [1, 1], [2, 2], [3, 3], seed=seed)
@@ -49,7 +49,7 @@ def test_of_several_accusers_the_one_who_was_drawn_is_named() -> None:
     assert drawn == {1, 2, 3}
 
 
-def test_sizes_and_truth_are_the_games_at_every_turn() -> None:
+def test_narrated_sizes_and_truth_match_the_game() -> None:
     for seed in range(10):
         game, chance = dealt(seed, max_rounds=30), Random(seed)
         teller = Teller(game, seat_label)
@@ -72,7 +72,7 @@ def test_sizes_and_truth_are_the_games_at_every_turn() -> None:
         assert (game.winner is not None) == teller.ending()[0].endswith(" wins.")
 
 
-def test_whoever_sits_there_is_spoken_to() -> None:
+def test_person_is_addressed_as_you() -> None:
     game = with_hands([0], [1, 4], [2], [3])
     label, to_me = lambda seat: ME if seat == 0 else f"Bot{seat}", words_of(GAME).to_me
     assert to_me(sentence(game.start, label)) == (
@@ -97,7 +97,7 @@ def test_whoever_sits_there_is_spoken_to() -> None:
     assert to_me(Teller(game, label).ending()[0]) == "The game is over: you win."
 
 
-def test_a_game_that_nobody_wins_says_why() -> None:
+def test_game_without_a_winner_states_the_reason() -> None:
     game = with_hands([1], [1], [2], [2], max_rounds=1)
     game.forfeit(2)
     assert Teller(game, seat_label).ending()[0] == "The game is over by a mistake of seat 2; nobody wins."
@@ -107,7 +107,7 @@ def test_a_game_that_nobody_wins_says_why() -> None:
     assert Teller(game, seat_label).ending()[0] == "The game stops after 1 round; nobody wins."
 
 
-def test_the_cap_in_the_rules_is_that_of_the_game() -> None:
+def test_rules_text_states_the_games_cap() -> None:
     assert rule_sentences(BSRules(max_rounds=7))[-1] == (
         "If nobody has won after 7 rounds, the game is over and nobody wins."
     )

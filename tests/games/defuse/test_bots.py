@@ -30,7 +30,7 @@ class Looker(DefuseBot):
         return 0
 
 
-def test_a_turn_goes_on_where_it_has_yielded() -> None:
+def test_turn_continues_after_its_yield() -> None:
     game = with_cards("bomb see skip nothing", "see see shuffle skip")
     table = table_of(game, Looker, SIMPLE)
     outputs = [step(table)[0] for _ in range(4)]
@@ -168,7 +168,7 @@ def test_a_mistake_stops_falls_back_or_forfeits(subtests: pytest.Subtests) -> No
             assert table.state.turns_played == 1 or table.state.node == "place"
 
 
-def test_a_turn_that_another_went_on_with_begins_anew() -> None:
+def test_turn_continued_by_a_substitute_begins_anew() -> None:
     """Whoever acts in a bot's place leaves it no half turn: not in this turn, and not in the next one."""
     asked = []
 
@@ -187,7 +187,7 @@ def test_a_turn_that_another_went_on_with_begins_anew() -> None:
     assert asked == [3, 1]
 
 
-def test_bots_begin_every_game_anew() -> None:
+def test_each_game_has_new_bots() -> None:
     """D6: what a bot keeps, an instance keeps."""
     first, second = (table_of(dealt(), BOTS["Scared"], BOTS["Medium"]) for _ in range(2))
     while not first.state.over:
@@ -196,7 +196,7 @@ def test_bots_begin_every_game_anew() -> None:
     assert vars(second.players[0])["defused"] == 0
 
 
-def test_sapper_beats_the_sources_best() -> None:
+def test_sapper_beats_the_best_bot_of_the_source() -> None:
     first = won_first((BOTS["Sapper"], BOTS["Medium"]), 500)
     second = 1 - won_first((BOTS["Medium"], BOTS["Sapper"]), 500)
     assert (first + second) / 2 > 0.68

@@ -58,7 +58,7 @@ def games(many: int = 80) -> Iterator[Watched]:
             watched.move(watched.by_chance(chance))
 
 
-def test_facts_are_what_the_engine_has() -> None:
+def test_facts_match_the_engine() -> None:
     for watched in games():
         game = watched.game
         told = facts(watched.position(game.seat))
@@ -72,7 +72,7 @@ def test_facts_are_what_the_engine_has() -> None:
         assert told["legal"] == legal
 
 
-def test_what_is_known_of_the_pile_is_so() -> None:
+def test_known_cards_of_the_pile_are_right() -> None:
     """For both seats at every move; and it is known often enough to be worth telling."""
     known = sure = 0
     for watched in games():
@@ -96,7 +96,7 @@ def test_what_is_known_of_the_pile_is_so() -> None:
     assert min(known, sure) > 1000
 
 
-def test_chances_come_true() -> None:
+def test_stated_chances_match_frequencies() -> None:
     """Of tops on which the bomb lies with a chance of a tenth or so, a tenth or so are the bomb."""
     said, came = 0.0, 0
     for watched in games():
@@ -108,7 +108,7 @@ def test_chances_come_true() -> None:
     assert abs(came - said) < 3 * said**0.5
 
 
-def test_a_chance_counts_the_places_that_were_not_seen() -> None:
+def test_chance_is_spread_over_unseen_places() -> None:
     pile = Pile()
     assert pile.chance_on(0) == 1 / 17
     pile.look(["see", "skip", "see"])
@@ -121,7 +121,7 @@ def test_a_chance_counts_the_places_that_were_not_seen() -> None:
     assert (pile.chance_on(0), pile.chance_on(-1)) == (None, None)
 
 
-def test_two_worlds_that_a_seat_cannot_tell_apart_read_alike() -> None:
+def test_indistinguishable_worlds_have_the_same_facts() -> None:
     """They differ in the pile below what was seen, and in the other's hand, and are driven by the same outputs."""
     found = different = 0
     for deal in range(60):
@@ -157,7 +157,7 @@ def other_world(deal: int) -> State:
     return State([[*Counter(game.hands[0]).elements()], theirs], game.pile, Random(deal))
 
 
-def test_a_look_grows_old_as_cards_are_drawn() -> None:
+def test_draws_since_a_look_are_counted() -> None:
     watched = Watched(State([["defuse", "see"], ["defuse", "skip"]], PILE[::-1], Random(0)))
     told = []
     for output in ("see", "draw", "draw", 2):
@@ -187,7 +187,7 @@ PILE = ["skip", "bomb", "nothing", *["see"] * 14]
         ({"acts": [{"seat": 0, "act": "draw", "card": "see"}]}, "acts: the next question is for seat 1"),
     ],
 )
-def test_positions_that_no_game_has_are_refused(change: dict[str, object], words: str) -> None:
+def test_impossible_positions_are_refused(change: dict[str, object], words: str) -> None:
     with pytest.raises(UsageError) as caught:
         from_json(json.dumps(json.loads(to_json(example_position("turn"))) | change))
     assert words in str(caught.value)
@@ -205,7 +205,7 @@ def test_positions_that_no_game_has_are_refused(change: dict[str, object], words
         ("none", "1.00", "0.00", "draw"),
     ],
 )
-def test_the_house_dodges_what_it_fears(hand: str, top: str, bottom: str, wanted: str) -> None:
+def test_house_avoids_a_likely_bomb(hand: str, top: str, bottom: str, wanted: str) -> None:
     assert act({"hand": hand, "bomb_on_top": top, "bomb_at_bottom": bottom}) == wanted
 
 

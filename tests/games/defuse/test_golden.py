@@ -9,7 +9,7 @@ from tests.cli.kit import REPO
 
 
 @pytest.mark.parametrize("name", ["plain", "reasoned"])
-def test_prompts_say_what_is_kept_beside_them(name: str) -> None:
+def test_prompts_match_their_golden_renderings(name: str) -> None:
     files = golden_files(load_prompt(name, REPO, find_game("defuse", REPO)))
     assert {file: file.read_text() for file in files} == files
     assert sorted(next(iter(files)).parent.iterdir()) == sorted(files)

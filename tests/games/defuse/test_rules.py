@@ -14,7 +14,7 @@ from dubito.games.defuse.game import GAME
 from tests.games.defuse.kit import dealt, state_of, with_cards
 
 
-def test_a_deal_is_that_of_the_source() -> None:
+def test_deal_matches_the_source() -> None:
     """D1: six cards each, one of them a defuse; 17 in the pile, two of them defuses, one the bomb."""
     for number in range(50):
         game = dealt(number)
@@ -37,7 +37,7 @@ def test_hands_are_dealt_from_the_end_before_the_bomb_goes_in() -> None:
     assert game.pile == rest
 
 
-def test_every_order_of_a_shuffle_is_as_likely() -> None:
+def test_shuffle_is_uniform() -> None:
     chance, seen = DealStreams(0, 0).deck(), Counter[tuple[str, ...]]()
     for _ in range(12_000):
         pile = list("abcd")
@@ -74,7 +74,7 @@ def test_a_see_shows_three_from_the_top_to_one_seat(pile: str) -> None:
     assert (game.seat, game.view().seen, game.pile) == (0, top, pile.split()[::-1])
 
 
-def test_a_shuffle_shuffles_and_what_was_seen_is_past() -> None:
+def test_shuffle_forgets_seen_cards() -> None:
     game = with_cards("bomb see skip nothing defuse", "see shuffle")
     game.apply("see")
     before = list(game.pile)
@@ -83,7 +83,7 @@ def test_a_shuffle_shuffles_and_what_was_seen_is_past() -> None:
     assert game.pile != before
 
 
-def test_what_was_seen_is_not_the_next_players() -> None:
+def test_seen_cards_are_not_shown_to_the_next_player() -> None:
     game = with_cards("nothing see skip bomb", "see")
     game.apply("see")
     game.apply("draw")
@@ -110,7 +110,7 @@ def test_the_bomb_without_a_defuse_loses(act: str) -> None:
     assert (game.over, game.winner, game.ending().marks) == (True, 1, [0, 1])
 
 
-def test_a_mistake_may_give_the_game_to_the_other() -> None:
+def test_forfeit_gives_the_game_to_the_other_seat() -> None:
     """D4."""
     game = dealt()
     game.forfeit(0)
@@ -143,7 +143,7 @@ NOT_AT_PLACE: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize("place", [False, True])
-def test_what_is_refused_changes_nothing(place: bool) -> None:
+def test_illegal_output_changes_nothing(place: bool) -> None:
     """D4: a card not held or not playable, a place outside 0..n."""
     game = with_cards("bomb see skip", "defuse nothing")
     if place:
@@ -162,7 +162,7 @@ def test_three_players_are_refused() -> None:
         GAME.deal(NoRules(), 3, DealStreams(0, 0).deck())
 
 
-def test_counts_are_what_was_done() -> None:
+def test_counts_match_the_actions() -> None:
     game = with_cards("bomb see skip", "defuse shuffle see", "skip")
     for output in ("see", "draw", 0, "skip", "shuffle"):
         game.apply(output)

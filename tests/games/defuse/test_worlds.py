@@ -25,7 +25,7 @@ def pairs() -> list[tuple[Position, Position]]:
     return [*world_pairs()]
 
 
-def test_a_seat_sees_in_another_world_what_it_saw() -> None:
+def test_seat_sees_the_same_in_sampled_worlds() -> None:
     assert len(pairs()) > 60
     assert {position.node for position, _ in pairs()} == {"turn", "place"}
     for here, there in pairs():
@@ -37,19 +37,19 @@ def truth(world: World) -> Any:
     return sorted(world.hand), world.orders, world.places
 
 
-def test_the_other_worlds_are_others() -> None:
+def test_sampled_worlds_differ() -> None:
     some = [position for position, _ in pairs()[::4]]
     one, two = ([truth(another(position, Random(seed))) for position in some] for seed in (0, 1))
     assert sum(map(ne, one, two)) > 0.9 * len(some) > 15
 
 
 @pytest.mark.parametrize("name", in_gate(PROMPTS, 1))
-def test_a_shipped_prompt_tells_nothing_hidden(name: str) -> None:
+def test_shipped_prompt_reveals_nothing_hidden(name: str) -> None:
     dict(prompt_checks(OWN_PROMPTS / "defuse" / name, GAME))["tells_nothing_hidden"]()
 
 
 @pytest.mark.parametrize("name", PROMPTS)
-def test_a_card_that_the_other_has_drawn_is_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_card_drawn_by_the_other_seat_can_be_derived(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "TakeEvent", lambda card, only: TakeEvent(card))
     with pytest.raises(CheckFailed, match="tells what seat"):
         dict(prompt_checks(OWN_PROMPTS / "defuse" / name, GAME))["tells_nothing_hidden"]()
