@@ -37,7 +37,7 @@ def twins(seed: int, arguments: argparse.Namespace, registry: Registry) -> Exper
     return resolve(parse_config(config, "benchmarks/twins.py"), registry)
 
 
-def played(experiment: Experiment, registry: Registry, folder: Path) -> PairRow:
+def compare_twins(experiment: Experiment, registry: Registry, folder: Path) -> PairRow:
     """How the twins of one run differ; its folder and cache are new."""
     calls = CallOptions(in_flight=16, cache=folder / "cache", offline=False, preflight=False)
     playable = check_models(experiment, registry, calls)
@@ -60,7 +60,7 @@ def main() -> None:
     start = time.perf_counter()
     for seed in range(arguments.runs):
         with tempfile.TemporaryDirectory() as name:
-            rate = played(twins(seed, arguments, registry), registry, Path(name)).differences["score"].rate
+            rate = compare_twins(twins(seed, arguments, registry), registry, Path(name)).differences["score"].rate
         contain += rate.low <= 0 <= rate.high
         differ += rate.value != 0
         shown = f"{rate.value:+.3f} [{rate.low:+.3f}, {rate.high:+.3f}]"

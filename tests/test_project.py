@@ -96,7 +96,7 @@ def test_no_text_that_users_read_names_a_ruling() -> None:
         if path.suffix in (".py", ".html", ".js", ".css", ".jinja", ".md") and not RULING.search(path.read_text()):
             continue
         if path.suffix == ".py":
-            texts = shown(path)
+            texts = shown_texts(path)
         elif path.suffix in (".html", ".js", ".css", ".jinja", ".md") and "echarts" not in path.name:
             texts = iter([path.read_text()])
         else:
@@ -104,7 +104,7 @@ def test_no_text_that_users_read_names_a_ruling() -> None:
         assert not [text for text in texts if RULING.search(text)], path
 
 
-def shown(path: Path) -> Iterator[str]:
+def shown_texts(path: Path) -> Iterator[str]:
     """The texts in a module that are no docstrings, and the docstrings that are a command's help."""
     nodes = syntax(path)
     docstrings = {
@@ -248,7 +248,7 @@ def test_no_two_files_import_each_other() -> None:
     """Nor any files in a circle, late and type-only imports counted."""
     known = {".".join(path.relative_to(REPO).with_suffix("").parts).removesuffix(".__init__"): path for path in ours()}
     del known["dubito"]  # which names what it leads to; it imports that only when it is used
-    leads = {name: {found for found in named(path) if found in known} - {name} for name, path in known.items()}
+    leads = {name: {found for found in imported_names(path) if found in known} - {name} for name, path in known.items()}
     assert len(leads) > 150
     while free := {name for name, others in leads.items() if not others & leads.keys()}:
         leads = {name: others for name, others in leads.items() if name not in free}
@@ -259,7 +259,7 @@ def ours() -> Iterator[Path]:
     yield from (REPO / "dubito").rglob("*.py")
 
 
-def named(path: Path) -> Iterator[str]:
+def imported_names(path: Path) -> Iterator[str]:
     """What a module's imports may name: modules, and names within them."""
     for node in imports(path):
         if isinstance(node, ast.Import):

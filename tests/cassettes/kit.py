@@ -94,7 +94,7 @@ def kept_request(request: Any) -> Any:
     url = urlsplit(request.uri)
     host = "http://house" if is_on_this_machine(request.uri) else f"{url.scheme}://{url.hostname}"
     request.uri = f"{host}{url.path}"
-    request.headers = _kept(request.headers)
+    request.headers = _kept_headers(request.headers)
     request.body = _without_keys((request.body or b"").decode()).encode()
     return request
 
@@ -106,10 +106,10 @@ def kept_response(response: dict[str, Any]) -> dict[str, Any]:
         text = json.dumps(_without_ids(json.loads(text)))
     except ValueError:
         text = _ID.sub(GONE, text)
-    return {**response, "headers": _kept(response["headers"]), "body": {"string": text.encode()}}
+    return {**response, "headers": _kept_headers(response["headers"]), "body": {"string": text.encode()}}
 
 
-def _kept(headers: Mapping[str, Any]) -> dict[str, Any]:
+def _kept_headers(headers: Mapping[str, Any]) -> dict[str, Any]:
     return {name.lower(): value for name, value in headers.items() if name.lower() in _KEPT_HEADERS}
 
 

@@ -30,7 +30,7 @@ def game(protocol: Api, prompt: str, index: dict[str, Any], turns: int = 6) -> E
     return bs.experiment(bs.short(player, games=1, rounds=1)) if of_bs else small(player, games=1, turns=turns)
 
 
-def played(protocol: Api, prompt: str, index: dict[str, Any], folder: Path) -> RunResult:
+def play_config(protocol: Api, prompt: str, index: dict[str, Any], folder: Path) -> RunResult:
     run = bs.ran if prompt.startswith(OF_BS) else run_games
     return run(game(protocol, prompt, index), folder, in_flight=1)
 
@@ -41,7 +41,7 @@ def played(protocol: Api, prompt: str, index: dict[str, Any], folder: Path) -> R
 def test_a_recorded_game(tmp_path: Path, protocol: Api, prompt: str, vcr: Any) -> None:
     index = yaml.safe_load(INDEX.read_text(encoding="utf-8"))
     with played_whole(vcr):
-        run = played(protocol, prompt, index, tmp_path / "run")
+        run = play_config(protocol, prompt, index, tmp_path / "run")
     assert run.failure is None
     found = {"digest": run.results_digest, "outcomes": dict(run.models["model"].outcomes)}
     scene = f"{protocol}-{prompt}"

@@ -151,7 +151,7 @@ _DONE_HERE: Final[dict[str, Callable[..., Iterator[str]]]] = {
 }
 
 
-def played(name: str, speak: Speak) -> str:
+def play_scene(name: str, speak: Speak) -> str:
     """What a scene says, in the working directory."""
     copytree(HERE / "configs", ".", dirs_exist_ok=True)
     told: list[str] = []
@@ -201,7 +201,7 @@ def _pack(name: str, *paths: str) -> None:
 def _write(*names: str) -> None:
     for name in names or SCENES:
         with TemporaryDirectory() as folder, chdir(folder):
-            text = played(name, in_process)
+            text = play_scene(name, in_process)
             for line in SCENES[name]:
                 if line.startswith("keep "):
                     _pack(*shlex.split(line)[1:])

@@ -6,13 +6,13 @@ import pytest
 
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
-from tests.freeze.scenes import AT_LENGTH, SCENES, playable, played, said_file
+from tests.freeze.scenes import AT_LENGTH, SCENES, play_scene, playable, said_file
 
 
 @pytest.mark.parametrize("name", in_gate(SCENES, SCENES.keys() - AT_LENGTH))
 def test_a_scene_says_what_it_said(shell: Shell, name: str) -> None:
     if not playable(name):
         pytest.skip("OpenSpiel is an extra: pip install 'dubito[openspiel]'")
-    said = played(name, shell)
+    said = play_scene(name, shell)
     Path("said.txt").write_text(said, encoding="utf-8")  # kept with the folder of a test that fails
     assert said.splitlines() == said_file(name).read_text(encoding="utf-8").splitlines()

@@ -57,7 +57,7 @@ def exchange(file: Path | str, *exchanged: tuple[str, str]) -> None:
     Path(file).write_text(text)
 
 
-def dealt(game: Game, deal: int = 0, size: int | None = None) -> State:
+def deal_game(game: Game, deal: int = 0, size: int | None = None) -> State:
     return game.deal(game.rules(), size or game.seats[0], DealStreams(0, deal).deck())
 
 

@@ -18,7 +18,7 @@ from dubito.game.table import step
 from dubito.game.words import seat_label, words_of
 from tests.cli.kit import REPO, Shell
 from tests.experiment.kit import means
-from tests.games.kit import EVERY_GAME, GAMES, dealt, outputs_of, registry_of, table_of
+from tests.games.kit import EVERY_GAME, GAMES, deal_game, outputs_of, registry_of, table_of
 
 
 @pytest.fixture(params=EVERY_GAME)
@@ -34,7 +34,7 @@ def registry(game: Game) -> Registry:
 def test_no_events_are_built_without_observers(registry: Registry, game: Game) -> None:
     """With `announce` off no event is built, and the game is the same one."""
     for output_count, announce in ((0, False), (1, True)):
-        state = dealt(game)
+        state = deal_game(game)
         told = 0
         for output in outputs_of(table_of(registry, 0, game.seats[0])):
             told += len(state.apply(output, announce))

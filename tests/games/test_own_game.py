@@ -13,7 +13,7 @@ from dubito.game.find import find_game
 from dubito.game.rehearsal import after
 from dubito.game.words import Words, words_of
 from tests.cli.kit import Shell
-from tests.games.kit import GAMES, dealt, write_stacks
+from tests.games.kit import GAMES, deal_game, write_stacks
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +90,7 @@ def test_run_without_games_is_reported(shell: Shell) -> None:
 def test_what_a_seat_holds_is_shown_without_words() -> None:
     Path("games/stacks/words.py").unlink()
     game = find_game("stacks", Path.cwd())
-    lines = words_of(game).sees(dealt(game), 0, str)
+    lines = words_of(game).sees(deal_game(game), 0, str)
     assert lines[0] == "heights: (0, 0)"
     assert re.fullmatch(r"Your cards: held \(\d, \d, \d\)", lines[1])
 
@@ -114,7 +114,7 @@ def test_after_seats_a_bot_in_any_game() -> None:
 
 def test_the_games_of_the_house_show_what_a_seat_holds_too() -> None:
     for game in GAMES.values():
-        state = dealt(game)
+        state = deal_game(game)
         assert words_of(game).sees(state, state.seat, str)
 
 

@@ -84,7 +84,7 @@ def _message(text: str = YES, **more: Any) -> dict[str, Any]:
     return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}], **more}
 
 
-def _said(message: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+def _chat_body(message: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     one = {"index": 0, "message": {"role": "assistant", "content": YES, **message}, "finish_reason": "stop", **more}
     return {"choices": [one]}
 
@@ -110,15 +110,15 @@ CONTRADICTIONS: Final[Mapping[Api, Mapping[str, dict[str, Any]]]] = {  # changes
         "only commentary": {"output": [_message(phase="commentary")]},
     },
     "chat": {
-        "two choices": {"choices": 2 * _said({})["choices"]},
+        "two choices": {"choices": 2 * _chat_body({})["choices"]},
         "an error beside it": {"error": _ERROR},
-        "an error in the choice": _said({}, error={"code": 502, "message": "but then"}),
-        "a call beside it": _said({"tool_calls": [{"id": "1", "type": "function", "function": {"name": "f"}}]}),
-        "an old call beside it": _said({"function_call": {"name": "f", "arguments": YES}}),
-        "the user's": _said({"role": "user"}),
-        "a tool's": _said({"role": "tool"}),
-        "text and refusal": _said({"refusal": "No."}),
-        "text and refusal in parts": _said(
+        "an error in the choice": _chat_body({}, error={"code": 502, "message": "but then"}),
+        "a call beside it": _chat_body({"tool_calls": [{"id": "1", "type": "function", "function": {"name": "f"}}]}),
+        "an old call beside it": _chat_body({"function_call": {"name": "f", "arguments": YES}}),
+        "the user's": _chat_body({"role": "user"}),
+        "a tool's": _chat_body({"role": "tool"}),
+        "text and refusal": _chat_body({"refusal": "No."}),
+        "text and refusal in parts": _chat_body(
             {"content": [{"type": "text", "text": YES}, {"type": "refusal", "refusal": "No."}]}
         ),
     },

@@ -217,13 +217,13 @@ WORDS = (None, "eos", "COMPLETE", "", 7, ["stop"], *["left out"] * 3)  # for an 
 def test_an_end_that_nobody_knows_is_none_of_an_answer_s_faults(scene: Scene, protocol: Api, word: Any) -> None:
     """Beside a complete answer; what is no answer is told by its text."""
     for text, outcome in ((YES, "model"), (YES[:-1], "model_after_reask")):
-        body = ended(reply_body(protocol, text), protocol, word)
+        body = with_end(reply_body(protocol, text), protocol, word)
         made = scene(protocol, first(Response(body=json.dumps(body))))
         assert made.outcome == outcome
     assert scene.server.heard[1].conversation[-2]["content"] == YES[:-1], "it is quoted"
 
 
-def ended(body: dict[str, Any], protocol: Api, word: Any) -> dict[str, Any]:
+def with_end(body: dict[str, Any], protocol: Api, word: Any) -> dict[str, Any]:
     """The body with that word for its end."""
     holder = body["choices"][0] if protocol == "chat" else body
     name = {"responses": "status", "chat": "finish_reason", "messages": "stop_reason"}[protocol]

@@ -40,7 +40,7 @@ NODES: Final = {node.name: node for node in GAME.nodes}
 
 
 @pytest.fixture(autouse=True)
-def _found() -> None:
+def _find_guess() -> None:
     find_game("guess", HOME)
 
 

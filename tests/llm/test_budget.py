@@ -37,7 +37,7 @@ from tests.llm.kit import (
     small,
 )
 from tests.llm.test_bad_input import sentence
-from tests.llm.test_runs import check_kept
+from tests.llm.test_runs import check_counted_games
 
 ENTRY = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
 
@@ -302,7 +302,7 @@ def test_no_run_passes_its_cap_and_all_books_agree(
     assert getattr(spent, cap) > 0.2 * most, "it stopped long before it had to"
     assert f"raise `budget.{cap}`" in str(run.failure)
     assert {call.status for call in house.calls} >= {200, 429, 500}
-    check_kept(run, complete)
+    check_counted_games(run, complete)
 
 
 def test_a_cap_that_is_not_reached_changes_nothing(tmp_path: Path, whole: tuple[RunResult, Spend]) -> None:

@@ -15,7 +15,7 @@ from dubito.llm.settings import Account
 from tests.cli.kit import Shell
 from tests.llm.kit import KEY, PROTOCOLS, player_at, rows, run_cli, run_games, small
 from tests.llm.raw_server import RawServer, answer
-from tests.llm.test_providers import asked
+from tests.llm.test_providers import build_attempt
 
 SHORT: Final = 0.3  # seconds
 PATIENCE: Final = 20.0  # seconds after which the server itself gives up, and a test has failed
@@ -55,7 +55,7 @@ def provider(server: RawServer, protocol: Api) -> Provider:
 
 def late(call: Provider, protocol: Api) -> TryFailed:
     with pytest.raises(TryFailed) as failed:
-        call.send(asked(protocol), 1, SHORT)
+        call.send(build_attempt(protocol), 1, SHORT)
     return failed.value
 
 
@@ -71,10 +71,10 @@ def test_slow_server_is_abandoned_at_the_deadline(protocol: Api, manner: str) ->
 @pytest.mark.parametrize("manner", SLOW)
 def test_connection_is_not_reused_after_a_deadline(manner: str) -> None:
     with dawdler("at once", manner, "at once") as server, closing(provider(server, "responses")) as call:
-        assert call.send(asked("responses"), 1, PATIENCE).status == 200
+        assert call.send(build_attempt("responses"), 1, PATIENCE).status == 200
         assert late(call, "responses").kind == "deadline"
         for number in (3, 4):
-            assert call.send(asked("responses"), number, PATIENCE).status == 200
+            assert call.send(build_attempt("responses"), number, PATIENCE).status == 200
         assert server.requests == [1, 1, 2, 2], "good connections are used again, the slow one is not"
 
 
@@ -86,10 +86,10 @@ def test_deadline_applies_only_to_its_call() -> None:
         thread.start()
         assert server.asked.wait(PATIENCE), "the slow one is to come first"
         for number in range(5):
-            assert call.send(asked("responses"), number, PATIENCE).status == 200
+            assert call.send(build_attempt("responses"), number, PATIENCE).status == 200
         thread.join(PATIENCE)
         assert [error.kind for error in failed] == ["deadline"]
-        assert call.send(asked("responses"), 9, PATIENCE).status == 200
+        assert call.send(build_attempt("responses"), 9, PATIENCE).status == 200
 
 
 def test_server_that_accepts_no_connection_is_abandoned() -> None:

@@ -18,13 +18,13 @@ from dubito.llm.settings import Account
 from dubito.llm.verdicts import Meaning, judge_error, judge_error_in_body, parse_retry_after
 from tests.conftest import any_text, in_gate
 from tests.llm.kit import KEY, PATH_OF, PROTOCOLS, Line, Response, Server, error_body, respond
-from tests.llm.test_providers import asked, provider
+from tests.llm.test_providers import build_attempt, provider
 
 
 def failure(line: Line, protocol: Api, said: Response) -> TryFailed | AccountFault:
     """What one try of such an answer raises."""
     try:
-        line(said, asked(protocol))
+        line(said, build_attempt(protocol))
     except (TryFailed, AccountFault) as error:
         return error
     raise AssertionError("it was received")
@@ -39,7 +39,7 @@ def refused(status: int, protocol: Api, kind: str = "some_error", message: str =
 def test_sdk_does_not_retry(protocol: Api) -> None:
     again = refused(500, protocol, x_should_retry="true", retry_after="0")
     with Server(lambda _: again) as server, closing(provider(server, protocol)) as call, pytest.raises(TryFailed):
-        call.send(asked(protocol), 1, 20.0)
+        call.send(build_attempt(protocol), 1, 20.0)
     assert len(server.heard) == 1
 
 
@@ -159,7 +159,7 @@ def test_a_rejected_request_names_the_key_to_change(
     line: Line, protocol: Api, parameters: dict[str, Any], message: str, named: str
 ) -> None:
     with pytest.raises(AccountFault) as failed:
-        line(refused(400, protocol, message=message), asked(protocol, parameters=parameters))
+        line(refused(400, protocol, message=message), build_attempt(protocol, parameters=parameters))
     assert str(failed.value).endswith(f"; change `{named}` in the entry of 'Somebody'")
     assert message in str(failed.value)
 
@@ -203,7 +203,7 @@ def test_a_refused_connection_is_a_failed_try(protocol: Api) -> None:
         address = f"http://127.0.0.1:{bound.getsockname()[1]}"
         account = Account(protocol, address, None)
         with closing(Provider(account, address, KEY, 4)) as call, pytest.raises(TryFailed) as failed:
-            call.send(asked(protocol), 1, 20.0)
+            call.send(build_attempt(protocol), 1, 20.0)
     assert failed.value.kind == "connection"
 
 

@@ -46,7 +46,7 @@ def provider(server: Server, protocol: Api, key: str = KEY) -> Provider:
     return Provider(Account(protocol, address, "SOME_KEY"), address, key, 4)
 
 
-def asked(protocol: Api, **changes: Any) -> Attempt:
+def build_attempt(protocol: Api, **changes: Any) -> Attempt:
     exchange = Exchange("Du spielst „Dubito“.", "C?\n\ttrue: ♠\x7f", SCHEMA, (("I\x00 doubt", "Only JSON."),))
     return Attempt(build_request(settings(protocol, **changes), exchange, "dubito-1"), "a-draw", PLACE)
 
@@ -56,14 +56,14 @@ def sent(protocol: Api, answer: Response | None = None) -> Iterator[tuple[Server
     """A server that heard one try, and what the provider made of its answer."""
     with Server(lambda _: respond(protocol) if answer is None else answer) as server:
         with closing(provider(server, protocol)) as call:
-            received = call.send(asked(protocol), 1, 20.0)
+            received = call.send(build_attempt(protocol), 1, 20.0)
         yield server, received
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("parameters", [{}, PARAMETERS])
 def test_request_is_sent_unchanged(protocol: Api, parameters: dict[str, Any]) -> None:
-    ask = asked(protocol, parameters=parameters)
+    ask = build_attempt(protocol, parameters=parameters)
     before = canonical(ask.request.body)
     with Server(lambda _: respond(protocol)) as server, closing(provider(server, protocol)) as call:
         call.send(ask, 1, 20.0)
@@ -137,7 +137,7 @@ def test_loopback_bypasses_proxies(protocol: Api, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_loopback_receives_draw_and_try(protocol: Api) -> None:
     with Server(lambda _: respond(protocol)) as server, closing(provider(server, protocol)) as call:
-        call.send(asked(protocol), 3, 20.0)
+        call.send(build_attempt(protocol), 3, 20.0)
     (heard,) = server.heard
     assert (heard.headers["x-dubito-draw"], heard.headers["x-dubito-try"]) == ("a-draw", "3")
 
@@ -150,11 +150,11 @@ def test_other_servers_do_not_receive_draw_and_try(protocol: Api, monkeypatch: p
         monkeypatch.setenv("http_proxy", proxy.address)
         address = "http://models.example" if protocol == "messages" else "http://models.example/v1"
         with closing(Provider(Account(protocol, address, "SOME_KEY"), address, KEY, 4)) as call:
-            call.send(asked(protocol), 1, 20.0)
+            call.send(build_attempt(protocol), 1, 20.0)
     (heard,) = proxy.heard
     assert heard.path.startswith("http://models.example/v1/")
     assert [name for name in heard.headers if "dubito" in name] == []
-    assert canonical(heard.body) == canonical(asked(protocol).request.body)
+    assert canonical(heard.body) == canonical(build_attempt(protocol).request.body)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -183,14 +183,14 @@ def test_reply_keeps_only_allowed_headers(protocol: Api) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_invalid_utf8_is_replaced(line: Line, protocol: Api) -> None:
-    assert line(Response(body=b"\xff{\x80}"), asked(protocol)).raw == "\ufffd{\ufffd}"
+    assert line(Response(body=b"\xff{\x80}"), build_attempt(protocol)).raw == "\ufffd{\ufffd}"
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_badly_compressed_reply_is_a_failed_try(line: Line, protocol: Api) -> None:
     broken = Response(body=b"no gzip", headers={"content-type": "application/json", "content-encoding": "gzip"})
     with pytest.raises(TryFailed) as failed:
-        line(broken, asked(protocol))
+        line(broken, build_attempt(protocol))
     assert failed.value.kind == "connection"
 
 
@@ -207,7 +207,7 @@ def test_key_invalid_in_a_header_is_a_named_failure(protocol: Api, key: str) -> 
         closing(provider(server, protocol, key)) as call,
         pytest.raises((TryFailed, AccountFault)) as failed,
     ):
-        call.send(asked(protocol), 1, 20.0)
+        call.send(build_attempt(protocol), 1, 20.0)
     assert key not in str(failed.value)
     assert repr(key)[1:-1] not in str(failed.value)
 
@@ -220,18 +220,18 @@ def test_one_client_serves_many_tries_and_closes(protocol: Api) -> None:
     with Server(answer) as server:
         call = provider(server, protocol)
         for number in range(1, 6):
-            received = call.send(asked(protocol), number, 20.0)
+            received = call.send(build_attempt(protocol), number, 20.0)
             assert re.search(rf'"changed": "{number}"', received.raw)
         call.close()
         with pytest.raises((TryFailed, RuntimeError), match=r"closed|Connection"):
-            call.send(asked(protocol), 6, 20.0)
+            call.send(build_attempt(protocol), 6, 20.0)
     provider(server, protocol).close()  # which was never used, and has nothing to close
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_long_output_needs_no_stream(protocol: Api) -> None:
     with Server(lambda _: respond(protocol)) as server, closing(provider(server, protocol)) as call:
-        assert call.send(asked(protocol, max_output=200_000), 1, 20.0).status == 200
+        assert call.send(build_attempt(protocol, max_output=200_000), 1, 20.0).status == 200
     assert len(server.heard) == 1
 
 
@@ -241,7 +241,7 @@ def test_query_of_the_base_url_is_sent_with_each_request(protocol: Api) -> None:
     with Server(lambda _: respond(protocol)) as server:
         address = f"{server.base_url(protocol)}?api-version=2026-10-01"
         with closing(Provider(Account(protocol, address, None), address, KEY, 4)) as call:
-            call.send(asked(protocol), 1, 20.0)
+            call.send(build_attempt(protocol), 1, 20.0)
     (heard,) = server.heard
     path, _, query = heard.path.partition("?")
     assert path.endswith(("/responses", "/chat/completions", "/messages"))
@@ -264,4 +264,4 @@ def test_missing_proxy_is_named_without_its_password(
             TryFailed, match=f"^nothing answers at the proxy 127.0.0.1:{port}: start it, or correct HTTPS_PROXY"
         ),
     ):
-        call.send(asked(protocol), 1, 20.0)
+        call.send(build_attempt(protocol), 1, 20.0)

@@ -59,7 +59,7 @@ def test_a_twin_with_a_sample_of_its_own_gets_answers_of_its_own(tmp_path: Path)
     assert run.models["other"].calls == run.models["other"].attempts
 
 
-def check_kept(cut: RunResult, whole: RunResult) -> None:
+def check_counted_games(cut: RunResult, whole: RunResult) -> None:
     """What is published are the games of the deals before the first one that is not whole."""
     kept = rows(cut.folder, "SELECT game, outcome, record FROM games ORDER BY game")
     assert len(kept) == cut.tally.games < whole.tally.games

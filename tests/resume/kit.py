@@ -36,5 +36,5 @@ def go(
     return play(check_models(of, how.registry, how.calls), folder, how)
 
 
-def published(folder: Path) -> bytes:
+def read_results(folder: Path) -> bytes:
     return (folder / "all_games.yaml").read_bytes()

@@ -9,7 +9,7 @@ from dubito.experiment import play as chunk
 from dubito.experiment.run import find_finished_run, play
 from dubito.store.run_db import RunDb
 from tests.experiment.kit import experiment, means, play_all, registry
-from tests.resume.kit import published
+from tests.resume.kit import read_results
 
 BOTS = ["StefaBot", "ClaudeBot", "RandomBoi"]
 SHORT = {"max_turns": 12}
@@ -28,7 +28,7 @@ def short_chunks() -> Iterator[None]:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
     folder = tmp_path_factory.mktemp("whole") / "run"
     run = play_all(experiment(bots=BOTS, games=GAMES, table_sizes=[3], rules=SHORT), folder)
-    return run.results_digest, published(folder)
+    return run.results_digest, read_results(folder)
 
 
 def test_a_run_stopped_after_a_chunk_goes_on_to_the_same_end(whole: tuple[str, bytes], tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_a_run_stopped_after_a_chunk_goes_on_to_the_same_end(whole: tuple[str, b
     told: list[int] = []
     run = play(of, folder, means(folder, workers=2, progress=told.append))
     assert told[0] == cut.tally.games
-    assert (run.results_digest, published(folder)) == whole
+    assert (run.results_digest, read_results(folder)) == whole
     again = find_finished_run(of, registry(), folder)
     assert again is not None
     assert again.results_digest == whole[0]
@@ -57,7 +57,7 @@ def test_a_run_is_lengthened_step_by_step(whole: tuple[str, bytes], tmp_path: Pa
         with RunDb.open(folder / "run.db") as db:
             db.check()
             assert len(list(db.outcomes())) == games
-    assert (run.results_digest, published(folder)) == whole
+    assert (run.results_digest, read_results(folder)) == whole
 
 
 def test_complete_chunks_are_not_played_again(tmp_path: Path) -> None:

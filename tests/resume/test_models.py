@@ -10,14 +10,14 @@ import pytest
 from dubito.experiment.run import RunResult
 from tests.conftest import in_gate
 from tests.llm.kit import rows
-from tests.resume.kit import go, models, published
+from tests.resume.kit import go, models, read_results
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunResult, bytes, int]:
     folder = tmp_path_factory.mktemp("whole") / "run"
     run = go(models(), folder, in_flight=1)
-    return run, published(folder), calls(folder)
+    return run, read_results(folder), calls(folder)
 
 
 def calls(folder: Path) -> int:
@@ -34,7 +34,7 @@ def test_a_stopped_run_goes_on_to_the_same_end(
         assert cut.interrupted
     run = go(models(), folder, in_flight=in_flight, cache=tmp_path / "fresh")
     assert run.results_digest == whole[0].results_digest
-    assert published(folder) == whole[1]
+    assert read_results(folder) == whole[1]
     assert calls(folder) == whole[2], "with a fresh cache each time: the tape answers what was asked before"
     assert [run.models[name].outcomes for name in run.models] == [log.outcomes for log in whole[0].models.values()]
 

@@ -27,7 +27,7 @@ from dubito.llm.cache import ReplyCache
 from tests.cli.kit import Shell
 from tests.experiment.kit import means, registry
 from tests.llm.kit import Server, contender, player_at, respond, rows, run_cli, run_games, small
-from tests.resume.kit import go, published
+from tests.resume.kit import go, read_results
 
 IN_FLIGHT = 4
 SERVER = get_context("forkserver")
@@ -152,7 +152,7 @@ def test_two_processes_with_one_cache_buy_each_reply_once(tmp_path: Path) -> Non
             running.join()
         assert [running.exitcode for running in both] == [0, 0]
         assert set(bought(house).values()) == {1}
-    assert published(tmp_path / "one") == published(tmp_path / "two")
+    assert read_results(tmp_path / "one") == read_results(tmp_path / "two")
     tries = [rows(tmp_path / name, "SELECT count(*) FROM tries")[0][0] for name in ("one", "two")]
     assert sum(tries) == len(house.calls)
 

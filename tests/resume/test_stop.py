@@ -15,7 +15,7 @@ from dubito.store.folder import MANIFEST
 from tests.cli.kit import Shell
 from tests.experiment.kit import experiment, play_all
 from tests.llm.kit import contender, rows
-from tests.resume.kit import go, published
+from tests.resume.kit import go, read_results
 
 QUICK: dict[str, Any] = {"bots": ["RandomBoi"], "table_sizes": [3], "rules": {"max_turns": 36}}
 BOTS: dict[str, Any] = {**QUICK, "contenders": ["MrNoDoubt", "RandomBoi", "MrDoubt"]}
@@ -51,7 +51,7 @@ def test_hand_written_bots_stop_after_the_same_deal_with_any_number_of_workers(t
     deals, pairs, _ = decided(one)
     assert deals == max(at for at, _ in pairs.values()) < 1000
     assert deals % 10 == 0
-    assert published(one) == published(two)
+    assert read_results(one) == read_results(two)
     longer = experiment(**BOTS, stop={"within": 8, "most": 2500})
     assert play_all(longer, one).tally.games == 3 * deals, "what is decided is not played on"
 
@@ -71,7 +71,7 @@ def test_a_stopped_run_stops_for_good_after_the_same_deal(
         assert go(models(), folder, stop_after=stop, in_flight=in_flight, cache=tmp_path / f"{number}").interrupted
     go(models(), folder, in_flight=in_flight, cache=tmp_path / "fresh")
     assert decided(folder) == decided(whole)
-    assert published(folder) == published(whole)
+    assert read_results(folder) == read_results(whole)
     counted = "SELECT count(*) FROM attempts"
     assert rows(folder, counted) == rows(whole, counted), "nothing was asked that an undisturbed run does not ask"
 

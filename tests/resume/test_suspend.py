@@ -14,7 +14,7 @@ from dubito.experiment.run import play
 from tests.conftest import in_gate
 from tests.experiment.kit import experiment, means, registry
 from tests.llm.kit import PROBE, Incoming, Response, Server, contender, outcomes_of, respond, rows
-from tests.resume.kit import go, published
+from tests.resume.kit import go, read_results
 
 ANSWERED, GIVES_UP = 6, 13  # questions, and then failures of one, with probes answered between them
 
@@ -68,7 +68,10 @@ def test_games_are_put_back_and_end_as_if_nothing_had_happened(tmp_path: Path) -
         whole = go(config(server.address), tmp_path / "whole", watch=Hurried(), in_flight=1)
     assert run.failure is None
     assert outcomes_of(tmp_path / "run").keys() == {"model"}
-    assert (run.results_digest, published(tmp_path / "run")) == (whole.results_digest, published(tmp_path / "whole"))
+    assert (run.results_digest, read_results(tmp_path / "run")) == (
+        whole.results_digest,
+        read_results(tmp_path / "whole"),
+    )
     assert any("cannot be reached" in why for why in watch.whys)
     assert all("AnthropicBot" not in why for why in watch.whys)
     assert not any(watch.waiting.values()), "nobody waits any more"

@@ -37,7 +37,7 @@ def seat_of(**how: Any) -> ExternalSeat:
     return set_up_seat(**{**said, **how})
 
 
-def played(game: ExternalGame, reply: Callable[[ChatQuestion], ChatAnswer]) -> Iterator[ChatQuestion]:
+def ask_all(game: ExternalGame, reply: Callable[[ChatQuestion], ChatAnswer]) -> Iterator[ChatQuestion]:
     """Every question of a game that is answered so."""
     question = game.begin()
     while question is not None:
@@ -51,7 +51,7 @@ def test_it_is_the_same_game_as_a_bots_that_answers_so() -> None:
     for deal in range(12):
         names = ["Bold", "Coin"] if deal % 2 else ["Coin", "Bold"]
         asked = ExternalGame(seat_of(seat=names.index("Bold"), opponents=["Coin"]), deal)
-        list(played(asked, lambda question: BET))
+        list(ask_all(asked, lambda question: BET))
         streams = DealStreams(3, deal)
         entrants = [Entrant(name, registry.find(name).cls) for name in names]
         ended = play_game(Table(registry.game.deal(None, 2, streams.deck()), entrants, streams, deal=deal))
@@ -61,7 +61,7 @@ def test_it_is_the_same_game_as_a_bots_that_answers_so() -> None:
 
 
 def test_a_question_is_what_a_model_player_is_sent_and_the_same_again() -> None:
-    first, again = ([*played(ExternalGame(seat_of(), 5), lambda question: BET)] for _ in range(2))
+    first, again = ([*ask_all(ExternalGame(seat_of(), 5), lambda question: BET)] for _ in range(2))
     assert first == again
     system, user = first[0].messages
     assert system["content"].startswith("You play Kuhn poker. There are three cards")
@@ -83,13 +83,13 @@ def test_a_reply_that_cannot_be_used_is_asked_again_and_then_the_fallback_plays(
     reply: ChatAnswer, told: str, cause: str
 ) -> None:
     game = ExternalGame(seat_of(), 0)
-    first, again, *_ = played(game, lambda question: reply)
+    first, again, *_ = ask_all(game, lambda question: reply)
     assert list(again.messages[: len(first.messages)]) == list(first.messages)
     assert told in again.messages[-1]["content"]
     assert set(game.outcomes) == {f"fallback:{cause}"}
     assert game.score is not None
     mended = ExternalGame(seat_of(), 0)
-    list(played(mended, lambda question: BET if len(question.messages) > 2 else reply))
+    list(ask_all(mended, lambda question: BET if len(question.messages) > 2 else reply))
     assert set(mended.outcomes) == {"model_after_reask"}
 
 

@@ -32,5 +32,5 @@ def everything_in(folder: Path, *, but: Sequence[str] = ()) -> list[str]:
     return [line for line in lines if not line.startswith(tuple(f'INSERT INTO "{table}"' for table in but))]
 
 
-def published(folder: Path) -> list[bytes]:
+def read_result_files(folder: Path) -> list[bytes]:
     return [(folder / name).read_bytes() for name in ("all_games.yaml", "manifest.yaml")]

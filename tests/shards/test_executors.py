@@ -25,7 +25,7 @@ from dubito.games.dubito.engine import RESULTS
 from tests.cli.kit import REPO, Shell
 from tests.experiment.kit import experiment, means, registry
 from tests.games.kit import registry_of, write_kuhn
-from tests.shards.kit import everything_in, published
+from tests.shards.kit import everything_in, read_result_files
 
 BOTS = ["RandomBoi", "StefaBot"]
 
@@ -45,7 +45,7 @@ def test_any_executor_plays_any_game(name: str, tmp_path: Path, short_chunks: in
         played_by(threads, of, tmp_path / "threads")
     play(of, tmp_path / "alone", replace(means(tmp_path / "alone"), registry=registry_of(game.name)))
     assert everything_in(tmp_path / "threads") == everything_in(tmp_path / "alone")
-    assert published(tmp_path / "threads") == published(tmp_path / "alone")
+    assert read_result_files(tmp_path / "threads") == read_result_files(tmp_path / "alone")
 
 
 def test_a_game_of_the_users_own_is_found_by_workers(tmp_path: Path, short_chunks: int) -> None:

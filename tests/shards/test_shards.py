@@ -15,7 +15,7 @@ from dubito.report.site import write_report
 from dubito.workshop.recordings import record_from_run
 from tests.experiment.kit import REPO, experiment, means, registry
 from tests.llm.kit import contender, rows, run_games, small
-from tests.shards.kit import everything_in, merged, play_shards, published
+from tests.shards.kit import everything_in, merged, play_shards, read_result_files
 
 BOTS = ["RandomBoi", "StefaBot"]
 ASKED = ("tries", "attempts", "texts")  # when it was asked, and for how long, is no result
@@ -27,7 +27,7 @@ def test_merged_shards_are_the_run_of_one_machine(contenders: list[str], short_c
     whole = run_games(of, tmp_path / "whole")
     folder = merged(play_shards(of, tmp_path, 3), tmp_path / "merged")
     assert everything_in(folder) == everything_in(tmp_path / "whole")
-    assert published(folder) == published(tmp_path / "whole")
+    assert read_result_files(folder) == read_result_files(tmp_path / "whole")
     again = find_finished_run(of, registry(), folder)
     assert again is not None
     assert again.results_digest == whole.results_digest
@@ -76,7 +76,7 @@ def test_merged_shards_of_models_are_one_run_and_replay_offline(short_chunks: in
     folders = play_shards(of, tmp_path, 3, preflight=True)
     folder = merged(folders, tmp_path / "merged")
     assert everything_in(folder, but=ASKED) == everything_in(tmp_path / "whole", but=ASKED)
-    assert published(folder) == published(tmp_path / "whole")
+    assert read_result_files(folder) == read_result_files(tmp_path / "whole")
     query = "SELECT {} FROM {} WHERE game >= 0 ORDER BY game, seat, decision, attempt"
     for columns, table in (
         ("game, seat, decision, attempt, request, draw, reply, raw, cause", "attempts"),

@@ -267,7 +267,7 @@ def killed(server: Provider, of: Experiment, folder: Path) -> None:
     assert started.exitcode == -signal.SIGKILL, started.exitcode
 
 
-def ended(of: Experiment, folder: Path, **calls: Any) -> RunResult:
+def play_to_end(of: Experiment, folder: Path, **calls: Any) -> RunResult:
     """The run, gone on with to its end."""
     run = go(of, folder, **calls)
     assert run.failure is None, run.failure

@@ -23,7 +23,7 @@ from tests.conftest import in_gate
 from tests.experiment.kit import means, registry
 from tests.llm.kit import NoWait, ask, config_file, contender, rows, small
 from tests.resume.kit import go
-from tests.waves.kit import Provider, ended, killed, waiting
+from tests.waves.kit import Provider, killed, play_to_end, waiting
 
 THREE: tuple[Api, ...] = ("responses", "chat", "messages")
 POINTS = [  # where a run is killed: how often what has happened since the last time
@@ -43,7 +43,7 @@ POINTS = [  # where a run is killed: how often what has happened since the last 
 def test_killed_anywhere_and_resumed_elsewhere_each_request_is_bought_once(tmp_path: Path, at_length: bool) -> None:
     with Provider() as server:
         turns = 8 if at_length else 6
-        live = ended(waiting(server, *THREE, wait=None, turns=turns), tmp_path / "live" / "run")
+        live = play_to_end(waiting(server, *THREE, wait=None, turns=turns), tmp_path / "live" / "run")
         of, folder = waiting(server, *THREE, turns=turns), tmp_path / "0" / "run"
         server.kills = POINTS[:] if at_length else POINTS[1:2]
         points = len(server.kills)
@@ -52,7 +52,7 @@ def test_killed_anywhere_and_resumed_elsewhere_each_request_is_bought_once(tmp_p
             moved = tmp_path / str(number + 1) / "run"
             shutil.move(folder.parent / "run", moved)  # its cache stays behind
             folder = moved
-        run = ended(of, folder)
+        run = play_to_end(of, folder)
         assert server.kills == []
         assert run.results_digest == live.results_digest
         assert set(server.bought.values()) == {1}
@@ -68,7 +68,7 @@ def test_waves_are_no_more_than_the_longest_game_has_requests(tmp_path: Path, at
             contender("two", "house-sharp", "AnthropicBot", base_url=house.anthropic_base_url, wait="batch"),
         ]
         of = small(*players, games=200 if at_length else 6, turns=8)
-        ended(of, tmp_path / "run")
+        play_to_end(of, tmp_path / "run")
     ((longest,),) = rows(tmp_path / "run", "SELECT max(n) FROM (SELECT count(*) n FROM attempts GROUP BY game)")
     assert rows(tmp_path / "run", "SELECT max(wave) FROM batches") == [(longest,)]
 
@@ -81,7 +81,7 @@ def test_with_every_fault_the_games_are_those_of_the_live_run(tmp_path: Path, fa
         for at, wait in ((quiet, {}), (house, {"wait": "batch"})):
             player = contender("one", "house-sharp", base_url=at.openai_base_url, **wait)
             of = small(player, games=3, turns=6)
-            digests.append(ended(of, tmp_path / ("b" if wait else "a") / "run").results_digest)
+            digests.append(play_to_end(of, tmp_path / ("b" if wait else "a") / "run").results_digest)
         bought = [(call.request, call.draw) for call in house.calls if call.status == 200]
     assert digests[0] == digests[1]
     if fault != "missing_entries":  # what was lost was bought, and its cost is assumed
@@ -106,7 +106,7 @@ def test_a_wave_costs_half_and_is_reserved_at_half(tmp_path: Path, tier: str) ->
 
         server.befalls = look
         of = waiting(server, "chat", turns=4)
-        run = ended(of, tmp_path / "run", prices=prices)
+        run = play_to_end(of, tmp_path / "run", prices=prices)
         replies = sum(server.bought.values())
     log = run.models["by chat"]
     assert log.picodollars == replies * EACH // 2
@@ -126,11 +126,11 @@ def test_a_budget_holds_and_the_run_goes_on_with_more(tmp_path: Path) -> None:
         run = go(of, tmp_path / "run", caps=Caps(calls=3))
         assert "the budget is used up: 3 of 3 calls spent, and the next call may take up to 1" in str(run.failure)
         assert sum(server.bought.values()) == 3
-        went_on = ended(of, tmp_path / "run")
+        went_on = play_to_end(of, tmp_path / "run")
         assert set(server.bought.values()) == {1}
         assert (
             went_on.results_digest
-            == ended(waiting(server, "responses", wait=None), tmp_path / "x" / "r").results_digest
+            == play_to_end(waiting(server, "responses", wait=None), tmp_path / "x" / "r").results_digest
         )
 
 
@@ -155,7 +155,7 @@ def test_stopped_while_it_waits_status_says_what_is_awaited(tmp_path: Path, shel
         (found,) = json.loads(shell("status", "r", "--json").out)["awaited"]
         assert (found["id"], found["requests"]) == ("msgbatch_0", entries)
         server.befalls = lambda event: None
-        ended(of, Path("r"))
+        play_to_end(of, Path("r"))
         assert set(server.bought.values()) == {1}
     assert "awaited" not in shell("status", "r").out
 
@@ -175,7 +175,7 @@ def test_requests_in_flight_are_found_under_another_key_variable(
         of = check_models(waiting(server, "responses"), registry(), how.calls)
         assert play(of, Path("r"), replace(how, model_progress=NoWait())).interrupted
         server.befalls = lambda event: None
-        run = ended(waiting(server, "responses", api_key_env="ANOTHER_KEY"), Path("r"))
+        run = play_to_end(waiting(server, "responses", api_key_env="ANOTHER_KEY"), Path("r"))
         assert set(server.bought.values()) == {1}
     said = shell("replay", "r", "--quiet")
     assert (said.code, run.results_digest in said.out) == (0, True), said.err
@@ -221,7 +221,7 @@ def test_a_request_that_fails_again_and_again_is_given_up(
 
     with Provider() as server:
         server.lines = lines
-        ended(waiting(server, "chat", tries=2), tmp_path / "run")
+        play_to_end(waiting(server, "chat", tries=2), tmp_path / "run")
     found = "SELECT outcome, count(*) FROM decisions WHERE outcome LIKE 'fallback%' GROUP BY 1"
     assert rows(tmp_path / "run", found) == [(f"fallback:{cause}", 1)]
     assert rows(tmp_path / "run", "SELECT max(try) FROM tries WHERE game >= 0") == [(tries,)]
@@ -230,8 +230,8 @@ def test_a_request_that_fails_again_and_again_is_given_up(
 def test_a_batch_asks_the_same_bytes_as_the_live_run(tmp_path: Path) -> None:
     """Of a Messages request only the time for which its prefix is cached differs."""
     with Provider() as server:
-        live = ended(waiting(server, *THREE, wait=None, turns=3), tmp_path / "live" / "run")
-        batched = ended(waiting(server, *THREE, turns=3), tmp_path / "batched" / "run")
+        live = play_to_end(waiting(server, *THREE, wait=None, turns=3), tmp_path / "live" / "run")
+        batched = play_to_end(waiting(server, *THREE, turns=3), tmp_path / "batched" / "run")
         asked, sent = set(server.live), b"".join(server.handed_in).replace(b'"ttl":"1h",', b"")
     assert batched.results_digest == live.results_digest
     assert len(asked) > 6
@@ -240,7 +240,7 @@ def test_a_batch_asks_the_same_bytes_as_the_live_run(tmp_path: Path) -> None:
 
 def test_what_is_sent_is_what_the_providers_take(tmp_path: Path) -> None:
     with Provider() as server:
-        ended(waiting(server, *THREE, turns=3), tmp_path / "r")
+        play_to_end(waiting(server, *THREE, turns=3), tmp_path / "r")
         entries = [entry for batch in server.batches for entry in batch.entries]
     for entry in entries:
         body = entry.get("params") or entry["body"]

@@ -38,7 +38,7 @@ def play_deal(
     return game
 
 
-def dealt(seed: int = 0, max_rounds: int = 1000) -> State:
+def deal_game(seed: int = 0, max_rounds: int = 1000) -> State:
     return deal(max_rounds, Random(seed))
 
 
@@ -56,7 +56,7 @@ def turn(game: State, play: Sequence[Card], *accusers: int) -> list[GameEvent]:
     return events
 
 
-def held(game: State, seat: int) -> list[int]:
+def numbers_in_hand(game: State, seat: int) -> list[int]:
     return [card.number for card in game.hands[seat].cards]
 
 

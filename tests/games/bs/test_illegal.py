@@ -7,7 +7,7 @@ import pytest
 from dubito.errors import IllegalOutput
 from dubito.games.bs.cards import DECK, Card
 from dubito.games.bs.engine import State
-from tests.games.bs.kit import dealt, snapshot
+from tests.games.bs.kit import deal_game, snapshot
 
 
 class Hostile:
@@ -29,7 +29,7 @@ class OwnCard(Card):
 
 
 def test_illegal_outputs_are_refused_and_change_nothing() -> None:
-    game = dealt(5)
+    game = deal_game(5)
     mine, others = game.hands[0].cards, game.hands[1].cards
     nothing, hostile = "nothing was played", Hostile()
     outputs: list[tuple[Any, str]] = [

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dubito.game import GameEvent
 from dubito.games.bs.cards import DECK, NUMBERS, PlayEvent, RoundEvent, TurnEvent, WinEvent
 from dubito.games.bs.engine import State
-from tests.games.bs.kit import dealt
+from tests.games.bs.kit import deal_game
 
 
 class Setup(NamedTuple):
@@ -36,7 +36,7 @@ SETUPS = st.builds(
 def play_each_move(setup: Setup) -> Iterator[tuple[State, int, list[GameEvent]]]:
     """The game after each of its moves, with who moved and what was observed."""
     rng = Random(setup.seed)
-    game = dealt(setup.seed, setup.max_rounds)
+    game = deal_game(setup.seed, setup.max_rounds)
     while not game.over:
         seat = game.seat
         output: Any = rng.random() < setup.accuses
@@ -102,7 +102,7 @@ def test_counts_agree_with_one_another(setup: Setup) -> None:
 
 @given(SETUPS)
 def test_why_illegal_accepts_every_legal_play(setup: Setup) -> None:
-    game = dealt(setup.seed)
+    game = deal_game(setup.seed)
     rng = Random(setup.seed)
     hand = game.hands[0].cards
     play = rng.choices(hand, k=5)

@@ -18,7 +18,7 @@ from dubito.game.table import Table as SeatedTable
 from dubito.games.bs.cards import DECK, Card, DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
 from dubito.games.bs.engine import SEAT_COUNTS, State
 from dubito.games.bs.table import Table
-from tests.games.bs.kit import dealt, held, snapshot, turn, with_hands
+from tests.games.bs.kit import deal_game, numbers_in_hand, snapshot, turn, with_hands
 
 
 def small(seed: int = 0, max_rounds: int = 1000) -> State:
@@ -26,7 +26,7 @@ def small(seed: int = 0, max_rounds: int = 1000) -> State:
 
 
 def test_hands_are_blocks_of_thirteen_cards() -> None:
-    game = dealt(seed=7)
+    game = deal_game(seed=7)
     deck = list(DECK)
     Random(7).shuffle(deck)
     assert [hand.cards for hand in game.hands] == [deck[:13], deck[13:26], deck[26:39], deck[39:]]
@@ -39,7 +39,7 @@ def test_bs_is_played_by_four() -> None:
 
 
 def test_b1_the_numbers_asked_go_from_0_to_12_and_round_again() -> None:
-    game = dealt()
+    game = deal_game()
     asked = []
     for _ in range(20):
         asked.append((game.seat, game.view().number, game.view().round))
@@ -82,7 +82,7 @@ def test_b3_a_card_named_twice_counts_once() -> None:
     first, second, _ = game.hands[0].cards
     (event, *_) = turn(game, [second, first, second])
     assert event == PlayEvent(0, 0, 2)
-    assert held(game, 0) == [5]
+    assert numbers_in_hand(game, 0) == [5]
 
 
 def test_b4_pile_has_the_cards_in_played_order() -> None:
@@ -131,17 +131,17 @@ def test_b5_also_after_the_last_card_all_three_are_asked() -> None:
 def test_an_honest_mover_gives_the_pile_to_its_accuser() -> None:
     game = small()
     turn(game, game.hands[0].cards[:2], 2)
-    assert (held(game, 0), held(game, 2), game.pile.cards) == ([5], [2, 2, 7, 0, 0], [])
+    assert (numbers_in_hand(game, 0), numbers_in_hand(game, 2), game.pile.cards) == ([5], [2, 2, 7, 0, 0], [])
 
 
 @pytest.mark.parametrize("lie", [[2], [0, 2]])
 def test_a_liar_takes_the_pile_and_its_accuser_loses_a_card(lie: list[int]) -> None:
     game = small()
     events = turn(game, [game.hands[0].cards[place] for place in lie], 3)
-    assert sorted(held(game, 0)) == [0, 0, 5]
-    assert len(held(game, 3)) == 2
+    assert sorted(numbers_in_hand(game, 0)) == [0, 0, 5]
+    assert len(numbers_in_hand(game, 3)) == 2
     (card,) = game.pile.cards
-    assert sorted([*held(game, 3), card.number]) == [3, 8, 8]
+    assert sorted([*numbers_in_hand(game, 3), card.number]) == [3, 8, 8]
     assert events == [PlayEvent(0, 0, len(lie)), TurnEvent(1, (3, 3, 3, 2))], "who accused is not told"
 
 
@@ -158,7 +158,7 @@ def test_b5_one_of_several_accusers_and_its_card_are_drawn() -> None:
 
 
 def test_b5_chance_is_the_stream_that_dealt() -> None:
-    one, other = dealt(seed=3), dealt(seed=3)
+    one, other = deal_game(seed=3), deal_game(seed=3)
     for _ in range(40):
         for game in (one, other):
             turn(game, game.hands[game.seat].cards[-2:], *(seat for seat in range(4) if seat != game.seat))
@@ -175,19 +175,19 @@ def test_b6_unaccused_lie_with_the_last_cards_wins() -> None:
 def test_b6_accused_honest_play_of_the_last_cards_wins() -> None:
     game = with_hands([0], [1, 6], [2, 7], [3, 8])
     turn(game, game.hands[0].cards[:], 1)
-    assert (game.winner, held(game, 1)) == (0, [1, 6, 0])
+    assert (game.winner, numbers_in_hand(game, 1)) == (0, [1, 6, 0])
 
 
 def test_b6_caught_lie_with_the_last_cards_does_not_win() -> None:
     game = with_hands([5], [1, 6], [2, 7], [3, 8])
     turn(game, game.hands[0].cards[:], 1)
-    assert (game.over, held(game, 0)) == (False, [5])
+    assert (game.over, numbers_in_hand(game, 0)) == (False, [5])
 
 
 def test_b6_a_right_accuser_wins_with_its_last_card() -> None:
     game = with_hands([5], [1, 6], [2], [3, 8])
     events = turn(game, game.hands[0].cards[:], 2)
-    assert (game.winner, held(game, 0), game.pile.cards) == (2, [5], [Card(2, 0)])
+    assert (game.winner, numbers_in_hand(game, 0), game.pile.cards) == (2, [5], [Card(2, 0)])
     assert events[-1] == WinEvent(2)
 
 
@@ -236,7 +236,7 @@ class Mistaken(Player1):
 
 def seated(**on_error: Any) -> SeatedTable:
     entrants = [Entrant(bot.__name__, bot) for bot in (Player1, Mistaken, Player1, Player1)]
-    return SeatedTable(dealt(), entrants, DealStreams(0, 0), **on_error)
+    return SeatedTable(deal_game(), entrants, DealStreams(0, 0), **on_error)
 
 
 def test_b3_a_mistake_stops_the_run_and_is_named() -> None:
@@ -259,7 +259,7 @@ def test_b3_forfeited_game_has_no_winner() -> None:
 
 def test_copy_of_a_game_continues_the_same() -> None:
     """Its cards are equal, no longer the deck's own."""
-    game = dealt(4)
+    game = deal_game(4)
     turn(game, game.hands[0].cards[:3], 2)
     for copy in (deepcopy(game), pickle.loads(pickle.dumps(game))):  # noqa: S301, its own bytes
         original = deepcopy(game)

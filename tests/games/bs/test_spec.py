@@ -12,7 +12,7 @@ from dubito.games.bs.cards import Card, HandView
 from dubito.games.bs.engine import State
 from dubito.games.bs.game import GAME
 from dubito.games.bs.witness import BSRules
-from tests.games.bs.kit import dealt, turn, with_hands
+from tests.games.bs.kit import deal_game, turn, with_hands
 
 
 def test_the_rules_are_their_defaults_or_more_rounds() -> None:
@@ -30,7 +30,7 @@ def test_other_rules_are_refused(rules: dict[str, Any]) -> None:
 def test_applied_rules_and_outputs_cannot_be_changed() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         BSRules().max_rounds = 7
-    game = dealt()
+    game = deal_game()
     play = game.hands[0].cards[:2]
     copy = game.copy_of(play)
     play.clear()
@@ -43,7 +43,7 @@ def test_a_deal_of_three_is_refused() -> None:
 
 
 def test_a_deal_is_written_as_its_hands() -> None:
-    game = dealt(2)
+    game = deal_game(2)
     written = json.loads(json.dumps(GAME.deal_to_json(game)))
     assert [[Card(*divmod(place, 4)) for place in hand] for hand in written["hands"]] == [h.cards for h in game.hands]
 
@@ -81,7 +81,7 @@ def test_more_cards_than_held_are_refused(answer: list[int], sentence: str) -> N
 def test_a_game_is_a_win_a_loss_or_unfinished() -> None:
     won = with_hands([5], [1], [2], [3])
     turn(won, won.hands[0].cards[:])
-    forfeited = dealt()
+    forfeited = deal_game()
     forfeited.forfeit(3)
     assert [buckets(game) for game in (won, forfeited)] == [["wins"] + ["losses"] * 3, ["unfinished"] * 4]
     assert GAME.results.measures[0].values == (1, 0, 0)
@@ -94,7 +94,7 @@ def buckets(game: State) -> list[str]:
 
 
 def test_habits_are_ratios_of_existing_counts() -> None:
-    ending = dealt().ending()
+    ending = deal_game().ending()
     assert [len(counts) for counts in ending.counts] == [len(GAME.results.seat_counts)] * 4
     assert len(ending.game_counts) == len(GAME.results.game_counts)
     for habit in GAME.results.habits:

@@ -18,7 +18,7 @@ from dubito.games.bs.cards import Card, DealEvent, Hand, HandView, PlayEvent, Ro
 from dubito.games.bs.engine import State
 from dubito.games.bs.game import GAME
 from dubito.games.bs.table import Table
-from tests.games.bs.kit import dealt, play_deal, seat_bots, turn, with_hands
+from tests.games.bs.kit import deal_game, play_deal, seat_bots, turn, with_hands
 
 FACTS = ("node", "number", "mover", "n_cards", "pile", "hands", "order", "round")
 
@@ -28,7 +28,7 @@ def facts(table: Table) -> tuple[Any, ...]:
 
 
 def test_the_table_shows_the_game_as_it_is_now() -> None:
-    game = dealt()
+    game = deal_game()
     table = game.view()
     assert facts(table) == ("cards", 0, 0, 0, 0, (13, 13, 13, 13), (0, 1, 2, 3), 1)
     game.apply(game.hands[0].cards[:3])
@@ -41,11 +41,11 @@ def test_the_table_shows_the_game_as_it_is_now() -> None:
 @pytest.mark.parametrize("name", FACTS)
 def test_nothing_of_the_table_can_be_changed(name: str) -> None:
     with pytest.raises(AttributeError):
-        setattr(dealt().view(), name, 0)
+        setattr(deal_game().view(), name, 0)
 
 
 def test_view_gives_no_access_to_other_hands() -> None:
-    game = dealt()
+    game = deal_game()
     while game.turns_played < 8:
         seat = game.seat
         views = (game.view(), game.cards(seat, DealStreams(0, 0).seat(seat)))
@@ -76,7 +76,7 @@ def reachable(root: object) -> list[object]:
 
 def test_events_contain_only_sizes() -> None:
     told = {DealEvent, PlayEvent, TurnEvent, RoundEvent, WinEvent}
-    seen: list[GameEvent] = [dealt().start]
+    seen: list[GameEvent] = [deal_game().start]
     play_deal([CalculatingLiar, Player1, Player1, CalculatingLiar], 2, told=seen.extend)
     assert {type(event) for event in seen} == told
     assert all(type(one) in (int, tuple) for event in seen for one in reachable(event)[1:])

@@ -7,7 +7,7 @@ from dubito.game.words import ME, Line, seat_label, words_of
 from dubito.games.bs.game import GAME
 from dubito.games.bs.witness import BSRules
 from dubito.games.bs.words import FACES, OBJECTIVE, Teller, holding, in_short, rule_sentences, rules, sees, sentence
-from tests.games.bs.kit import dealt, held, with_hands
+from tests.games.bs.kit import deal_game, numbers_in_hand, with_hands
 
 HELD = re.compile(r"In hand: seat 0 (\d+), seat 1 (\d+), seat 2 (\d+), seat 3 (\d+)\.")
 
@@ -41,7 +41,7 @@ def test_drawn_accuser_is_named() -> None:
         teller.moved(0, play, game.apply(play))
         for seat in (1, 2, 3):
             told = teller.moved(seat, True, game.apply(True))
-        (loser,) = [seat for seat in (1, 2, 3) if len(held(game, seat)) == 3]
+        (loser,) = [seat for seat in (1, 2, 3) if len(numbers_in_hand(game, seat)) == 3]
         assert told[-1].truth == (
             f"of 3 who said BS seat {loser} is drawn: it was honest, and seat {loser} picks up the pile"
         )
@@ -51,7 +51,7 @@ def test_drawn_accuser_is_named() -> None:
 
 def test_narrated_sizes_and_truth_match_the_game() -> None:
     for seed in range(10):
-        game, chance = dealt(seed, max_rounds=30), Random(seed)
+        game, chance = deal_game(seed, max_rounds=30), Random(seed)
         teller = Teller(game, seat_label)
         while not game.over:
             seat, hand = game.seat, game.hands[game.seat].cards
@@ -62,8 +62,11 @@ def test_narrated_sizes_and_truth_match_the_game() -> None:
                     assert list(map(int, said.groups())) == [len(hand.cards) for hand in game.hands]
             *hands, pile = teller.panels()
             for seat, panel in enumerate(hands):
-                assert (panel.seat, panel.truth) == (seat, " ".join(map(str, sorted(held(game, seat)))) or "nothing")
-                assert int(panel.public.split()[0]) == len(held(game, seat))
+                assert (panel.seat, panel.truth) == (
+                    seat,
+                    " ".join(map(str, sorted(numbers_in_hand(game, seat)))) or "nothing",
+                )
+                assert int(panel.public.split()[0]) == len(numbers_in_hand(game, seat))
                 assert [FACES[name].sign for name in panel.cards] == [
                     card for card in panel.truth.split() if card != "nothing"
                 ]

@@ -15,7 +15,7 @@ from tests.games.kit import registry_of
 BOTS = {bot.name: bot.cls for bot in registry_of("defuse").hand_written()}
 
 
-def dealt(deal: int = 0) -> State:
+def deal_game(deal: int = 0) -> State:
     game = GAME.deal(NoRules(), 2, DealStreams(0, deal).deck())
     assert isinstance(game, State)
     return game

@@ -10,7 +10,7 @@ from dubito.game.table import step
 from dubito.games.defuse.bot import DefuseBot
 from dubito.games.defuse.engine import State, View
 from tests.conftest import in_gate
-from tests.games.defuse.kit import BOTS, dealt, table_of, with_cards, won_first
+from tests.games.defuse.kit import BOTS, deal_game, table_of, with_cards, won_first
 
 Acts = Generator[Any, Any, Any]
 SIMPLE = BOTS["Simple"]
@@ -189,7 +189,7 @@ def test_turn_continued_by_a_substitute_begins_anew() -> None:
 
 def test_each_game_has_new_bots() -> None:
     """D6: what a bot keeps, an instance keeps."""
-    first, second = (table_of(dealt(), BOTS["Scared"], BOTS["Medium"]) for _ in range(2))
+    first, second = (table_of(deal_game(), BOTS["Scared"], BOTS["Medium"]) for _ in range(2))
     while not first.state.over:
         step(first)
     assert vars(first.players[0])["defused"] > 0

@@ -15,7 +15,7 @@ from dubito.games.defuse.engine import State
 from dubito.games.defuse.facts import Notebook, Position, example_position, facts, from_json, to_json
 from dubito.games.defuse.knowledge import Pile, Witness
 from dubito.games.defuse.stand_in import act, place
-from tests.games.defuse.kit import dealt
+from tests.games.defuse.kit import deal_game
 
 ACTS = ("draw", "skip", "bottom", "shuffle", "see")
 
@@ -52,7 +52,7 @@ class Watched:
 def games(many: int = 80) -> Iterator[Watched]:
     """The questions of so many games by chance."""
     for deal in range(many):
-        watched, chance = Watched(dealt(deal)), Random(deal)
+        watched, chance = Watched(deal_game(deal)), Random(deal)
         while not watched.game.over:
             yield watched
             watched.move(watched.by_chance(chance))
@@ -125,7 +125,7 @@ def test_indistinguishable_worlds_have_the_same_facts() -> None:
     """They differ in the pile below what was seen, and in the other's hand, and are driven by the same outputs."""
     found = different = 0
     for deal in range(60):
-        here, there = Watched(dealt(deal)), Watched(other_world(deal))
+        here, there = Watched(deal_game(deal)), Watched(other_world(deal))
         different += here.game.pile != there.game.pile
         chance = Random(deal)
         while not here.game.over and not there.game.over:
@@ -146,7 +146,7 @@ def test_indistinguishable_worlds_have_the_same_facts() -> None:
 
 def other_world(deal: int) -> State:
     """The same game, but for the other's hand and the lower half of the pile, which change cards; the bomb stays."""
-    game = dealt(deal)
+    game = deal_game(deal)
     theirs = [*Counter(game.hands[1]).elements()]
     below = [place for place, card in enumerate(game.pile[:9]) if card != "bomb"]
     for card in ("nothing", "see", "skip"):

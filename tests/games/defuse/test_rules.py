@@ -11,13 +11,13 @@ from dubito.game.streams import DealStreams
 from dubito.games.defuse.engine import ALL_CARDS, State, deal, shuffle
 from dubito.games.defuse.events import DrawEvent, EndEvent, HideEvent, LookEvent, PlaceEvent, PlayEvent, TakeEvent
 from dubito.games.defuse.game import GAME
-from tests.games.defuse.kit import dealt, state_of, with_cards
+from tests.games.defuse.kit import deal_game, state_of, with_cards
 
 
 def test_deal_matches_the_source() -> None:
     """D1: six cards each, one of them a defuse; 17 in the pile, two of them defuses, one the bomb."""
     for number in range(50):
-        game = dealt(number)
+        game = deal_game(number)
         assert [sum(hand.values()) for hand in game.hands] == [6, 6]
         assert [hand["defuse"] for hand in game.hands] == [1, 1]
         assert (len(game.pile), game.pile.count("defuse"), game.pile.count("bomb")) == (17, 2, 1)
@@ -112,7 +112,7 @@ def test_the_bomb_without_a_defuse_loses(act: str) -> None:
 
 def test_forfeit_gives_the_game_to_the_other_seat() -> None:
     """D4."""
-    game = dealt()
+    game = deal_game()
     game.forfeit(0)
     ending = game.ending()
     assert (ending.marks, ending.capped, [counts[-1] for counts in ending.counts]) == ([0, 1], False, [1, 0])
@@ -182,7 +182,7 @@ def conserved(game: State) -> Counter[str]:
 def test_no_card_is_lost_or_made() -> None:
     chance = DealStreams(0, 1).seating()
     for number in range(60):
-        game = dealt(number)
+        game = deal_game(number)
         while not game.over:
             here = [act for act in ("draw", "skip", "bottom", "shuffle", "see") if game.why_illegal(act) is None]
             game.apply(chance.choice(here) if here else chance.randint(0, len(game.pile)))

@@ -58,7 +58,7 @@ def met(told: Tournament, run: Path, apart: bool = True) -> list[MatchLine]:
     return list(pair.play(range(2)))
 
 
-def said(line: MatchLine, name: str) -> str:
+def stderr_of(line: MatchLine, name: str) -> str:
     return line.stderr[line.seats.index(name)]
 
 
@@ -85,7 +85,7 @@ def test_a_reader_finds_nothing(tmp_path: Path, sockets: list[str]) -> None:
     (home / "tournaments/old/matches/0-kuhn_poker/a--b.jsonl").write_text("{}\n")
     for line in met(read(path, {}), home / "tournaments/new"):
         assert line.strikes == []
-        assert "found" not in said(line, "reader")
+        assert "found" not in stderr_of(line, "reader")
 
 
 def test_a_secret_is_looked_for_in_folders_of_the_configs_folder(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_saboteur_breaks_nothing(tmp_path: Path) -> None:
     before = {file: file.read_bytes() for file in tmp_path.glob("*.*")}
     for line in met(read(path, {}), tmp_path / "run"):
         assert {line.seats[strike.seat] for strike in line.strikes} <= {"saboteur"}
-        assert "wrote" not in said(line, "saboteur")
+        assert "wrote" not in stderr_of(line, "saboteur")
         assert line.exit[line.seats.index("drawn")] == 0
     assert {file: file.read_bytes() for file in tmp_path.glob("*.*")} == before
     assert (tmp_path / "run/secret").read_text() == SECRET
@@ -128,7 +128,7 @@ def test_a_filler_is_stopped_and_named(tmp_path: Path) -> None:
     path = config(tmp_path, {"filler": HOSTILE["filler"], "drawn": HONEST["drawn"]})
     for line in met(read(path, {}), tmp_path / "run"):
         assert [(line.seats[strike.seat], strike.kind) for strike in line.strikes] == [("filler", "crash")]
-        assert "ended by the referee: its data is more than 21,474,836 bytes" in said(line, "filler")
+        assert "ended by the referee: its data is more than 21,474,836 bytes" in stderr_of(line, "filler")
     for place in (str(tmp_path), "/tmp", "/run", "/dev/shm", "/var/tmp"):  # noqa: S108
         assert list(Path(place).glob("filled-*")) == []
 
@@ -139,7 +139,9 @@ def test_memory_is_that_of_all_processes(tmp_path: Path) -> None:
     path = config(tmp_path, bots, memory_gb=0.125)
     for line in met(read(path, {}), tmp_path / "run"):
         assert [(line.seats[strike.seat], strike.kind) for strike in line.strikes] == [("filler", "crash")]
-        assert "ended by the referee: its processes hold more than 134,217,728 bytes of memory" in said(line, "filler")
+        assert "ended by the referee: its processes hold more than 134,217,728 bytes of memory" in stderr_of(
+            line, "filler"
+        )
 
 
 @pytest.mark.skipif(len(available_cores()) < 2, reason="a core for each bot takes two")
@@ -149,7 +151,7 @@ def test_a_hog_keeps_to_its_core(tmp_path: Path, apart: bool) -> None:
     path = config(tmp_path, {"hog": f"{PYTHON} hog.py 8", "thinker": HONEST["thinker"]})
     for line in met(read(path, {}), tmp_path / "run", apart):
         assert line.strikes == []
-        assert "has every core" not in said(line, "hog")
+        assert "has every core" not in stderr_of(line, "hog")
 
 
 @pytest.mark.at_length

@@ -21,7 +21,7 @@ def match(game: str, strikes: int = 3) -> Match:
     return Match(load(game).new_initial_state(), Plain(), draws, strikes)
 
 
-def played(one: Match, answer: bytes = b"") -> list[tuple[bytes | None, bytes | None]]:
+def play_match(one: Match, answer: bytes = b"") -> list[tuple[bytes | None, bytes | None]]:
     """Play to the end, with this answer or the first legal one; the lines that were sent."""
     lines = []
     while turn := one.turn():
@@ -37,7 +37,7 @@ def kinds(one: Match) -> list[tuple[int, StrikeKind]]:
 
 def test_both_seats_see_every_node_and_one_is_asked() -> None:
     one = match("kuhn_poker")
-    assert played(one) == [(b"-", b"-"), (b"-", b"-"), (b"0 1", b"-"), (b"-", b"0 1")]
+    assert play_match(one) == [(b"-", b"-"), (b"-", b"-"), (b"0 1", b"-"), (b"-", b"0 1")]
     assert one.history[2:] == [0, 0]
     assert not one.strikes
 
@@ -77,13 +77,13 @@ def test_only_an_action_as_it_was_listed_is_legal(answer: bytes) -> None:
 
 def test_a_line_may_end_as_in_windows() -> None:
     one = match("kuhn_poker")
-    played(one, b"0\r")
+    play_match(one, b"0\r")
     assert not one.strikes
 
 
 def test_the_third_illegal_answer_shuts_a_bot_down() -> None:
     one = match("phantom_ttt")
-    lines = played(one, b"nonsense")
+    lines = play_match(one, b"nonsense")
     assert sorted(kinds(one)) == [(0, "illegal")] * 3 + [(1, "illegal")] * 3
     assert one.down == [True, True]
     assert lines[5] != (None, None)

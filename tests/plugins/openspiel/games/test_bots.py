@@ -25,7 +25,7 @@ from dubito.plugins.openspiel.policy.tree import Tree, uniform  # noqa: E402
 KUHN = "openspiel:kuhn_poker"
 
 
-def played(folder: Path, game: str, config: Mapping[str, Any]) -> RunResult:
+def play_in(folder: Path, game: str, config: Mapping[str, Any]) -> RunResult:
     """A run of hand-written bots in this folder."""
     registry = find_bots(REPO, game)
     experiment = resolve(parse_config({"game": game, **config}, "test"), registry)
@@ -44,7 +44,7 @@ def test_solved_against_uniform_is_worth_what_is_reckoned(tmp_path: Path) -> Non
     engine = pyspiel.load_game("kuhn_poker")
     tree = Tree(engine)
     exact = versus(tree, solve(engine).table, uniform(tree))
-    run = played(tmp_path, KUHN, {"games": 5000, "bots": ["Solved", "UniformRandom"]})
+    run = play_in(tmp_path, KUHN, {"games": 5000, "bots": ["Solved", "UniformRandom"]})
     duels = Duels(run.tally, run.game.results, run.game.results.measures[0])
     solved = run.experiment.names.index("Solved")
     for seat in (0, 1):
@@ -70,7 +70,7 @@ def test_contenders_differ_by_what_is_reckoned(tmp_path: Path) -> None:
             "bots": ["UniformRandom"],
             "contenders": ["Solved", {"bot": "UniformRandom", "name": "level"}],
         }
-        run = played(tmp_path / f"{seed}", KUHN, config)
+        run = play_in(tmp_path / f"{seed}", KUHN, config)
         (pair,) = contender_pairs(run.tally, run.contenders, run.game.results)
         rate = pair.differences["return"].rate
         assert rate.value is not None
@@ -80,7 +80,7 @@ def test_contenders_differ_by_what_is_reckoned(tmp_path: Path) -> None:
 
 
 def test_the_simple_gin_bot_wins_nearly_always(tmp_path: Path) -> None:
-    run = played(tmp_path, "openspiel:gin_rummy", {"games": 40, "bots": ["SimpleGin", "UniformRandom"]})
+    run = play_in(tmp_path, "openspiel:gin_rummy", {"games": 40, "bots": ["SimpleGin", "UniformRandom"]})
     duels = Duels(run.tally, run.game.results, run.game.results.measures[0])
     assert (duels.rate(run.experiment.names.index("SimpleGin")).value or 0) > 40
     wins = run.tally.tables["seats"][run.experiment.names.index("SimpleGin"), 2, 0][0]
@@ -103,7 +103,7 @@ def test_a_bot_that_cannot_play_a_game_says_why(game: str, bot: str, said: str) 
 
 
 def test_three_at_kuhn_poker_have_an_equal_share(tmp_path: Path) -> None:
-    run = played(tmp_path, "openspiel:kuhn_poker(players=3)", {"games": 300, "bots": ["UniformRandom", "FirstLegal"]})
+    run = play_in(tmp_path, "openspiel:kuhn_poker(players=3)", {"games": 300, "bots": ["UniformRandom", "FirstLegal"]})
     game = find_game("openspiel:kuhn_poker(players=3)", REPO)
     assert game.results.measures[0].span == (-2.0, 4.0)
     assert game.results.equal_share(3) == {"return": 0.0}

@@ -78,7 +78,7 @@ def test_no_words_for_a_parameter_they_do_not_know(name: str) -> None:
     assert words_for(Later(load(name))) is None
 
 
-def told(state: Any, seat: int) -> str:
+def describe_seat(state: Any, seat: int) -> str:
     words = words_of(state.get_game())
     return "\n".join([words.holds(state, seat), *map(str, words.history(state, seat))])
 
@@ -99,7 +99,7 @@ def test_words_are_the_information_state(name: str, count: int) -> None:
     for state in tree(load(name).new_initial_state()):
         if state.is_player_node():
             seat = state.current_player()
-            key, words = (seat, state.information_state_string(seat)), (seat, told(state, seat))
+            key, words = (seat, state.information_state_string(seat)), (seat, describe_seat(state, seat))
             by_state[key].add(words)
             by_words[words].add(key)
     assert {len(words) for words in by_state.values()} == {len(keys) for keys in by_words.values()} == {1}
@@ -169,7 +169,7 @@ def test_gin_tells_nothing_hidden(knocks: bool) -> None:
         if other is None:
             continue
         assert other.information_state_string(seat) == state.information_state_string(seat)
-        assert told(other, seat) == told(state, seat)
+        assert describe_seat(other, seat) == describe_seat(state, seat)
         compared += other.hands() != state.hands()
         after_a_knock += any(state.knocked())
     assert compared > 30

@@ -20,7 +20,7 @@ def numbers(cards: str) -> list[int]:
     return [CARDS.index(card) for card in cards.split()]
 
 
-def dealt(first: str, second: str, upcard: str, *acts: str, stock: str = "", game: str = "gin_rummy") -> Any:
+def deal_gin(first: str, second: str, upcard: str, *acts: str, stock: str = "", game: str = "gin_rummy") -> Any:
     return after(load(game), numbers(f"{first} {second} {upcard} {stock}"), *acts)
 
 
@@ -43,8 +43,8 @@ def counts(hand: frozenset[int]) -> set[int]:
     return {fewest - max((points([card]) for card in rest), default=0) for rest in rests if points(rest) == fewest}
 
 
-def played(*acts: str, hands: tuple[str, str] = (READY, POOR), upcard: str = "Th", game: str = "gin_rummy") -> Any:
-    return dealt(*hands, upcard, "draw upcard", "knock", *acts, game=game)
+def play_knock(*acts: str, hands: tuple[str, str] = (READY, POOR), upcard: str = "Th", game: str = "gin_rummy") -> Any:
+    return deal_gin(*hands, upcard, "draw upcard", "knock", *acts, game=game)
 
 
 LAID = ("As2s3s", "4c5c6c", "7s7d7h", "pass")
@@ -58,7 +58,7 @@ LAID = ("As2s3s", "4c5c6c", "7s7d7h", "pass")
     "The next card is turned up (the upcard); the other 31 are the face-down stock.",
 )
 def test_ten_cards_each_are_dealt() -> None:
-    state = dealt(READY, POOR, "Th")
+    state = deal_gin(READY, POOR, "Th")
     words = words_of(state.get_game())
     assert state.num_players() == 2
     assert list(words.names[:52]) == CARDS == [state.action_to_string(0, card).split()[-1] for card in range(52)]
@@ -80,7 +80,7 @@ def test_the_names_of_melds_are_the_engines() -> None:
     state, names = game.new_initial_state(), words_of(game).names
     told = [f"Player: 1 Action: {name[:1].upper()}{name[1:]}" for name in names]
     assert [state.action_to_string(1, action) for action in range(game.num_distinct_actions())] == told
-    threes = played("Th", hands=("As 2s 3s 3c 3d 3h Kc Kd Kh 2h", POOR.replace("Kc", "8d")))
+    threes = play_knock("Th", hands=("As 2s 3s 3c 3d 3h Kc Kd Kh 2h", POOR.replace("Kc", "8d")))
     assert {"As2s3s", "3s3d3h"} <= set(legal(threes))  # the 3s is in a run, or with its like
     do(threes, "As2s3s")
     assert "3c3d3h" in legal(threes)
@@ -112,7 +112,7 @@ def test_who_may_knock() -> None:
     "Then they take turns.",
 )
 def test_the_first_upcard() -> None:
-    state = dealt(READY, POOR, "Th")
+    state = deal_gin(READY, POOR, "Th")
     assert (state.current_player(), legal(state)) == (0, ["draw upcard", "pass"])
     do(state, "pass")
     assert (state.current_player(), legal(state)) == (1, ["draw upcard", "pass"])
@@ -122,7 +122,7 @@ def test_the_first_upcard() -> None:
     assert (took.current_player(), legal(took)) == (0, ["draw upcard", "draw stock"])
     do(state, "pass")
     assert (state.current_player(), legal(state)) == (0, ["draw stock"])
-    state = dealt(READY, POOR, "Th", "draw upcard", "Th")
+    state = deal_gin(READY, POOR, "Th", "draw upcard", "Th")
     assert (state.current_player(), legal(state)) == (1, ["draw upcard", "draw stock"])
 
 
@@ -132,7 +132,7 @@ def test_the_first_upcard() -> None:
     "After a draw from the stock, the old upcard goes to the discard pile, out of play.",
 )
 def test_a_turn() -> None:
-    state = dealt(READY, POOR, "Th", "pass", "pass", "draw stock", stock="Kd 3h")
+    state = deal_gin(READY, POOR, "Th", "pass", "pass", "draw stock", stock="Kd 3h")
     assert sorted(legal(state)) == sorted([*READY.split(), "Kd", "knock"])
     do(state, "Kd")
     assert [CARDS[card] for card in (*state.discard_pile(), state.upcard())] == ["Th", "Kd"]
@@ -164,7 +164,7 @@ def test_a_turn() -> None:
     " a time, and passes when at most that many are left in hand.",
 )
 def test_a_knock() -> None:
-    state = played()
+    state = play_knock()
     assert state.current_player() == 0
     for card in range(52):
         rest = frozenset(state.hands()[0]) - {card}
@@ -199,7 +199,7 @@ def test_a_knock() -> None:
 )
 def test_laying_off() -> None:
     other = "7c 8c 9c Tc 3c 2c Ac Ks Kd Kh"
-    state = played("Th", *LAID, hands=(READY, other))
+    state = play_knock("Th", *LAID, hands=(READY, other))
     assert legal(state) == ["3c", "7c", "pass"]  # the run's ends; one 7c, which is also the fourth of its rank
     for card, then in {"7c": ["3c", "8c", "pass"], "8c": ["3c", "pass"], "3c": ["2c", "pass"], "2c": ["pass"]}.items():
         do(state, card)
@@ -234,7 +234,7 @@ GIN = "As 2s 3s 4c 5c 6c 7s 7d 7h 7c"
 def test_gin(game: str, bonus: int) -> None:
     other = "4s 8c 9h Jh Jc Qd Kc Ks 9d Qh"  # the 4s could be laid off on a knock without gin
     laid = ("As2s3s", "4c5c6c", "7s7c7d7h", "pass")
-    state = played("Th", *laid, hands=(GIN, other), game=game)
+    state = play_knock("Th", *laid, hands=(GIN, other), game=game)
     assert legal(state) == ["pass"]
     do(state, "pass")
     assert state.returns() == [4 + 8 + 9 + 60 + 9 + bonus, -(4 + 8 + 9 + 60 + 9 + bonus)]
@@ -248,7 +248,7 @@ def test_gin(game: str, bonus: int) -> None:
 )
 def test_results() -> None:
     def results(other: str, *acts: str, game: str = "gin_rummy") -> list[float]:
-        state = played("Th", *LAID, "pass", *acts, "pass", hands=(READY, other), game=game)
+        state = play_knock("Th", *LAID, "pass", *acts, "pass", hands=(READY, other), game=game)
         assert state.is_terminal()
         returns: list[float] = state.returns()
         return returns
@@ -258,7 +258,7 @@ def test_results() -> None:
     assert results("Ts Tc Td 8d 8c 8h 9s 9d 9h Ac", *melded) == [-1 - 25, 1 + 25]
     assert results("Ts Tc Td 8d 8c 8h 9s 9d 9h 2c", *melded) == [0, 0]  # as much deadwood is not undercut
     assert results("Ts Tc Td 8d 8c 8h 9s 9d 9h Ac", *melded, game="gin_rummy(undercut_bonus=7)") == [-8, 8]
-    state = dealt(POOR, READY, "Th", "pass", "draw upcard", "knock", "Th", *LAID, "pass", "pass")
+    state = deal_gin(POOR, READY, "Th", "pass", "draw upcard", "knock", "Th", *LAID, "pass", "pass")
     assert state.returns() == [-90, 90]
 
 
@@ -268,7 +268,7 @@ def stock_of(state: Any) -> list[str]:
 
 def drained(first: str, second: str) -> Any:
     """A hand in which all draw from the stock and discard what they drew, up to the last two cards."""
-    state = dealt(first, second, "Th", "pass", "pass")
+    state = deal_gin(first, second, "Th", "pass", "pass")
     for card in stock_of(state)[:29]:
         assert legal(state)[-1] == "draw stock"
         do(state, "draw stock")
@@ -305,7 +305,7 @@ def test_the_wall() -> None:
     "same",
 )
 def test_the_same_card_twice() -> None:
-    state = dealt(READY, POOR, "Th", "draw upcard", "Th", "draw upcard")
+    state = deal_gin(READY, POOR, "Th", "draw upcard", "Th", "draw upcard")
     other = state.clone()
     do(other, "Kc")
     do(other, "draw upcard")
@@ -320,7 +320,7 @@ def test_the_same_card_twice() -> None:
     "and if the upcard is drawn for the 50th time, not counting the first one.",
 )
 def test_the_fiftieth_upcard() -> None:
-    state = dealt(READY, POOR, "Th", "draw upcard", "Th")
+    state = deal_gin(READY, POOR, "Th", "draw upcard", "Th")
     for turn in range(49):
         do(state, "draw upcard")
         do(state, CARDS[state.hands()[1 - turn % 2][0]])

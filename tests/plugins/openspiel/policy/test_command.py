@@ -56,17 +56,17 @@ def server(said: Callable[[Incoming], Any]) -> Server:
     return Server(answer)
 
 
-def asked(shell: Shell, of: Server, *flags: str, player: str = "openai:m") -> Any:
+def ask_policy(shell: Shell, of: Server, *flags: str, player: str = "openai:m") -> Any:
     at = ("--base-url", of.base_url("responses"), "--no-preflight")
     return shell("policy", player, *KUHN, *at, *flags)
 
 
 def test_what_a_model_states_is_measured_as_openspiel_does(shell: Shell) -> None:
     with server(bold) as of:
-        said = asked(shell, of, "--output", "p")
+        said = ask_policy(shell, of, "--output", "p")
         assert said.code == 0, said.err
         assert len(of.heard) == 12
-        again = asked(shell, of, "--output", "p")
+        again = ask_policy(shell, of, "--output", "p")
         assert len(of.heard) == 12
     assert nash_conv_of(said.out, "openai:m") == pytest.approx(of_openspiel(bold_row), abs=1e-9)
     assert nash_conv_of(again.out, "openai:m") == nash_conv_of(said.out, "openai:m")
@@ -101,11 +101,11 @@ def test_policies_tell_who_is_who(shell: Shell) -> None:
 
 def test_a_cache_answers_in_another_folder_offline(shell: Shell) -> None:
     with server(bold) as of:
-        first = asked(shell, of, "--output", "one")
-    offline = asked(shell, of, "--output", "two", "--offline")
+        first = ask_policy(shell, of, "--output", "one")
+    offline = ask_policy(shell, of, "--output", "two", "--offline")
     assert offline.code == 0, offline.err
     assert nash_conv_of(offline.out, "openai:m") == nash_conv_of(first.out, "openai:m")
-    fresh = asked(shell, of, "--output", "three", "--offline", "--cache", "empty")
+    fresh = ask_policy(shell, of, "--output", "three", "--offline", "--cache", "empty")
     assert fresh.code == 3
     assert "what was answered is kept in three" in fresh.err
 
@@ -131,7 +131,7 @@ def test_an_answer_that_is_none_stands_under_its_cause(shell: Shell, fault: str)
         return wrong if "the king" in str(heard.conversation) else bold(heard)
 
     with server(answer) as of:
-        said = asked(shell, of, "--reasks", "0", "--output", "p")
+        said = ask_policy(shell, of, "--reasks", "0", "--output", "p")
     assert said.code == 0, said.err
     rows = json.loads((shell.folder / "p" / "report" / "data" / "fallbacks.json").read_text())["rows"]
     assert (rows[0]["states"], rows[0][cause]) == (4, 4)
@@ -146,7 +146,7 @@ def test_an_answer_that_is_none_stands_under_its_cause(shell: Shell, fault: str)
 
 def test_a_sum_within_one_percent_is_taken(shell: Shell) -> None:
     with server(lambda heard: {"pass": 0.335, "bet": 0.67}) as of:
-        said = asked(shell, of)
+        said = ask_policy(shell, of)
     share = 0.335 / 1.005
     assert nash_conv_of(said.out, "openai:m") == pytest.approx(
         of_openspiel(lambda _: {"pass": share, "bet": 1 - share}), abs=1e-9
@@ -159,7 +159,7 @@ def test_an_illegal_share_is_asked_again_with_the_engines_words(shell: Shell) ->
         return bold(heard) if heard.re_asked else {"pass": 0.2, "bet": 0.3, "fold": 0.5}
 
     with server(answer) as of:
-        said = asked(shell, of)
+        said = ask_policy(shell, of)
         again = [heard.last for heard in of.heard if heard.re_asked]
     assert len(again) == 12
     assert "an action here is one of pass, bet, not fold" in again[0]
@@ -176,7 +176,7 @@ def test_draws_are_counted(shell: Shell) -> None:
         return "bet" if times[key] == 4 else "pass"
 
     with server(answer) as of:
-        said = asked(shell, of, "--draws", "4", "--in-flight", "1")
+        said = ask_policy(shell, of, "--draws", "4", "--in-flight", "1")
     assert said.code == 0, said.err
     assert len(of.heard) == 48
     assert "4 times to act" in said.out

@@ -31,7 +31,7 @@ def new(name: str) -> Any:
     return pyspiel.load_game(name).new_initial_state()
 
 
-def drawn(state: Any, chance: Random) -> int:
+def draw_step(state: Any, chance: Random) -> int:
     """What happens next, by chance."""
     if state.is_chance_node():
         outcomes, odds = zip(*state.chance_outcomes(), strict=True)
@@ -39,7 +39,7 @@ def drawn(state: Any, chance: Random) -> int:
     return int(chance.choice(state.legal_actions()))
 
 
-def states(name: str, seed: int = 0, pick: Callable[[Any, Random], int] = drawn) -> Iterator[Any]:
+def states(name: str, seed: int = 0, pick: Callable[[Any, Random], int] = draw_step) -> Iterator[Any]:
     """One state, at each decision of a seat and at its end."""
     state, chance = new(name), Random(seed)
     while not state.is_terminal():

@@ -17,12 +17,12 @@ from dubito.games.defuse.engine import View
 from dubito.games.dubito.cards import TurnData
 from dubito.games.dubito.events import Event, GameStartEvent, PlayerWonEvent
 from dubito.plugins.openspiel.spiel import SeatedBot
-from tests.plugins.openspiel.training.kit import drawn
+from tests.plugins.openspiel.training.kit import draw_step
 
 DUBITO: Any = pyspiel.load_game("dubito(players=4)")
 
 
-def played(game: Any, bots: list[Any], seed: int = 0) -> Any:
+def play_bots(game: Any, bots: list[Any], seed: int = 0) -> Any:
     state, chance = game.new_initial_state(), np.random.RandomState(seed)
     evaluate_bots(state, bots, chance)
     return state
@@ -33,7 +33,7 @@ def test_bots_play_as_they_play_in_the_harness() -> None:
     names = ["AlwaysTruthful", "MrNoDoubt", "MrDoubt", "StefaBot"]
     counts = {name: np.zeros(4) for name in names}
     for seed in range(4):
-        state = played(DUBITO, [SeatedBot(DUBITO, seat, name) for seat, name in enumerate(names)], seed)
+        state = play_bots(DUBITO, [SeatedBot(DUBITO, seat, name) for seat, name in enumerate(names)], seed)
         game = state.course.engine
         for seat, name in enumerate(names):
             public, own = game.player_data(seat), game.counts[seat]
@@ -48,13 +48,15 @@ def test_the_better_bot_wins_at_draw_and_defuse() -> None:
     """In the harness, Medium wins about three in four against Scared, as the second seat."""
     game: Any = pyspiel.load_game("dubito_defuse")
     seats = [SeatedBot(game, 0, "Scared", seed=1), SeatedBot(game, 1, "Medium", seed=1)]
-    wins = sum(played(game, seats, seed).returns()[1] > 0 for seed in range(60))
+    wins = sum(play_bots(game, seats, seed).returns()[1] > 0 for seed in range(60))
     assert 30 < wins < 58
 
 
 def test_bots_of_bs_end_a_game() -> None:
     game: Any = pyspiel.load_game("dubito_bs")
-    state = played(game, [SeatedBot(game, s, name) for s, name in enumerate(["ConMan", "Player1", "Jerk", "Player3"])])
+    state = play_bots(
+        game, [SeatedBot(game, s, name) for s, name in enumerate(["ConMan", "Player1", "Jerk", "Player3"])]
+    )
     assert sum(state.returns()) == 1
 
 
@@ -86,7 +88,7 @@ def test_a_bot_observes_what_its_seat_does() -> None:
     missed = []
     for seed in range(4):
         Watcher.made = []
-        state = played(DUBITO, [SeatedBot(DUBITO, seat, Watcher) for seat in range(4)], seed)
+        state = play_bots(DUBITO, [SeatedBot(DUBITO, seat, Watcher) for seat in range(4)], seed)
         told = [entry.what for entry in state.course.log if not isinstance(entry.what, tuple)]
         for watcher in Watcher.made:
             events = [event for event, _ in watcher.seen]
@@ -101,11 +103,11 @@ def test_a_bot_observes_what_its_seat_does() -> None:
 def test_a_new_game_is_played_by_a_new_instance() -> None:
     Watcher.made = []
     bots = [SeatedBot(DUBITO, seat, Watcher) for seat in range(4)]
-    first = played(DUBITO, bots, 0)
-    played(DUBITO, bots, 0)
+    first = play_bots(DUBITO, bots, 0)
+    play_bots(DUBITO, bots, 0)
     assert len(Watcher.made) == 8
     assert Watcher.made[0].rng.random() != Watcher.made[4].rng.random()
-    again = played(DUBITO, [SeatedBot(DUBITO, seat, Watcher) for seat in range(4)], 0)
+    again = play_bots(DUBITO, [SeatedBot(DUBITO, seat, Watcher) for seat in range(4)], 0)
     assert str(again) == str(first), "its chance follows from its seed and the number of the game"
 
 
@@ -122,7 +124,7 @@ def test_a_bot_observes_nothing_that_only_the_other_sees() -> None:
     Spy.seen = []
     game: Any = pyspiel.load_game("dubito_defuse")
     for seed in range(3):
-        played(game, [SeatedBot(game, seat, Spy) for seat in (0, 1)], seed)
+        play_bots(game, [SeatedBot(game, seat, Spy) for seat in (0, 1)], seed)
     private = [(seat, event.only) for seat, event in Spy.seen if event.only is not None]
     assert len(private) > 20
     assert all(seat == only for seat, only in private)
@@ -143,7 +145,7 @@ def test_a_bot_is_shown_clones_as_it_is_the_state() -> None:
     for seed in (4, 5):
         state, chance = DUBITO.new_initial_state(), Random(seed)
         while not state.is_terminal():
-            state.apply_action(bot.step(state.clone()) if state.current_player() == 0 else drawn(state, chance))
+            state.apply_action(bot.step(state.clone()) if state.current_player() == 0 else draw_step(state, chance))
     assert len(Watcher.made) == 2
     assert all(isinstance(watcher.seen[0][0], GameStartEvent) for watcher in Watcher.made)
 
@@ -153,7 +155,7 @@ def test_a_bot_that_is_started_anew_forgets(again: str) -> None:
     Watcher.made = []
     bot, state, chance = SeatedBot(DUBITO, 0, Watcher), DUBITO.new_initial_state(), Random(4)
     while state.current_player() != 0:
-        state.apply_action(drawn(state, chance))
+        state.apply_action(draw_step(state, chance))
     first = bot.step(state)
     bot.restart() if again == "restart" else bot.restart_at(state)
     assert bot.step(state) == first
@@ -171,7 +173,7 @@ def test_what_a_bot_may_not_do_is_refused() -> None:
     game: Any = pyspiel.load_game("dubito_defuse")
     bots = [SeatedBot(game, seat, Wrong) for seat in (0, 1)]
     with pytest.raises(IllegalOutput, match="the bomb goes to a place from 0"):
-        deque(played(game, bots, seed) for seed in range(20))
+        deque(play_bots(game, bots, seed) for seed in range(20))
 
 
 @pytest.mark.parametrize(
@@ -191,7 +193,7 @@ def test_a_bot_that_chooses_its_cards_needs_moves_that_do() -> None:
     """Sherlock wins most of its games against three that play at random."""
     bots = ["Sherlock", "RandomBoi", "RandomBoi", "RandomBoi"]
     with pytest.raises(UsageError, match=r"Sherlock does not answer the nodes A-E.*dubito\(moves=cards\)"):
-        played(DUBITO, [SeatedBot(DUBITO, seat, name) for seat, name in enumerate(bots)])
+        play_bots(DUBITO, [SeatedBot(DUBITO, seat, name) for seat, name in enumerate(bots)])
     game: Any = pyspiel.load_game("dubito(players=4,moves=cards)")
     seats = [SeatedBot(game, seat, name) for seat, name in enumerate(bots)]
-    assert sum(played(game, seats, seed).returns()[0] for seed in range(4)) > 2
+    assert sum(play_bots(game, seats, seed).returns()[0] for seed in range(4)) > 2

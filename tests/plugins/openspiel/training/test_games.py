@@ -17,7 +17,7 @@ from dubito.errors import IllegalOutput, UsageError
 from dubito.games.dubito.engine import Result
 from dubito.games.dubito.events import DiscardEvent
 from tests.conftest import in_gate
-from tests.plugins.openspiel.training.kit import SHORT, WHOLE, drawn, new, states
+from tests.plugins.openspiel.training.kit import SHORT, WHOLE, draw_step, new, states
 
 ACCUSER, LIE, LOST = 15, 16, 17  # columns of a turn at BS
 GOLDEN = Path(__file__).parent / "playthroughs"
@@ -162,7 +162,7 @@ def test_all_deals_without_a_set_are_equally_likely(players: int, kept: float) -
         state, chance, chances = new(f"dubito(players={players})"), Random(seed), 0.0
         while state.is_chance_node() and state.course.engine is None:
             odds = dict(state.chance_outcomes())
-            card = drawn(state, chance)
+            card = draw_step(state, chance)
             state.apply_action(card)
             chances += log(odds[card])
         assert exp(all_orders - chances) == pytest.approx(kept, abs=0.001)

@@ -15,7 +15,7 @@ from dubito.plugins.openspiel import course
 from dubito.plugins.openspiel.spiel import SeatedBot
 from tests.cli.kit import Shell
 from tests.games.kit import KUHN, write_kuhn, write_kuhn_course, write_stacks
-from tests.plugins.openspiel.training.kit import drawn
+from tests.plugins.openspiel.training.kit import draw_step
 from tests.plugins.openspiel.training.test_training import EXAMPLES, PAGE
 
 MODULE = Path("games/kuhn/training.py")
@@ -84,7 +84,7 @@ def test_worlds_that_are_too_many_are_refused_in_a_sentence(monkeypatch: pytest.
     monkeypatch.setattr(course, "_MAX_TRIALS", 3)
     state, chance = pyspiel.load_game("dubito_bs").new_initial_state(), Random(0)
     while state.is_chance_node():
-        state.apply_action(drawn(state, chance))
+        state.apply_action(draw_step(state, chance))
     with pytest.raises(UsageError, match=r"none of 3 random games of bs looks .*: override `world` in BSCourse"):
         course.Course.world(state.course, 0, Random(1))
 
@@ -97,7 +97,7 @@ def test_its_bots_take_seats() -> None:
     for _ in range(20):
         state = game.new_initial_state()
         while state.is_chance_node():
-            state.apply_action(drawn(state, chance))
+            state.apply_action(draw_step(state, chance))
         evaluate_bots(state, seats, None)
         firsts.add((state.history()[0], state.history()[2]))
     assert firsts == {(JACK, PASS), (QUEEN, PASS), (KING, BET)}
@@ -214,7 +214,7 @@ def test_a_game_for_three_whose_cards_are_drawn_unseen() -> None:
     pyspiel.random_sim_test(game, 3, serialize=True, verbose=False)
     state = game.new_initial_state()
     while state.is_chance_node():
-        state.apply_action(drawn(state, chance))
+        state.apply_action(draw_step(state, chance))
     state.apply_action(state.legal_actions()[0])
     world = state.resample_from_infostate(1, Random(0).random)
     assert world.information_state_string(1) == state.information_state_string(1)

@@ -12,7 +12,7 @@ import pytest
 from open_spiel.python.algorithms import ismcts, mcts
 
 from tests.conftest import in_gate
-from tests.plugins.openspiel.training.kit import drawn, new, states
+from tests.plugins.openspiel.training.kit import draw_step, new, states
 
 GAMES = (
     "dubito(max_turns=40)",
@@ -70,7 +70,7 @@ def test_in_a_world_the_same_one_is_to_move(name: str) -> None:
                 assert world.current_player() == mover
                 assert world.information_state_string(seat) == state.information_state_string(seat)
                 movers.add((mover < 0, mover == seat))
-            state.apply_action(drawn(state, chance))
+            state.apply_action(draw_step(state, chance))
     assert len(movers) == 3
 
 
