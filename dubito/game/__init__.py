@@ -143,7 +143,7 @@ class Text:
     most: int  # characters
 
     def why_not(self, message: object) -> str | None:
-        """Return why `said` is not valid, or None. The game's `apply` must refuse it too."""
+        """Return why the message is not valid, or None. The game's `apply` must refuse it too."""
         return message_error(message, self.most)
 
 
@@ -161,7 +161,7 @@ class Node(NamedTuple):
     name: str  # used in requests, records and tables
     method: str  # the method of the game's bot base that answers it
     answer: Answer
-    # A field in which a model may state a probability beside its answer. It has no effect on the game and is compared
+    # A field in which a model may state a probability, besides its answer. It has no effect on the game and is compared
     # with the truth.
     states: str | None = None
     stating: str = "the last play is a bluff"  # the event whose probability is stated

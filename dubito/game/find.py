@@ -158,7 +158,7 @@ def digest_of_game(game: Game, working_directory: Path) -> str:
 
 
 def source_of(game: Game, working_directory: Path) -> str:
-    """Return what identifies a game's play beside its name and `rules_version`.
+    """Return what identifies a game's play, besides its name and `rules_version`.
 
     For a game that comes with Dubito that is the version of the library that has its rules, if any: a test holds its
     `rules_version`, so its files may be rewritten. For any other game it is the digest of its sources, since nothing

@@ -197,8 +197,8 @@ class EndlessGame(Exception):
 def _blame(method: str, error: BaseException, player: Player | None = None) -> str:
     """Describe a bot's error, whatever it raised, including sys.exit().
 
-    Raises what is not the bot's fault. If memory runs out in a model player's turn, the run's many parallel calls
-    have used it up.
+    Re-raises errors that are not the bot's fault, such as lack of memory in a model player's turn, which the run's many
+    parallel calls have used up.
     """
     kind = type(error)  # an exception may fake its __class__
     if issubclass(kind, (KeyboardInterrupt, RunStopped)):

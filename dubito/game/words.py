@@ -124,11 +124,11 @@ class Words:
             f"Where you are asked `{node.name}`, type {describe_answers(node)}." for node in game.nodes
         )
         self.HOW = (  # how to type a move
-            f"{' '.join(kinds)} `rules` tells the rules, `hand` what you see, `log` what happened; Ctrl-D leaves the "
+            f"{' '.join(kinds)} `rules` shows the rules, `hand` what you see, `log` what happened; Ctrl-D leaves the "
             "table."
         )
         if any(isinstance(node.answer, Text) for node in game.nodes):
-            self.HOW += " What you say may stand in quotes."
+            self.HOW += " You may put your message in quotes."
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         """Return the rules in force, one sentence or paragraph per item."""

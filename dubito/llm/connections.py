@@ -29,7 +29,7 @@ class Deadline:
     """The deadlines of the threads that use one client, and how long its connections may be idle."""
 
     def __init__(self, client: httpx2.Client) -> None:
-        """Take over the opening of the client's connections."""
+        """Replace how the client opens connections."""
         self._thread = threading.local()
         self.max_idle = _MAX_IDLE_SECONDS
         self._longest_survived = 0.0

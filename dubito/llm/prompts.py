@@ -186,7 +186,7 @@ class Prompt:
         return position
 
     def _check_description(self) -> None:
-        """Raise UsageError if the game has no use for a setting of the description."""
+        """Raise UsageError if a setting of the description does not apply to the game."""
         if self.description.say == "odds" and all(node.answer != Bool() for node in self.game.nodes):
             raise UsageError(
                 f"{self.folder / DESCRIPTION}: say: odds: {self.game.name} has no yes-or-no question: remove it"
@@ -202,7 +202,7 @@ class Prompt:
             )
 
     def check_rules(self, rules: Any) -> None:
-        """Raise UsageError if the prompt's own text states the default rules, and these are others."""
+        """Raise UsageError if the prompt's text states the default rules, and `rules` differ."""
         for fact in self.game.must_tell(rules):
             if fact not in self._used_variables:
                 raise UsageError(

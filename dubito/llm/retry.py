@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 _NO_CALLS: Final = CallCounts(0, 0, 0)
 _REASONS: Final = {"server": "server errors", "connection": "no connection", "deadline": "deadline passed"}
-_REJECTED_RESENDS: Final = 2  # servers sometimes reject a request by mistake, naming nothing in it
+_REJECTED_RESENDS: Final = 2  # servers sometimes reject a valid request without naming a reason
 _REJECTED_WAIT: Final = 1.0  # seconds before that, at most
-_MAX_CHANCE: Final = 1e-6  # that the account's trouble hits one request so often: below it the request is at fault
-_MAX_OTHERS: Final = 10.0  # calls of others that each failure is compared with
-_GAME_DOUBLINGS: Final = 4  # failures after which waits grow no longer, at 4 s: an outage is waited out by probes
-_PREFLIGHT_DOUBLINGS: Final = 2  # the same before the first game, at 1 s: a person waits for it
-_PREFLIGHT_FAILURES: Final = 40  # in a row: where 60 % of calls fail, they happen once in 700 million times
+_MAX_CHANCE: Final = 1e-6  # of a streak caused by the account; a less likely one is the request's fault
+_MAX_OTHERS: Final = 10.0  # other calls that each failure is compared with
+_GAME_DOUBLINGS: Final = 4  # failures after which waits stay at 4 s: during an outage, probes do the waiting
+_PREFLIGHT_DOUBLINGS: Final = 2  # the same before the first game, at 1 s, since a person is waiting
+_PREFLIGHT_FAILURES: Final = 40  # in a row; if 60 % of calls fail, this happens once in 700 million times
 
 
 @dataclass(slots=True)
@@ -47,12 +47,12 @@ class FailureStreak:
     """The failures of one request in a row, compared with other requests of its model in that time.
 
     A failure counts if another request was answered since the last one that counted, so an outage counts once at most.
-    If the account were to blame, all its requests would fail with one probability, whatever it is; then Laplace's rule
-    of succession says how likely this one is to fail that often: where f of n others failed, the next fails with
-    probability (f + 1) / (n + 2), and each failure in turn is another of n. Below one in a million, the request is
-    given up. Where all other calls are answered, 5 failures are enough beside 38 answers, 8 beside 16, and 12 beside
-    10 (one game at a time, where only probes are answered); where 60 % of them fail it takes about 30. At random
-    failures of up to 75 % fewer than one decision in a million is lost, at 90 % at most one in 70,000.
+    If the account were to blame, all its requests would fail with the same unknown probability. Then, by Laplace's rule
+    of succession, the next call fails with probability (f + 1) / (n + 2) after f failures among n others, and each
+    failure of this request counts as one more of n. The request is given up when its streak is less likely than one in
+    a million. If all other calls are answered, that takes 5 failures against 38 answers, 8 against 16, or 12 against 10
+    (one game at a time, when only probes are answered); if 60 % of them fail, about 30. With up to 75 % random failures
+    fewer than one decision in a million is lost, with 90 % at most one in 70,000.
     """
 
     failures: int = 0

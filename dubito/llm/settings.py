@@ -238,7 +238,7 @@ class SettingFields(TypedDict):
 
 
 def setting_fields(setting: str, player: str, value: str = "") -> SettingFields:
-    """Return the fields of an error that the user puts right with a setting of this player."""
+    """Return the fields of an error that a setting of this player corrects."""
     key = f"{setting}: {value}" if value else setting
     where = f"`{key}` in the entry of {one_line(player)!r}"
     if player.startswith(_SHORT_FORMS) and setting in SHORT_FORM_SETTINGS:

@@ -264,7 +264,7 @@ class ModelLog:
             spent: Its cost.
             saved: Picodollars that the provider's own cache saved.
             seconds: How long it took.
-            excess: How it used more than was reserved for it, if it did.
+            excess: What it used beyond its reserve, if anything.
             failed: The kind (as in `fail_try`) and message of the error that it contains, if it does.
         """
         state, kind, error = ("failed", *failed) if failed else ("received", excess and _BEYOND, excess)

@@ -12,7 +12,7 @@ from dubito.games.bs.table import PublicState, View
 class BSBot(Player):
     """The base class of BS bots. Each game has a new instance.
 
-    `self.id` is the seat, `self.cards` the own hand, `self.rng` the only randomness to use.
+    `self.id` is the seat, `self.cards` its hand, `self.rng` the only randomness to use.
     """
 
     cards: HandView

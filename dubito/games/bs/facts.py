@@ -251,7 +251,7 @@ def _question(position: Position, witness: Witness) -> dict[str, Any]:
 
 
 def _hand(position: Position, witness: Witness) -> dict[str, Any]:
-    """Return the own cards and the numbers that the seat's turns will ask for."""
+    """Return the seat's cards and the numbers that its turns will ask for."""
     seat, turns = position.seat, len(position.turns)
     to_own = turns + (seat - turns) % len(SEATS)  # index of the seat's current or next turn
     return {

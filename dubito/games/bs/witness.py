@@ -35,7 +35,7 @@ class Turn(Strict):
     """One turn as a seat saw it. Its index determines the mover and the number."""
 
     n_cards: Annotated[int, Field(ge=1)]  # of the play
-    cards: tuple[Number, ...] = ()  # of an own play, ascending; empty for another seat's play
+    cards: tuple[Number, ...] = ()  # of the seat's own play, ascending; empty for other plays
     answer: bool | None = None  # own answer to another seat's play; None: not yet, or a substitute answered
     pile: int | None = None  # size after the turn; None while it is not over
     hands: tuple[int, ...] = ()  # sizes after the turn

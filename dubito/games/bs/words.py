@@ -196,7 +196,7 @@ HOW: Final = (
 
 
 def sees(state: State, seat: int, label: Label) -> list[str]:
-    """Return lines with all hand sizes, the pile, the own cards and the question."""
+    """Return lines with all hand sizes, the pile, the seat's cards and the question."""
     public = state.public
     held = ", ".join(f"{to_person(label(other), TO_ME)} {n}" for other, n in enumerate(public.hands))
     lines = [f"Cards held: {held}. On the pile: {public.pile}.", f"{HAND}{numbers(state.hands[seat].cards)}"]

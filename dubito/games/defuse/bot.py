@@ -15,7 +15,7 @@ Turn = Generator[str, Seen, str | None] | str | None
 class DefuseBot(Player):
     """The base class of bots for draw and defuse. Each game has a new instance (D6).
 
-    `self.id` is the seat, `self.cards` the own hand as it is now, `self.rng` the only randomness to use.
+    `self.id` is the seat, `self.cards` its current hand, `self.rng` the only randomness to use.
     """
 
     cards: HandView

@@ -20,8 +20,8 @@ class Act:
 
     seat: int  # the acting seat
     act: ActName
-    card: str | None = None  # drawn: the bomb or an own card; None if unseen or nothing was drawn
-    cards: tuple[str, ...] = ()  # shown by an own see card, the top first
+    card: str | None = None  # drawn: the bomb, or the seat's own draw; None if unseen or nothing was drawn
+    cards: tuple[str, ...] = ()  # shown by the seat's own see card, the top first
     place: int | None = None  # where the seat itself put the bomb
 
 
@@ -173,7 +173,7 @@ class Witness:
                 raise UsageError(f"acts.{number}: {error}") from None
 
     def unseen(self) -> dict[str, int]:
-        """Return the cards in the pile and the other hand: all but the own hand and the played cards."""
+        """Return the cards in the pile and the other hand: all but the seat's hand and the played cards."""
         left = Counter(ALL_CARDS)
         left.subtract(self.hand)
         left.subtract(self.played)

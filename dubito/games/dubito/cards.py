@@ -219,7 +219,7 @@ class HandView:
         return [number] * (k if k < held else held)
 
     def pick_random(self, n: Loose[int]) -> list[int]:
-        """N random cards, at most what is held, drawn from the framework's stream."""
+        """Draw up to `n` random cards of the hand from the framework's stream."""
         pool = self._cards[:]
         left = len(pool)
         if n >= left:

@@ -52,7 +52,7 @@ def honest(values: Mapping[str, str]) -> bool:
 
 
 def sharp(values: Mapping[str, str]) -> bool:
-    """Compare the expected values of a doubt, an honest play and a bluff, measured in own cards.
+    """Compare the expected values of a doubt, an honest play and a bluff, measured in cards of the hand.
 
     Raises KeyError or ValueError if a fact is missing or malformed.
     """

@@ -55,8 +55,8 @@ class Witness:
     def elsewhere(self, value: int) -> int:
         """Return how many cards of a value cannot be in other players' plays of this round.
 
-        These are own cards on the board, cards certainly in other hands, and cards out of the game. The caller adds
-        those in the own hand.
+        These are the seat's own cards on the board, cards certainly in other hands, and cards out of the game. The
+        caller adds the seat's hand.
         """
         gone = self.jokers_gone if value == JOKER else self.copies * (value in self.sets_gone)
         in_hands = 0
@@ -66,7 +66,7 @@ class Witness:
         return gone + self._own_down[value] + in_hands
 
     def watch(self, event: Event, own_cards: Sequence[int] = ()) -> None:
-        """Process the next event, beginning with GameStartEvent; `own_cards` are the cards of an own play.
+        """Process the next event, beginning with GameStartEvent; `own_cards` are the cards if the seat played.
 
         Raises LookupError for an event with an unknown player.
         """

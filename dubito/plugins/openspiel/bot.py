@@ -24,7 +24,7 @@ class OpenSpielBot(Player):
 
     @classmethod
     def describe(cls, engine: Any, settings: Mapping[str, Any]) -> str | None:
-        """Return what a run reports about the bot beside its results. The default is nothing."""
+        """Return what a run reports about the bot besides its results; nothing by default."""
         return None
 
     def act(self, view: View) -> int | str:

@@ -49,7 +49,7 @@ class Feature(NamedTuple):
     name: str
     size: int
     value: Callable[[Any, int], Sequence[float]]
-    around: bool = False  # of each seat, beginning with the own one
+    around: bool = False  # of each seat, beginning with the observing one
     before: Sequence[float] = ()  # while the deal is not over; empty: all 0
 
 
@@ -61,7 +61,7 @@ def node_feature(nodes: Sequence[str]) -> Feature:
 
 
 def hand_feature(kinds: Sequence[Any]) -> Feature:
-    """Return the feature of the own hand: the number of cards of each kind."""
+    """Return the feature of the seat's hand: the number of cards of each kind."""
     return Feature("hand", len(kinds), lambda course, seat: by_kind(course.hand(seat), kinds))
 
 

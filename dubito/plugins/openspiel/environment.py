@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dubito.plugins.openspiel.spiel import register  # first: without OpenSpiel it says so
+from dubito.plugins.openspiel.spiel import register  # first, for its error without OpenSpiel
 
 try:
     from shimmy.openspiel_compatibility import OpenSpielCompatibilityV0

@@ -101,7 +101,7 @@ def _results(engine: Any) -> Results:
         averaged=("moves",),
         ended=lambda mark, capped: f"return {mark / unit + least:g}",
         rate="return",
-        meaning=f"A bot is ranked by its mean return, which lies between {least:g} and {most:g} a game.",
+        meaning=f"A bot is ranked by its mean return, between {least:g} and {most:g} a game.",
     )
 
 

@@ -39,7 +39,7 @@ class OpenSpielWorkshop:
         return {node.name: facts for node in self.game.nodes}
 
     def world_pairs(self) -> Iterator[tuple[Position, Position]]:
-        """Yield positions of random games, each with one of another world in which the seat has seen the same."""
+        """Yield positions of random games, each with one from another world that looks the same to the seat."""
         engine, name = self.engine, self.game.name
         for number in range(_GAMES):
             rng = Random(number)

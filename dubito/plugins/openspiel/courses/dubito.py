@@ -363,9 +363,9 @@ class Diary:
 
     def __init__(self, seat: int) -> None:
         self._seat, self._texts = seat, list[str]()
-        self._held = Counter[int]()  # at the last question, with later gains and losses except the own play
-        self._unknown: int | None = None  # index of the entry for the own play
-        self._turn_lasts = False  # the own turn, whose events are incomplete
+        self._held = Counter[int]()  # at the last question, with later gains and losses except the seat's play
+        self._unknown: int | None = None  # index of the entry for the seat's play
+        self._turn_lasts = False  # the seat's turn, whose events are incomplete
         self._sizes: list[int] = []  # of the plays of the round
 
     def observe(self, event: Event, hand: Iterable[int]) -> None:

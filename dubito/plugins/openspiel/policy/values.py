@@ -1,6 +1,6 @@
 """Compute values, best responses and losses of tables exactly, over a whole tree.
 
-`tables` has a table for each seat. The definitions are OpenSpiel's, and the tests compare with it.
+`tables` has a table for each seat. The definitions are OpenSpiel's; tests compare the results.
 
 Bounds show what unstated rows could change: a fallback filled them, and any other probabilities are possible.
 """
@@ -237,7 +237,7 @@ def _with_insight(tree: Tree, table: PolicyTable, free: frozenset[str]) -> float
 
 
 def _open(tree: Tree, table: PolicyTable, free: frozenset[str], seat: int, least: bool = False) -> float:
-    """Return what a seat gets that sees everything and chooses in its own and the free states.
+    """Return the value of a seat that sees everything and chooses in its own and the free states.
 
     With `least` its own rows are fixed and the free ones are chosen against it.
     """
