@@ -16,6 +16,7 @@ from urllib.parse import urljoin
 
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
 
+MISSING_EXTRA: Final = "a local model needs the extra `local`: pip install 'dubito[local]'"
 FINGERPRINT_LENGTH: Final = 16  # hexadecimal digits
 _INDEX_VARIABLES: Final = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
 _PYPI: Final = "https://pypi.org/simple"
@@ -69,10 +70,13 @@ KNOWN_MODELS: Final = {
 
 def models_folder() -> Path:
     """Return the folder of downloaded models. DUBITO_MODELS overrides the user's cache directory."""
-    import platformdirs
-
-    chosen = os.environ.get("DUBITO_MODELS")
-    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("dubito", appauthor=False)) / "models"
+    if chosen := os.environ.get("DUBITO_MODELS"):
+        return Path(chosen)
+    try:
+        from platformdirs import user_cache_path
+    except ModuleNotFoundError:
+        raise UsageError(MISSING_EXTRA) from None
+    return Path(user_cache_path("dubito", appauthor=False)) / "models"
 
 
 def known_model(name: str) -> KnownModel:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.plugins.local.catalog import fetch_model, fingerprint, is_path, known_model
+from dubito.plugins.local.catalog import MISSING_EXTRA, fetch_model, fingerprint, is_path, known_model
 
 CONTEXT: Final = 8192  # tokens of a prompt and its reply, for each call in flight
 _END_TIMEOUT: Final = 5.0  # seconds
@@ -62,7 +62,7 @@ def start_server(model: str, in_flight: int, tell: Callable[[str], None]) -> Ite
     is missing, and RunStopped if the model cannot be downloaded or loaded.
     """
     if find_spec("xllamacpp") is None:
-        raise UsageError("a local model needs the extra `local`: pip install 'dubito[local]'")
+        raise UsageError(MISSING_EXTRA)
     path = Path(model) if is_path(model) else fetch_model(known_model(model), tell)
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     slots = max(1, min(in_flight, threads // 2))  # all threads read a prompt, so one slot more gains little
