@@ -92,7 +92,7 @@ def _suggest_next_run(run: RunResult) -> str:
     )
     of_game = "" if run.game.name == DUBITO else f" --game {run.game.name}"
     suggestion = f"""
-To play a real model with your own key (or with ANTHROPIC_API_KEY and anthropic:MODEL):
+To play a real model with your key (or ANTHROPIC_API_KEY and anthropic:MODEL):
   OPENAI_API_KEY=... {command_prefix()} run{of_game} --contenders openai:MODEL,{quote(best)} --games 20"""
     if run.game.name != DUBITO or not Path("examples/models.yaml").is_file():
         return suggestion

@@ -20,7 +20,7 @@ from dubito.store.folder import RUNS, missing_run_error, pack
 @games_path_option
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 def export(run: Path, file: Path | None, parquet: Path | None, quiet: bool) -> None:
-    """Write RUN as one file that `dubito replay` can replay on any machine.
+    """Write RUN as one file that can be replayed anywhere.
 
     The file does not contain bots, since they are code.
     """

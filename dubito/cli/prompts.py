@@ -82,7 +82,7 @@ def prompts() -> None:
 @click.argument("name")
 @game_option
 def lint(name: str, game: Game) -> None:
-    """Show the length of a prompt's requests, their cacheable share and possible problems."""
+    """Check a prompt's length, cacheable share and contents."""
     prompt = load_prompt(name, Path.cwd(), game_of(name, game))
     games = sample_games(prompt.game)
     advice = advice_on(prompt, games)

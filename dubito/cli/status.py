@@ -194,7 +194,7 @@ def _cost(own: PlayerLog) -> str:
         return "unknown (no price for this model)"
     if not own.assumed:
         return dollars(own.picodollars)
-    parts = f"{dollars(own.billed)} billed, {dollars(own.likely)} estimated for {own.assumed:,} calls without a bill"
+    parts = f"{dollars(own.billed)} billed, {dollars(own.likely)} assumed for {own.assumed:,} calls without a bill"
     return f"{dollars(own.picodollars)} ({parts}; the budget counts these as {dollars(own.at_worst)})"
 
 

@@ -34,7 +34,7 @@ RunState = Literal["playing", "stopped", "finished"]
 
 
 class DocumentPart(BaseModel):
-    # most commands print none of them; of those that do, some have a value with the very same names
+    # Built late, since most commands print no document. Values can be read from attributes with the same names.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, from_attributes=True, defer_build=True)
 
 
@@ -48,15 +48,15 @@ class Document(DocumentPart):
 class Interval(DocumentPart):
     """An estimate with its 95 % confidence interval."""
 
-    value: float | None = Field(description="null: there is nothing to estimate it from")
+    value: float | None = Field(description="null: no data")
     low: float
     high: float
 
 
 class LieResult(DocumentPart):
-    """How often a player deceived, in a game with lies: by choice, where it could have been honest, or forced."""
+    """A player's lies: voluntary ones, where it could have been honest, and forced ones."""
 
-    games: int = Field(description="the first games of the run, over which this is counted")
+    games: int = Field(description="number of games from the run's start that are covered")
     plays: int = Field(description="moves that can be lies")
     chosen: int
     forced: int
@@ -69,32 +69,34 @@ class PlayerResult(DocumentPart):
     kind: PlayerKind
     rank: int | None = Field(description="null: it is not ranked")
     games: int = Field(description="a bot seated twice counts twice")
-    buckets: dict[str, int] = Field(description="how many of these ended in each way")
+    buckets: dict[str, int] = Field(description="number of games by result")
     rates: dict[str, Interval] = Field(description="by the keys of the game's measures")
-    fallback_turns: int = Field(description="turns played for it after an error of the bot")
-    forfeits: int = Field(description="games that it ended by an error")
-    lies: LieResult | None = Field(description="null: there are none, or its games cannot be played again here")
+    fallback_turns: int = Field(description="turns that the fallback played after a bot error")
+    forfeits: int = Field(description="games forfeited after a bot error")
+    lies: LieResult | None = Field(description="null: the game has no lies, or its games cannot be replayed here")
 
 
 class ContenderResult(DocumentPart):
-    """How a contender did in the seat that all contenders take."""
+    """A contender's results in the contenders' seats."""
 
     name: str
     kind: PlayerKind
-    rank: int | None = Field(description="null: nobody to be compared with")
+    rank: int | None = Field(description="null: there is no other contender")
     run: str = Field(description="the run folder")
     deals: int
     rates: dict[str, Interval]
-    fallback_share: float = Field(description="of its decisions, the share that a fallback bot took")
+    fallback_share: float = Field(description="share of its decisions that the fallback made")
 
 
 class Difference(DocumentPart):
-    """How much more of a measure the first has than the other, on the same deals."""
+    """The first contender's value minus the other's, on the same deals."""
 
     difference: Interval
-    winner: str | None = Field(description="null: no significant difference, or fallbacks leave it open")
-    worst: float = Field(description="if the first lost all its games with a fallback, and the other won its own")
-    best: float = Field(description="if it was the other way around")
+    winner: str | None = Field(description="null: no significant difference, or fallbacks could explain it")
+    worst: float = Field(
+        description="if the first had lost all its games with a fallback, and the other had won its own"
+    )
+    best: float = Field(description="the reverse")
     more_games: int | None = Field(description="0: there is a winner; null: not known")
     interval: Literal["fixed", "anytime"] = Field(description="anytime: in a run with `stop`")
     verdict: PairVerdict | None = Field(description="in a run with `stop`; null: by another measure, or not yet")
@@ -109,30 +111,30 @@ class PairResult(DocumentPart):
 
 
 class PairStatus(DocumentPart):
-    """How near two contenders of a run with `stop` are to being decided."""
+    """The progress towards a decision between two contenders, in a run with `stop`."""
 
     one: str
     other: str
     deals: int
     verdict: PairVerdict | None = Field(description="null: not yet")
-    goal: PairVerdict = Field(description="which end is the nearer one")
-    way: float = Field(description="how much of the way to it is gone, 0 to 1")
+    goal: PairVerdict = Field(description="the more likely verdict")
+    way: float = Field(description="progress towards it, 0 to 1")
 
 
 class ArmResult(DocumentPart):
-    """A contender that a model plays, where not all are by one prompt."""
+    """A model contender, if the contenders have different prompts."""
 
     name: str
     prompt: str
-    title: str = Field(description="what the prompt says of itself")
+    title: str = Field(description="the prompt's title")
     paragraph: str = Field(description="what it adds to the prompt that it extends")
-    games: int | None = Field(description="over which lies are counted; null: they cannot be")
+    games: int | None = Field(description="games in which lies are counted; null: they cannot be counted")
     plays: int | None = Field(description="moves that can be lies")
-    chosen: Interval | None = Field(description="of these, the lies by choice")
+    chosen: Interval | None = Field(description="share of voluntary lies")
 
 
 class ModelUse(DocumentPart):
-    """What a model player's decisions took."""
+    """The decisions of a model player, and their cost."""
 
     name: str
     kind: PlayerKind
@@ -145,43 +147,43 @@ class ModelUse(DocumentPart):
     cached: int = Field(description="attempts answered from the cache")
     tokens: dict[str, int]
     usd: float | None = Field(description="billed and assumed; null: no price is known")
-    usd_billed: float | None = Field(description="what the replies say that they cost")
-    usd_assumed: float | None = Field(description="what the other calls probably cost")
-    assumed: int = Field(description="how many these are")
-    ids: dict[str, int] = Field(description="how many of its replies name which model")
+    usd_billed: float | None = Field(description="the cost reported in replies")
+    usd_assumed: float | None = Field(description="the probable cost of the other calls")
+    assumed: int = Field(description="number of these other calls")
+    ids: dict[str, int] = Field(description="number of replies by the model that they name")
 
 
 class ComparedResult(DocumentPart):
-    """How much the comparison of a run's contenders hangs on few deals."""
+    """How much the comparison of a run's contenders depends on few deals."""
 
     preliminary: bool = Field(description=f"fewer than {PRELIMINARY} deals, in a run without `stop`")
-    fragility: int | None = Field(description="without that many deals the first would no longer lead")
+    fragility: int | None = Field(description="how many deals would have to be removed for the leader to lose its lead")
 
 
 class RunObject(Document):
-    """A run: what was played, what came of it, and what its models took."""
+    """A run: its settings, its results, and the cost of its models."""
 
     format: Literal["dubito run 1"] = "dubito run 1"
     folder: str
     game: str
     seed: int
-    games: int = Field(description="when finished; with `stop` at most")
-    kept: int = Field(description="games that the results count")
-    finished: int = Field(description="games played to their end; results count them in deal order")
+    games: int = Field(description="planned number; with `stop` the maximum")
+    kept: int = Field(description="games counted in the results")
+    finished: int = Field(description="finished games; results count them in deal order")
     state: RunState
     stopped: str | None = Field(description="why it stopped before its end")
-    results_digest: str | None = Field(description="null: no game is kept")
-    verdict: str | None = Field(description="who beats whom, in words; null: no game is kept")
-    ranking: list[PlayerResult] = Field(description="the best first, in all their seats")
-    contenders: list[ContenderResult] = Field(description="the best first")
+    results_digest: str | None = Field(description="null: no game is counted")
+    verdict: str | None = Field(description="the result in words; null: no game is counted")
+    ranking: list[PlayerResult] = Field(description="over all seats, best first")
+    contenders: list[ContenderResult] = Field(description="best first")
     pairs: list[PairResult]
-    comparison: ComparedResult | None = Field(description="null: there are not two contenders")
+    comparison: ComparedResult | None = Field(description="null: fewer than two contenders")
     models: list[ModelUse]
     report: str | None = Field(description="the first page of its report")
 
 
 class MergeObject(Document):
-    """The run that shards were joined into."""
+    """A run that was merged from shards."""
 
     format: Literal["dubito merge 1"] = "dubito merge 1"
     shards: list[str] = Field(description="their folders, in the order of their games")
@@ -189,32 +191,32 @@ class MergeObject(Document):
 
 
 class AwaitedBatch(DocumentPart):
-    """Requests that a run with `wait` has sent, and has no replies to yet."""
+    """A batch of requests that a run with `wait` has sent and that has no replies yet."""
 
     account: str
-    id: str | None = Field(description="the server's; null: it is not known to have it")
+    id: str | None = Field(description="the server's id; null: not confirmed by the server")
     requests: int
     since: str = Field(description="when it was sent, in UTC")
-    expires: str | None = Field(description="in UTC; then it is asked again")
+    expires: str | None = Field(description="in UTC; then the requests are sent again")
 
 
 class StatusObject(Document):
-    """How far a run or a trial of prompts is, and what its models were asked."""
+    """The progress of a run or a test of prompts, and its model calls."""
 
     format: Literal["dubito status 1"] = "dubito status 1"
     folder: str
-    trial: bool = Field(default=False, description="of prompts, in which no game is played")
+    trial: bool = Field(default=False, description="true: a test of prompts, without games")
     games: int | None = None
-    kept: int | None = Field(default=None, description="games that the results count")
-    finished: int | None = Field(default=None, description="games played to their end")
+    kept: int | None = Field(default=None, description="games counted in the results")
+    finished: int | None = Field(default=None, description="finished games")
     state: RunState | None = None
-    replies: int | None = Field(default=None, description="to questions of games, in a run with models")
+    replies: int | None = Field(default=None, description="replies in games, in a run with models")
     results_digest: str | None = None
     models: list[ModelUse]
     failed_calls: dict[str, int] = Field(description="by kind")
     awaited: list[AwaitedBatch] = []
     pairs: list[PairStatus] = []
-    to_be_sent: int = Field(default=0, description="requests of the next wave")
+    to_be_sent: int = Field(default=0, description="requests of the next batch")
 
 
 class ComparisonObject(Document, extra="allow"):
@@ -222,12 +224,12 @@ class ComparisonObject(Document, extra="allow"):
 
     format: Literal["dubito comparison 1"] = "dubito comparison 1"
     runs: list[str]
-    notes: list[str] = Field(description="what a reader must know")
+    notes: list[str] = Field(description="caveats")
     contenders: list[ContenderResult]
     pairs: list[PairResult]
-    verdict: str | None = Field(description="who beats whom, in words; null: there are not two contenders")
-    arms: list[ArmResult] = Field(description="empty: all models are asked by one prompt")
-    comparison: ComparedResult | None = Field(description="null: there are not two contenders")
+    verdict: str | None = Field(description="the result in words; null: fewer than two contenders")
+    arms: list[ArmResult] = Field(description="empty: all models use the same prompt")
+    comparison: ComparedResult | None = Field(description="null: fewer than two contenders")
 
 
 class ListedBot(DocumentPart):
@@ -237,7 +239,7 @@ class ListedBot(DocumentPart):
     strategy: str
     origin: str
     file: str
-    usual: bool = Field(description="false: it joins a field by name only")
+    usual: bool = Field(description="false: it only plays if named")
     repeatable: bool
     missing: list[str] = Field(description="nodes that are not written yet")
 
@@ -250,7 +252,7 @@ class BrokenFile(DocumentPart):
 
 
 class BotsObject(Document):
-    """The bots of a game, and the files that give none."""
+    """The bots of a game, and broken files."""
 
     format: Literal["dubito bots 1"] = "dubito bots 1"
     game: str
@@ -262,17 +264,17 @@ class ListedGame(DocumentPart):
     """A game, or a family of games."""
 
     name: str
-    seats: tuple[int, int] | None = Field(description="at least and at most; null for a family")
+    seats: tuple[int, int] | None = Field(description="minimum and maximum; null for a family")
     summary: str
     why_not: str | None = Field(default=None, description="why it cannot be played")
     origin: str | None = Field(
         default=None,
-        description="its folder, or what pip installed; null: it comes with Dubito",
+        description="its folder or installed package; null: it comes with Dubito",
     )
 
 
 class GamesObject(Document):
-    """The games that can be named, or those of OpenSpiel."""
+    """All games, or the games of OpenSpiel."""
 
     format: Literal["dubito games 1"] = "dubito games 1"
     games: list[ListedGame]
@@ -282,14 +284,14 @@ class ListedRun(DocumentPart):
     """A run folder."""
 
     folder: str
-    game: str | None = Field(default=None, description="null: a trial of prompts, or unreadable")
-    state: RunState | None = Field(default=None, description="null: no run, or policies of `dubito policy`")
+    game: str | None = Field(default=None, description="null: a test of prompts, or unreadable")
+    state: RunState | None = Field(default=None, description="null: not a run")
     games: int | None = None
     kept: int | None = None
     models: list[str] = []
     kinds: dict[str, PlayerKind] = Field(default={}, description="of the models, by name")
-    usd: float | None = Field(default=None, description="null: nothing that has a price was asked")
-    date: str = Field(description="when it was last written to, in UTC")
+    usd: float | None = Field(default=None, description="null: no priced model was called")
+    date: str = Field(description="last modification, in UTC")
     fault: str | None = Field(default=None, description="why it cannot be read")
 
 
@@ -297,11 +299,11 @@ class RunsObject(Document):
     """The runs in a folder."""
 
     format: Literal["dubito runs 1"] = "dubito runs 1"
-    runs: list[ListedRun] = Field(description="the last written first")
+    runs: list[ListedRun] = Field(description="last modified first")
 
 
 class PlayerEstimate(DocumentPart):
-    """What a model player will take; each pair a range that should hold 95 times in 100."""
+    """An estimate for a model player; pairs are 95 % intervals."""
 
     name: str
     kind: PlayerKind
@@ -313,7 +315,7 @@ class PlayerEstimate(DocumentPart):
 
 
 class EstimateObject(Document):
-    """What a run with models will take."""
+    """An estimate for a run with models."""
 
     format: Literal["dubito estimate 1"] = "dubito estimate 1"
     games: int
@@ -331,13 +333,13 @@ class CachedModel(DocumentPart):
 
 
 class CacheObject(Document):
-    """What a cache of replies holds."""
+    """The content of a cache of replies."""
 
     format: Literal["dubito cache 1"] = "dubito cache 1"
     folder: str
     replies: int
     bytes: int
-    older: int = Field(description="by other versions of Dubito, which this one does not use")
+    older: int = Field(description="replies from other versions of Dubito, which are not used")
     damaged: int = Field(description="entries that cannot be read")
     models: list[CachedModel]
 
@@ -425,7 +427,7 @@ def _difference(pair: PairRow, found: PairedDifference) -> Difference:
 
 
 def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list[PairResult]:
-    """Every pair of contenders, those of the best first."""
+    """Return all pairs of contenders, best first."""
     return [
         PairResult(
             one=row.one.name,

@@ -9,7 +9,7 @@ from dubito.errors import one_line
 from dubito.game import STATED
 from dubito.report.tables import ResultTable, texts
 
-_LONGEST_LIE: Final = "longest series of lies"
+_LONGEST_LIE: Final = "most lies in a row"
 _MOST_PICKED_UP: Final = "most cards picked up"
 _OPENING_KINDS: Final = (_LONGEST_LIE, _MOST_PICKED_UP)
 

@@ -524,7 +524,7 @@ def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> Resul
         ),
         Column("cost", "cost", "dollars"),
         Column("billed", "billed", "dollars"),
-        Column("assumed", "estimated", "dollars"),
+        Column("assumed", "assumed", "dollars"),
         Column("cost_a_game", "cost per game", "dollars"),
         Column("saved", "saved by the provider's cache", "dollars"),
     ]
@@ -566,7 +566,7 @@ def _model_notes(models: Mapping[str, PlayerLog]) -> list[str]:
         if log.picodollars is None:
             notes.append(f"The cost of {name} is unknown, since there is no price for its model.")
         if log.assumed:
-            notes.append(f"Estimated: {log.assumed:,} calls of {name} reported no cost; {_describe_assumed(log)}.")
+            notes.append(f"Assumed: {log.assumed:,} calls of {name} reported no cost; {_describe_assumed(log)}.")
         if log.beyond:
             notes.append(
                 f"{log.beyond:,} calls of {name} used more than the budget reserved, which no budget can prevent. The "
@@ -583,7 +583,7 @@ def _model_notes(models: Mapping[str, PlayerLog]) -> list[str]:
 def _describe_assumed(log: PlayerLog) -> str:
     if log.picodollars is None or log.likely == log.at_worst:
         return "they count at their highest possible cost"
-    return f"their cost is estimated as {dollars(log.likely)}; a budget counts their maximum, {dollars(log.at_worst)}"
+    return f"{dollars(log.likely)} is assumed for them; a budget counts their maximum, {dollars(log.at_worst)}"
 
 
 def decisions_table(source: Run, name: str, key: str) -> ResultTable:

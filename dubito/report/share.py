@@ -37,7 +37,6 @@ _STYLES: Final = ("look.css", "report.css")
 _SCRIPTS: Final = ("cards.js", "viewer.js")
 
 
-_TOO_LARGE: Final = f"the game needs more than {MAX_PAGE_BYTES // 1000} kB as one page"
 _SHARE_RUN: Final = "share its run with `dubito report --site`"
 _SEND_FILE: Final = "send the file itself; `dubito web` shows it under Saved games"
 
@@ -118,7 +117,7 @@ def shared_file(path: Path) -> SharedGame:
     """Load a saved game for sharing. Raises UsageError."""
     game, record = saved_record(path)
     if path.stat().st_size > MAX_PAGE_BYTES:  # checked before the game is replayed
-        raise UsageError(_TOO_LARGE, hint=_SEND_FILE)
+        raise UsageError(_too_large(), hint=_SEND_FILE)
     told, warnings = _story_and_warnings(game, record, path, for_others=True)
     kinds = _kinds(game, told, record.players)
     return _shared(game, record, told | {"kinds": kinds}, told.pop("standing"), warnings)
@@ -162,7 +161,7 @@ def shared_game(source: Run, number: int) -> SharedGame:
     except CannotShowGame as error:
         raise UsageError(f"game {number} of {source} cannot be shared: {error}") from None
     if record is None:
-        raise UsageError(f"{_TOO_LARGE} (more than {max_moves:,} moves)", hint=_SHARE_RUN)
+        raise UsageError(f"{_too_large()} (more than {max_moves:,} moves)", hint=_SHARE_RUN)
     (page,) = shown.pages()
     told = {**page.told, "shared": shown.asked.shared.pieces}
     ((row,),) = source.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
@@ -186,7 +185,11 @@ def shared_page(shared: SharedGame, picture: str = "") -> str:
             if len(text.encode()) <= MAX_PAGE_BYTES:
                 return text
     instead = _SHARE_RUN if "game" in shared.page.told else _SEND_FILE
-    raise UsageError(f"{_TOO_LARGE} ({len(shared.page.told['turns']):,} turns)", hint=instead)
+    raise UsageError(f"{_too_large()} ({len(shared.page.told['turns']):,} turns)", hint=instead)
+
+
+def _too_large() -> str:
+    return f"the game needs more than {MAX_PAGE_BYTES // 1000} kB as one page"
 
 
 def _least_bytes(shared: SharedGame) -> int:

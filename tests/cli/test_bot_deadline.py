@@ -28,7 +28,7 @@ def test_a_bot_that_loops_is_named_and_stops_the_run(shell: Shell, games: int, w
     shell.bot("looping.py", LOOPING.replace("GAME", f"{game}"))
     said = shell(*RUN, "--games", f"{games}", "--workers", f"{workers}", "--bot-deadline", "0.25")
     assert said.code == 3
-    assert f" failed in game {game}, deal {game}, {LATE}; {game:,} of {games:,} games are kept in out" in said.err
+    assert f" failed in game {game}, deal {game}, {LATE}; {game:,} of {games:,} games are saved in out" in said.err
     assert "bot_deadline" not in Path("out/manifest.yaml").read_text(), "no finished run depends on it"
 
 

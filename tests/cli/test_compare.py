@@ -89,7 +89,7 @@ def test_bounds_of_players_in_the_field_are_shown_too(shell: Shell) -> None:
         alone = config_file(*field, games=6, name="alone.yaml", bots=["UsualBot"], rules={"max_turns": 24})
         seated = config_file(games=4, name="seated.yaml", bots=field, rules={"max_turns": 24})
         said = [shell("run", config, "--quiet").out for config in (alone, seated)]
-    title = "Fallbacks in all seats: if every game with a fallback had been lost, or been a hard win"
+    title = "Fallbacks in all seats: if every game with a fallback had been a loss, or a hard win"
     assert "Fallbacks of contenders: " in said[0]
     assert [title in out for out in said] == [False, True], "the contenders' table has said it"
     header, row = said[1].split(f"{title}\n")[1].splitlines()[:2]
@@ -147,7 +147,7 @@ def test_other_cards_are_refused(pair: Shell, identity: dict[str, Any], sentence
     [
         (lambda: Path("b/manifest.yaml").unlink(), "b is not a run folder: it has no manifest.yaml"),
         (lambda: rmtree("b"), "b does not exist: no runs in runs either"),
-        (lambda: swap("b", Path("b").touch), "b is not a run: give a run folder, or a file that `dubito export` made"),
+        (lambda: swap("b", Path("b").touch), "b is not a run; give a run folder or a file of `dubito export`"),
         (lambda: Path("b/run.db").write_text("text" * 100), "b/run.db is damaged or not a run store"),
         (lambda: Path("b/manifest.yaml").write_text("a: ["), "b/manifest.yaml is damaged: it is not valid YAML"),
         (lambda: change("b", seed="x"), "b/manifest.yaml is damaged: identity.seed: Input should be a valid integer"),
@@ -228,8 +228,8 @@ def test_compare_names_the_arms_and_their_lies(shell: Shell) -> None:
     said = shell("compare", "r").out
     arms = said.partition("Arms: the prompt of each contender; voluntary bluffs")[2].splitlines()
     assert [re.split("  +", row)[2] for row in arms[2:5]] == ["plain", "hud", "must-not-lie"]
-    assert re.search(r"Plain, and told not to lie where it can be avoided +\d+ +0\.0 \[", arms[4])
-    assert arms[5].startswith("must-not-lie says besides: You must not lie where you can avoid it.")
+    assert re.search(r"Plain, plus: do not lie where you can avoid .*\d+ +0\.0 \[", arms[4])
+    assert arms[5].startswith("must-not-lie adds: You must not lie where you can avoid it.")
     assert "Pairs: differences in points on 2 common deals" in said
     assert shell("run", "--contenders", "ClaudeBot,MrDoubt", *words, "--output", "s").code == 0
     assert "Arms" not in shell("compare", "s").out

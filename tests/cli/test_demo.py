@@ -18,15 +18,15 @@ def test_what_a_visitor_sees_is_short_and_the_tables_are_a_flag_away(
     lines = said.out.splitlines()
     assert len(lines) < 30
     assert max(map(len, lines)) <= 80
-    assert "Too few games to compare anyone: 2 deals, at least 10 are needed." in lines
+    assert "Too few games for a comparison: 2 deals, but at least 10 are needed." in lines
     assert "Identical: both runs have the same results digest." in lines
-    (asked,) = [line for line in lines if line.startswith("stand-ins: ")]
+    (asked,) = [line for line in lines if line.startswith("fake models: ")]
     assert asked.endswith("; fallbacks: 0")
     assert lines.count("report: runs/demo-1/live/report/index.html") == 1
     assert Path("runs/demo-1/live/report/index.html").exists()
-    (cache,) = [line.removeprefix("the replies: dubito ") for line in lines if line.startswith("the replies: ")]
+    (cache,) = [line.removeprefix("the cache: dubito ") for line in lines if line.startswith("the cache: ")]
     assert shell(*cache.split()).code == 0
-    (again,) = [line.removeprefix("all tables:  dubito ") for line in lines if line.startswith("all tables: ")]
+    (again,) = [line.removeprefix("all tables: dubito ") for line in lines if line.startswith("all tables: ")]
     whole = shell(*again.split())
     assert whole.out.count("Pairs: differences in points") == 2
     digest = [line for line in lines if line.startswith("results digest: ")]

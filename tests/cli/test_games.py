@@ -74,7 +74,7 @@ def test_a_saved_game_replays_identically(shell: Shell) -> None:
         ((*GAME, "OpenAIBot"), "dubito: OpenAIBot: model: is needed"),
         ((*GAME, "--jokers", "3"), "dubito: --jokers: must be at most 2, not 3\n"),
         (("replay", "none.json"), "dubito: none.json does not exist: no runs in runs either\n"),
-        (("rank",), "dubito: No such command 'rank': `dubito run` ranks players; `dubito rate` rates one"),
+        (("rank",), "dubito: No such command 'rank'; `dubito run` ranks players; `dubito rate` rates one"),
         (("replya", "x"), "dubito: No such command 'replya'."),
     ],
 )
@@ -88,7 +88,7 @@ def test_mistakes_are_one_sentence(shell: Shell, words: tuple[str, ...], sentenc
 def test_a_path_that_cannot_be_saved_to_is_refused_before_the_game(shell: Shell) -> None:
     Path("folder").mkdir()
     for path, why in (
-        ("no/such/game.json", "there is no folder no/such"),
+        ("no/such/game.json", "the folder no/such does not exist"),
         ("folder", "it is a folder"),
         ("x" * 255, "File name too long"),
     ):
@@ -103,7 +103,7 @@ def test_a_game_that_cannot_be_saved_after_all_was_still_told(shell: Shell) -> N
     said = shell("watch", "Mover", "StefaBot", "StefaBot", "--save", "there/game.json")
     assert said.code == 3
     assert "The game is over" in said.out
-    assert said.err.startswith("dubito: the game was played, but cannot write there/game.json")
+    assert said.err.startswith("dubito: the game is over, but cannot write there/game.json")
 
 
 def test_bots_lists_every_bot_and_every_broken_file(shell: Shell) -> None:
@@ -121,7 +121,7 @@ def test_bots_lists_every_bot_and_every_broken_file(shell: Shell) -> None:
     assert broken.startswith("broken: bots/manual/lost.py: no class has the name of the file")
     (unfinished,) = [line for line in said.out.splitlines() if line.startswith("unfinished: ")]
     nodes = "A (bluff_first_hand), C (should_doubt), D (bluff_regular)"
-    assert unfinished == f"unfinished: bots/llms/mine.py: not written yet: {nodes}"
+    assert unfinished == f"unfinished: bots/llms/mine.py: missing {nodes}"
 
 
 def test_dubito_alone_says_what_it_can_do(shell: Shell) -> None:

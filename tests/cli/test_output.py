@@ -171,7 +171,7 @@ def test_a_name_that_no_file_can_have_is_one_sentence(capsys: pytest.CaptureFixt
         with pytest.raises(SystemExit) as ended:
             main(words)
         assert ended.value.code == 2
-        assert capsys.readouterr().err == f"dubito: {'a' * 59}… is too long for the name of a file\n"
+        assert capsys.readouterr().err == f"dubito: the file name is too long: {'a' * 59}…\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
@@ -183,7 +183,7 @@ def test_output_that_finds_no_room_is_one_sentence(
         with pytest.raises(SystemExit) as ended:
             main(["bots"])
     assert ended.value.code == 3
-    assert capsys.readouterr().err == "dubito: the output cannot be written: the disk is full\n"
+    assert capsys.readouterr().err == "dubito: cannot write the output: the disk is full\n"
 
 
 def test_progress_in_a_log_moves_although_no_game_ends(

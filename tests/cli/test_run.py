@@ -57,7 +57,7 @@ def rows(said: Result, title: str) -> dict[str, list[str]]:
         (("--max-rounds", "5"), "--max-rounds: dubito has no such rule: did you mean 'max_turns'?"),
         (("--temperature", "1"), "--temperature is not a flag; set `parameters: {temperature: ...}` on the player"),
         (("--reasks", "2"), "--reasks is not a flag; set `reasks` on the player in the config file"),
-        (("--base_url", "http://127.0.0.1:1"), "there is no --base_url: it is --base-url"),
+        (("--base_url", "http://127.0.0.1:1"), "No such option: --base_url. Did you mean --base-url?"),
         (("--game", "20"), "there is no game '20': for so many games say --games 20"),
         (("--bots", "A", "B", "C"), "Got unexpected extra argument (C); separate the names in a list with commas"),
         (("--contenders", "house:house-sharp@nothing"), "no prompt is named 'nothing': choose from"),
@@ -107,7 +107,7 @@ def test_r32_says_which_turns_it_means(shell: Shell) -> None:
 def test_the_same_command_prints_a_finished_run_again(shell: Shell) -> None:
     first, again = shell("run", *SHORT), shell("run", *SHORT)
     assert again.out == first.out
-    assert "finished: nothing was played" in again.err
+    assert "already has this finished run; nothing was played" in again.err
 
 
 def test_the_default_folder_is_named_after_config_and_identity(shell: Shell) -> None:
@@ -123,7 +123,7 @@ def test_the_default_folder_is_named_after_config_and_identity(shell: Shell) -> 
 
 def test_by_table_size_on_request(shell: Shell) -> None:
     said = shell("run", *FIELD, "--games", "40", "--table-sizes", "3,6", "--quiet", "--by-table-size")
-    sizes = [line.split()[2] for line in said.out.split("Every bot at every table size\n")[1].splitlines()[1:7]]
+    sizes = [line.split()[2] for line in said.out.split("All bots by table size\n")[1].splitlines()[1:7]]
     assert sizes == ["3", "3", "3", "6", "6", "6"]
 
 
@@ -136,10 +136,10 @@ def test_progress_is_plain_lines_in_a_log_and_nothing_when_quiet(shell: Shell) -
 def test_who_is_not_told_apart_is_told_how_to_go_on(shell: Shell) -> None:
     words = ("run", *FIELD, "--contenders", "ClaudeBot,StefaBot", "--quiet", "--no-report")
     said = shell(*words, "--games", "40").out
-    (more,) = re.findall(r"^with more games: the same command with --games (\d+)$", said, re.MULTILINE)
+    (more,) = re.findall(r"^to settle first place: run the same command with --games (\d+)$", said, re.MULTILINE)
     assert int(more) % 2 == 0
     assert int(more) > 40
-    assert "with more games" not in shell(*words, "--stop", "within=30,most=60").out
+    assert "to settle first place" not in shell(*words, "--stop", "within=30,most=60").out
 
 
 def test_contenders_and_their_pairs_have_tables_of_their_own(shell: Shell) -> None:
@@ -171,7 +171,7 @@ def test_what_is_said_after_a_bot_error_is_true_once_the_bot_is_mended(shell: Sh
     said = shell(*command)
     shell(*command, "--output", "out")
     assert "resumes" not in said.err
-    assert "the same command will start a new run, from the first game (where --output was given" in said.err
+    assert "so the same command will start a new run (if you gave --output" in said.err
     shell.bot("faulty.py", faulty.replace("1 if", "True if"))
     assert "Faulty.source is " in shell(*command, "--output", "out").err
     assert shell(*command).code == 0
@@ -217,7 +217,7 @@ def test_a_broken_file_stops_only_who_asks_for_it(shell: Shell) -> None:
             "dubito: No such option '--gmes'. (Did you mean one of: '--game', '--games', '--games-path'?)\n",
         ),
         (("nothing.yaml",), "dubito: cannot read nothing.yaml: No such file or directory\n"),
-        (("",), "dubito: Invalid value for '[CONFIG]': it is empty: name a file or a folder.\n"),
+        (("",), "dubito: Invalid value for '[CONFIG]': the path is empty. Name a file or a folder.\n"),
         (("--seed", "-1"), "dubito: --seed: must be at least 0, not -1\n"),
         (("--output", "/proc/none"), None),
     ],
@@ -277,7 +277,7 @@ def test_a_full_disk_stops_in_order(tmp_path: Path, workers: str) -> None:
     assert process.returncode == 3
     assert "cannot write out/run.db" in err
     assert "Traceback" not in err
-    kept = int(err.rpartition("; ")[2].split()[0].replace(",", ""))
+    kept = int(err.rpartition("; ")[0].rpartition("; ")[2].split()[0].replace(",", ""))
     results = yaml.safe_load((tmp_path / "out" / "all_games.yaml").read_text())
     with opened_run(tmp_path / "out") as run:
         assert run.game_count == kept
@@ -300,7 +300,7 @@ def test_a_report_that_cannot_be_written_costs_nothing_but_itself(shell: Shell) 
     (Path("mine") / "report").write_text("mine")
     said = shell("run", *SHORT, "--output", "mine", "--report")
     assert said.code == 0
-    assert "no report: " in said.err
+    assert "no report was written: " in said.err
     assert Path("mine/report").read_text() == "mine"
 
 
@@ -311,8 +311,8 @@ def test_a_run_ends_in_twelve_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     lines = out.splitlines()
     assert len(lines) <= 12
     assert max(map(len, lines)) <= 80
-    assert lines[0] == "12 games; the first 5 of 11"
-    assert lines[-2:] == ["run folder: r", "in a browser: dubito report r --open; every table here: add --tables"]
+    assert lines[0] == "12 games; the best 5 of 11"
+    assert lines[-2:] == ["run folder: r", "to see more: dubito report r --open, or add --tables to the same command"]
     assert any(line.startswith("report: r/report/") for line in lines)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [str(tmp_path / ".venv/bin/dubito")])

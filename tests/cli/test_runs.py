@@ -75,7 +75,7 @@ def test_an_exported_run_is_read_like_its_folder(shell: Shell) -> None:
     assert shell("status", "one.zip").out == shell("status", "runs/one").out
     assert shell("report", "one.zip").out == "report: one.zip-report/index.html\n"
     Path("words.txt").write_text("no run")
-    assert shell("status", "words.txt").err.startswith("dubito: words.txt is not a run: give a run folder, or a file")
+    assert shell("status", "words.txt").err.startswith("dubito: words.txt is not a run; give a run folder or a file")
     assert (
         shell("export", "runs/two", "two.zip").err
         == "dubito: runs/two does not exist: `dubito status runs` lists the runs\n"
@@ -86,7 +86,9 @@ def test_an_export_is_not_called_like_a_page(shell: Shell) -> None:
     play(shell, "runs/one", 1_700_000_000)
     said = shell("export", "runs/one", "one.html")
     assert (said.code, said.out, Path("one.html").exists()) == (2, "", False)
-    assert said.err.startswith("dubito: one.html: an export is a zip file: name it one.zip; pages, and tables")
+    assert said.err.startswith(
+        "dubito: one.html: an export is a zip file; name it one.zip; `dubito report` writes pages"
+    )
 
 
 def test_a_report_is_opened_and_written_anew_after_more_games(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +116,9 @@ def test_the_report_of_an_exported_run_is_served_on_loopback(shell: Shell) -> No
     shell("export", "runs/one", "one.zip")
     with start(shell.folder, "report", "one.zip", "--port", "0") as process:
         assert process.stdout is not None
-        found = re.fullmatch(r"report: (http://127\.0\.0\.1:\d+/) \(Ctrl-C ends\)\n", process.stdout.readline())
+        found = re.fullmatch(
+            r"report: (http://127\.0\.0\.1:\d+/) \(press Ctrl-C to stop\)\n", process.stdout.readline()
+        )
         assert found
         with urlopen(found[1], timeout=20) as page:  # noqa: S310, our own address
             assert b"<title>" in page.read()
@@ -123,10 +127,10 @@ def test_the_report_of_an_exported_run_is_served_on_loopback(shell: Shell) -> No
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("a", "b"), "one report is of one run"),
-        (("--title", "T"), "--title: it belongs to --site: leave it out"),
-        (("a", "--site", "s", "--odds"), "--odds: --site has none: leave it out"),
-        (("--site", "s"), "--site: name the runs, as in"),
+        (("a", "b"), "a report covers one run"),
+        (("--title", "T"), "--title needs --site"),
+        (("a", "--site", "s", "--odds"), "--odds cannot be used with --site"),
+        (("--site", "s"), "--site needs the names of runs"),
     ],
 )
 def test_options_of_a_report_and_of_a_site_are_not_mixed(shell: Shell, words: tuple[str, ...], said: str) -> None:

@@ -97,7 +97,7 @@ def test_a_cell_of_few_games_neither_has_a_colour_nor_sets_the_scale() -> None:
     shown = HeatMap("", "", "AB", cells, [None, None], ResultTable("t", "", [], []), ends_of(cells[0] + cells[1]))
     assert shown.ends == (0.2, 0.4)
     assert [shown.shade(value, games) for row in cells for value, games in row if value] == ["few", "h9", "h0"]
-    assert shown.too_few == "A cell of fewer than 20 games has no colour."
+    assert shown.too_few == "Cells with fewer than 20 games have no colour."
     assert ends_of([(0.5, 1), (None, 0)]) == (0.0, 0.0)
     pale = HeatMap("", "", "A", [[(0.5, 1), (None, 0)]], [None], ResultTable("t", "", [], []), (0.0, 0.0))
-    assert pale.too_few == "No cell has a colour: each is of fewer than 20 games."
+    assert pale.too_few == "Cells have no colour, since each has fewer than 20 games."

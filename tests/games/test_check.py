@@ -133,7 +133,7 @@ def test_list_that_reveals_hidden_state_is_reported() -> None:
 def checked(shell: Shell, name: str, *flags: str) -> Result:
     said = shell("games", "check", name, *flags)
     assert said.code == 0, said
-    assert re.fullmatch(r".* keeps to all that was tried, in \d+ games\.\n", said.out)
+    assert re.fullmatch(r".* passed all checks, in \d+ games\.\n", said.out)
     return said
 
 

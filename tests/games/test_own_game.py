@@ -53,7 +53,7 @@ def test_prompt_folder_determines_its_game(shell: Shell) -> None:
     assert shell("prompts", "golden", folder).out.endswith("prompts/stacks/plain/golden/lay.txt\n")
     assert "You hold" in Path(folder, "golden", "lay.txt").read_text()
     assert "You hold" in shell("prompts", "show", folder).out
-    assert shell("prompts", "diff", folder, "./prompts/stacks/plain").out == "the same\n"
+    assert shell("prompts", "diff", folder, "./prompts/stacks/plain").out == "identical\n"
     assert shell("prompts", "lint", folder).out.startswith("plain: The hand.")
 
 

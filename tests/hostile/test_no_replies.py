@@ -146,7 +146,7 @@ def test_entries_are_dropped_by_what_they_are(shell: Shell, cause: str) -> None:
     dropped = CAUSES[cause]
     size = sum(len(raw.encode()) for raw in dropped)
     assert (said.code, said.err) == (0, "")
-    assert said.out.startswith(f"dropped {len(dropped)} of {len(held)} replies, {size:,} bytes; what they held is in ")
+    assert said.out.startswith(f"removed {len(dropped)} of {len(held)} replies, {size:,} bytes; copies are in ")
     with closing(ReplyCache(Path("cache"))) as cache:
         assert len(cache) == len(held) - len(dropped)
     assert len([*Path("cache/dropped").iterdir()]) == len(dropped)
@@ -158,7 +158,7 @@ def test_drop_wants_a_key_or_a_cause(shell: Shell) -> None:
     for flags in ([], ["abc", "--cause", "refused"]):
         said = shell("cache", "drop", *flags)
         assert said.code == 2
-        assert "a KEY, or --cause CAUSE" in said.err
+        assert "a KEY, or --cause" in said.err
     assert shell("cache", "drop", "--cause", "page").code == 2
 
 

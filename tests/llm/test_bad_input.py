@@ -56,7 +56,7 @@ def test_rejected_key_stops_the_run(
 ) -> None:
     monkeypatch.setenv("MINE", key)
     said = sentence_after_no_game(run_cli(shell, contender("Asker", bot=bot, api_key_env="MINE")))
-    for word in (*words, "0 of 2 games are kept in r"):
+    for word in (*words, "0 of 2 games are saved in r"):
         assert word in said
     assert key not in said
 
@@ -91,7 +91,7 @@ def test_an_unknown_model(shell: Shell) -> None:
         said = sentence_after_no_game(run_cli(shell, contender("Asker", "house-sharpp") | {"base_url": address}))
     assert said.startswith(f"{address} (no key) has no model 'house-sharpp', or `api` or `base_url` is wrong: ")
     assert "The house has house-sharp, " in said, "and the models of the other games behind it"
-    assert "; change `model` in the entry of 'Asker'; 0 of 2 games are kept in r" in said
+    assert "; change `model` in the entry of 'Asker'; 0 of 2 games are saved in r" in said
 
 
 def test_an_unknown_prompt(shell: Shell) -> None:

@@ -40,7 +40,7 @@ def sentence(ended: Ended, code: int = 2) -> str:
 
 def parts(ended: Ended) -> dict[str, tuple[str, str]]:
     assert ended.code == 0, ended.err
-    found = re.findall(r"^- (.*)\n  wanted: (.*)\n  stored: (.*)$", ended.out, re.MULTILINE)
+    found = re.findall(r"^- (.*)\n  request: (.*)\n  cached: (.*)$", ended.out, re.MULTILINE)
     return {part: (wanted, stored) for part, wanted, stored in found}
 
 
@@ -59,10 +59,10 @@ def test_stats_mentions_other_caches(shell: Shell) -> None:
     fill(("house", 1, "a"))
     Path("runs").mkdir()
     shutil.copytree("cache", "runs/demo-1/cache")
-    assert shell("cache", "stats").err == "not read: --cache runs/demo-1/cache\n"
-    assert shell("cache", "stats", "--cache", "runs/demo-1/cache").err == "not read: --cache cache\n"
+    assert shell("cache", "stats").err == "there are other caches: --cache runs/demo-1/cache\n"
+    assert shell("cache", "stats", "--cache", "runs/demo-1/cache").err == "there are other caches: --cache cache\n"
     shutil.rmtree("cache")
-    said = "there is no cache in cache: give its folder with --cache, as --cache runs/demo-1/cache"
+    said = "cache does not contain a cache; give its folder with --cache, for example --cache runs/demo-1/cache"
     assert sentence(shell("cache", "stats")) == said
 
 
@@ -74,7 +74,7 @@ def test_folder_without_a_cache_is_refused_and_left_unchanged(shell: Shell, word
     assert ended.code == 2
     assert not Path("elsewhere").exists()
     if words[0] != "explain":
-        assert sentence(ended) == "there is no cache in elsewhere: give its folder with --cache"
+        assert sentence(ended) == "elsewhere does not contain a cache; give its folder with --cache"
 
 
 def test_show_prints_request_and_reply(shell: Shell) -> None:
@@ -92,10 +92,10 @@ def test_show_prints_request_and_reply(shell: Shell) -> None:
 
 def test_show_refuses_unknown_and_ambiguous_keys(shell: Shell) -> None:
     fill(("house", 1, "a"), ("house", 2, "b"))
-    counts = "in cache: `dubito cache stats` counts what is there"
-    assert sentence(shell("cache", "show", "xyz")) == f"no key begins with 'xyz' {counts}"
-    assert sentence(shell("cache", "show", "")) == f"2 keys begin with '' {counts}"
-    assert sentence(shell("cache", "show", "written")) == f"no key begins with 'written' {counts}"
+    counts = "in cache"
+    assert sentence(shell("cache", "show", "xyz")) == f"no key starts with 'xyz' {counts}"
+    assert sentence(shell("cache", "show", "")) == f"2 keys start with '' {counts}"
+    assert sentence(shell("cache", "show", "written")) == f"no key starts with 'written' {counts}"
 
 
 @pytest.mark.parametrize("escape", ["\x1b[2J\x1b]0;mine\x07", "\r", "\x00", "\x9b31m", "\u202e"])
@@ -129,7 +129,7 @@ def test_an_entry_changed_by_hand_is_named(shell: Shell) -> None:
 def test_stats_counts_and_skips_damaged_entries(shell: Shell) -> None:
     damage(fill(("house", 1, "a"), ("house", 2, "b"))[0])
     ended = shell("cache", "stats")
-    assert (ended.code, ended.err) == (0, "damaged and left out: 1; `dubito cache verify` names them\n")
+    assert (ended.code, ended.err) == (0, "1 damaged entries were skipped; list them with `dubito cache verify`\n")
     assert ended.out.splitlines()[2].split() == ["house", "m", "1"]
     assert "another version" not in ended.out
     assert json.loads(shell("cache", "stats", "--json").out)["damaged"] == 1
@@ -167,7 +167,7 @@ def test_explain_finds_the_reply_of_a_decision_and_of_a_request(shell: Shell) ->
     assert run_of(shell).code == 0
     place = first_decision("r")
     ended = explained(shell, place, "r")
-    key = ended.out.strip().removeprefix("the cache has it: ")
+    key = ended.out.strip().removeprefix("the cache has a reply: ")
     assert shell("cache", "show", key).code == 0
     assert explained(shell, f"{place}.0", "r").out == ended.out
     query = "SELECT request FROM attempts WHERE (game, seat, decision) = (?, ?, ?)"
@@ -178,10 +178,10 @@ def test_explain_finds_the_reply_of_a_decision_and_of_a_request(shell: Shell) ->
 
 def test_explain_accepts_the_ids_that_watch_prints(shell: Shell) -> None:
     assert run_of(shell).code == 0
-    told = re.findall(r"Asker is asked ([A-E]) \(([\d.]+)\): ", shell("replay", "r", "--game", "0").out)
+    told = re.findall(r"Request to Asker \(([A-E]), ([\d.]+)\): ", shell("replay", "r", "--game", "0").out)
     taken = rows(Path("r"), "SELECT node, seat, decision FROM decisions ORDER BY decision")
     assert told == [(node, f"0.{seat}.{decision}") for node, seat, decision in taken]
-    assert all(explained(shell, number, "r").out.startswith("the cache has it: ") for _, number in told)
+    assert all(explained(shell, number, "r").out.startswith("the cache has a reply: ") for _, number in told)
 
 
 def test_explain_shows_the_difference(shell: Shell) -> None:
@@ -254,8 +254,8 @@ def test_explain_skips_a_damaged_entry(shell: Shell) -> None:
     good, bad = fill(("house", 2, "b"), ("house", 1, "a"))
     damage(bad)
     ended = explained(shell, first_decision("s"))
-    assert f"the nearest entry is {good}, " in ended.out
-    assert ended.err == "damaged and left out: 1; `dubito cache verify` names them\n"
+    assert f"the most similar entry, {good}, " in ended.out
+    assert ended.err == "1 damaged entries were skipped; list them with `dubito cache verify`\n"
 
 
 def test_explain_of_an_unknown_decision_is_one_sentence(shell: Shell) -> None:
@@ -266,7 +266,7 @@ def test_explain_of_an_unknown_decision_is_one_sentence(shell: Shell) -> None:
     ):
         said = sentence(shell("cache", "explain", "--run", "s", "--", what))
         assert said.startswith("s has no request ")
-        assert said.endswith("`dubito replay RUN --game GAME` say it, or 8 digits of a digest")
+        assert said.endswith("`dubito replay RUN --game GAME`, or at least 8 digits of a digest")
         assert said.isprintable()
 
 
@@ -287,7 +287,7 @@ def test_entries_of_another_format_are_skipped_and_counted(shell: Shell, other: 
         cache[key] = f"{compute_digest(packed)}\n{packed}"
     ended = shell("cache", "stats")
     assert (ended.code, ended.err) == (0, "")
-    assert ended.out.splitlines()[-1] == "1 of them by another version of Dubito: this one does not use them"
+    assert ended.out.splitlines()[-1] == "1 replies are from another version of Dubito and are not used"
     counted = json.loads(shell("cache", "stats", "--json").out)
     assert (counted["older"], counted["damaged"], counted["replies"]) == (1, 0, 2)
     theirs = f"format {other['format']}" if other else "no format"
@@ -299,6 +299,6 @@ def test_entries_of_another_format_are_skipped_and_counted(shell: Shell, other: 
 def test_drop_reports_what_it_did(shell: Shell) -> None:
     one, other = fill(("house", 1, "a"), ("house", 1, "b"))
     ended = shell("cache", "drop", one[:16])
-    assert (ended.code, ended.out) == (0, f"dropped {one}; what it held is in cache/dropped/{one}.txt\n")
-    assert "no key begins" in sentence(shell("cache", "drop", one[:16]))
+    assert (ended.code, ended.out) == (0, f"removed {one}; a copy is in cache/dropped/{one}.txt\n")
+    assert "no key starts" in sentence(shell("cache", "drop", one[:16]))
     assert shell("cache", "show", other).code == 0

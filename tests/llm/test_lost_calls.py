@@ -117,14 +117,14 @@ def test_tables_show_billed_and_assumed_costs_separately(shell: Shell) -> None:
     assert used["usd"] * PICO == pytest.approx(biller.bill, rel=0.1)
     shown = [f"${used[key]:,.4f}" for key in ("usd", "usd_billed", "usd_assumed")]
     (cost,) = [line for line in shell("status", "r").out.splitlines() if line.startswith("  cost: ")]
-    assert cost.startswith(f"  cost: {shown[0]} ({shown[1]} billed, {shown[2]} assumed, which a budget counts as $")
+    assert cost.startswith(f"  cost: {shown[0]} ({shown[1]} billed, {shown[2]} assumed for {used['assumed']} calls ")
     summary = shell("run", file, "--output", "r").out.splitlines()
     (head,) = [line for line in summary if line.startswith("model player")]
     (row,) = [line for line in summary if line.startswith("asker ") and "$" in line]
     assert "  ".join(shown) in " ".join(row.split()).replace(" $", "  $")
     assert head.split("cost ")[1].split()[:2] == ["billed", "assumed"]
     assert any(
-        line.startswith(f"Assumed: {biller.lost} calls of asker reported no cost: ") for line in _page(Path("r"))
+        line.startswith(f"Assumed: {biller.lost} calls of asker reported no cost; ") for line in _page(Path("r"))
     )
 
 

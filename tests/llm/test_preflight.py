@@ -48,7 +48,7 @@ def stopped(ended: Ended, folder: str = "r") -> str:
     assert ended.code == 3
     first, last = ended.err.splitlines()
     assert first == "No results yet: no game is finished."
-    said, kept, _ = last.removeprefix("dubito: ").partition(f"; 0 of 2 games are kept in {folder}")
+    said, kept, _ = last.removeprefix("dubito: ").partition(f"; 0 of 2 games are saved in {folder}")
     assert kept
     assert rows(Path(folder), "SELECT count(*) FROM attempts WHERE game >= 0") == [(0,)]
     assert rows(Path(folder), "SELECT count(*) FROM decisions") == [(0,)]

@@ -71,12 +71,12 @@ def test_a_damaged_entry_is_named_and_can_be_dropped(played: Shell, damage: str)
     lines = said.out.splitlines()
     assert [key in line for key, line in zip((bad, other), lines, strict=False)] == [True, True]
     assert f"`dubito cache drop {bad[:16]}`" in lines[0]
-    assert lines[-1] == f"{len(found):,} replies, 2 of them bad"
+    assert lines[-1] == f"{len(found):,} replies, 2 damaged"
     asked = played("run", "c.yaml", "--output", "s", "--quiet", "--offline")
     assert (asked.code, asked.err.count("\n")) in ((3, 1), (3, 2))
     assert played("cache", "drop", bad[:16]).code == 0
     assert played("cache", "drop", other[:16]).code == 0
-    assert played("cache", "verify").out == f"{len(found) - 2:,} replies, 0 of them bad\n"
+    assert played("cache", "verify").out == f"{len(found) - 2:,} replies, 0 damaged\n"
     assert Path("mine.txt").read_text() == "mine"
 
 

@@ -24,13 +24,13 @@ def test_a_finished_run(shell: Shell) -> None:
     with Server(lambda heard: respond(heard.protocol)) as server:
         ended = run_cli(shell, player_at(server), prices={"some-model": PRICE})
     said, calls = lines(shell), len(server.heard)
-    assert said[:2] == ["games: 2 of 2 kept", "state: finished"]
+    assert said[:2] == ["games: 2 of 2 counted", "state: finished"]
     decisions = sum(outcomes_of(Path("r")).values())
     own = said.index(f"asker: {decisions} decisions in 2 games, {calls} calls, cache 0.0 %")
     assert said[own + 1 : own + 4] == [
         f"  model: {decisions}",
         f"  tokens: input {100 * calls:,}, cached 0, cache_write 0, output {20 * calls:,}, reasoning 0",
-        f"  cost: {dollars(EACH * calls)}; calls whose cost is not known: 0",
+        f"  cost: {dollars(EACH * calls)}",
     ]
     digest = re.search(r"^results digest: [0-9a-f]{64}$", ended.out, re.MULTILINE)
     assert digest is not None
@@ -48,10 +48,10 @@ def test_a_run_that_was_stopped(shell: Shell) -> None:
     said = lines(shell)
     ((kept,),) = rows(Path("r"), "SELECT count(*) FROM games")
     assert 0 < kept < 40
-    assert said[:2] == [f"games: {kept} of 40 kept", "state: stopped"]
+    assert said[:2] == [f"games: {kept} of 40 counted", "state: stopped"]
     assert "failed calls, rate_limit: 10" in said
     assert any(re.fullmatch(r"asker: \d+ decisions in \d+ games, 30 calls, cache 0\.0 %", line) for line in said)
-    assert "  cost: no price is known; calls whose cost is not known: 0" in said
+    assert "  cost: unknown (no price for this model)" in said
 
 
 def test_a_run_while_it_is_played(shell: Shell) -> None:
@@ -66,15 +66,15 @@ def test_a_run_while_it_is_played(shell: Shell) -> None:
     with Server(answer) as server:
         run_cli(shell, player_at(server), flags=["--in-flight", "1", "--no-preflight"])
     (said,) = seen
-    assert said[:2] == ["games: 0 of 2 kept", "state: being played"]
+    assert said[:2] == ["games: 0 of 2 counted", "state: playing"]
     assert "asker: 4 decisions in 1 games, 5 calls, cache 0.0 %" in said
-    assert "  cost: no price is known; calls whose cost is not known: 1" in said, "the call that is under way"
+    assert "  cost: unknown (no price for this model)" in said
 
 
 def test_a_run_of_hand_written_bots(shell: Shell) -> None:
     assert run_cli(shell, "ClaudeBot", games=3).code == 0
     said = lines(shell)
-    assert said[:2] == ["games: 3 of 3 kept", "state: finished"]
+    assert said[:2] == ["games: 3 of 3 counted", "state: finished"]
     assert len(said) == 3
     assert said[2].startswith("results digest: ")
 
@@ -86,7 +86,7 @@ def test_a_run_of_hand_written_bots(shell: Shell) -> None:
         (lambda folder: folder.mkdir(), "r is not a run folder: it has no manifest.yaml"),
         (
             lambda folder: folder.write_text("a file"),
-            "r is not a run: give a run folder, or a file that `dubito export` made",
+            "r is not a run; give a run folder or a file of `dubito export`",
         ),
     ],
 )

@@ -135,7 +135,7 @@ def test_calls_without_usage_count_as_the_worst_case(shell: Shell) -> None:
         ended = run_cli(shell, player_at(server, max_output=99), prices={"some-model": PRICE})
     calls = len(server.heard)
     assert (
-        f"Assumed: {calls} calls of asker reported no cost: they are counted at their highest possible cost."
+        f"Assumed: {calls} calls of asker reported no cost; they count at their highest possible cost."
         in ended.out.splitlines()
     )
     texts = rows(Path("r"), "SELECT count(*), sum(tokens), sum(picodollars), sum(assumed), sum(saved) FROM tries")
@@ -153,7 +153,7 @@ def test_finished_run_prints_the_same_again(shell: Shell) -> None:
         first = run_cli(shell, player_at(server), prices={"some-model": PRICE})
         again = run_cli(shell, player_at(server))
     assert models(again) == models(first)
-    assert "finished: nothing was played" in again.err
+    assert "already has this finished run; nothing was played" in again.err
 
 
 def test_reply_above_its_reserve_is_reported_with_numbers(shell: Shell) -> None:
@@ -170,7 +170,7 @@ def test_reply_above_its_reserve_is_reported_with_numbers(shell: Shell) -> None:
         r"The first: the server reported 16,777,218 tokens, but (\d,\d{3}) were reserved "
         r"\(\$33\.5545 and \$0\.\d{4}\)"
     )
-    begins = "More than was reserved: 1 calls of asker used it, which no budget can prevent. "
+    begins = "1 calls of asker used more than the budget reserved, which no budget can prevent. "
     (line,) = (line for line in ended.out.splitlines() if line.startswith(begins))
     assert re.fullmatch(pattern, line.removeprefix(begins).removesuffix("."))
     assert (stopped.code, len(rows(Path("r"), "SELECT 1 FROM tries"))) == (3, len(server.heard))

@@ -194,7 +194,7 @@ def test_decision_refers_to_the_request_that_asked_it(shell: Shell) -> None:
     seat, number = min(led)
     explained = [shell("cache", "explain", f"0.{seat}.{n}", "--run", "r").out for n in (number, under[seat, number])]
     assert explained[0] == explained[1]
-    assert "the cache has it" in explained[0]
+    assert "the cache has a reply" in explained[0]
     assert "no request" in shell("cache", "explain", f"0.{seat}.900", "--run", "r").err
     assert shell("report", "r").code == 0
     (page,) = Path("r/report/games").glob("0*")

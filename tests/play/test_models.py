@@ -34,7 +34,7 @@ def test_a_game_with_a_configs_players_is_played_and_kept(play: Play) -> None:
         "sharp", "doubter", "--config", file, "--seed", "4", "--seat", "0", "--save", "g.json", typed=WHATEVER * 200
     )
     assert said.code == 0
-    assert said.out.splitlines()[0] == "At the table, in playing order: you, sharp, doubter."
+    assert said.out.splitlines()[0] == "Players, in playing order: you, sharp, doubter."
     assert said.err.startswith("These are fake models: a built-in server on this machine answers for sharp.\n")
     assert f"dubito play sharp doubter --seed 4 --deal 0 --seat 0 --config {file}" in said.out
     record = load(Path("g.json").read_text())
@@ -52,7 +52,7 @@ def test_what_stands_in_the_way_is_told_and_tried_again(play: Play, monkeypatch:
     def sometimes(heard: Incoming) -> Response:
         if next(answers, True):
             return respond(heard.protocol)
-        return Response(503, error_body(heard.protocol, "overloaded", "come back later"))
+        return Response(503, error_body(heard.protocol, "overloaded", "try again later"))
 
     with Server(sometimes) as model:
         file = config(player_at(model, name="asker", api_key_env="SOME_KEY", tries=1))
@@ -76,7 +76,7 @@ def test_watch_plays_beside_running_web(shell: Shell) -> None:
     file = config(contender("sharp", "house-sharp"))
     with start(shell.folder, "web", file, "--port", "0") as web:
         assert web.stdout is not None
-        while "Ctrl-C ends it" not in (line := web.stdout.readline()):
+        while "Press Ctrl-C to stop" not in (line := web.stdout.readline()):
             assert line, web.stderr and web.stderr.read()
         said = shell("watch", "sharp", "MrDoubt", "StefaBot", "--config", file)
         assert web.poll() is None
@@ -145,8 +145,6 @@ def test_command_reports_that_it_waits_for_preflight(tmp_path: Path, name: str) 
         with start(tmp_path, *COMMANDS[name], stdin=subprocess.DEVNULL) as process:
             assert process.stderr is not None
             assert process.stdout is not None
-            assert process.stderr.readline() == (
-                "waiting: the model players are asked a question each, to see that they answer\n"
-            )
+            assert process.stderr.readline() == ("waiting: a test question is sent to each model player\n")
             noted.set()
             assert process.stdout.readline()

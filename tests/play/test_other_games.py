@@ -135,21 +135,21 @@ def test_a_person_sees_their_own_hand_and_sizes(play: Play) -> None:
     said = play(*SEATED, typed="no\n")
     lines = said.out.splitlines()
     assert (said.code, said.err) == (0, "")
-    assert lines[0] == "At the table, in playing order: Player1, you, Player4, CalculatingLiar."
+    assert lines[0] == "Players, in playing order: Player1, you, Player4, CalculatingLiar."
     assert lines[5:] == [
         "   1. Player1 plays 1 card as 0s.",
         "",
         "Cards held: Player1 12, you 13, Player4 13, CalculatingLiar 13. On the pile: 1.",
         "Your hand: 0 1 3 3 3 4 5 6 6 8 9 10 12",
         "Player1 played 1 card as 0s. Do you say BS?",
-        ">    1. You answer no.",
+        ">    1. You answered no.",
         "   1. On the pile: 1. In hand: Player1 12, you 13, Player4 13, CalculatingLiar 13.",
         "",
         "Cards held: Player1 12, you 13, Player4 13, CalculatingLiar 13. On the pile: 1.",
         "Your hand: 0 1 3 3 3 4 5 6 6 8 9 10 12",
         "Your turn: play cards as 1s.",
         "> ",
-        "You leave the table; the game ends here, unfinished.",
+        "You left the game before its end.",
     ]
 
 
@@ -168,7 +168,7 @@ def test_what_may_not_be_is_asked_again(play: Play, typed: str, sentence: str) -
     out = play(*SEATED, typed=f"1\nno\n{typed}\n").out.splitlines()
     assert "> '1' is not an answer here: type yes or no." in out
     assert f"> {sentence}" in out
-    assert out[-2:] == ["> ", "You leave the table; the game ends here, unfinished."]
+    assert out[-2:] == ["> ", "You left the game before its end."]
 
 
 def test_help_is_given_at_any_question(play: Play) -> None:
@@ -182,7 +182,9 @@ def test_a_whole_game_of_bs_is_played_saved_and_proved(play: Play, shell: Shell)
     said = play(*SEATED, "--save", "g.json", typed=WHATEVER * 300)
     assert (said.code, said.err) == (0, "")
     assert "\n  *  For you: " in said.out
-    again = "The same cards again: dubito play Player1 Player4 CalculatingLiar --seed 4 --deal 0 --seat 1 --game bs"
+    again = (
+        "To play the same cards again: dubito play Player1 Player4 CalculatingLiar --seed 4 --deal 0 --seat 1 --game bs"
+    )
     assert again in said.out.splitlines()
     assert saved()["players"] == ["Player1", "Guest", "Player4", "CalculatingLiar"]
     assert shell("replay", "g.json").code == 0
@@ -213,7 +215,7 @@ def test_a_model_sits_at_a_game_of_the_users_own(play: Play) -> None:
     said = play("Coin", "--game", "kuhn", "--config", "c.yaml")
     assert (said.code, said.err) == (
         2,
-        "dubito: c.yaml is for another game: use a config with `game: kuhn`, or drop --game\n",
+        "dubito: c.yaml is for another game; use a config with `game: kuhn`, or omit --game\n",
     )
 
 
@@ -225,7 +227,9 @@ def test_draw_and_defuse_is_typed_by_letters(play: Play) -> None:
     assert "You have seen, from the top: nothing, see, see." in said.out
     assert "Where do you put the bomb? 0 is the top of the pile, " in said.out
     assert "You have no defuse card and blow up: Medium wins." in said.out
-    assert said.out.endswith("The same cards again: dubito play Medium --seed 5 --deal 0 --seat 0 --game defuse\n")
+    assert said.out.endswith(
+        "To play the same cards again: dubito play Medium --seed 5 --deal 0 --seat 0 --game defuse\n"
+    )
 
 
 @pytest.mark.parametrize("game", ["dubito", "defuse"])

@@ -32,7 +32,7 @@ def test_he_sees_his_hand_the_board_and_how_many_cards_the_others_hold(play: Pla
     said = play(*SEATED, typed="2 2\n")
     assert said.code == 0
     lines = said.out.splitlines()
-    assert lines[0] == "At the table, in playing order: ClaudeBot, you, AdaptyBoi, StefaBot."
+    assert lines[0] == "Players, in playing order: ClaudeBot, you, AdaptyBoi, StefaBot."
     assert lines[4] == "The cards are dealt: ClaudeBot holds 14, you hold 14, AdaptyBoi holds 13, StefaBot holds 13."
     assert lines[5] == "   1. ClaudeBot plays 3 cards as aces."
     assert lines[7:10] == [
@@ -41,7 +41,7 @@ def test_he_sees_his_hand_the_board_and_how_many_cards_the_others_hold(play: Pla
         "Your turn. On the board: 3 of 3 by ClaudeBot, as aces.",
     ]
     assert lines[10] == ">    2. You play 2 cards as aces."
-    assert lines[-1] == "You leave the table; the game ends here, unfinished."
+    assert lines[-1] == "You left the game before its end."
     assert said.err == ""
 
 
@@ -69,7 +69,7 @@ def test_what_may_not_be_is_one_sentence_and_asked_again(play: Play, typed: str,
     assert said.out.splitlines()[10:] == [
         f"> {sentence}",
         "> > ",
-        "You leave the table; the game ends here, unfinished.",
+        "You left the game before its end.",
     ]
     assert (said.code, said.err) == (0, "")
 
@@ -82,7 +82,7 @@ def test_bytes_that_are_no_text_are_asked_again(play: Play) -> None:
 
 def test_the_rules_are_told_on_request(play: Play) -> None:
     said = play(*SEATED, "--win-rule", "contested", "--jokers", "0", typed="?\n")
-    assert "- A player who plays their last card make_pause until the next player's turn ends. " in said.out
+    assert "- A player who plays their last card waits until the next player's turn ends. " in said.out
     assert " and no joker. All cards are dealt to the 4 players" in said.out
     assert said.out.count("Ctrl-D leaves the table") == 2
 
@@ -92,7 +92,7 @@ def test_a_whole_game_is_played_saved_and_proved(play: Play) -> None:
     assert said.code == 0, said
     assert any(line.strip() == "record: game.json" for line in said.out.splitlines())
     assert any(
-        line.startswith("The same cards again: dubito play ClaudeBot AdaptyBoi StefaBot --seed 4")
+        line.startswith("To play the same cards again: dubito play ClaudeBot AdaptyBoi StefaBot --seed 4")
         for line in said.out.splitlines()
     )
     record = load(Path("game.json").read_text())
@@ -166,19 +166,19 @@ def test_a_pipe_is_as_good_as_a_terminal(tmp_path: Path, leaves: str) -> None:
         assert (game.returncode, err.strip()) == (130, "dubito: stopped by Ctrl-C")
     else:
         assert (game.returncode, err) == (0, "")
-        assert out.endswith("\nYou leave the table; the game ends here, unfinished.\n")
+        assert out.endswith("\nYou left the game before its end.\n")
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (("ClaudeBot",), "dubito: Dubito needs 3 to 8 players, not 2: two play the variant `duel`\n"),
-        (("ClaudeBot", "ClaudBot"), "dubito: nobody is named 'ClaudBot': did you mean 'ClaudeBot'?\n"),
+        (("ClaudeBot", "ClaudBot"), "dubito: unknown player 'ClaudBot'; did you mean 'ClaudeBot'?\n"),
         (("ClaudeBot", "OpenAIBot"), "dubito: OpenAIBot: model: is needed"),
         (("--config", "none.yaml"), "dubito: cannot read none.yaml: No such file or directory\n"),
         (("--seat", "4"), "dubito: seat: 4 is not between 0 and 3\n"),
         (("--seed", "-1"), "dubito: Invalid value for '--seed': "),
-        (("--save", "no/such/game.json"), "dubito: cannot save no/such/game.json: there is no folder no/such\n"),
+        (("--save", "no/such/game.json"), "dubito: cannot save no/such/game.json: the folder no/such does not exist\n"),
     ],
 )
 def test_mistakes_are_one_sentence(play: Play, words: tuple[str, ...], sentence: str) -> None:
@@ -192,7 +192,7 @@ def test_a_bot_that_fails_is_stood_in_for_and_named_at_the_end(play: Play, shell
     shell.bot("bad.py", BAD)
     said = play("Bad", "StefaBot", "--seed", "1", "--seat", "1", typed=WHATEVER)
     assert said.code == 0
-    assert "   1. Bad has failed: RandomBoi's rules play its turn." in said.out.splitlines()
+    assert "   1. Bad failed, so RandomBoi's rules played its turn." in said.out.splitlines()
     assert said.err.startswith("Bad (seat 0) failed in game 0, deal 0, turn 1: ")
 
 

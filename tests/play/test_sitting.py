@@ -80,7 +80,7 @@ def test_chance_seats_him_as_the_seed_says() -> None:
 
 def test_who_is_not_known_does_not_sit_down(guests: Opponents) -> None:
     for name, hint in (("OpenAIBot", "choose from Adapty"), ("ClaudBot", "did you mean 'ClaudeBot'")):
-        with pytest.raises(UsageError, match=f"nobody here is named '{name}': {hint}"):
+        with pytest.raises(UsageError, match=f"unknown player '{name}'; {hint}"):
             seat_person(guests, set_up(GAME, ["MrDoubt", name], GAME.rules(), 0, 1), 0)
 
 
@@ -90,7 +90,7 @@ def test_a_reason_is_a_sentence() -> None:
 
 
 def test_nobody_else_has_his_name_in_the_record() -> None:
-    with pytest.raises(UsageError, match="nobody else may be named Guest"):
+    with pytest.raises(UsageError, match="the name Guest is reserved"):
         set_up(GAME, [GUEST, "MrDoubt"], GAME.rules(), 0, 1)
 
 

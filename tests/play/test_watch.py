@@ -96,7 +96,7 @@ def test_a_saved_game_is_told_as_it_was(shell: Shell) -> None:
     Path("games/g.json").rename("g.json")
     alone = shell("watch", "g.json", "--show-hands")
     assert alone.out.splitlines() == [line for line in then.splitlines() if not re.match(r" *\d+\.   |record", line)]
-    assert alone.err == "What models were asked in this game is not shown: there is no run.db beside its file.\n"
+    assert alone.err == "Model requests are not shown: there is no run.db in its folder.\n"
 
 
 def test_on_a_terminal_a_game_is_in_colour_and_wrapped(shell: Shell, on_a_terminal: OnATerminal) -> None:
@@ -133,7 +133,7 @@ def test_a_pace_is_a_name_or_seconds_and_none_in_a_pipe(shell: Shell) -> None:
     for wrong in ("quick", "-1", "nan"):
         said = shell("watch", "StefaBot", "ClaudeBot", "MrDoubt", "--pace", wrong)
         assert (said.code, said.err.count("\n")) == (2, 1)
-        assert "slow, normal, fast, at-once, or seconds" in said.err
+        assert "slow, normal, fast, at-once, or a number of seconds" in said.err
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_run_is_followed_to_its_end_and_only_read(shell: Shell, capsys: pytest
     out, err = capsys.readouterr()
     assert out.startswith("Game 5: ")  # what was told before was read by the run's own shell
     assert out.count("The game is over") == 1
-    assert err.splitlines()[0] == "3 games finished meanwhile and passed over"
+    assert err.splitlines()[0] == "3 games skipped"
     before = [(path, path.read_bytes()) for path in (manifest, Path("runs/r/run.db"))]
     said = shell("watch", "runs/r")
     assert said.out == out
@@ -246,15 +246,15 @@ def test_a_runs_models_are_told_as_they_were(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--seed", "3"), "--seed is for a game between bots: name them, or leave it out"),
+        (("--seed", "3"), "--seed is only for a new game; name its bots"),
         ((), "no runs in runs yet: "),
         (("runs/x",), "runs/x does not exist: no runs in runs either"),
         (("dubito-1a2b",), "dubito-1a2b does not exist: no runs in runs either"),
         ((".",), ". is not a run folder: it has no manifest.yaml"),
         (("StefaBot", "ClaudeBot", "--web", "--port", "0"), "Dubito needs 3 to 8 players, not 2"),
-        (("--web", "--pace", "3"), "--pace is chosen on the page: leave it out"),
+        (("--web", "--pace", "3"), "--pace cannot be used here; choose the pace on the page"),
         (("notes.txt",), "notes.txt: this is not a game record: "),
-        (("StefaBot,ClaudeBot",), "who sits at one table is parted by spaces: StefaBot ClaudeBot"),
+        (("StefaBot,ClaudeBot",), "separate players with spaces, not commas: StefaBot ClaudeBot"),
         (("StefaBot", "ClaudBot"), "no bot is named 'ClaudBot': did you mean 'ClaudeBot'?"),
     ],
 )

@@ -42,7 +42,10 @@ def test_show_renders_a_position_file(shell: Shell) -> None:
         (("show", "plain", "--node", "F"), "dubito: Invalid value for '--node'"),
         (("show", "plain", "--position", "none.json"), "dubito: cannot read none.json: No such file or directory"),
         (("show", "plain", "--position", "bad.json"), "dubito: this is not a position: "),
-        (("show", "plain", "--position", "bad.json", "--node", "A"), "dubito: --node shows an example"),
+        (
+            ("show", "plain", "--position", "bad.json", "--node", "A"),
+            "dubito: --node and --position cannot be combined",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:

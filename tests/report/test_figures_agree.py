@@ -305,7 +305,7 @@ def test_how_much_hangs_on_few_deals_is_said_everywhere_alike(shown: Shown) -> N
     assert again["comparison"] == said
     deals = shown.run["contenders"][0]["deals"]
     assert said["preliminary"] == (deals < 100 and "stop" not in shown.config)
-    few = f"Preliminary: {deals} deals, fewer than 100." if said["preliminary"] else ""
+    few = f"Preliminary: only {deals} deals, fewer than 100." if said["preliminary"] else ""
     gone = f"Without {said['fragility']} deal" if said["fragility"] else ""
     for text in (shown.terminal, compared, shown.page.words):
         assert few in text
@@ -409,7 +409,7 @@ def test_a_run_with_stand_ins_says_so_first(shown: Shown) -> None:
 
 
 def _in_short(report: Path) -> str:
-    return (report / "index.html").read_text().split("In short")[1]
+    return (report / "index.html").read_text().split("Summary")[1]
 
 
 def test_who_saw_through_whom_is_what_the_engine_counted(shown: Shown) -> None:
@@ -503,5 +503,5 @@ def test_lies_of_bots_that_were_changed_are_not_counted(tmp_path: Path) -> None:
     bot.write_text(text + "\n# edited\n")
     made.said("report", "r", "--output", "again")
     words = Page(tmp_path / "again/strategy.html").words
-    assert "forced ones are not counted apart: the file of Mine was changed since" in words
+    assert "forced bluffs cannot be counted separately: the file of Mine has changed" in words
     assert not (tmp_path / "again/data/lies.json").exists()

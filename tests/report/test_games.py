@@ -135,7 +135,7 @@ def test_a_changed_bot_is_refused_and_not_shown_wrongly(tmp_path: Path) -> None:
     assert there == links - with_it
     assert with_it
     assert there
-    assert "the file of MyBot was changed since" in Page(report / "games.html").words
+    assert "the file of MyBot has changed" in Page(report / "games.html").words
 
 
 def test_a_game_that_ends_otherwise_is_not_shown(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_game_that_ends_otherwise_is_not_shown(tmp_path: Path) -> None:
         connection.execute("UPDATE games SET outcome = ? WHERE game = 2", (changed,))
     report = reported_unscanned(tmp_path / "run")
     assert {path.stem for path in (report / "games").glob("*.html")} == {"0", "1", "3"}
-    assert "1 game is not shown (2): played again it ends otherwise" in Page(report / "games.html").words
+    assert "1 game is not shown (2): its replay has a different result" in Page(report / "games.html").words
 
 
 def reported_unscanned(run: Path) -> Path:
@@ -173,7 +173,12 @@ def test_games_that_are_named_are_shown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("games", "sentence"),
-    [("60", "has games 0 to 59"), ("-1", "numbers as in 0,5,17"), ("a", "not 'a'"), ("", "not ''")],
+    [
+        ("60", "has games 0 to 59"),
+        ("-1", "numbers such as 0,5,17"),
+        ("a", "'a' is not valid"),
+        ("", "'' is not valid"),
+    ],
 )
 def test_games_that_are_not_there_are_refused(bots_run: Path, tmp_path: Path, games: str, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
@@ -187,12 +192,12 @@ def test_pages_that_grow_too_large_are_left_out_and_said(
     monkeypatch.setattr("dubito.report.games._MAX_PAGES_BYTES", 60_000)
     report = report_of(models_run, output=tmp_path / "report")
     assert 0 < len(list((report / "games").glob("*.html"))) < 12
-    assert "would become too large" in Page(report / "games.html").words
+    assert "would be too large" in Page(report / "games.html").words
 
 
 def test_what_is_no_report_is_not_written_over(bots_run: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(UsageError, match="is not a report: choose another --output"):
+    with pytest.raises(UsageError, match="is not a report; choose another --output"):
         report_of(bots_run, output=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
@@ -200,7 +205,7 @@ def test_what_is_no_report_is_not_written_over(bots_run: Path, tmp_path: Path) -
 def test_nor_is_what_lies_where_its_draft_goes(bots_run: Path, tmp_path: Path) -> None:
     (tmp_path / "r.part").mkdir()
     (tmp_path / "r.part" / "mine.txt").write_text("mine")
-    with pytest.raises(UsageError, match=r"r\.part exists and is not a report: choose another --output"):
+    with pytest.raises(UsageError, match=r"r\.part exists and is not a report; choose another --output"):
         report_of(bots_run, output=tmp_path / "r")
     assert (tmp_path / "r.part" / "mine.txt").read_text() == "mine"
 
@@ -228,7 +233,7 @@ def test_without_a_finished_game_there_is_no_report(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "run" / "run.db")) as connection, connection:
         for table in ("games", "chunks", "tally"):
             connection.execute(f"DELETE FROM {table}")  # noqa: S608
-    with pytest.raises(UsageError, match="keeps no finished game"):
+    with pytest.raises(UsageError, match="has no counted games"):
         report_of(tmp_path / "run")
     with pytest.raises(UsageError, match="is not a run folder"):
         report_of(tmp_path)

@@ -32,8 +32,8 @@ def test_the_most_cards_taken_up_and_the_longest_lie(bots_run: Path) -> None:
                 told_on = not turn["honest"] and (after is None or "honest" in after)
                 row[turn["seat"]] = row[turn["seat"]] + 1 if told_on else 0
                 longest = max(longest, row[turn["seat"]])
-    assert row_of(bots_run, "most cards picked up")[0].endswith(f" takes up {most} cards")
-    assert row_of(bots_run, "longest series of lies")[0].endswith(f" gets away with {longest} bluffs in a row")
+    assert row_of(bots_run, "most cards picked up")[0].endswith(f" picked up {most} cards")
+    assert row_of(bots_run, "most lies in a row")[0].endswith(f"got away with {longest} bluffs in a row")
 
 
 def test_the_most_confident_mistake_is_a_link_to_its_decision(stating_run: Path) -> None:
@@ -43,14 +43,14 @@ def test_the_most_confident_mistake_is_a_link_to_its_decision(stating_run: Path)
         for one in told["decisions"]
         if one["p_bluff"] is not None and one["answer"] is True and one["truth"] is False
     ]
-    said, link = row_of(stating_run, "the most confident mistake")
+    said, link = row_of(stating_run, "most confident mistake")
     sure = max(share for share, _, _ in wrong)
-    assert f"at {100 * sure:.0f} %, and is wrong" in said
+    assert f"with {100 * sure:.0f} % confidence, but was wrong" in said
     assert link in {f"games/{number}.html#{place}" for share, number, place in wrong if share == sure}
 
 
 def test_the_upset_is_a_win_against_stronger_ones(bots_run: Path) -> None:
-    said, link = row_of(bots_run, "the greatest upset")
+    said, link = row_of(bots_run, "greatest upset")
     (told,) = Page(bots_run / "report" / link).json
     ranked = [row["bot"] for row in data(bots_run / "report", "ranking")]
     place = {
@@ -70,11 +70,11 @@ def test_a_game_opens_at_its_first_lie_found_out_else_at_the_longest_else_at_the
         told = {"names": ["A", "B"], "winners": [], "hands": ["", ""], "lie": "bluff", "turns": turns}
         return opening(told)
 
-    assert opens(lie, play, lie, doubt, lie, doubt) == (4, "the first bluff that was caught")
-    assert opens(lie, play, lie, lie) == (4, "longest series of lies")
+    assert opens(lie, play, lie, doubt, lie, doubt) == (4, "first bluff that was caught")
+    assert opens(lie, play, lie, lie) == (4, "most lies in a row")
     assert opens(play, doubt, play) == (0, "")
     said = {"movers": [0, 1, 2], "marks": ["bluff"], "let_pass": {1: "let it pass", 2: "let it pass"}}
     caught = {**said, "let_pass": {1: "let it pass"}}
     in_words = {"names": ["A"], "winners": [], "lie": "bluff", "turns": [said, caught]}
-    assert opening(in_words) == (2, "the first bluff that was caught")
+    assert opening(in_words) == (2, "first bluff that was caught")
     assert opening({**in_words, "turns": [said]}) == (0, "")

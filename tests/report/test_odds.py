@@ -55,8 +55,10 @@ def test_in_a_models_place_a_bot_plays_and_the_page_says_which(shell: Shell, chr
     chrome.open(page.resolve(), "#turn-3")
     assert chrome.run("document.querySelectorAll('#strip polyline').length") == 6
     here = [f"{name} {100 * won / 3:.0f} %" for name, won in zip(told["names"], told["odds"]["won"][3], strict=True)]
-    assert chrome.text("#strip .chances") == f"Here: {', '.join(here)}."
-    assert re.search("3 times, with the cards as they lay and ClaudeBot in each model.s place", chrome.text("#strip"))
+    assert chrome.text("#strip .chances") == f"At this turn: {', '.join(here)}."
+    assert re.search(
+        "3 playouts from this turn, with the same cards and ClaudeBot instead of models", chrome.text("#strip")
+    )
 
 
 def test_a_game_that_cannot_be_played_on_says_why_to_who_asked(shell: Shell, chrome: Chrome) -> None:
@@ -64,10 +66,10 @@ def test_a_game_that_cannot_be_played_on_says_why_to_who_asked(shell: Shell, chr
     assert shell("run", "--game", "defuse", "--bots", "Simple,Sapper", "--games", "1", "--output", "d").code == 0
     assert shell("report", "d", "--games", "0", "--odds", "--output", "pages").code == 0
     (told,) = Page(Path("pages/games/0.html")).json
-    assert told["odds"]["why"].startswith("game 0 cannot be played on from its turns (cannot pickle ")
+    assert told["odds"]["why"].startswith("game 0 cannot be continued from its turns: cannot pickle ")
     assert not Path("d/odds").exists()
     chrome.open(Path("pages/games/0.html"))
-    assert chrome.text("#strip").startswith("No odds: game 0 cannot be played on ")
+    assert chrome.text("#strip").startswith("Winning chances are not shown: game 0 cannot be continued ")
     assert shell("share", "d", "--game", "0", "--output", "s.html").code == 0
     chrome.open(Path("s.html"))
     assert chrome.text("#strip") == ""
@@ -78,7 +80,7 @@ def test_a_longer_game_is_played_on_less_often_and_a_very_long_one_not_at_all() 
     often = [odds.playouts_for(moves, 1) for moves in range(0, 240, 20)]
     assert often == sorted(often, reverse=True)
     for moves in (500, 3000, 10**6):
-        with pytest.raises(UsageError, match=f"^it has {moves:,} moves, which takes too long$"):
+        with pytest.raises(UsageError, match=rf"^it is too long \({moves:,} moves\)$"):
             odds.playouts_for(moves, 1)
 
 
@@ -86,7 +88,7 @@ def test_bots_that_do_more_work_are_played_on_less_often(monkeypatch: pytest.Mon
     monkeypatch.setattr(odds, "PLAYOUTS", 40)
     often = [odds.playouts_for(60, weight) for weight in (2, 4, 8)]
     assert often == sorted({*often}, reverse=True)
-    with pytest.raises(UsageError, match=r"^it has 60 moves, which takes too long$"):
+    with pytest.raises(UsageError, match=r"^it is too long \(60 moves\)$"):
         odds.playouts_for(60, 64)
 
 
@@ -114,7 +116,7 @@ def test_work_of_bots_is_counted(shell: Shell) -> None:
 def test_playouts_that_go_on_and_on_are_given_up(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
     monkeypatch.setattr(odds, "_MAX_EXCESS", 0)
-    with pytest.raises(UsageError, match=r"^game 0 cannot be played on from its turns \(playing on takes too long\)$"):
+    with pytest.raises(UsageError, match=r"^game 0 cannot be continued from its turns: the playouts take too long$"):
         odds_in("r")
 
 
@@ -126,9 +128,9 @@ def test_a_game_that_is_too_large_to_send_is_refused_before_it_is_played_on(
     said = shell("share", "r", "--game", "0")
     assert (said.code, said.out) == (2, "")
     assert re.fullmatch(
-        r"dubito: the game takes more than 1 kB as one page \(more than 5 moves\): share its run with .*\n", said.err
+        r"dubito: the game needs more than 1 kB as one page \(more than 5 moves\); share its run with .*\n", said.err
     )
     assert not Path("r/odds").exists()
     assert shell("watch", "StefaBot", "RandomBoi", "UsualBot", "--save", "g.json").code == 0
     said = shell("share", "g.json")
-    assert said.err.endswith("as one page: send the file itself, which `dubito web` shows under Saved games\n")
+    assert said.err.endswith("as one page; send the file itself; `dubito web` shows it under Saved games\n")

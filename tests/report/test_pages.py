@@ -88,4 +88,4 @@ def test_a_very_long_text_is_cut_and_says_so() -> None:
     kept = Texts()
     text = kept.read(kept.add("x" * 50_000))
     assert len(text) < 21_000
-    assert text.endswith("[cut here: 30,000 more characters lie in run.db]")
+    assert text.endswith("[cut here: run.db has 30,000 more characters]")

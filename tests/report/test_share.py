@@ -43,7 +43,7 @@ def test_a_game_of_a_run_opens_alone_and_plays_again(
     assert chrome.text("#turn").startswith(f"turn {opens} of {turns}")
     assert chrome.text("#said p") == told["story"][opens - 1]
     chrome.key("Home")
-    assert chrome.text("#turn") == f"the deal, before {turns} turns"
+    assert chrome.text("#turn") == f"deal ({turns} turns follow)"
     chrome.open(page.resolve(), "#turn-2")
     assert chrome.text("#turn").startswith(f"turn 2 of {turns}")
     chrome.run("document.querySelector('[data-go=last]').click()")
@@ -72,7 +72,7 @@ def test_a_picture_needs_pillow_and_a_page_does_not(shell: Shell, monkeypatch: p
     Path("game.html").unlink()
     refused = shell("share", "g.json", "--url", "https://me.github.io/games/")
     assert (refused.code, refused.out, Path("game.html").exists()) == (2, "", False)
-    assert refused.err == "dubito: --url draws pictures for links and needs Pillow: pip install 'dubito[pictures]'\n"
+    assert refused.err == "dubito: --url needs Pillow to draw preview pictures; pip install 'dubito[pictures]'\n"
 
 
 def test_a_persons_game_is_told_to_whoever_is_sent_it(shell: Shell, chrome: Chrome) -> None:
@@ -91,7 +91,7 @@ def test_a_persons_game_is_told_to_whoever_is_sent_it(shell: Shell, chrome: Chro
     assert "catch other players lying" in page.words
     chrome.screen(390)
     chrome.open(Path("game.html").resolve())
-    assert "Opens at the first bluff found out." in chrome.text("#said")
+    assert "Starts at the first bluff that was caught." in chrome.text("#said")
     assert re.search(r"\bA person \d+$", chrome.text("#board"))
     top = "document.querySelector('{}').getBoundingClientRect().top"
     assert chrome.run(top.format("#said")) < chrome.run(top.format("#board")) < 844
@@ -106,7 +106,7 @@ def test_the_report_of_a_saved_game_is_its_one_page(shell: Shell) -> None:
     assert page.read_bytes() == Path("game.html").read_bytes()
     assert shell("report", "g.json", "--output", "there").out == "report: there/index.html\n"
     refused = shell("report", "g.json", "--games", "0")
-    assert refused.err == "dubito: --games chooses among a run's games, and this is one saved game: leave it out\n"
+    assert refused.err == "dubito: --games is only for runs, and this is one saved game; leave it out\n"
 
 
 def test_too_large_a_game_leaves_out_bodies_then_requests(
@@ -130,22 +130,22 @@ def test_too_large_a_game_leaves_out_bodies_then_requests(
     monkeypatch.setattr(share, "MAX_PAGE_BYTES", 1000)
     said = shell("share", str(models_run), "--game", "1")
     assert (said.code, said.err.count("\n")) == (2, 1)
-    assert "the game takes more than 1 kB as one page" in said.err
+    assert "the game needs more than 1 kB as one page" in said.err
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("share", "r"), "a run has many games: say which with --game, as in: dubito share r --game 0"),
-        (
-            ("share", "games/2026"),
-            "games/2026 does not exist: `dubito share` alone says which games and runs are here\n",
-        ),
+        (("share", "r"), "choose a game of the run with --game, for example: dubito share r --game 0"),
+        (("share", "games/2026"), "games/2026 does not exist: `dubito share` without arguments suggests games\n"),
         (("share", "r", "--game", "99"), "there is no game 99"),
         (("share", "c.txt"), "c.txt: this is not a game record"),
-        (("share", "c.txt", "--game", "1"), "--game belongs to a run, and this is one saved game: leave it out"),
-        (("share", "c.txt", "--url", "a.b"), "--url a.b is no address of a page, such as https://me.github.io/games/"),
-        (("share", "r", "--game", "0", "--output", "."), ". is a folder: name the page, as in --output game.html"),
+        (("share", "c.txt", "--game", "1"), "--game is only for runs, and this is one saved game; leave it out"),
+        (
+            ("share", "c.txt", "--url", "a.b"),
+            "--url: not a page's address: a.b; use one like https://me.github.io/games/",
+        ),
+        (("share", "r", "--game", "0", "--output", "."), ". is a folder; name a file: --output game.html"),
     ],
 )
 def test_bad_input_is_one_sentence(bots_run: Path, shell: Shell, words: tuple[str, ...], sentence: str) -> None:
@@ -157,15 +157,15 @@ def test_bad_input_is_one_sentence(bots_run: Path, shell: Shell, words: tuple[st
 
 
 def test_without_a_name_it_says_what_there_is(bots_run: Path, shell: Shell) -> None:
-    assert "there is no game here yet: `dubito web` plays one" in shell("share").err
+    assert "there are no games here yet; play one with `dubito web`" in shell("share").err
     Path("runs").mkdir()
     Path("runs/r").symlink_to(bots_run)
-    assert shell("share").err == "dubito: say which: `dubito share runs/r --game 0`\n"
+    assert shell("share").err == "dubito: choose a game: `dubito share runs/r --game 0`\n"
     Path("games").mkdir()
     Path("games/one.json").touch()
     last = "`dubito share games/one.json` (the last game played here)"
-    assert shell("share").err == f"dubito: say which: {last} or `dubito share runs/r --game 0`\n"
-    assert shell("report", "runs").err == "dubito: runs is a folder of runs: name one of them, such as runs/r\n"
+    assert shell("share").err == f"dubito: choose a game: {last} or `dubito share runs/r --game 0`\n"
+    assert shell("report", "runs").err == "dubito: runs is a folder of runs; name one of them, such as runs/r\n"
 
 
 def test_runs_are_a_site_with_an_index(models_run: Path, stating_run: Path, shell: Shell, chrome: Chrome) -> None:
@@ -191,7 +191,7 @@ def test_runs_are_a_site_with_an_index(models_run: Path, stating_run: Path, shel
     assert "two</p>" in Path("s/two/games/0.html").read_text()
     again = shell("report", "two.zip", "two.zip", "--site", "t")
     assert (again.code, Path("t").exists()) == (2, False)
-    assert "two runs are called two" in again.err
+    assert "two runs are named two" in again.err
 
 
 @pytest.mark.usefixtures("bots_run")
@@ -205,7 +205,7 @@ def test_game_with_too_many_moves_is_refused_before_it_is_told(
     monkeypatch.setattr("dubito.report.share.MAX_PAGE_BYTES", 1000)
     said = shell("share", str(bots_run), "--game", "0")
     assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("dubito: the game takes more than 1 kB as one page (more than 5 moves): share its run")
+    assert said.err.startswith("dubito: the game needs more than 1 kB as one page (more than 5 moves); share its run")
 
 
 def test_large_saved_game_is_refused_before_it_is_played(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,4 +216,4 @@ def test_large_saved_game_is_refused_before_it_is_played(shell: Shell, monkeypat
     monkeypatch.setattr("dubito.report.share.MAX_PAGE_BYTES", 1000)
     monkeypatch.setattr("dubito.report.share.story_of_record", play)
     said = shell("share", "g.json")
-    assert (said.code, "the game takes more than 1 kB as one page: send the file itself" in said.err) == (2, True)
+    assert (said.code, "the game needs more than 1 kB as one page; send the file itself" in said.err) == (2, True)

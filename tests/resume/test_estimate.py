@@ -103,7 +103,7 @@ def test_all_prices_in_use_are_looked_at_on_the_day_given(tmp_path: Path) -> Non
 def test_what_cannot_be_estimated_is_one_sentence(shell: Shell) -> None:
     Path("bots.yaml").write_text("bots: [StefaBot, UsualBot]\n")
     said = shell("estimate", "bots.yaml")
-    assert (said.code, said.err) == (2, "dubito: bots.yaml has no model players: its games cost nothing but time\n")
+    assert (said.code, said.err) == (2, "dubito: bots.yaml has no model players, so it costs nothing\n")
     said = shell("estimate", config_file(contender("one")), "--from", "nowhere")
     assert (said.code, "nowhere is not a run folder" in said.err) == (2, True)
 

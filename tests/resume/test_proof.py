@@ -178,7 +178,7 @@ def test_a_killed_run_replays_as_far_as_it_got(killed: Shell) -> None:
     with closing(sqlite3.connect("r/run.db")) as db:
         ((decisions,),) = db.execute("SELECT count(*) FROM decisions")
     assert (said.code, said.out) == (0, f"identical: 0 games, {decisions} decisions\n")
-    assert said.err == "the run is unfinished: it has 0 of 8 games so far\n"
+    assert said.err == "the run is unfinished: 0 of 8 games\n"
 
 
 @pytest.mark.parametrize(

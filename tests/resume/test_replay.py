@@ -207,8 +207,8 @@ def test_one_game_is_told_with_what_was_asked_and_said(run: Shell) -> None:
     assert said.code == 0
     asked = rows(Path("r"), "SELECT node FROM decisions WHERE game = 3 ORDER BY decision")
     lines = said.out.splitlines()
-    assert [line.split("two is asked ")[1][0] for line in lines if " is asked " in line] == [node for (node,) in asked]
-    assert sum("two says: {" in line for line in lines) == len(asked)
+    assert [line.split("to two (")[1][0] for line in lines if "Request to " in line] == [node for (node,) in asked]
+    assert sum("Reply of two: {" in line for line in lines) == len(asked)
     assert lines[0].startswith("The cards are dealt: ")
     refused = run("replay", "r", "--game", "8")
     assert (refused.code, refused.err) == (2, "dubito: r has games 0 to 7: there is no game 8\n")

@@ -173,12 +173,12 @@ SERVERS: dict[str, tuple[str, ...]] = {
 def test_a_server_of_ours_ends_as_by_ctrl_c(tmp_path: Path, name: str, number: signal.Signals) -> None:
     with start(tmp_path, *SERVERS[name]) as process:
         assert process.stdout is not None
-        while "Ctrl-C ends it" not in process.stdout.readline():
+        while "Press Ctrl-C to stop" not in process.stdout.readline():
             assert process.poll() is None
         process.send_signal(number)
         out, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (0, "")
-    assert out.splitlines()[-1] in ("ended", "0 calls answered")
+    assert out.splitlines()[-1] in ("stopped", "0 calls answered")
 
 
 def test_a_command_without_a_way_to_end_says_what_ended_it(tmp_path: Path) -> None:

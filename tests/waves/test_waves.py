@@ -149,7 +149,7 @@ def test_stopped_while_it_waits_status_says_what_is_awaited(tmp_path: Path, shel
         said = shell("status", "r").out
         entries = sum(server.bought.values())
         to = f"{entries} requests to {server.base_url('messages')}"
-        assert re.search(rf"awaited: {to} \(no key\) since [-0-9: ]+, expires [-0-9: ]+ \(UTC; msgbatch_0\)", said), (
+        assert re.search(rf"pending: {to} \(no key\) since [-0-9: ]+, expires [-0-9: ]+ \(UTC; msgbatch_0\)", said), (
             said
         )
         (found,) = json.loads(shell("status", "r", "--json").out)["awaited"]
@@ -157,7 +157,7 @@ def test_stopped_while_it_waits_status_says_what_is_awaited(tmp_path: Path, shel
         server.befalls = lambda event: None
         play_to_end(of, Path("r"))
         assert set(server.bought.values()) == {1}
-    assert "awaited" not in shell("status", "r").out
+    assert "pending" not in shell("status", "r").out
 
 
 def test_requests_in_flight_are_found_under_another_key_variable(

@@ -90,7 +90,7 @@ def test_a_whole_game_by_mouse_is_saved_and_stepped_through(chrome: Chrome, tabl
     _deal(chrome, table, size=3)
     while not chrome.run(OVER):
         _move(chrome)
-    assert _text(chrome, "#result") in ("A hard win!", "A soft win!", "You lose this one.")
+    assert _text(chrome, "#result") in ("A hard win!", "A soft win!", "You lost.")
     (path,) = table.folder.glob("*.json")
     record = load(path.read_text())
     assert list(replay(record)) == record.story
@@ -123,7 +123,7 @@ def test_a_move_by_keyboard_alone(chrome: Chrome, table: WebServer) -> None:
     chrome.key("Tab")
     assert chrome.run("document.activeElement.id") == "number"
     chrome.key("Tab")
-    assert chrome.run("document.activeElement.innerText").startswith("Put down 2 cards as ")
+    assert chrome.run("document.activeElement.innerText").startswith("Play 2 cards as ")
     chrome.key("Enter")
     chrome.until(f"document.querySelectorAll('#log .mine').length && ({ASKED} || {OVER})")
     lines: list[str] = chrome.run("[...document.querySelectorAll('#log li')].map(line => line.textContent)")
@@ -158,7 +158,7 @@ def test_no_card_has_a_suit_and_the_end_shows_all_hands_and_offers_a_rematch(chr
     )
     against = "; ".join(f"{name}: {won} won, {lost} lost" for name, (won, lost) in last["against"].items())
     assert against
-    assert _text(chrome, "#against") == f"You against {against}."
+    assert _text(chrome, "#against") == f"Your record against {against}."
     chrome.key("Enter")
     chrome.until(f"{ASKED} && !{OVER}")
     assert chrome.run("document.querySelectorAll('#seats .card').length") == 0
@@ -240,7 +240,7 @@ def test_at_most_three_cards_are_chosen_and_moves_are_shown_one_by_one(chrome: C
     _deal(chrome, table, seed=4)
     chrome.run("[...document.querySelectorAll('#hand button')].slice(0, 5).forEach(button => button.click())")
     assert chrome.run("document.querySelectorAll('#hand [aria-pressed=true]').length") == 3
-    assert _text(chrome, "#error") == "You may put down at most 3 cards."
+    assert _text(chrome, "#error") == "You can play at most 3 cards."
     chrome.run("document.querySelector('#speed').append(new Option('for ever', 2 ** 30, true, true))")
     chrome.run("document.querySelector('#put').click()")
     chrome.until("document.querySelectorAll('#log .mine').length === 1")
@@ -261,8 +261,8 @@ def test_a_reload_changes_nothing_and_a_lost_game_is_said(chrome: Chrome, table:
         path.unlink()
     chrome.run("document.querySelector('#hand button').click(); document.querySelector('#put').click()")
     chrome.until("document.querySelector('#error').innerText !== ''")
-    assert _text(chrome, "#error") == "You have no game here: choose your bots first."
-    chrome.until("document.querySelector('#prompt').innerText.startsWith('There is no game to show.')")
+    assert _text(chrome, "#error") == "You have no game here. Start one first."
+    chrome.until("document.querySelector('#prompt').innerText.startsWith('No game to show.')")
     chrome.errors.clear()  # the console tells of the 404s
 
 

@@ -23,7 +23,7 @@ def test_it_serves_until_ctrl_c_and_goes_on_after_it(tmp_path: Path) -> None:
         with start(tmp_path, "web", "--port", "0", *words) as process:
             assert process.stdout is not None
             address, folder = process.stdout.readline().split()[-1], process.stdout.readline()
-            assert folder.startswith("games are kept in games; Ctrl-C ends it")
+            assert folder.startswith("Games are saved in games. Press Ctrl-C to stop")
             first = not browser.port
             browser.port = int(address.removesuffix("/").rpartition(":")[2])
             assert address == f"http://{host}:{browser.port}/"
@@ -36,7 +36,7 @@ def test_it_serves_until_ctrl_c_and_goes_on_after_it(tmp_path: Path) -> None:
                 assert Browser(browser.port).sit(["Solved"], seat=0, jokers=1)["rules"].items() >= rules.items()
             process.send_signal(signal.SIGINT)
             out, err = process.communicate()
-        assert (process.returncode, out, err) == (0, "ended\n", "")
+        assert (process.returncode, out, err) == (0, "stopped\n", "")
     assert len(list((tmp_path / "games" / "running").iterdir())) == 2
 
 
@@ -63,7 +63,7 @@ def test_another_host_has_a_warning_and_the_game_that_is_named_comes_first(tmp_p
         view = browser.sit(["Player1", "Player1", "Hoarder"], game="bs", seat=1)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()
-    assert err == "Everybody who can reach 0.0.0.0 can play and see the saved games: there is no password.\n"
+    assert err == "Warning: anyone who can reach 0.0.0.0 can play and see the saved games. There is no password.\n"
     assert "<option selected>bs</option>" in first
     assert '<option value="Hoarder"' in first
     assert '<option value="ClaudeBot"' in other
@@ -74,10 +74,13 @@ def test_another_host_has_a_warning_and_the_game_that_is_named_comes_first(tmp_p
     ("words", "sentence"),
     [
         (["--game", "chess"], "unknown game 'chess': "),
-        (["StefaBot"], "StefaBot is a bot, and `dubito web` takes a config: bots are chosen on the page"),
+        (["StefaBot"], "StefaBot is a bot, but `dubito web` takes a config file; choose bots on the page"),
         (["--port", "66000"], "port must be a number from 0 to 65535, not 66000"),
         (["--host", "no.such.host.invalid"], "cannot listen on no.such.host.invalid: "),
-        (["--games", "file/games"], "cannot keep games in file/games: Not a directory; choose another --games"),
+        (
+            ["--games", "file/games"],
+            "cannot save games in file/games: Not a directory; choose another folder with --games",
+        ),
     ],
 )
 def test_mistakes_have_one_sentence(shell: Shell, words: list[str], sentence: str) -> None:
@@ -109,4 +112,4 @@ COMMANDS = (("web",), ("watch", "StefaBot", "ClaudeBot", "MrDoubt", "--web"))
 def test_a_name_to_allow_is_a_host_alone(shell: Shell, command: tuple[str, ...], name: str) -> None:
     ended = shell(*command, "--allow-host", name, "--port", "0")
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.endswith("is not a host name: leave out https:// and the port.\n")
+    assert ended.err.endswith("is not a host name. Leave out https:// and the port.\n")

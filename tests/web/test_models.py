@@ -46,7 +46,7 @@ def after(thought: threading.Event) -> Callable[[Incoming], Response]:
 
 
 def down(heard: Incoming) -> Response:
-    return Response(503, error_body(heard.protocol, "overloaded", "come back later"))
+    return Response(503, error_body(heard.protocol, "overloaded", "try again later"))
 
 
 def test_a_whole_game_with_models_over_all_protocols(home: Path) -> None:
@@ -59,9 +59,9 @@ def test_a_whole_game_with_models_over_all_protocols(home: Path) -> None:
         browser = server.browser()
         lobby = browser("GET", "/").text
         assert '<option value="sharp"' in lobby
-        assert "Asks house-honest with the prompt plain." in lobby
+        assert "house-honest with the prompt plain." in lobby
         stand_ins, written = re.findall('<optgroup label="(.*?)">(.*?)</optgroup>', lobby, re.DOTALL)[:2]
-        assert stand_ins[0].startswith("Stand-ins")
+        assert stand_ins[0].startswith("Fake models")
         assert (written[0], "StefaBot" in written[1], "sharp" in written[1]) == ("Hand-written", True, False)
         assert '<dt>sharp <span class="kind stand-in">stand-in</span></dt>' in lobby
         seen = browser.sit(["sharp", "honest", "chatty"], seed=5, max_turns=40)
@@ -210,7 +210,7 @@ def test_another_model_under_the_name_is_refused(home: Path) -> None:
         assert "this request differs from the one this run made before" in refused.json["error"]
     with table_with(home, first=FIRST + 2000) as server:
         refused = Browser(server.port, browser.cookie)("GET", "/api/table")
-        assert (refused.status, "nobody here is named 'sharp'" in refused.json["error"]) == (410, True)
+        assert (refused.status, "unknown player 'sharp'" in refused.json["error"]) == (410, True)
 
 
 def test_what_is_hidden_stays_hidden_from_the_person(home: Path) -> None:
@@ -241,7 +241,7 @@ def test_nothing_but_an_empty_body_tries_again(home: Path) -> None:
     with table_with(home) as server:
         browser = server.browser()
         browser.sit()
-        assert browser.post("/api/again", {}).json == {"error": "Nothing is in the way of this game."}
+        assert browser.post("/api/again", {}).json == {"error": "This game is not paused."}
         assert browser.post("/api/again", {"turn": 1}).status == 400
         assert browser("POST", "/api/again", b"[]").status == 400
         stranger = server.browser()

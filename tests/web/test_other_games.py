@@ -74,7 +74,7 @@ def test_a_restart_goes_on_where_the_game_was(home: Path) -> None:
         refused = Browser(server.port, browser.cookie)("GET", "/api/table")
         assert (refused.status, refused.json["error"]) == (
             410,
-            "This game cannot go on: there is no game bs any more.",
+            "This game cannot continue: there is no game bs any more.",
         )
         assert Browser(server.port, browser.cookie)("GET", "/table").status == 200
 
@@ -153,13 +153,13 @@ def test_the_games_are_offered_and_their_rules_told(hall: WebServer) -> None:
     for path in ("/?game=chess", "/rules?game=chess"):
         refused = browser("GET", path)
         assert refused.status == 400
-        assert "No game &#39;chess&#39; is played here: " in refused.text
+        assert "Unknown game &#39;chess&#39;; " in refused.text
 
 
 def test_a_table_of_a_game_that_cannot_be_is_refused(hall: WebServer) -> None:
     for asked, sentence in (
         ({"game": "bs", "bots": BOTS[:2]}, "BS is played by 4, not 3: seat 4 players."),
-        ({"game": "bs", "bots": ["ClaudeBot"] * 3}, "Nobody here is named 'ClaudeBot': "),
+        ({"game": "bs", "bots": ["ClaudeBot"] * 3}, "Unknown player 'ClaudeBot'; "),
         ({"game": "bs", "bots": BOTS, "rules": {"max_rounds": 0}}, "Rules: max_rounds: "),
         ({"game": "bs", "bots": BOTS, "rules": {"jokers": 1}}, "Rules: jokers: "),
     ):
@@ -215,7 +215,7 @@ def test_bs_is_played_in_a_browser(brief: WebServer, chrome: Chrome, width: int,
             "[...document.querySelectorAll('#answer button')].at(-1).click(); })()"
         )
         chrome.until(f"{ASKED} || {OVER}")
-    assert chrome.text("#result").startswith("For you: ")
+    assert chrome.text("#result").startswith("Your result: ")
     chrome.open(chrome.run("document.querySelector('#watch').href"), "#turn=2")
     assert "plays" in chrome.text("#said")
     assert "really" in chrome.text("#pile")

@@ -24,7 +24,7 @@ def test_the_rules_are_those_of_the_engine(browser: Browser) -> None:
         page = html.unescape(browser("GET", f"/rules?{query}").text)
         last = "winning at once" if rules.win_rule == "immediate" else "open to doubt"
         jokers = "two jokers" if rules.jokers else "no joker"
-        assert f"As they are played with {players} players, {jokers}, the last card {last}." in page
+        assert f"The rules for {players} players, {jokers}, the last card {last}." in page
         sentences = told.rules(rules, players)
         assert not re.search(r"\b(he|his|him)\b", " ".join(sentences), re.IGNORECASE)
         for sentence in sentences:
@@ -36,11 +36,11 @@ def test_the_lobby_offers_every_hand_written_bot_and_the_game_under_way(server: 
     names = {bot.name for bot in find_bots(server.folder).hand_written()}
     assert all(f'<option value="{name}"' in lobby for name in names)
     assert "OpenAIBot" not in lobby
-    assert "Resume it" not in lobby
+    assert "Resume</a>" not in lobby
     view = browser.sit()
-    assert "Resume it" in browser("GET", "/").text
+    assert "Resume</a>" in browser("GET", "/").text
     browser.to_the_end(view)
-    assert "Resume it" not in browser("GET", "/").text
+    assert "Resume</a>" not in browser("GET", "/").text
 
 
 def test_every_seed_can_be_given_back(browser: Browser) -> None:
@@ -48,8 +48,8 @@ def test_every_seed_can_be_given_back(browser: Browser) -> None:
     assert re.fullmatch(pattern, str(SEEDS - 1))
 
 
-def test_a_finished_game_is_listed_and_opens(server: WebServer, browser: Browser) -> None:
-    assert "No game has been finished here yet" in browser("GET", "/games").text
+def test_a_finished_game_is_listed_and_opens(server: Served, browser: Browser) -> None:
+    assert "No saved games yet" in browser("GET", "/games").text
     end = browser.to_the_end(browser.sit())
     assert f'<a href="/games/{end["record"]}">' in browser("GET", "/games").text
     page = browser("GET", f"/games/{end['record']}")

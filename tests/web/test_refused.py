@@ -42,7 +42,7 @@ REQUESTS: dict[str, tuple[Request, int, str]] = {
     "a bool as a card": (_move(cards=[True], number=1), 400, "This move cannot be read: cards.0: "),
     "a number as a doubt": (_move(doubt=1), 400, "This move cannot be read: doubt: "),
     "unknown field": (_move(hand=[1]), 400, "This move cannot be read: hand: "),
-    "no answer": (_raw(b'{"turn": 0}'), 400, "This request cannot be read: answer: "),
+    "no answer": (_raw(b'{"turn": 0}'), 400, "Invalid request: answer: "),
     "an answer of another game": (
         lambda browser, view: browser.post("/api/moves", {"turn": view["turn"], "answer": True}),
         400,
@@ -51,18 +51,18 @@ REQUESTS: dict[str, tuple[Request, int, str]] = {
     "an earlier turn": (
         lambda browser, view: browser.post("/api/moves", _legal(view) | {"turn": -1}),
         409,
-        "This move is for turn -1, and 0 turns have been played.",
+        "This move is for turn -1, but 0 turns have been played.",
     ),
-    "no JSON": (_raw(b"{"), 400, "This request cannot be read: the body: "),
-    "no UTF-8": (_raw(b'{"turn": "\xff"}'), 400, "This request cannot be read: "),
-    "deep nesting": (_raw(b"[" * 4000), 400, "This request cannot be read: "),
+    "no JSON": (_raw(b"{"), 400, "Invalid request: the body: "),
+    "no UTF-8": (_raw(b'{"turn": "\xff"}'), 400, "Invalid request: "),
+    "deep nesting": (_raw(b"[" * 4000), 400, "Invalid request: "),
     "oversized": (_raw(b" " * 5000), 413, "The body is longer than 4,096 bytes."),
-    "a form": (_from(Content_Type="application/x-www-form-urlencoded"), 415, "The body has to be application/json."),
-    "another site's origin": (_from(Origin="http://evil.example"), 403, "Requests from other sites are not answered."),
-    "no origin": (_from(Origin="null"), 403, "Requests from other sites are not answered."),
-    "a broken origin": (_from(Origin="http://["), 403, "Requests from other sites are not answered."),
-    "cross-site": (_from(Sec_Fetch_Site="cross-site"), 403, "Requests from other sites are not answered."),
-    "same-site": (_from(Sec_Fetch_Site="same-site"), 403, "Requests from other sites are not answered."),
+    "a form": (_from(Content_Type="application/x-www-form-urlencoded"), 415, "The body must be application/json."),
+    "another site's origin": (_from(Origin="http://evil.example"), 403, "Requests from other sites are not allowed."),
+    "no origin": (_from(Origin="null"), 403, "Requests from other sites are not allowed."),
+    "a broken origin": (_from(Origin="http://["), 403, "Requests from other sites are not allowed."),
+    "cross-site": (_from(Sec_Fetch_Site="cross-site"), 403, "Requests from other sites are not allowed."),
+    "same-site": (_from(Sec_Fetch_Site="same-site"), 403, "Requests from other sites are not allowed."),
     "wrong Host": (
         _from(Host="evil.example"),
         421,
@@ -87,7 +87,7 @@ def test_a_move_for_a_game_that_was_given_up_is_refused(browser: Browser) -> Non
     refused = browser.post("/api/moves", _legal(second) | {"table": first["table"]})
     assert (refused.status, refused.json["error"]) == (
         409,
-        "This move is for a game that you have given up for another one.",
+        "This move is for a game that you left.",
     )
     assert browser.view() == second
     assert browser.post("/api/moves", _legal(second) | {"table": second["table"]}).status == 200
@@ -131,28 +131,28 @@ def test_a_stranger_has_no_game(server: WebServer, browser: Browser) -> None:
     for cookie in (None, *(f"{name}={secret}" for secret in ("", "x", "../../games", '"', "ä" * 300))):
         stranger = Browser(server.port, cookie)
         for answer in (stranger("GET", "/api/table"), stranger.post("/api/moves", _legal(view))):
-            assert (answer.status, answer.json) == (404, {"error": "You have no game here: choose your bots first."})
+            assert (answer.status, answer.json) == (404, {"error": "You have no game here. Start one first."})
     assert browser.view() == view
 
 
 IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
     ({"bots": ["ClaudeBot"]}, "Dubito needs 3 to 8 players, not 2: two play the variant `duel`."),
     ({"bots": ["ClaudeBot"] * 8}, "Dubito needs 3 to 8 players, not 9."),
-    ({"bots": ["ClaudeBot"] * 32}, "This request cannot be read: bots: "),
-    ({"bots": []}, "This request cannot be read: bots: "),
-    ({"game": "chess"}, "No game 'chess' is played here: "),
-    ({"bots": ["ClaudeBot", "ClaudBot"]}, "Nobody here is named 'ClaudBot': did you mean 'ClaudeBot'?"),
-    ({"bots": ["ClaudeBot", "OpenAIBot"]}, "Nobody here is named 'OpenAIBot': "),
+    ({"bots": ["ClaudeBot"] * 32}, "Invalid request: bots: "),
+    ({"bots": []}, "Invalid request: bots: "),
+    ({"game": "chess"}, "Unknown game 'chess'; "),
+    ({"bots": ["ClaudeBot", "ClaudBot"]}, "Unknown player 'ClaudBot'; did you mean 'ClaudeBot'?"),
+    ({"bots": ["ClaudeBot", "OpenAIBot"]}, "Unknown player 'OpenAIBot'; "),
     ({"rules": {"jokers": 3}}, "Rules: jokers: "),
     ({"rules": {"win_rule": "never"}}, "Rules: win_rule: "),
     ({"rules": {"cards": 3}}, "Rules: cards: "),
-    ({"jokers": 2}, "This request cannot be read: jokers: "),
+    ({"jokers": 2}, "Invalid request: jokers: "),
     ({"seat": 4}, "Seat: 4 is not between 0 and 3."),
     ({"seat": -1}, "Seat: -1 is not between 0 and 3."),
-    ({"seed": -1}, "This request cannot be read: seed: "),
-    ({"seed": 2**53}, "This request cannot be read: seed: "),
-    ({"seed": 1.5}, "This request cannot be read: seed: "),
-    ({"hands": []}, "This request cannot be read: hands: "),
+    ({"seed": -1}, "Invalid request: seed: "),
+    ({"seed": 2**53}, "Invalid request: seed: "),
+    ({"seed": 1.5}, "Invalid request: seed: "),
+    ({"hands": []}, "Invalid request: hands: "),
 ]
 
 
@@ -172,7 +172,7 @@ def test_a_bot_that_cannot_be_played_again_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bots" / "manual" / "dicer.py").write_text(source)
     with serve(tmp_path) as server:
         answer = server.browser().post("/api/table", {"bots": ["Dicer", "StefaBot"]})
-        assert (answer.status, answer.json["error"][:46]) == (400, "Dicer draws from randomness that no seed reach")
+        assert (answer.status, answer.json["error"][:46]) == (400, "Dicer uses randomness without a seed, so its g")
         assert "Dicer" not in server.browser()("GET", "/").text
 
 

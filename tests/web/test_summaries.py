@@ -103,7 +103,7 @@ def test_a_game_whose_code_fails_hides_no_other(home: Path) -> None:
     (home / "saved" / "mine.json").write_text('{"game": "kuhn"}')
     (home / "saved" / "theirs.json").write_text((FOLDER / "three_immediate.json").read_text())
     found = Summaries(home / "saved")()
-    assert found["mine"].fault == "The code of its game fails on it: KeyError: 'no such pot'."
+    assert found["mine"].fault == "The game's code failed: KeyError: 'no such pot'."
     assert found["theirs"].fault is None
 
 

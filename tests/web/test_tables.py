@@ -161,7 +161,7 @@ def test_a_changed_bot_is_named_and_the_game_not_played_on(tmp_path: Path) -> No
                 continue
             answer = Browser(server.port, cookie)("GET", "/api/table")
     assert answer.status == 410
-    assert answer.json["error"].startswith("This game cannot go on: Mine 0 does not play as it did: ")
+    assert answer.json["error"].startswith("This game cannot continue: Mine 0 plays differently now: ")
 
 
 def test_a_bot_that_is_gone_is_said(server: WebServer, browser: Browser) -> None:
@@ -169,7 +169,7 @@ def test_a_bot_that_is_gone_is_said(server: WebServer, browser: Browser) -> None
     (path,) = (server.folder / "running").iterdir()
     path.write_text(path.read_text().replace("StefaBot", "StefBot"))
     answer = browser("GET", "/api/table")
-    sentence = "This game cannot go on: nobody here is named 'StefBot': did you mean 'StefaBot'?"
+    sentence = "This game cannot continue: unknown player 'StefBot'; did you mean 'StefaBot'?"
     assert (answer.status, answer.json) == (410, {"error": sentence})
 
 
@@ -179,7 +179,7 @@ def test_moves_after_the_end_are_said(server: WebServer, browser: Browser) -> No
     table = json.loads(path.read_text())
     path.write_text(json.dumps(table | {"outputs": [*table["outputs"], table["outputs"][0]]}))
     answer = browser("GET", "/api/table")
-    assert (answer.status, answer.json) == (410, {"error": "This game cannot go on: the game is over."})
+    assert (answer.status, answer.json) == (410, {"error": "This game cannot continue: the game is over."})
 
 
 def test_a_damaged_file_is_said(server: WebServer, browser: Browser) -> None:
@@ -204,7 +204,7 @@ def test_a_table_is_given_up_after_its_time(server: WebServer, browser: Browser)
     answer = browser("GET", "/api/table")
     assert (answer.status, answer.json["error"]) == (
         404,
-        "Your game was left too long and is gone: choose your bots again.",
+        "Your game expired. Start a new one.",
     )
     assert list((server.folder / "running").iterdir()) == []
 
@@ -217,7 +217,7 @@ def test_the_tables_are_bounded(tmp_path: Path) -> None:
         full = three.post("/api/table", {"bots": BOTS})
         assert (full.status, full.json["error"]) == (
             503,
-            "All 2 tables are taken: finish a game, or come back later.",
+            "All 2 tables are in use. Finish a game, or try again later.",
         )
         two.sit()  # takes the place of their own
         assert len(list((tmp_path / "running").iterdir())) == 2
@@ -302,7 +302,7 @@ def test_a_bot_that_fails_is_stood_in_for_and_said(tmp_path: Path) -> None:
     with serve(tmp_path, find_bots(tmp_path)) as server:
         browser = server.browser()
         view = browser.sit(["Bad", "StefaBot"], seat=1)
-        assert view["frames"][1]["said"][0] == "Bad has failed: RandomBoi's rules play its turn."
+        assert view["frames"][1]["said"][0] == "Bad failed, so RandomBoi's rules played its turn."
         assert view["errors"] == []
         end = browser.to_the_end(view)
         assert end["errors"][0].startswith("Bad (seat 0) failed in game 0, deal 0, turn 1: ")

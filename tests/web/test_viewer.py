@@ -77,7 +77,7 @@ def test_what_a_model_was_asked_stands_at_its_turn(saved: WebServer, chrome: Chr
         assert f"You are seat {decision['seat']}." in words
         assert f"as {game['turns'][turn - 2]['claimed']}. Do you doubt?" in words
         assert '{"answer": true}' in words
-        assert "answered live · 1 call" in words
+        assert "from the provider · 1 call" in words
         assert ("doubts" in chrome.text("#said")) == decision["answer"]
     others = {decision["turn"] for decision in game["decisions"]}
     chrome.go_to(f"turn={min(set(range(1, 30)) - others)}")
@@ -100,7 +100,7 @@ def test_foreign_words_fit_the_window_and_are_never_run(saved: WebServer, chrome
     turn = next(decision["turn"] for decision in decisions if len(decision["attempts"]) == 2)
     chrome.open(address(saved, "models"), f"#turn={turn}")
     assert HOSTILE in chrome.text("#decisions")
-    assert "Asked again" in chrome.text("#decisions")
+    assert "Re-ask 1" in chrome.text("#decisions")
     assert HOSTILE in chrome.text("#seats")
     fits(chrome)
     assert chrome.run("window.ran") is None
@@ -149,10 +149,10 @@ def without(change: Callable[[Path], None], saved: WebServer, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lose, "there is no run.db beside its file."),
+        (lose, "there is no run.db in its folder."),
         (damage, "shown: run.db is damaged or not a run store: "),
-        (longer, "the run.db beside its file has another game under its number."),
-        (other, "the run.db beside its file has another game under its number."),
+        (longer, "the run.db in its folder has a different game with this number."),
+        (other, "the run.db in its folder has a different game with this number."),
     ],
     ids=["lost", "damaged", "of a longer game", "of another game"],
 )
@@ -160,7 +160,7 @@ def test_a_game_is_shown_without_what_cannot_be_read(
     change: Callable[[Path], None], sentence: str, saved: WebServer, tmp_path: Path
 ) -> None:
     said = without(change, saved, tmp_path)
-    assert said.startswith("What models were asked in this game is not shown: ")
+    assert said.startswith("Model requests are not shown: ")
     assert sentence in said
 
 
@@ -169,7 +169,7 @@ def test_a_changed_story_is_said(server: WebServer, browser: Browser) -> None:
     for name, story in (("same", record.story), ("other", record.story[:-1])):
         (server.folder / f"{name}.json").write_text(dump(replace(record, story=story)))
     (warning,) = data(browser, "other")["warnings"]
-    assert warning.startswith("This file was changed since the game was recorded: ")
+    assert warning.startswith("This file was changed after the game: ")
     assert data(browser, "same")["warnings"] == []
 
 
@@ -207,7 +207,7 @@ def test_what_is_no_whole_game_is_a_sentence(server: WebServer, browser: Browser
     assert refused(browser, "bytes") == "This file cannot be read."
     listing = browser("GET", "/games")
     assert listing.status == 200
-    assert listing.text.count("Cannot be shown. ") == len(texts) + 1
+    assert listing.text.count("This game cannot be shown. ") == len(texts) + 1
     assert "<script" not in listing.text
 
 
@@ -228,4 +228,4 @@ def test_the_list_says_who_played_and_how_it_ended(server: WebServer, browser: B
     assert "RandomBoi 7 won against " in words
     assert words.count('/share" download') == 3
     (server.folder / "00.json").write_text("{}")
-    assert "Cannot be shown. This is not a game record: " in browser("GET", "/games").text
+    assert "This game cannot be shown. This is not a game record: " in browser("GET", "/games").text

@@ -84,7 +84,7 @@ def test_reasons_are_on_the_page_before_the_game_ends(chrome: Chrome, home: Path
         assert chrome.run((Path(__file__).parent / "contrast.js").read_text()) == []
         chrome.key("ArrowLeft")
         turns.go()
-        chrome.until(SHOWS.format("the deal, before 2 turns"))  # whoever has stepped back stays there
+        chrome.until(SHOWS.format("deal (2 turns follow)"))  # whoever has stepped back stays there
         chrome.key("End")
         turns.go(2)
         chrome.until("document.title.includes('The game: nobody wins')")
@@ -252,4 +252,4 @@ def test_it_serves_until_ctrl_c(tmp_path: Path) -> None:
         assert "StefaBot · ClaudeBot · MrDoubt" in Browser(port)("GET", "/games/0").text
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
-    assert (process.returncode, out, err) == (0, "ended\n", "")
+    assert (process.returncode, out, err) == (0, "stopped\n", "")

@@ -93,7 +93,7 @@ def test_a_prompt_is_checked_for_what_its_game_brings(home: Shell) -> None:
     assert said.code == 0
     assert [line.split()[0] for line in said.out.splitlines()[2:6]] == [*NODES]
     assert "own_moves" not in said.out
-    assert said.err == "whether it tells what is hidden is not checked: guess brings no second worlds\n"
+    assert said.err == "leaks of hidden information are not checked: guess has no world_pairs\n"
 
 
 def test_positions_are_asked_for_where_the_project_has_none(home: Shell) -> None:

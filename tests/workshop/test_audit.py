@@ -86,7 +86,7 @@ def test_a_game_that_tells_what_is_hidden_is_found(kuhn: Shell) -> None:
 def test_what_is_clean_says_what_was_compared(kuhn: Shell) -> None:
     for words in (["kuhn"], [str(Path("games/kuhn").resolve())]):
         said = kuhn("games", "audit", *words)
-        what = r"kuhn, prompt plain: the same bytes at \d+ turns, each in two worlds that its seat cannot tell apart"
+        what = r"kuhn, prompt plain: no leaks in \d+ turns, each compared in two deals that look the same"
         assert re.fullmatch(f"{what}\\.\n", said.out), said
         assert said.code == 0
     shutil.rmtree("bots")
@@ -99,4 +99,4 @@ def test_what_is_clean_says_what_was_compared(kuhn: Shell) -> None:
 def test_a_game_of_the_house_and_its_prompts_are_clean(shell: Shell, name: str) -> None:
     said = shell("games", "audit", name)
     assert said.code == 0
-    assert ": the same bytes at " in said.out, said
+    assert ": no leaks in " in said.out, said

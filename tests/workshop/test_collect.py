@@ -238,7 +238,7 @@ def test_record_writes_files_and_says_what(shell: Shell) -> None:
     count = len(list(Path("all").iterdir()))
     assert 4 < count < 1000
     assert said.out == (
-        f"written: {count} positions (there are no more, of 1000 asked for) of 4 deals in all: A {count}\n"
+        f"written: {count} positions (of 1000 requested; there are no more) of 4 deals in all: A {count}\n"
     )
     shell("export", "run", "run.zip")
     packed = shell("prompts", "record", "run.zip", "--count", "1000", "--node", "A", "--output", "packed")
@@ -257,7 +257,7 @@ def test_record_writes_files_and_says_what(shell: Shell) -> None:
         ),
         (("none.yaml",), "dubito: cannot read none.yaml: No such file or directory"),
         (("empty",), "dubito: empty is not a run folder: it has no manifest.yaml"),
-        (("walkers.yaml",), "dubito: walkers.yaml has no such positions: none of its bots answers the nodes"),
+        (("walkers.yaml",), "dubito: walkers.yaml has no such positions, since its bots do not answer the nodes"),
         (("models.yaml", "--count", "0"), "dubito: Invalid value for '--count'"),
         (("models.yaml", "--node", "F"), "dubito: Invalid value for '--node'"),
     ],

@@ -98,10 +98,10 @@ def test_lies_by_choice_and_forced_ones_stand_beside_games_and_decisions(shell: 
 def test_what_cannot_be_exported_is_one_sentence(shell: Shell) -> None:
     Path("d").mkdir()
     for words, sentence in (
-        (("r",), "say where to: a FILE for `dubito replay`, or --parquet FOLDER for a dataset"),
+        (("r",), "give either a FILE, for `dubito replay`, or --parquet FOLDER, for a dataset"),
         (
             ("r", "x.zip", "--parquet", "e"),
-            "say where to: a FILE for `dubito replay`, or --parquet FOLDER for a dataset",
+            "give either a FILE, for `dubito replay`, or --parquet FOLDER, for a dataset",
         ),
         (("r", "--parquet", "d"), "d already exists; choose another folder"),
         (("r", "--parquet", "/proc/x"), "cannot write /proc/x: No such file or directory; choose another folder"),

@@ -48,15 +48,15 @@ def test_other_answer_fields_are_a_difference(two: Shell) -> None:
 def test_the_same_is_said_to_be_the_same(two: Shell) -> None:
     for words in ((), ("--node", "A")):
         said = two("prompts", "diff", "old", "./prompts/old", *words)
-        assert (said.code, said.out, said.err) == (0, "the same\n", "")
+        assert (said.code, said.out, said.err) == (0, "identical\n", "")
 
 
 def test_the_same_at_one_node_only_is_not_called_the_same(two: Shell) -> None:
     Path("prompts/new/system.jinja").write_text("Be kind.\nSeat {{ seat }}.\n")
     Path("prompts/new/user.jinja").write_text("{{ question }}\nthe end{{ '!' if node in 'AB' }}\n")
     said = two("prompts", "diff", "old", "new")
-    assert (said.code, said.out) == (1, "the same at node C, but not at A, B: see it with --node\n")
-    assert two("prompts", "diff", "old", "new", "--node", "C").out == "the same\n"
+    assert (said.code, said.out) == (1, "identical at node C, but different at A, B; see them with --node\n")
+    assert two("prompts", "diff", "old", "new", "--node", "C").out == "identical\n"
     Path("a.json").write_text(to_json(example_position("A")))
     assert "+the end!" in two("prompts", "diff", "old", "new", "--position", "a.json").out
 
@@ -66,7 +66,7 @@ def test_the_same_at_one_node_only_is_not_called_the_same(two: Shell) -> None:
     [
         (("old", "none"), "dubito: no prompt is named 'none'"),
         (("old", "new", "--position", "none.json"), "dubito: cannot read none.json: No such file"),
-        (("old", "new", "--position", "x", "--node", "A"), "dubito: --node shows an example and --position a file"),
+        (("old", "new", "--position", "x", "--node", "A"), "dubito: --node and --position cannot be combined"),
     ],
 )
 def test_bad_input_is_one_sentence(two: Shell, words: tuple[str, ...], sentence: str) -> None:

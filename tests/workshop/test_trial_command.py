@@ -34,14 +34,14 @@ def test_a_trial_in_print(shell: Shell) -> None:
         ["plain", "all", "40"],
     ]
     assert lines[4].split()[3:5] == ["62.5", "[24.2,"]
-    assert lines[14] == "reasoned and plain at the positions that both answered"
+    assert lines[14] == "reasoned and plain at positions that both answered"
     assert lines[21].split()[:5] == ["all", "40", "100.0", "[91.2,", "100.0]"]
     assert "Stated probability that the last play is dishonest (node C), against the truth" in lines
     assert lines[-3] == "calls: 83, cost $0.0000", "three of them the preflight's"
     assert lines[-1].startswith("run folder: runs/prompts-reasoned-")
     again = shell("prompts", "test", "reasoned", "--against", "plain", *HOUSE, "--offline")
     assert again.out.splitlines()[:-2] == lines[:-2]
-    assert again.out.splitlines()[-3] == "calls: 0; every reply was there already, in the run folder or the cache"
+    assert again.out.splitlines()[-2] == "calls: 0 (all replies were in the run folder or the cache)"
     assert again.out.splitlines()[-1] == lines[-1]
 
 
@@ -53,14 +53,14 @@ def test_flips_are_named_and_a_prompt_against_itself_shows_chance(shell: Shell) 
     said = shell("prompts", "test", "plain", "--against", "plain", *words)
     lines = said.out.splitlines()
     (everything,) = (line.split() for line in lines if line.split()[:2] == ["all", "20"])
-    flips = [line for line in lines if line.startswith("flipped: ")]
+    flips = [line for line in lines if line.startswith("different: ")]
     assert len(flips) == int(everything[-1]) + int(everything[-2]) > 4
     assert float(everything[2]) == 100 - 5 * len(flips)
-    to_yes = sum(": yes by plain, no by plain again" in line for line in flips)
+    to_yes = sum(": plain yes, plain again no" in line for line in flips)
     assert to_yes == int(everything[-2]) != int(everything[-1])
-    name, said_first = flips[0].removeprefix("flipped: ").split(": ")
-    assert (shipped_positions(GAME) / name).exists()
-    assert said_first in ("yes by plain, no by plain again", "no by plain, yes by plain again")
+    name, said_first = flips[0].removeprefix("different: ").split(": ")
+    assert (shipped(GAME) / name).exists()
+    assert said_first in ("plain yes, plain again no", "plain no, plain again yes")
     assert lines[8].split()[:3] == ["plain", "again", "A"]
 
 
@@ -91,7 +91,7 @@ def test_a_wrong_model_is_a_wrong_flag(shell: Shell) -> None:
     with Server(lambda heard: Response(404, error_body("chat", "model_not_found", "there is no m"))) as server:
         where = ("--api", "chat", "--base-url", server.base_url("chat"))
         said = shell("prompts", "test", "plain", "--model", "openai:m", *where, "--quiet")
-    assert "; change `--model`; what was answered is kept in " in said.err
+    assert "; change `--model`; the answers so far are saved in " in said.err
 
 
 def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
@@ -103,7 +103,7 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
     assert said.code == 3
     assert said.err == (
         "dubito: the budget is used up: 3 of 3 calls spent, and the next call may take up to 1; raise `budget.calls`; "
-        "what was answered is kept in r, and the same command resumes\n"
+        "the answers so far are saved in r; the same command resumes\n"
     )
     assert shell("prompts", "test", "plain", *HOUSE, *own).out.splitlines()[-3].startswith("calls: 3,")
 
@@ -114,7 +114,7 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
         (("plane", *HOUSE), "no prompt is named 'plane': did you mean 'plan'?"),
         (
             ("plain", "--model", "opnai:gpt"),
-            "--model 'opnai:gpt' names no provider: say it as in openai:MODEL; did you",
+            "--model 'opnai:gpt' does not start with a provider; write it like openai:MODEL; did you",
         ),
         (("plain", *HOUSE, "--api", "fax"), "--api: must be 'responses', 'chat', 'messages' or 'decisions'"),
         (("plain", *HOUSE, "--positions", "none"), "cannot read none: No such file or directory"),
@@ -166,7 +166,7 @@ def test_the_status_of_a_trial(trial: Shell) -> None:
     said = trial("status", "r")
     assert (said.code, said.err) == (0, "")
     assert said.out.splitlines()[:3] == [
-        "a trial of prompts: no game was played",
+        "test of prompts: no games are played",
         "plain: 40 decisions in 40 positions, 41 calls, cache 0.0 %",
         "  model: 40",
     ]

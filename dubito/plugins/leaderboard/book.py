@@ -1,5 +1,7 @@
-"""Books: what everybody is rated by, the same for years. A book says the deals, the tables, and bots with the digests
-of their files; `dubito rate` plays two runs by it, one in each `Part`, and each says so in its manifest.
+"""Books: fixed conditions for ratings, meant to stay the same for years.
+
+A book specifies the deals, the tables, and the bots with the digests of their files. `dubito rate` plays two runs by
+it, one for each `Part`, and each names the book in its manifest.
 """
 
 import json
@@ -25,18 +27,21 @@ NEW: Final = "that is a new book"
 
 
 class Book(Checked):
-    """What a file in `books/` says."""
+    """The content of a file in `books/`."""
 
     game: str
-    rules_version: int = Field(ge=1)  # of the game
-    game_source: str = ""  # of a game that does not come with Dubito: the digest of its sources
+    rules_version: int = Field(ge=1)
+    # The digest of the game's sources, for a game that does not come with Dubito.
+    game_source: str = ""
     rules: dict[str, Any]
     seed: int
     table_sizes: list[int] = Field(min_length=1)
     deals: int = Field(ge=1)
-    bots: _Bots = Field(min_length=1)  # the field
+    # The opponents.
+    bots: _Bots = Field(min_length=1)
     exploiter_deals: int = Field(ge=1)
-    exploiters: _Bots = Field(min_length=1)  # each sits down among players who are all the one that is rated
+    # Each plays at tables where all other seats are the rated player.
+    exploiters: _Bots = Field(min_length=1)
 
     @cached_property
     def digest(self) -> str:
@@ -45,7 +50,7 @@ class Book(Checked):
 
 
 class NamedBook(NamedTuple):
-    """A book, and what it is called."""
+    """A book and its name."""
 
     name: str
     book: Book
@@ -56,10 +61,10 @@ def book_names() -> list[str]:
 
 
 def read_book(named: str) -> NamedBook:
-    """The book of that name, or in that file; raises UsageError."""
+    """Read a book by name or file; raises UsageError."""
     is_file = named.endswith(".yaml") or "/" in named
     if not is_file and named not in book_names():
-        raise UsageError(f"no book is named {one_line(named)!r}: {suggestion(named, book_names())}")
+        raise UsageError(f"unknown book {one_line(named)!r}", hint=suggestion(named, book_names()))
     file = Path(named) if is_file else BOOKS / f"{named}.yaml"
     try:
         return NamedBook(file.stem, Book.model_validate(read_yaml(file)))
@@ -69,32 +74,32 @@ def read_book(named: str) -> NamedBook:
 
 def check_book(named: NamedBook, registry: Registry) -> None:
     if faults := _changed(named, registry):
-        raise UsageError(f"{named.name} cannot be played: {faults[0]}: {NEW}")
+        raise UsageError(f"{named.name} cannot be played: {faults[0]}", hint=NEW)
 
 
 def _changed(named: NamedBook, registry: Registry) -> list[str]:
-    """What is not as the book says, a sentence each."""
+    """Describe what has changed since the book was written."""
     book, found = named.book, list[str]()
     if (registry.game.rules_version, _source(registry)) != (book.rules_version, book.game_source):
-        found.append(f"{book.game} is played otherwise now than when the book was written")
+        found.append(f"the game {book.game} has changed since the book was written")
     for name, digest in (book.bots | book.exploiters).items():
         if name not in registry.bots:
-            found.append(f"its bot {one_line(name)} is not here")
+            found.append(f"its bot {one_line(name)} is missing")
         elif registry.find(name).digest != digest:
-            found.append(f"the file of {one_line(name)} was changed since")
+            found.append(f"the file of {one_line(name)} has changed")
     unknown = book.rules.keys() - type(registry.game.rules()).model_fields
-    found += [f"{book.game} has no rule {one_line(rule)} now" for rule in sorted(unknown)]
+    found += [f"{book.game} no longer has the rule {one_line(rule)}" for rule in sorted(unknown)]
     return found
 
 
 def _source(registry: Registry) -> str:
-    """Return the digest of a foreign game's sources, nothing for our own: no release of OpenSpiel ends a book."""
+    """Return the digest of a foreign game's sources. Empty for our own, so that books outlive OpenSpiel's releases."""
     game, here = registry.game, registry.working_directory
     return "" if package_of(game, here).is_own else source_of(game, here)
 
 
 def config_of(book: Book, part: PartName, player: PlayerSpec, exploiters: Sequence[dict[str, Any]], game: Game) -> Any:
-    """A part as a config has it; `exploiters` are entries of a config."""
+    """Return the config of a part; `exploiters` are config entries."""
     table, entry = book.table_sizes, {"bot": player.bot, "name": player.name, **player.settings}
     seats = 2 if table == [2] else 1
     common = {"game": book.game, "rules": book.rules, "seed": seed_of(book, part), "table_sizes": table}
@@ -114,17 +119,18 @@ def seed_of(book: Book, part: PartName) -> int:
 
 
 class FoundBook(NamedTuple):
-    """The book that a run says it was played by."""
+    """The book that a run names in its manifest."""
 
     name: str
     part: PartName
-    faults: list[str]  # why it is not that book as it is here, a sentence each; empty: it is, unchanged
+    # How the run differs from that book; empty if it does not.
+    faults: list[str]
 
 
 def book_of(run: Run, named: str | None = None) -> FoundBook | None:
-    """The book that a run was played by, and whether it is that book unchanged; None where it says none.
+    """Return the book that a run was played by, with differences, or None.
 
-    `named` is where the book is looked for, by its name or file, else by what the run calls it.
+    `named` is the name or file of the book; by default the name in the run.
     """
     by = run.planned.book
     if by is None:
@@ -139,14 +145,14 @@ def book_of(run: Run, named: str | None = None) -> FoundBook | None:
 
 
 def _departures(book: Book, part: PartName, run: Experiment, usual: Mapping[str, Any]) -> list[str]:
-    """Where a run is not what the book says, whatever it calls itself; `usual` are the rules where nothing is said."""
+    """Describe how a run differs from a book. `usual` are the default rules."""
     field, compared = {bot.name: bot.source for bot in run.bots}, {one.bot: one.source for one in run.contenders}
     many = len(run.contenders) * run.contender_seats
     deals, bots, others = (
         (book.deals, book.bots, field) if part == "field" else (book.exploiter_deals, book.exploiters, compared)
     )
     one = [replace(player, name="") for player in (run.contenders if part == "field" else run.bots)]
-    held = {
+    conditions = {
         "game": run.game == book.game,
         "rules": all(run.rules.get(rule) == value for rule, value in book.rules.items())
         and run.rules.keys() <= usual.keys(),
@@ -155,6 +161,6 @@ def _departures(book: Book, part: PartName, run: Experiment, usual: Mapping[str,
         "deals": many > 0 and run.games == deals * many and not run.stop and not run.shard,
         "bots": [*others.items()] == [*bots.items()] and (part != "field" or not any(bot.settings for bot in run.bots)),
         "player": all(each == one[0] for each in one) and (part != "field" or len(one) == 1),
-        "what follows a bot's error": run.on_bot_error == "stop" and run.provider_errors == "fallback",
+        "error handling": run.on_bot_error == "stop" and run.provider_errors == "fallback",
     }
-    return [f"not the book's: {what}" for what, same in held.items() if not same]
+    return [f"different from the book: {what}" for what, same in conditions.items() if not same]

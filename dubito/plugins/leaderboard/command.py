@@ -1,4 +1,4 @@
-"""`dubito leaderboard`: exported runs as a site, each proved before it has a row."""
+"""`dubito leaderboard`: build a site from exported runs that were verified by a replay."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from dubito.plugins.leaderboard.submissions import submissions_in
 
 
 class BuildByDefault(Listing):
-    """A group whose first argument may also be the folder to build a site of."""
+    """A group whose first argument can also be the folder for `build`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         is_group = not args or args[0] in (*self.commands, *ctx.help_option_names)
@@ -24,7 +24,7 @@ class BuildByDefault(Listing):
 
 @click.group(cls=BuildByDefault)
 def leaderboard() -> None:
-    """Build a leaderboard of exported runs, each proved by a replay."""
+    """Build a leaderboard from verified exported runs."""
 
 
 leaderboard.add_command(review)
@@ -32,33 +32,35 @@ leaderboard.add_command(review)
 
 @leaderboard.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--output", metavar="SITE", type=click.Path(path_type=Path), help="The site. [default: DIR-site]")
-@click.option("--title", default="Leaderboard", show_default=True, help="The title of its first page.")
-@click.option("--workers", type=click.IntRange(1), help="Processes; pages do not depend on it. [default: one per core]")
-@click.option("--strict", is_flag=True, help="Exit code 1 if anything could not be proved.")
+@click.option(
+    "--output", metavar="SITE", type=click.Path(path_type=Path), help="Folder of the site. [default: DIR-site]"
+)
+@click.option("--title", default="Leaderboard", show_default=True, help="Title of the first page.")
+@click.option("--workers", type=click.IntRange(1), help="Number of processes. [default: one per core]")
+@click.option("--strict", is_flag=True, help="Exit with code 1 if a run cannot be verified.")
 @site_url_option
 @games_path_option
-@click.option("--quiet", is_flag=True, help="Do not name each file as it is replayed.")
+@click.option("--quiet", is_flag=True, help="Do not print the names of replayed files.")
 def build(
     folder: Path, output: Path | None, title: str, workers: int | None, strict: bool, url: str, quiet: bool
 ) -> int:
-    """Write a site of the exported runs in DIR, each replayed first.
+    """Verify the exported runs in DIR and write the site.
 
-    A run that cannot be proved is listed with the reason. Files in DIR itself are of one book; each folder in it is
-    another.
+    A run that cannot be verified is listed with the reason. Files in DIR belong to one book, and so do the files in
+    each of its subfolders.
     """
     if not folder.is_dir():
-        raise UsageError(f"there is no folder {one_line(str(folder))}: make one, and `dubito export` runs into it")
+        raise UsageError(f"the folder {one_line(str(folder))} does not exist", hint="create it and export runs into it")
     site = output or folder.with_name(f"{folder.resolve().name}-site")
 
-    def tell(file: str) -> None:
+    def show_progress(file: str) -> None:
         if not quiet:
             note(f"replaying {one_line(file)}")
 
-    with submissions_in(folder, Path.cwd(), workers or cores(), tell) as found:
+    with submissions_in(folder, Path.cwd(), workers or cores(), show_progress) as found:
         rows = sum(len(one.run.contenders) for _, proven in found.books for one in proven)
         for one in found.refused:
             note(f"invalid: {one_line(one.file)}: {one.reason}")
         say(f"leaderboard: {write_leaderboard(site, found, title, url)}")
-        say(f"rows: {rows:,}; without a row: {len(found.refused):,}")
+        say(f"rows: {rows:,}; invalid: {len(found.refused):,}")
         return int(strict and bool(found.refused))

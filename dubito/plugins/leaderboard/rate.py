@@ -1,4 +1,4 @@
-"""`dubito rate`: a player by a book, in three numbers that mean the same for everybody."""
+"""`dubito rate`: rate a player by a book, in three comparable numbers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,7 +44,7 @@ _DRAWS: Final = 100  # in each situation, of a bot that does not say how it play
 
 @click.command()
 @click.argument("rated", metavar="PLAYER")
-@click.option("--book", default="dubito-1", show_default=True, metavar="NAME", help="A book, by its name or its file.")
+@click.option("--book", default="dubito-1", show_default=True, metavar="NAME", help="Name or file of the book.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/rate-BOOK-DIGEST]")
 @config_options("workers", *SHORT_FORM_SETTINGS, "in_flight", *SPENDING)
 @games_path_option
@@ -89,7 +89,7 @@ def rate(rated: str, book: str, output: Path | None, quiet: bool, as_json: bool,
 
 @dataclass(frozen=True, slots=True)
 class _ByBook:
-    """A player and a book that can be played."""
+    """A player and the book to rate it by."""
 
     named: NamedBook
     registry: Registry
@@ -98,7 +98,7 @@ class _ByBook:
     workers: int | None
 
     def experiment(self, part: PartName, exploiters: Sequence[dict[str, Any]] = ()) -> tuple[Experiment, CallOptions]:
-        """What is played, all of it checked; raises UsageError."""
+        """Return the checked experiment of a part; raises UsageError."""
         book, here = self.named.book, self.registry.working_directory
         content = config_of(book, part, self.player, exploiters, self.registry.game)
         config = parse_config(content, self.named.name, self.flags)
@@ -114,11 +114,11 @@ class _ByBook:
         exploiters: Sequence[dict[str, Any]] = (),
         spent: Spend | None = None,
     ) -> RunResult:
-        """The part, played to its end unless something stops it; `spent` is of the budget already."""
+        """Play a part. `spent` was used from the budget already."""
         experiment, calls = self.experiment(part, exploiters)
         into = folder / part
         if kept := find_finished_run(experiment, self.registry, into):
-            note(f"{into} holds this run, finished: nothing was played")
+            note(f"{into} already has this finished run; nothing was played")
             return kept
         print_warnings(experiment, self.registry, calls)
         if warning := check_cache(experiment, self.registry, calls):
@@ -128,7 +128,7 @@ class _ByBook:
 
 
 def _by_book(named: NamedBook, rated: str, given: Mapping[str, Any]) -> _ByBook:
-    """Raises UsageError where there is no such player, or the book cannot be played here."""
+    """Raises UsageError if the player is unknown or the book cannot be played."""
     registry = find_bots(Path.cwd(), named.book.game)
     check_book(named, registry)
     config = parse_config({"game": named.book.game}, "the command", given)
@@ -156,7 +156,7 @@ def _exact(by: _ByBook) -> tuple[float | None, int | None]:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What there is to say of the player."""
+    """Print the rating."""
 
     by: _ByBook
     folder: Path
@@ -191,8 +191,8 @@ def _print(found: _Found) -> None:
     for side, who in found.beside.who.items():
         say(f"worst {side}: {listed([one_line(each) for each in who])}")
     if found.exact is not None:
-        seen = f"as it acts in {found.draws} draws of each situation" if found.draws else "exactly"
-        say(f"a best response takes {found.exact:+.3f}, {seen}")
+        basis = f"as it acts in {found.draws} draws of each situation" if found.draws else "exactly"
+        say(f"a best response takes {found.exact:+.3f}, {basis}")
     elif hasattr(found.field.game.module("workshop"), "engine"):
         say(f"what a best response takes, exactly: dubito policy {name} --game {found.field.game.name}")
     use = found.use

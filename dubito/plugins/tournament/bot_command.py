@@ -1,4 +1,4 @@
-"""`dubito tournament bot`: a bot or model of the harness as a program for a tournament."""
+"""`dubito tournament bot`: play a tournament match as a bot or model of Dubito."""
 
 import os
 import sys
@@ -20,18 +20,19 @@ from dubito.plugins.tournament.our_player import SeatTaken, answer_lines
 def bot(player: str, **server: str | None) -> None:
     """Play one match as PLAYER over standard input and output.
 
-    PLAYER is a bot of OpenSpiel's games, or a model such as openai:MODEL@PROMPT. It is for small games such as
-    kuhn_poker and leduc_poker. In a config write `solved: dubito tournament bot Solved`. A player that asks a model
-    needs the network: `{command: dubito tournament bot openai:MODEL, network: true}`.
+    PLAYER is a bot of OpenSpiel's games, or a model such as openai:MODEL@PROMPT. It supports small games such as
+    kuhn_poker and leduc_poker. In a config, write `solved: dubito tournament bot Solved`. A model player needs the
+    network: `{command: dubito tournament bot openai:MODEL, network: true}`.
     """
-    game, said = sys.stdin.readline().strip(), sys.stdin.readline().strip()
-    if said not in ("0", "1"):
-        raise UsageError("standard input begins with a game's name and a seat, a line each: a referee starts this")
-    seat = int(said)
+    game, seat_line = sys.stdin.readline().strip(), sys.stdin.readline().strip()
+    if seat_line not in ("0", "1"):
+        raise UsageError("standard input must start with the game's name and the seat, one per line, from a referee")
+    seat = int(seat_line)
     seed, number = int(os.environ.get("DUBITO_SEED", "0")), int(time.time() * 1000)
-    kept = os.environ.get("DUBITO_DATA")
-    settings = server if kept is None else {**server, "cache": f"{kept}/cache"}  # a referee lets it write nowhere else
-    games = Path(kept or ".") / "games"
+    data = os.environ.get("DUBITO_DATA")
+    # A referee only allows writes to the data folder.
+    settings = server if data is None else {**server, "cache": f"{data}/cache"}
+    games = Path(data or ".") / "games"
     with open_opponents(None, [player], games, number, lambda: False, settings, f"openspiel:{game}") as company:
         entrant, services = company.seat_bot(player, seed)
         answer_lines(entrant, services, SeatTaken(game, seat, seed, number), sys.stdin, sys.stdout)

@@ -1,4 +1,4 @@
-"""A bot tried out: against partners that misbehave, on a list of what the protocol asks, and for the qualification."""
+"""Test a bot against misbehaving opponents and the protocol's requirements, or play its qualification."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from dubito.stats.rates import Rate
 
 PARTNERS: Final = {
     "random": "answers at random",
-    "slow": f"takes {partners.SLOW:g} s an answer",
+    "slow": f"takes {partners.SLOW:g} s per answer",
     "silent": "never answers",
     "rude": "answers nonsense",
     "chatty": "talks out of turn",
@@ -28,11 +28,13 @@ PARTNERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A point of the conformance list."""
+    """A requirement of the protocol."""
 
     what: str
-    wrong: Sequence[str]  # where it does not hold; empty if it does
-    seen: bool = True  # whether the bot came so far as to show it
+    # Descriptions of the violations.
+    wrong: Sequence[str]
+    # Whether the bot got far enough to test it.
+    seen: bool = True
 
 
 def partner(kind: str) -> Program:
@@ -53,7 +55,7 @@ def trial_results(
 
 
 def findings(log: Log, seconds: float) -> list[Finding]:
-    """What the log says of its first bot, point by point; `seconds` is what a move may take."""
+    """Check the first bot in the log against all requirements. `seconds` is the time limit of a move."""
     lines = [line for pairing in log.pairings() if 0 in pairing.bots for line in log.lines(pairing)]
     name, most = log.bots[0], Limits().strikes
 
@@ -72,21 +74,21 @@ def findings(log: Log, seconds: float) -> list[Finding]:
 
         return wrong
 
-    def ended(line: MatchLine, seat: int) -> str | None:
+    def exit_error(line: MatchLine, seat: int) -> str | None:
         return None if line.exit[seat] == 0 or line.shut_down(seat, most) else f"ended with {line.exit[seat]}"
 
-    def wrote(line: MatchLine, seat: int) -> str | None:
+    def error_output(line: MatchLine, seat: int) -> str | None:
         text = line.stderr[seat].strip().splitlines()
         return text[-1] if text and line.failed(seat) else None
 
     answered = any(line.times.think[line.seats.index(name)] for line in lines)
     stayed = any(not line.shut_down(line.seats.index(name), most) for line in lines)
     return [
-        Finding("it starts, and is there when it is asked", where(wrote) + where(struck("crash"))),
-        Finding(f"it answers within {seconds:g} s", where(struck("overrun")), answered),
-        Finding("its answers are actions that were listed", where(struck("illegal")), answered),
-        Finding("it says nothing when it is not asked", where(struck("ponder")), answered),
-        Finding("it ends by itself after the last line, with exit code 0", where(ended), stayed),
+        Finding("starts, and runs until the end of the match", where(error_output) + where(struck("crash"))),
+        Finding(f"answers within {seconds:g} s", where(struck("overrun")), answered),
+        Finding("answers with listed actions", where(struck("illegal")), answered),
+        Finding("prints nothing when it is not its turn", where(struck("ponder")), answered),
+        Finding("exits by itself after the last line, with code 0", where(exit_error), stayed),
     ]
 
 
@@ -106,7 +108,7 @@ class Qualification:
 
 def score_in_words(mean: Rate) -> str:
     known = isfinite(mean.low)
-    return f"{mean.value:+.3f}" + (f" [{mean.low:+.3f}, {mean.high:+.3f}]" if known else ", no interval of so few")
+    return f"{mean.value:+.3f}" + (f" [{mean.low:+.3f}, {mean.high:+.3f}]" if known else ", too few for an interval")
 
 
 def qualifications(log: Log) -> list[Qualification]:

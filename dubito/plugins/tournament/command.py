@@ -1,10 +1,7 @@
-"""`dubito tournament`: the Hidden Information Games tournament, from a bot's first match to the final order.
+"""`dubito tournament`: hold the Hidden Information Games tournament.
 
-`dubito tournament play` and `rank`: a tournament, from its config to its final order, which is read from its log.
-
-`dubito tournament replay`: every match of a log played again, or one told in words.
-
-`dubito tournament check` and `qualify`: a bot tried out before it enters.
+`play` and `rank` play a tournament and print its result. `replay` verifies its log or prints a match. `check` and
+`qualify` test a bot before it enters.
 """
 
 import shlex
@@ -44,26 +41,26 @@ def tournament() -> None:
 @click.argument("config", type=click.Path(path_type=Path))
 @click.option("--matches", type=int, metavar="N", help="Matches of each pair from each position. [default: 2500]")
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of the tournament. [default: 0]")
-@click.option("--chance-seconds", type=float, metavar="S", help="What each draw of chance takes. [default: 0.2]")
-@click.option("--pairs", type=int, metavar="N", help="Pairs that play at once. [default: one for two cores]")
+@click.option("--chance-seconds", type=float, metavar="S", help="Delay of each chance event. [default: 0.2]")
+@click.option("--pairs", type=int, metavar="N", help="Pairs to play in parallel. [default: one per two cores]")
 @click.option("--output", metavar="FOLDER", help="The tournament's folder. [default: tournaments/NAME]")
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 def play(config: Path, quiet: bool, **flags: Any) -> int:
     """Play the tournament in a config and print its result.
 
-    CONFIG is a YAML file; flags override it. The same command resumes a tournament that was stopped.
+    CONFIG is a YAML file; flags override it. The same command resumes an interrupted tournament.
     """
     from dubito.plugins.tournament import tournament
     from dubito.plugins.tournament.plan import tournament as read
 
-    told = read(config, {key: value for key, value in flags.items() if value is not None})
-    folder = Path(told.config.output or Path("tournaments") / config.stem)
-    bots = len(told.bots)
-    total = len(told.config.games) * bots * (bots - 1) * told.config.matches
-    for sentence in tournament.notes(told.config):
+    plan = read(config, {key: value for key, value in flags.items() if value is not None})
+    folder = Path(plan.config.output or Path("tournaments") / config.stem)
+    bots = len(plan.bots)
+    total = len(plan.config.games) * bots * (bots - 1) * plan.config.matches
+    for sentence in tournament.notes(plan.config):
         note(f"note: {sentence}")
     with GamesProgress(total, quiet, time.monotonic, unit="matches") as progress:
-        tournament.hold(told, folder, note, progress)
+        tournament.hold(plan, folder, note, progress)
     from dubito.cli.summary import command_prefix
 
     code = _print_result(folder, tables=False)
@@ -74,13 +71,12 @@ def play(config: Path, quiet: bool, **flags: Any) -> int:
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--report/--no-report", default=True, show_default=True, help="Write the result as pages too.")
+@click.option("--report/--no-report", default=True, show_default=True, help="Write the result as HTML pages.")
 def rank(folder: Path, report: bool) -> int:
     """Print the result of a tournament and write its pages.
 
-    Printed are scores, ballots, every round and tie, and the final order. FOLDER may also be a bare table of scores, in
-    CSV or YAML, which gets no pages. Beside each place is how firm it is: in how many of 1,000 resamples of the matches
-    a bot keeps it.
+    Prints scores, ballots, rounds, ties and the final order, with the share of 1,000 resamples of the matches in which
+    each bot keeps its place. FOLDER can also be a table of scores in CSV or YAML, for which no pages are written.
     """
     if not folder.is_file():
         return _print_result(folder, report)
@@ -94,7 +90,7 @@ def rank(folder: Path, report: bool) -> int:
 
 
 def _print_result(folder: Path, report: bool = True, tables: bool = True) -> int:
-    """Print it all, or only how it has ended; the exit code."""
+    """Print the final order, or all tables, and return the exit code."""
     from dubito.plugins.tournament import log, pages
     from dubito.plugins.tournament.standings import standings
 
@@ -111,7 +107,7 @@ def _print_result(folder: Path, report: bool = True, tables: bool = True) -> int
 
 
 def _show_games(result: "Standings", warnings: Sequence[str], tables: bool = True) -> None:
-    """Every game's scores, ballots and rounds."""
+    """Print the warnings and, with `tables`, every game's scores, ballots and rounds."""
     from dubito.plugins.tournament import pages
 
     for sentence in warnings:
@@ -124,11 +120,12 @@ def _show_games(result: "Standings", warnings: Sequence[str], tables: bool = Tru
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--match", type=int, metavar="K", help="Tell match K in words, counted over all pairs as they play.")
+@click.option("--match", type=int, metavar="K", help="Print match K, numbered over all pairs in playing order.")
 def replay(folder: Path, match: int | None) -> int:
-    """Play every match again without its bots and report any difference.
+    """Verify every match of a tournament by replaying it.
 
-    Draws come from their seeds, actions from the log; returns are compared. Exit code 1 if anything differs.
+    Chance events are drawn from the seeds, actions are read from the log, and returns are compared. The exit code is 1
+    if anything differs.
     """
     from dubito.plugins.tournament import log
     from dubito.plugins.tournament.plan import source
@@ -154,11 +151,11 @@ def replay(folder: Path, match: int | None) -> int:
             return 1
     for sentence in kept.damaged:
         note(f"warning: {sentence}")
-    say(f"identical: {matches:,} matches, their draws and returns")
+    say(f"identical: {matches:,} matches")
     return 0
 
 
-_SHOWN = 3  # places where a point does not hold
+_MAX_VIOLATIONS_SHOWN = 3
 
 
 def _bot(command: str) -> Any:
@@ -177,22 +174,23 @@ def _folder() -> Iterator[Path]:
     try:
         yield folder
     finally:
-        with suppress(RecursionError):  # a bot may have made folders within folders without end
+        # A bot may have created very deeply nested folders.
+        with suppress(RecursionError):
             shutil.rmtree(folder, ignore_errors=True)
 
 
 @click.command()
 @click.argument("bot")
 @click.option("--games", default="kuhn_poker,leduc_poker", show_default=True, metavar="A,B,...", help="Games to try.")
-@click.option("--move-seconds", type=float, default=5.0, show_default=True, help="What a move may take.")
+@click.option("--move-seconds", type=float, default=5.0, show_default=True, help="Time limit per move.")
 @click.option(
-    "--prepare-seconds", type=float, default=5.0, show_default=True, help="Extra, to prepare before the first move."
+    "--prepare-seconds", type=float, default=5.0, show_default=True, help="Additional time before the first move."
 )
 def check(bot: str, games: str, **seconds: float) -> int:
-    """Try a bot against rude, slow and silent partners.
+    """Test a bot program against misbehaving opponents.
 
-    BOT is the command that starts it. After a minute you know whether it keeps to the protocol. Exit code 1 if it does
-    not.
+    BOT is the command that starts it. The test takes about a minute. The exit code is 1 if the bot violates the
+    protocol.
     """
     from dubito.plugins.tournament.check import PARTNERS, findings, trial_results
 
@@ -202,15 +200,15 @@ def check(bot: str, games: str, **seconds: float) -> int:
         found = findings(log, seconds["move_seconds"])
         lines = [line for pairing in log.pairings() if 0 in pairing.bots for line in log.lines(pairing)]
         think = [time for line in lines for time in line.times.think[line.seats.index("your-bot")]]
-    partners = ", ".join(f"one {what}" for what in PARTNERS.values())
-    say(f"{len(lines)} matches against {len(PARTNERS)} partners: {partners}")
+    partners = ", ".join(f"one that {what}" for what in PARTNERS.values())
+    say(f"{len(lines)} matches against {len(PARTNERS)} opponents: {partners}")
     for finding in found:
-        verdict = "FAILED" if finding.wrong else "ok" if finding.seen else "not seen"
+        verdict = "FAILED" if finding.wrong else "ok" if finding.seen else "skipped"
         say(f"{verdict:8}  {finding.what}")
-        for place in finding.wrong[:_SHOWN]:
+        for place in finding.wrong[:_MAX_VIOLATIONS_SHOWN]:
             say(f"          {one_line(place, 200)}")
-        if len(finding.wrong) > _SHOWN:
-            say(f"          and {len(finding.wrong) - _SHOWN} more")
+        if len(finding.wrong) > _MAX_VIOLATIONS_SHOWN:
+            say(f"          and {len(finding.wrong) - _MAX_VIOLATIONS_SHOWN} more")
     if think:
         say(f"slowest of {len(think)} answers: {max(think) / 1e6:.3f} s")
     return int(any(finding.wrong for finding in found))
@@ -218,17 +216,21 @@ def check(bot: str, games: str, **seconds: float) -> int:
 
 @click.command()
 @click.argument("bot")
-@click.option("--games", default="gin_rummy,rbc", show_default=True, metavar="A,B,...", help="Games to qualify in.")
+@click.option(
+    "--games", default="gin_rummy,rbc", show_default=True, metavar="A,B,...", help="Games of the qualification."
+)
 @click.option("--matches", type=int, default=50, show_default=True, help="Matches from each position.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the matches.")
-@click.option("--chance-seconds", type=float, default=0.2, show_default=True, help="What each draw of chance takes.")
-@click.option("--lower-bound", is_flag=True, help="Ask that the interval's lower end is above zero, not the mean.")
+@click.option("--chance-seconds", type=float, default=0.2, show_default=True, help="Delay of each chance event.")
+@click.option(
+    "--lower-bound", is_flag=True, help="Require that the interval's lower end, not only the mean, is above zero."
+)
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 def qualify(bot: str, games: str, lower_bound: bool, quiet: bool, **flags: Any) -> int:
     """Play the qualification of a bot against the random bot.
 
-    BOT is the command that starts it. It plays 50 + 50 matches in each game and needs a mean score above zero. Exit
-    code 1 if it does not qualify. The random bot itself passes about half the time: look at the interval.
+    BOT is the command that starts it. It plays 50 + 50 matches in each game and needs a mean score above zero. The exit
+    code is 1 if it does not qualify. The random bot itself qualifies about half of the time, so look at the interval.
     """
     from dubito.plugins.tournament.check import qualifications, score_in_words, trial_results
 

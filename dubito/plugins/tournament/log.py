@@ -1,10 +1,10 @@
-"""The log of a tournament: a file a pairing, a line a match, each written whole and never changed.
+"""The log of a tournament: one file per pairing, one line per match. Lines are written whole and never changed.
 
-    RUN/tournament.json              what is played
-    RUN/secret                       what the draws come from, for its owner's eyes only
+    RUN/tournament.json              the manifest
+    RUN/secret                       the secret seed of all draws; not public
     RUN/matches/0-kuhn_poker/A--B.jsonl
 
-Everything that a second run of the same matches may have otherwise stands under `times`.
+Only the values under `times` differ if the same matches are played again.
 """
 
 import json
@@ -32,7 +32,7 @@ _MATCHES: Final = "matches"
 
 
 class MatchLine(BaseModel):
-    """A match as it stands in the log; pairs of values are those of seat 0 and seat 1."""
+    """A match in the log. Pairs of values belong to seat 0 and seat 1."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -58,7 +58,7 @@ class MatchLine(BaseModel):
 
 
 class _Identity(BaseModel):
-    """What is known of every tournament's identity; the rest is kept as it is."""
+    """The common fields of a tournament's identity. Others are kept unchanged."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -80,7 +80,7 @@ class TournamentManifest(BaseModel):
 
 @dataclass(slots=True)
 class Log:
-    """A run's folder as it is on disk."""
+    """A tournament's folder on disk."""
 
     folder: Path
     games: Sequence[str]
@@ -97,7 +97,7 @@ class Log:
         return pairings(len(self.games), len(self.bots))
 
     def lines(self, pairing: Pairing) -> list[MatchLine]:
-        """The finished matches of a pairing in order; a line that is damaged is named in `damaged` and left out."""
+        """Return the finished matches of a pairing in order. Damaged lines are skipped and described in `damaged`."""
         found: dict[int, MatchLine] = {}
         for number, text in enumerate(_texts(self.path(pairing)), 1):
             where = f"{self.path(pairing).relative_to(self.folder)}, line {number}"
@@ -105,16 +105,16 @@ class Log:
                 line = MatchLine.model_validate_json(text)
             except ValidationError as error:
                 what = one_line(str(error.errors()[0]["msg"]), 100)
-                self.damaged.append(f"{where} is damaged and was left out ({what})")
+                self.damaged.append(f"{where} is damaged and was skipped ({what})")
                 continue
             if not 0 <= line.match < 2 * self.matches:
-                self.damaged.append(f"{where} is match {line.match}, which is not scheduled, and was left out")
+                self.damaged.append(f"{where} is match {line.match}, which is not scheduled, and was skipped")
             elif line.game != self.games[pairing.game] or line.seats != tuple(
                 self.bots[pairing.bots[place]] for place in seats(line.match)
             ):
-                self.damaged.append(f"{where} is of another game or other bots and was left out")
+                self.damaged.append(f"{where} belongs to another game or other bots and was skipped")
             elif line.match in found:
-                self.damaged.append(f"{where} is match {line.match} again and was left out")
+                self.damaged.append(f"{where} repeats match {line.match} and was skipped")
             else:
                 found[line.match] = line
         return [found[match] for match in sorted(found)]
@@ -125,7 +125,7 @@ class Log:
 
 
 def _texts(path: Path) -> Iterator[bytes]:
-    """The lines of a file; what is behind its last newline was never finished."""
+    """Yield the complete lines of a file. Text after the last newline is an interrupted write."""
     try:
         with path.open("rb") as file:
             for text in file:
@@ -142,7 +142,7 @@ class Writer:
         self._cut_unfinished()
 
     def _cut_unfinished(self) -> None:
-        """Whoever wrote the last line may have been killed in the middle of it."""
+        """Remove an incomplete last line: the process may have been killed while writing it."""
         size = end = os.fstat(self._file).st_size
         while end and (block := os.pread(self._file, min(end, 4096), max(0, end - 4096))):
             if (newline := block.rfind(b"\n")) >= 0:
@@ -153,7 +153,7 @@ class Writer:
             os.ftruncate(self._file, end)
 
     def __call__(self, line: MatchLine) -> None:
-        """Write a match whole; raises OSError if the disk is full, and leaves no part of it then."""
+        """Append a match. If the disk is full, remove the partial line and raise OSError."""
         text = line.model_dump_json().encode() + b"\n"
         if os.write(self._file, text) < len(text):
             self._cut_unfinished()
@@ -169,7 +169,7 @@ def write_manifest(folder: Path, content: dict[str, Any]) -> None:
 
 
 def read_log_manifest(folder: Path) -> dict[str, Any]:
-    """What is played in this folder; raises UsageError if it is no tournament's."""
+    """Read the manifest in this folder; raises UsageError if the folder is not a tournament."""
     shown = one_line(str(folder))
     try:
         content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -177,10 +177,10 @@ def read_log_manifest(folder: Path) -> dict[str, Any]:
             check_format(content.get("format"), _FORMAT, one_line(str(folder / MANIFEST)))
         return TournamentManifest.model_validate(content).model_dump()
     except (FileNotFoundError, NotADirectoryError):
-        raise UsageError(f"{shown} is no tournament: it has no {MANIFEST}") from None
-    except (OSError, ValueError):  # of which a ValidationError is one
+        raise UsageError(f"{shown} is not a tournament, since it has no {MANIFEST}") from None
+    except (OSError, ValueError):
         path = one_line(str(folder / MANIFEST))
-        raise UsageError(f"{path} is damaged: it does not say what is played") from None
+        raise UsageError(f"{path} is damaged or incomplete") from None
 
 
 def write_secret(folder: Path, secret: str) -> None:
@@ -189,13 +189,13 @@ def write_secret(folder: Path, secret: str) -> None:
 
 
 def read_secret(folder: Path) -> str:
-    """The tournament's secret; raises UsageError if it cannot be read."""
+    """Read the tournament's secret; raises UsageError."""
     path = folder / SECRET
     try:
         return path.read_text(encoding="utf-8").removesuffix("\n")
     except (OSError, ValueError):
         shown = one_line(str(path))
-        raise UsageError(f"{shown} cannot be read: the draws come from it, so put it back or play anew") from None
+        raise UsageError(f"cannot read {shown}", hint="restore this file, or start a new tournament") from None
 
 
 def opened_log(folder: Path) -> Log:

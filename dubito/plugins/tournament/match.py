@@ -1,15 +1,15 @@
-"""One match as a machine of steps: lines of bots in, lines for bots out. No process, no clock, no file.
+"""One match as a state machine: lines from bots in, lines for bots out, without processes, clocks or files.
 
     match = Match(game.new_initial_state(), dialect, streams, strikes=3)
     while turn := match.turn():
         ...                       send `turn.lines`
-        while match.waiting:      the seats whose answer is still to come
-            match.said(seat, line), match.overran(seat) or match.left(seat)
+        while match.waiting:      the seats whose answer is pending
+            match.receive(seat, line), match.time_out(seat) or match.lose(seat)
 
-A line counts for the phase in which it ended: the first one of a seat that was asked is its answer, every other one
-is a strike. An answer is one of the listed actions, written as it was listed; anything else is illegal, and a random
-one is played instead. The third strike of a kind, one overrun or one crash shuts a bot down: from then on its seat
-plays at random, gets no more lines, and its score stands.
+A line counts for the phase in which it ends. The first line of a seat that has to act is its answer; any other line is
+a strike. An answer must be one of the listed actions, written as listed. Otherwise it is illegal, and a random action
+is played instead. The third strike of a kind, one overrun or one crash shuts a bot down: its seat then plays at random
+and gets no more lines, and its score counts.
 """
 
 from dataclasses import dataclass
@@ -23,20 +23,21 @@ from dubito.plugins.tournament.rules import LAST, StrikeKind
 
 TableSeat = Annotated[int, Field(ge=0, le=1)]
 
-_SHOWN: Final = 80  # bytes of a line that a strike quotes
-_CHANCE: Final = -1  # OpenSpiel's number of the player that is chance
-_TERMINAL: Final = -4  # and of nobody, when the game is over
+_MAX_QUOTED_BYTES: Final = 80
+# OpenSpiel's player numbers of chance and of a finished game.
+_CHANCE: Final = -1
+_TERMINAL: Final = -4
 
 
 class Encoder(Protocol):
-    """How a dialect writes a node."""
+    """Writes nodes in a dialect."""
 
     def node(self, state: Any, seat: int, legal: list[int] | None) -> bytes:
-        """The line for a seat; `legal` are its actions if it is to act."""
+        """Return the line for a seat. `legal` are its actions if it has to act."""
 
 
 class MatchDraws:
-    """The match's own random streams: a bot's mistakes shift neither the deal nor the other's replacements."""
+    """A match's separate random streams, so that a bot's mistakes do not change the deal or the other bot's draws."""
 
     def __init__(self, chance: int, replacements: tuple[int, int]) -> None:
         self._chance, self._replacements = chance, replacements
@@ -63,14 +64,14 @@ class Strike:
 
 
 class MatchTurn(NamedTuple):
-    """One node: the line for each seat, None if it gets none, and whether chance is drawing."""
+    """One node: the line for each seat, if any, and whether it is a chance node."""
 
     lines: tuple[bytes | None, bytes | None]
     chance: bool
 
 
 class Match:
-    """The state of a match; `turn()` moves it on."""
+    """The state of a match. `turn()` advances it."""
 
     def __init__(self, state: Any, dialect: Encoder, draws: MatchDraws, strikes: int = 3) -> None:
         self.state = state
@@ -84,14 +85,14 @@ class Match:
         self._dialect, self._draws, self._most = dialect, draws, strikes
 
     def asks_next(self) -> bool:
-        """Play what was chosen; whether the next node is no draw of chance, so that what was said goes before it."""
+        """Play the chosen actions. Return whether the next node is not a chance node."""
         if self._chosen:
             self._play()
             self._chosen = {}
         return not self.state.is_chance_node()
 
     def turn(self) -> MatchTurn | None:
-        """Play what was chosen and go to the next node; None if the match is over."""
+        """Play the chosen actions and return the next node, or None if the match is over."""
         state = self.state
         if self._chosen:
             self._play()
@@ -100,14 +101,14 @@ class Match:
             return None
         self._legal, self._chosen, self.waiting = {}, {}, []
         if mover == _CHANCE:
-            self._chosen = {_CHANCE: drawn(state.chance_outcomes(), self._draws.chance)}
+            self._chosen = {_CHANCE: draw_outcome(state.chance_outcomes(), self._draws.chance)}
         else:
             for seat in (mover,) if mover >= 0 else (0, 1):
                 self._ask(seat, state.legal_actions(seat))
         return MatchTurn((self._line(0), self._line(1)), mover == _CHANCE)
 
-    def said(self, seat: int, line: bytes) -> None:
-        """A line of a bot, without its end."""
+    def receive(self, seat: int, line: bytes) -> None:
+        """Handle a bot's line, without its newline."""
         if seat not in self.waiting:
             self._strike(seat, "ponder", line)
             return
@@ -122,10 +123,10 @@ class Match:
     def acts(self, seat: int) -> bool:
         return seat in self._legal
 
-    def overran(self, seat: int) -> None:
+    def time_out(self, seat: int) -> None:
         self._fail(seat, "overrun")
 
-    def left(self, seat: int) -> None:
+    def lose(self, seat: int) -> None:
         self._fail(seat, "crash")
 
     def _fail(self, seat: int, kind: StrikeKind) -> None:
@@ -134,7 +135,8 @@ class Match:
         self._replace(seat)
 
     def _ask(self, seat: int, actions: list[int]) -> None:
-        if len(actions) == 0:  # where both move at once, one of them may have nothing to choose
+        # At simultaneous nodes, one seat may have no choice.
+        if len(actions) == 0:
             return
         self._legal[seat] = {b"%d" % action: action for action in actions}
         if self.down[seat]:
@@ -149,10 +151,12 @@ class Match:
         return self._dialect.node(self.state, seat, list(legal.values()) if legal else None)
 
     def _strike(self, seat: int, kind: StrikeKind, line: bytes) -> None:
-        """Note it; what a bot does after it was shut down is no longer noted."""
+        """Record a strike, unless the bot is shut down already."""
         if self.down[seat]:
             return
-        self.strikes.append(Strike(len(self.history), seat, kind, line[:_SHOWN].decode("utf-8", "backslashreplace")))
+        self.strikes.append(
+            Strike(len(self.history), seat, kind, line[:_MAX_QUOTED_BYTES].decode("utf-8", "backslashreplace"))
+        )
         self.down[seat] = kind in LAST or self._are_too_many(seat, kind)
 
     def _are_too_many(self, seat: int, kind: StrikeKind) -> bool:
@@ -175,8 +179,8 @@ class Match:
             self.history.append(action)
 
 
-def drawn(outcomes: list[tuple[int, float]], stream: Random) -> int:
-    """One outcome by its probability."""
+def draw_outcome(outcomes: list[tuple[int, float]], stream: Random) -> int:
+    """Draw an outcome by probability."""
     left = stream.random()
     for action, probability in outcomes:
         left -= probability

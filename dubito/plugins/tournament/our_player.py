@@ -1,7 +1,7 @@
-"""A player of OpenSpiel's games as a tournament bot: behind standard input and output.
+"""A player of OpenSpiel's games as a tournament bot, over standard input and output.
 
-A bot is sent what it observes, but our players look at a view of the game. So all courses that the game can have taken
-are kept, and those left out that would have shown this seat something else: what is left is alike to the seat.
+A bot receives observations, but our players need a view of the game. So this keeps all histories that are consistent
+with the seat's observations; any of them gives the same view.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,8 @@ from dubito.game.table import Entrant
 from dubito.plugins.openspiel.state import State
 from dubito.plugins.tournament.rules import V1, load
 
-_MOST: Final = 20_000  # courses: enough for Kuhn and Leduc poker, and for small games of liar's dice
+# Enough for Kuhn and Leduc poker, and for small games of liar's dice.
+_MAX_HISTORIES: Final = 20_000
 
 
 class SeatTaken(NamedTuple):
@@ -25,7 +26,7 @@ class SeatTaken(NamedTuple):
 
 
 class Courses:
-    """Every course of a game that fits what one seat was shown."""
+    """All histories of a game that are consistent with one seat's observations."""
 
     def __init__(self, engine: Any, seat: int) -> None:
         self._dialect, self._seat = V1(engine), seat
@@ -34,15 +35,15 @@ class Courses:
         self._begun = False
 
     def show(self, line: str) -> list[int]:
-        """A node's line; the seat's actions. Raises UsageError where that fits no course, or far too many."""
+        """Process a node's line and return the seat's actions. Raises UsageError if no history fits, or too many."""
         states = [after for state in self._states for after in self._next(state)] if self._begun else self._states
         self._begun, self._acted = True, None
         wanted = line.split()[0].encode()
         self._states = [state for state in states if self._fits(state, wanted, " " in line.strip())]
         if not self._states:
-            raise UsageError("what the referee sends fits no course of this game")
-        if len(self._states) > _MOST:
-            raise UsageError(f"the game can have taken more than {_MOST:,} courses: this bot cannot play it")
+            raise UsageError("the referee's line is not possible in this game")
+        if len(self._states) > _MAX_HISTORIES:
+            raise UsageError(f"this bot cannot play the game: it has more than {_MAX_HISTORIES:,} possible histories")
         return [int(word) for word in line.split()[1:]]
 
     def acted(self, action: int) -> None:
@@ -63,10 +64,10 @@ class Courses:
 
 
 def answer_lines(entrant: Entrant, services: object | None, table: SeatTaken, lines: TextIO, out: TextIO) -> None:
-    """One match of a player, by the announcement's protocol; `services` is a model player's way to ask."""
+    """Play one match by the announcement's protocol. `services` lets a model player call its model."""
     engine = load(table.game)
     if engine.get_type().dynamics != type(engine.get_type().dynamics).SEQUENTIAL:
-        raise UsageError(f"{table.game}: in this game both move at once, and this bot cannot")
+        raise UsageError(f"this bot cannot play {table.game}, which has simultaneous moves")
     courses, streams = Courses(engine, table.seat), DealStreams(table.seed, 0).seat(table.seat)
     game = State.at(engine, [])
     seating = Seating(table.seat, table.number, 0, streams, lambda _: game.cards(table.seat, streams), services)
@@ -78,7 +79,7 @@ def answer_lines(entrant: Entrant, services: object | None, table: SeatTaken, li
             game = State.at(engine, courses.any())
             view = game.view()
             player.cards = game.cards(table.seat, streams)
-            said = player.play(view)
-            action = next(action for action, called in view.names.items() if called == said)
+            answer = player.play(view)
+            action = next(action for action, name in view.names.items() if name == answer)
             courses.acted(action)
             print(action, file=out, flush=True)

@@ -1,7 +1,4 @@
-"""A tournament's result as pages to be opened in a browser: the order, each game's votes, conduct, matches in words.
-
-A tournament's result as tables, for a terminal and for pages: cross tables, ballots, rounds, conduct.
-"""
+"""The tables of a tournament's result, for the terminal and for pages, and the pages themselves."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -35,7 +32,7 @@ _STRIKES = ("illegal", "ponder", "overrun", "crash")
 
 
 def result_table(result: Standings) -> ResultTable:
-    """The final order: the worst place over all games counts first."""
+    """Return the final order, by each bot's worst place over all games, then the next."""
     names = short_names([game.name for game in result.games])
     columns = [
         *texts("place", "bot"),
@@ -51,8 +48,8 @@ def result_table(result: Standings) -> ResultTable:
         rows.append([f"{place}", result.bots[bot], worst, *places, result.same.get((None, bot))])
     rows += [["out", result.bots[bot], None, *(None for _ in result.games), None] for bot in result.disqualified]
     notes = [
-        "The last column: how often a bot has the same final place when every pair's matches are drawn anew from "
-        "those that it played, both positions together.",
+        "The last column is the share of resamples in which the bot has the same final place. Each pair's matches are "
+        "resampled, both positions together.",
         *(f"{sentence}." for sentence in result.disqualified.values()),
     ]
     return ResultTable("result", "Final order", columns, rows, notes)
@@ -74,11 +71,11 @@ def cross_table(result: Standings, number: int) -> ResultTable:
         place = f"{places[bot]}" if bot in places else "out" if bot in result.disqualified else None
         same = result.same.get((number, bot))
         rows.append([place, result.bots[bot], *against, game.conduct[bot].matches, same])
-    return ResultTable(f"scores-{number}", f"{game.name}: mean score a match of row against column", columns, rows)
+    return ResultTable(f"scores-{number}", f"{game.name}: mean score per match of row against column", columns, rows)
 
 
 def mean_score(game: GameResult, bot: int, other: int) -> Value:
-    """The mean, with its interval if the matches say anything of its width; None if they have not met."""
+    """Return the mean, with its interval if there is one; None if they have not met."""
     if (bot, other) not in game.meetings:
         return None
     interval = game.meetings[bot, other].interval
@@ -86,7 +83,7 @@ def mean_score(game: GameResult, bot: int, other: int) -> Value:
 
 
 def ballot_table(result: Standings, number: int) -> ResultTable:
-    """How every bot votes: the others, those against which it scored least first."""
+    """Return every bot's ballot: its opponents, starting with the one against which it scored least."""
     game = result.games[number]
     assert game.ranking is not None
     ballots = game.ranking.ballots
@@ -106,7 +103,7 @@ def _choice(result: Standings, game: GameResult, voter: int, bot: int) -> str:
 
 
 def rounds_table(result: Standings, number: int) -> ResultTable:
-    """Every count of first choices: who is dropped and why the winner has won."""
+    """Return all rounds: the first choices, the dropped bots and the winners."""
     game = result.games[number]
     assert game.ranking is not None
     columns = [
@@ -128,17 +125,17 @@ def rounds_table(result: Standings, number: int) -> ResultTable:
 
 
 def outcome(names: Sequence[str], place: FoundPlace, number: int) -> str:
-    """What a round decided, in words."""
+    """Describe the result of a round."""
     votes = place.rounds[number]
     live = sum(votes.votes.values())
     if votes.dropped:
         fewest = votes.votes[votes.dropped[0]]
-        return f"nobody has more than half of {live}: {_names_in_words(names, votes.dropped)} dropped, with {fewest}"
+        return f"no majority of {live}: {_names_in_words(names, votes.dropped)} dropped, with {fewest}"
     if len(votes.winners) > 1:
         return f"{_names_in_words(names, votes.winners)} share place {place.place}"
     (winner,) = votes.winners
     if len(votes.votes) == 1:
-        return f"{names[winner]} is the only one left: place {place.place}"
+        return f"{names[winner]} is the only bot left: place {place.place}"
     ours = votes.votes[winner]
     if 2 * ours == live:
         return f"{names[winner]} takes place {place.place} by the direct result ({ours} of {live} each)"
@@ -154,11 +151,11 @@ def conduct_table(result: Standings) -> ResultTable:
         *texts("bot", "game"),
         *counts("matches", *_STRIKES),
         Column("failed", "overrun or crashed, % of matches", "rate"),
-        Column("replaced", "actions drawn for it"),
+        Column("replaced", "replaced actions"),
         Column("think", "mean answer s", "price"),
         Column("slowest", "slowest answer s", "decimal"),
         Column("data", "data bytes", detail=True),
-        Column("endings", "how its processes ended", "text", detail=True),
+        Column("endings", "exit codes", "text", detail=True),
     ]
     rows: list[list[Value]] = []
     for game in result.games:
@@ -169,10 +166,10 @@ def conduct_table(result: Standings) -> ResultTable:
             failed = conduct.failed / conduct.matches if conduct.matches else None
             rest: list[Value] = [conduct.replaced, mean, conduct.slowest / _MEGA, conduct.data, endings]
             rows.append([result.bots[bot], game.name, conduct.matches, *strikes, failed, *rest])
-    return ResultTable("conduct", "Strikes, answers and ends", columns, rows)
+    return ResultTable("conduct", "Strikes, answer times and exit codes", columns, rows)
 
 
-_TOLD: Final = 20  # matches of a pairing that stand on its page
+_MAX_SHOWN: Final = 20
 
 
 def write_result_pages(folder: Path, log: Log, result: Standings, manifest: dict[str, Any]) -> Path:
@@ -185,7 +182,7 @@ def _pages(log: Log, result: Standings, manifest: dict[str, Any]) -> Iterator[Pa
     yield Page("index.html", "The tournament", _result(result, manifest))
     for number, game in enumerate(result.games):
         yield Page(f"game-{number}.html", game.name, list(_game(result, number, game)))
-    yield Page("conduct.html", "Conduct", [Section("What the bots did", [conduct_table(result)])])
+    yield Page("conduct.html", "Conduct", [Section("Conduct of the bots", [conduct_table(result)])])
     yield Page("matches.html", "Matches", [Section("Pairs", [_pairs(log, result)])])
     for place, pairing in enumerate(log.pairings()):
         yield _matches(log, place, pairing)
@@ -195,9 +192,9 @@ def _result(result: Standings, manifest: dict[str, Any]) -> list[Section]:
     warnings = [Paragraph(sentence, warning=True) for sentence in (*result.damaged, *result.warnings(manifest))]
     rules = [
         Paragraph(
-            "In each game every bot votes: it puts the others in order, those against which it scored least first. Who "
-            "has more than half of the first choices takes the place, else the one with the fewest is dropped. Over "
-            "all games the worst place of a bot counts first, then the next."
+            "In each game, every bot ranks its opponents, starting with the one against which it scored least. A bot "
+            "with more than half of the first choices takes the place; otherwise the bot with the fewest is dropped. "
+            "The final order compares the bots' worst places over all games, then the next."
         )
     ]
     identity = manifest["identity"]
@@ -208,9 +205,9 @@ def _result(result: Standings, manifest: dict[str, Any]) -> list[Section]:
     notes = [Paragraph(f"Not as announced: {sentence}.") for sentence in manifest["notes"]]
     return [
         Section("Final order", [*warnings, *rules, result_table(result)]),
-        Section("What was played", [*notes, NamedValues(facts)]),
-        Section("What was enforced", [NamedValues(enforced)]),
-        Section("The bots", [NamedValues(bots)]),
+        Section("Settings", [*notes, NamedValues(facts)]),
+        Section("Enforced limits", [NamedValues(enforced)]),
+        Section("Bots", [NamedValues(bots)]),
     ]
 
 
@@ -244,11 +241,11 @@ def _chart_of_votes(result: Standings, game: GameResult) -> Chart:
     }
     series = [points(result.bots[bot], list(values)) for bot, values in shares.items()]
     names = [name for name, _ in rounds]
-    return Chart("stacked", "Who is in front in each round", "share of the first choices, %", names, series)
+    return Chart("stacked", "First choices in each round", "share of the first choices, %", names, series)
 
 
 def _pairs(log: Log, result: Standings) -> ResultTable:
-    mean_of_first = Column("mean", "mean score of the first", "difference")
+    mean_of_first = Column("mean", "mean score of the first bot", "difference")
     columns = [*texts("pair", "game"), *counts("matches"), mean_of_first]
     rows: list[list[Value]] = []
     links = []
@@ -259,19 +256,23 @@ def _pairs(log: Log, result: Standings) -> ResultTable:
         mean = mean_score(game, one, other)
         rows.append([f"{log.bots[one]} and {log.bots[other]}", game.name, matches, mean])
         links.append(f"matches/{place}.html")
-    return ResultTable("pairs", "Every pair in every game", columns, rows, links=links)
+    return ResultTable("pairs", "All pairs by game", columns, rows, links=links)
 
 
 def _matches(log: Log, place: int, pairing: Pairing) -> Page:
-    """The first matches of a pairing in words, and those with strikes."""
+    """Return the page of a pairing: its first matches, and the first ones with strikes."""
     lines, root = log.lines(pairing), load(log.games[pairing.game]).new_initial_state()
-    chosen = [*lines[:_TOLD], *[line for line in lines[_TOLD:] if line.strikes][:_TOLD]]
+    chosen = [
+        *lines[:_MAX_SHOWN],
+        *[line for line in lines[_MAX_SHOWN:] if line.strikes][:_MAX_SHOWN],
+    ]
     names = " and ".join(log.bots[bot] for bot in pairing.bots)
     said = (
-        f"{len(chosen)} of {len(lines):,} matches: the first {_TOLD}, and the first {_TOLD} of the rest with a strike."
+        f"{len(chosen)} of {len(lines):,} matches: the first {_MAX_SHOWN}, and the first {_MAX_SHOWN} "
+        f"of the rest with a strike."
     )
-    command = "`dubito tournament replay RUN --match K` tells any other one by its number."
-    sections = [Section("Which", [Paragraph(f"{said} {command}")])]
+    command = "To print another match: `dubito tournament replay RUN --match K`."
+    sections = [Section("Selection", [Paragraph(f"{said} {command}")])]
     sections += [_match(root, line, 2 * log.matches * place + line.match) for line in chosen]
     return Page(f"matches/{place}.html", f"{log.games[pairing.game]}: {names}", sections)
 
@@ -282,6 +283,6 @@ def _match(root: Any, line: MatchLine, number: int) -> Section:
     )
     wrong = difference_of_match(root, line)
     if wrong is not None:
-        return Section(title, [Paragraph(f"It cannot be played again: {wrong}", warning=True)])
+        return Section(title, [Paragraph(f"This match cannot be replayed: {wrong}", warning=True)])
     said = (sentence.strip().partition(": ") for sentence in match_in_words(root, line))
     return Section(title, [NamedValues([(who, what) for who, _, what in said])])

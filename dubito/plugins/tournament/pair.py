@@ -1,11 +1,10 @@
-"""The matches of a pairing, one after the other, each with both bots started anew: what goes into the log.
+"""Play the matches of a pairing one after the other.
 
-Dialect v2: the protocol that OpenSpiel's repository had a referee for, so that the bots written for it can play.
-
-A process stays for all matches of a seat. It says `ready` once it is, `start` before each match, answers every node,
-with `ponder` where it is not to act, and `match over` to the last line. More than three strikes of whatever kind, or
-an answer that is no number, shut it down for the match; it is started anew for the next. That referee never sent a
-process away and went on to send it lines; here a bot that is out of step is never asked again in that match.
+In dialect v1, both bots are restarted for each match. Dialect v2 is the protocol of the referee in OpenSpiel's
+repository: a process plays all matches of a seat. It prints `ready` when it is, `start` before each match, an answer to
+every node (`ponder` if it is not its turn), and `match over` after the last line. More than three strikes of any kind,
+or an answer that is not a number, shut it down for the match; it is restarted for the next one. Unlike that referee,
+this one sends no more lines to a bot that is out of step.
 """
 
 import os
@@ -27,14 +26,15 @@ from dubito.sandbox.keeper import usage
 from dubito.sandbox.process import Channel, Keeper, start_directly
 
 _GB: Final = 1 << 30
-_DISK: Final = 2  # the part of what is free on a disk that bots may share is one of so many
+# All bots together may use 1 / _DISK_DIVISOR of the free disk space.
+_DISK_DIVISOR: Final = 2
 
 
 class Pair:
-    """Two bots at one game, ready to play any of their matches."""
+    """Two bots that play matches of one game."""
 
     def __init__(self, tournament: Tournament, pairing: Pairing, folder: Path, confinement: Confinement) -> None:
-        """`folder` is the run's: its path marks every process of a bot, and bots' data lies there."""
+        """`folder` is the tournament's folder, for bots' data. Its path marks every bot process."""
         self._tournament, self._config, self._source = tournament, tournament.config, tournament.source
         self._confinement = confinement
         self._name = tournament.config.games[pairing.game]
@@ -55,7 +55,7 @@ class Pair:
             self._close()
 
     def _unchanged(self, number: int) -> MatchLine:
-        """A match between programs that are what they were before and after it; raises RunStopped."""
+        """Play a match; raises RunStopped if a program has changed before or after it."""
         self._check_programs(f"match {number} of {self._name} was not played")
         line = self._match(number)
         self._check_programs(f"match {number} of {self._name} is void")
@@ -68,8 +68,8 @@ class Pair:
                 if (now := _signature(path)) != self._seen.get(path) and (now is None or digest(path) != kept):
                     (other,) = (one.name for one in self._bots if one is not bot)
                     raise RunStopped(
-                        f"the program of {bot.name} has changed ({one_line(file, 120)}), so {hence}, against {other}: "
-                        "put it back and run the same command again, or begin anew with another --output"
+                        f"the program of {bot.name} has changed ({one_line(file, 120)}), so {hence}, against {other}",
+                        hint="restore it and run the same command again, or start over with another --output",
                     )
                 self._seen[path] = now
 
@@ -103,7 +103,7 @@ class Pair:
         return self._confinement.facts()
 
     def _keeper(self, bot: Program) -> Keeper | None:
-        """The bot's keeper, a new one in place of one that is gone; None if there can be none."""
+        """Return the bot's keeper, started again if it is gone; None if keepers are not supported."""
         there = self._keepers.get(bot.name)
         if there is not None and there.gone:
             there.close()
@@ -115,14 +115,14 @@ class Pair:
         return self._keepers[bot.name]
 
     def _hidden(self, bot: Program) -> list[Path]:
-        """What tells of the cards, and other bots' data."""
+        """Return the files that the bot must not see: logs, secrets and other bots' data."""
         run = Path(self._mark)
         others = [other.data for other in self._tournament.bots if other.data not in (None, bot.data)]
         logs = [path.parent for place in (run.parent, bot.home / "tournaments") for path in place.glob(f"*/{MANIFEST}")]
         return [run, *self._tournament.hidden, *(path for path in others if path is not None), *logs]
 
     def _room(self, data: Path) -> int:
-        free = shutil.disk_usage(data).free // (_DISK * len(self._tournament.bots))
+        free = shutil.disk_usage(data).free // (_DISK_DIVISOR * len(self._tournament.bots))
         return min(int(self._config.data_gb * _GB), size(data) + free)
 
     def _close(self) -> None:
@@ -160,7 +160,7 @@ class Pair:
 
 
 def _signature(path: Path) -> tuple[int, ...] | None:
-    """What of a file changes with its content, at the latest; None if it is not there."""
+    """Return metadata that changes with a file's content, or None if the file is missing."""
     with suppress(OSError):
         found = path.stat()
         return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
@@ -182,7 +182,7 @@ def size(folder: Path) -> int:
 
 
 class V2Match(Match):
-    """A match in which everybody answers at every node."""
+    """A match in which both seats answer at every node."""
 
     _owed = 0, 0  # lines of each seat that are late, and not to be taken for what comes next
 
@@ -191,30 +191,30 @@ class V2Match(Match):
         self.waiting = [] if turn is None else [seat for seat in (0, 1) if not self.down[seat]]
         return turn
 
-    def said(self, seat: int, line: bytes) -> None:
+    def receive(self, seat: int, line: bytes) -> None:
         line = line.removesuffix(b"\r")
         if line == b"ponder" and self._owed[seat] > 0:
-            self._owe(seat, -1)
+            self._expect_late_line(seat, -1)
         elif seat in self.waiting and not self.acts(seat):
             self.waiting.remove(seat)
             if line != b"ponder":
                 self._strike(seat, "ponder", line)
         else:
             asked = seat in self.waiting
-            super().said(seat, line)
+            super().receive(seat, line)
             if asked and not line.removeprefix(b"-").isdigit():
                 self.down[seat] = True
 
-    def overran(self, seat: int) -> None:
-        """A seat let its time pass; if it was only to say `ponder`, that line is still owed."""
+    def time_out(self, seat: int) -> None:
+        """Handle a timeout. If the seat only had to print `ponder`, expect that line later."""
         if self.acts(seat):
-            super().overran(seat)
+            super().time_out(seat)
         else:
             self.waiting.remove(seat)
             self._strike(seat, "ponder", b"")
-            self._owe(seat, 1)
+            self._expect_late_line(seat, 1)
 
-    def _owe(self, seat: int, lines: int) -> None:
+    def _expect_late_line(self, seat: int, lines: int) -> None:
         one, other = self._owed
         self._owed = (one, other + lines) if seat else (one + lines, other)
 
@@ -223,21 +223,21 @@ class V2Match(Match):
 
 
 class V2Pair(Pair):
-    """Two bots whose processes stay from match to match, each for one seat."""
+    """Two bots whose processes play all matches of a seat."""
 
     _channels: tuple[Channel | None, Channel | None] = (None, None)
 
     def play(self, matches: Iterable[int]) -> Iterator[MatchLine]:
-        """These matches, those of one seating first: a process has its seat for good."""
+        """Play these matches, grouped by seating, since a process keeps its seat."""
         seating = 0
         try:
             for match in sorted(matches, key=lambda match: (match % 2, match)):
                 if match % 2 != seating:
-                    self._send_home()
+                    self._stop_bots()
                 seating = match % 2
                 yield self._unchanged(match)
         finally:
-            self._send_home()
+            self._stop_bots()
             self._close()
 
     def _match(self, number: int) -> MatchLine:
@@ -264,7 +264,7 @@ class V2Pair(Pair):
         return line
 
     def _ready_channels(self, bots: list[Program], drawn: Seeds) -> tuple[Channel, Channel]:
-        """Both bots at the table, started if they are not there; who does not get ready is gone."""
+        """Start both bots if needed and wait until they are ready. Shut down a bot that does not get ready."""
         fresh = [seat for seat in (0, 1) if self._channels[seat] is None]
         found = [self._channels[seat] or self._start(bots[seat], seat, drawn) for seat in (0, 1)]
         channels = found[0], found[1]
@@ -275,7 +275,7 @@ class V2Pair(Pair):
         return channels
 
     def _await(self, table: MatchTable, word: bytes, seconds: float, whom: Iterable[int] = (0, 1)) -> None:
-        """Wait for this line of each of these seats; who says another one, or none in time, is out."""
+        """Wait until these seats print `word`. Shut down seats that print anything else or time out."""
         until, missing = monotonic() + seconds, set(whom)
         while True:
             for seat in tuple(missing):
@@ -295,7 +295,7 @@ class V2Pair(Pair):
         for seat in missing:
             table.shut(table.channels[seat])
 
-    def _send_home(self) -> None:
+    def _stop_bots(self) -> None:
         channels = [channel for channel in self._channels if channel is not None]
         if channels:
             table = MatchTable((channels[0], channels[-1]))

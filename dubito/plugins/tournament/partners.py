@@ -1,11 +1,11 @@
-"""Bots to be tried against, good and bad: run as a script, `python partners.py random`. The standard library only."""
+"""Opponents for testing a bot. Run as a script: `python partners.py random`. Uses only the standard library."""
 
 import os
 import random
 import sys
 import time
 
-SLOW = 0.5  # seconds an answer
+SLOW = 0.5  # seconds per answer
 
 
 def main(kind: str) -> None:

@@ -1,7 +1,4 @@
-"""Who plays whom, when and from which position; and every match's own seeds, which nothing else can shift.
-
-The config of a tournament: what a user may say, checked, with every default in one place.
-"""
+"""The schedule of a tournament, the seeds of its matches, and its config with all defaults."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -22,15 +19,16 @@ from dubito.plugins.tournament.rules import DIALECTS, Limits, load
 
 
 class Pairing(NamedTuple):
-    """All matches of two bots in one game: they are played one after the other."""
+    """All matches of two bots in one game, played one after the other."""
 
     game: int  # places in the lists of the config
     bots: tuple[int, int]  # the first of them has seat 0 in matches 0, 2, 4, ...
 
 
 def rounds(bots: int) -> Iterator[list[tuple[int, int]]]:
-    """The circle method: every two bots meet once, and in a round nobody plays twice."""
-    circle = [*range(bots), *([-1] if bots % 2 else [])]  # -1: whoever meets it rests
+    """Yield rounds by the circle method: every pair meets once, and no bot plays twice in a round."""
+    # A bot that is paired with -1 rests.
+    circle = [*range(bots), *([-1] if bots % 2 else [])]
     half = len(circle) // 2
     for _ in range(len(circle) - 1):
         pairs = zip(circle[:half], reversed(circle[half:]), strict=True)
@@ -43,9 +41,9 @@ def pairings(games: int, bots: int) -> list[Pairing]:
 
 
 def startable(waiting: Sequence[Pairing], busy: set[int]) -> Pairing | None:
-    """The first of these whose bots are both free and wait for none before it.
+    """Return the first pairing whose bots are both free and not in an earlier waiting pairing.
 
-    So a bot is in one match at a time, and meets its opponents in the same order however many pairs play at once.
+    A bot then plays one match at a time and meets its opponents in the same order with any number of parallel pairs.
     """
     taken = set(busy)
     for pairing in waiting:
@@ -61,7 +59,7 @@ def seats(match: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """What a match is drawn from, 64 bits each."""
+    """The seeds of a match, 64 bits each."""
 
     chance: tuple[int]
     replacements: tuple[int, int]  # of each seat
@@ -72,12 +70,16 @@ class Seeds:
 
 
 class Source(NamedTuple):
-    """What all seeds of a tournament come from."""
+    """The source of all seeds of a tournament."""
 
-    seed: int  # public: bots' seeds need nothing else
-    secret: str  # without which nobody can tell the other draws from what bots are told
-    twins: bool = False  # a match and the next one, with seats swapped, have chance draws alike
-    stay: bool = False  # bots stay for all matches of a seat, and are told one seed for all of them
+    # Public; the bots' own seeds depend on nothing else.
+    seed: int
+    # Keeps bots from predicting the other draws from their own seeds.
+    secret: str
+    # A match and the next one, with seats swapped, have the same chance draws.
+    twins: bool = False
+    # A bot's process plays all matches of a seat with one seed.
+    stay: bool = False
 
     def seeds(self, game: str, pair: tuple[str, str], match: int) -> Seeds:
         """The seeds of one match."""
@@ -94,12 +96,13 @@ def _numbers(text: str, count: int) -> list[int]:
     return [int.from_bytes(drawn[8 * i : 8 * i + 8], "little") for i in range(count)]
 
 
-_SMALL: Final = 1 << 20  # bytes of a file that is looked through for the secret
-_LOOKED_AT: Final = 10_000  # files below the config's folder; 0.2 s
+# Limits of the search for files that contain the secret; 10,000 files take 0.2 s.
+_MAX_SEARCHED_BYTES: Final = 1 << 20
+_MAX_SEARCHED_FILES: Final = 10_000
 
 
 class BotConfig(Checked):
-    """A bot with more to say of it than its command."""
+    """A bot's config entry with more than its command."""
 
     command: str | list[str]
     data: str | None = None  # a folder with a folder for each game
@@ -107,7 +110,7 @@ class BotConfig(Checked):
 
 
 class TournamentConfig(Checked):
-    """What a config file or the flags may say. Times are seconds."""
+    """The settings of a tournament. Times are in seconds."""
 
     games: list[str] = Field(min_length=1)
     bots: dict[str, str | list[str] | BotConfig] = Field(min_length=2)
@@ -153,12 +156,12 @@ class Tournament:
         return source(self.config.model_dump(), self.secret)
 
     def identity(self) -> dict[str, Any]:
-        """Everything that can change a match; a tournament of more matches begins alike."""
-        said = self.config.model_dump(exclude={"bots", "matches", "pairs", "output", "secret", "copies"})
+        """Return everything that can change a match. The number of matches is not part of it."""
+        settings = self.config.model_dump(exclude={"bots", "matches", "pairs", "output", "secret", "copies"})
         entered = {bot.name: list(bot.command) for bot in self.bots}
         homes = {bot.name: str(bot.home) for bot in self.bots}
         network = [bot.name for bot in self.bots if bot.network]
-        return said | {"bots": entered, "homes": homes, "network": network}
+        return settings | {"bots": entered, "homes": homes, "network": network}
 
 
 def source(identity: Mapping[str, Any], secret: str) -> Source:
@@ -166,61 +169,63 @@ def source(identity: Mapping[str, Any], secret: str) -> Source:
 
 
 def tournament(path: Path, flags: Mapping[str, Any]) -> Tournament:
-    """The tournament of a config file, with flags over it; raises UsageError with one sentence."""
+    """Read the tournament of a config file, overridden by flags; raises UsageError."""
     config = checked_config(dict(read_config(path)), str(path), flags)
-    hidden = [path.absolute(), *([] if config.secret is None else _telling(path.absolute().parent, config.secret))]
+    hidden = [
+        path.absolute(),
+        *([] if config.secret is None else _secret_files(path.absolute().parent, config.secret)),
+    ]
     return Tournament(
         config, entered_bots(config, path.parent.absolute(), str(path)), hidden=tuple(dict.fromkeys(hidden))
     )
 
 
-def _telling(folder: Path, secret: str) -> Iterator[Path]:
-    """The files in a folder in which a secret stands, such as a copy of the config; of what lies deeper, as many as can
-    be looked at in a moment."""
-    for path in chain(folder.iterdir(), islice(files_below(folder), _LOOKED_AT)):
+def _secret_files(folder: Path, secret: str) -> Iterator[Path]:
+    """Yield files in and below a folder that contain the secret, such as copies of the config."""
+    for path in chain(folder.iterdir(), islice(files_below(folder), _MAX_SEARCHED_FILES)):
         with suppress(OSError):
-            if path.is_file() and path.stat().st_size < _SMALL and secret.encode() in path.read_bytes():
+            if path.is_file() and path.stat().st_size < _MAX_SEARCHED_BYTES and secret.encode() in path.read_bytes():
                 yield path
 
 
 def checked_config(content: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -> TournamentConfig:
-    """The content of a config with flags over it, valid as far as can be told without its bots."""
+    """Validate the content of a config, overridden by flags, without its bots."""
     try:
         config = TournamentConfig.model_validate({**content, **flags})
     except ValidationError as error:
         raise UsageError(f"{source}: {_sentence(dict(error.errors()[0]))}") from None
     if config.dialect not in DIALECTS:
         hint = suggestion(config.dialect, DIALECTS)
-        raise UsageError(f"{source}: dialect: there is no dialect {one_line(repr(config.dialect), 60)}: {hint}")
+        raise UsageError(f"{source}: unknown dialect {one_line(repr(config.dialect), 60)}", hint=hint)
     for name in config.games:
         if config.games.count(name) > 1:
-            raise UsageError(f"{source}: games: {one_line(name, 80)} stands there twice")
+            raise UsageError(f"{source}: games: {one_line(name, 80)} is listed twice")
         DIALECTS[config.dialect](load(name))
     return config
 
 
 def entered_bots(config: TournamentConfig, home: Path, source: str) -> tuple[Program, ...]:
-    """The bots of a config, each of which can be started."""
+    """Return the bots of a config; raises UsageError if one cannot be started."""
     found: dict[str, Program] = {}
     for name, said in config.bots.items():
         entry = said if isinstance(said, BotConfig) else BotConfig(command=said)
         where = f"{source}: bots: {one_line(name, 60)}"
         if name.casefold() in found:
-            raise UsageError(f"{where}: two bots of one name, but for capitals: their files would be the same")
+            raise UsageError(f"{where}: the names of two bots differ only in upper and lower case")
         found[name.casefold()] = bot(name, entry.command, home, where, entry.data, entry.network)
     return tuple(found.values())
 
 
 def _sentence(error: Mapping[str, Any]) -> str:
-    """What is wrong with a config, of an error of its validation."""
+    """Describe a validation error of a config."""
     loc = [str(part) for part in error["loc"] if part not in ("str", "list[str]", "BotConfig")]
     where = one_line(": ".join(loc), 120)
     kind: Literal["missing", "extra_forbidden", "too_short"] | str = error["type"]
     if kind == "missing":
-        return f"{where} is missing: say which {loc[-1]}"
+        return f"{where} is missing"
     if kind == "extra_forbidden":
         known = TournamentConfig.model_fields if len(loc) == 1 else BotConfig.model_fields
         return f"unknown key '{where}': {suggestion(loc[-1], known)}"
     if kind == "too_short":
-        return f"{where}: {'a tournament takes two bots at least' if loc[0] == 'bots' else 'must not be empty'}"
+        return f"{where}: {'a tournament needs at least two bots' if loc[0] == 'bots' else 'must not be empty'}"
     return f"{where}: {describe_invalid(error, 'a list of lines such as `my_bot: python3 my_bot.py`')}"

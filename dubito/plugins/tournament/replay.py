@@ -1,30 +1,30 @@
-"""Every match of a log played again: the draws from their seeds, the actions as logged, the returns compared."""
+"""Replay the matches of a log and compare their draws and returns."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from dubito.errors import UsageError, one_line
 from dubito.plugins.tournament.log import Log, MatchLine
-from dubito.plugins.tournament.match import drawn
+from dubito.plugins.tournament.match import draw_outcome
 from dubito.plugins.tournament.plan import Source
 from dubito.plugins.tournament.rules import load
 
 
 def log_differences(log: Log, source: Source) -> Iterator[tuple[MatchLine, str | None]]:
-    """Each match, with what is different in it; None if nothing is. `source` is the tournament's."""
+    """Yield each match with its first difference, or None."""
     roots = {name: load(name).new_initial_state() for name in log.games}
     for pairing, lines in log.all_lines():
         one, other = (log.bots[bot] for bot in pairing.bots)
         for line in lines:
             scheduled = source.seeds(line.game, (one, other), line.match)
             if line.seeds != scheduled:
-                yield line, "its seeds are not those of the tournament"
+                yield line, "its seeds do not belong to the tournament"
             else:
                 yield line, difference_of_match(roots[line.game], line)
 
 
 def difference_of_match(root: Any, line: MatchLine) -> str | None:
-    """The first thing in which a match is not what its seeds and actions make of it; `root` is its first state."""
+    """Return the first difference between a match and its replay, or None. `root` is the initial state."""
     state, draws = root.clone(), line.seeds.draws()
     replaced = {tuple(pair) for pair in line.replaced}
     for node, entry in enumerate(line.history):
@@ -33,7 +33,7 @@ def difference_of_match(root: Any, line: MatchLine) -> str | None:
         if isinstance(entry, list) != state.is_simultaneous_node():
             return f"node {node}: {entry} is not the action of {'one seat' if isinstance(entry, list) else 'both'}"
         if state.is_chance_node():
-            said = drawn(state.chance_outcomes(), draws.chance)
+            said = draw_outcome(state.chance_outcomes(), draws.chance)
             if said != entry:
                 return f"node {node}: the seed draws {said}, and the log has {entry}"
         for seat, action in movers(state, entry):
@@ -64,7 +64,7 @@ def apply(state: Any, entry: int | list[int]) -> None:
 
 
 def match_in_words(root: Any, line: MatchLine) -> Iterator[str]:
-    """A match in words, a line a node, and how it ended."""
+    """Describe a match, one line per node, and its result."""
     state = root.clone()
     replaced = {tuple(pair) for pair in line.replaced}
     for node, entry in enumerate(line.history):
@@ -91,12 +91,12 @@ def _strikes(line: MatchLine, node: int) -> Iterator[str]:
 
 
 def match_numbered(log: Log, number: int) -> MatchLine:
-    """The match of this number, counted over all pairings as they are scheduled; raises UsageError."""
+    """Return the match with this number over all scheduled pairings; raises UsageError."""
     pairings = log.pairings()
     place, match = divmod(number, 2 * log.matches)
     if not 0 <= place < len(pairings):
         last = 2 * log.matches * len(pairings) - 1
-        raise UsageError(f"--match: the tournament has matches 0 to {last:,}, no {number:,}")
+        raise UsageError(f"--match: there is no match {number:,}; the tournament has matches 0 to {last:,}")
     for line in log.lines(pairings[place]):
         if line.match == match:
             return line

@@ -1,4 +1,4 @@
-"""Two bots at a table and the clock between them: plays one match, and never waits beyond a deadline."""
+"""Play one match between two bot processes, with a clock. No wait exceeds a deadline."""
 
 import os
 import select
@@ -13,19 +13,20 @@ from dubito.plugins.tournament.match import Match
 from dubito.plugins.tournament.rules import Limits
 from dubito.sandbox.process import Channel
 
-_STEP: Final = 0.002  # seconds between two looks at processes where the system cannot tell us of their end
+# How often to check whether a process has ended, on systems without pidfd.
+_POLL_SECONDS: Final = 0.002
 
 
 @dataclass(slots=True)
 class Times:
-    """What a match took, in microseconds: each answer of each seat, and all of it."""
+    """The time of each answer by seat, and of the whole match, in microseconds."""
 
     think: tuple[list[int], list[int]]
     match: int
 
 
 class MatchTable:
-    """Moves bytes between the referee and its bots; a seat may be refilled."""
+    """Transfers bytes between the referee and its bots."""
 
     def __init__(self, channels: tuple[Channel, Channel]) -> None:
         self.channels = channels
@@ -49,7 +50,7 @@ class MatchTable:
             self._poll.unregister(end)
 
     def send(self, channel: Channel, lines: bytes) -> None:
-        """Send lines to a bot, now or as soon as it has room for them."""
+        """Send lines to a bot, now or as soon as its pipe has room."""
         channel.send(lines)
         if channel.pending and channel.to not in self._handlers:
 
@@ -70,11 +71,11 @@ class MatchTable:
         channel.shut()
 
     def end(self, grace: float) -> None:
-        """Let the bots end by themselves, then by SIGTERM, then by SIGKILL; none of them is left."""
+        """Wait for the bots to exit, then send SIGTERM and finally SIGKILL."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             until = monotonic() + grace
             while (left := until - monotonic()) > 0 and not all(channel.has_ended() for channel in self.channels):
-                self.look(left if hasattr(os, "pidfd_open") else min(left, _STEP))
+                self.look(left if hasattr(os, "pidfd_open") else min(left, _POLL_SECONDS))
             for channel in self.channels:
                 if channel.has_ended() or number == signal.SIGKILL:
                     self.shut(channel)
@@ -85,7 +86,7 @@ class MatchTable:
 
 
 class Referee:
-    """Plays one match at a table, whose bots have their opening lines."""
+    """Plays one match between bots that have received their opening lines."""
 
     def __init__(self, match: Match, table: MatchTable, limits: Limits, prepared: tuple[float, float]) -> None:
         self._match, self.table, self._limits, self._prepared = match, table, limits, prepared
@@ -97,7 +98,8 @@ class Referee:
         while True:
             if match.asks_next():
                 table.look(0)
-                self._hear()  # what was said before this node's line is out of turn
+                # Lines that arrive before this node's line is sent are out of turn.
+                self._receive_lines()
             turn = match.turn()
             if turn is None:
                 break
@@ -114,23 +116,25 @@ class Referee:
                 until = monotonic() + limits.chance
                 while (left := until - monotonic()) > 0:
                     table.look(left)
-                    self._hear()
+                    self._receive_lines()
         self.times.match = _microseconds(monotonic() - begun)
 
     def _wait_for_answers(self) -> None:
-        """The clock runs once the line is in the pipe; for who does not take it, from when it was offered.
+        """Wait until all seats have answered or run out of time.
 
-        An answer that is there when the referee looks at the deadline is in time.
+        The clock starts when the line is in the pipe or, if the bot does not read, when the line was offered. An answer
+        that can be read at the deadline is in time.
         """
         match, table, offered = self._match, self.table, monotonic()
         while match.waiting:
             first = inf
             for seat in tuple(match.waiting):
-                if seat not in match.waiting:  # it was heard when the other's time was called
+                # It may have answered while the other seat's time ran out.
+                if seat not in match.waiting:
                     continue
                 channel, due = table.channels[seat], self._due(seat, offered)
                 if channel.closed:
-                    match.left(seat)
+                    match.lose(seat)
                     table.shut(channel)
                 elif monotonic() >= due:
                     self._call_time(seat)
@@ -138,14 +142,14 @@ class Referee:
                     first = min(first, due)
             if match.waiting:
                 table.look(first - monotonic())
-                self._hear()
+                self._receive_lines()
 
     def _call_time(self, seat: int) -> None:
-        """The deadline: look once more."""
+        """End a seat's time at its deadline, after reading once more."""
         self.table.look(0)
-        self._hear()
+        self._receive_lines()
         if seat in self._match.waiting:
-            self._match.overran(seat)
+            self._match.time_out(seat)
             if self._match.down[seat]:
                 self.table.shut(self.table.channels[seat])
 
@@ -157,13 +161,13 @@ class Referee:
         first = not self.times.think[seat]
         return max(began, self._prepared[seat] if first else began) + self._limits.move
 
-    def _hear(self) -> None:
+    def _receive_lines(self) -> None:
         match = self._match
         for seat, channel in enumerate(self.table.channels):
             while channel.lines:
                 if seat in match.waiting and match.acts(seat):
                     self.times.think[seat].append(_microseconds(monotonic() - channel.flushed))
-                match.said(seat, channel.lines.popleft())
+                match.receive(seat, channel.lines.popleft())
                 if match.down[seat] and channel.status is None:
                     self.table.shut(channel)
 

@@ -1,7 +1,7 @@
-"""A tournament from its config to its log: who plays when, in as many processes as pairs play at once.
+"""Play a tournament and write its log, with one referee process per parallel pair.
 
-Each process referees one pairing at a time, match by match; this one writes them, so that none counts after its end.
-The same command resumes where a stopped or killed one left off: matches that stand in the log are not played again.
+Each process referees one pairing at a time. The main process writes the log. After an interruption, the same command
+continues with the matches that are not in the log.
 """
 
 import multiprocessing
@@ -37,7 +37,7 @@ from dubito.plugins.tournament.programs import Confinement, check_copies, cores_
 from dubito.store.lock import LOCK, RunLog, lock_folder
 
 _GB: Final = 1 << 30
-_SECRET: Final = 16  # bytes
+_SECRET_BYTES: Final = 16
 _CONTEXT: Final = multiprocessing.get_context("spawn")
 _RULES: Final = (
     "dialect",
@@ -58,19 +58,19 @@ Refereed = tuple[dict[str, bool], MatchLine | None]  # what could be enforced, a
 
 
 def notes(config: TournamentConfig) -> list[str]:
-    """In what a config departs from the announcement's rules."""
+    """Return sentences about settings that differ from the announcement's rules."""
     is_v2 = config.dialect == "v2"
     plain = TournamentConfig(games=config.games, bots=config.bots)
-    said = {
+    values = {
         key: (_plainly(getattr(config, key)), _plainly(getattr(plain, key)))
         for key in _RULES
         if key != "ponder_seconds" or is_v2
     }
-    found = [f"{key} is {ours}, not {theirs} as announced" for key, (ours, theirs) in said.items() if ours != theirs]
-    networked = [name for name, said in config.bots.items() if isinstance(said, BotConfig) and said.network]
+    found = [f"{key} is {ours}, not {theirs} as announced" for key, (ours, theirs) in values.items() if ours != theirs]
+    networked = [name for name, entry in config.bots.items() if isinstance(entry, BotConfig) and entry.network]
     if networked:
         found.append(f"{', '.join(networked)} may use the network")
-    return found + (["chance draws of seat-swapped twins are alike"] if config.twins else [])
+    return found + (["matches with swapped seats have the same chance draws"] if config.twins else [])
 
 
 def _plainly(value: object) -> str:
@@ -84,10 +84,13 @@ def hold(
     progress: Callable[[int], None] = lambda _: None,
     only: int | None = None,
 ) -> Log:
-    """Play all that is not in the folder's log yet; `progress` is told how many matches are there.
+    """Play all matches that are not in the folder's log yet.
 
-    `only` leaves out the pairings without that bot.
-    Raises UsageError if the folder is no place for it or a bot cannot be started, RunStopped if it cannot go on.
+    Args:
+        progress: Called with the number of finished matches.
+        only: Play only this bot's pairings.
+
+    Raises UsageError if the folder cannot be used or a bot cannot be started, RunStopped if the tournament must stop.
     """
     folder = folder.absolute()
     _check_folder(tournament, folder)
@@ -118,50 +121,53 @@ def hold(
 
 
 def _check_folder(tournament: Tournament, folder: Path) -> None:
-    """Refuse a folder that holds anything but this tournament, as long as or shorter than it is now."""
+    """Refuse a folder unless it is new or has this tournament with at most as many matches."""
     try:
         if not folder.exists() or not {path.name for path in folder.iterdir()} - {LOCK, SECRET}:
             return
     except OSError as error:
-        raise UsageError(f"cannot read {folder}: {error.strerror}; choose another --output") from None
+        raise UsageError(f"cannot read {folder}: {error.strerror}", hint="choose another --output") from None
     shown = one_line(str(folder))
     if not (folder / MANIFEST).exists():
-        raise UsageError(f"{shown} exists and is not a tournament: choose another --output")
+        raise UsageError(f"{shown} exists and is not a tournament", hint="choose another --output")
     there, ours = read_log_manifest(folder), tournament.identity()
     for key, value in ours.items():
         kept = there["identity"].get(key)
         if kept != value:
-            said = f"{key} is {one_line(str(kept), 120)} there and {one_line(str(value), 120)} here"
-            raise UsageError(f"{shown} belongs to another tournament: {said}; choose another --output")
+            difference = f"{key} is {one_line(str(kept), 120)} there and {one_line(str(value), 120)} here"
+            raise UsageError(f"{shown} has another tournament: {difference}", hint="choose another --output")
     if list(there["identity"]["bots"]) != list(ours["bots"]):
-        said = f"its bots are entered in the order {', '.join(there['identity']['bots'])}"
-        raise UsageError(f"{shown} belongs to another tournament: {said}; keep to it, or choose another --output")
+        order = f"its bots are in the order {', '.join(there['identity']['bots'])}"
+        raise UsageError(f"{shown} has another tournament: {order}", hint="use this order, or choose another --output")
     if there["matches"] > tournament.config.matches:
-        raise UsageError(f"{shown} is a tournament of {there['matches']:,} matches already: ask for at least as many")
+        matches = f"{there['matches']:,} matches"
+        raise UsageError(f"{shown} already has a tournament of {matches}", hint="set at least as many")
 
 
 def _check_programs(
     before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]], folder: Path
 ) -> None:
-    """Refuse to go on with other programs than the tournament in the folder began with."""
+    """Refuse to continue a tournament if a bot's program has changed."""
     for name, files in before.items():
         changed = sorted({file for file, _ in files.items() ^ now.get(name, files).items()})
         if changed:
             raise UsageError(
-                f"{one_line(str(folder))} began with another program of {name}: {one_line(changed[0], 120)} is not "
-                "what it was; put it back, or choose another --output"
+                f"the program of {name} has changed since {one_line(str(folder))} was started: "
+                f"{one_line(changed[0], 120)}",
+                hint="restore it, or choose another --output",
             )
 
 
-def _secret(said: str | None, folder: Path) -> str:
-    """The secret of the tournament in a folder, which gets one if it has nothing else yet either."""
+def _secret(given: str | None, folder: Path) -> str:
+    """Return the tournament's secret. A new folder gets one."""
     if not (folder / MANIFEST).exists():
-        (folder / SECRET).unlink(missing_ok=True)  # of one that was stopped before it began
-        write_secret(folder, said or token_hex(_SECRET))
-    kept = read_secret(folder)
-    if said not in (None, kept):
-        raise UsageError(f"{one_line(str(folder))} belongs to another tournament: its secret is not the one here")
-    return kept
+        # A tournament that was stopped before its start may have left one.
+        (folder / SECRET).unlink(missing_ok=True)
+        write_secret(folder, given or token_hex(_SECRET_BYTES))
+    secret = read_secret(folder)
+    if given not in (None, secret):
+        raise UsageError(f"{one_line(str(folder))} has another tournament with a different secret")
+    return secret
 
 
 def _play_missing(
@@ -183,7 +189,7 @@ def _play_missing(
 
 
 class _Crew:
-    """The processes that referee, each an executor of its own, and what each is at."""
+    """The referee processes, each with a separate executor, and their current pairings."""
 
     def __init__(
         self,
@@ -199,7 +205,7 @@ class _Crew:
         self._facts: dict[str, bool] | None = None  # what the last process that differed could enforce
 
     def play(self, work: list[Work]) -> None:
-        """All of it; Ctrl-C ends the matches under way and keeps them."""
+        """Play all matches. Ctrl-C finishes and saves the matches in progress."""
         cores = available_cores()
         at_once = min(
             self._tournament.config.pairs or max(1, len(cores) // 2), len(self._tournament.bots) // 2, len(work)
@@ -210,14 +216,15 @@ class _Crew:
                 self._assign(work, idle)
             except KeyboardInterrupt:
                 if playing := len(self._busy):
-                    self._say(f"finishing {playing} match{'es' if playing > 1 else ''}; again to stop now")
+                    matches = f"match{'es' if playing > 1 else ''}"
+                    self._say(f"finishing {playing} {matches}; press Ctrl-C again to stop now")
                 self._assign([], [], stopping=True)
                 self._note("stopped", matches=self._there)
                 raise
         self._note("finished", matches=self._there)
 
     def _assign(self, work: list[Work], idle: list[ProcessPoolExecutor], stopping: bool = False) -> None:
-        """Give out work until there is none and nobody is at any."""
+        """Assign work to idle processes until all of it is done."""
         while work or self._busy:
             pairings = [pairing for pairing, _ in work]
             playing = {bot for _, pairing, _ in self._busy.values() for bot in pairing.bots}
@@ -227,7 +234,8 @@ class _Crew:
                 playing |= set(chosen.bots)
                 self._busy[process.submit(_next_line, item)] = process, chosen, Writer(self._log.path(chosen))
             for done in wait(self._busy, return_when=FIRST_COMPLETED).done:
-                process, pairing, write = self._busy.pop(done)  # first: a match that Ctrl-C hits is not kept twice
+                # Removed first, so that a match is not saved twice after Ctrl-C.
+                process, pairing, write = self._busy.pop(done)
                 if self._keep_refereed(done, write) and not stopping:
                     self._busy[process.submit(_next_line, None)] = process, pairing, write
                 else:
@@ -235,7 +243,7 @@ class _Crew:
                     idle.append(process)
 
     def _keep_refereed(self, done: "Future[Refereed]", write: Writer) -> bool:
-        """Keep what a process has refereed; whether there may be more of its work."""
+        """Save a finished match. Return whether its process may have more of its pairing."""
         try:
             facts, line = done.result()
             self._keep_facts(facts)
@@ -243,7 +251,7 @@ class _Crew:
                 write(line)
         except BrokenProcessPool:
             raise RunStopped(
-                "a referee's process died; run.log says how far it was: run the same command again to continue"
+                "a referee process died", hint="run the same command again to continue; see run.log for details"
             ) from None
         except (RunStopped, OSError) as error:
             why = (
@@ -260,7 +268,7 @@ class _Crew:
         return True
 
     def _keep_facts(self, facts: dict[str, bool]) -> None:
-        """Say what a process cannot enforce, if it is something else than the one before could."""
+        """Report limits that a process cannot enforce, if they differ from the previous process's."""
         if facts == self._facts:
             return
         self._facts = facts
@@ -274,14 +282,16 @@ class _Crew:
     @contextmanager
     def _processes(self, count: int, cores: list[int]) -> Iterator[list[ProcessPoolExecutor]]:
         pools, others = [], multiprocessing.active_children()
-        with block_signals():  # they are for this process alone
+        # Signals are only for the main process.
+        with block_signals():
             for number in range(count):
-                told = (self._tournament, self._log.folder, cores_of(number, count, cores), os.getpid())
-                pools.append(ProcessPoolExecutor(1, _CONTEXT, _begin, told))
-                pools[-1].submit(os.getpid)  # which starts it
+                arguments = (self._tournament, self._log.folder, cores_of(number, count, cores), os.getpid())
+                pools.append(ProcessPoolExecutor(1, _CONTEXT, _begin, arguments))
+                # The first task starts the process.
+                pools[-1].submit(os.getpid)
         try:
             yield [*pools]
-        except BaseException:  # what was to be finished is, or is not to be
+        except BaseException:
             for process in multiprocessing.active_children():
                 if process not in others:
                     process.kill()
@@ -292,7 +302,7 @@ class _Crew:
 
 
 class _Referee:
-    """What a process that referees keeps between two matches."""
+    """The state of a referee process."""
 
     tournament: Tournament
     folder: Path
@@ -302,9 +312,10 @@ class _Referee:
 
 
 def _begin(tournament: Tournament, folder: Path, cores: tuple[int, int] | None, parent: int) -> None:
-    """Become a process that referees."""
+    """Set up a referee process."""
     end_with(parent)
-    for number in STOP_SIGNALS:  # of which bots hear again, which are ended by one
+    # Not ignored, so that bots inherit the default handlers and can be ended by these signals.
+    for number in STOP_SIGNALS:
         signal.signal(number, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     _Referee.tournament, _Referee.folder = tournament, folder
@@ -312,7 +323,8 @@ def _begin(tournament: Tournament, folder: Path, cores: tuple[int, int] | None, 
 
 
 def _next_line(item: Work | None) -> Refereed:
-    """Referee the next match of this work, or of the one before; what can be enforced, and the match's line if any."""
+    """Referee the next match of `item`, or else of the current work. Return the enforced limits and the match, if "
+    "any."""
     if item is not None:
         kind = _PAIRS[_Referee.tournament.config.dialect]
         pair = kind(_Referee.tournament, item[0], _Referee.folder, _Referee.confinement)

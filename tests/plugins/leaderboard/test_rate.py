@@ -91,10 +91,14 @@ def test_what_is_beside_the_book_is_named(shell: Shell, rated: Callable[..., Rat
     with opened_run(shell.folder / "r" / "field") as run:
         found, by_name = book_of(run, "small.yaml"), book_of(run)
     assert found is not None
-    assert found.faults == ["it was played by another small", "not the book's: seed", "not the book's: deals"]
+    assert found.faults == [
+        "it was played by another small",
+        "different from the book: seed",
+        "different from the book: deals",
+    ]
     assert by_name is not None
     assert by_name.faults == [
-        "no book is named 'small': choose from bs-1, defuse-1, dubito-1, dubito-sizes-1, kuhn-1, leduc-1"
+        "unknown book 'small'; choose from bs-1, defuse-1, dubito-1, dubito-sizes-1, kuhn-1, leduc-1"
     ]
     assert shell("run", "--bots", "StefaBot,SusBoi", "--games", "2", "--output", "other").code == 0
     with opened_run(shell.folder / "other") as run:
@@ -119,22 +123,22 @@ def test_the_counter_bot_is_fitted_to_the_player(shell: Shell, rated: Callable[.
 def test_a_changed_bot_or_rule_is_a_new_book(shell: Shell) -> None:
     bots = read_book("dubito-1").book.bots
     for other, why in (
-        ({"bots": bots | {"StefaBot": "0" * 64}}, "the file of StefaBot was changed since"),
-        ({"exploiters": {"Nobody": "0" * 64}}, "its bot Nobody is not here"),
-        ({"rules_version": 2}, "dubito is played otherwise now than when the book was written"),
-        ({"game_source": "0" * 64}, "dubito is played otherwise now than when the book was written"),
-        ({"rules": {"wilds": 2}}, "dubito has no rule wilds now"),
+        ({"bots": bots | {"StefaBot": "0" * 64}}, "the file of StefaBot has changed"),
+        ({"exploiters": {"Nobody": "0" * 64}}, "its bot Nobody is missing"),
+        ({"rules_version": 2}, "the game dubito has changed since the book was written"),
+        ({"game_source": "0" * 64}, "the game dubito has changed since the book was written"),
+        ({"rules": {"wilds": 2}}, "dubito no longer has the rule wilds"),
     ):
         said = shell("rate", "SusBoi", "--book", cut("dubito-1", shell.folder, **other))
         assert (said.code, said.out) == (2, "")
-        assert said.err == f"dubito: small cannot be played: {why}: that is a new book\n"
+        assert said.err == f"dubito: small cannot be played: {why}; that is a new book\n"
     assert not (shell.folder / "runs").exists()
 
 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("SusBoi", "--book", "dubito"), "no book is named 'dubito': did you mean 'dubito-1'?"),
+        (("SusBoi", "--book", "dubito"), "unknown book 'dubito'; did you mean 'dubito-1'?"),
         (("SusBoy",), "no bot is named 'SusBoy': did you mean 'SusBoi'?"),
         (("SusBoi", "--workers", "none"), "--workers: must be a whole number, not 'none'"),
     ],

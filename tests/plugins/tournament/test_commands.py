@@ -43,12 +43,10 @@ def test_the_example_from_play_to_replay(shell: Shell, tmp_path: Path) -> None:
     assert ranked.out.splitlines()[-1] == "report: tournaments/tournament/report/index.html"
     pages = tmp_path / "tournaments" / "tournament" / "report"
     assert (
-        "is the only one left" in (pages / "game-0.html").read_text() or "share" in (pages / "game-0.html").read_text()
+        "is the only bot left" in (pages / "game-0.html").read_text() or "share" in (pages / "game-0.html").read_text()
     )
     assert "Match 0: " in (pages / "matches" / "0.html").read_text()
-    assert (
-        shell("tournament", "replay", "tournaments/tournament").out == "identical: 4 matches, their draws and returns\n"
-    )
+    assert shell("tournament", "replay", "tournaments/tournament").out == "identical: 4 matches\n"
     told = shell("tournament", "replay", "tournaments/tournament", "--match", "3").out.splitlines()
     assert told[0].startswith("0. chance: ")
     assert shell("tournament", "replay", "tournaments/tournament", "--match", "4").code == 2
@@ -95,7 +93,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, number: signal.Signals) -
         said = process.stderr.read()
         assert process.wait() == 128 + number
     assert said.splitlines()[-1] == f"dubito: stopped by {signal_in_words(number)}"
-    assert "finishing 1 match; again to stop now" in said or said.count("\n") == 2  # or none was under way
+    assert "finishing 1 match; press Ctrl-C again to stop now" in said or said.count("\n") == 2  # or none was under way
     (path,) = (tmp_path / "tournaments" / "t" / "matches").glob("*/*")
     assert 1 <= path.read_bytes().count(b"\n") < 200
     assert path.read_bytes().endswith(b"\n")
@@ -118,7 +116,7 @@ def test_a_second_ctrl_c_stops_at_once_and_a_kill_leaves_no_message(tmp_path: Pa
             with suppress(subprocess.TimeoutExpired):
                 assert process.wait(0.05) is None
         process.send_signal(signal.SIGINT)
-        assert any("finishing 1 match; again to stop now" in line for line in process.stderr)
+        assert any("finishing 1 match; press Ctrl-C again to stop now" in line for line in process.stderr)
         process.send_signal(number)
         interrupted = number == signal.SIGINT
         assert process.stderr.read().strip() == ("dubito: stopped by Ctrl-C" if interrupted else "")
@@ -130,7 +128,9 @@ def test_check_passes_a_good_bot(shell: Shell, tmp_path: Path) -> None:
     kit.write(tmp_path, "good.sh", GOOD)
     said = shell("tournament", "check", "./good.sh", *CHECKS["check"])
     assert said.code == 0, said.out
-    assert said.out.splitlines()[0].startswith("12 matches against 6 partners: one answers at random, one takes 0.5 s")
+    assert said.out.splitlines()[0].startswith(
+        "12 matches against 6 opponents: one that answers at random, one that takes 0.5 s"
+    )
     assert [line[:2] for line in said.out.splitlines()[1:6]] == ["ok"] * 5
 
 
@@ -144,9 +144,9 @@ def test_check_says_what_is_wrong_and_where(shell: Shell, tmp_path: Path) -> Non
     kit.write(tmp_path, "bad.sh", acting("echo +1; echo too much", last="exit 3"))
     said = shell("tournament", "check", "./bad.sh", *CHECKS["check"])
     assert said.code == 1
-    assert "FAILED    its answers are actions that were listed" in said.out
+    assert "FAILED    answers with listed actions" in said.out
     assert re.search(r"kuhn_poker, seat [01], against \w+: illegal '\+1'", said.out)
-    assert "FAILED    it says nothing when it is not asked" in said.out
+    assert "FAILED    prints nothing when it is not its turn" in said.out
     assert "ended with 3" in said.out
 
 
@@ -154,16 +154,16 @@ def test_check_says_what_is_wrong_and_where(shell: Shell, tmp_path: Path) -> Non
 def test_check_says_what_a_bot_that_does_not_start_said(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("import no_such_module")
     said = shell("tournament", "check", f"{sys.executable} broken.py", *CHECKS["check"]).out.splitlines()
-    assert said[1] == "FAILED    it starts, and is there when it is asked"
+    assert said[1] == "FAILED    starts, and runs until the end of the match"
     assert "No module named 'no_such_module'" in said[2]
-    assert [line[:8] for line in said[1:] if line[:1] != " "] == ["FAILED  ", *["not seen"] * 4]
+    assert [line[:8] for line in said[1:] if line[:1] != " "] == ["FAILED  ", *["skipped "] * 4]
 
 
 def test_qualify_takes_spaces_and_knows_no_interval_of_one(shell: Shell, tmp_path: Path) -> None:
     kit.write(tmp_path, "good.sh", GOOD)
     few = ("--matches", "1", "--chance-seconds", "0", "--quiet")
     said = shell("tournament", "qualify", "./good.sh", "--games", "kuhn_poker, leduc_poker", *few)
-    assert re.search(r"leduc_poker +2 +[+-]\d\.\d{3}, no interval of so few +", said.out), said.err
+    assert re.search(r"leduc_poker +2 +[+-]\d\.\d{3}, too few for an interval +", said.out), said.err
 
 
 def test_qualify_prints_the_interval(shell: Shell, tmp_path: Path) -> None:
@@ -215,8 +215,8 @@ BAD = {
     KUHN + "bots: {one: ./one.sh, two: ./bare.sh}": "bare.sh is no program for this machine, and no script that says",
     KUHN + "bots: {one: ./one.sh, two: ./windows.sh}": "the first line of ./windows.sh ends as in Windows",
     KUHN + "bots:\n  one: ./one.sh\n  one: ./two.sh": "the key 'one' stands twice",
-    KUHN + "bots: {one: ./one.sh, One: ./two.sh}": "t.yaml: bots: One: two bots of one name",
-    KUHN + "bots: {one: ./one.sh}": "t.yaml: bots: a tournament takes two bots at least",
+    KUHN + "bots: {one: ./one.sh, One: ./two.sh}": "t.yaml: bots: One: the names of two bots",
+    KUHN + "bots: {one: ./one.sh}": "t.yaml: bots: a tournament needs at least two bots",
     KUHN + "bots: {one: ./one.sh, ../two: ./two.sh}": "a bot cannot be called '../two'",
     KUHN + "bots: {one: ./one.sh, b--c: ./two.sh}": "a bot cannot be called 'b--c': use no two dashes together",
     KUHN + 'bots: {one: ./one.sh, two: "./two.sh \\0"}': "is no command: it has a character of number 0",
@@ -226,7 +226,7 @@ BAD = {
     "write kuhn_poker(players=2)",
     f"games: [battleship]\n{TWO}": "battleship has no observation tensor",
     f"games: [kuhn_pokr]\n{TWO}": "OpenSpiel has no game 'kuhn_pokr': did you mean 'kuhn_poker'?",
-    f"games: [kuhn_poker]\ndialect: v3\n{TWO}": "t.yaml: dialect: there is no dialect 'v3'",
+    f"games: [kuhn_poker]\ndialect: v3\n{TWO}": "t.yaml: unknown dialect 'v3'",
     f"games: [kuhn_poker]\nmatch: 3\n{TWO}": "t.yaml: unknown key 'match': did you mean 'matches'?",
     f"games: [kuhn_poker]\nmatches: 0\n{TWO}": "t.yaml: matches: must be at least 1, not 0",
     TWO: "t.yaml: games is missing",
@@ -246,7 +246,9 @@ def test_bad_input_gets_one_sentence(shell: Shell, tmp_path: Path, subtests: pyt
 
 def test_a_folder_that_is_no_tournament_is_refused(shell: Shell, tmp_path: Path) -> None:
     for command in ("rank", "replay"):
-        assert shell("tournament", command, ".").err == "dubito: . is no tournament: it has no tournament.json\n"
+        assert (
+            shell("tournament", command, ".").err == "dubito: . is not a tournament, since it has no tournament.json\n"
+        )
 
 
 TABLES = {
@@ -273,7 +275,7 @@ def test_rank_takes_a_bare_table_of_scores(shell: Shell, tmp_path: Path, name: s
 def test_rank_takes_a_cross_table_of_one_game(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "G1.csv").write_text(",A,B,C\nA,,0.1,3\nB,-0.1,,-1\nC,-3,1,-\n")
     said = shell("tournament", "rank", "G1.csv").out
-    assert "G1: mean score a match of row against column" in said
+    assert "G1: mean score per match of row against column" in said
     assert [line.split()[:2] for line in said.split("Final order\n")[1].splitlines()[1:4]] == [
         ["1", "A"],
         ["2", "B"],

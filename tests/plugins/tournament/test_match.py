@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dubito.plugins.tournament.match import Match, MatchDraws, drawn
+from dubito.plugins.tournament.match import Match, MatchDraws, draw_outcome
 from dubito.plugins.tournament.rules import StrikeKind, load
 
 
@@ -27,7 +27,7 @@ def play_match(one: Match, answer: bytes = b"") -> list[tuple[bytes | None, byte
     while turn := one.turn():
         lines.append(turn.lines)
         for seat in list(one.waiting):
-            one.said(seat, answer or (turn.lines[seat] or b"").split()[0])
+            one.receive(seat, answer or (turn.lines[seat] or b"").split()[0])
     return lines
 
 
@@ -52,9 +52,9 @@ def test_both_seats_are_asked_where_both_move_at_once() -> None:
     one = match("goofspiel(imp_info=True,points_order=descending,num_cards=3)")
     one.turn()
     assert one.waiting == [0, 1]
-    one.said(1, b"2")
-    one.said(1, b"0")
-    one.said(0, b"1")
+    one.receive(1, b"2")
+    one.receive(1, b"0")
+    one.receive(0, b"1")
     assert one.waiting == []
     one.turn()
     assert one.history == [[1, 2]]
@@ -68,7 +68,7 @@ def test_only_an_action_as_it_was_listed_is_legal(answer: bytes) -> None:
     one = match("kuhn_poker")
     for _ in range(3):
         one.turn()
-    one.said(0, answer)
+    one.receive(0, answer)
     assert kinds(one) == [(0, "illegal")]
     assert one.replaced == [(2, 0)]
     one.turn()
@@ -95,9 +95,9 @@ def test_strikes_of_different_kinds_are_counted_apart() -> None:
     one = match("phantom_ttt")
     while len(one.strikes) < 4 and one.turn():
         for seat in list(one.waiting):
-            one.said(seat, one_legal(one) if seat else b"nonsense")
+            one.receive(seat, one_legal(one) if seat else b"nonsense")
             if seat == 0:
-                one.said(0, b"too much")
+                one.receive(0, b"too much")
     assert kinds(one) == [(0, "illegal"), (0, "ponder")] * 2
     assert one.down == [False, False]
 
@@ -111,10 +111,10 @@ def test_one_overrun_or_crash_shuts_a_bot_down(kind: StrikeKind) -> None:
     one = match("phantom_ttt")
     one.turn()
     if kind == "overrun":
-        one.overran(0)
+        one.time_out(0)
     else:
-        one.left(0)
-    one.said(0, b"late")  # of no interest any more
+        one.lose(0)
+    one.receive(0, b"late")  # of no interest any more
     assert kinds(one) == [(0, kind)]
     turn = one.turn()
     assert turn is not None
@@ -128,14 +128,14 @@ def test_one_bots_replacements_shift_no_deal_and_no_others() -> None:
         one = match("leduc_poker")
         while turn := one.turn():
             for seat in list(one.waiting):
-                one.said(seat, b"x" if seat == culprit else (turn.lines[seat] or b"").split()[-1])
+                one.receive(seat, b"x" if seat == culprit else (turn.lines[seat] or b"").split()[-1])
         histories.append(one.history)
     assert histories[0][:2] == histories[1][:2]
 
 
 def test_chance_draws_by_probability() -> None:
     stream = Random(1)
-    times = [drawn([(7, 0.25), (8, 0.0), (9, 0.75)], stream) for _ in range(4000)]
+    times = [draw_outcome([(7, 0.25), (8, 0.0), (9, 0.75)], stream) for _ in range(4000)]
     assert 900 < times.count(7) < 1100
     assert 8 not in times
-    assert drawn([(5, 0.0)], stream) == 5
+    assert draw_outcome([(5, 0.0)], stream) == 5

@@ -42,7 +42,7 @@ def test_courses_left_are_alike_to_the_seat(name: str, seat: int) -> None:
 
 def test_what_fits_no_course_is_refused() -> None:
     courses = Courses(load("kuhn_poker"), 0)
-    with pytest.raises(UsageError, match="what the referee sends fits no course of this game"):
+    with pytest.raises(UsageError, match="the referee's line is not possible in this game"):
         courses.show("AAAA 0 1")
 
 
@@ -75,7 +75,7 @@ def test_what_begins_otherwise_is_one_sentence(
     shell = Shell(tmp_path, capsys, monkeypatch)
     monkeypatch.setattr("sys.stdin", io.StringIO(lines))
     said = shell("tournament", "bot", "FirstLegal")
-    assert (said.code, said.err[:47]) == (2, "dubito: standard input begins with a game's nam")
+    assert (said.code, said.err[:47]) == (2, "dubito: standard input must start with the game")
 
 
 def test_a_model_plays_behind_the_same_lines(

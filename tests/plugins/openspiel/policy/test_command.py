@@ -107,7 +107,7 @@ def test_a_cache_answers_in_another_folder_offline(shell: Shell) -> None:
     assert nash_conv_of(offline.out, "openai:m") == nash_conv_of(first.out, "openai:m")
     fresh = ask_policy(shell, of, "--output", "three", "--offline", "--cache", "empty")
     assert fresh.code == 3
-    assert "what was answered is kept in three" in fresh.err
+    assert "the answers so far are saved in three" in fresh.err
 
 
 FAULTS: dict[str, tuple[Any, str]] = {
@@ -297,7 +297,7 @@ def test_policies_are_listed_and_read_as_what_they_are(shell: Shell) -> None:
     assert (listed["folder"], listed["game"], listed["state"]) == ("runs/p", "openspiel:kuhn_poker", None)
     assert "policies" in shell("status", "runs").out
     told = shell("status", "runs/p").out.splitlines()
-    assert told[0] == "policies for openspiel:kuhn_poker: no game was played"
+    assert told[0] == "policies for openspiel:kuhn_poker: no games are played"
     assert told[1] == "These are fake models: a built-in server on this machine answers for house:house-random."
     assert told[2].startswith("house:house-random (stand-in): 12 decisions in 12 states")
     (used,) = json.loads(shell("status", "runs/p", "--json").out)["models"]
