@@ -48,7 +48,7 @@ def test_every_seed_can_be_given_back(browser: Browser) -> None:
     assert re.fullmatch(pattern, str(SEEDS - 1))
 
 
-def test_a_finished_game_is_listed_and_opens(server: Served, browser: Browser) -> None:
+def test_a_finished_game_is_listed_and_opens(server: WebServer, browser: Browser) -> None:
     assert "No saved games yet" in browser("GET", "/games").text
     end = browser.to_the_end(browser.sit())
     assert f'<a href="/games/{end["record"]}">' in browser("GET", "/games").text

@@ -41,7 +41,7 @@ def test_a_trial_in_print(shell: Shell) -> None:
     assert lines[-1].startswith("run folder: runs/prompts-reasoned-")
     again = shell("prompts", "test", "reasoned", "--against", "plain", *HOUSE, "--offline")
     assert again.out.splitlines()[:-2] == lines[:-2]
-    assert again.out.splitlines()[-2] == "calls: 0 (all replies were in the run folder or the cache)"
+    assert again.out.splitlines()[-3] == "calls: 0 (all replies were in the run folder or the cache)"
     assert again.out.splitlines()[-1] == lines[-1]
 
 
@@ -59,7 +59,7 @@ def test_flips_are_named_and_a_prompt_against_itself_shows_chance(shell: Shell) 
     to_yes = sum(": plain yes, plain again no" in line for line in flips)
     assert to_yes == int(everything[-2]) != int(everything[-1])
     name, said_first = flips[0].removeprefix("different: ").split(": ")
-    assert (shipped(GAME) / name).exists()
+    assert (shipped_positions(GAME) / name).exists()
     assert said_first in ("plain yes, plain again no", "plain no, plain again yes")
     assert lines[8].split()[:3] == ["plain", "again", "A"]
 
