@@ -46,8 +46,8 @@ def identify_weights(name: str, settings: ModelSettings) -> ModelSettings:
     identified = f"{_WEIGHTS}{_starts(kind).fingerprint(settings.model)}"
     if suffix not in ("", identified):
         raise UsageError(
-            f"{one_line(name)}: base_url: the weights of {one_line(settings.model, 200)} are "
-            f"{kind}{identified}, not {kind}{one_line(suffix, 80)}"
+            f"{one_line(name)}: base_url: {one_line(settings.model, 200)} has the weights {identified}, not "
+            f"{one_line(given, 80)}"
         )
     return settings.model_copy(update={"base_url": f"{kind}{identified}"})
 

@@ -52,7 +52,7 @@ def test_other_weights_in_the_file_end_the_resume(shell: Shell, model: Path) -> 
     pinned = "{bot: OpenAIBot, api: chat, base_url: 'local?weights=0', model: m.gguf}"
     (shell.folder / "c.yaml").write_text(f"bots: [Sherlock, ClaudeBot, {pinned}]\n")
     refused = shell("run", "c.yaml", "--games", "1")
-    assert (refused.code, "the weights of m.gguf not local?weights=0" in refused.err) == (2, True)
+    assert (refused.code, ", not ?weights=0" in refused.err) == (2, True)
 
 
 def test_model_that_cannot_be_loaded_is_one_message(shell: Shell, model: Path) -> None:
