@@ -47,7 +47,7 @@ def identify_weights(name: str, settings: ModelSettings) -> ModelSettings:
     if suffix not in ("", identified):
         raise UsageError(
             f"{one_line(name)}: base_url: {one_line(settings.model, 200)} has the weights {identified}, not "
-            f"{one_line(given, 80)}"
+            f"{one_line(suffix, 80)}"
         )
     return settings.model_copy(update={"base_url": f"{kind}{identified}"})
 
