@@ -64,7 +64,7 @@ def test_parts_add_up_and_come_back_from_json(tally: Tally) -> None:
     assert Tally.from_json(tally.to_json(), RESULTS).to_json() == tally.to_json()
     broken = json.loads(tally.to_json())
     broken["begun"] = [[0, [1] * 6]]
-    with pytest.raises(ValueError, match="begun is no table"):
+    with pytest.raises(ValueError, match="begun is not a table"):
         Tally.from_json(json.dumps(broken), RESULTS)
 
 

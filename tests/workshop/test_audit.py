@@ -55,9 +55,7 @@ def test_a_prompt_that_tells_what_is_hidden_is_found(kuhn: Shell, planted: str, 
     Path("prompts/kuhn/loud/more.jinja").write_text("Dealt:\n{{ deck | join }}\n")
     said = kuhn("games", "audit", "kuhn")
     assert said.code == 1
-    line = (
-        rf"prompts/kuhn/loud/{place}: byte \d+ of the user text \(its line \d+\) tells what seat [01] cannot know at "
-    )
+    line = rf"prompts/kuhn/loud/{place}: byte \d+ of the user text \(line \d+\) reveals information hidden from seat [01] at "
     assert re.fullmatch(rf"{line}node act, by the fact deck: .+ or .+\n", said.out)
     if place == "user.jinja, line 6":
         assert kuhn("prompts", "audit", "prompts/kuhn/loud").out.startswith(said.out[:40])

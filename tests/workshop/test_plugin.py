@@ -89,7 +89,7 @@ def test_failures_are_readable(project: Path) -> None:
     assert "user.jinja, line 2: ZeroDivisionError" in said
     assert "the position is " in said
     assert "\n-Old.\n+New.\n" in said
-    assert f"if this was meant: dubito prompts golden {mine}" in said
+    assert f"if this is intended: dubito prompts golden {mine}" in said
     assert "Traceback" not in said
     assert "checks.py" not in said
     assert "tests/test_own.py" not in said, "the command line says what to collect"

@@ -51,5 +51,5 @@ def test_shipped_prompt_reveals_nothing_hidden(name: str) -> None:
 @pytest.mark.parametrize("name", PROMPTS)
 def test_card_drawn_by_the_other_seat_can_be_derived(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "TakeEvent", lambda card, only: TakeEvent(card))
-    with pytest.raises(CheckFailed, match="tells what seat"):
+    with pytest.raises(CheckFailed, match="reveals information hidden from seat"):
         dict(prompt_checks(OWN_PROMPTS / "defuse" / name, GAME))["tells_nothing_hidden"]()
