@@ -20,7 +20,7 @@ from dubito.experiment.resolve import (
     check_cache,
     check_models,
     model_specs,
-    parse_rules,
+    rules_of_config,
     unused_address_warnings,
 )
 from dubito.game import Game
@@ -59,7 +59,7 @@ def open_opponents(
     # An unusable answer must not end the game for the person.
     calls = replace(calls, patience=min(calls.patience, _MAX_PATIENCE_SECONDS), on_unusable="fallback")
     together = check_models(build_company(checked, registry, names), registry, calls)
-    in_force = parse_rules(checked, registry.game)
+    in_force = rules_of_config(checked, registry.game)
     settled = {rule: getattr(in_force, rule) for rule in checked.rules}
     if not model_specs(together, registry):
         yield Opponents(together, registry, settled=settled)
@@ -80,7 +80,7 @@ def open_opponents(
 
 
 def rules_at_table(config: Path | None, game: Game, rules: Mapping[str, Any]) -> BaseModel:
-    return parse_rules(_config(config, {}, game.name, rules), game)
+    return rules_of_config(_config(config, {}, game.name, rules), game)
 
 
 def _config(file: Path | None, server: Mapping[str, str | None], game: str | None, rules: Mapping[str, Any]) -> Config:

@@ -261,9 +261,9 @@ def parse_rules(rules: Mapping[str, Any], game: Game) -> "BaseModel":
     """Return the rules of a game as set by flags; raises UsageError."""
     # Imported late: most commands need neither.
     from dubito.experiment.config import parse_config
-    from dubito.experiment.resolve import parse_rules
+    from dubito.experiment.resolve import rules_of_config
 
-    return parse_rules(parse_config({"game": game.name}, "the command", rules), game)
+    return rules_of_config(parse_config({"game": game.name}, "the command", rules), game)
 
 
 def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -73,7 +73,7 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
         UsageError: The config does not describe an experiment that can be played.
     """
     game = registry.game
-    rules = parse_rules(config, game)
+    rules = rules_of_config(config, game)
     sizes = _parse_table_sizes(config, *game.seats_by(rules))
     if config.on_bot_error == "forfeit" and not game.forfeits:
         where = config.sources.locate("on_bot_error")
@@ -152,7 +152,7 @@ def _check_games(experiment: Experiment, config: Config) -> None:
         raise UsageError(f"games: {config.games} is not a multiple of {m} ({n}, {reason})", hint=f"use {nearest}")
 
 
-def parse_rules(config: Config, game: Game) -> BaseModel:
+def rules_of_config(config: Config, game: Game) -> BaseModel:
     """Return the rules that a config sets, by flags or as values. Raises UsageError."""
     rules = type(game.rules()).model_fields
     flags = rules.keys() & config.rules.keys() & config.sources.flags

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dubito.errors import DubitoError, UsageError, format_error, one_line, suggestion, with_stop
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
-from dubito.experiment.resolve import default_player, parse_player, parse_rules, resolve, rules_incompatibility
+from dubito.experiment.resolve import default_player, parse_player, resolve, rules_incompatibility, rules_of_config
 from dubito.game import FALLBACK_OUTCOME, Game, Node, Player, PlayerKind, Text
 from dubito.game.find import Registry
 from dubito.game.speech import quoted
@@ -120,7 +120,10 @@ def build_company(config: Config, registry: Registry, names: Sequence[str] | Non
     experiment = resolve(
         config if config.bots else config.model_copy(update={"bots": []}), registry, fills_tables=False
     )
-    manual, rules = [bot for bot in registry.bots.values() if bot.kind == "manual"], parse_rules(config, registry.game)
+    manual, rules = (
+        [bot for bot in registry.bots.values() if bot.kind == "manual"],
+        rules_of_config(config, registry.game),
+    )
     known = {bot.name: default_player(bot) for bot in manual if not rules_incompatibility(rules, bot.cls)}
     known |= {spec.name: spec for spec in experiment.players}
     if names is not None:

@@ -62,7 +62,7 @@ def test_a_position_comes_back_with_where_it_was_taken() -> None:
 @pytest.mark.parametrize(
     ("hidden", "words"),
     [
-        ([], "hidden: it is not a JSON object"),
+        ([], "hidden: must be a JSON object"),
         ({}, "hidden.source: "),
         ({"hands": []}, "hidden.hands: "),
         ({"source": {"seat": 1}}, "hidden.source: the position is of seat 0"),

@@ -55,7 +55,8 @@ def test_a_prompt_that_tells_what_is_hidden_is_found(kuhn: Shell, planted: str, 
     Path("prompts/kuhn/loud/more.jinja").write_text("Dealt:\n{{ deck | join }}\n")
     said = kuhn("games", "audit", "kuhn")
     assert said.code == 1
-    line = rf"prompts/kuhn/loud/{place}: byte \d+ of the user text \(line \d+\) reveals information hidden from seat [01] at "
+    line = rf"prompts/kuhn/loud/{place}: byte \d+ of the user text \(line \d+\) "
+    line += r"reveals information hidden from seat [01] at "
     assert re.fullmatch(rf"{line}node act, by the fact deck: .+ or .+\n", said.out)
     if place == "user.jinja, line 6":
         assert kuhn("prompts", "audit", "prompts/kuhn/loud").out.startswith(said.out[:40])
@@ -65,7 +66,7 @@ def test_a_prompt_that_tells_what_is_hidden_is_found(kuhn: Shell, planted: str, 
 def test_the_byte_is_the_first_that_differs(kuhn: Shell) -> None:
     exchange(USER, ("What do you do?\n", "What do you do?\n{{ deck | join }}\n"))
     (line,) = kuhn("prompts", "audit", "prompts/kuhn/plain").out.splitlines()
-    said = re.search(r"byte (\d+) of the user text \(its line 2\).*: '(\w)\w+' or '(\w)\w+'$", line)
+    said = re.search(r"byte (\d+) of the user text \(line 2\).*: '(\w)\w+' or '(\w)\w+'$", line)
     assert said
     assert said[2] != said[3]
     assert int(said[1]) > len("You hold the jack. What do you do?\n")
