@@ -49,7 +49,7 @@ def test_who_answered_is_kept_and_shown_and_two_under_one_name_are_named(shell: 
     ids = {OLD: 2, NEW: len(rows(Path("r"), "SELECT 1 FROM attempts")) - 2}
     assert dict(rows(Path("r"), "SELECT model, count(*) FROM attempts GROUP BY 1")) == ids
     words = f"{OLD} (2) and {NEW} ({ids[NEW]})"
-    assert f"replies to Asker name {words}" in " ".join(said.split())
+    assert f"Replies to Asker came from several models: {words}" in " ".join(said.split())
     status = shell("status", "r").out
     assert f"  answered by: {OLD} (2), {NEW} ({ids[NEW]})\n" in status
     assert json.loads(shell("status", "r", "--json").out)["models"][0]["ids"] == ids

@@ -240,7 +240,7 @@ def test_a_decision_has_its_prompt_and_its_reply(models_run: Path, chrome: Chrom
     words = chrome.text("#decisions")
     history = chrome.run("document.querySelectorAll('.story li').length")
     assert f"Doubt? {'yes' if decision['answer'] else 'no'} answered" in words
-    assert "You play Dubito" in words
+    assert "You are playing Dubito" in words
     assert f"You are seat {decision['seat']}." in words
     assert '{"answer": true}' in words
     assert "from the provider · 1 call" in words
