@@ -171,7 +171,7 @@ def test_three_nodes_are_enough_and_play_as_many_as_possible() -> None:
     assert in_seat(Three, HOLDING).play(regular(HOLDING)).cards == [NUMBER, NUMBER]
 
 
-def test_nodes_that_nobody_has_written_are_known_before_a_game() -> None:
+def test_unwritten_nodes_are_known_before_a_game() -> None:
     class Whole(BotBase):
         def play(self, p: TurnData) -> TurnOutput:
             return self.doubt(p)

@@ -134,7 +134,7 @@ class Late(Quiet):
             pass
 
 
-def test_coming_back_too_late_does_not_count() -> None:
+def test_late_answer_does_not_count() -> None:
     with pytest.raises(BotError, match=r"observe took longer than 0\.25 s"):
         seated(limit_bot_time(Late, DEADLINE, GAME.nodes))
 
@@ -150,7 +150,7 @@ class Once(Looping):
         return super().play(p)
 
 
-def test_the_substitute_plays_a_late_turn_as_any_failed_one() -> None:
+def test_fallback_plays_a_late_turn() -> None:
     looping = seated(limit_bot_time(Once, DEADLINE, GAME.nodes), RandomBoi)
     failing = seated(Once, RandomBoi, how="failing")
     assert play_game(looping).places == play_game(failing).places
@@ -173,7 +173,7 @@ def test_a_bot_in_time_plays_the_same_games() -> None:
         assert story_of(timed, Rules(), 2, deal) == story_of(bots, Rules(), 2, deal)
 
 
-def test_the_alarm_is_put_back_as_it_was() -> None:
+def test_alarm_handler_is_restored() -> None:
     def heard(*_: object) -> None: ...
 
     handler, timer = signal.signal(signal.SIGALRM, heard), signal.setitimer(signal.ITIMER_REAL, 1000)
@@ -186,7 +186,7 @@ def test_the_alarm_is_put_back_as_it_was() -> None:
         signal.signal(signal.SIGALRM, handler)
 
 
-def test_what_nothing_can_interrupt_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deadline_is_refused_without_an_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
     with ThreadPoolExecutor(1) as pool, pytest.raises(UsageError, match="only the main thread of a process"):
         pool.submit(limit_bot_time, Quiet, 1.0, GAME.nodes).result()
     monkeypatch.delattr(signal, "setitimer")

@@ -187,11 +187,11 @@ def test_the_table_of_bots_is_the_bots_of_the_source() -> None:
     assert [name for name, answer in maximize.items() if answer == "no"] == ["RandomBoi"]
 
 
-def test_the_rates_told_are_the_published_ones() -> None:
+def test_rates_in_the_guide_are_the_published_ones() -> None:
     told = re.findall(r"(\w+) (\d\d\.\d)[,.]", BOTS)
     assert {name: float(rate) for name, rate in told if name in PUBLISHED} == PUBLISHED
 
 
-def test_links_lead_somewhere() -> None:
+def test_links_have_targets() -> None:
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", BOTS + WRITING):
         assert (REPO / "docs" / target).exists(), target

@@ -52,7 +52,7 @@ def only_the_projects(folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_dropping_a_file_in_is_the_whole_registration(tmp_path: Path, kind: BotKind) -> None:
+def test_new_file_is_registered_automatically(tmp_path: Path, kind: BotKind) -> None:
     bot = load_bot(tmp_path, "good", GOOD, kind)
     assert (bot.name, bot.kind, bot.summary) == ("Good", kind, "Doubts always.")
     assert bot.digest == sha256(GOOD.encode()).hexdigest()
@@ -77,7 +77,7 @@ def test_hand_written_bots_are_those_of_manual_by_name(tmp_path: Path) -> None:
     assert "Other" not in names
 
 
-def test_an_unusual_bot_is_found_but_joins_by_name_only(tmp_path: Path) -> None:
+def test_unusual_bot_plays_only_if_named(tmp_path: Path) -> None:
     """It says so of itself; a bot made from it is a bot like any other."""
     write_bot(tmp_path, "good", GOOD + "    usual = False\n")
     heir = "from bots.manual.sherlock import Sherlock\nclass Heir(Sherlock):\n    pass\n"
@@ -112,7 +112,7 @@ def test_the_exact_name_goes_before_the_one_without_bot(tmp_path: Path) -> None:
     assert load_bot(tmp_path, "twin", source.replace("always", "each time")).name == "Twin"
 
 
-def test_an_imported_bot_is_not_the_files_own(tmp_path: Path) -> None:
+def test_imported_bot_is_not_the_bot_of_the_file(tmp_path: Path) -> None:
     source = "from bots.manual.stefa_bot import StefaBot\n\nclass Stefa(StefaBot):\n    pass\n"
     bot = load_bot(tmp_path, "stefa", source)
     assert bot.name == "Stefa"
@@ -168,7 +168,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("fault", "kind"), in_gate(product(BROKEN, KINDS), zip(BROKEN, cycle(KINDS))))
-def test_a_file_that_cannot_be_used_is_named_and_stops_nobody(tmp_path: Path, fault: str, kind: BotKind) -> None:
+def test_unusable_file_is_named_and_does_not_affect_others(tmp_path: Path, fault: str, kind: BotKind) -> None:
     source, reason = BROKEN[fault]
     write_bot(tmp_path, "odd", source, kind)
     write_bot(tmp_path, "zgood", SOURCE.format(name="ZGood"), kind)
@@ -212,7 +212,7 @@ def test_hand_written_refuses_a_clash_with_a_bot_of_manual(tmp_path: Path) -> No
         find_bots(tmp_path).hand_written()
 
 
-def test_a_bot_is_what_its_digest_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bot_is_loaded_from_the_digested_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An edit of the same length within a second, or one that keeps its time (cp -p, rsync -t), is an edit too."""
     monkeypatch.setattr("sys.dont_write_bytecode", False)
     first = load_bot(tmp_path, "good", GOOD)
@@ -257,7 +257,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(asked: str, hint: str) -> 
         ("randomly = 'import random'", True),
     ],
 )
-def test_a_bot_with_randomness_of_its_own_is_marked(tmp_path: Path, line: str, repeatable: bool) -> None:
+def test_bot_with_unseeded_randomness_is_marked(tmp_path: Path, line: str, repeatable: bool) -> None:
     """R27: no seed of a run reaches the module `random`. (What is not installed is in a function here.)"""
     source = f"{GOOD}\ndef unused():\n    {line.replace(chr(10), chr(10) + '    ')}\n"
     assert load_bot(tmp_path, "good", source).repeatable is repeatable
@@ -303,7 +303,7 @@ print(len(registry.bots), bots.base.__file__)
 
 
 @pytest.mark.parametrize("first", ["", "import bots", "import bots.base, bots.manual"])
-def test_a_foreign_package_named_bots_shadows_nothing(tmp_path: Path, first: str) -> None:
+def test_other_package_named_bots_does_not_shadow_ours(tmp_path: Path, first: str) -> None:
     """With `python -c` the working directory comes first on the path; loaded already or not, `bots` is ours."""
     write_bot(tmp_path, "good", GOOD)
     for name in ("__init__.py", "base.py", "manual/__init__.py", "manual/_helper.py"):
@@ -314,13 +314,13 @@ def test_a_foreign_package_named_bots_shadows_nothing(tmp_path: Path, first: str
 
 
 @pytest.mark.parametrize("name", ["._good.py", ".#good.py", ".good.py"])
-def test_what_a_system_or_an_editor_leaves_beside_a_bot_is_no_bot(tmp_path: Path, name: str) -> None:
+def test_hidden_files_are_not_bots(tmp_path: Path, name: str) -> None:
     load_bot(tmp_path, "good", GOOD)
     (tmp_path / "bots" / "manual" / name).write_bytes(b"\x00\x05\x16\x07")
     assert broken(tmp_path) == []
 
 
-def test_a_second_bot_of_a_file_is_named_with_what_to_do(tmp_path: Path) -> None:
+def test_second_bot_of_a_file_is_reported_with_advice(tmp_path: Path) -> None:
     bases = "class _Base(Good):\n    pass\n\n\nclass Third(_Base):\n    pass\n"
     bot = load_bot(tmp_path, "good", f"{GOOD}\n\n{bases}")
     assert bot.unused == ["Third"]
@@ -330,7 +330,7 @@ def test_a_second_bot_of_a_file_is_named_with_what_to_do(tmp_path: Path) -> None
         find_bots(tmp_path).find("Third")
 
 
-def test_what_a_files_bot_is_made_from_is_no_second_bot(tmp_path: Path) -> None:
+def test_base_classes_are_not_second_bots(tmp_path: Path) -> None:
     base = GOOD.replace("class Good(", "class Careful(")
     assert load_bot(tmp_path, "good", f"{base}\n\nclass Good(Careful):\n    pass\n").unused == []
 

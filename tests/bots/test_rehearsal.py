@@ -38,7 +38,7 @@ def test_the_bot_sits_where_the_next_turn_is() -> None:
         assert sorted(bot.cards) == sorted(HANDS[seat])
 
 
-def test_turn_data_and_events_tell_of_the_moves() -> None:
+def test_turn_data_and_events_include_the_moves() -> None:
     bot, p = at_turn(Watching, HANDS, [TWO_SEVENS, A_LIE])
     assert (p.current_number, p.board_cards, p.n_cards_played, p.streak, p.last_player_id) == (7, 3, 1, 2, 1)
     assert (p.prev.id, p.prev.n_cards, p.next.id, p.next.n_cards) == (1, 3, 0, 2)
@@ -46,7 +46,7 @@ def test_turn_data_and_events_tell_of_the_moves() -> None:
     assert events == [GameStartEvent((0, 1, 2), (4, 4, 4)), CardsPlayedEvent(0, 7, 2), CardsPlayedEvent(1, 7, 1)]
 
 
-def test_its_own_moves_have_moved_its_own_cards() -> None:
+def test_own_moves_change_the_hand() -> None:
     bot, p = at_turn(Watching, HANDS, [TWO_SEVENS, DOUBT, TurnOutput(False, 5, [5])])
     assert (bot.id, bot.dealt, sorted(bot.cards)) == (0, HANDS[0], [1, 2])
     assert [held for _, held in bot.seen] == [4, 2, 2, 2]
@@ -95,7 +95,7 @@ def test_the_bots_of_the_project_answer_there() -> None:
         ([[1], [2], [3]], [TurnOutput(False, 1, [1])], "the game is over after these moves: leave out the last ones"),
     ],
 )
-def test_what_no_game_has_is_refused(
+def test_impossible_situations_are_refused(
     hands: Sequence[Sequence[int]], moves: Sequence[TurnOutput], sentence: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
@@ -103,7 +103,7 @@ def test_what_no_game_has_is_refused(
     assert str(caught.value) == sentence
 
 
-def test_playing_on_is_the_bots_own() -> None:
+def test_bot_plays_on_by_itself() -> None:
     """The turn data are of this turn: a whole turn can be asked for, and is no move yet."""
 
     class Opener(PlayerAI):

@@ -106,7 +106,7 @@ def test_hard_win_rates_are_the_published_ones(run: Run, name: str) -> None:
     assert rate.share == pytest.approx(PUBLISHED[name] / 100, abs=ALLOWED + ERRORS * rate.error)
 
 
-def test_all_rates_together_are_as_near_as_chance_allows(run: Run) -> None:
+def test_all_rates_together_fit_the_published_ones(run: Run) -> None:
     """The single tests have room for one bot to be off; the eleven together have little."""
     misses = []
     for name, published in PUBLISHED.items():

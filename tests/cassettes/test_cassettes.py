@@ -58,7 +58,7 @@ def test_a_changed_prompt_fails_and_says_where(tmp_path: Path, protocol: Api, vc
 @pytest.mark.vcr("chat-reasoned.yaml")
 @pytest.mark.block_network
 @pytest.mark.default_cassette("chat-plain")
-def test_a_recording_that_nobody_asked_for_fails(tmp_path: Path, vcr: Any) -> None:
+def test_unused_recording_fails(tmp_path: Path, vcr: Any) -> None:
     """A second cassette lies beside the one of the game."""
     with (
         pytest.raises(pytest.fail.Exception, match=r"\d of \d+ recorded interactions were not used"),
@@ -70,7 +70,7 @@ def test_a_recording_that_nobody_asked_for_fails(tmp_path: Path, vcr: Any) -> No
 @pytest.mark.vcr
 @pytest.mark.block_network
 @pytest.mark.default_cassette("messages-plain")
-def test_a_request_more_than_was_recorded_fails(tmp_path: Path, vcr: Any) -> None:
+def test_unrecorded_request_fails(tmp_path: Path, vcr: Any) -> None:
     def twice() -> None:
         for name in ("one", "two"):
             run_games(game("messages", "plain", index()), tmp_path / name / "run", in_flight=1)
@@ -80,7 +80,7 @@ def test_a_request_more_than_was_recorded_fails(tmp_path: Path, vcr: Any) -> Non
 
 
 @pytest.mark.block_network
-def test_not_even_loopback_is_asked() -> None:
+def test_no_server_is_asked() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as client:
         address = server.getsockname()
         with pytest.raises(RuntimeError, match="Network is disabled"):
@@ -95,7 +95,7 @@ SECRETS: Final = re.compile(
 
 
 @pytest.mark.parametrize("path", sorted(CASSETTES.glob("*.yaml")))
-def test_no_cassette_gives_anybody_away(path: Path) -> None:
+def test_cassettes_contain_no_secrets(path: Path) -> None:
     assert SECRETS.findall(path.read_text(encoding="utf-8")) == []
 
 
@@ -111,7 +111,7 @@ COOKIE: Final = "__cf_bm=planted"
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_what_is_planted_is_scrubbed(tmp_path: Path, protocol: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_secrets_are_removed(tmp_path: Path, protocol: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that says key, cookie and ids wherever it can, recorded as the cassettes are."""
     variable = "ANTHROPIC_API_KEY" if protocol == "messages" else "OPENAI_API_KEY"
     monkeypatch.setenv(variable, KEY)

@@ -59,7 +59,7 @@ def test_the_policy_sees_all_text_in_order(client: anthropic.Anthropic) -> None:
     assert SEEN[-1] == "one\ntwo\nthree\nfour\nfive"
 
 
-def test_what_comes_before_a_marked_block_counts_as_cached(client: anthropic.Anthropic) -> None:
+def test_blocks_before_a_cache_mark_count_as_cached(client: anthropic.Anthropic) -> None:
     mark = {"cache_control": {"type": "ephemeral"}}
     blocks = [{"type": "text", "text": "a" * 399}, {"type": "text", "text": "b" * 39}, {"type": "text", "text": "c"}]
     for marked, cached in ((0, 100), (1, 200), (2, 210)):
@@ -89,7 +89,7 @@ def test_marked_system_text_counts_as_cached(
     assert (usage.cache_creation_input_tokens, usage.output_tokens) == (0, 4)
 
 
-def test_headers_are_the_providers(client: anthropic.Anthropic) -> None:
+def test_headers_match_the_provider(client: anthropic.Anthropic) -> None:
     messages: Any = user_messages("?")
     raw = client.messages.with_raw_response.create(model="house-honest", max_tokens=9, messages=messages)
     assert raw.request_id is not None
@@ -162,7 +162,7 @@ REFUSED: list[tuple[dict[str, Any], type[anthropic.APIStatusError], str, str]] =
 
 
 @pytest.mark.parametrize(("changed", "error", "kind", "message"), REFUSED)
-def test_errors_are_the_providers(
+def test_errors_match_the_provider(
     client: anthropic.Anthropic, changed: dict[str, Any], error: type[anthropic.APIStatusError], kind: str, message: str
 ) -> None:
     with pytest.raises(error) as caught:

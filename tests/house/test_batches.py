@@ -33,7 +33,7 @@ def handed_in(client: openai.OpenAI, *bodies: dict[str, Any]) -> str:
     return batch.id
 
 
-def test_a_batch_of_responses_is_answered_as_they_are_at_once() -> None:
+def test_batched_responses_match_single_ones() -> None:
     good = {"model": MODEL, "input": ASKED}
     with House() as house, openai_at(house) as client:
         made = handed_in(client, good, {"model": "nobody", "input": ASKED}, good)
@@ -88,7 +88,7 @@ def test_a_batch_of_messages() -> None:
     assert at_once.request == in_batch.request, "it is the request that is asked at once"
 
 
-def test_a_batch_that_fails_says_why_and_was_not_processed() -> None:
+def test_failed_batch_states_the_reason() -> None:
     with House(faults=Faults(failed_batch=1)) as house, openai_at(house) as client:
         batch = client.batches.retrieve(handed_in(client, {"model": MODEL, "input": ASKED}))
         assert (batch.status, batch.output_file_id, batch.error_file_id) == ("failed", None, None)

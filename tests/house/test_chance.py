@@ -50,7 +50,7 @@ def test_a_try_changes_the_fault_and_never_the_answer(protocol: str) -> None:
     assert others != statuses, "a draw has faults of its own"
 
 
-def test_no_fault_goes_away_as_faults_get_likelier() -> None:
+def test_faults_only_increase_with_their_probability() -> None:
     limited = []
     for share in (0.3, 0.6):
         with House(policy=POLICY, faults=Faults(rate_limit=share)) as house, Asker(house) as ask:
@@ -59,7 +59,7 @@ def test_no_fault_goes_away_as_faults_get_likelier() -> None:
 
 
 @pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["chat"]))
-def test_a_content_fault_is_the_replys_and_no_trys(protocol: str) -> None:
+def test_content_fault_belongs_to_the_reply(protocol: str) -> None:
     with House(policy=POLICY, faults=Faults(prose=0.5)) as house, Asker(house) as ask:
         replies = [[ask(protocol, draw=draw, attempt=attempt) for attempt in (1, 2)] for draw in range(20)]
         struck = [call.fault for call in house.calls[::2]]
@@ -78,6 +78,6 @@ def test_a_try_that_passes_gets_the_same_reply_under_any_faults() -> None:
     assert all(replies[0][draw] == replies[1][draw] for draw in passed)
 
 
-def test_a_wrong_key_is_no_fault() -> None:
+def test_wrong_key_is_refused_before_faults() -> None:
     with House(policy=POLICY, faults=Faults(rate_limit=1)) as house, Asker(house, "wrong-key") as ask:
         assert ask("responses")[0] == 401

@@ -119,7 +119,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [  # beside what both protocols
 
 
 @pytest.mark.parametrize(("changed", "code", "param"), REFUSED)
-def test_errors_are_the_providers(client: openai.OpenAI, changed: dict[str, Any], code: str, param: str) -> None:
+def test_errors_match_the_provider(client: openai.OpenAI, changed: dict[str, Any], code: str, param: str) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
         create(client, **changed)
     assert (caught.value.code, caught.value.param) == (code, param)

@@ -33,7 +33,7 @@ def test_it_serves_until_ctrl_c(tmp_path: Path) -> None:
     assert [call["model"] for call in calls] == [None, "house-sharp", "house-honest"]
 
 
-def test_it_fails_on_purpose(tmp_path: Path) -> None:
+def test_house_command_applies_faults(tmp_path: Path) -> None:
     with start(tmp_path, "house", "--port", "0", "--log", "calls.jsonl", "--faults", "dropped:1") as process:
         assert process.stdout is not None
         first, *_, fourth = (process.stdout.readline().split() for _ in range(4))
@@ -61,7 +61,7 @@ def test_it_fails_on_purpose(tmp_path: Path) -> None:
         (["--log", "no/such/folder"], "cannot write the call log no/such/folder: No such file or directory"),
     ],
 )
-def test_mistakes_have_one_sentence(
+def test_wrong_flags_are_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], sentence: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -75,7 +75,7 @@ def _ask_each_protocol(name: str) -> Iterator[tuple[str, Any, Any]]:
             yield raw.http_response.text, raw.headers, house.calls[-1]
 
 
-def test_another_text_in_a_good_reply(replies: Replies, subtests: pytest.Subtests) -> None:
+def test_content_fault_changes_the_text(replies: Replies, subtests: pytest.Subtests) -> None:
     for protocol in PROTOCOLS:
         for name in TEXTS:
             with subtests.test(protocol=protocol, name=name):
@@ -84,7 +84,7 @@ def test_another_text_in_a_good_reply(replies: Replies, subtests: pytest.Subtest
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("name", ENDS)
-def test_another_end(replies: Replies, protocol: str, name: str) -> None:
+def test_content_fault_changes_the_finish_reason(replies: Replies, protocol: str, name: str) -> None:
     text, ends = ENDS[name]
     assert text_and_end(replies[protocol, name][0]) == (text, ends[protocol])
 
@@ -122,7 +122,7 @@ def test_thoughts_in_each_protocols_shape(replies: Replies) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_bodies_that_are_no_message(replies: Replies, protocol: str) -> None:
+def test_bodies_that_are_not_messages(replies: Replies, protocol: str) -> None:
     bodies = {name: replies[protocol, name][0] for name in NO_MESSAGE}
     assert bodies["empty_body"] == ""
     assert isinstance(json.loads(bodies["wrong_shape"]), list)
@@ -137,7 +137,7 @@ def test_bodies_that_are_no_message(replies: Replies, protocol: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_bodies_that_are_more_or_less_than_a_message(replies: Replies, protocol: str) -> None:
+def test_bodies_with_extra_or_missing_parts(replies: Replies, protocol: str) -> None:
     assert len(replies[protocol, "huge"][0]) > 2_000_000
     novel = json.loads(replies[protocol, "unknown_fields"][0])
     assert "house_novelty" in novel
@@ -164,7 +164,7 @@ def test_every_content_fault_is_tried_here() -> None:
 
 
 @pytest.mark.parametrize("name", ["unknown_fields", "huge", "no_usage", "bad_usage"])
-def test_the_sdks_read_an_odd_envelope_all_the_same(name: str) -> None:
+def test_sdks_accept_unknown_fields(name: str) -> None:
     with House(policy=POLICY, faults=Faults(**{name: 1})) as house, Asker(house) as ask:
         assert [answer_in(ask(protocol, "say yes", model="house-honest")[1]) for protocol in PROTOCOLS] == [True] * 3
         with openai_at(house) as client:
@@ -172,7 +172,7 @@ def test_the_sdks_read_an_odd_envelope_all_the_same(name: str) -> None:
     assert reply.output_text == YES
 
 
-def test_a_filled_schema_is_spoiled_at_its_answer() -> None:
+def test_fault_changes_the_answer_of_a_filled_schema() -> None:
     """Whatever else the schema asks for stays."""
     policy = Policy(("house-honest",), lambda model, prompt, chance, schema: Opinion(False, True, 0.25))
     properties = {"reasoning": {"type": "string"}, "p_bluff": {"type": "number"}, "answer": {"type": "boolean"}}
@@ -214,5 +214,5 @@ def test_a_limit_on_output_holds_for_faults_too() -> None:
         (ModelOutput("123\ud83d5678"), 1, ModelOutput("123", "length")),
     ],
 )
-def test_cutting(written: ModelOutput, limit: int | None, cut: ModelOutput) -> None:
+def test_text_is_cut_at_a_limit(written: ModelOutput, limit: int | None, cut: ModelOutput) -> None:
     assert written.truncate(limit) == cut

@@ -27,7 +27,7 @@ def of_replies(faults: Faults) -> list[str | None]:
     return [faults.find_for_reply(make_request(draw)) for draw in range(MANY)]
 
 
-def test_without_faults_nothing_is_struck() -> None:
+def test_no_call_fails_without_faults() -> None:
     assert set(of_tries(Faults())) == set(of_replies(Faults())) == {None}
 
 
@@ -40,13 +40,13 @@ def test_each_fault_has_its_share() -> None:
     assert set(replies) == {None, "prose", "refusal"}
 
 
-def test_tries_and_replies_are_struck_by_throws_of_their_own() -> None:
+def test_faults_of_tries_and_replies_are_independent() -> None:
     faults = Faults(dropped=0.5, prose=0.5)
     both = sum(a is not None and b is not None for a, b in zip(of_tries(faults), of_replies(faults), strict=True))
     assert both == pytest.approx(0.25 * MANY, rel=0.1)
 
 
-def test_a_storm_strikes_two_thirds_tries_and_one_third_replies() -> None:
+def test_storm_affects_two_thirds_tries_and_one_third_replies() -> None:
     faults = Faults(storm=0.3)
     tries, replies = Counter(of_tries(faults)), Counter(of_replies(faults))
     assert MANY - tries[None] == pytest.approx(0.2 * MANY, rel=0.1)
@@ -55,7 +55,7 @@ def test_a_storm_strikes_two_thirds_tries_and_one_third_replies() -> None:
     assert set(replies) - {None} == set(CONTENT_FAULTS)
 
 
-def test_a_mix_may_be_all_there_is_and_adds_to_others() -> None:
+def test_mix_can_be_alone_or_added_to_other_faults() -> None:
     assert None not in of_tries(Faults(transport=1))
     assert None not in of_replies(Faults(content=1))
     more = Counter(of_tries(Faults(transport=0.13, dropped=0.5)))

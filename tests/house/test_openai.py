@@ -74,7 +74,7 @@ def test_long_instructions_count_as_cached(client: openai.OpenAI, letters: int, 
         assert usage.input_tokens == letters // 4 + 2, "cached ones included"
 
 
-def test_headers_are_the_providers(client: openai.OpenAI) -> None:
+def test_headers_match_the_provider(client: openai.OpenAI) -> None:
     raw = client.responses.with_raw_response.create(model="house-honest", input="?")
     assert raw.request_id is not None
     assert raw.request_id.startswith("req_")
@@ -138,7 +138,7 @@ REFUSED: list[tuple[dict[str, Any], type[openai.APIStatusError], str | None, str
 ]
 
 
-def test_errors_are_the_providers(client: openai.OpenAI, subtests: pytest.Subtests) -> None:
+def test_errors_match_the_provider(client: openai.OpenAI, subtests: pytest.Subtests) -> None:
     for changed, error, code, param in REFUSED:
         with subtests.test(changed=changed, error=error, code=code, param=param):
             with pytest.raises(error) as caught:
@@ -150,7 +150,7 @@ def test_errors_are_the_providers(client: openai.OpenAI, subtests: pytest.Subtes
             assert str(caught.value.request_id).startswith("req_")
 
 
-def test_what_is_no_json_is_refused(client: openai.OpenAI) -> None:
+def test_invalid_json_is_refused(client: openai.OpenAI) -> None:
     for text in (b"", b"{", b"[]", b'{"model": NaN}', b"\xff", b"[" * 100_000, b'{"a":' + b"9" * 5000 + b"}"):
         with pytest.raises(openai.BadRequestError, match="could not parse the JSON body"):
             client.post("/responses", cast_to=object, content=text)

@@ -30,7 +30,7 @@ def test_house_sharp_states_a_probability_where_it_judges_a_play() -> None:
 
 
 @pytest.mark.parametrize("node", ["C", "D"])
-def test_house_sharp_has_odds_by_which_its_choice_is_the_likelier(node: str) -> None:
+def test_odds_of_house_sharp_favor_its_choice(node: str) -> None:
     asked = [{"type": "choice", "name": node, "choices": [{"value": True}, {"value": False}]}]
     shares = []
     for text in questions(node):
@@ -45,14 +45,14 @@ def test_house_sharp_has_odds_by_which_its_choice_is_the_likelier(node: str) -> 
     assert sum(0.01 < yes < 0.99 for yes in shares) > len(shares) / 4
 
 
-def test_the_others_state_nothing() -> None:
+def test_other_models_state_no_probability() -> None:
     text = str(PLAIN.render(example_position("C")))
     assert [opinion(model, text, Random(0)).stated for model in ("house-random", "house-honest")] == [None, None]
     assert opinion("house-sharp", "no facts", Random(0)).stated is None
 
 
 @pytest.mark.parametrize("node", [node for node in NODES if node != "C"])
-def test_there_is_no_play_to_judge_elsewhere(node: str) -> None:
+def test_no_probability_is_stated_at_other_nodes(node: str) -> None:
     said = opinion("house-sharp", str(PLAIN.render(example_position(node))), Random(0))
     assert (said.understood, said.stated) == (True, None)
 

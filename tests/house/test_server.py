@@ -92,7 +92,7 @@ def test_no_key_and_no_header_gets_into_log_or_answer(
         assert "PLANTED" not in text
 
 
-def test_nothing_is_left_at_the_end() -> None:
+def test_shutdown_leaves_no_threads() -> None:
     before = threading.active_count()
     with House(policy=POLICY) as house, Asker(house) as ask:
         assert ask("responses")[0] == 200
@@ -107,7 +107,7 @@ def test_nothing_is_left_at_the_end() -> None:
         assert ask("responses")[0] == 200
 
 
-def test_the_end_does_not_wait_for_latency() -> None:
+def test_shutdown_does_not_wait_for_latency() -> None:
     with ThreadPoolExecutor(8) as pool, House(policy=POLICY, latency=600) as house, Asker(house) as ask:
         asked = [pool.submit(ask, "responses", draw=draw) for draw in range(8)]
         while len(house.calls) < 8:
@@ -119,7 +119,7 @@ def test_the_end_does_not_wait_for_latency() -> None:
 HALF_A_REQUEST = b"POST /v1/responses HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{"
 
 
-def test_a_client_that_never_finishes_does_not_hold_up_the_end() -> None:
+def test_incomplete_request_does_not_delay_the_shutdown() -> None:
     with socket.socket() as slow, House(policy=POLICY) as house, Asker(house) as ask:
         slow.connect(("127.0.0.1", house.port))
         slow.sendall(HALF_A_REQUEST)

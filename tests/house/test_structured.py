@@ -58,7 +58,7 @@ def test_the_text_fits_the_schema(answer: bool) -> None:
     assert list(json.loads(text)) == list(Rich.model_fields), "a model thinks before it answers"
 
 
-def test_what_is_not_required_is_left_out_but_the_answer_never() -> None:
+def test_optional_fields_are_omitted_except_the_answer() -> None:
     properties = {"answer": {"type": ["null", "boolean"]}, "note": {"type": "string"}}
     assert answer_text({"type": "object", "properties": properties}, YES) == '{"answer":true}'
     assert answer_text(None, Opinion(answer=False, understood=True)) == '{"answer":false}'
@@ -79,16 +79,14 @@ NUMBER, NULL = {"type": "number"}, {"type": "null"}
         (NULL, 0.125, "null"),
     ],
 )
-def test_a_stated_probability_goes_where_the_schema_takes_it(
-    form: dict[str, Any], stated: float | None, written: str
-) -> None:
+def test_stated_probability_fills_its_field(form: dict[str, Any], stated: float | None, written: str) -> None:
     properties = {"reasoning": {"type": "string"}, "p_bluff": form, **ANSWER}
     schema = check_schema({**CLOSED, "properties": properties, "required": [*properties]}, "schema", requires_all=True)
     text = answer_text(schema, Opinion(answer=True, understood=True, stated=stated))
     assert text == f'{{"reasoning":"The house has no reasons.","p_bluff":{written},"answer":true}}'
 
 
-def test_a_stated_probability_is_not_given_unasked() -> None:
+def test_probability_is_not_stated_without_a_field() -> None:
     asked = {**CLOSED, "properties": ANSWER, "required": ["answer"]}
     assert answer_text(asked, Opinion(answer=True, understood=True, stated=0.5)) == '{"answer":true}'
 
@@ -123,6 +121,6 @@ def test_optional_properties_pass_where_not_all_must_be_required() -> None:
     assert check_schema(schema, "schema", requires_all=False) == schema
 
 
-def test_all_protocols_have_a_word_for_every_refusal() -> None:
+def test_every_protocol_covers_every_refusal() -> None:
     for wire in (ResponsesWire, ChatWire, AnthropicWire):
         assert set(wire.problems) == set(get_args(RefusalKind))

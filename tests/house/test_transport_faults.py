@@ -67,7 +67,7 @@ def test_errors_have_their_class_and_one_record(name: str, status: int, of_opena
         assert call.model == "house-random"
 
 
-def test_errors_speak_their_protocol_and_a_gateway_speaks_html() -> None:
+def test_errors_follow_the_protocol_and_gateways_send_html() -> None:
     with struck(overloaded=1) as house:
         assert error_of(house, "messages").type == "overloaded_error"
         assert error_of(house, "chat").type == "service_unavailable_error"
@@ -152,7 +152,7 @@ def assert_silent(house: House, connection: socket.socket) -> None:
     connection.setblocking(True)
 
 
-def test_a_stalled_client_leaves_when_it_likes(caplog: pytest.LogCaptureFixture) -> None:
+def test_client_can_leave_a_stalled_answer(caplog: pytest.LogCaptureFixture) -> None:
     with struck(stall=1) as house:
         for place in (0, 2):
             with bare(house) as connection:
@@ -162,7 +162,7 @@ def test_a_stalled_client_leaves_when_it_likes(caplog: pytest.LogCaptureFixture)
     assert not caplog.records
 
 
-def test_a_client_that_left_before_its_fault_is_not_heard_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_client_that_disconnects_before_a_fault_causes_no_error(caplog: pytest.LogCaptureFixture) -> None:
     with House(policy=POLICY, faults=Faults(reset=0.5, cut_body=0.5), latency=600) as house:
         for draw in range(8):
             with bare(house, draw):
@@ -198,7 +198,7 @@ def test_a_trickle_is_the_same_answer_byte_by_byte() -> None:
     ]
 
 
-def test_held_clients_by_the_hundred_do_not_hold_up_the_end(caplog: pytest.LogCaptureFixture) -> None:
+def test_many_clients_on_hold_do_not_delay_the_shutdown(caplog: pytest.LogCaptureFixture) -> None:
     gc.collect()  # the clients of other tests have their files no longer
     threads, files = threading.active_count(), len(os.listdir("/dev/fd"))
     with ExitStack() as clients, struck(stall=0.5, stall_body=0.5) as house:

@@ -36,7 +36,7 @@ def positions() -> Iterator[Position]:
 
 
 @pytest.mark.parametrize(("name", "paragraph"), HONESTY.items())
-def test_a_condition_of_honesty_is_plain_and_one_paragraph(name: str, paragraph: str) -> None:
+def test_honesty_arm_adds_one_paragraph_to_plain(name: str, paragraph: str) -> None:
     prompt = PROMPTS[name]
     title, told = title_and_paragraph(prompt.sources)
     assert title == prompt.title
@@ -65,7 +65,7 @@ def test_hud_has_the_facts_and_no_history() -> None:
     ]
 
 
-def test_the_disguise_tells_the_same_game_in_other_words() -> None:
+def test_disguise_renames_the_same_game() -> None:
     """Card by card: what is held, claimed, shown and picked up; and not a word of a card game."""
     seen = dict[str, str]()
     for position in positions():
@@ -89,7 +89,7 @@ def test_the_disguise_tells_the_same_game_in_other_words() -> None:
         assert seen.setdefault(text, str(PLAIN.render(position))) == str(PLAIN.render(position))
 
 
-def test_the_arms_tell_nothing_hidden() -> None:
+def test_arms_reveal_nothing_hidden() -> None:
     for here, there in [*pairs(Rules(), 3)][::5]:
         for prompt in PROMPTS.values():
             assert find_leak(prompt, here, there) is None
@@ -103,7 +103,7 @@ def arm(folder: Path, extends: str, **files: str) -> Prompt:
     return Prompt(folder)
 
 
-def test_a_prompt_extends_one_beside_it_or_of_the_project(tmp_path: Path) -> None:
+def test_prompt_extends_a_sibling_or_a_shipped_prompt(tmp_path: Path) -> None:
     """What it has itself is its own; a run keeps all of it, and needs neither folder again."""
     position = example_position("C")
     prompt = arm(tmp_path / "mine", "plain", paragraph="Seat {{ seat }}, be bold.", user="{{ question }}\n")
@@ -129,6 +129,6 @@ def test_a_prompt_extends_one_beside_it_or_of_the_project(tmp_path: Path) -> Non
         ("../plain", "extends: "),
     ],
 )
-def test_what_cannot_be_extended_is_said(tmp_path: Path, extends: str, words: str) -> None:
+def test_missing_parent_prompt_is_reported(tmp_path: Path, extends: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         arm(tmp_path / "mine", extends, paragraph="Be bold.")

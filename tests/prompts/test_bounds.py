@@ -58,12 +58,12 @@ def doubled(way: str) -> str:
         ("{{ " + "9" * 5000 + " }}", "it cannot be compiled: ValueError"),
     ],
 )
-def test_what_a_template_may_take_is_bounded(template: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resources_of_a_template_are_limited(template: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(templates, "_MAX_STEPS", FEWER if words == STEPS else MOST_MAX_STEPS)
     check_refused(template, words)
 
 
-def test_a_million_steps_are_the_most() -> None:
+def test_template_has_at_most_a_million_steps() -> None:
     loop = "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}"
     check_refused(loop, "takes more than 1,000,000 steps")
 
@@ -79,7 +79,7 @@ def check_refused(template: str, words: str) -> None:
     assert len(str(refused.value)) < 400
 
 
-def test_what_prompts_do_they_may_still_do() -> None:
+def test_limits_allow_ordinary_prompts() -> None:
     template = (
         "{% for number in [3, 1]|sort %}{{ loop.index }} of {{ loop.length }}: {{ number }}{{ ',' if not loop.last }} "
         "{% endfor %}{{ '%-4s|%05.1f' % ('x', 2) }} {{ '{:>5}'.format(3) }} {{ '%s'|format('y') }} "

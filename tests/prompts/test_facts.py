@@ -116,7 +116,7 @@ def test_the_witness_counts_like_the_engine(rules: Rules, size: int) -> None:
 
 @pytest.mark.at_length
 @pytest.mark.parametrize("rules", in_gate(RULES, 1), ids=str)
-def test_what_a_notebook_keeps_is_what_its_events_come_to(rules: Rules) -> None:
+def test_notebook_matches_a_witness_of_its_events(rules: Rules) -> None:
     """Facts and texts of whole games, at every question of every seat: as of a position that nobody followed."""
     followed = 0
     notebooks: dict[int, tuple[Notebook, SeatTexts]] = {seat: (Notebook(seat, rules), SeatTexts()) for seat in range(4)}
@@ -181,7 +181,7 @@ def test_a_pick_up_is_known_card_by_card() -> None:
     assert player(values, 1)["surely_holds"] == []
 
 
-def test_cards_put_down_since_are_certain_no_more() -> None:
+def test_cards_possibly_played_since_are_not_certain() -> None:
     """A play of two leaves one of three equal cards certain, and none of a single one."""
     values = facts_after(position("A2345AA/6789T/JQK23"), 2, "AAA as 2", "doubt", "6 as 6", "Q", "45", "7")
     line = player(values, 0)
@@ -189,14 +189,14 @@ def test_cards_put_down_since_are_certain_no_more() -> None:
     assert (line["surely_holds"], line["put_down"]) == (["ace"], 2)
 
 
-def test_a_board_turned_over_makes_the_rest_certain_again() -> None:
+def test_turned_over_board_makes_cards_certain_again() -> None:
     values = facts_after(
         position("A2345AA/6789T/JQK23"), 2, "AAA as 2", "doubt", "6 as 6", "Q", "45", "doubt", "7 as 7"
     )
     assert player(values, 0)["surely_holds"] == ["ace", "ace", "ace", "4", "5", "6", "queen"]
 
 
-def test_a_discarded_set_is_with_nobody() -> None:
+def test_discarded_set_is_in_no_hand() -> None:
     """R3, R8: three cards claimed under its number are a sure bluff, two may be the jokers."""
     aces_gone = ("2A as A", "A", "doubt")
     three = facts_after(position("A2345678/A99/AATTT"), 1, *aces_gone, "345 as A")
@@ -206,7 +206,7 @@ def test_a_discarded_set_is_with_nobody() -> None:
     assert (two["number_elsewhere"], two["sure_bluff"]) == (4, False)
 
 
-def test_more_cards_than_can_be_left_are_a_sure_bluff() -> None:
+def test_more_cards_than_left_are_certainly_a_bluff() -> None:
     """R5: own cards count, and so do jokers that may be with the other."""
     held = position("234567/555*8/9TJQK", "immediate")
     values = facts_after(held, 1, "234 as 5")
@@ -226,7 +226,7 @@ def test_own_cards_on_the_board_are_not_in_the_last_play() -> None:
     assert (values["number_elsewhere"], values["sure_bluff"]) == (3, True)
 
 
-def test_the_history_shows_the_own_cards_beside_the_own_plays_only() -> None:
+def test_history_shows_cards_only_of_own_plays() -> None:
     values = facts_after(position("A2345/6789T/JQK23"), 0, "A2 as 2", "6", "JK")
     assert values["history"] == [
         "The cards are dealt: seat 0 holds 5, seat 1 holds 5, seat 2 holds 5.",
@@ -265,7 +265,7 @@ def as_many_as_possible(one: Position, chance: Random) -> bool:
 
 
 @GAMES
-def test_what_as_many_as_possible_will_do_is_what_comes(rules: Rules, size: int) -> None:
+def test_described_effect_of_many_cards_comes_true(rules: Rules, size: int) -> None:
     """R9, R10, R24, R25: how many cards go down, and whether that wins."""
     promised, checked, won = None, 0, 0
     for game, positions in (turn for deal in range(6) for turn in turns(rules, size, deal, as_many_as_possible)):

@@ -25,7 +25,7 @@ def test_the_folder_holds_the_golden_renderings_and_nothing_else(name: str) -> N
     assert {file: file.read_bytes().decode() for file in golden.folder(name).iterdir()} == golden.renderings(name)
 
 
-def test_the_example_positions_have_much_to_tell() -> None:
+def test_example_positions_cover_many_facts() -> None:
     told = "\n".join(file.read_text() for file in golden.folder("plain").iterdir())
     for text in (": a bluff", ": honest", "Yours: ", "discards", "a hard win", " known ", " less ", "sure_bluff: no"):
         assert text in told, text

@@ -113,7 +113,7 @@ def test_the_coin_of_house_random_is_fair_with_facts_too() -> None:
 
 @pytest.mark.parametrize("model", ["house-honest", "house-sharp"])
 @pytest.mark.parametrize("node", NODES)
-def test_with_facts_the_answer_is_no_chance(model: str, node: str) -> None:
+def test_answer_is_deterministic_with_facts(model: str, node: str) -> None:
     text = str(PLAIN.render(example_position(node)))
     assert len({ask_house(model, text, seed) for seed in range(20)}) == 1
     assert ask_house(model, text)[1] is True
@@ -137,7 +137,7 @@ def test_house_honest() -> None:
     assert ask_house("house-honest", question(prev_about_to_win="yes")) == (True, True)
 
 
-def test_house_sharp_doubts_what_cannot_be_true_and_who_would_win() -> None:
+def test_house_sharp_doubts_impossible_plays_and_pending_winners() -> None:
     quiet = {"prev_bluff_rate": "0.00", "last_play": "1", "number_elsewhere": "0", "table_bluff_rate": "0.05"}
     assert ask_house("house-sharp", question(**quiet)) == (False, True)
     assert ask_house("house-sharp", question(**quiet, sure_bluff="yes")) == (True, True)
@@ -154,7 +154,7 @@ def test_house_sharp_plays_its_last_cards_if_nobody_can_doubt() -> None:
     assert ask_house("house-sharp", question(node="A", own_cards="3", win_rule="contested")) == (False, True)
 
 
-def test_house_sharp_bluffs_past_those_who_never_doubt() -> None:
+def test_house_sharp_bluffs_against_players_who_never_doubt() -> None:
     bold, shy = {"next_doubt_rate": "0.90"}, {"next_doubt_rate": "0.00"}
     assert ask_house("house-sharp", question(node="D", held_of_number="1", **shy)) == (True, True)
     assert ask_house("house-sharp", question(node="D", held_of_number="1", **bold)) == (False, True)

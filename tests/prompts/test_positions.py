@@ -77,6 +77,6 @@ def test_position_of_another_version_is_refused(format: object) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"format": "dubito position 1"}', "\x00"])
-def test_what_is_no_position_at_all_is_refused(text: str) -> None:
+def test_file_that_is_not_a_position_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="this is not a position: "):
         from_json(text)

@@ -75,7 +75,7 @@ def test_the_digest_covers_every_source_and_nothing_else(tmp_path: Path) -> None
     assert len(digests) == 5
 
 
-def test_a_loaded_prompt_reads_nothing_again(tmp_path: Path) -> None:
+def test_loaded_prompt_does_not_read_its_files_again(tmp_path: Path) -> None:
     folder = prompt_folder(tmp_path)
     prompt = load_prompt("mine", tmp_path)
     shutil.rmtree(folder)
@@ -178,7 +178,7 @@ def test_a_broken_template_names_the_place(tmp_path: Path, text: str, words: str
         "{{ range }}",
     ],
 )
-def test_a_template_reaches_nothing_but_its_facts(tmp_path: Path, text: str) -> None:
+def test_template_can_access_only_its_facts(tmp_path: Path, text: str) -> None:
     prompt_folder(tmp_path, user=text)
     assert "user.jinja" in refusal(tmp_path)
 
@@ -244,7 +244,7 @@ def test_a_chapter_of_the_history_ends_where_the_seat_had_to_move(tmp_path: Path
 
 
 @pytest.mark.parametrize("changed", ["seat", "rule_text", "history", "own_moves"])
-def test_a_seat_is_sent_its_own_texts_anew_when_facts_change(tmp_path: Path, changed: str) -> None:
+def test_chapters_are_rendered_again_if_facts_change(tmp_path: Path, changed: str) -> None:
     """A subclass of a model player may tell other facts than before, those that are steady too."""
     prompt_folder(tmp_path, history="{{ seat }} {{ history }}\n", system="{{ seat }} {{ rule_text }}")
     prompt, texts, values = load_prompt("mine", tmp_path), SeatTexts(), facts(example_position("C"))
@@ -255,7 +255,7 @@ def test_a_seat_is_sent_its_own_texts_anew_when_facts_change(tmp_path: Path, cha
     assert prompt.fill(values, texts) == before
 
 
-def test_a_system_text_that_tells_the_moment_is_told_anew(tmp_path: Path) -> None:
+def test_system_text_with_changing_facts_is_rendered_again(tmp_path: Path) -> None:
     prompt_folder(tmp_path, system='{% include "now.jinja" %}').joinpath("now.jinja").write_text("{{ hand }}")
     prompt, texts, values = load_prompt("mine", tmp_path), SeatTexts(), facts(example_position("C"))
     assert prompt.fill(values, texts) != prompt.fill(values | {"hand": {"ace": 1}}, texts)
@@ -267,7 +267,7 @@ def test_a_chapter_without_text_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["hand", "node", "question", "own_moves", "players"])
-def test_what_changes_in_a_game_is_not_told_in_the_history(tmp_path: Path, name: str) -> None:
+def test_history_cannot_use_changing_facts(tmp_path: Path, name: str) -> None:
     """Neither by it nor by what it includes: each request would begin in another way."""
     folder = prompt_folder(tmp_path, history='{% include "told.jinja" %}')
     (folder / "told.jinja").write_text(f"{{{{ {name} }}}}")

@@ -83,7 +83,7 @@ def test_another_host_has_a_warning_and_the_game_that_is_named_comes_first(tmp_p
         ),
     ],
 )
-def test_mistakes_have_one_sentence(shell: Shell, words: list[str], sentence: str) -> None:
+def test_wrong_flags_are_one_sentence(shell: Shell, words: list[str], sentence: str) -> None:
     Path("file").touch()
     said = shell("web", "--port", "0", *words)
     assert (said.code, said.out, said.err.startswith(f"dubito: {sentence}")) == (2, "", True), said

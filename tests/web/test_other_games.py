@@ -48,7 +48,7 @@ def an_answer(view: Any) -> Any:
     question = frame["question"]
     if question["kind"] == "bool":
         return frame["move"] % 5 == 0
-    number = int(frame["sees"][-1].removesuffix(".").split()[-1])
+    number = int(frame["sees"][-1].removesuffix("s.").split()[-1])
     return [card for card in question["options"] if card == number] or question["options"][:1]
 
 
@@ -204,7 +204,7 @@ def brief(home: Path) -> Iterator[WebServer]:
 def test_bs_is_played_in_a_browser(brief: WebServer, chrome: Chrome, width: int, dark: bool) -> None:
     chrome.screen(width, dark=dark)
     deal(chrome, brief, "bs")
-    assert chrome.text("#prompt") == "Your turn: play cards as 0."
+    assert chrome.text("#prompt") == "Your turn: play cards as 0s."
     assert chrome.run("document.querySelector('#answer button').disabled")
     chrome.click(".tick input")
     assert chrome.text("#answer button") == "Play 1 card"

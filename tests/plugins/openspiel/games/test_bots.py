@@ -40,7 +40,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_solved_against_uniform_is_worth_what_is_reckoned(tmp_path: Path) -> None:
+def test_solved_against_uniform_gets_the_computed_value(tmp_path: Path) -> None:
     engine = pyspiel.load_game("kuhn_poker")
     tree = Tree(engine)
     exact = versus(tree, solve(engine).table, uniform(tree))
@@ -56,7 +56,7 @@ def test_solved_against_uniform_is_worth_what_is_reckoned(tmp_path: Path) -> Non
 
 
 @pytest.mark.at_length
-def test_contenders_differ_by_what_is_reckoned(tmp_path: Path) -> None:
+def test_contenders_differ_by_the_computed_value(tmp_path: Path) -> None:
     """The same deals for both, in both seats: of 20 intervals at 95 % nearly all hold the exact difference."""
     engine = pyspiel.load_game("kuhn_poker")
     tree = Tree(engine)

@@ -155,7 +155,7 @@ def test_no_move_is_seen_before_all_are_made() -> None:
         ("nim", "The board, as OpenSpiel writes it", ""),
     ],
 )
-def test_what_the_engine_writes_is_shown_as_fields_or_a_board_else_folded(name: str, about: str, begins: str) -> None:
+def test_engine_text_is_shown_as_fields_or_a_board(name: str, about: str, begins: str) -> None:
     """Where nothing is hidden it is the board's and everybody's, and a move is told; else each seat's, open hands."""
     game = find_game(f"openspiel:{name}", REPO)
     state = game.deal(game.rules(), game.seats[0], DealStreams(1, 0).deck())

@@ -40,7 +40,7 @@ def test_a_position_of_another_game_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["leduc_poker", "phantom_ttt", "dark_chess"])
-def test_what_was_told_stands_at_the_head_of_what_is_told(name: str) -> None:
+def test_history_only_grows(name: str) -> None:
     """A seat's history only grows, so that providers can cache what it begins with."""
     registry = find_bots(REPO, f"openspiel:{name}")
     game, prompt = registry.game, load_prompt("plain", REPO, registry.game)
@@ -73,5 +73,5 @@ def test_each_prompt_says_the_rules_and_what_is_legal() -> None:
 
 @pytest.mark.parametrize("prompt", PROMPTS)
 @pytest.mark.parametrize("name", GOLDEN)
-def test_what_is_asked_is_what_was_asked_before(name: str, prompt: str) -> None:
+def test_requests_are_unchanged(name: str, prompt: str) -> None:
     assert rendered(name, prompt) == golden(name, prompt).read_text()

@@ -35,7 +35,7 @@ def test_names_are_as_many_as_acts_and_distinct(name: str) -> None:
     assert all(name == " ".join(name.split()) and "|" not in name for name in names)
 
 
-def test_whoever_has_never_played_it_is_told_what_it_is() -> None:
+def test_lead_explains_the_game_to_newcomers() -> None:
     assert words.words_of(find_game("openspiel:kuhn_poker", Path())).LEAD == (
         "Kuhn poker, the smallest poker game: one card each, one bet, and the highest card takes the pot."
     )
@@ -58,7 +58,7 @@ def test_whoever_has_never_played_it_is_told_what_it_is() -> None:
         "gin_rummy(gin_bonus=-1)",
     ],
 )
-def test_no_words_where_they_would_be_untrue(name: str) -> None:
+def test_no_words_for_unsupported_parameters(name: str) -> None:
     assert words_for(load(name)) is None
 
 
@@ -157,7 +157,7 @@ def _cards_of(state: Any, meld: int) -> list[int]:
 
 
 @pytest.mark.parametrize("knocks", in_gate([True, False], 1))
-def test_gin_tells_nothing_hidden(knocks: bool) -> None:
+def test_gin_reveals_nothing_hidden(knocks: bool) -> None:
     """Over deals that differ in the other's hand and in the stock only."""
     compared = after_a_knock = 0
     chance = Random(1)
@@ -176,7 +176,7 @@ def test_gin_tells_nothing_hidden(knocks: bool) -> None:
     assert after_a_knock > 20 or not knocks
 
 
-def test_gin_tells_the_truth() -> None:
+def test_gin_history_is_true() -> None:
     for state in gin_games(knocks=True):
         seat, words = state.current_player(), words_of(state.get_game())
         parts = dict(part.split(": ", 1) for part in words.holds(state, seat).split("; ") if ": " in part)

@@ -92,7 +92,7 @@ def test_the_names_of_melds_are_the_engines() -> None:
     "You may knock if your deadwood is at most 10, counted with the best melds among your 11 cards and without the "
     "highest other card.",
 )
-def test_who_may_knock() -> None:
+def test_knock_needs_low_deadwood() -> None:
     chance, melds, able = Random(17), sorted(map(sorted, SETS | RUNS)), 0
     for _ in range(150):
         hand = set(chance.choice(melds)) | set(chance.choice(melds))

@@ -26,7 +26,7 @@ from tests.plugins.openspiel.policy.kit import (
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_no_rows_pass_the_bounds_of_a_value(name: str) -> None:
+def test_bounds_of_a_value_hold(name: str) -> None:
     tree = tree_of(name)
     table, others = by_chance(tree, 1), uniform(tree)
     for seat in range(tree.players):
@@ -53,7 +53,7 @@ def test_the_bounds_of_a_value_are_reached() -> None:
 
 
 @pytest.mark.parametrize(("name", "every"), in_gate([(KUHN, 2), (KUHN_3, 12), (DICE, 38)], 2))
-def test_no_rows_pass_the_bounds_of_nash_conv(name: str, every: int) -> None:
+def test_bounds_of_nash_conv_hold(name: str, every: int) -> None:
     tree = tree_of(name)
     table = by_chance(tree, 1)
     free = [state.string for state in tree.states][::every]
@@ -99,7 +99,7 @@ def test_too_many_rows_have_a_bound_that_is_not_exact(name: str) -> None:
     assert half.high < bounds.high or name == DICE
 
 
-def test_where_returns_have_no_sum_the_bounds_are_wider() -> None:
+def test_bounds_are_wider_without_a_constant_sum() -> None:
     """Both win the same: what one gains by the free rows, the other does."""
     tree = tree_of(TOGETHER)
     table, free = by_chance(tree, 6), [state.string for state in tree.states][::2]

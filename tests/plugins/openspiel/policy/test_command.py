@@ -77,7 +77,7 @@ def test_what_a_model_states_is_measured_as_openspiel_does(shell: Shell) -> None
     assert [row["kind"] for row in worth] == ["model", None, None]
 
 
-def test_policies_tell_who_is_who(shell: Shell) -> None:
+def test_policies_distinguish_players(shell: Shell) -> None:
     """A stand-in and a bot: in the terminal, the files and the pages, as in the tables of a run."""
     said = shell("policy", "Solved", "house:house-random", *KUHN, "--output", "p")
     assert said.code == 0, said.err
@@ -124,7 +124,7 @@ FAULTS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("fault", in_gate(FAULTS, 3))
-def test_an_answer_that_is_none_stands_under_its_cause(shell: Shell, fault: str) -> None:
+def test_unusable_answer_is_listed_with_its_cause(shell: Shell, fault: str) -> None:
     wrong, cause = FAULTS[fault]
 
     def answer(heard: Incoming) -> Any:
@@ -144,7 +144,7 @@ def test_an_answer_that_is_none_stands_under_its_cause(shell: Shell, fault: str)
         assert rows[0]["nash_conv_least"] - 1e-9 <= conv <= rows[0]["nash_conv_most"] + 1e-9
 
 
-def test_a_sum_within_one_percent_is_taken(shell: Shell) -> None:
+def test_sum_within_one_percent_is_accepted(shell: Shell) -> None:
     with server(lambda heard: {"pass": 0.335, "bet": 0.67}) as of:
         said = ask_policy(shell, of)
     share = 0.335 / 1.005
@@ -254,7 +254,7 @@ STATES = OWN.replace("def act(self, view):\n        return {act}", "def chances(
         ("None", "chances raised TypeError"),
     ],
 )
-def test_probabilities_that_are_none_are_refused(shell: Shell, chances: str, said: str) -> None:
+def test_invalid_probabilities_are_refused(shell: Shell, chances: str, said: str) -> None:
     folder: Path = shell.folder / "bots" / "manual" / "openspiel"
     folder.mkdir(parents=True)
     (folder / "mixed.py").write_text(STATES.replace("{act}", chances))
@@ -329,7 +329,7 @@ def test_what_cannot_be_measured_is_refused(shell: Shell, words: tuple[str, ...]
     assert said in ended.err
 
 
-def test_it_ends_in_a_line_a_player_and_says_how_to_see_more(
+def test_output_ends_with_a_line_per_player_and_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -71,7 +71,7 @@ def test_what_cannot_be_asked_is_one_sentence(shell: Shell, player: str, more: t
     assert said.err.startswith(f"dubito: {sentence}")
 
 
-def test_nothing_is_won_of_the_solved_bot(shell: Shell) -> None:
+def test_solved_bot_cannot_be_beaten(shell: Shell) -> None:
     game = small(max_turns=3)
     tree = Tree(game.engine)
     rows = of_bot(Entrant("Solved", Solved, {"iterations": 100}), game, tree.states, 1, 0).rows
@@ -107,7 +107,7 @@ def _noted(bot: Any, node: str, known: list[str]) -> bool:
     return bool(answer)
 
 
-def test_a_model_is_asked_what_a_game_can_ask() -> None:
+def test_model_is_asked_the_questions_of_a_game() -> None:
     """A position of the tree passes the check of files, which holds events, turn data, hand and answers together."""
     game = small(max_turns=3)
     for state in Tree(game.engine).states[::7]:

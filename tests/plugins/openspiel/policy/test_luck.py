@@ -53,7 +53,7 @@ def bad(tree: Tree) -> PolicyTable:
 
 
 @pytest.mark.parametrize("name", [KUHN, KUHN_3, DICE, LEDUC])
-def test_the_mean_stays_whatever_the_table(name: str) -> None:
+def test_correction_keeps_the_mean_with_any_table(name: str) -> None:
     """Over the whole tree, of a player by chance, by its own table, by one as another plays, and by a bad one."""
     tree = tree_of(name)
     hero, others = by_chance(tree, 1), by_chance(tree, 2)
@@ -70,7 +70,7 @@ def test_the_mean_stays_whatever_the_table(name: str) -> None:
         assert spreads[1] < min(spreads[0], spreads[4]), "its own table takes most"
 
 
-def test_who_never_draws_lots_has_no_luck_left() -> None:
+def test_deterministic_policy_has_no_luck_left() -> None:
     tree = tree_of(KUHN)
     hero, others = bad(tree), uniform(tree)
     luck = SeatLuck(tree, 0, hero, others)
@@ -92,7 +92,7 @@ def test_a_table_is_fitted_to_what_was_done_in_other_deals() -> None:
     assert less[1] == SeatLuck(tree, 0, folds[1], uniform(tree)).corrected(games[1].decisions)
 
 
-def test_compare_tells_it_beside_the_raw_score(shell: Shell) -> None:
+def test_compare_shows_raw_and_corrected_scores(shell: Shell) -> None:
     words = ("--game", "openspiel:kuhn_poker", "--bots", "UniformRandom", "--games", "240", "--seed", "1", "--quiet")
     assert shell("run", *words, "--contenders", "Solved,FirstLegal", "--output", "r").code == 0
     said = shell("compare", "r")
@@ -173,7 +173,7 @@ def test_no_truthful_opponent_of_thousands_is_accused_more_often(name: str) -> N
     assert accused <= 6, "2 are expected at most"
 
 
-def test_nothing_is_said_where_an_opponent_does_not_say_how_it_plays(shell: Shell) -> None:
+def test_correction_needs_opponents_that_state_their_strategy(shell: Shell) -> None:
     bot = Path("bots/manual/openspiel/mine.py")
     bot.parent.mkdir(parents=True)
     bot.write_text(

@@ -53,7 +53,7 @@ def test_what_cannot_be_solved_is_refused() -> None:
         solve(load("tic_tac_toe"))
 
 
-def test_a_solution_is_kept(tmp_path: Path) -> None:
+def test_solution_is_stored(tmp_path: Path) -> None:
     """The second time it is read, as a change in the file's note of it would show; another one has another file."""
     first = solution_in(tmp_path / "solved", load(KUHN), iterations=50)
     (file,) = (tmp_path / "solved").iterdir()
@@ -78,7 +78,7 @@ def test_a_solution_is_kept(tmp_path: Path) -> None:
         (lambda told: json.dumps({**told, "nash_conv": 0.0}), "has a table that is not as good as it states"),
     ],
 )
-def test_a_damaged_file_is_named_and_mended(
+def test_damaged_solution_is_named_and_replaced(
     tmp_path: Path, damage: Callable[[dict[str, Any]], str], reason: str
 ) -> None:
     first = solution_in(tmp_path, load(KUHN), iterations=50)

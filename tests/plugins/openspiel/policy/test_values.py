@@ -28,7 +28,7 @@ def test_uniform_play_can_be_exploited(name: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_nash_conv_is_open_spiels(name: str) -> None:
+def test_nash_conv_matches_open_spiel(name: str) -> None:
     tree = tree_of(name)
     for seed in range(1 if name == LEDUC else 8):
         table = by_chance(tree, seed)
@@ -38,7 +38,7 @@ def test_nash_conv_is_open_spiels(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_expected_values_are_open_spiels(name: str) -> None:
+def test_expected_values_match_open_spiel(name: str) -> None:
     tree = tree_of(name)
     tables = [by_chance(tree, seat) for seat in range(tree.players)]
     state = load(name).new_initial_state()
@@ -46,7 +46,7 @@ def test_expected_values_are_open_spiels(name: str) -> None:
     assert expected_values(tree, tables) == pytest.approx(theirs, abs=1e-9)
 
 
-def test_a_best_response_wins_what_it_says() -> None:
+def test_best_response_wins_its_stated_value() -> None:
     for name in SMALL:
         tree = tree_of(name)
         tables = [by_chance(tree, 10 + seat) for seat in range(tree.players)]
@@ -95,7 +95,7 @@ def test_losses_sum_to_nash_conv(name: str) -> None:
         ({0: float("nan"), 1: 1.0}, "a value that is not a probability"),
     ],
 )
-def test_a_table_that_is_none_is_refused(row: dict[int, float] | None, reason: str) -> None:
+def test_invalid_table_is_refused(row: dict[int, float] | None, reason: str) -> None:
     tree = tree_of(KUHN)
     table = uniform(tree)
     assert why_incomplete(tree, table) is None

@@ -52,7 +52,7 @@ def test_the_better_bot_wins_at_draw_and_defuse() -> None:
     assert 30 < wins < 58
 
 
-def test_bots_of_bs_end_a_game() -> None:
+def test_bots_finish_a_game_of_bs() -> None:
     game: Any = pyspiel.load_game("dubito_bs")
     state = play_bots(
         game, [SeatedBot(game, s, name) for s, name in enumerate(["ConMan", "Player1", "Jerk", "Player3"])]
@@ -120,7 +120,7 @@ class Spy(Medium):
         self.seen.append((self.id, event))
 
 
-def test_a_bot_observes_nothing_that_only_the_other_sees() -> None:
+def test_bot_does_not_observe_private_events_of_others() -> None:
     Spy.seen = []
     game: Any = pyspiel.load_game("dubito_defuse")
     for seed in range(3):
@@ -138,7 +138,7 @@ class Counting(Watcher):
         return False
 
 
-def test_a_bot_is_shown_clones_as_it_is_the_state() -> None:
+def test_bot_treats_clones_like_the_state() -> None:
     """And two games, without being told that another one begins."""
     Watcher.made = []
     bot = SeatedBot(DUBITO, 0, Counting)
@@ -151,7 +151,7 @@ def test_a_bot_is_shown_clones_as_it_is_the_state() -> None:
 
 
 @pytest.mark.parametrize("again", ["restart", "restart_at"])
-def test_a_bot_that_is_started_anew_forgets(again: str) -> None:
+def test_restarted_bot_forgets_the_game(again: str) -> None:
     Watcher.made = []
     bot, state, chance = SeatedBot(DUBITO, 0, Watcher), DUBITO.new_initial_state(), Random(4)
     while state.current_player() != 0:
@@ -169,7 +169,7 @@ class Wrong(Medium):
         return 40
 
 
-def test_what_a_bot_may_not_do_is_refused() -> None:
+def test_illegal_action_of_a_bot_is_refused() -> None:
     game: Any = pyspiel.load_game("dubito_defuse")
     bots = [SeatedBot(game, seat, Wrong) for seat in (0, 1)]
     with pytest.raises(IllegalOutput, match="the bomb goes to a place from 0"):
@@ -184,7 +184,7 @@ def test_what_a_bot_may_not_do_is_refused() -> None:
         ("OpenAIBot", "OpenAIBot asks a model, which only runs of the harness do"),
     ],
 )
-def test_bots_that_cannot_sit_down_are_refused(bot: str, says: str) -> None:
+def test_unsuitable_bots_are_refused(bot: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         SeatedBot(DUBITO, 0, bot)
 

@@ -30,7 +30,7 @@ def test_pyspiels_own_test_of_a_game_passes(name: str) -> None:
 
 @pytest.mark.at_length
 @pytest.mark.parametrize("file", sorted(GOLDEN.glob("*.txt")))
-def test_a_playthrough_is_as_it_was(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_playthrough_is_unchanged(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Written anew by `python -m tests.plugins.openspiel.training.golden`, where a change is meant."""
     other = "open_spiel.python.mfg.games.linear_quadratic"  # a game that no playthrough is of, and that takes SciPy
     if other not in sys.modules:
@@ -48,7 +48,7 @@ def test_each_game_has_a_playthrough() -> None:
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_returns_are_what_the_engine_says(name: str) -> None:
+def test_returns_match_the_engine(name: str) -> None:
     for seed in range(3):
         *_, state = states(name, seed)
         engine = state.course.engine
@@ -80,7 +80,7 @@ def test_a_seat_remembers_all_it_saw(name: str) -> None:
     assert len(names) > 40
 
 
-def test_who_has_won_sees_no_more_of_dubito() -> None:
+def test_winner_of_dubito_observes_nothing_more() -> None:
     *_, state = states("dubito(players=6)")
     for place in (1, 2, 3):
         seat = state.course.engine.places.index(place)
@@ -100,7 +100,7 @@ def test_the_tensor_of_dubito_has_the_sets_that_are_gone() -> None:
 @pytest.mark.parametrize(
     "name", ["dubito(max_turns=8)", "dubito(moves=cards,max_turns=8)", "dubito_bs(max_rounds=2)", "dubito_defuse"]
 )
-def test_what_is_recalled_is_the_callers_own(name: str) -> None:
+def test_recall_returns_a_copy(name: str) -> None:
     """And is the same for a copy of the game, which reads all anew."""
     *_, state = states(name)
     tensor = state.information_state_tensor(0)
@@ -109,7 +109,7 @@ def test_what_is_recalled_is_the_callers_own(name: str) -> None:
     assert state.information_state_tensor(0) == tensor == state.clone().information_state_tensor(0)
 
 
-def test_whoever_takes_the_pile_of_bs_learns_what_was_put_down() -> None:
+def test_picked_up_pile_of_bs_reveals_its_cards() -> None:
     """Row by row of its tensor, back to where the pile began: perhaps with a card that an accuser has lost."""
     learnt, at = 0, 0
     for state in states("dubito_bs(max_rounds=12)"):
@@ -127,7 +127,7 @@ def test_whoever_takes_the_pile_of_bs_learns_what_was_put_down() -> None:
     assert learnt > 20
 
 
-def test_others_cards_do_not_show_in_bs() -> None:
+def test_other_hands_are_not_revealed_in_bs() -> None:
     """Seats 1 and 2 are dealt each other's card; nobody accuses, so seats 0 and 3 can never tell."""
     compared = 0
     for seed in range(3):
@@ -178,7 +178,7 @@ def test_a_card_that_would_make_a_set_is_not_dealt() -> None:
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_what_is_not_legal_is_refused_at_once_and_changes_nothing(name: str) -> None:
+def test_illegal_action_is_refused_and_changes_nothing(name: str) -> None:
     refused = 0
     for state in states(name, seed=1):
         if state.is_terminal():

@@ -41,7 +41,7 @@ def after(*actions: int) -> Any:
     return state
 
 
-def test_it_is_short() -> None:
+def test_module_of_the_guide_is_short() -> None:
     assert "has 40 lines" in PAGE
     assert len(MODULE.read_text().splitlines()) <= 45
 
@@ -54,7 +54,7 @@ def test_pyspiel_has_it_by_its_name_once_it_was_loaded() -> None:
 
 
 @pytest.mark.at_length
-def test_the_pages_solver_finds_what_it_is_worth(capsys: pytest.CaptureFixture[str]) -> None:
+def test_solver_of_the_guide_finds_the_value(capsys: pytest.CaptureFixture[str]) -> None:
     """Exactly, by OpenSpiel's regret minimisation: -1/18 of a chip for the seat that begins."""
     code = (EXAMPLES / "value.py").read_text()
     said: dict[str, Any] = {}
@@ -63,7 +63,7 @@ def test_the_pages_solver_finds_what_it_is_worth(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out.strip() == code.rstrip().rpartition("# ")[2]
 
 
-def test_seats_are_paid_chips_and_told_what_they_saw() -> None:
+def test_seats_get_chips_and_their_own_observations() -> None:
     assert after(KING, JACK, BET, BET).returns() == [1, -1]
     assert after(KING, JACK, PASS, BET, PASS).returns() == [-0.5, 0.5]
     state = after(QUEEN, JACK, PASS, BET)
@@ -74,13 +74,13 @@ def test_seats_are_paid_chips_and_told_what_they_saw() -> None:
     assert (str(after(QUEEN)), state.action_to_string(BET)) == ("drawn queen", "bet")
 
 
-def test_worlds_are_found_without_a_word_of_the_module() -> None:
+def test_worlds_are_sampled_by_default() -> None:
     state = after(QUEEN, KING, PASS, BET)
     worlds = [state.resample_from_infostate(0, Random(seed).random) for seed in range(40)]
     assert {tuple(world.history()) for world in worlds} == {(1, 0, 0, 1), (1, 2, 0, 1)}
 
 
-def test_worlds_that_are_too_many_are_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_search_for_a_world_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(course, "_MAX_TRIALS", 3)
     state, chance = pyspiel.load_game("dubito_bs").new_initial_state(), Random(0)
     while state.is_chance_node():
@@ -152,7 +152,7 @@ def test_rules_and_seats_are_parameters() -> None:
         ("(first, second)", "(first,)", "a random game raises IndexError: "),
     ],
 )
-def test_what_is_wrong_with_the_module_is_a_sentence(before: str, after: str, sentence: str) -> None:
+def test_flaws_of_the_module_are_one_sentence(before: str, after: str, sentence: str) -> None:
     source = (KUHN / MODULE).read_text()
     assert source.count(before) == 1
     MODULE.write_text(source.replace(before, after))
@@ -160,7 +160,7 @@ def test_what_is_wrong_with_the_module_is_a_sentence(before: str, after: str, se
         loaded()
 
 
-def test_a_game_without_the_module_and_no_game_at_all() -> None:
+def test_missing_module_and_unknown_game_are_refused() -> None:
     MODULE.unlink()
     with pytest.raises(UsageError, match=r"^games/kuhn/training.py is missing"):
         loaded()

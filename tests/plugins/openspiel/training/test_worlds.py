@@ -58,7 +58,7 @@ def test_a_world_follows_from_what_the_seat_has_seen(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", in_gate(GAMES, 1))
-def test_in_a_world_the_same_one_is_to_move(name: str) -> None:
+def test_same_seat_moves_in_a_sampled_world(name: str) -> None:
     """Whoever it is: another seat, or chance, in the middle of somebody's turn or of a shuffle; and for any seat."""
     chance, movers = Random(3), set[tuple[bool, bool]]()
     for _ in range(4 if name == "dubito_defuse" else 1):
@@ -75,7 +75,7 @@ def test_in_a_world_the_same_one_is_to_move(name: str) -> None:
 
 
 @pytest.mark.at_length
-def test_worlds_are_as_likely_as_the_shuffle_makes_them() -> None:
+def test_worlds_have_the_probabilities_of_the_shuffle() -> None:
     """Seat 1 has played two sees at once: whoever could do that holds more of them than others, and nothing else."""
     state = after_two_sees(Random(0))
     held = Counter[int]()
@@ -89,7 +89,7 @@ def test_worlds_are_as_likely_as_the_shuffle_makes_them() -> None:
 
 
 @pytest.mark.at_length
-def test_what_lies_on_the_board_is_any_of_the_hand() -> None:
+def test_cards_on_the_board_are_sampled_from_the_hand() -> None:
     """Seat 0 has opened with three cards, seat 1 is asked whether it doubts."""
     state = new("dubito(moves=cards)")
     for place in range(54):
@@ -127,7 +127,7 @@ def test_a_search_plays_on_these_worlds(name: str) -> None:
     assert {action for action, _ in policy} == set(state.legal_actions())
 
 
-def test_bs_says_that_it_has_no_worlds() -> None:
+def test_bs_reports_that_it_has_no_worlds() -> None:
     state = next(states("dubito_bs(max_rounds=2)"))
     with pytest.raises(NotImplementedError, match="nobody ever sees"):
         state.resample_from_infostate(0, pyspiel.UniformProbabilitySampler(0.0, 1.0))
