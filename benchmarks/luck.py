@@ -1,7 +1,7 @@
-"""How many games the correction of the page on OpenSpiel saves: five players at three games, each against `Solved`.
+"""Measure how many games the luck correction saves: five players at three games of OpenSpiel, each against `Solved`.
 
-`python -m benchmarks.luck`, some minutes. A comparison is 400 games, a deal in both seats; a line is the mean of some.
-`house` is asked through `dubito policy`.
+`python -m benchmarks.luck` takes some minutes. A comparison is 400 games, each deal in both seats; a line is the mean
+of several. `house` is asked through `dubito policy`.
 """
 
 import math
@@ -26,7 +26,7 @@ COMPARISONS, DEALS = 20, 200
 
 
 def players(name: str, tree: Tree, solved: PolicyTable) -> dict[str, PolicyTable]:
-    """By name: the whole way to play of each."""
+    """Return each player's strategy, by name."""
     lots, game = uniform(tree), find_game(f"openspiel:{name}", Path())
     first = {state.string: {a: float(a == state.actions[0]) for a in state.actions} for state in tree.states}
     half = {string: {a: (row[a] + solved[string][a]) / 2 for a in row} for string, row in lots.items()}
@@ -38,7 +38,7 @@ def players(name: str, tree: Tree, solved: PolicyTable) -> dict[str, PolicyTable
 
 
 def play(tree: Tree, deal: int, seat: int, tables: list[PolicyTable], chance: Random) -> LuckyGame:
-    """A game by these tables."""
+    """Play a game by these tables."""
     node, decided = tree.nodes[0], list[OwnDecision]()
     while not node.returns:
         if node.state is None:
@@ -53,7 +53,7 @@ def play(tree: Tree, deal: int, seat: int, tables: list[PolicyTable], chance: Ra
 
 
 def cell(tree: Tree, hero: PolicyTable, solved: PolicyTable, chance: Random) -> str:
-    """Times fewer games; the exact mean, the corrected one, and how often the interval of 95 % holds it."""
+    """Describe the factor of games saved, the exact and the corrected mean, and the coverage of the 95 % interval."""
     exact = fmean(expected_values(tree, seat_tables(tree, seat, hero, solved))[seat] for seat in (0, 1))
     spreads, means, held = list[tuple[float, float]](), list[float](), 0
     for _ in range(COMPARISONS):

@@ -1,6 +1,6 @@
-"""A million games with two workers in flat memory: `python benchmarks/million.py [--games N]`.
+"""Play a million games with two workers in constant memory: `python benchmarks/million.py [--games N]`.
 
-Prints, at each tenth, games, games/s and the resident memory of the main process and of its workers.
+Prints, after each tenth, games, games per second, and the resident memory of the main process and its workers.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def workers() -> list[int]:
 
 
 def main() -> None:
-    """Play and print."""
+    """Play and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--games", type=int, default=1_000_000)
     games = parser.parse_args().games

@@ -1,8 +1,8 @@
-"""What a model's decision costs on our side, and what the pipeline leaves of the bare SDK's speed.
+"""Measure what a model's decision costs on our side, and how the pipeline's speed compares with the bare SDK's.
 
     python benchmarks/pipeline.py            # about a minute
 
-Every figure is of this one run; the house answers in a process of its own.
+All figures are from this run; the house answers in a separate process.
 """
 
 import statistics
@@ -49,7 +49,7 @@ SETTINGS = ModelSettings(api="responses", model="house-sharp", base_url="house")
 
 
 def positions(n: int) -> list[Position]:
-    """Questions of whole games of four, in their order."""
+    """Return questions of whole games of four players, in order."""
     found: list[Position] = []
     for deal in count():
         game = record_positions(sample_table(Rules(), 4, deal), Origin(None, 0, deal, deal), GAME, Rules())
@@ -60,14 +60,14 @@ def positions(n: int) -> list[Position]:
 
 
 class Seats:
-    """The seats that are asked, one game after another, with what each keeps from question to question."""
+    """The asked seats, one game after another, with what each stores between questions."""
 
     def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
         self._kept: dict[int, tuple[list[Event], Memory, SeatTexts]] = {}
 
     def rendered(self, position: Position) -> RenderedPrompt:
-        """Its texts, after watching what happened since the seat's last question, as a run's players do."""
+        """Return a question's texts, after observing what happened since the seat's last one, as in a run."""
         seat, events = position.seat, position.events
         watched, memory, texts = self._kept.get(seat, ([], Memory(seat), SeatTexts()))
         if watched != [*events[: len(watched)]]:
@@ -86,7 +86,7 @@ def asks(prompt: Prompt, of: Sequence[Position], game: int) -> list[Attempt]:
 
 
 def ask_of(prompt: Prompt, rendered: RenderedPrompt, node: str, game: int, number: int) -> Attempt:
-    """Request and digest: what is left before a reply is looked for."""
+    """Build the request and its digest, the last steps before a reply is looked up."""
     form = prompt.form(node)
     request = build_request(
         SETTINGS, Exchange(rendered.system, rendered.user, form.schema, history=rendered.history), "benchmark"
@@ -97,7 +97,7 @@ def ask_of(prompt: Prompt, rendered: RenderedPrompt, node: str, game: int, numbe
 
 @contextmanager
 def house(latency: float) -> Iterator[str]:
-    """The house in its own process; its address for OpenAI's SDK."""
+    """Start the house in a separate process; yield its address for OpenAI's SDK."""
     words = (sys.executable, "-m", "dubito", "house", "--port", "0", "--latency", str(latency))
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
@@ -110,7 +110,7 @@ def house(latency: float) -> Iterator[str]:
 
 
 class OneServer:
-    """The house in its own process, as if the run had started it."""
+    """The house in a separate process, as if the run had started it."""
 
     def __init__(self, address: str, in_flight: int) -> None:
         self._address, self._in_flight = address, in_flight
@@ -124,7 +124,7 @@ class OneServer:
 
 @contextmanager
 def pipeline(folder: Path, address: str, in_flight: int = IN_FLIGHT) -> Iterator[Pipeline]:
-    """The whole pipeline, with log, tape, cache and budget on disk."""
+    """Build the whole pipeline, with log, recording, cache and budget on disk."""
     folder.mkdir()
     options = PipelineOptions(
         in_flight,
@@ -142,7 +142,7 @@ def pipeline(folder: Path, address: str, in_flight: int = IN_FLIGHT) -> Iterator
 
 
 def per_second(call: Callable[[Attempt], object], of: Sequence[Attempt], threads: int) -> float:
-    """How many of these asks a second, so many at once."""
+    """Return how many of these requests are answered per second, with this many threads."""
     with ThreadPoolExecutor(threads) as pool:
         start = time.perf_counter()
         list(pool.map(call, of))
@@ -150,7 +150,7 @@ def per_second(call: Callable[[Attempt], object], of: Sequence[Attempt], threads
 
 
 def our_part(name: str, of: Sequence[Position], folder: Path, address: str) -> None:
-    """CPU of a decision from the facts to the bool, when the reply is in the cache: medians of five rounds."""
+    """Return the CPU time of a decision from facts to answer with a cache hit, as the median of five rounds."""
     prompt = load_prompt(name, OWN_PROMPTS.parent)
     with pipeline(folder / f"own-{name}", address) as opened:
         account = account_for(SETTINGS)
@@ -172,7 +172,7 @@ def our_part(name: str, of: Sequence[Position], folder: Path, address: str) -> N
 
 
 def _round(prompt: Prompt, of: Sequence[Position], opened: Pipeline, account: Account) -> None:
-    """All decisions once."""
+    """Make all decisions once."""
     seats = Seats(prompt)
     for number, position in enumerate(of):
         one = ask_of(prompt, seats.rendered(position), position.node, 0, number)
@@ -182,7 +182,7 @@ def _round(prompt: Prompt, of: Sequence[Position], opened: Pipeline, account: Ac
 
 
 def _never() -> RawReply:
-    raise AssertionError("the cache has it")
+    raise AssertionError("the reply must be in the cache")
 
 
 def main() -> None:
@@ -213,7 +213,7 @@ def main() -> None:
 
 
 def speeds(of: Sequence[Attempt], folder: Path, address: str, threads: int) -> tuple[float, float]:
-    """Calls a second of the bare SDK, and through the pipeline."""
+    """Return the calls per second of the bare SDK, and through the pipeline."""
     provider = Provider(account_for(SETTINGS), address, "no-key-needed", threads)
     create = provider._client[0].responses.with_raw_response.create
 

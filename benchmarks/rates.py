@@ -1,9 +1,9 @@
-"""How much of a server's rate limit is used, and how many calls are refused for it: whole runs over HTTP.
+"""Measure how much of a server's rate limit whole runs over HTTP use, and how many calls it refuses.
 
-`python -m benchmarks.rates [SCALE]`: a foreign server in whose world time runs SCALE (6) times as fast, and ours with
-it; each kind of limit at 32 and 128 games in flight, with the preflight that users have. A rate is that of the second
-half of a run, when what a server lets through at once at the start is used up. Targets: at least 90 % of the limit,
-at most 5 % of the calls refused, no fallback, one results digest.
+`python -m benchmarks.rates [SCALE]` uses a fake server on which time, like ours, runs SCALE (6) times as fast. It
+tries each kind of limit with 32 and 128 games in flight, and the usual preflight. Rates are for the second half of a
+run, when the server's initial burst is used up. Targets: at least 90 % of the limit, at most 5 % of the calls refused,
+no fallback, one results digest.
 """
 
 import sys
@@ -17,7 +17,7 @@ from tests.foreign.limits import MINUTE, Bucket, Window
 from tests.foreign.server import Foreign, Habits
 
 GAMES = 600
-A_CALL = 10_800.0  # tokens, about, with those that it may put out
+A_CALL = 10_800.0  # tokens, about, including the output
 CASES: dict[str, tuple[float, Callable[[], Habits]]] = {  # requests a minute, and the server
     "500 RPM, bursts of 8, headers": (500, lambda: Habits([Bucket(500, 8)], headers="openai", retry_after="ms")),
     "500 RPM, bursts of 500, headers": (500, lambda: Habits([Bucket(500, 500)], headers="openai", retry_after="exact")),
@@ -33,7 +33,7 @@ CASES: dict[str, tuple[float, Callable[[], Habits]]] = {  # requests a minute, a
 
 
 def measure(name: str, scale: float, in_flight: int, folder: Path) -> str:
-    """Play a run; how it went, in words."""
+    """Play a run and describe how it went."""
     rate, habits = CASES[name]
     with Foreign(replace(habits(), scale=scale)) as server:
         run = play_at(server, folder, in_flight, games=GAMES if rate > 100 else GAMES // 8, preflight=True)

@@ -1,4 +1,4 @@
-"""What the referee costs: a node between two bots that stay, beside a bare ping-pong over pipes; matches with restarts.
+"""Measure what the referee costs: nodes compared with a bare ping-pong over pipes, and matches with restarts.
 
 python -m benchmarks.referee
 """
@@ -39,14 +39,14 @@ while not (line := input()).startswith("end"):
 """
 PYTHON: Final = os.path.realpath(sys.executable)
 ROUNDS: Final = 9
-OLD: Final = (  # measured in open_spiel 1.0.2, the last with a referee of its own, on two cores
+OLD: Final = (  # measured in open_spiel 1.0.2, the last version with its own referee, on two cores
     "OpenSpiel's own referee of 2021, for comparison: 1,300 to 1,900 us a node with fast bots, and besides, by "
     "sleeping, 1.2 s a match and 65 s a run"
 )
 
 
 def ping_pong(times: int) -> tuple[float, float]:
-    """Microseconds of a line to a bot and its answer, with blocking pipes and nothing else: in all, and of our own."""
+    """Return microseconds of a line to a bot and its answer over blocking pipes: in total, and of our process."""
     with subprocess.Popen([PYTHON, "-S", "-E", "-c", STAYS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as bot:
         assert bot.stdin is not None
         assert bot.stdout is not None
@@ -60,7 +60,7 @@ def ping_pong(times: int) -> tuple[float, float]:
 
 
 def node(name: str, table: MatchTable, least: int) -> tuple[float, float]:
-    """Microseconds of a node, chance and decisions alike, observed by both, without starts and ends: in all, ours."""
+    """Return microseconds per node, observed by both bots, without start and end: in total, and of our process."""
     game, nodes, spent, own, seed = load(name), 0, 0.0, 0.0, 0
     dialect, root = V1(game), game.new_initial_state()
     while nodes < least:
@@ -76,7 +76,7 @@ def node(name: str, table: MatchTable, least: int) -> tuple[float, float]:
 
 
 def restarts(folder: Path, name: str, matches: int) -> tuple[float, float]:
-    """Matches a second of two plain Python bots that are started in each; and milliseconds of work of a match."""
+    """Return matches per second of two Python bots that restart for each, and a match's milliseconds of work."""
     bots = [Program(bot, (PYTHON, "-S", "-E", "-c", PLAIN), folder) for bot in ("one", "other")]
     said = {"games": [name], "bots": {bot.name: "-" for bot in bots}, "chance_seconds": 0.0}
     config = checked_config(said, "here", {})
@@ -89,7 +89,7 @@ def restarts(folder: Path, name: str, matches: int) -> tuple[float, float]:
 
 
 def starts(times: int) -> float:
-    """Milliseconds of work of two plain Python bots that are started and ended without any referee."""
+    """Return the milliseconds of work to start and end two Python bots without a referee."""
     before = sum(os.times()[:4])
     for _ in range(2 * times):
         ended = subprocess.run([PYTHON, "-S", "-E", "-c", PLAIN], input=b"game\n0\nend\n", capture_output=True)
@@ -98,7 +98,7 @@ def starts(times: int) -> float:
 
 
 def main() -> None:
-    """Print it all, medians of several rounds: other work on the machine comes and goes."""
+    """Print everything as medians of several rounds, since other work on the machine varies."""
     print(f"load {os.getloadavg()[0]:.1f} on {len(available_cores())} cores")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,7 +1,7 @@
-"""What a replay costs, and how soon a stopped run goes on: `python benchmarks/replay.py`; about a minute.
+"""Measure what a replay costs, and how soon a stopped run resumes: `python benchmarks/replay.py`; about a minute.
 
-A run of 200 games with two model players is played against the house, then replayed from its tape. A run of
-hand-written bots is stopped after most of a million games (or --games), and gone on with.
+A run of 200 games with two model players is played against the house, then replayed from its recording. A run of
+hand-written bots is stopped after most of a million games (or --games), and resumed.
 """
 
 import argparse
@@ -28,7 +28,7 @@ MODELS = [
 
 
 def replayed(registry: Registry, folder: Path) -> None:
-    """CPU of a decision."""
+    """Return the CPU time per replayed decision."""
     config = Config(games=200, table_sizes=[3, 4, 5], bots=["StefaBot", "UsualBot", "ClaudeBot"], contenders=[*MODELS])
     calls = CallOptions(32, folder / "cache", False, preflight=False)
     experiment = check_models(resolve(config, registry), registry, calls)
@@ -43,7 +43,7 @@ def replayed(registry: Registry, folder: Path) -> None:
 
 
 def gone_on_with(registry: Registry, folder: Path, games: int) -> None:
-    """Seconds from the command to the first new games."""
+    """Return the seconds from the command to the first new games."""
     experiment = resolve(Config(games=games, bots=["StefaBot", "RandomBoi"], table_sizes=[3]), registry)
     calls = CallOptions(1, folder / "cache", True)
     stop = new_stop(2)

@@ -1,13 +1,13 @@
-"""What a game costs, as ratios in one run: `python benchmarks/speed.py [--games N]`.
+"""Measure what a game costs, as ratios within one run: `python benchmarks/speed.py [--games N]`.
 
 The yardstick is an iteration of `s += random.random()` in a plain Python loop, measured right before and
 after each round, so that a slow moment of the machine slows both. Such a loop is nearly twice as fast
 inside a function, where names are locals, as at the top level of a script; both readings are printed.
-The field is the ten bots other than ClaudeBot, at 3 to 7 players; of BS two pools, of draw and defuse two bots. A
+The players are the ten bots other than ClaudeBot, at 3 to 7 seats; two pools at BS, two bots at draw and defuse. A
 cost includes statistics and store. Needs an idle core, two for the line of two workers.
 
-`python benchmarks/speed.py --pair PURE COMPILED` measures two installations instead, given by their Pythons, in turn,
-in CPU time, at each table size: medians of seven rounds, and of the ratio its least and most too.
+`python benchmarks/speed.py --pair PURE COMPILED` measures two installations instead, given by their Pythons. It
+alternates between them and prints the CPU time at each table size: medians of seven rounds, and the ratio's range.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def script_yardstick() -> float:
 
 
 def function_yardstick() -> float:
-    """CPU seconds of one iteration inside a function."""
+    """Return the CPU seconds of one iteration inside a function."""
     start = time.process_time()
     s = 0.0
     for _ in range(_ITERATIONS):
@@ -57,7 +57,7 @@ def function_yardstick() -> float:
 
 
 def timed(call: Callable[[], T]) -> tuple[T, float, float]:
-    """What a call returns, and its CPU: seconds, and iterations of a function's loop, timed right before and after."""
+    """Return a call's result, its CPU seconds, and the same in iterations of a loop timed right before and after."""
     before, start = function_yardstick(), time.process_time()
     returned = call()
     seconds = time.process_time() - start
@@ -65,7 +65,7 @@ def timed(call: Callable[[], T]) -> tuple[T, float, float]:
 
 
 SEVEN = ["ConMan", "CalculatingLiar", "Player4", "Player1", "Player3", "Player2", "Hoarder"]
-OTHERS = (  # a game, its field, and what one of them may cost, in iterations of a function's loop
+OTHERS = (  # a game, its players, and the highest cost of one game, in iterations of a function's loop
     ("bs", "BS between Player1 to Player4", ["Player1", "Player2", "Player3", "Player4"], 10_000),
     ("bs", "BS between the seven", SEVEN, 30_000),
     ("defuse", "draw and defuse, Simple against Scared", ["Simple", "Scared"], 3_000),
@@ -84,7 +84,7 @@ def the_experiment(registry: Registry, games: int) -> Experiment:
 
 
 def run(experiment: Experiment, registry: Registry, workers: int, folder: Path) -> float:
-    """Wall seconds of a whole run."""
+    """Return the wall-clock seconds of a whole run."""
     start = time.perf_counter()
     calls = CallOptions(in_flight=1, cache=folder / "cache", offline=True)
     runner.play(experiment, folder, runner.RunOptions(registry, workers, calls, new_stop(workers)))
@@ -92,7 +92,7 @@ def run(experiment: Experiment, registry: Registry, workers: int, folder: Path) 
 
 
 def cost_per_game(whole: Experiment, registry: Registry, rounds: int, folder: Path) -> dict[str, float]:
-    """The cost of a game in iterations of both yardsticks and in microseconds of CPU, medians over rounds."""
+    """Return the cost of a game in iterations of both yardsticks and microseconds of CPU, as medians over rounds."""
     costs: dict[str, list[float]] = {"script": [], "function": [], "us": []}
     for number in range(rounds):
         experiment = replace(whole, seed=number)
@@ -108,7 +108,7 @@ def cost_per_game(whole: Experiment, registry: Registry, rounds: int, folder: Pa
 
 
 def parts(registry: Registry, folder: Path) -> dict[str, float]:
-    """CPU seconds of one chunk's parts: play (with statistics), statistics alone, store alone."""
+    """Return the CPU seconds of one chunk's parts: play (with statistics), statistics alone, store alone."""
     player = ChunkPlayer(the_experiment(registry, DEALS_PER_CHUNK), registry)
     start = time.process_time()
     played = player.play(range(DEALS_PER_CHUNK), lambda: False)
@@ -129,7 +129,7 @@ SIZES = (3, 4, 5, 6, 7)
 
 
 def costs_by_size(round_: int) -> list[float]:
-    """Microseconds of CPU of a game at each table size; a round is a seed."""
+    """Return the microseconds of CPU per game at each table size; a round is a seed."""
     registry = find_bots(HERE)
     bots = [player.bot for player in the_experiment(registry, DEALS_PER_CHUNK).bots]
     costs = []
@@ -143,7 +143,7 @@ def costs_by_size(round_: int) -> list[float]:
 
 
 def pair(pythons: list[str], rounds: int) -> None:
-    """Print what a game costs under each of two Pythons, measured in turn."""
+    """Print what a game costs under each of two Pythons, measured alternately."""
     costs: dict[str, list[list[float]]] = {python: [] for python in pythons}
     for number in range(rounds):
         for python in pythons if number % 2 else pythons[::-1]:
@@ -185,7 +185,7 @@ def figures(games: int, rounds: int) -> None:
 
 
 def main() -> None:
-    """Measure what was asked for."""
+    """Measure what the flags select."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--games", type=int, default=20_000, help="games of the longer runs")
     parser.add_argument("--rounds", type=int, help="nine, of a pair seven")

@@ -1,8 +1,8 @@
-"""How a run with `stop: {within: 3}` decides: `python benchmarks/stopping.py [--comparisons N]`.
+"""Simulate how a run with `stop: {within: 3}` decides: `python benchmarks/stopping.py [--comparisons N]`.
 
-Each cell is 500 simulated comparisons of two contenders whose Scores differ by so many points in truth, deal by deal
-drawn from 1, 1/2, 0, -1/2 and -1: contenders who differ in 84, 42 or 6 of 100 deals. Beside the mean number of deals
-stands the fixed length that tells 3 points apart as often as the test did, which one would have had to choose before.
+Each cell is 500 simulated comparisons of two contenders with a given true difference of Scores. Their difference per
+deal is drawn from 1, 1/2, 0, -1/2 and -1, and is not 0 in 84, 42 or 6 of 100 deals. Next to the mean number of deals is
+the fixed length with the same power to detect 3 points, which would have to be chosen in advance.
 """
 
 import argparse
@@ -25,7 +25,7 @@ WITHIN = 0.06  # 3 points, in halves
 
 
 def tilted(weights: Sequence[float], points: float) -> list[float]:
-    """These weights, tilted so that the mean difference is of so many points."""
+    """Tilt these weights so that the mean difference has this many points."""
     low, high = -5.0, 20.0
     for _ in range(80):
         tilt = (low + high) / 2
@@ -36,7 +36,7 @@ def tilted(weights: Sequence[float], points: float) -> list[float]:
 
 
 def compared(weights: Sequence[float], rng: random.Random) -> PairTest:
-    """One comparison, played until it is decided."""
+    """Simulate one comparison until it is decided."""
     test = PairTest(WITHIN, 2)
     while test.verdict is None:
         for difference in rng.choices(HALVES, weights, k=10):
@@ -51,7 +51,7 @@ def intervals(test: PairTest) -> tuple[Rate, Rate]:
 
 
 def fixed_length(weights: Sequence[float], power: float) -> float:
-    """Deals of a run of a fixed length that tells 3 points apart with this power at 5 %."""
+    """Return how many deals a fixed run needs to detect 3 points with this power at 5 %."""
     expected = [round(1e6 * weight) for weight in weights]
     d = sum(half * count for half, count in zip(HALVES, expected, strict=True))
     d2 = sum(half * half * count for half, count in zip(HALVES, expected, strict=True))
@@ -60,13 +60,13 @@ def fixed_length(weights: Sequence[float], power: float) -> float:
 
 
 def main() -> None:
-    """Simulate and print."""
+    """Simulate and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--comparisons", type=int, default=500, help="of each cell")
     parser.add_argument("--points", type=float, nargs="*", default=POINTS, help="the true differences")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    print("pair, points: told apart %, less than 3 apart %, undecided %; wrongly told apart %;")
+    print("pair, points: significant %, less than 3 apart %, undecided %; wrongly significant %;")
     print("  deals, of a fixed length; the difference held by the anytime interval %, by that of a fixed length %")
     for name, weights in PAIRS.items():
         cells = {}

@@ -1,8 +1,8 @@
-"""How often an interval says that a model player and its exact twin differ: `python benchmarks/twins.py [--runs N]`.
+"""Measure how often an interval falsely separates a model from its twin: `python benchmarks/twins.py [--runs N]`.
 
 Each run has its own seed and its own cache: house-random and its twin (`sample: 1`) play the same deals of three
-players. Twins differ by nothing, so a 95 % interval of their difference should contain 0 in 95 of 100 runs. With
-this field and cap, five games of six end before the cap and one of five is won by the twin: there is something to see.
+players. Twins do not differ, so a 95 % interval of their difference should contain 0 in 95 of 100 runs. With
+these opponents and this cap, five of six games end before the cap and the twin wins one of five, so results do vary.
 """
 
 import argparse
@@ -24,7 +24,7 @@ TARGET = 0.9
 
 
 def twins(seed: int, arguments: argparse.Namespace, registry: Registry) -> Experiment:
-    """Two players that differ in nothing but which samples they are given."""
+    """Return two players that differ only in which samples they receive."""
     twin = {"bot": "OpenAIBot", "model": "house-random", "base_url": "house"}
     config = {
         "seed": seed,
@@ -38,7 +38,7 @@ def twins(seed: int, arguments: argparse.Namespace, registry: Registry) -> Exper
 
 
 def compare_twins(experiment: Experiment, registry: Registry, folder: Path) -> PairRow:
-    """How the twins of one run differ; its folder and cache are new."""
+    """Return how the twins of one run differ; its folder and cache are new."""
     calls = CallOptions(in_flight=16, cache=folder / "cache", offline=False, preflight=False)
     playable = check_models(experiment, registry, calls)
     run = runner.play(playable, folder / "run", runner.RunOptions(registry, 1, calls, new_stop(1)))
@@ -49,7 +49,7 @@ def compare_twins(experiment: Experiment, registry: Registry, folder: Path) -> P
 
 
 def main() -> None:
-    """Play the runs and count."""
+    """Play the runs and count the intervals."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--deals", type=int, default=24, help="of each run")

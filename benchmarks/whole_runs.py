@@ -1,12 +1,12 @@
-"""What whole runs leave of the bare SDK's speed, and what they add to the CPU of a call.
+"""Compare whole runs with the bare SDK: their speed, and the CPU time that they add to a call.
 
     python benchmarks/whole_runs.py          # some minutes
 
-A run of 100 games with 32 calls in flight, and the same requests by a bare pool of the SDK, in turn. Another's server
-answers, in a process of its own: always no, after so long. CPU is this process's, without the server's.
+Alternates a run of 100 games with 32 calls in flight, and the same requests by a bare pool of the SDK. A fake server in
+a separate process always answers no after a fixed delay. CPU time is this process's, without the server's.
 
-A game asks one thing after another, so at a run's end fewer than 32 calls are in flight: beside each pair stands what
-that alone leaves of the pool's speed, if every call took the same time.
+A game asks one question after another, so fewer than 32 calls are in flight at a run's end. Each pair is shown with the
+share of the pool's speed that this alone allows, if all calls took the same time.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ def reply() -> bytes:
 
 
 class Answers(asyncio.Protocol):
-    """The least that can be called a server: whole requests are counted, none is read."""
+    """A minimal server that counts complete requests without parsing them."""
 
     def __init__(self, latency: float, said: bytes) -> None:
         self._latency, self._said, self._came = latency, said, b""
@@ -80,7 +80,7 @@ def serve(listener: socket.socket, latency: float) -> None:
 
 @contextmanager
 def server(latency: float) -> Iterator[str]:
-    """Its address, as OpenAI's SDK takes it."""
+    """Return its address for OpenAI's SDK."""
     with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
         process = get_context("fork").Process(target=serve, args=(listener, latency), daemon=True)
         process.start()
@@ -98,7 +98,7 @@ def timed(call: Callable[[], int]) -> tuple[float, float]:
 
 
 def run(address: str, folder: Path, games: int) -> int:
-    """Play it anew; the number of its calls."""
+    """Play the run from scratch; return its number of calls."""
     player = {"bot": "OpenAIBot", "name": "one", "model": "m", "base_url": address, "prompt": "plain"}
     said = {"bots": ["StefaBot", "UsualBot", "ClaudeBot"], "contenders": [player], "games": games, "table_sizes": [4]}
     registry = find_bots(Path())
@@ -112,7 +112,7 @@ def run(address: str, folder: Path, games: int) -> int:
 
 
 def allowed(folder: Path) -> float:
-    """The share of the pool's speed that games one after another can have, 32 at once in their order."""
+    """Return the share of the pool's speed that sequential games allow, with 32 at once in order."""
     with closing(sqlite3.connect(folder / "run" / "run.db")) as db:
         calls = [int(n) for (n,) in db.execute("SELECT count(*) FROM tries GROUP BY game ORDER BY game")]
     ends = [0] * IN_FLIGHT
@@ -142,7 +142,7 @@ def bare(address: str, of: Sequence[dict[str, Any]]) -> int:
 
 
 def main() -> None:
-    """Print every pair, and its ratios."""
+    """Print every pair and its ratios."""
     for latency in LATENCIES:
         with tempfile.TemporaryDirectory() as scratch, server(latency) as address:
             folder = Path(scratch)

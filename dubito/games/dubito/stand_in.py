@@ -48,7 +48,7 @@ def honest(values: Mapping[str, str]) -> bool:
         case "C":
             return values["held_of_number"] == "0" or values["prev_about_to_win"] == "yes"
         case node:
-            raise ValueError(f"there is no node {node}")
+            raise ValueError(f"unknown node {node}")
 
 
 def sharp(values: Mapping[str, str]) -> bool:
@@ -84,7 +84,7 @@ def _advantage_of_yes(values: Mapping[str, str]) -> float:
         case "D":
             return _bluffing(values) - _playing_honestly(values)
         case _:
-            raise ValueError(f"there is no node {node}")
+            raise ValueError(f"unknown node {node}")
 
 
 def stated_chance(values: Mapping[str, str]) -> float | None:
