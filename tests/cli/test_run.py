@@ -54,11 +54,11 @@ def rows(said: Result, title: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--max-rounds", "5"), "--max-rounds: dubito has no such rule: did you mean 'max_turns'?"),
+        (("--max-rounds", "5"), "--max-rounds: dubito has no such rule; did you mean 'max_turns'?"),
         (("--temperature", "1"), "--temperature is not a flag; set `parameters: {temperature: ...}` on the player"),
         (("--reasks", "2"), "--reasks is not a flag; set `reasks` on the player in the config file"),
         (("--base_url", "http://127.0.0.1:1"), "No such option: --base_url. Did you mean --base-url?"),
-        (("--game", "20"), "there is no game '20': for so many games say --games 20"),
+        (("--game", "20"), "unknown game '20': to play that many games, use --games 20"),
         (("--bots", "A", "B", "C"), "Got unexpected extra argument (C); separate the names in a list with commas"),
         (("--contenders", "house:house-sharp@nothing"), "no prompt is named 'nothing': choose from"),
     ],

@@ -31,7 +31,8 @@ class Counted:
 
     def __init__(self, desk: Any) -> None:
         self._desk = desk
-        self.models, self.refuse_unknown, self.client_left = desk.models, desk.refuse_unknown, desk.client_left
+        self.models, self.refuse_unknown = desk.models, desk.refuse_unknown
+        self.handle_disconnect = desk.handle_disconnect
         self._now = self.most = 0
 
     async def create(self, request: Request) -> Response:

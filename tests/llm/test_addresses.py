@@ -59,7 +59,7 @@ def test_an_address_that_speaks_no_tls_is_told_so(shell: Shell) -> None:
         said = run(shell, "openai:my-model", "--base-url", address).err
     assert f"dubito: no TLS at {address} (" in said
     hint = "if the server has no certificate, its address begins with http://: correct `--base-url`"
-    assert f"; {hint} (`base_url` in a config); 0 of 2 games are kept" in said
+    assert f"; {hint} (`base_url` in a config); 0 of 2 games are saved" in said
 
 
 def test_a_server_of_another_protocol_names_the_flag(shell: Shell) -> None:
@@ -67,7 +67,7 @@ def test_a_server_of_another_protocol_names_the_flag(shell: Shell) -> None:
         address = server.base_url("responses")
         said = run(shell, "openai:my-model", "--base-url", address)
     told = f"{address} answers in Chat Completions, but openai:my-model uses the Responses API; set `--api chat`"
-    assert f"dubito: {told} (`api: chat` in a config); 0 of 2 games are kept" in said.err
+    assert f"dubito: {told} (`api: chat` in a config); 0 of 2 games are saved" in said.err
     said = run(shell, "openai:my-model", "--base-url", address)  # nobody is there now
     told = (
         f"nothing answers at {address} (connection refused); start the server, or correct `--base-url` (`base_url` in"

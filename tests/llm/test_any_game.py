@@ -264,7 +264,7 @@ def test_failure_falls_back_on_the_games_own_bot() -> None:
     assert find_fallback("x", settings(), BOTS).__name__ == "Dull"
     with pytest.raises(UsageError, match="no bot of guess is named 'RandomBoi', but dubito has one"):
         find_fallback("x", settings(fallback="RandomBoi"), BOTS)
-    with pytest.raises(UsageError, match=r"does not answer the nodes hint-sure one by one: .* such as Dull"):
+    with pytest.raises(UsageError, match=r"does not answer the nodes hint-sure one by one; .* such as Dull"):
         find_fallback("x", settings(fallback="OpenAIBot"), BOTS)
 
 

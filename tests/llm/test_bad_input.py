@@ -76,7 +76,7 @@ def test_a_server_that_is_down(shell: Shell) -> None:
     down = contender("Asker", base_url=gone, tries=1)
     said = sentence_after_no_game(run_cli(shell, down))
     mend = "start the server, or correct `base_url` in the entry of 'Asker'"
-    assert said.startswith(f"nothing answers at {gone} (connection refused); {mend}; 0 of 2 games are kept")
+    assert said.startswith(f"nothing answers at {gone} (connection refused); {mend}; 0 of 2 games are saved")
     said = sentence_after_no_game(run_cli(shell, down, games=30, flags=("--no-preflight", "--output", "s")))
     assert re.match(rf"{re.escape(gone)} \(no key\) cannot be reached: no answer for \d s; last error: ", said)
     assert "check that the server is up, that `base_url` is right" in said

@@ -174,7 +174,7 @@ def test_a_shard_has_a_folder_of_its_own_and_says_so(shell: Shell, short_chunks:
     one, two = sorted(Path("runs").iterdir())
     assert (one.name[-13:], two.name[-13:]) == ("-shard-1-of-2", "-shard-2-of-2")
     assert shell("status", f"{two}").out.startswith(
-        "shard: 2 of 2, from game 2 on\ngames: 4 of 4 kept\nstate: finished"
+        "shard: 2 of 2, starting with game 2\ngames: 4 of 4 counted\nstate: finished"
     )
     assert shell("merge", f"{one}", f"{two}", "--no-report").out.endswith(f"run folder: {str(one)[:-13]}\n")
     said = shell(*words)

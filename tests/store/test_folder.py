@@ -205,4 +205,4 @@ def test_file_system_without_locks_does_not_block_a_run(
     how = replace(means(tmp_path / "r"), model_progress=ModelProgress(notify=warnings.append))
     assert play(experiment(games=2, table_sizes=[3]), tmp_path / "r", how).failure is None
     assert len(warnings) == 1
-    assert "has no locks" in warnings[0]
+    assert "does not support locks" in warnings[0]

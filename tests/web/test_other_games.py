@@ -74,7 +74,7 @@ def test_a_restart_goes_on_where_the_game_was(home: Path) -> None:
         refused = Browser(server.port, browser.cookie)("GET", "/api/table")
         assert (refused.status, refused.json["error"]) == (
             410,
-            "This game cannot continue: there is no game bs any more.",
+            "This game cannot continue: the game bs no longer exists.",
         )
         assert Browser(server.port, browser.cookie)("GET", "/table").status == 200
 

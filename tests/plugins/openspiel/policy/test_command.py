@@ -299,7 +299,7 @@ def test_policies_are_listed_and_read_as_what_they_are(shell: Shell) -> None:
     told = shell("status", "runs/p").out.splitlines()
     assert told[0] == "policies for openspiel:kuhn_poker: no games are played"
     assert told[1] == "These are fake models: a built-in server on this machine answers for house:house-random."
-    assert told[2].startswith("house:house-random (stand-in): 12 decisions in 12 states")
+    assert told[2].startswith("house:house-random (fake model): 12 decisions in 12 states")
     (used,) = json.loads(shell("status", "runs/p", "--json").out)["models"]
     assert (used["name"], used["decisions"]) == ("house:house-random", 12)
     assert shell("replay", "runs/p").err.startswith("dubito: runs/p contains policies, without games")

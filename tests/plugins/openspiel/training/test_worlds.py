@@ -129,5 +129,5 @@ def test_a_search_plays_on_these_worlds(name: str) -> None:
 
 def test_bs_reports_that_it_has_no_worlds() -> None:
     state = next(states("dubito_bs(max_rounds=2)"))
-    with pytest.raises(NotImplementedError, match="nobody ever sees"):
+    with pytest.raises(NotImplementedError, match="most plays are never revealed"):
         state.resample_from_infostate(0, pyspiel.UniformProbabilitySampler(0.0, 1.0))
