@@ -19,7 +19,9 @@ def test_it_serves_until_ctrl_c(tmp_path: Path) -> None:
     with start(tmp_path, "house", "--port", "0", "--log", "calls.jsonl", "--latency", "0.001") as process:
         assert process.stdout is not None
         first, second, third, fourth = (process.stdout.readline().split() for _ in range(4))
-        assert third[:5] == ["fake", "models:", "house-random,", "house-honest,", "house-sharp,"], "then those of other games"
+        assert third[:5] == ["fake", "models:", "house-random,", "house-honest,", "house-sharp,"], (
+            "then those of other games"
+        )
         assert fourth == ["Press", "Ctrl-C", "to", "stop"]
         with openai.OpenAI(base_url=first[2], api_key="any", max_retries=0) as client:
             assert [model.id for model in client.models.list()][:3] == ["house-random", "house-honest", "house-sharp"]

@@ -143,7 +143,7 @@ def test_every_line_of_a_stopped_run_gives_the_same_counts(
         assert ("an earlier deal is not" in err) == (finished > 0 and how != "write fault")
     assert (how == "write fault" and finished > 0) == ("Resume the run to count them" in err)
     status, as_json = shell("status", "run").out, json.loads(shell("status", "run", "--json").out)
-    assert f"games: {counted} of 6 kept" in status
+    assert f"games: {counted} of 6 counted" in status
     assert f"so far: {figures}" in status
     assert ("results digest: none" in status) == (counted == 0)
     of = f" of the first {counted} games" if finished > counted else ""

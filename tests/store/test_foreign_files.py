@@ -339,7 +339,7 @@ def test_a_long_run_of_bots_fits_into_the_bounds(shell: Shell) -> None:
     [
         (
             "UPDATE games SET outcome = x'00ff'",
-            "theirs/run.db is damaged: a game|theirs/run.db: games 0 to 5 were changed",
+            "theirs/run.db is damaged: the row of a game is invalid|theirs/run.db: games 0 to 5 were changed",
         ),
         ("UPDATE chunks SET games = 1000000000000", "its chunks have 1,000,000,000,000 games, but only 6 are stored"),
         ("UPDATE decisions SET node = 'nowhere'", "dubito has no node 'nowhere'|the decision differs"),
@@ -415,7 +415,7 @@ def test_a_report_does_not_follow_a_link_that_came_with_a_run(runs: Shell) -> No
     Path("mine/.dubito-report").touch()
     kept.write_text("mine")
     Path("theirs/report").symlink_to(kept.parent.absolute())
-    assert refused(runs, "report", "theirs").startswith("dubito: theirs/report is a link: ")
+    assert refused(runs, "report", "theirs").startswith("dubito: theirs/report is a link; ")
     assert kept.read_text() == "mine"
     assert runs("report", "theirs", "--output", "theirs/report").code == 0
     assert kept.read_text() != "mine"

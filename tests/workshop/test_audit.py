@@ -89,7 +89,7 @@ def test_what_is_clean_says_what_was_compared(kuhn: Shell) -> None:
         assert re.fullmatch(f"{what}\\.\n", said.out), said
         assert said.code == 0
     shutil.rmtree("bots")
-    assert "no bot plays kuhn, so there are no games to try" in kuhn("games", "audit", "kuhn").err
+    assert "no bot plays kuhn, so there are no games to check" in kuhn("games", "audit", "kuhn").err
     assert kuhn("games", "audit", "kuhm").code == 2
 
 
