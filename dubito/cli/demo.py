@@ -30,7 +30,7 @@ _LOCAL: Final = "local:smollm2"
     help="Folder for both runs; an interrupted demo is resumed. [default: runs/demo-N]",
 )
 @game_option
-@click.option("--local", is_flag=True, help="Run a real model on this machine instead (about two minutes).")
+@click.option("--local", is_flag=True, help="Run a real model on this machine instead (some minutes).")
 @click.option("--tables", is_flag=True, help="Print all tables of both runs, and write both reports.")
 def demo(output: Path | None, game: Game, local: bool, tables: bool) -> int:
     """Play fake models against bots over HTTP, then from the cache.
