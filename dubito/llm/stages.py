@@ -14,7 +14,7 @@ from dubito.llm.client import Provider
 from dubito.llm.limiter import Timing, check_stop
 from dubito.llm.prices import CostEstimator, describe_excess
 from dubito.llm.protocols import read_recorded_reply, read_reply
-from dubito.llm.provider_errors import describe_non_reply, error_in_reply
+from dubito.llm.provider_errors import ErrorReader, describe_non_reply, error_in_reply
 from dubito.llm.request import AccountFault, Asks, Attempt, AttemptFailed, Cause, RawReply, Reply, Sends, TryFailed
 from dubito.llm.settings import Account, ModelSettings
 from dubito.llm.streamed import READING, streaming_to, text_callback
@@ -219,27 +219,44 @@ class LoggedCalls:
         except AccountFault as error:
             self.log.fail_try(key, "account", str(error), Spend(calls=1), self.clock() - start)
             raise
-        reply = read_reply(request.protocol, received)
-        usage, price = reply.usage, tariff.price
-        used = tariff.cost(usage, reply.charges, tariff.options(request)) if usage else worst
-        failed = error_in_reply(self.provider.errors, reply, attempt, used)
-        used = (failed.spent if failed else None) or used
-        self.log.receive_try(
-            key,
-            received.status,
-            received.raw,
-            received.headers,
-            usage=usage.counts if usage else None,
-            spent=used,
-            saved=price.cache_saving(usage) if usage and price else 0,
-            seconds=self.clock() - start,
-            excess=describe_excess(used, worst),
-            failed=(failed.kind if isinstance(failed, TryFailed) else "account", str(failed)) if failed else None,
-        )
+        seconds = self.clock() - start
+        reply, _, failed = log_reply(self.log, key, attempt, received, self.estimator, self.provider.errors, seconds)
         if failed:
             raise failed
-        self.estimator.learn(len(request.text), usage, used.usd)
         return reply
+
+
+def log_reply(
+    log: ModelLog,
+    key: tuple[int, ...],
+    attempt: Attempt,
+    received: RawReply,
+    estimator: CostEstimator,
+    errors: ErrorReader,
+    seconds: float,
+) -> tuple[Reply, Spend, TryFailed | AccountFault | None]:
+    """Log a received body, and learn from its cost. Return the reply, the cost, and the error if it is not a reply."""
+    request, tariff = attempt.request, estimator.tariff
+    reply, worst = read_reply(request.protocol, received), tariff.worst(request)
+    usage, price = reply.usage, tariff.price
+    used = tariff.cost(usage, reply.charges, tariff.options(request)) if usage else worst
+    failed = error_in_reply(errors, reply, attempt, used)
+    used = (failed.spent if failed else None) or used
+    log.receive_try(
+        key,
+        received.status,
+        received.raw,
+        received.headers,
+        usage=usage.counts if usage else None,
+        spent=used,
+        saved=price.cache_saving(usage) if usage and price else 0,
+        seconds=seconds,
+        excess=describe_excess(used, worst),
+        failed=(failed.kind if isinstance(failed, TryFailed) else "account", str(failed)) if failed else None,
+    )
+    if failed is None:
+        estimator.learn(len(request.text), usage, used.usd)
+    return reply, used, failed
 
 
 class PromptsInReading:

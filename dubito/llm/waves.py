@@ -19,9 +19,8 @@ from dubito.llm.batches import BATCH_APIS, LIFETIME, BatchApi, BatchEntry, Batch
 from dubito.llm.budget import Budget
 from dubito.llm.client import NotFound, Provider
 from dubito.llm.limiter import Timing, backoff, format_duration
-from dubito.llm.prices import CostEstimator, Tariff, describe_excess
-from dubito.llm.protocols import parse_stored_request, read_reply
-from dubito.llm.provider_errors import error_in_reply
+from dubito.llm.prices import CostEstimator, Tariff
+from dubito.llm.protocols import parse_stored_request
 from dubito.llm.request import (
     FINAL_FAILURES,
     AccountFault,
@@ -37,6 +36,7 @@ from dubito.llm.request import (
     parse_json,
 )
 from dubito.llm.settings import Account, ModelSettings, embedded_kind, setting_fields
+from dubito.llm.stages import log_reply
 from dubito.llm.threads import map_in_threads
 from dubito.store.model_log import ModelLog, Spend
 from dubito.store.wave_log import Awaited, SentBatch, WaveLog
@@ -361,27 +361,10 @@ class Waves:
         self, entry: Awaited, attempt: Attempt, body: str, seconds: float
     ) -> tuple[Spend, TryFailed | AccountFault | None]:
         """Log a body. Return what it cost, and the error if it is not a reply."""
-        lane = self._lanes[entry.player]
-        received = RawReply(200, body)
-        reply, tariff = read_reply(attempt.request.protocol, received), lane.tariff
-        usage, price, worst = reply.usage, tariff.price, tariff.worst(attempt.request)
-        used = tariff.cost(usage, reply.charges, tariff.options(attempt.request)) if usage else worst
-        failed = error_in_reply(lane.provider.errors, reply, attempt, used)
-        used = (failed.spent if failed else None) or used
-        self._log.receive_try(
-            entry.key,
-            received.status,
-            received.raw,
-            received.headers,
-            usage=usage.counts if usage else None,
-            spent=used,
-            saved=price.cache_saving(usage) if usage and price else 0,
-            seconds=seconds,
-            excess=describe_excess(used, worst),
-            failed=(failed.kind if isinstance(failed, TryFailed) else "account", str(failed)) if failed else None,
+        lane, received = self._lanes[entry.player], RawReply(200, body)
+        _, used, failed = log_reply(
+            self._log, entry.key, attempt, received, lane.estimator, lane.provider.errors, seconds
         )
-        if failed is None:
-            lane.estimator.learn(len(attempt.request.text), usage, used.usd)
         return used, failed
 
     def _ask_again_or_give_up(
