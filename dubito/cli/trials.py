@@ -13,7 +13,6 @@ from dubito.experiment.progress import ModelProgress
 from dubito.experiment.replay import check_to_replay
 from dubito.experiment.resolve import CallOptions, model_settings, model_specs
 from dubito.experiment.stored import opened_run
-from dubito.game.find import find_game
 from dubito.report.documents import Interval, PromptResult, TrialObject
 from dubito.store.model_log import ModelLog
 from dubito.workshop.cassettes import PromptChanged, load_cassette, load_entry, play_cassette, record_run, save_cassette
@@ -26,7 +25,7 @@ def test_with_cassette(
     name: str, file: Path, calls: CallOptions, expected: Sequence[Expectation], quiet: bool, as_json: bool
 ) -> int:
     """Put a prompt to recorded replies. Return the exit code: 1 if it asks something else now."""
-    cassette = load_cassette(file, lambda game: find_game(game, Path.cwd()))
+    cassette = load_cassette(file, Path.cwd())
     entry = load_entry(cassette, name, Path.cwd())
     try:
         with question_progress(len(cassette.positions), quiet) as progress:

@@ -6,7 +6,7 @@ headers but `content-type`, so no key; the bodies are those of the cache, from w
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
@@ -22,14 +22,13 @@ from dubito.errors import DubitoError, RunStopped, UsageError, one_line
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import CallOptions
 from dubito.files import Checked, check_format, read_text
-from dubito.game import Game
 from dubito.game.find import find_game
 from dubito.llm.cache import CacheEntry, ReplyCache
 from dubito.llm.prompts import load_prompt
 from dubito.llm.recording import differing_parts, nearest
 from dubito.llm.request import RawReply, Request, canonical
 from dubito.llm.settings import ModelSettings, account_for, embedded_kind
-from dubito.store.model_log import ModelLog, StoredRequest
+from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from dubito.workshop.recordings import RecordedPosition, parse_position, write_files
 from dubito.workshop.trial import ScoreRow, Trial, TrialEntry, TrialOptions, find_provenance, run_trial, score_rows
@@ -90,8 +89,11 @@ def save_cassette(cassette: Cassette, file: Path) -> None:
     write_files({file: yaml.dump(content, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=120)})
 
 
-def load_cassette(file: Path, find_game: Callable[[str], Game]) -> Cassette:
-    """Read a cassette. Raises UsageError if the file is something else, or has another format."""
+def load_cassette(file: Path, home: Path) -> Cassette:
+    """Read a cassette. Its game is found from the folder `home`.
+
+    Raises UsageError if the file is something else, or has another format.
+    """
     shown = one_line(str(file), 200)
     try:
         content = yaml.load(read_text(file), _LOADER)  # noqa: S506, which loads no more than `safe_load`
@@ -106,7 +108,7 @@ def load_cassette(file: Path, find_game: Callable[[str], Game]) -> Cassette:
         settings = ModelSettings.model_validate(described.settings)
     except (ValidationError, LookupError, TypeError, ValueError, AttributeError):
         raise UsageError(f"{shown} is damaged", hint="record it again") from None
-    game = find_game(described.game)
+    game = find_game(described.game, home)
     positions = [parse_position(json.dumps(one), game) for one in described.positions]
     named = {one.file_name: one for one in positions}
     return Cassette(described.prompt, described.model, settings, named, replies)
@@ -115,12 +117,8 @@ def load_cassette(file: Path, find_game: Callable[[str], Game]) -> Cassette:
 def record_trial(entry: TrialEntry, trial: Trial, model: str) -> Cassette:
     """Return the replies of a trial with one prompt; positions without an answer from the model are left out."""
     with RunDb.open(trial.folder / "run.db") as db:
-        log, positions, replies = ModelLog(db), dict[str, RecordedPosition](), list[CacheEntry]()
-        for number, answer in enumerate(trial.answers[0]):
-            place = find_provenance(answer.recorded)
-            if found := log.replies_at(entry.name, number, place.seat, place.decision):
-                positions[answer.recorded.file_name] = answer.recorded
-                replies += [_entry(request, raw) for request, raw in found]
+        answers = ((number, answer.recorded) for number, answer in enumerate(trial.answers[0]))
+        positions, replies = _collect(ModelLog(db), entry.name, answers, len(trial.answers[0]))
     return Cassette(entry.name, model, entry.settings, positions, replies)
 
 
@@ -128,19 +126,26 @@ def record_run(
     log: ModelLog, recorded: Sequence[RecordedPosition], player: str, settings: ModelSettings, count: int
 ) -> Cassette:
     """Return the replies to a model player that a run stores, at up to `count` of these positions of its games."""
-    positions, replies = dict[str, RecordedPosition](), list[CacheEntry]()
-    for one in recorded:
-        place = find_provenance(one)
-        found = log.replies_at(player, place.game, place.seat, place.decision)
-        if found and len(positions) < count:
-            positions[one.file_name] = one
-            replies += [_entry(request, raw) for request, raw in found]
+    positions, replies = _collect(log, player, ((find_provenance(one).game, one) for one in recorded), count)
     provider = embedded_kind(settings.base_url or "") or ("anthropic" if settings.api == "messages" else "openai")
     return Cassette(settings.prompt, f"{provider}:{settings.model}", settings, positions, replies)
 
 
-def _entry(request: StoredRequest, raw: str) -> CacheEntry:
-    return CacheEntry(request.server, request.text, request.draw, RawReply(HTTPStatus.OK, raw))
+def _collect(
+    log: ModelLog, player: str, asked: Iterable[tuple[int, RecordedPosition]], count: int
+) -> tuple[dict[str, RecordedPosition], list[CacheEntry]]:
+    """Return up to `count` positions with their replies. `asked` has each one's game in the log."""
+    positions, replies = dict[str, RecordedPosition](), list[CacheEntry]()
+    for game, one in asked:
+        place = find_provenance(one)
+        found = log.replies_at(player, game, place.seat, place.decision) if len(positions) < count else []
+        if found:
+            positions[one.file_name] = one
+            replies += [
+                CacheEntry(request.server, request.text, request.draw, RawReply(HTTPStatus.OK, raw))
+                for request, raw in found
+            ]
+    return positions, replies
 
 
 def play_cassette(cassette: Cassette, entry: TrialEntry, options: TrialOptions, file: Path) -> Trial:
@@ -169,7 +174,7 @@ def score_prompt(name: str, file: Path, home: Path) -> ScoreRow:
 
     Raises UsageError if one of them cannot be read, PromptChanged if the prompt asks something else now.
     """
-    cassette = load_cassette(file, lambda game: find_game(game, home))
+    cassette = load_cassette(file, home)
     calls = CallOptions(in_flight=1, cache=home, offline=True, preflight=False)
     options = TrialOptions(calls, ModelProgress(), lambda done: None)
     trial = play_cassette(cassette, load_entry(cassette, name, home), options, file)

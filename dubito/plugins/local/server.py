@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from dubito.errors import RunStopped, UsageError, one_line
+from dubito.experiment.workers import cores
 from dubito.plugins.local.catalog import MISSING_EXTRA, fetch_model, fingerprint, is_path, known_model
 
 CONTEXT: Final = 8192  # tokens of a prompt and its reply, for each call in flight
@@ -64,7 +64,7 @@ def start_server(model: str, in_flight: int, tell: Callable[[str], None]) -> Ite
     if find_spec("xllamacpp") is None:
         raise UsageError(MISSING_EXTRA)
     path = Path(model) if is_path(model) else fetch_model(known_model(model), tell)
-    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = cores()
     slots = max(1, min(in_flight, threads // 2))  # all threads read a prompt, so one slot more gains little
     options = {"path": str(path), "name": path.stem, "context": CONTEXT, "slots": slots, "threads": threads}
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
