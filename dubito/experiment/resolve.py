@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from unicodedata import normalize
 
 from pydantic import BaseModel, ValidationError
@@ -21,7 +21,7 @@ from dubito.errors import UsageError, is_visible, near, nearest_first, one_line,
 from dubito.experiment.config import Config, PlayerEntry, StopConfig, describe_config_error
 from dubito.experiment.experiment import Experiment, OnUnusable, PlayerSpec, StopRule
 from dubito.experiment.servers import identify_weights
-from dubito.game import Game, Player
+from dubito.game import STATED, Bool, Game, Player
 from dubito.game.find import Bot, Registry, source_of
 from dubito.game.speech import name_character
 from dubito.hooks import model_servers
@@ -48,6 +48,9 @@ from dubito.llm.settings import (
     settings_for,
 )
 from dubito.settings import Setting
+
+if TYPE_CHECKING:
+    from dubito.llm.prompts import Prompt
 
 # The providers of the short form, with the settings that each stands for.
 PROVIDERS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -410,14 +413,29 @@ def _check_model(spec: PlayerSpec, registry: Registry, options: CallOptions) -> 
     prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
     find_fallback(spec.name, settings, registry)
     check_model_calls(spec.name, settings, registry.game, options)
-    if settings.play == "drawn" and settings.api != "decisions" and prompt.description.say != "odds":
-        raise UsageError(
-            f"{one_line(spec.name)}: play: drawn: its answers state no probabilities to draw from",
-            hint="choose a prompt with `say: odds`, such as mixed, or `api: decisions`",
-        )
+    _check_probabilities(spec.name, settings, prompt, registry.game)
     settings = identify_weights(spec.name, settings)
     source = registry.find(settings.fallback).digest
     return replace(spec, settings=settings.model_dump(), prompt=prompt.digest, fallback=source)
+
+
+def _check_probabilities(name: str, settings: ModelSettings, prompt: "Prompt", game: Game) -> None:
+    """Raise UsageError if the answers have no probabilities to draw from, or `belief` has none to take."""
+    has_odds = settings.api == "decisions" or prompt.description.say == "odds"
+    if settings.play == "drawn" and settings.belief is None and not has_odds:
+        raise UsageError(
+            f"{one_line(name)}: play: drawn: its answers state no probabilities to draw from",
+            hint="choose a prompt with `say: odds`, such as mixed, `belief: logprobs`, or `api: decisions`",
+        )
+    if settings.belief is None:
+        return
+    problem = ""
+    if has_odds or STATED in prompt.fields:
+        problem = f"the prompt {one_line(prompt.name)} asks for probabilities already"
+    elif all(node.answer != Bool() for node in game.nodes):
+        problem = f"{game.name} has no yes-or-no question"
+    if problem:
+        raise UsageError(f"{one_line(name)}: belief: {problem}", hint="remove it, or choose another prompt")
 
 
 def check_model_calls(name: str, settings: ModelSettings, game: Game, options: CallOptions) -> None:

@@ -140,7 +140,8 @@ class Core:
         name = self.faults.find_for_reply(request)
         known = {**CONTENT_FAULTS, **(DECISION_FAULTS if wire.name == "decisions" else {})}
         fault = known.get(name or "", ContentFault())
-        written = fault.write(answer_text(prompt.schema, opinion)).truncate(prompt.max_output)
+        output = replace(fault.write(answer_text(prompt.schema, opinion)), odds=opinion.odds)
+        written = output.truncate(prompt.max_output)
         call = Call(
             *(wire.name, request.path, prompt.model, 200, request.digest, request.draw, request.try_number),
             input_tokens=prompt.tokens if fault.has_usage else 0,
@@ -232,7 +233,8 @@ def form_opinion(policy: HousePolicy | None, text: str, chance: Random, schema: 
         understood = all(one.understood for one in each.values())
         answers = {node: one.answer for node, one in each.items()}
         reason = next((one.reason for one in each.values() if one.reason), None)
-        return Opinion(None, understood, stated[0] if stated else None, answers, reason=reason)
+        odds = {node: one.odds[True] for node, one in each.items() if one.odds and True in one.odds}
+        return Opinion(None, understood, stated[0] if stated else None, answers, odds, reason)
     random = random_answer(schema, text, chance)
     if policy is None:
         return random

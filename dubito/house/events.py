@@ -59,11 +59,17 @@ def _responses_events(body: JsonBody) -> Iterator[_Event]:
 def _chat_events(body: JsonBody) -> Iterator[_Event]:
     (choice,) = body["choices"]
     message, ended = choice["message"], {key: value for key, value in choice.items() if key != "message"}
+    logprobs, ended["logprobs"] = ended["logprobs"], None
     chunk = {**body, "object": "chat.completion.chunk", "usage": None}
     texts = {key: value for key, value in message.items() if isinstance(value, str) and key != "role"}
     first = message | dict.fromkeys(texts, "")
     yield None, {**chunk, "choices": [{**ended, "delta": first, "finish_reason": None}]}
     for key in sorted(texts, key=("reasoning_content", "content", "refusal").index):
+        if key == "content" and logprobs:
+            for row in logprobs["content"]:
+                delta = {"delta": {key: row["token"]}, "logprobs": {"content": [row], "refusal": None}}
+                yield None, {**chunk, "choices": [{**ended, **delta, "finish_reason": None}]}
+            continue
         for piece in _split(texts[key]):
             yield None, {**chunk, "choices": [{**ended, "delta": {key: piece}, "finish_reason": None}]}
     yield None, {**chunk, "choices": [{**ended, "delta": {}}]}

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
+from dubito.house.logprobs import MAX_LISTED, token_logprobs
 from dubito.house.request import (
     HouseRequest,
     JsonBody,
@@ -62,6 +63,7 @@ class ModelOutput:
     text: str | None
     end: End = "stop"
     thoughts: str | None = None
+    odds: Mapping[Any, float] | None = None  # as in an Opinion
 
     def truncate(self, limit: int | None) -> "ModelOutput":
         """Return the output cut at a limit. Thoughts count first; a refusal stays a refusal."""
@@ -70,7 +72,7 @@ class ModelOutput:
         left = limit - self.thought_tokens
         thoughts = first_tokens(self.thoughts, limit) if self.thoughts is not None else None
         text = first_tokens(self.text, left) if self.text is not None and left > 0 else None
-        return ModelOutput(text, "length" if self.end == "stop" else self.end, thoughts)
+        return ModelOutput(text, "length" if self.end == "stop" else self.end, thoughts, self.odds)
 
     @property
     def thought_tokens(self) -> int:
@@ -439,8 +441,7 @@ _CHAT_PARAMETERS: Final = (
     " web_search_options"
 )
 _CHAT_UNSUPPORTED: Final = (
-    "audio function_call functions logprobs parallel_tool_calls prediction tool_choice tools top_logprobs"
-    " web_search_options"
+    "audio function_call functions parallel_tool_calls prediction tool_choice tools web_search_options"
 )
 _ROLES: Final = ("developer", "system", "user", "assistant")
 _FORMATS: Final = ("text", "json_object", "json_schema")
@@ -465,6 +466,9 @@ class ChatWire(OpenAIWire):
         limits = [read_limit(body, name, 1) for name in ("max_completion_tokens", "max_tokens")]
         if None not in limits:
             raise Refusal("unsupported", name="max_tokens")
+        most = read_limit(body, "top_logprobs", 0)
+        if most is not None and (most > MAX_LISTED or not body.get("logprobs")):
+            raise Refusal("bad_value", name="top_logprobs", expected=f"at most {MAX_LISTED}, beside 'logprobs': true")
         prompt = build_prompt(model, list(_chat_texts(body["messages"])), _chat_schema(body), limits[0] or limits[1])
         if _format(body) == "json_object" and "json" not in prompt.text.lower():
             raise Refusal("bad_value", name="messages", expected="the word 'json' in them to use 'json_object'")
@@ -487,11 +491,19 @@ class ChatWire(OpenAIWire):
             "object": "chat.completion",
             "created": CREATED,
             "model": prompt.model,
-            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}],
+            "choices": [
+                {"index": 0, "message": message, "logprobs": _logprobs(body, written), "finish_reason": finish}
+            ],
             "usage": _chat_usage(prompt, written),
             "service_tier": "default",
             "system_fingerprint": None,
         }
+
+
+def _logprobs(body: JsonBody, written: ModelOutput) -> JsonBody | None:
+    if not body.get("logprobs") or written.end == "refused" or written.text is None:
+        return None
+    return {"content": token_logprobs(written.text, written.odds or {}, body.get("top_logprobs") or 0), "refusal": None}
 
 
 def _chat_texts(value: object) -> Iterator[tuple[str, str]]:

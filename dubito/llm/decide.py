@@ -14,9 +14,10 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
-from dubito.game import EXTRACTED_OUTCOME, FALLBACK_OUTCOME, Player, Seating, Text
+from dubito.game import EXTRACTED_OUTCOME, FALLBACK_OUTCOME, STATED, Bool, Node, Player, Seating, Text
 from dubito.llm.answers import Form, ModelAnswer, ReadAnswers, find_last_object
 from dubito.llm.context import CONTEXT_HINT, PromptCounts
+from dubito.llm.logprobs import read_yes_probability
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.questions import QuestionForm
 from dubito.llm.request import (
@@ -242,7 +243,7 @@ class Decider:
             journal.fallback_seats.add(place.seat)
         digests = conversation.digests[earlier:]
         journal.decisions.append([place.seat, place.decision, place.node, given.answer, outcome, digests])
-        if conversation.form.states(key) and not outcome.startswith(FALLBACK_OUTCOME):
+        if conversation.states(key) and not outcome.startswith(FALLBACK_OUTCOME):
             journal.stated.append(StatedProbability(place.seat, place.decision, given.stated, given.impossible))
         fields = (place.game, place.seat, place.decision, turn, place.node, given.answer, outcome, given.stated)
         self.log.decision(Decision(*fields))
@@ -290,6 +291,14 @@ class Conversation:
     def was_extracted(self, key: str) -> bool:
         return self._answers[key][1] in self._extracted
 
+    def states(self, key: str) -> bool:
+        """Return whether the player states a probability at this question, in words or by its tokens."""
+        return self.form.states(key) or bool(self._settings.belief and self._nodes[key].states)
+
+    @property
+    def _nodes(self) -> Mapping[str, Node]:
+        return {node.name: node for node in self.form.answers.values()} if isinstance(self.form, Form) else {}
+
     def answer(self, key: str) -> ModelAnswer:
         """Return the answer to a question of the form. Raises AttemptFailed if it is missing."""
         while key not in self._answers:
@@ -314,7 +323,8 @@ class Conversation:
             reply = self._asks.ask(Attempt(request, self._draw(place), place))
             self.digests[-1][1] = reply.digest
             self._counts.check(request.body, reply)
-            read = self._with_drawn_answers(form.read(self._extract_object(reply, number)))
+            read = self._with_token_probabilities(form.read(self._extract_object(reply, number)), form, reply)
+            read = self._with_drawn_answers(read)
             _refuse_illegal(read.given, form, self._accept, reply)
             self._answers |= {key: (given, number) for key, given in read.given.items()}
             unread = read.unread
@@ -332,6 +342,19 @@ class Conversation:
             return reply
         self._extracted.add(attempt)
         return replace(reply, text=last_object)
+
+    def _with_token_probabilities(self, read: ReadAnswers, form: AnyForm, reply: Reply) -> ReadAnswers:
+        """Return the answers; with `belief: logprobs`, add the probability of yes that the reply's tokens give."""
+        if self._settings.belief is None or not isinstance(form, Form):
+            return read
+        given = dict(read.given)
+        for field_name, node in form.answers.items():
+            if node.name in given and node.answer == Bool():
+                yes = read_yes_probability(reply.received.raw, field_name)
+                shares = () if yes is None else ((True, yes), (False, 1 - yes))
+                stated = yes if node.states == STATED else None
+                given[node.name] = replace(given[node.name], stated=stated, shares=shares)
+        return replace(read, given=given)
 
     def _with_drawn_answers(self, read: ReadAnswers) -> ReadAnswers:
         """Return the answers; with `play: drawn`, sample each from its stated probabilities."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dubito.errors import one_line
+from dubito.game import Bool
+from dubito.llm.answers import Form, ModelAnswer
 from dubito.llm.context import CONTEXT_HINT, cut_failure, is_count_unusual, is_cut_compared_with, prompt_size
 from dubito.llm.decide import put_question, settings_to_check
 from dubito.llm.protocols import Exchange, build_request
@@ -100,12 +102,21 @@ class Preflight:
         """Return whether this sample is an answer. Raises AttemptFailed if new replies cannot be read."""
         before = len(self._replies)
         try:
-            put_question(*sample, self.settings, self._place(decision), lambda place: draw, self)
+            answer = put_question(*sample, self.settings, self._place(decision), lambda place: draw, self)
         except AttemptFailed:
             if {reply.origin for _, reply in self._replies[before:]} != {"cache"}:
                 raise
             return False
+        self._check_probabilities(sample, answer)
         return True
+
+    def _check_probabilities(self, sample: "Sample", answer: ModelAnswer) -> None:
+        """Raise AccountFault if the player takes probabilities from tokens, and the server gives none."""
+        node = next(iter(sample[1].answers.values())) if isinstance(sample[1], Form) else None
+        if self.settings.belief and node is not None and node.answer == Bool() and not answer.shares:
+            fields = setting_fields("belief", self.name)
+            problem = f"the preflight of {one_line(self.name)} got no log-probabilities: the server does not give them"
+            raise AccountFault(problem, hint="remove {setting}", **fields)
 
     def _place(self, decision: int) -> Place:
         return Place(self.name, _PREFLIGHT, _PREFLIGHT, self.number, decision, 0, "preflight")

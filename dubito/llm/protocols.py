@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from dubito.errors import UsageError, one_line
 from dubito.llm.answers import Schema
+from dubito.llm.logprobs import LOGPROB_FIELDS
 from dubito.llm.request import (
     Api,
     Charges,
@@ -238,6 +239,8 @@ class Chat:
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif settings.response_format == "json_object":
             body["response_format"] = {"type": "json_object"}
+        if settings.belief == "logprobs":
+            body |= LOGPROB_FIELDS
         return Request("chat", "/chat/completions", body | settings.parameters)
 
     @staticmethod

@@ -39,6 +39,8 @@ _RESERVED_PARAMETERS: Final = (
     *("max_tokens", "max_output_tokens", "max_completion_tokens"),
     # They would pay for several answers, of which one is read.
     *("n", "best_of"),
+    # Set by belief.
+    *("logprobs", "top_logprobs"),
 )
 _SHORT_FORMS: Final = ("openai:", "anthropic:")
 # Settings of players written as `openai:MODEL`: top-level keys of a config, and flags.
@@ -80,6 +82,9 @@ class ModelSettings(Checked):
         "Environment variable with the server's key.", usual="the provider's", min_length=1
     )
     play: Literal["best", "drawn"] = setting("With stated probabilities: play the best answer, or draw one.", "best")
+    belief: Literal["logprobs"] | None = setting(
+        "Take stated probabilities from the answer's tokens: the server must give log-probabilities."
+    )
     wait: Literal["batch"] | None = setting("Use batches, at half the price: a reply may take a day.")
     response_format: Literal["json_schema", "json_object", "text"] = setting(
         "Reply format to request from a chat server.", "json_schema"
@@ -128,7 +133,7 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
     _check_parameters(name, checked.api, checked.parameters)
     if checked.wait and checked.api == "decisions":
         raise _refusal(name, "wait", "the Decisions API has no batches", "remove it")
-    for key, default in (("response_format", "json_schema"), ("output_limit", None)):
+    for key, default in (("response_format", "json_schema"), ("output_limit", None), ("belief", None)):
         if checked.api != "chat" and getattr(checked, key) != default:
             raise _refusal(name, key, "only `api: chat` has this setting", "remove it")
     if checked.base_url == ENVIRONMENT:

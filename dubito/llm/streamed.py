@@ -170,6 +170,9 @@ class _Chat(_Reader):
         for choice in chunk.pop("choices", None) or ():
             whole = self._choices.setdefault(choice["index"], {"message": {}})
             _add_delta(whole["message"], choice.pop("delta", None) or {})
+            if tokens := (choice.get("logprobs") or {}).get("content"):
+                earlier = (whole.get("logprobs") or {}).get("content") or []
+                choice["logprobs"] = {**choice["logprobs"], "content": [*earlier, *tokens]}
             _update_known(whole, choice)
         _update_known(self._completion, chunk)
         message = self._choices.get(0, {}).get("message", {})

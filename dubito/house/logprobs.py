@@ -1,0 +1,34 @@
+"""Log-probabilities of a reply's tokens, as in Chat Completions (`chat/completions/object` in OpenAI's reference)."""
+
+import re
+from collections.abc import Mapping
+from math import log
+from typing import Any, Final
+
+MAX_LISTED: Final = 20  # alternatives of a token
+_IMPOSSIBLE: Final = -9999.0  # the reference's value for a very unlikely token
+_TOKEN: Final = re.compile(r"\s*(?:\w+|[^\w\s])|\s+")
+_NAME: Final = re.compile(r'"(\w+)":$')
+
+
+def token_logprobs(text: str, odds: Mapping[Any, float], most: int) -> list[dict[str, Any]]:
+    """Return the tokens of a text, each with at most this many alternatives.
+
+    `odds` has the probability of yes by question, or of True; the model is certain of all else.
+    """
+    rows, before = [], ""
+    for word in _TOKEN.findall(text):
+        shares = {word: 1.0}
+        field = _NAME.search(before)
+        if field and word in ("true", "false"):
+            yes = odds.get(field[1], odds.get(True, float(word == "true")))
+            shares = {"true": yes, "false": 1 - yes}
+        listed = sorted(shares, key=lambda each: -shares[each])[:most]
+        rows.append({**_row(word, shares), "top_logprobs": [_row(each, shares) for each in listed]})
+        before += word
+    return rows
+
+
+def _row(token: str, shares: Mapping[str, float]) -> dict[str, Any]:
+    share = shares[token]
+    return {"token": token, "logprob": log(share) if share else _IMPOSSIBLE, "bytes": list(token.encode())}

@@ -1,0 +1,60 @@
+"""How probable a model found "true" in its answer, from the log-probabilities of its tokens.
+
+Chat Completions servers give them on request: for each token of the reply, the most probable tokens at its place
+(`chat/completions/object` in OpenAI's API reference; llama.cpp, vLLM and Ollama follow it).
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from math import exp
+from typing import Final
+
+from dubito.llm.request import parse_json
+
+# Of a request. Five alternatives are the most that every such server accepts.
+LOGPROB_FIELDS: Final = {"logprobs": True, "top_logprobs": 5}
+_VALUES: Final = ("true", "false")
+
+
+def read_yes_probability(raw: str, field: str) -> float | None:
+    """Return the probability of `true` as the value of a field of the reply, relative to `true` and `false` together.
+
+    A value whose token is not among the most probable ones counts as impossible. None if the reply has no
+    log-probabilities, or no such field.
+    """
+    tokens = list(_tokens(raw))
+    text = "".join(token for token, _ in tokens)
+    # The last one: an answer may follow thoughts that mention one.
+    values = list(re.finditer(rf'"{re.escape(field)}"\s*:\s*(?:true|false)\b', text))
+    if not values:
+        return None
+    start = values[-1].end() - len(re.split(r"[\s:]", values[-1][0])[-1])
+    position = 0
+    for token, alternatives in tokens:
+        if position + len(token) > start:
+            return _share_of_true(token[: start - position], alternatives)
+        position += len(token)
+    return None
+
+
+def _tokens(raw: str) -> Iterator[tuple[str, Mapping[str, float]]]:
+    """Yield each token of a reply, and the log-probabilities of the tokens that might have stood there."""
+    try:
+        for each in parse_json(raw)["choices"][0]["logprobs"]["content"]:
+            rows = [each, *(each.get("top_logprobs") or ())]
+            yield str(each["token"]), {str(row["token"]): min(0.0, float(row["logprob"])) for row in rows}
+    except (LookupError, TypeError, ValueError, AttributeError):
+        # Log-probabilities that do not follow the reference count as missing.
+        return
+
+
+def _share_of_true(before: str, alternatives: Mapping[str, float]) -> float | None:
+    """Return the share of `true`; `before` is what the token contains before the value."""
+    shares = dict.fromkeys(_VALUES, 0.0)
+    for token, logprob in alternatives.items():
+        begin = token.removeprefix(before).lstrip()
+        for value in _VALUES:
+            if begin and (value.startswith(begin) or begin.startswith(value)):
+                shares[value] += exp(logprob)
+    total = sum(shares.values())
+    return shares["true"] / total if total else None
