@@ -99,7 +99,7 @@ def show(
                 say(sentence)
 
 
-_LOG_INTERVAL: Final = 10.0  # seconds
+_LOG_INTERVAL: Final = 5.0  # seconds
 
 # The remaining time is only shown after this many seconds and games (or this share of the games, if they are few).
 _MIN_SECONDS: Final = 3.0
@@ -129,7 +129,7 @@ class Speed:
 
 
 class GamesProgress:
-    """The progress of a run: live lines on a terminal, or one line every ten seconds in a log."""
+    """The progress of a run: live lines on a terminal, or one line every five seconds in a log."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class GamesProgress:
         return self
 
     def _log_regularly(self) -> None:
-        """Log every ten seconds, even if no game has ended."""
+        """Log every five seconds, even if no game has ended."""
         while not self._ended.wait(_LOG_INTERVAL / 10):
             with self._lock:
                 now = self._clock()

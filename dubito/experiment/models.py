@@ -185,7 +185,7 @@ class PipelineFigures:
             if cap is not None:
                 used, held = getattr(spent, name), getattr(reserved, name)
                 words.append(f"{name}: {write(used)} spent, {write(held)} reserved, {write(cap - used - held)} left")
-        return ", ".join([*words, *self.pipeline.pace_descriptions])
+        return ", ".join([*words, *self.pipeline.pace_descriptions, *self.pipeline.reading_progress()])
 
     def parts(self) -> tuple[float, float] | None:
         return self.pipeline.budget.parts(self.experiment.games)

@@ -139,8 +139,8 @@ def test_before_the_first_question_there_is_no_word_of_calls() -> None:
 
 
 def test_the_progress_of_models_is_whole_records_in_a_log(capsys: pytest.CaptureFixture[str]) -> None:
-    """One every ten seconds, and never a smaller number after a larger one."""
-    clock = iter((0.0, 1.0, 10.0, 15.0, 20.0, 40.0))
+    """One every five seconds, and never a smaller number after a larger one."""
+    clock = iter((0.0, 1.0, 10.0, 14.0, 20.0, 24.0))
     with GamesProgress(4, False, lambda: next(clock), lambda: ["fallback 0.0 %", "x" * 300]) as progress:
         for games in (0, 2, 3, 4, 3):
             progress(games)

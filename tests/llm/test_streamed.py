@@ -4,9 +4,11 @@ The streams are written from the providers' references; the house's own are anot
 """
 
 import json
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +20,21 @@ from dubito.llm.redaction import Redaction
 from dubito.llm.request import Api, Attempt, RawReply, TryFailed
 from dubito.llm.settings import Account, ModelSettings
 from dubito.llm.streamed import StreamedReply, streaming_to
-from tests.llm.kit import PROTOCOLS, Incoming, Line, Response, Server, ask, error_body, reply_body, respond
+from tests.llm.kit import (
+    PROTOCOLS,
+    Incoming,
+    Line,
+    NoWait,
+    Response,
+    Server,
+    ask,
+    error_body,
+    player_at,
+    reply_body,
+    respond,
+    run_games,
+    small,
+)
 
 KEY = "sk-a-key-of-nobody-0123456789"
 STREAM = {"content-type": "text/event-stream; charset=utf-8"}
@@ -215,3 +231,34 @@ def test_house_reply_is_the_same_with_and_without_streaming(protocol: Api) -> No
             assert provider.send(Attempt(request, "d", ask().place), 1, 20.0) == plain
         provider.close()
     assert len(told) > 2
+
+
+def test_progress_says_how_much_of_a_prompt_is_read(tmp_path: Path) -> None:
+    """As llama.cpp's server streams it for `return_progress`; its answer waits until the progress was seen."""
+    is_seen = threading.Event()
+
+    def answer(incoming: Incoming) -> Response:
+        fields = incoming.body["response_format"]["json_schema"]["schema"]["required"]
+        choice = {"index": 0, "delta": {"content": json.dumps(dict.fromkeys(fields, False))}, "finish_reason": "stop"}
+        reading = {"choices": [], "prompt_progress": {"total": 500, "cache": 0, "processed": 200, "time_ms": 9}}
+        body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in (reading, {"choices": [choice]}))
+        return Response(body=body, headers=STREAM, waits=is_seen)
+
+    progress = NoWait()
+
+    def watch() -> None:
+        while "reading the prompt: 40 %" not in progress.describe_use() and not is_seen.wait(0.01):
+            pass
+        is_seen.set()
+
+    with Server(answer) as server:
+        config = small(player_at(server, "chat", parameters={"return_progress": True}), games=1)
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        run = run_games(config, tmp_path / "run", progress, in_flight=1)
+        was_seen = is_seen.is_set()
+        is_seen.set()
+        watcher.join()
+    assert was_seen
+    assert run.failure is None
+    assert "reading" not in progress.describe_use()

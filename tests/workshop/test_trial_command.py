@@ -83,7 +83,7 @@ def test_own_positions_parameters_and_prices_of_another_server(shell: Shell) -> 
     of_c = said.out.splitlines()[2].split()
     assert of_c[-4:] == ["100", "0", "20", "$3.0000"], "3 dollars a thousand, by 100 tokens in and 20 out"
     assert said.out.splitlines()[-3:-1] == ["calls: 3, cost $0.0090", "run folder: r"]
-    assert re.fullmatch(r"1 of 3 questions, \S+ questions/s\n", said.err), "one at first, and every ten seconds"
+    assert re.fullmatch(r"1 of 3 questions, \S+ questions/s\n", said.err), "one at first, and every five seconds"
 
 
 def test_a_wrong_model_is_a_wrong_flag(shell: Shell) -> None:
