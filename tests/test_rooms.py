@@ -17,7 +17,7 @@ BUDGETS: Final = {
     "bots": 936,
     "dubito": 839,
     "dubito/cli": 3640,
-    "dubito/experiment": 3460,
+    "dubito/experiment": 3500,
     "dubito/game": 2030,
     "dubito/games": 0,
     "dubito/games/bs": 1310,

@@ -1,6 +1,6 @@
 """`dubito estimate`: the calls, tokens, cost and time of a run with models, before anything is spent."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,9 +10,9 @@ from dubito.cli.options import config_options, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import UsageError
 from dubito.experiment.config import parse_config, read_config
-from dubito.experiment.estimate import Estimate as PlayerRanges
-from dubito.experiment.estimate import Range, estimate_duration
-from dubito.experiment.estimate import estimate as ranges_of
+from dubito.experiment.estimate import Estimate as PlayerFigures
+from dubito.experiment.estimate import Figure, add_up, estimate_duration, useful_in_flight
+from dubito.experiment.estimate import estimate as estimate_players
 from dubito.experiment.experiment import describe_fake_models
 from dubito.experiment.resolve import (
     call_options,
@@ -26,7 +26,7 @@ from dubito.game.find import find_bots
 from dubito.llm.limiter import format_duration
 from dubito.llm.prices import PICO, dollars
 from dubito.llm.settings import SHORT_FORM_SETTINGS
-from dubito.report.documents import EstimateObject, PlayerEstimate
+from dubito.report.documents import EstimateObject, PlayerEstimate, TypicalUse
 
 
 @click.command()
@@ -50,7 +50,7 @@ def estimate(config: Path, runs: tuple[Path, ...], thoughts: int, as_json: bool,
     experiment = check_models(resolve(checked, registry), registry, options)
     if not model_specs(experiment, registry):
         raise UsageError(f"{config} has no model players, so it costs nothing")
-    found = ranges_of(experiment, registry, options, runs, thoughts)
+    found = estimate_players(experiment, registry, options, runs, thoughts)
     today = datetime.now(UTC).date()
     for sentence in (
         *end_of_model_warnings(experiment, registry, today),
@@ -64,52 +64,73 @@ def estimate(config: Path, runs: tuple[Path, ...], thoughts: int, as_json: bool,
     else:
         at_most = "at most " if experiment.stop else ""
         _print(f"{at_most}{experiment.games:,} games", found, checked.in_flight)
+    if (useful := useful_in_flight(found)) < checked.in_flight:
+        note(f"One process cannot use more than some {useful} calls in flight, so a higher in_flight gains nothing.")
     note("The ranges cover the least and the most reasoning, caching and pricing. No model was called.")
 
 
-def _print(games: str, found: Sequence[PlayerRanges], in_flight: int) -> None:
+def _print(games: str, found: Sequence[PlayerFigures], in_flight: int) -> None:
     headers = ["model player", "kind", "calls", "tokens in", "tokens out", "cost", "based on"]
     rows = []
     for one in found:
-        cost = "no price" if one.picodollars is None else _range(one.picodollars, money=True)
-        ranges = [_range(values) for values in (one.calls, one.tokens_in, one.tokens_out)]
-        rows.append([one.player, one.kind, *ranges, cost, one.source])
-    table(f"{games}; ranges are 95 % intervals", headers, rows)
-    if in_all := _in_all(found):
-        say(f"total: {_range(in_all, money=True)}")
-    low, high = estimate_duration(found, in_flight)
-    seconds = sorted({one.seconds for one in found})
-    per_call = ", ".join(f"{a:g} to {b:g}" if a != b else f"{a:.2g}" for a, b in seconds)
-    say(f"time: {format_duration(low)} to {format_duration(high)}, at {per_call} s per call, {in_flight} in flight")
+        cost = "no price" if one.picodollars is None else _in_words(one.picodollars, _money)
+        counts = [_in_words(figure, "{:,.0f}".format) for figure in (one.calls, one.tokens_in, one.tokens_out)]
+        rows.append([one.player, one.kind, *counts, cost, one.source])
+    table(f"{games}; typical values, with 95 % ranges in brackets", headers, rows)
+    if total := _total_cost(found):
+        say(f"total: {_in_words(total, _money)}")
+    per_call = ", ".join(_in_words(figure, "{:.2g}".format) for figure in sorted({one.seconds for one in found}))
+    duration = _in_words(estimate_duration(found, in_flight), format_duration)
+    say(f"time: {duration}, at {per_call} s per call, {in_flight} in flight")
 
 
-def _in_all(found: Sequence[PlayerRanges]) -> Range | None:
+def _total_cost(found: Sequence[PlayerFigures]) -> Figure | None:
     priced = [one.picodollars for one in found if one.picodollars is not None]
-    return (sum(low for low, _ in priced), sum(high for _, high in priced)) if priced else None
+    return add_up(priced) if priced else None
 
 
-def _document(games: int, found: Sequence[PlayerRanges], in_flight: int) -> EstimateObject:
-    players = [
-        PlayerEstimate(
-            name=one.player,
-            kind=one.kind,
-            calls=one.calls,
-            tokens_in=one.tokens_in,
-            tokens_out=one.tokens_out,
-            usd=_usd(one.picodollars),
-            learned_from=one.source,
+def _document(games: int, found: Sequence[PlayerFigures], in_flight: int) -> EstimateObject:
+    players = []
+    for one in found:
+        usd = _usd(one.picodollars)
+        typical = TypicalUse(
+            calls=one.calls.typical,
+            tokens_in=one.tokens_in.typical,
+            tokens_out=one.tokens_out.typical,
+            usd=usd and usd.typical,
         )
-        for one in found
-    ]
+        players.append(
+            PlayerEstimate(
+                name=one.player,
+                kind=one.kind,
+                calls=one.calls.range,
+                tokens_in=one.tokens_in.range,
+                tokens_out=one.tokens_out.range,
+                usd=usd and usd.range,
+                learned_from=one.source,
+                typical=typical,
+            )
+        )
+    total, duration = _usd(_total_cost(found)), estimate_duration(found, in_flight)
     return EstimateObject(
-        games=games, players=players, usd=_usd(_in_all(found)), seconds=estimate_duration(found, in_flight)
+        games=games,
+        players=players,
+        usd=total and total.range,
+        seconds=duration.range,
+        typical_usd=total and total.typical,
+        typical_seconds=duration.typical,
     )
 
 
-def _usd(picodollars: Range | None) -> Range | None:
-    return None if picodollars is None else (picodollars[0] / PICO, picodollars[1] / PICO)
+def _usd(picodollars: Figure | None) -> Figure | None:
+    return picodollars and picodollars.scaled(1 / PICO)
 
 
-def _range(values: Range, money: bool = False) -> str:
-    low, high = (dollars(round(value)) if money else f"{value:,.0f}" for value in values)
-    return f"{low} to {high}"
+def _money(picodollars: float) -> str:
+    return dollars(round(picodollars))
+
+
+def _in_words(figure: Figure, write: Callable[[float], str]) -> str:
+    """Return the typical value, and the range if it is one."""
+    low, typical, high = map(write, figure)
+    return typical if low == high else f"{typical} ({low} to {high})"

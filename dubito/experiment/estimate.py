@@ -1,16 +1,19 @@
-"""Estimate the calls, tokens, dollars and time of an experiment with model players, each as a range.
+"""Estimate the calls, tokens, dollars and time of an experiment with model players: a typical value and a range.
 
 The basis is a few deals of the experiment itself, played for free with a fake model of the house instead of every
-model, or recorded runs. If d of D deals were measured, with mean x and deviation s, the range of the total is
-D x +- 1.96 s sqrt(D + D^2/d): the variation of the deals to come and of the measured deals.
+model, or recorded runs. If d of D deals were measured, with mean x and deviation s, the typical total is D x and its
+range D x +- t s sqrt(D + D^2/d), with Student's t: the variation of the deals to come and of the measured deals. What
+fake models cannot show (reasoning, a call's time, the use of the provider's cache) widens the range further.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import mul
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dubito.errors import UsageError, one_line
 from dubito.experiment import run as runner
@@ -21,14 +24,39 @@ from dubito.experiment.workers import new_stop
 from dubito.game import PlayerKind
 from dubito.game.find import Registry
 from dubito.llm.prices import Price, PricingOptions
-from dubito.stats.rates import Z95
+from dubito.stats.rates import student_quantile
 from dubito.store.model_log import DealTotals, ModelLog
 
-DEALS: Final = 20  # to play for an estimate
+# To play for an estimate: as many whole deals as these games hold, within the bounds.
+_GAMES: Final = 24
+_MIN_DEALS, _MAX_DEALS = 3, 12
 _FAKE_MODEL: Final[dict[str, Any]] = {"base_url": "house", "api_key_env": None, "parameters": {}, "wait": None}
-_DEFAULT_SECONDS: Final = (1.0, 10.0)  # of a call, if no run was measured
+# One process makes some 140 calls a second (docs/performance.md), however many may be in flight.
+_PROCESS_SECONDS: Final = 1 / 140
 
-Range = tuple[float, float]
+
+class Figure(NamedTuple):
+    """An estimated figure."""
+
+    low: float
+    typical: float
+    high: float
+
+    @property
+    def range(self) -> tuple[float, float]:
+        return self.low, self.high
+
+    def scaled(self, factor: float) -> "Figure":
+        return Figure(*(factor * value for value in self))
+
+
+NOTHING: Final = Figure(0, 0, 0)
+_DEFAULT_SECONDS: Final = Figure(1, 3, 10)  # of a call, if no run was measured
+
+
+def add_up(figures: Iterable[Figure]) -> Figure:
+    """Return the sum of figures that vary together."""
+    return Figure(*map(sum, zip(*figures, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +66,20 @@ class Estimate:
     player: str
     kind: PlayerKind
     source: str  # describes the run or the games it is based on
-    calls: Range
-    tokens_in: Range
-    tokens_out: Range
-    picodollars: Range | None  # None: the price is unknown
-    seconds: Range  # of one call
+    calls: Figure
+    tokens_in: Figure
+    tokens_out: Figure
+    picodollars: Figure | None  # None: the price is unknown
+    seconds: Figure  # of one call
 
 
 @dataclass(frozen=True, slots=True)
 class _Measurement:
     source: str
     totals: Sequence[DealTotals]  # deal by deal
-    seconds: Range
-    thoughts: Range  # tokens per call that the measured replies do not include
+    seconds: Figure
+    thoughts: Figure  # tokens per call that the measured replies do not include
+    is_fake: bool = False  # whether the use of a cache was the house's, not the provider's
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +147,8 @@ def _play_sample(
     def fake(spec: PlayerSpec) -> PlayerSpec:
         return replace(spec, settings={**spec.settings, **fake_model}) if spec.prompt else spec
 
-    games = min(DEALS, experiment.deals) * experiment.games_per_deal
+    deals = max(_MIN_DEALS, min(_MAX_DEALS, _GAMES // experiment.games_per_deal))
+    games = min(deals, experiment.deals) * experiment.games_per_deal
     sample = replace(
         experiment,
         games=games,
@@ -135,7 +165,7 @@ def _play_sample(
             log, source = ModelLog(played.db), f"{games} free games with fake models"
             totals_of = {spec.name: _totals_by_deal(log, spec.name, played) for spec in specs}
             return {
-                name: _Measurement(source, totals, _DEFAULT_SECONDS, (0, thoughts))
+                name: _Measurement(source, totals, _DEFAULT_SECONDS, Figure(0, thoughts / 2, thoughts), is_fake=True)
                 for name, totals in totals_of.items()
             }
 
@@ -150,7 +180,7 @@ def _read_players(folder: Path) -> list[_RecordedPlayer]:
             seconds = log.mean_seconds(player.name) if model else None
             if seconds is not None and run.deals:
                 totals = _totals_by_deal(log, player.name, run)
-                measured = _Measurement(f"run {run}", totals, (seconds, seconds), (0, 0))
+                measured = _Measurement(f"run {run}", totals, Figure(seconds, seconds, seconds), NOTHING)
                 players.append(_RecordedPlayer(player.name, str(model), player.prompt, measured))
     if not players:
         raise UsageError(f"{folder} has no finished game with calls to a model, so it cannot be used for an estimate")
@@ -169,36 +199,52 @@ def _totals_by_deal(log: ModelLog, player: str, run: Run) -> list[DealTotals]:
 def _estimate(
     spec: PlayerSpec, measured: _Measurement, experiment: Experiment, price: Price | None, wait: str | None
 ) -> Estimate:
-    def total(value: Callable[[DealTotals], float]) -> Range:
-        return _total_range([value(total) for total in measured.totals], experiment.deals)
+    def total(value: Callable[[DealTotals], float]) -> Figure:
+        return _estimate_total([value(total) for total in measured.totals], experiment.deals)
 
-    calls = total(lambda t: t.attempts)
+    calls, tokens_in = total(lambda t: t.attempts), total(lambda t: t.input)
     # Decision models write no text.
-    low, high = (0, 0) if spec.settings.get("api") == "decisions" else measured.thoughts
-    out = (
-        total(lambda t: t.output + low * t.attempts)[0],
-        total(lambda t: t.output + high * t.attempts)[1],
-    )
-    into = total(lambda t: t.input)
+    thoughts = NOTHING if spec.settings.get("api") == "decisions" else measured.thoughts
+    by_thoughts = [total(lambda t, n=n: t.output + n * t.attempts) for n in thoughts]  # type: ignore[misc]
+    tokens_out = Figure(by_thoughts[0].low, by_thoughts[1].typical, by_thoughts[2].high)
     money = None
     if price is not None:
-        cheap = total(lambda t: (t.input - t.cached) * price.input + t.cached * price.cached_input)[0]
-        dear = total(lambda t: t.input * max(price.input, price.cache_write))[1]
-        times = float(price.terms.highest_factor(PricingOptions(batch=wait is not None)))
-        money = (times * (cheap + out[0] * price.output), times * (dear + out[1] * price.output))
-    return Estimate(spec.name, kind_of_player(spec), measured.source, calls, into, out, money, measured.seconds)
+        by_thoughts = [total(partial(_cost, price, n)) for n in thoughts]
+        high = by_thoughts[2].high
+        if measured.is_fake:
+            # The provider may cache nothing.
+            high = total(lambda t: t.input * max(price.input, price.cache_write)).high + tokens_out.high * price.output
+        factor = float(price.terms.highest_factor(PricingOptions(batch=wait is not None)))
+        money = Figure(by_thoughts[0].low, by_thoughts[1].typical, high).scaled(factor)
+    kind = kind_of_player(spec)
+    return Estimate(spec.name, kind, measured.source, calls, tokens_in, tokens_out, money, measured.seconds)
 
 
-def _total_range(values: Sequence[float], deals: int) -> Range:
-    """Return the 95 % range of the total over this many deals."""
+def _cost(price: Price, thoughts: float, totals: DealTotals) -> float:
+    """Return the picodollars of a deal if each attempt has this many tokens of reasoning in addition."""
+    written = totals.cached * price.cached_input + totals.cache_write * price.cache_write
+    uncached = max(0, totals.input - totals.cached - totals.cache_write) * price.input
+    return written + uncached + (totals.output + thoughts * totals.attempts) * price.output
+
+
+def _estimate_total(values: Sequence[float], deals: int) -> Figure:
+    """Return the total over this many deals, with its 95 % range."""
     n = len(values)
     mean = sum(values) / n
     variance = sum((value - mean) ** 2 for value in values) / (n - 1) if n > 1 else mean**2
-    half = Z95 * math.sqrt(variance * (deals + deals**2 / n))
-    return max(0.0, deals * mean - half), deals * mean + half
+    half = student_quantile(max(1, n - 1)) * math.sqrt(variance * (deals + deals**2 / n))
+    return Figure(max(0.0, deals * mean - half), deals * mean, deals * mean + half)
 
 
-def estimate_duration(estimates: Sequence[Estimate], in_flight: int) -> Range:
-    """Return the seconds that all calls take."""
-    low, high = (sum(each.calls[end] * each.seconds[end] for each in estimates) / in_flight for end in (0, 1))
-    return low, high
+def estimate_duration(estimates: Sequence[Estimate], in_flight: int) -> Figure:
+    """Return the seconds that all calls take: as long as their replies, or as one process needs to make them."""
+    replies = add_up(Figure(*map(mul, each.calls, each.seconds)) for each in estimates).scaled(1 / in_flight)
+    process = add_up(each.calls for each in estimates).scaled(_PROCESS_SECONDS)
+    return Figure(*map(max, replies, process))
+
+
+def useful_in_flight(estimates: Sequence[Estimate]) -> int:
+    """Return how many calls in flight one process can use, if calls take their typical time."""
+    calls = sum(each.calls.typical for each in estimates)
+    seconds = sum(each.calls.typical * each.seconds.typical for each in estimates)
+    return max(1, round(seconds / max(1.0, calls) / _PROCESS_SECONDS))

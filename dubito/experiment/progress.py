@@ -55,6 +55,8 @@ class Decisive(Protocol):
         """Return how close the run is to its decision."""
 
 
+_MIN_BUSY: Final = 5.0  # seconds until a process counts as busy
+_BUSY_SHARE: Final = 0.9  # of the time
 _LOG_INTERVAL: Final = 60.0  # seconds until a wait that continues is logged again
 
 
@@ -66,6 +68,7 @@ class ModelProgress:
     """
 
     clock: Callable[[], float] = time.monotonic
+    processor_time: Callable[[], float] = time.process_time
     # Shows a message to the user at once.
     notify: Callable[[str], None] = lambda text: None
     # Receives an event and its facts, as RunLog does.
@@ -77,7 +80,7 @@ class ModelProgress:
     _run: RunFigures | None = None
     _decision: Decisive | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _start: float | None = None
+    _start: tuple[float, float] | None = None  # clock and processor time at the first decision
 
     def connect_log(self, log: Callable[..., None]) -> None:
         self.log = log
@@ -102,7 +105,7 @@ class ModelProgress:
 
     def count_outcome(self, outcome: str) -> None:
         with self._lock:
-            self._start = self.clock() if self._start is None else self._start
+            self._start = self._start or (self.clock(), self.processor_time())
             self.outcomes[outcome] += 1
 
     def count_reply(self, origin: str) -> None:
@@ -145,7 +148,7 @@ class ModelProgress:
         """Return the figures for the log: the progress line, decisions, the cache and the games on disk."""
         with self._lock:
             decisions, replies = self.outcomes.total(), self.replies.total()
-            seconds = self.clock() - self._start if self._start is not None else 0.0
+            seconds = self.clock() - self._start[0] if self._start else 0.0
             cached = _percent(self.replies["cache"], replies)
         speed = f"{decisions:,} decisions, {decisions / max(seconds, 1e-3):,.0f}/s, cache {cached}"
         games = [str(self._run.game_counts())] if self._run else []
@@ -159,7 +162,14 @@ class ModelProgress:
             waiting = [f"{count} waiting {why}" for why, count in self.waiting.items() if count]
         causes = ", ".join(f"{name.partition(':')[2]} {_percent(count, decisions)}" for name, count in failed.items())
         fallback = f"fallback {_percent(sum(failed.values()), decisions)}" + (f" ({causes})" if causes else "")
-        return [*filter(None, [self.decision_figure(), self.describe_use(), *waiting, fallback])]
+        limit = "limited by what one process can do" if self._is_process_busy() else ""
+        return [*filter(None, [self.decision_figure(), self.describe_use(), *waiting, limit, fallback])]
+
+    def _is_process_busy(self) -> bool:
+        """Return whether the process has computed nearly all the time, so that more calls in flight gain nothing."""
+        start, used = self._start or (self.clock(), 0.0)
+        seconds = self.clock() - start
+        return seconds >= _MIN_BUSY and self.processor_time() - used >= _BUSY_SHARE * seconds
 
 
 def _percent(part: int, whole: int) -> str:

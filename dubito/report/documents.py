@@ -302,6 +302,15 @@ class RunsObject(Document):
     runs: list[ListedRun] = Field(description="last modified first")
 
 
+class TypicalUse(DocumentPart):
+    """The typical values of an estimate."""
+
+    calls: float
+    tokens_in: float
+    tokens_out: float
+    usd: float | None = Field(description="null: no price is known")
+
+
 class PlayerEstimate(DocumentPart):
     """An estimate for a model player; pairs are 95 % intervals."""
 
@@ -312,6 +321,7 @@ class PlayerEstimate(DocumentPart):
     tokens_out: tuple[float, float]
     usd: tuple[float, float] | None = Field(description="null: no price is known")
     learned_from: str
+    typical: TypicalUse
 
 
 class EstimateObject(Document):
@@ -322,6 +332,8 @@ class EstimateObject(Document):
     players: list[PlayerEstimate]
     usd: tuple[float, float] | None = Field(description="of all players with a price")
     seconds: tuple[float, float]
+    typical_usd: float | None
+    typical_seconds: float
 
 
 class CachedModel(DocumentPart):

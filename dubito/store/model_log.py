@@ -114,6 +114,7 @@ class DealTotals:
     attempts: int = 0
     input: int = 0
     cached: int = 0
+    cache_write: int = 0
     output: int = 0
 
 
@@ -553,7 +554,8 @@ class ModelLog:
     def totals_by_deal(self, player: str, games_per_deal: int) -> dict[int, DealTotals]:
         """Return the totals of each deal in which the player was asked."""
         rows = self._db.read(
-            "SELECT game / ?, count(*), coalesce(sum(input), 0), coalesce(sum(cached), 0), coalesce(sum(output), 0) "
+            "SELECT game / ?, count(*), coalesce(sum(input), 0), coalesce(sum(cached), 0), "
+            "coalesce(sum(cache_write), 0), coalesce(sum(output), 0) "
             "FROM attempts WHERE player = ? AND game >= 0 GROUP BY 1",
             (games_per_deal, player),
         )

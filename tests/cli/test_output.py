@@ -138,6 +138,15 @@ def test_before_the_first_question_there_is_no_word_of_calls() -> None:
     assert ModelProgress().sentence() == "fallback 0.0 %, 0 decisions, 0/s, cache 0.0 %"
 
 
+@pytest.mark.parametrize(("seconds", "processor", "is_busy"), [(4, 4, False), (20, 18.5, True), (20, 9, False)])
+def test_progress_tells_when_one_process_is_the_limit(seconds: float, processor: float, is_busy: bool) -> None:
+    now = [0.0, 0.0]
+    progress = ModelProgress(lambda: now[0], lambda: now[1])
+    progress.count_outcome("model")
+    now[:] = seconds, processor
+    assert ("limited by what one process can do" in progress.figures()) is is_busy
+
+
 def test_the_progress_of_models_is_whole_records_in_a_log(capsys: pytest.CaptureFixture[str]) -> None:
     """One every five seconds, and never a smaller number after a larger one."""
     clock = iter((0.0, 1.0, 10.0, 14.0, 20.0, 24.0))

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dubito.experiment.estimate import _total_range
+from dubito.experiment.estimate import NOTHING, Estimate, Figure, _estimate_total, estimate_duration, useful_in_flight
 from dubito.experiment.resolve import CallOptions, end_of_model_warnings, old_price_warnings
 from dubito.llm import prices
 from tests.cli.kit import Shell
 from tests.experiment.kit import registry
-from tests.llm.kit import config_file, contender, rows, small
+from tests.llm.kit import Server, config_file, contender, player_at, respond, rows, small
 
 OPENAI = "https://api.openai.com/v1"
 
@@ -36,7 +36,6 @@ def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch
     file = config_file(one, one | {"name": "decides", "api": "decisions"}, contender("two"), games=3, prices=PRICES)
     said = shell("estimate", file)
     assert said.code == 0, said.err
-    assert figures(line_of(said.out, "decides"))[2] == (0, 0), "a decision model writes nothing, and thinks nothing"
     calls, tokens_in, tokens_out, cost = figures(line_of(said.out, "one"))
     assert "no price" not in said.out
     assert "These are fake models: a built-in server on this machine answers for two.\n" in said.err
@@ -44,6 +43,8 @@ def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch
     assert {name: line_of(said.out, name).split()[1] for name in kinds} == kinds
     players = json.loads(shell("estimate", file, "--json").out)["players"]
     assert {player["name"]: player["kind"] for player in players} == kinds
+    writes = {player["name"]: player["tokens_out"] for player in players}
+    assert writes["decides"] == [0, 0], "a decision model writes nothing, and thinks nothing"
     assert cost[0] >= (tokens_in[0] * 0.1 + tokens_out[0] * 5) / 1e6
     assert list(shell.folder.iterdir()) == [shell.folder / file], "it leaves nothing behind"
     free = contender("one", "house-sharp", prompt="reasoned")
@@ -66,7 +67,7 @@ def test_an_estimate_learns_from_a_run(shell: Shell) -> None:
     low, high = figures(line_of(said.out, "one"))[0]
     assert low < 10 * made < high
     assert line_of(said.out, "one").endswith("run r")
-    assert "$0.0000 to $0.0000" in said.out, "the house costs nothing"
+    assert "total: $0.0000\n" in said.out, "the house costs nothing"
     shorter = figures(shell("estimate", "longer.yaml", "--games", "6", "--from", "r").out.splitlines()[2])[0]
     assert shorter[1] < high
 
@@ -108,13 +109,39 @@ def test_what_cannot_be_estimated_is_one_sentence(shell: Shell) -> None:
     assert (said.code, "nowhere is not a run folder" in said.err) == (2, True)
 
 
-def test_the_range_of_a_total_covers_its_and_the_samples_chance() -> None:
-    assert _total_range([3.0] * 10, 50) == (150.0, 150.0)
-    low, high = _total_range([0.0, 6.0] * 10, 100)
-    assert low < 300 < high
-    half = 1.96 * (9 * 20 / 19 * (100 + 100**2 / 20)) ** 0.5
+def test_typical_value_comes_first_and_is_the_runs_own(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody-0123456789")
+    prices = {"house-sharp": {"input": 100, "cached_input": 1, "cache_write": 200, "output": 300}}
+    with Server(lambda incoming: respond("chat")) as server:
+        player = player_at(server, "chat", name="one") | {"model": "house-sharp", "api_key_env": "OPENAI_API_KEY"}
+        file = config_file(player, games=6, prices=prices)
+        assert shell("run", file, "--output", "r", "--quiet").code == 0
+    spent = json.loads(shell("status", "r", "--json").out)["models"][0]
+    printed = json.loads(shell("estimate", file, "--from", "r", "--json").out)
+    typical = printed["players"][0]["typical"]
+    assert typical["calls"] == spent["calls"] - 1, "without the preflight's"
+    assert typical["usd"] == printed["typical_usd"] == pytest.approx(spent["usd"], rel=0.3)
+    said = shell("estimate", file, "--from", "r").out
+    assert re.search(r"^one +model +(\d+) \(\d+ to \d+\) ", said, re.MULTILINE)
+    assert re.search(r"^total: \$[\d.]+ \(\$[\d.]+ to \$[\d.]+\)$", said, re.MULTILINE)
+
+
+def test_range_of_a_total_covers_its_own_and_the_samples_variation() -> None:
+    assert _estimate_total([3.0] * 10, 50) == (150.0, 150.0, 150.0)
+    low, typical, high = _estimate_total([0.0, 6.0] * 10, 100)
+    assert typical == 300
+    assert typical - low == pytest.approx(high - 300)
+    half = 2.093 * (9 * 20 / 19 * (100 + 100**2 / 20)) ** 0.5
     assert high - 300 == pytest.approx(half, rel=1e-3)
-    assert _total_range([0.0, 1.0], 5)[0] == 0.0, "never below nothing"
+    assert _estimate_total([0.0, 1.0], 5).low == 0.0
+
+
+def test_duration_is_bounded_by_what_one_process_can_call() -> None:
+    calls, seconds = Figure(1400, 1400, 1400), Figure(0.1, 0.5, 1)
+    estimate = Estimate("one", "model", "", calls, NOTHING, NOTHING, None, seconds)
+    assert estimate_duration([estimate], 10) == pytest.approx((14, 70, 140))
+    assert estimate_duration([estimate], 512) == pytest.approx((10, 10, 10))
+    assert useful_in_flight([estimate]) == 70
 
 
 @pytest.mark.at_length

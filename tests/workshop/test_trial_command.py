@@ -24,7 +24,7 @@ def test_a_trial_in_print(shell: Shell) -> None:
     assert (said.code, said.err) == (0, "")
     lines = said.out.splitlines()
     assert lines[0].startswith(
-        "house-sharp at 40 positions of 40 deals; 95 % confidence intervals, clustered by deal; right: at C, "
+        "house-sharp at 40 positions of 40 deals; 95 % confidence intervals, clustered by deal; right: doubted "
     )
     assert lines[1].split()[:5] == ["prompt", "node", "positions", "yes", "%"]
     assert [line.split()[:3] for line in lines[2:14]] == [
@@ -38,9 +38,10 @@ def test_a_trial_in_print(shell: Shell) -> None:
     assert lines[21].split()[:5] == ["all", "40", "100.0", "[91.2,", "100.0]"]
     assert "Stated probability that the last play is dishonest (node C), against the truth" in lines
     assert lines[-3] == "calls: 83, cost $0.0000", "three of them the preflight's"
-    assert lines[-1].startswith("run folder: runs/prompts-reasoned-")
+    assert lines[-2].startswith("run folder: runs/prompts-reasoned-")
+    assert lines[-1].startswith("reasoned and plain give the same answer at 40 of 40 positions")
     again = shell("prompts", "test", "reasoned", "--against", "plain", *HOUSE, "--offline")
-    assert again.out.splitlines()[:-2] == lines[:-2]
+    assert again.out.splitlines()[:-3] == lines[:-3]
     assert again.out.splitlines()[-3] == "calls: 0 (all replies were in the run folder or the cache)"
     assert again.out.splitlines()[-1] == lines[-1]
 
