@@ -15,6 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dubito.errors import UsageError, one_line
 
+DEFAULT_PORT: Final = 8765
 _BACKLOG: Final = 2048
 _ACCEPTED_AT_ONCE: Final = 64  # connections: asyncio reports each one that finds no descriptor
 _REQUEST_SECONDS: Final = 10.0  # for a request to arrive completely
@@ -27,12 +28,16 @@ _BUSY: Final = (
 _GRACE: Final = 2  # seconds that an incomplete request may delay the shutdown
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on a port (0: any free one). Raises UsageError if that is not possible."""
-    if not 0 <= port <= 65535:
-        raise UsageError(f"port must be a number from 0 to 65535, not {port}")
+def listen(host: str, port: int | None) -> socket.socket:
+    """Return a socket that listens on a port (0: any free one). Raises UsageError if that is not possible.
+
+    None means `DEFAULT_PORT`, or any free port if another program uses that one.
+    """
+    wanted = DEFAULT_PORT if port is None else port
+    if not 0 <= wanted <= 65535:
+        raise UsageError(f"port must be a number from 0 to 65535, not {wanted}")
     try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family, kind, _, _, address = socket.getaddrinfo(host, wanted, type=socket.SOCK_STREAM)[0]
         # asyncio turns off Nagle's algorithm, which costs 40 ms per answer, only if the protocol is set.
         listener = socket.socket(family, kind, socket.IPPROTO_TCP)
     except (OSError, UnicodeError) as error:
@@ -44,7 +49,9 @@ def listen(host: str, port: int) -> socket.socket:
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
-        where = f"{one_line(host)} port {port} ({_reason(error)})"
+        if port is None and error.errno == errno.EADDRINUSE:
+            return listen(host, 0)
+        where = f"{one_line(host)} port {wanted} ({_reason(error)})"
         raise UsageError(f"cannot listen on {where}: choose another port, or 0 for a free one") from None
     return listener
 

@@ -52,6 +52,8 @@ def saved_games_folder() -> Path:
     return Path("saved") if has_packages and not has_saved_games else folder
 
 
+# `dubito.serve.DEFAULT_PORT`, which is imported late.
+PORT_DEFAULT: Final = "8765, or a free one if that is taken"
 SAVED_GAMES_DEFAULT: Final = "games, or saved if games has game packages of your own"
 
 

@@ -15,6 +15,7 @@ from dubito.cli.company import bots_of_other_games, open_opponents, rules_at_tab
 from dubito.cli.descriptors import raise_file_limit
 from dubito.cli.narrator import check_save, make_pause, pace_option, save_record
 from dubito.cli.options import (
+    PORT_DEFAULT,
     SAVED_GAMES_DEFAULT,
     GameCommand,
     allow_host_option,
@@ -202,7 +203,7 @@ def _same_cards_command(sitting: Sitting, config: Path | None) -> str:
 
 @click.command(cls=GameCommand)
 @click.argument("config", required=False, type=click.Path(path_type=Path))
-@click.option("--port", default=8765, show_default=True, help="Port; 0 takes a free one.")
+@click.option("--port", type=int, help=f"Port; 0 takes a free one. [default: {PORT_DEFAULT}]")
 @click.option(
     "--host",
     default="127.0.0.1",
@@ -222,7 +223,7 @@ def _same_cards_command(sitting: Sitting, config: Path | None) -> str:
 @config_options(*SHORT_FORM_SETTINGS)
 def web(
     config: Path | None,
-    port: int,
+    port: int | None,
     host: str,
     allow_host: Sequence[str],
     games: Path,

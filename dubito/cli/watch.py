@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from dubito.cli.company import TableOrder, open_game
 from dubito.cli.narrator import PACES, Narrator, make_pause, pace_option, save_record
 from dubito.cli.options import (
+    PORT_DEFAULT,
     GameCommand,
     allow_host_option,
     company_options,
@@ -47,7 +48,7 @@ _NEW_GAME_FLAGS: Final = (
     *SHORT_FORM_SETTINGS,
 )  # fmt: skip
 # Host, port, and further names of the host.
-WebAddress = tuple[str, int, Sequence[str]]
+WebAddress = tuple[str, int | None, Sequence[str]]
 
 
 @click.command(cls=GameCommand)
@@ -63,7 +64,7 @@ WebAddress = tuple[str, int, Sequence[str]]
 @config_options("on_bot_error", "bot_deadline", *SHORT_FORM_SETTINGS)
 @pace_option
 @click.option("--web", is_flag=True, help="Show the game in the browser, with all hands and the models' reasons.")
-@click.option("--port", default=8765, show_default=True, help="With --web: port; 0 picks a free one.")
+@click.option("--port", type=int, help=f"With --web: port; 0 picks a free one. [default: {PORT_DEFAULT}]")
 @click.option("--host", default="127.0.0.1", show_default=True, help="With --web: address to listen on.")
 @allow_host_option
 def watch(
@@ -71,7 +72,7 @@ def watch(
     pace: float | None,
     show_hands: bool,
     web: bool,
-    port: int,
+    port: int | None,
     host: str,
     allow_host: Sequence[str],
     **flags: Any,
@@ -279,7 +280,7 @@ def serve_run(run: Path | None, site: WebAddress) -> None:
     say("stopped")
 
 
-def _serve(shown: GameSource, host: str, port: int, allowed: Sequence[str]) -> None:
+def _serve(shown: GameSource, host: str, port: int | None, allowed: Sequence[str]) -> None:
     def announce(at: str) -> None:
         if not is_loopback(listener.getsockname()[0]):
             note(f"Warning: anyone who can reach {one_line(host)} can watch. There is no password.")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dubito.serve import listen
 from tests.cli.kit import Shell, start
 from tests.web.kit import BOTS, Browser
 
@@ -93,6 +94,25 @@ def test_a_port_in_use_has_one_sentence(shell: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         said = shell("web", "--port", str(taken.getsockname()[1]))
     assert "(address already in use): choose another port, or 0 for a free one" in said.err
+
+
+def test_listeners_without_a_port_take_different_ports() -> None:
+    with listen("127.0.0.1", None) as one, listen("127.0.0.1", None) as other:
+        assert one.getsockname() != other.getsockname()
+
+
+@pytest.mark.at_length
+def test_web_beside_running_watch_asks_models_too(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump({"bots": ["house:house-sharp@plain"]}))
+    models = ("house:house-sharp@plain", "StefaBot")
+    with start(tmp_path, "watch", *models, "UsualBot", "--web") as watch, start(tmp_path, "web", "c.yaml") as web:
+        ports = []
+        for process in (watch, web):
+            assert process.stdout is not None
+            ports.append(int(process.stdout.readline().split("/ (")[0].strip().removesuffix("/").rpartition(":")[2]))
+        assert Browser(ports[0])("GET", "/games/0").status == 200
+        assert Browser(ports[1]).sit([*models], seat=0)["asked"]
+    assert len({*ports}) == 2
 
 
 def test_watch_web_answers_to_allowed_host(tmp_path: Path) -> None:
