@@ -35,7 +35,9 @@ _COPY_COST: Final = 20  # copying a table takes as long as this many moves
 _MAX_EXCESS: Final = 2  # how many times that total longer playouts may take
 _USUAL_CALLS: Final = 36  # function calls per move of a bot of usual speed
 _TRIAL_MOVES: Final = 200  # number of moves whose calls are counted
-# Time limit for these moves. Usual bots need a thousandth of it, so a slow machine does not change the result.
+# Bots that make more calls during these moves get no odds. Usual bots make 7,200.
+_MAX_TRIAL_CALLS: Final = 2_000_000
+# The same for bots that wait, or compute in a few long calls.
 _MAX_TRIAL_SECONDS: Final = 5.0
 _FOLDER: Final = "odds"  # inside the run's folder
 
@@ -119,17 +121,15 @@ def _measure_work(table: Table) -> int:
     The cost is the number of function calls, since measuring seconds would make the odds depend on the machine. The
     second of two equal playouts is counted, when caches are warm. Raises UsageError if the bots take too long.
     """
-    copy, calls = Copies(table), _CallCounter()
-    until, moves = monotonic() + _MAX_TRIAL_SECONDS, 0
-    for profile in (None, calls):
-        played, moves, before = _reseed(copy(), "work"), 0, sys.getprofile()
-        if profile is not None:
-            sys.setprofile(profile)
+    copy, until = Copies(table), monotonic() + _MAX_TRIAL_SECONDS
+    for _ in ("cold", "warm"):
+        played, moves, calls, before = _reseed(copy(), "work"), 0, _CallCounter(), sys.getprofile()
+        sys.setprofile(calls)
         try:
             while not played.state.over and moves < _TRIAL_MOVES:
                 step(played)
                 moves += 1
-                if profile is None and monotonic() > until:
+                if calls.count > _MAX_TRIAL_CALLS or monotonic() > until:
                     raise UsageError("its bots are too slow")
         finally:
             sys.setprofile(before)

@@ -101,6 +101,15 @@ def test_odds_are_the_same_on_a_slow_machine(shell: Shell, monkeypatch: pytest.M
     assert odds_in("r") == fast
 
 
+def test_slow_bots_are_given_up_after_a_number_of_calls(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So their odds do not depend on the machine."""
+    assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
+    monkeypatch.setattr(odds, "_MAX_TRIAL_CALLS", 500)
+    monkeypatch.setattr(odds, "monotonic", lambda: 0.0)
+    with pytest.raises(UsageError, match=r"^game 0 cannot be continued from its turns: its bots are too slow$"):
+        odds_in("r")
+
+
 def test_work_of_bots_is_counted(shell: Shell) -> None:
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
     assert shell("run", "--bots", "Sherlock", "--table-sizes", "3", *FEW, "--output", "s").code == 0
