@@ -1,7 +1,7 @@
 """Writes `dubito/llm/prices.yaml` anew, at each release. It needs two packages that nothing else here does:
 
     pip install genai-prices && pip download --no-deps litellm
-    python scripts/prices.py litellm-*.whl 2026-11-24 > dubito/llm/prices.yaml
+    python scripts/prices.py litellm-*.whl 2026-11-26 > dubito/llm/prices.yaml
 
 The date is the day on which both were the newest. A model's line takes the dearest reading: of what genai-prices and
 litellm say, of prices that are announced, of hours of the day, and of a tier's rates the one that is furthest up.
