@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pluggy
 
-from dubito.errors import UsageError, one_line
+from dubito.errors import DubitoError, UsageError, one_line
 from dubito.game.packages import plugin_folders
 
 if TYPE_CHECKING:
@@ -90,6 +90,10 @@ class Hooks:
         """Return checks for `dubito games check`. Each takes a `Subject` and yields a `Flaw` for each fault."""
 
 
+# The hooks that return things by name, and what they return.
+_MAPPINGS: Final = {"commands": Command, "executors": str, "model_servers": ModelServer}
+
+
 @cache
 def plugins() -> pluggy.PluginManager:
     """Return the manager with the plugins that ship with Dubito. No package metadata is read."""
@@ -106,17 +110,30 @@ def load_installed() -> Sequence[str]:
     # Late: reading the metadata of all packages takes a while.
     from importlib.metadata import entry_points
 
-    faults = []
+    manager, faults = plugins(), []
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
         try:
-            plugins().register(point.load(), point.name)
+            plugin = point.load()
+            manager.register(plugin, point.name)
+            _check_mappings(plugin)
         except KeyboardInterrupt:
             raise
-        # A plugin is foreign code: its import may raise anything.
+        # A plugin is foreign code: its import and its hooks may raise anything.
         except BaseException as error:
+            if manager.has_plugin(point.name):
+                manager.unregister(name=point.name)
             reason = one_line(f"{type(error).__name__}: {error}", 200)
             faults.append(f"plugin {_describe(point)}: loading it raises {reason}. Reinstall or remove the package.")
     return faults
+
+
+def _check_mappings(plugin: object) -> None:
+    """Call the hooks that every command needs. Raises whatever they raise, or TypeError for a wrong result."""
+    for hook in plugins().get_hookcallers(plugin) or ():
+        if hook.name in _MAPPINGS:
+            added, kind = getattr(plugin, hook.name)(), _MAPPINGS[hook.name]
+            if not (isinstance(added, Mapping) and all(isinstance(value, kind) for value in added.values())):
+                raise TypeError(f"the hook {hook.name} must return a mapping of names to {kind.__name__}")
 
 
 def _describe(point: "EntryPoint") -> str:
@@ -170,11 +187,22 @@ def missing_plugin(error: ModuleNotFoundError) -> str | None:
 
 def comparison_parts(runs: "Sequence[Run]", comparison: "Comparison") -> Iterator[ComparisonPart]:
     """Yield what the plugins add to a comparison."""
-    for parts in plugins().hook.comparison_parts(runs=runs, comparison=comparison):
-        yield from parts
+    yield from _call_each(plugins().hook.comparison_parts, runs=runs, comparison=comparison)
 
 
 def game_checks() -> "Iterator[Probe]":
     """Yield the plugins' checks of a game."""
-    for checks in plugins().hook.game_checks():
-        yield from checks
+    yield from _call_each(plugins().hook.game_checks)
+
+
+def _call_each(hook: pluggy.HookCaller, **arguments: Any) -> Iterator[Any]:
+    """Yield what each plugin returns. Raises UsageError with the plugin's name if its hook fails."""
+    for implementation in reversed(hook.get_hookimpls()):
+        try:
+            yield from implementation.function(*(arguments[name] for name in implementation.argnames)) or ()
+        except DubitoError:
+            raise
+        except Exception as error:
+            reason = one_line(f"{type(error).__name__}: {error}", 200)
+            message = f"plugin {one_line(implementation.plugin_name)}: its hook {hook.name} raises {reason}"
+            raise UsageError(message, hint="reinstall or remove its package") from error

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dubito import hooks
+from dubito.errors import UsageError
 from dubito.game.packages import plugin_folders
 from tests.cli.kit import REPO
 from tests.conftest import in_gate
@@ -102,13 +104,23 @@ def test_the_guide_shows_the_plugin_as_it_is() -> None:
         assert block in (folder / file).read_text()
 
 
-def test_a_plugin_that_cannot_be_loaded_is_one_message(fresh: str, tmp_path: Path) -> None:
+HOOK = "from dubito.hooks import hookimpl\n@hookimpl\ndef commands():\n    "
+BROKEN = {
+    "import": "raise ValueError('on purpose\\x1b[31m')\n",
+    "hook": f"{HOOK}raise ValueError('on purpose\\x1b[31m')\n",
+    "result": f"{HOOK}return ['audit']\n",
+}
+
+
+@pytest.mark.parametrize("name", in_gate(BROKEN, ["hook"]))
+def test_plugin_that_cannot_be_loaded_has_one_message(fresh: str, tmp_path: Path, name: str) -> None:
     site = Path(fresh).parent.parent / "source"
     info = site / "broken-1.0.dist-info"
     info.mkdir(exist_ok=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[dubito]\nbroken = broken_plugin\n")
-    (site / "broken_plugin.py").write_text("raise ValueError('on purpose\\x1b[31m')\n")
+    (site / "broken_plugin.py").write_text(BROKEN[name])
+    why = "TypeError: the hook commands must" if name == "result" else "ValueError: on purpose"
     environment = os.environ | {"PYTHONPATH": f"{REPO}:{site}"}
     for words, code in (("plugins",), 0), (("paiofs",), 2):
         said = subprocess.run(
@@ -116,6 +128,20 @@ def test_a_plugin_that_cannot_be_loaded_is_one_message(fresh: str, tmp_path: Pat
         )
         assert said.returncode == code
         (line,) = [line for line in said.stderr.splitlines() if "broken" in line]
-        assert "plugin broken = 'broken_plugin' of broken==1.0: loading it raises ValueError: on purpose" in line
+        assert f"plugin broken = 'broken_plugin' of broken==1.0: loading it raises {why}" in line
         assert "\x1b" not in said.stderr
     assert "Traceback" not in said.stderr
+
+
+def test_failing_hook_is_reported_with_its_plugin() -> None:
+    class Failing:
+        @hooks.hookimpl
+        def game_checks(self) -> None:
+            raise ValueError("on purpose")
+
+    hooks.plugins().register(Failing(), "failing")
+    try:
+        with pytest.raises(UsageError, match=r"^plugin failing: its hook game_checks raises ValueError: on purpose"):
+            list(hooks.game_checks())
+    finally:
+        hooks.plugins().unregister(name="failing")
