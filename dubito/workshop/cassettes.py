@@ -160,10 +160,13 @@ def play_cassette(cassette: Cassette, entry: TrialEntry, options: TrialOptions, 
         trial = Path(folder, "trial")
         try:
             return run_trial([entry], cassette.positions, trial, replace(options, calls=calls))
-        except RunStopped as error:
+        except RunStopped:
+            difference = _first_difference(cassette, trial)
+            # Something else stopped the trial, such as a full disk.
+            if difference is None:
+                raise
             raise PromptChanged(
-                f"{one_line(str(file), 200)} has no reply to a request of {one_line(entry.name)}: "
-                f"{_first_difference(cassette, trial) or error}",
+                f"{one_line(str(file), 200)} has no reply to a request of {one_line(entry.name)}: {difference}",
                 hint=f"if the change is intended, record it again: dubito prompts test {quote(entry.name)} "
                 f"--model {quote(cassette.model)} --record {quote(str(file))}",
             ) from None
@@ -203,7 +206,10 @@ def _received(reply: CacheEntry) -> RawReply:
 
 
 def _first_difference(cassette: Cassette, folder: Path) -> str | None:
-    """Return how the request without a reply differs from the most similar one of the cassette."""
+    """Return how a request without a reply differs from the most similar one of the cassette.
+
+    None if there is no such request.
+    """
     with RunDb.open(folder / "run.db") as db:
         asked = ModelLog(db).find_unanswered()
     similar = nearest(cassette.replies, asked.server, asked.text, asked.draw) if asked else None

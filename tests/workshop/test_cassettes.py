@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from dubito.errors import UsageError
+from dubito.errors import RunStopped, UsageError
 from dubito.workshop.verdict import parse_expectations
 from tests.cli.kit import REPO, Shell
 from tests.llm.kit import KEY, Incoming, Server, respond
@@ -43,6 +43,15 @@ def test_changed_prompt_fails_with_the_first_difference_and_the_command(shell: S
     assert replayed.code == 1
     assert "Think twice." in replayed.err
     assert "dubito prompts test ./mine --model house:house-sharp --record c.yaml" in replayed.err
+
+
+def test_full_disk_is_not_a_changed_prompt(shell: Shell, monkeypatch: pytest.MonkeyPatch, cassette: str) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RunStopped("cannot write run.db: database or disk is full")
+
+    monkeypatch.setattr("dubito.store.model_log.ModelLog.decision", fail)
+    replayed = shell("prompts", "test", "./mine", "--cassette", cassette)
+    assert (replayed.code, replayed.err) == (3, "dubito: cannot write run.db: database or disk is full\n")
 
 
 def test_expectation_that_is_not_met_is_exit_code_1(shell: Shell, cassette: str) -> None:
