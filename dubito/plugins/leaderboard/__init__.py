@@ -1,1 +1,1 @@
-"""Ratings by a book, and leaderboards of exported runs that were proved."""
+"""Ratings by a book, and leaderboards of verified exported runs."""

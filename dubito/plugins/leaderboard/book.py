@@ -73,23 +73,23 @@ def read_book(named: str) -> NamedBook:
 
 
 def check_book(named: NamedBook, registry: Registry) -> None:
-    if faults := _changed(named, registry):
+    if faults := _list_changes(named, registry):
         raise UsageError(f"{named.name} cannot be played: {faults[0]}", hint=NEW)
 
 
-def _changed(named: NamedBook, registry: Registry) -> list[str]:
-    """Describe what has changed since the book was written."""
-    book, found = named.book, list[str]()
+def _list_changes(named: NamedBook, registry: Registry) -> list[str]:
+    """Return a sentence for each thing that has changed since the book was written."""
+    book, changes = named.book, list[str]()
     if (registry.game.rules_version, _source(registry)) != (book.rules_version, book.game_source):
-        found.append(f"the game {book.game} has changed since the book was written")
+        changes.append(f"the game {book.game} has changed since the book was written")
     for name, digest in (book.bots | book.exploiters).items():
         if name not in registry.bots:
-            found.append(f"its bot {one_line(name)} is missing")
+            changes.append(f"its bot {one_line(name)} is missing")
         elif registry.find(name).digest != digest:
-            found.append(f"the file of {one_line(name)} has changed")
+            changes.append(f"the file of {one_line(name)} has changed")
     unknown = book.rules.keys() - type(registry.game.rules()).model_fields
-    found += [f"{book.game} no longer has the rule {one_line(rule)}" for rule in sorted(unknown)]
-    return found
+    changes += [f"{book.game} no longer has the rule {one_line(rule)}" for rule in sorted(unknown)]
+    return changes
 
 
 def _source(registry: Registry) -> str:
@@ -118,7 +118,7 @@ def seed_of(book: Book, part: PartName) -> int:
     return book.seed + (part == "exploiters")
 
 
-class FoundBook(NamedTuple):
+class RunBook(NamedTuple):
     """The book that a run names in its manifest."""
 
     name: str
@@ -127,40 +127,40 @@ class FoundBook(NamedTuple):
     faults: list[str]
 
 
-def book_of(run: Run, named: str | None = None) -> FoundBook | None:
+def find_book_of(run: Run, named: str | None = None) -> RunBook | None:
     """Return the book that a run was played by, with differences, or None.
 
     `named` is the name or file of the book; by default the name in the run.
     """
-    by = run.planned.book
-    if by is None:
+    part = run.planned.book
+    if part is None:
         return None
     try:
-        here = read_book(named or by.name)
+        here = read_book(named or part.name)
     except UsageError as error:
-        return FoundBook(by.name, by.part, [str(error)])
-    faults = [] if here.book.digest == by.digest else [f"it was played by another {here.name}"]
-    usual = run.game.rules().model_dump()
-    return FoundBook(by.name, by.part, faults + _departures(here.book, by.part, run.planned, usual))
+        return RunBook(part.name, part.part, [str(error)])
+    faults = [] if here.book.digest == part.digest else [f"it was played with another version of {here.name}"]
+    defaults = run.game.rules().model_dump()
+    return RunBook(part.name, part.part, faults + _differences(here.book, part.part, run.planned, defaults))
 
 
-def _departures(book: Book, part: PartName, run: Experiment, usual: Mapping[str, Any]) -> list[str]:
-    """Describe how a run differs from a book. `usual` are the default rules."""
+def _differences(book: Book, part: PartName, run: Experiment, defaults: Mapping[str, Any]) -> list[str]:
+    """Describe how a run differs from a book. `defaults` are the game's default rules."""
     field, compared = {bot.name: bot.source for bot in run.bots}, {one.bot: one.source for one in run.contenders}
-    many = len(run.contenders) * run.contender_seats
+    contender_count = len(run.contenders) * run.contender_seats
     deals, bots, others = (
         (book.deals, book.bots, field) if part == "field" else (book.exploiter_deals, book.exploiters, compared)
     )
-    one = [replace(player, name="") for player in (run.contenders if part == "field" else run.bots)]
+    players = [replace(player, name="") for player in (run.contenders if part == "field" else run.bots)]
     conditions = {
         "game": run.game == book.game,
         "rules": all(run.rules.get(rule) == value for rule, value in book.rules.items())
-        and run.rules.keys() <= usual.keys(),
+        and run.rules.keys() <= defaults.keys(),
         "seed": run.seed == seed_of(book, part),
         "table sizes": [*run.table_sizes] == sorted(book.table_sizes),
-        "deals": many > 0 and run.games == deals * many and not run.stop and not run.shard,
+        "deals": contender_count > 0 and run.games == deals * contender_count and not run.stop and not run.shard,
         "bots": [*others.items()] == [*bots.items()] and (part != "field" or not any(bot.settings for bot in run.bots)),
-        "player": all(each == one[0] for each in one) and (part != "field" or len(one) == 1),
+        "player": all(each == players[0] for each in players) and (part != "field" or len(players) == 1),
         "error handling": run.on_bot_error == "stop" and run.provider_errors == "fallback",
     }
     return [f"different from the book: {what}" for what, same in conditions.items() if not same]

@@ -57,10 +57,10 @@ def build(
         if not quiet:
             note(f"replaying {one_line(file)}")
 
-    with submissions_in(folder, Path.cwd(), workers or cores(), show_progress) as found:
-        rows = sum(len(one.run.contenders) for _, proven in found.books for one in proven)
-        for one in found.refused:
+    with submissions_in(folder, Path.cwd(), workers or cores(), show_progress) as submissions:
+        rows = sum(len(one.run.contenders) for _, runs in submissions.books for one in runs)
+        for one in submissions.invalid:
             note(f"invalid: {one_line(one.file)}: {one.reason}")
-        say(f"leaderboard: {write_leaderboard(site, found, title, url)}")
-        say(f"rows: {rows:,}; invalid: {len(found.refused):,}")
-        return int(strict and bool(found.refused))
+        say(f"leaderboard: {write_leaderboard(site, submissions, title, url)}")
+        say(f"rows: {rows:,}; invalid: {len(submissions.invalid):,}")
+        return int(strict and bool(submissions.invalid))

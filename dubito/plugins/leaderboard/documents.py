@@ -9,7 +9,10 @@ from dubito.report.documents import Document, DocumentPart, Interval
 
 
 class RatingWorst(DocumentPart):
-    """How a player fares beside those who are worst for it, each half of the deals as the other half names them."""
+    """A player's result beside its worst neighbours.
+
+    Each half of the deals is counted with the neighbours that were worst in the other half.
+    """
 
     games: int
     rate: Interval
@@ -17,7 +20,7 @@ class RatingWorst(DocumentPart):
 
 
 class RatingTaken(DocumentPart):
-    """What an exploiter has above an equal share where all others are the player."""
+    """How far above chance level an exploiter scores when every other seat is the player."""
 
     name: str
     deals: int
@@ -25,17 +28,17 @@ class RatingTaken(DocumentPart):
 
 
 class RatingUsed(DocumentPart):
-    """What a player's decisions took, in both runs."""
+    """The cost of a player's decisions, in both runs."""
 
     decisions: int
     fallbacks: int
     calls: int
     tokens: int = Field(description="read and written")
-    usd: float | None = Field(description="null: no price is known, or nobody was asked")
+    usd: float | None = Field(description="null: unknown price, or no model was asked")
 
 
 class RatingObject(Document):
-    """A player by a book."""
+    """A player's rating by a book."""
 
     format: Literal["dubito rating 1"] = "dubito rating 1"
     book: str
@@ -43,13 +46,17 @@ class RatingObject(Document):
     game: str
     player: str
     kind: PlayerKind
-    measure: str = Field(description="what is rated")
+    measure: str = Field(description="the measure of the rating")
     games: int
-    mean: Interval = Field(description="over the field")
+    mean: Interval = Field(description="against the book's opponents")
     beside_worst: RatingWorst
     taken: list[RatingTaken]
-    exact: float | None = Field(description="what a best response takes; null: the game is not small, or a model plays")
-    exact_draws: int | None = Field(description="how often the bot acted in each situation; null: it says how it plays")
+    exact: float | None = Field(
+        description="what a best response wins; null: the game is too large, or the player is a model"
+    )
+    exact_draws: int | None = Field(
+        description="how often the bot was asked in each situation; null: it states its strategy"
+    )
     use: RatingUsed
-    folders: list[str] = Field(description="the runs: over the field, and of the exploiters")
-    results_digests: list[str] = Field(description="theirs")
+    folders: list[str] = Field(description="the two runs: against the opponents, and with the exploiters")
+    results_digests: list[str] = Field(description="the digests of these runs")

@@ -1,6 +1,6 @@
-"""A leaderboard's pages: by book the rows that were proved, what was not and why, and a page for each row.
+"""Build the leaderboard's pages: the verified rows of each book, the invalid files, and a page for each row.
 
-Nothing in them comes from a clock or from the machine: the same submissions, the same bytes.
+The pages depend only on the submissions, not on the time or the machine.
 """
 
 import shlex
@@ -16,7 +16,7 @@ from dubito.experiment.resolve import model_settings
 from dubito.game import FALLBACK_OUTCOME, Results
 from dubito.llm.prices import PICO, dollars
 from dubito.llm.settings import account_for
-from dubito.plugins.leaderboard.submissions import LEAST_SAMPLE, Answerers, Proven, Submissions
+from dubito.plugins.leaderboard.submissions import MIN_SAMPLE, Answerers, Submissions, VerifiedRun
 from dubito.report.games import GameChoice
 from dubito.report.run_tables import cautions, significance_in_words
 from dubito.report.tables import (
@@ -52,38 +52,37 @@ from dubito.stats.verdict import FALLBACK_LIMIT
 from dubito.store.folder import to_yaml
 from dubito.store.model_log import PlayerLog
 
-_SHOWN: Final = 20  # games of each run that can be opened turn by turn
-_LISTED: Final = 2_000  # games of a row that are listed
+_MAX_SHOWN_GAMES: Final = 20  # per run, with a page each
+_MAX_LISTED_GAMES: Final = 2_000  # per row
 _TIERS: Final = (
     (
         "replayed",
-        "Every game was played again offline from the replies that the file keeps, and every request, decision, "
-        "outcome, count and digest was the same. Of a hand-written bot that is the whole proof, since its moves are "
-        "computed anew. Of a model it proves that the games follow from the replies, not who gave them: that takes "
-        "the maintainer's word.",
+        "Every game was replayed offline from the recorded replies: all requests, decisions, outcomes, counts and "
+        "digests are identical. For a hand-written bot this is full proof, since its moves are recomputed. For a model "
+        "it proves that the games follow from the replies, but not which model gave them.",
     ),
     (
         "attested",
-        "Besides, each reply has an id and names the model that answered, and a maintainer asked a sample of at least "
-        f"{LEAST_SAMPLE} of its requests again, twice each: the model agrees with the submission as often as with "
-        "itself, within the 95 % confidence interval of the paired difference.",
+        "In addition, every reply has an id and a model name, and a maintainer repeated at least "
+        f"{MIN_SAMPLE} of the requests twice: the model agrees with the submission as often as with itself, within the "
+        "95 % confidence interval of the paired difference.",
     ),
     (
         "challenged",
-        "It was replayed, and a maintainer questions it, or the sample disagrees: the reason stands on its page.",
+        "The replay is identical, but a maintainer disputes the run or the sample disagrees. Its page has the reason.",
     ),
-    ("invalid", "It could not be proved. It has no row; it is listed with the first reason."),
+    ("invalid", "The run could not be verified. It has no row and is listed with the first reason."),
 )
-_UNPROVED: Final = (
-    "Calls without a reply, dollars, dates and the versions it was made with are what a file says of itself: no "
-    "replay can prove them. Nor does it prove that a run is the only one that was made: who plays twenty times and "
-    "hands in the best has been lucky. So everybody plays the book's own deals."
+_NOT_VERIFIED: Final = (
+    "A replay cannot verify calls without a reply, costs, dates or versions: these come from the submitted file. It "
+    "also cannot show that a run is the only one: someone could play twenty times and submit the best run. That is why "
+    "everyone plays the book's deals."
 )
 _ROWS: Final = (
-    "A rank is a range: every row that wins against this one is ranked before it, and every row that it wins against "
-    "is ranked behind it. Wins are significant paired differences on the same deals, with Holm's method for several "
-    f"pairs. A row whose fallback took more than {100 * FALLBACK_LIMIT:g} % of its decisions wins or loses only if its "
-    "games with a fallback cannot change the order. Intervals are 95 %."
+    "A rank is a range: rows that beat this row are ranked above it, and rows that it beats are ranked below it. A row "
+    "beats another if their paired difference on the same deals is significant, with Holm's method for several pairs. "
+    f"If fallbacks made more than {100 * FALLBACK_LIMIT:g} % of a row's decisions, its wins and losses count only if "
+    "its games with a fallback cannot change the order. Intervals are 95 %."
 )
 
 
@@ -91,34 +90,34 @@ _ROWS: Final = (
 class _Row:
     """A contender of a submission."""
 
-    id: str  # in the statistics
-    name: str  # on the pages
-    of: Proven
+    id: str  # used in the statistics
+    name: str  # shown on the pages
+    submission: VerifiedRun
     spec: PlayerSpec
-    place: int  # among its run's contenders
+    place: int  # index among its run's contenders
 
     @property
     def path(self) -> str:
-        return f"rows/{self.of.key}-{self.place}.html"
+        return f"rows/{self.submission.key}-{self.place}.html"
 
     @property
     def games_path(self) -> str:
-        return f"rows/{self.of.key}-{self.place}-games.html"
+        return f"rows/{self.submission.key}-{self.place}-games.html"
 
     @property
     def log(self) -> PlayerLog | None:
-        return self.of.run.models.get(self.spec.name)
+        return self.submission.run.models.get(self.spec.name)
 
     @property
     def answerers(self) -> Answerers | None:
-        return self.of.answerers.get(self.spec.name)
+        return self.submission.answerers.get(self.spec.name)
 
     @property
     def server(self) -> str | None:
         """Return the host that a model player asks."""
         if self.log is None:
             return None
-        server = account_for(model_settings(self.spec, self.of.run.registry)).server
+        server = account_for(model_settings(self.spec, self.submission.run.registry)).server
         return one_line(urlsplit(server).netloc or server, 80)
 
     @property
@@ -139,25 +138,25 @@ class _Board:
     pairs: Sequence[PairRow]
     order: Order | None
     results: Results
-    games: Mapping[str, Mapping[tuple[int, int], "_Ended"]]  # by id, as `_games_of_row` has them
+    games: Mapping[str, Mapping[tuple[int, int], "_GameResult"]]  # by id; see `_games_of_row`
 
     def row(self, ranked: ContenderRow) -> _Row:
         return self.rows[ranked.contender.name]
 
     def path_of(self, pair: PairRow) -> str:
         one, other = self.rows[pair.one.name], self.rows[pair.other.name]
-        return f"pairs/{one.of.key}-{one.place}-{other.of.key}-{other.place}.html"
+        return f"pairs/{one.submission.key}-{one.place}-{other.submission.key}-{other.place}.html"
 
     def label(self, id_: str) -> str:
         return one_line(self.rows[id_].name)
 
     @property
-    def labelled(self) -> Callable[[str], str]:
+    def label_with_kind(self) -> Callable[[str], str]:
         named = player_labels({id_: kind_of_player(row.spec) for id_, row in self.rows.items()})
         return lambda id_: named(id_).replace(id_, self.label(id_), 1)
 
     def ranks(self, place: int) -> str:
-        """The places that a row may have, as in 1-3."""
+        """Return the range of a row's possible ranks, such as 1-3."""
         every = range(len(self.ranked))
         if self.order is None:
             return "1"
@@ -167,23 +166,23 @@ class _Board:
         return f"{first}" if first == last else f"{first}-{last}"
 
 
-def report_of(run: Proven) -> str:
+def report_path(run: VerifiedRun) -> str:
     return f"runs/{run.key}"
 
 
-def games_of(run: Proven) -> GameChoice:
-    """The games of a run that its report shows turn by turn: its first ones."""
-    first, kept = run.run.planned.first_game, run.run.game_count
-    shown = min(kept, _SHOWN)
+def choose_games(run: VerifiedRun) -> GameChoice:
+    """Choose the first games of a run for the report's game pages."""
+    first, count = run.run.planned.first_game, run.run.game_count
+    shown = min(count, _MAX_SHOWN_GAMES)
     file = shlex.quote(one_line(run.file.rpartition("/")[2]))
-    why = f"The first {shown:,} of {kept:,} games. All of them: dubito report {file} --games all"
+    why = f"The first {shown:,} of {count:,} games. For all of them: dubito report {file} --games all"
     return GameChoice([*range(first, first + shown)], why)
 
 
-def pages_of_leaderboard(found: Submissions, title: str = "Leaderboard") -> Iterator[Page]:
-    """The first page, two for each row, and one for each pair."""
-    boards = [_board(f"board-{number}", *book) for number, book in enumerate(found.books)]
-    yield _first_page(found, boards, title)
+def leaderboard_pages(submissions: Submissions, title: str = "Leaderboard") -> Iterator[Page]:
+    """Yield the index page, two pages for each row, and one for each pair."""
+    boards = [_board(f"board-{number}", *book) for number, book in enumerate(submissions.books)]
+    yield _index_page(submissions, boards, title)
     for board in boards:
         for place, ranked in enumerate(board.ranked):
             yield _page_of_row(board, place, ranked)
@@ -191,9 +190,9 @@ def pages_of_leaderboard(found: Submissions, title: str = "Leaderboard") -> Iter
         yield from (_page_of_pair(board, pair) for pair in board.pairs)
 
 
-def _board(key: str, book: str, proven: Sequence[Proven]) -> _Board:
-    comparison = compare_runs([one.run for one in proven])
-    entered = [(one, spec, place) for one in proven for place, spec in enumerate(one.run.planned.contenders)]
+def _board(key: str, book: str, runs: Sequence[VerifiedRun]) -> _Board:
+    comparison = compare_runs([one.run for one in runs])
+    entered = [(one, spec, place) for one in runs for place, spec in enumerate(one.run.planned.contenders)]
     names = [spec.name for _, spec, _ in entered]
     rows = {}
     for number, (one, spec, place) in enumerate(entered):
@@ -201,10 +200,10 @@ def _board(key: str, book: str, proven: Sequence[Proven]) -> _Board:
         rows[f"{number:06}"] = _Row(f"{number:06}", name, one, spec, place)
     contenders = [replace(each, name=id_) for each, id_ in zip(comparison.contenders, rows, strict=True)]
     results = comparison.results
-    by = proven[0].run.planned.book
+    part = runs[0].run.planned.book
     return _Board(
         key,
-        book or (by.name if by else ""),
+        book or (part.name if part else ""),
         rows,
         contender_ranking(comparison.tally, contenders, results),
         contender_pairs(comparison.tally, contenders, results),
@@ -214,38 +213,37 @@ def _board(key: str, book: str, proven: Sequence[Proven]) -> _Board:
     )
 
 
-def _first_page(found: Submissions, boards: Sequence[_Board], title: str) -> Page:
+def _index_page(submissions: Submissions, boards: Sequence[_Board], title: str) -> Page:
     rows = sum(len(board.rows) for board in boards)
     counted = f"{rows:,} row{'s' * (rows != 1)}, each replayed offline from its file"
-    listed = (
-        f"{len(found.refused):,} that could not be proved {'is' if len(found.refused) == 1 else 'are'} listed below"
-    )
-    said = [f"{counted}; {listed}, with the reason." if found.refused else f"{counted}."]
-    answers = [_answer(board) for board in boards]
-    short: list[Block] = [*(Paragraph(answer, answer=True) for answer in answers), *map(Paragraph, said)]
+    invalid = len(submissions.invalid)
+    listed = f"{invalid:,} invalid {'file is' if invalid == 1 else 'files are'} listed below"
+    summary = [f"{counted}; {listed}, with the reason." if invalid else f"{counted}."]
+    answers = [_summary_sentence(board) for board in boards]
+    short: list[Block] = [*(Paragraph(answer, answer=True) for answer in answers), *map(Paragraph, summary)]
     sections = [Section("Summary", short)]
     sections += [Section(_title_of(board), _blocks_of(board)) for board in boards]
-    if found.refused:
-        cells = [[one_line(one.file, 120), "invalid", one.reason] for one in found.refused]
+    if invalid:
+        cells = [[one_line(one.file, 120), "invalid", one.reason] for one in submissions.invalid]
         table = ResultTable("refused", "Invalid, with the first reason", texts("file", "tier", "reason"), cells)
         sections.append(Section("Not on the board", [table]))
-    files = [one.file for _, proven in found.books for one in proven]
+    files = [one.file for _, runs in submissions.books for one in runs]
     if files:
-        sections.append(Section("Check a row yourself", _how_to_check(files[0])))
-    sections.append(Section("What a row proves, and what it does not", [NamedValues(_TIERS), Paragraph(_UNPROVED)]))
-    preview = Preview(" ".join([*answers, *said]), _chart_of(boards[0]) if boards else None)
+        sections.append(Section("Check a row yourself", _check_instructions(files[0])))
+    sections.append(Section("What a row proves", [NamedValues(_TIERS), Paragraph(_NOT_VERIFIED)]))
+    preview = Preview(" ".join([*answers, *summary]), _chart_of(boards[0]) if boards else None)
     return Page("index.html", one_line(title), sections, preview=preview)
 
 
-def _answer(board: _Board) -> str:
+def _summary_sentence(board: _Board) -> str:
     if board.order is None:
         return f"{board.label(board.ranked[0].contender.name)} is the only row of {_title_of(board)}."
-    text = verdict_in_words(board.order, board.labelled)
+    text = verdict_in_words(board.order, board.label_with_kind)
     return f"{one_line(board.book)}: {text}" if board.book else text
 
 
 def _title_of(board: _Board) -> str:
-    planned = next(iter(board.rows.values())).of.run.planned
+    planned = next(iter(board.rows.values())).submission.run.planned
     least, most = min(planned.table_sizes), max(planned.table_sizes)
     every = [*range(least, most + 1)] == sorted(planned.table_sizes) and least < most
     sizes = f"{least} to {most}" if every else ", ".join(map(str, planned.table_sizes))
@@ -260,9 +258,9 @@ def _blocks_of(board: _Board) -> list[Block]:
     blocks: list[Block] = [Paragraph(text, warning=True) for text in [describe_fake_models(kinds)] if text]
     blocks.append(_chart_of(board))
     if any(row.dollars for row in rows):
-        blocks.append(_against_dollars(board, rows, names))
+        blocks.append(_cost_chart(board, rows, names))
     blocks.append(_table_of(board))
-    blocks += [Paragraph(" ".join(said))] if board.order and (said := cautions(_order_by_label(board))) else []
+    blocks += [Paragraph(" ".join(notes))] if board.order and (notes := cautions(_order_by_label(board))) else []
     return blocks
 
 
@@ -281,7 +279,7 @@ def _order_by_label(board: _Board) -> Order:
     return replace(board.order, names=[board.label(name) for name in board.order.names])
 
 
-def _against_dollars(board: _Board, rows: Sequence[_Row], names: Sequence[str]) -> Chart:
+def _cost_chart(board: _Board, rows: Sequence[_Row], names: Sequence[str]) -> Chart:
     first = board.results.measure(board.results.headline[0])
     scaled = points(first.name, [each.rates[first.key] for each in board.ranked], unit_of(first))["points"]
     kinds = [kind_of_player(row.spec) for row in rows]
@@ -310,64 +308,75 @@ def _table_of(board: _Board) -> ResultTable:
     cells: list[list[Value]] = []
     for place, (row, each) in enumerate(zip(rows, board.ranked, strict=True)):
         log = row.log
-        asked: list[Value] = [None, None, None]
+        usage: list[Value] = [None, None, None]
         if log is not None:
-            asked = [log.calls, log.picodollars, fallback_share(log.outcomes)]
-        answered = ", ".join(row.answerers.ids) if row.answerers else ""
-        who: list[Value] = [kind_of_player(row.spec), row.server, one_line(answered, 120) or None]
-        who.append(row.spec.prompt[:12] or None)
-        known: list[Value] = [board.label(row.id), board.ranks(place), each.rates[first.key], row.of.tier]
-        cells.append([*known, *who, *asked, one_line(row.of.file, 120)])
-    links = {first.key: [row.games_path for row in rows], "file": [f"{report_of(row.of)}/index.html" for row in rows]}
-    title = "The rows: a name leads to its page, a number to its games, a file to its run's report"
+            usage = [log.calls, log.picodollars, fallback_share(log.outcomes)]
+        models = ", ".join(row.answerers.ids) if row.answerers else ""
+        player: list[Value] = [kind_of_player(row.spec), row.server, one_line(models, 120) or None]
+        player.append(row.spec.prompt[:12] or None)
+        result: list[Value] = [board.label(row.id), board.ranks(place), each.rates[first.key], row.submission.tier]
+        cells.append([*result, *player, *usage, one_line(row.submission.file, 120)])
+    links = {
+        first.key: [row.games_path for row in rows],
+        "file": [f"{report_path(row.submission)}/index.html" for row in rows],
+    }
+    title = "All rows: click a name for its page, a number for its games, a file for its run's report"
     return ResultTable(board.key, title, columns, cells, [_ROWS], [row.path for row in rows], links)
 
 
-def _how_to_check(file: str, digest: str = "") -> list[Block]:
+def _check_instructions(file: str, digest: str = "") -> list[Block]:
     name = shlex.quote(one_line(file.rpartition("/")[2], 120))
     expected = f"identical: ...\nresults digest: {digest}" if digest else "identical: ..., and the row's results digest"
     return [
         Paragraph(
-            "In a clone of Dubito, with the submission's file: no key, no network and no model are needed. It plays "
-            "every game again, and prints the results digest, or the first thing that differs."
+            "Download the submission and replay it in a clone of Dubito. No key, network or model is needed. The "
+            "command replays every game and prints the results digest, or the first difference."
         ),
         Verbatim("Run", f"dubito replay {name}"),
-        Verbatim("It prints", expected),
+        Verbatim("Expected output", expected),
     ]
 
 
 def _page_of_row(board: _Board, place: int, ranked: ContenderRow) -> Page:
     row, first = board.row(ranked), board.results.measure(board.results.headline[0])
-    run = row.of.run
-    blocks: list[Block] = [Paragraph(text, warning=row.of.tier == "challenged") for text in row.of.said]
-    tier = dict(_TIERS)[row.of.tier]
-    shown = [(row.games_path, "its games"), (f"{report_of(row.of)}/index.html", "the whole run, as a report")]
+    run = row.submission.run
+    blocks: list[Block] = [
+        Paragraph(text, warning=row.submission.tier == "challenged") for text in row.submission.tier_reasons
+    ]
+    tier = dict(_TIERS)[row.submission.tier]
+    shown = [(row.games_path, "its games"), (f"{report_path(row.submission)}/index.html", "the whole run, as a report")]
     more = ResultTable("more", "Where its numbers come from", texts("more"), [[text] for _, text in shown])
     sections = [
         Section("What it is", [NamedValues(_facts(row, board.ranks(place), ranked)), *blocks, Paragraph(tier)]),
-        Section("Against the others", [_pairs_of(board, row)] if board.pairs else [Paragraph("There are none yet.")]),
-        Section("Its games", [replace(more, key=f"{row.of.key}-{row.place}-more", links=[path for path, _ in shown])]),
-        Section("Check it yourself", _how_to_check(row.of.file, run.results_digest)),
+        Section(
+            "Against the others",
+            [_pairs_of(board, row)] if board.pairs else [Paragraph("This is the only row so far.")],
+        ),
+        Section(
+            "Its games",
+            [replace(more, key=f"{row.submission.key}-{row.place}-more", links=[path for path, _ in shown])],
+        ),
+        Section("Check it yourself", _check_instructions(row.submission.file, run.results_digest)),
     ]
     rate = ranked.rates[first.key]
     score = "" if rate.value is None else f" {first.name} {unit_of(first) * rate.value:.1f}."
-    about = (
-        f"{board.label(row.id)} at {_title_of(board)}: rank {board.ranks(place)} of {len(board.rows)}, {row.of.tier}."
+    rank = f"rank {board.ranks(place)} of {len(board.rows)}, {row.submission.tier}."
+    preview = Preview(
+        f"{board.label(row.id)} at {_title_of(board)}: {rank}{score}", _chart_of(board), [board.label(row.id)]
     )
-    preview = Preview(f"{about}{score}", _chart_of(board), [board.label(row.id)])
     return Page(row.path, board.label(row.id), sections, preview=preview)
 
 
 def _facts(row: _Row, ranks: str, ranked: ContenderRow) -> list[tuple[str, str]]:
-    run, spec, log = row.of.run, row.spec, row.log
+    run, spec, log = row.submission.run, row.spec, row.log
     facts = [
         ("rank", ranks),
-        ("tier", row.of.tier),
+        ("tier", row.submission.tier),
         ("kind", kind_of_player(spec)),
         ("bot", f"{spec.bot}, file {spec.source}"),
         ("deals", f"{ranked.deals:,}"),
-        ("submission", row.of.file),
-        ("sha256 of the file", row.of.sha256),
+        ("submission", row.submission.file),
+        ("sha256 of the file", row.submission.sha256),
         ("results digest, recomputed", run.results_digest),
         ("made with dubito", f"{run.versions.get('dubito')}"),
     ]
@@ -380,20 +389,20 @@ def _facts(row: _Row, ranks: str, ranked: ContenderRow) -> list[tuple[str, str]]
     causes = ", ".join(f"{name.removeprefix(FALLBACK_OUTCOME)} {count:,}" for name, count in sorted(fallbacks.items()))
     return [
         *facts,
-        ("server", row.server or "not kept"),
-        ("model that was asked", log.asked or "not kept"),
-        ("models that answered", ", ".join(f"{name} ({count:,} replies)" for name, count in ids.items()) or "not said"),
+        ("server", row.server or "not recorded"),
+        ("requested model", log.asked or "not recorded"),
+        ("answering models", ", ".join(f"{name} ({count:,} replies)" for name, count in ids.items()) or "not stated"),
         ("prompt", f"{spec.settings.get('prompt')}, digest {spec.prompt}"),
         ("decisions", f"{log.decisions:,}"),
         ("fallbacks", f"{sum(fallbacks.values()):,}{f' ({causes})' if causes else ''}"),
-        ("calls, as the file says", f"{log.calls:,}"),
-        ("tokens, as the file says", f"{log.tokens['input']:,} in, {log.tokens['output']:,} out"),
-        ("cost, as the file says", "no price" if log.picodollars is None else dollars(log.picodollars)),
+        ("calls, as submitted", f"{log.calls:,}"),
+        ("tokens, as submitted", f"{log.tokens['input']:,} in, {log.tokens['output']:,} out"),
+        ("cost, as submitted", "no price" if log.picodollars is None else dollars(log.picodollars)),
     ]
 
 
 def _pairs_of(board: _Board, row: _Row) -> ResultTable:
-    """The paired differences of a row with each other one, seen from it."""
+    """Return the paired differences between a row and every other row."""
     measures = [board.results.measure(key) for key in board.results.headline]
     columns = [Column("against", "against", "text")]
     columns += [Column(one.key, f"{one.title}, more than theirs", difference_of(one)) for one in measures]
@@ -410,45 +419,45 @@ def _pairs_of(board: _Board, row: _Row) -> ResultTable:
         rates = rates if ours else [replace(rate, low=rate.high, high=rate.low) for rate in rates]
         cells.append([board.label(other.id), *rates, significance_in_words(pair.differences[measures[0].key])])
         links.append(other.path)
-    key = f"{row.of.key}-{row.place}-pairs"
+    key = f"{row.submission.key}-{row.place}-pairs"
     title = (
-        "Paired differences on the same deals, with 95 % confidence intervals: a name leads to its page, a number to "
-        "the pair's"
+        "Paired differences on the same deals, with 95 % confidence intervals. Click a name for its page, a number for "
+        "the pair's page"
     )
     return ResultTable(key, title, columns, cells, [], links, {one.key: paths for one in measures})
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended:
-    """What a game of a row came to."""
+class _GameResult:
+    """The result of one of a row's games."""
 
     game: int
     size: int
     seat: int
     result: str
     length: int
-    page: str | None  # where it is told turn by turn, if it is
+    page: str | None  # the page that shows it turn by turn, if there is one
 
 
-def _games_of_row(row: _Row, results: Results) -> dict[tuple[int, int], _Ended]:
-    """Every game of a row, or the first ones, by its deal and its place in the deal."""
-    run = row.of.run
+def _games_of_row(row: _Row, results: Results) -> dict[tuple[int, int], _GameResult]:
+    """Return a row's games, up to the limit, by deal and position in the deal."""
+    run = row.submission.run
     seats, per_deal = run.planned.contender_seats, run.planned.games_per_deal
-    shown = {*games_of(row.of).games}
+    shown = {*choose_games(row.submission).games}
     query = "SELECT game, outcome FROM games WHERE (game % ?) / ? = ? ORDER BY game LIMIT ?"
-    found = {}
-    for game, packed in run.db.read(query, (per_deal, seats, row.place, _LISTED)):
+    games = {}
+    for game, packed in run.db.read(query, (per_deal, seats, row.place, _MAX_LISTED_GAMES)):
         outcome = run.outcome(packed)
         seat = outcome.contender_seat or 0
-        ended = results.ended_in_words(outcome.marks[seat], outcome.capped)
-        page = f"{report_of(row.of)}/games/{game}.html" if game in shown else None
-        told = _Ended(game, len(outcome.seats), seat, ended, outcome.game_counts[0], page)
-        found[game // per_deal, game % seats] = told
-    return found
+        result = results.ended_in_words(outcome.marks[seat], outcome.capped)
+        page = f"{report_path(row.submission)}/games/{game}.html" if game in shown else None
+        length = outcome.game_counts[0]
+        games[game // per_deal, game % seats] = _GameResult(game, len(outcome.seats), seat, result, length, page)
+    return games
 
 
 def _page_of_pair(board: _Board, pair: PairRow) -> Page:
-    """How two rows differ on their common deals, and the games in which they do."""
+    """Build the page with the difference of two rows on their common deals, and the games that differ."""
     one, other = board.rows[pair.one.name], board.rows[pair.other.name]
     names = [board.label(one.id), board.label(other.id)]
     measures = [board.results.measure(key) for key in board.results.headline]
@@ -456,7 +465,7 @@ def _page_of_pair(board: _Board, pair: PairRow) -> Page:
     assert board.order is not None
     first, second = (board.order.names.index(row.id) for row in (one, other))
     order = board.order.pair(first, second, differences[0].more_games)
-    said = f"{board.ranked[0].deals:,} common deals. {verdict_in_words(order, board.labelled)}"
+    summary = f"{board.ranked[0].deals:,} common deals. {verdict_in_words(order, board.label_with_kind)}"
     key = board.path_of(pair).partition("/")[2].partition(".")[0]
     columns = [Column(each.key, f"{each.title}, more than {names[1]}", difference_of(each)) for each in measures]
     table = ResultTable(
@@ -466,57 +475,57 @@ def _page_of_pair(board: _Board, pair: PairRow) -> Page:
         [[names[0], *(each.rate for each in differences)]],
         links=[one.path],
     )
-    alike, listed = _differing(f"{key}-games", board.games[one.id], board.games[other.id], names)
+    counts_text, listed = _differing_games(f"{key}-games", board.games[one.id], board.games[other.id], names)
     sections = [
-        Section("Summary", [Paragraph(said, answer=True), table]),
-        Section("Where they differ", [Paragraph(alike), listed]),
-        Section("The two rows", [NamedValues([(names[0], one.of.file), (names[1], other.of.file)])]),
+        Section("Summary", [Paragraph(summary, answer=True), table]),
+        Section("Where they differ", [Paragraph(counts_text), listed]),
+        Section("The two rows", [NamedValues([(names[0], one.submission.file), (names[1], other.submission.file)])]),
     ]
     title = " against ".join(names)
-    preview = Preview(f"{title} at {_title_of(board)}. {said}", _chart_of(board), names)
+    preview = Preview(f"{title} at {_title_of(board)}. {summary}", _chart_of(board), names)
     return Page(board.path_of(pair), title, sections, preview=preview)
 
 
-def _differing(
+def _differing_games(
     key: str,
-    one: Mapping[tuple[int, int], _Ended],
-    other: Mapping[tuple[int, int], _Ended],
+    one: Mapping[tuple[int, int], _GameResult],
+    other: Mapping[tuple[int, int], _GameResult],
     names: Sequence[str],
 ) -> tuple[str, ResultTable]:
-    """How often two rows end alike on the same cards, and the games in which they do not."""
+    """Return a sentence on how often two rows had the same result on the same cards, and a table of the other games."""
     both = sorted(one.keys() & other.keys())
-    apart = [at for at in both if one[at].result != other[at].result]
+    differing = [at for at in both if one[at].result != other[at].result]
     columns = [*counts("deal", "size", "seat")]
     columns += [
         Column(f"{part}{number}", title, "text")
         for number, name in enumerate(names)
-        for part, title in (("game", f"game of {name}"), ("result", f"{name} has"))
+        for part, title in (("game", f"game of {name}"), ("result", f"result of {name}"))
     ]
-    games = [(one[at], other[at]) for at in apart]
+    games = [(one[at], other[at]) for at in differing]
     cells: list[list[Value]] = [
         [at[0], first.size, first.seat, f"{first.game}", first.result, f"{second.game}", second.result]
-        for at, (first, second) in zip(apart, games, strict=True)
+        for at, (first, second) in zip(differing, games, strict=True)
     ]
     links = {f"game{number}": [each[number].page for each in games] for number in range(2)}
-    said = (
-        f"In {len(both) - len(apart):,} of {len(both):,} games on the same cards from the same seat both end alike; "
-        f"in {len(apart):,} they do not."
+    sentence = (
+        f"{len(both):,} games were played on the same cards from the same seat. Both had the same result in "
+        f"{len(both) - len(differing):,} of them and different results in {len(differing):,}."
     )
-    title = "The same cards, another end: a game that is a link can be seen turn by turn"
-    return said, ResultTable(key, title, columns, cells, more_links=links)
+    title = "Same cards, different results. Linked games can be viewed turn by turn"
+    return sentence, ResultTable(key, title, columns, cells, more_links=links)
 
 
 def _page_of_games(board: _Board, row: _Row) -> Page:
-    """Every game of a row, or the first ones, each with what it came to."""
+    """Build the page that lists a row's games with their results."""
     columns = [*texts("game"), *counts("deal", "size", "seat"), *texts("result"), *counts(board.results.game_counts[0])]
     games = board.games[row.id]
     cells: list[list[Value]] = [
         [f"{one.game}", deal, one.size, one.seat, one.result, one.length] for (deal, _), one in games.items()
     ]
     links = [one.page for one in games.values()]
-    file = shlex.quote(one_line(row.of.file.rpartition("/")[2], 120))
-    notes = [f"One of them, turn by turn: dubito replay {file} --game K"]
-    notes += [f"The first {_LISTED:,} games."] if len(cells) == _LISTED else []
-    key = f"{row.of.key}-{row.place}-games"
+    file = shlex.quote(one_line(row.submission.file.rpartition("/")[2], 120))
+    notes = [f"To see a game turn by turn: dubito replay {file} --game K"]
+    notes += [f"The first {_MAX_LISTED_GAMES:,} games."] if len(cells) == _MAX_LISTED_GAMES else []
+    key = f"{row.submission.key}-{row.place}-games"
     table = ResultTable(key, f"Games of {one_line(row.name)}", columns, cells, notes, links)
     return Page(row.games_path, f"Games of {one_line(row.name)}", [Section("Games", [table])])

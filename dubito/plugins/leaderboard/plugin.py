@@ -1,4 +1,4 @@
-"""What the plugin adds: `dubito rate` and `dubito leaderboard`."""
+"""Register `dubito rate` and `dubito leaderboard`."""
 
 from collections.abc import Mapping
 

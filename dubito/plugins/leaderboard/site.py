@@ -1,9 +1,9 @@
-"""The leaderboard as a folder of pages, with a report of each run that was proved."""
+"""Write the leaderboard's pages, with a report of each verified run."""
 
 from pathlib import Path
 
 from dubito.errors import one_line
-from dubito.plugins.leaderboard.pages import games_of, pages_of_leaderboard, report_of
+from dubito.plugins.leaderboard.pages import choose_games, leaderboard_pages, report_path
 from dubito.plugins.leaderboard.submissions import Submissions
 from dubito.report.games import ShownGames
 from dubito.report.render import Renderer, Site
@@ -13,21 +13,23 @@ from dubito.show.run import ReplayedGames
 from dubito.show.story import ModelDecisions
 
 
-def write_leaderboard(folder: Path, found: Submissions, title: str, address: str = "") -> Path:
-    """Write what was handed in as pages, with a report of each run that was proved; returns the first.
+def write_leaderboard(folder: Path, submissions: Submissions, title: str, address: str = "") -> Path:
+    """Write the site and return its first page.
 
-    `address` is where the site will stand, ending in `/`, if that is known.
-    Raises UsageError if the folder is not ours, RunStopped if it cannot be written.
+    `address` is the site's URL, ending in `/`, if it is known.
+    Raises UsageError if the folder holds something else, RunStopped if it cannot be written.
     """
     with draft_site(folder) as draft:
         render = Renderer(Site("", pages=[("index.html", "Leaderboard")], address=address))
-        for page in pages_of_leaderboard(found, title):
+        for page in leaderboard_pages(submissions, title):
             put_page(draft, page, render)
-        for run in (proven for _, runs in found.books for proven in runs):
-            place = draft / report_of(run)
+        for run in (run for _, runs in submissions.books for run in runs):
+            place = draft / report_path(run)
             (place / "data").mkdir(parents=True)
-            shown = ShownGames(run.run, games_of(run), ReplayedGames(run.run), ModelDecisions(run.run.db, run.run.game))
-            report = address and f"{address}{report_of(run)}/"
+            shown = ShownGames(
+                run.run, choose_games(run), ReplayedGames(run.run), ModelDecisions(run.run.db, run.run.game)
+            )
+            report = address and f"{address}{report_path(run)}/"
             write_run_pages(
                 place, run.run, shown, scan(run.run, SCANNED_GAMES), one_line(run.file), "../../static/", report
             )

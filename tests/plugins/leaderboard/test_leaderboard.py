@@ -1,4 +1,4 @@
-"""A leaderboard: whoever can be proved has a row, everybody else a reason, and the pages are the same everywhere."""
+"""Test the leaderboard: verified runs have a row, other files a reason, and pages do not depend on the machine."""
 
 import json
 import os
@@ -38,23 +38,23 @@ PLAYERS = ("StefaBot", "ClaudeBot", "AdaptyBoi", "RandomBoi", "house:house-sharp
 MODEL = "house-house-sharp@plain"
 
 
-def handed_in(folder: Path, name: str, *words: str) -> None:
+def submit_run(folder: Path, name: str, *words: str) -> None:
     run_in(folder, "run", *words, *HOW, "--output", f"runs/{name}")
-    exported(folder, name)
+    export_run(folder, name)
 
 
-def exported(folder: Path, name: str) -> None:
+def export_run(folder: Path, name: str) -> None:
     (folder / "submissions").mkdir(exist_ok=True)
     run_in(folder, "export", f"runs/{name}", f"submissions/{name}.zip")
 
 
-def edited(folder: Path, before: str, name: str, edit: Callable[[Path], None]) -> None:
+def submit_edited_run(folder: Path, before: str, name: str, edit: Callable[[Path], None]) -> None:
     edit(Path(shutil.copytree(folder / "runs" / before, folder / "runs" / name)))
-    exported(folder, name)
+    export_run(folder, name)
 
 
-def another_reply(run: Path) -> None:
-    """The first answer of the model turned round, with every digest of it made anew."""
+def change_reply(run: Path) -> None:
+    """Invert the model's first answer and update all digests of it."""
     with closing(sqlite3.connect(run / "run.db")) as db, db:
         key = "game, seat, decision, attempt"
         *place, raw = db.execute(f"SELECT {key}, raw FROM attempts WHERE game >= 0 ORDER BY {key}").fetchone()  # noqa: S608
@@ -68,7 +68,7 @@ def another_reply(run: Path) -> None:
         db.execute(f"UPDATE attempts SET raw = ?, reply = ? WHERE ({key}) = (?, ?, ?, ?)", (digest, reply, *place))  # noqa: S608
 
 
-def another_table(run: Path) -> None:
+def change_table(run: Path) -> None:
     table = run / "all_games.yaml"
     text = table.read_text()
     table.write_text(re.sub(r"games: (\d)", r"games: 1\1", text, count=1))
@@ -77,21 +77,21 @@ def another_table(run: Path) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten submissions, four of which are wrong."""
+    """Return a folder with ten submissions, four of them invalid."""
     folder = tmp_path_factory.mktemp("board")
     bots = folder / "bots" / "manual"
     bots.mkdir(parents=True)
     (bots / "mine.py").write_text(MINE)
     (folder / "prices.yaml").write_text(PRICES)
     for player in PLAYERS:
-        handed_in(folder, player.replace(":", "-"), *BOOK, "--contenders", player)
+        submit_run(folder, player.replace(":", "-"), *BOOK, "--contenders", player)
     config = {"contenders": [{"bot": "UsualBot", "name": SCRIPT}]}
     (folder / "c.yaml").write_text(yaml.safe_dump(config))
-    handed_in(folder, "<b>named", "c.yaml", *BOOK)
-    edited(folder, MODEL, "another reply", another_reply)
-    edited(folder, "StefaBot", "another table", another_table)
-    handed_in(folder, "another book", *BOOK[:-1], "6", "--contenders", "StefaBot")
-    handed_in(folder, "another bot", *BOOK, "--contenders", "Mine")
+    submit_run(folder, "<b>named", "c.yaml", *BOOK)
+    submit_edited_run(folder, MODEL, "another reply", change_reply)
+    submit_edited_run(folder, "StefaBot", "another table", change_table)
+    submit_run(folder, "another book", *BOOK[:-1], "6", "--contenders", "StefaBot")
+    submit_run(folder, "another bot", *BOOK, "--contenders", "Mine")
     (bots / "mine.py").write_text(MINE.replace("== 0", "== 1"))
     return folder
 
@@ -115,12 +115,12 @@ def site(folder: Path) -> Path:
 REASONS = {
     "another reply.zip": "its replay differs: game 0, seat 2, decision 0: the decision differs (rec",
     "another table.zip": "its replay differs: all_games.yaml: its counts differ from the counts of its games",
-    "another book.zip": "it is of another book: seed is 6 in it and 5 in the others",
-    "another bot.zip": "it cannot be played again: the file of Mine has changed",
+    "another book.zip": "it was played by another book: seed is 6 in it and 5 in the others",
+    "another bot.zip": "it cannot be replayed: the file of Mine has changed",
 }
 
 
-def test_of_ten_submissions_six_have_rows_and_four_a_reason(site: Path) -> None:
+def test_valid_submissions_have_rows_and_invalid_ones_reasons(site: Path) -> None:
     rows, refused = data(site, "board-0"), {row["file"]: row["reason"] for row in data(site, "refused")}
     assert sorted(row["player"] for row in rows) == sorted([*PLAYERS, SCRIPT])
     assert {file: reason[: len(REASONS[file])] for file, reason in refused.items()} == REASONS
@@ -134,12 +134,12 @@ def test_of_ten_submissions_six_have_rows_and_four_a_reason(site: Path) -> None:
     assert model["cost"] > 0.01
 
 
-def files_of(site: Path) -> dict[str, bytes]:
+def read_files(site: Path) -> dict[str, bytes]:
     return {path.relative_to(site).as_posix(): path.read_bytes() for path in site.rglob("*") if path.is_file()}
 
 
 @pytest.mark.at_length
-def test_the_pages_are_the_same_bytes_elsewhere_and_with_two_workers(folder: Path, site: Path) -> None:
+def test_pages_are_identical_in_another_folder_with_two_workers(folder: Path, site: Path) -> None:
     shutil.copytree(folder / "submissions", folder / "elsewhere")
     with pytest.raises(AssertionError):  # it ends with exit code 1
         run_in(
@@ -154,12 +154,12 @@ def test_the_pages_are_the_same_bytes_elsewhere_and_with_two_workers(folder: Pat
             "https://me.github.io/board",
             "--strict",
         )
-    ours, again = files_of(site), files_of(folder / "again")
-    assert [name for name in ours.keys() | again.keys() if ours.get(name) != again.get(name)] == []
-    assert [name for name, content in ours.items() if str(folder).encode() in content] == []
+    first, second = read_files(site), read_files(folder / "again")
+    assert [name for name in first.keys() | second.keys() if first.get(name) != second.get(name)] == []
+    assert [name for name, content in first.items() if str(folder).encode() in content] == []
 
 
-def test_links_lead_somewhere_and_no_name_becomes_markup(site: Path) -> None:
+def test_links_resolve_and_names_are_escaped(site: Path) -> None:
     pages = {path: Page(path) for path in site.rglob("*.html")}
     for path, page in pages.items():
         for tag, attributes in page.elements:
@@ -179,7 +179,7 @@ def test_links_lead_somewhere_and_no_name_becomes_markup(site: Path) -> None:
     assert "dubito replay" in first.words
 
 
-def test_a_row_leads_to_its_games_and_to_each_of_them(site: Path) -> None:
+def test_row_links_to_its_games(site: Path) -> None:
     (rows,) = [page for page in (site / "rows").glob("*-games.html") if SCRIPT in Page(page).words]
     links = [attributes["href"] or "" for tag, attributes in Page(rows).elements if tag == "a"]
     games = [link for link in links if "/games/" in link]
@@ -187,7 +187,7 @@ def test_a_row_leads_to_its_games_and_to_each_of_them(site: Path) -> None:
     assert "Game 3" in Page((rows.parent / games[3]).resolve()).words
 
 
-def test_a_number_of_a_pair_leads_to_the_games_in_which_it_differs(site: Path) -> None:
+def test_pair_page_lists_the_games_that_differ(site: Path) -> None:
     row = next((site / "rows").glob("*-0.html"))
     pairs = {attributes["href"] or "" for tag, attributes in Page(row).elements if tag == "a"}
     pages = [Page((row.parent / link).resolve()) for link in pairs if "/pairs/" in link]
@@ -196,8 +196,10 @@ def test_a_number_of_a_pair_leads_to_the_games_in_which_it_differs(site: Path) -
         (title, *games) = page.tables[next(key for key in page.tables if key.endswith("-games"))]
         assert title[:3] == ["deal", "size", "seat"]
         assert all(row[4] != row[6] for row in games)
-        alike, both, apart = map(int, re.findall(r"In (\d+) of (\d+) games .*; in (\d+) they do not", page.words)[0])
-        assert (len(games), alike) == (apart, both - apart)
+        both, same, different = map(
+            int, re.findall(r"(\d+) games were .* result in (\d+) of them and .* in (\d+)\.", page.words)[0]
+        )
+        assert (len(games), same) == (different, both - different)
 
 
 HOSTILE: dict[str, tuple[bytes | dict[str, bytes], str]] = {
@@ -205,7 +207,7 @@ HOSTILE: dict[str, tuple[bytes | dict[str, bytes], str]] = {
         {"manifest.yaml": b"", "run.db": bytes(17 << 20)},
         "bomb.zip unpacks to more than 50 times its size, unlike any exported run",
     ),
-    "text.zip": (b"hello", "it is not an exported run: hand in a file that `dubito export RUN FILE` wrote"),
+    "text.zip": (b"hello", "it is not an exported run: submit a file that `dubito export RUN FILE` wrote"),
     "cut.zip": (b"PK\x03\x04", "it is not an exported run"),
     "other.zip": ({"run.py": b"import os"}, "other.zip is not an exported run: it should contain manifest.yaml"),
     "<img src=x>.zip": ({"manifest.yaml": b"[" * 1000}, "<img src=x>.zip/manifest.yaml is damaged"),
@@ -213,7 +215,7 @@ HOSTILE: dict[str, tuple[bytes | dict[str, bytes], str]] = {
 }
 
 
-def test_what_is_no_run_has_a_sentence_each(tmp_path: Path) -> None:
+def test_each_invalid_file_has_a_reason(tmp_path: Path) -> None:
     for name, (content, _) in HOSTILE.items():
         if isinstance(content, bytes):
             (tmp_path / name).write_bytes(content)
@@ -222,7 +224,7 @@ def test_what_is_no_run_has_a_sentence_each(tmp_path: Path) -> None:
             for part, text in content.items():
                 archive.writestr(part, text)
     with submissions_in(tmp_path, REPO, 1) as found:
-        reasons = {one.file: one.reason for one in found.refused}
+        reasons = {one.file: one.reason for one in found.invalid}
         assert not found.books
     assert {name: reason[: len(HOSTILE[name][1])] for name, reason in reasons.items()} == {
         name: sentence for name, (_, sentence) in HOSTILE.items()
@@ -235,7 +237,7 @@ def review(file: Path, **said: Any) -> None:
     file.with_name(f"{file.stem}.review.yaml").write_text(json.dumps({"submission": digest, "by": "Ada", **said}))
 
 
-def decided(folder: Path) -> list[tuple[str, bool]]:
+def model_decisions(folder: Path) -> list[tuple[str, bool]]:
     query = "SELECT game, seat, decision, answer FROM decisions WHERE outcome = 'model' ORDER BY 1, 2, 3"
     with closing(sqlite3.connect(folder / "runs" / MODEL / "run.db")) as db:
         return [(f"{game}.{seat}.{number}", bool(answer)) for game, seat, number, answer in db.execute(query)]
@@ -248,19 +250,19 @@ def decided(folder: Path) -> list[tuple[str, bool]]:
             60,
             0,
             "attested",
-            "Ada asked 60 of its requests again, twice each: the first answer was the submission's in 60",
+            "Ada repeated 60 of its requests twice: the first new answer equals the submission's in 60",
         ),
-        (60, 3, "attested", "Ada asked 60"),
-        (60, 20, "challenged", "so seldom the same answer is not explained by chance"),
-        (40, 0, "replayed", "that is too few: at least 50 are needed"),
+        (60, 3, "attested", "Ada repeated 60"),
+        (60, 20, "challenged", "the difference is too large to be chance"),
+        (40, 0, "replayed", "too few requests: at least 50 are needed"),
     ],
 )
-def test_a_sample_that_was_asked_again_tells_the_tier(
+def test_review_sample_determines_the_tier(
     folder: Path, tmp_path: Path, asked: int, turned: int, tier: str, said: str
 ) -> None:
-    """`turned` of them the model now answers the other way, both times."""
+    """Change both new answers in the first `turned` requests."""
     file = Path(shutil.copy(folder / "submissions" / f"{MODEL}.zip", tmp_path))
-    taken = decided(folder)[:asked]
+    taken = model_decisions(folder)[:asked]
     assert len(taken) == asked
     now = [answer != (place < turned) for place, (_, answer) in enumerate(taken)]
     review(
@@ -270,10 +272,10 @@ def test_a_sample_that_was_asked_again_tells_the_tier(
     with submissions_in(tmp_path, folder, 1) as found:
         ((_, (one,)),) = found.books
         assert one.tier == tier
-        assert any(sentence.startswith(said) for sentence in one.said)
+        assert any(sentence.startswith(said) for sentence in one.tier_reasons)
 
 
-def test_a_review_is_of_one_file_and_may_challenge_it(folder: Path, tmp_path: Path) -> None:
+def test_review_can_challenge_its_own_file_only(folder: Path, tmp_path: Path) -> None:
     for name in ("StefaBot", "ClaudeBot", "AdaptyBoi"):
         shutil.copy(folder / "submissions" / f"{name}.zip", tmp_path)
     review(tmp_path / "StefaBot.zip", challenge="It is said to know the cards.")
@@ -281,32 +283,30 @@ def test_a_review_is_of_one_file_and_may_challenge_it(folder: Path, tmp_path: Pa
     review(tmp_path / "AdaptyBoi.zip", believed=True)
     with submissions_in(tmp_path, folder, 1) as found:
         ((_, proven),) = found.books
-        tiers = {one.file: (one.tier, [*one.said]) for one in proven}
-        reasons = {one.file: one.reason for one in found.refused}
+        tiers = {one.file: (one.tier, [*one.tier_reasons]) for one in proven}
+        reasons = {one.file: one.reason for one in found.invalid}
     assert tiers.pop("StefaBot.zip") == ("challenged", ["Ada: It is said to know the cards."])
     assert {*tiers} == {"ClaudeBot.zip", "AdaptyBoi.zip"}
     assert all(tier == ("replayed", []) for tier in tiers.values())
-    assert reasons["ClaudeBot.review.yaml"] == "the review is of another file than ClaudeBot.zip"
+    assert reasons["ClaudeBot.review.yaml"] == "the review is for another version of ClaudeBot.zip"
     assert "believed" in reasons["AdaptyBoi.review.yaml"]
 
 
-def packed_again(file: Path, target: Path) -> None:
+def repack(file: Path, target: Path) -> None:
     with zipfile.ZipFile(file) as before, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as after:
         for part in reversed(before.infolist()):
             after.writestr(zipfile.ZipInfo(part.filename, (2026, 1, 2, 3, 4, 6)), before.read(part))
 
 
 @pytest.mark.parametrize(("reviewed", "keeps"), [(False, "b.zip"), (True, "c.zip")])
-def test_a_run_that_is_packed_in_several_ways_is_one_submission(
-    folder: Path, tmp_path: Path, reviewed: bool, keeps: str
-) -> None:
-    """The file with a review keeps the row, else the oldest."""
+def test_run_packed_in_several_ways_is_one_submission(folder: Path, tmp_path: Path, reviewed: bool, keeps: str) -> None:
+    """Check that the reviewed file has the row, or the oldest if there is no review."""
     original = folder / "submissions" / "StefaBot.zip"
     shutil.copy(original, tmp_path / "b.zip")
     shutil.copy(original, tmp_path / "d.zip")
     for number, name in enumerate(["b.zip", "a.zip", "c.zip", "d.zip"]):
         if name in ("a.zip", "c.zip"):
-            packed_again(original, tmp_path / name)
+            repack(original, tmp_path / name)
         os.utime(tmp_path / name, (1000 + number, 1000 + number))
     if reviewed:
         with zipfile.ZipFile(tmp_path / "c.zip", "a") as archive:
@@ -314,29 +314,29 @@ def test_a_run_that_is_packed_in_several_ways_is_one_submission(
         review(tmp_path / "c.zip", challenge="It is said to know the cards.")
     with submissions_in(tmp_path, folder, 1) as found:
         ((_, proven),) = found.books
-        reasons = {one.file: one.reason for one in found.refused}
+        reasons = {one.file: one.reason for one in found.invalid}
     assert [one.file for one in proven] == [keeps]
     others = {"a.zip", "b.zip", "c.zip", "d.zip"} - {keeps}
     assert reasons == dict.fromkeys(others, f"it is the same run as {keeps}, which has the row")
 
 
-def _more_score(run: Path, db: sqlite3.Connection) -> None:
+def _add_score(run: Path, db: sqlite3.Connection) -> None:
     ((sums,),) = db.execute("SELECT sums FROM tally WHERE chunks = 'all'")
     tables = json.loads(sums)
     tables["contended"][0][-1][1] += 1
     db.execute("UPDATE tally SET sums = ?", (json.dumps(tables),))
 
 
-def _more_decisions(run: Path, db: sqlite3.Connection) -> None:
+def _add_decisions(run: Path, db: sqlite3.Connection) -> None:
     rest = "turn, node, answer, outcome, p_bluff"
     db.execute(f"INSERT INTO decisions SELECT game, seat, decision + 1000, {rest} FROM decisions")  # noqa: S608
 
 
-def _another_prompt(run: Path, db: sqlite3.Connection) -> None:
+def _change_prompt(run: Path, db: sqlite3.Connection) -> None:
     db.execute("UPDATE prompts SET text = text || 'Be bold.' WHERE file = 'user.jinja'")
 
 
-def _a_book(run: Path, db: sqlite3.Connection) -> None:
+def _add_book(run: Path, db: sqlite3.Connection) -> None:
     manifest = yaml.safe_load((run / "manifest.yaml").read_text())
     manifest["identity"]["book"] = {"name": "dubito-1", "digest": "0" * 16, "part": "field"}
     (run / "manifest.yaml").write_text(yaml.safe_dump(manifest))
@@ -345,34 +345,34 @@ def _a_book(run: Path, db: sqlite3.Connection) -> None:
 @pytest.mark.parametrize(
     ("edit", "reason"),
     [
-        (_more_score, "its replay differs: run.db: its sums differ from the sums of its games (contended [0]; "),
-        (_more_decisions, "its replay differs: run.db: it has 206 decisions of models, but its games have 103"),
+        (_add_score, "its replay differs: run.db: its sums differ from the sums of its games (contended [0]; "),
+        (_add_decisions, "its replay differs: run.db: it has 206 decisions of models, but its games have 103"),
         (
-            _another_prompt,
+            _change_prompt,
             "its replay differs: run.db: the prompt of house:house-sharp@plain does not match its digest",
         ),
-        (_a_book, "it says that it is by the book dubito-1, but it was played by another dubito-1"),
+        (_add_book, "it names the book dubito-1, but it was played with another version of dubito-1"),
     ],
 )
-def test_what_no_game_needs_is_proved_too(
+def test_data_that_no_game_needs_is_verified(
     folder: Path, tmp_path: Path, edit: Callable[[Path, sqlite3.Connection], None], reason: str
 ) -> None:
-    run = Path(shutil.copytree(folder / "runs" / MODEL, tmp_path / "runs" / "edited"))
+    run = Path(shutil.copytree(folder / "runs" / MODEL, tmp_path / "runs" / "submit_edited_run"))
     with closing(sqlite3.connect(run / "run.db")) as db, db:
         edit(run, db)
-    exported(tmp_path, "edited")
+    export_run(tmp_path, "submit_edited_run")
     with submissions_in(tmp_path / "submissions", folder, 1) as found:
-        assert [one.reason[: len(reason)] for one in found.refused] == [reason]
+        assert [one.reason[: len(reason)] for one in found.invalid] == [reason]
 
 
-def test_where_nothing_was_handed_in_is_said(shell: Shell) -> None:
+def test_folder_without_submissions_is_an_error(shell: Shell) -> None:
     Path("empty").mkdir()
     assert shell("leaderboard", "none").code == 2
     said = shell("leaderboard", "empty")
-    assert (said.code, "empty holds no submission" in said.err) == (2, True)
+    assert (said.code, "empty has no submissions" in said.err) == (2, True)
 
 
-def test_what_the_page_tells_a_maintainer_to_write_is_read() -> None:
+def test_documented_review_and_workflow_are_valid() -> None:
     page = (REPO / "dubito" / "plugins" / "leaderboard" / "docs" / "leaderboard.md").read_text()
     (said,) = (yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```$", page, re.M | re.S))
     workflow = yaml.safe_load((REPO / "examples" / "leaderboard" / "leaderboard.yml").read_text())
@@ -382,17 +382,17 @@ def test_what_the_page_tells_a_maintainer_to_write_is_read() -> None:
     assert commands[-1] == f"dubito leaderboard submissions --output site --strict {url}"
 
 
-def test_the_example_is_proved() -> None:
+def test_example_submissions_are_valid() -> None:
     with submissions_in(REPO / "examples" / "leaderboard" / "submissions" / "dubito", REPO, 1) as found:
-        assert [one.file for one in found.refused] == []
+        assert [one.file for one in found.invalid] == []
         ((_, proven),) = found.books
         assert len(proven) == 5
 
 
-def test_a_run_of_a_version_before_is_proved(tmp_path: Path) -> None:
+def test_run_of_an_earlier_version_is_valid(tmp_path: Path) -> None:
     shutil.copy(REPO / "tests" / "freeze" / "finished.zip", tmp_path)
     with submissions_in(tmp_path, REPO, 1) as found:
-        assert [one.reason for one in found.refused] == []
+        assert [one.reason for one in found.invalid] == []
 
 
 @pytest.fixture
@@ -401,10 +401,10 @@ def submission(folder: Path, shell: Shell) -> Path:
     return Path(shutil.copy(folder / "submissions" / f"{MODEL}.zip", "alone/m.zip"))
 
 
-def test_a_sample_is_asked_again_and_the_row_is_attested(submission: Path, shell: Shell) -> None:
+def test_review_attests_the_row(submission: Path, shell: Shell) -> None:
     said = shell("leaderboard", "review", str(submission), "--by", "Ada", "--sample", "50", "--cache", "own", "--quiet")
     assert said.out.splitlines() == [
-        "50 of 50 requests got two answers: the first is the submission's in 50, the second is the first in 50; "
+        "50 of 50 requests got two answers: the first equals the submission's in 50, and both are equal in 50; "
         "calls: 101",  # with the preflight's
         "review: alone/m.review.yaml",
     ]
@@ -414,18 +414,18 @@ def test_a_sample_is_asked_again_and_the_row_is_attested(submission: Path, shell
     (row,) = data(Path("site"), "board-0")
     assert row["tier"] == "attested"
     again = shell("leaderboard", "review", str(submission), "--by", "Ada")
-    assert again.err == "dubito: alone/m.review.yaml is there already: delete it, and the sample is asked again\n"
+    assert again.err == "dubito: alone/m.review.yaml already exists: delete it to repeat the sample\n"
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("alone/m.zip", "--sample", "9000"), "took 103 decisions, fewer than the 9000 of a sample"),
-        (("alone", "--sample", "50"), "alone is no exported run: name a file that `dubito export` wrote"),
+        (("alone/m.zip", "--sample", "9000"), "made 103 decisions, too few for a sample of 9000"),
+        (("alone", "--sample", "50"), "alone is not an exported run: name a file that `dubito export` wrote"),
         (("alone/m.zip", "--sample", "50", "--budget", "calls=3"), "the budget is used up: 3 of 3 calls spent"),
     ],
 )
-def test_what_cannot_be_reviewed_is_said(submission: Path, shell: Shell, words: tuple[str, ...], sentence: str) -> None:
+def test_impossible_review_is_an_error(submission: Path, shell: Shell, words: tuple[str, ...], sentence: str) -> None:
     said = shell("leaderboard", "review", *words, "--by", "Ada", "--quiet", "--cache", "own")
     assert said.code in (2, 3)
     assert sentence in said.err

@@ -1,4 +1,4 @@
-"""`dubito rate`: three numbers by a book, the same bytes for everybody, and nothing that changes in silence."""
+"""Test `dubito rate`: three numbers by a book that do not depend on the machine, and changes that are reported."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +11,7 @@ from dubito.experiment.resolve import rules_incompatibility
 from dubito.experiment.stored import opened_run
 from dubito.game.find import find_bots
 from dubito.games.dubito.game import GAME
-from dubito.plugins.leaderboard.book import book_names, book_of, check_book, read_book
+from dubito.plugins.leaderboard.book import book_names, check_book, find_book_of, read_book
 from dubito.plugins.leaderboard.bots.manual.counter_bot import situation
 from dubito.plugins.leaderboard.documents import RatingObject
 from dubito.plugins.leaderboard.rating import RatedGame, beside_worst
@@ -58,7 +58,7 @@ def rated(shell: Shell) -> Callable[..., RatingObject]:
     ("book", "player"),
     in_gate([("dubito-sizes-1", "ClaudeBot"), ("bs-1", "Player3"), ("defuse-1", "Sapper")], 1),
 )
-def test_any_number_of_workers_rates_alike(
+def test_rating_does_not_depend_on_workers(
     shell: Shell, rated: Callable[..., RatingObject], book: str, player: str
 ) -> None:
     words = player, "--book", cut(book, shell.folder)
@@ -70,12 +70,12 @@ def test_any_number_of_workers_rates_alike(
     for part in ("field", "exploiters"):
         assert shell("replay", f"one/{part}", "--workers", "1").code == 0
         with opened_run(shell.folder / "one" / part) as run:
-            found = book_of(run, "small.yaml")
+            found = find_book_of(run, "small.yaml")
             assert found is not None
             assert (found.name, found.part, found.faults) == ("small", part, [])
 
 
-def test_a_small_game_is_told_exactly(shell: Shell, rated: Callable[..., RatingObject]) -> None:
+def test_small_game_has_exact_best_response(shell: Shell, rated: Callable[..., RatingObject]) -> None:
     pytest.importorskip("pyspiel")
     found = rated("FirstLegal", "--book", cut("kuhn-1", shell.folder))
     assert found.exact == pytest.approx(1.0)  # it always passes: whoever bets wins the pot
@@ -85,14 +85,14 @@ def test_a_small_game_is_told_exactly(shell: Shell, rated: Callable[..., RatingO
     assert found.taken[1].rate.value == pytest.approx(1.0)  # which it has seen
 
 
-def test_what_is_beside_the_book_is_named(shell: Shell, rated: Callable[..., RatingObject]) -> None:
+def test_differences_from_the_book_are_listed(shell: Shell, rated: Callable[..., RatingObject]) -> None:
     rated("StefaBot", "--book", cut("dubito-1", shell.folder), "--output", "r")
     cut("dubito-1", shell.folder, seed=2, deals=11)
     with opened_run(shell.folder / "r" / "field") as run:
-        found, by_name = book_of(run, "small.yaml"), book_of(run)
+        found, by_name = find_book_of(run, "small.yaml"), find_book_of(run)
     assert found is not None
     assert found.faults == [
-        "it was played by another small",
+        "it was played with another version of small",
         "different from the book: seed",
         "different from the book: deals",
     ]
@@ -102,11 +102,11 @@ def test_what_is_beside_the_book_is_named(shell: Shell, rated: Callable[..., Rat
     ]
     assert shell("run", "--bots", "StefaBot,SusBoi", "--games", "2", "--output", "other").code == 0
     with opened_run(shell.folder / "other") as run:
-        assert book_of(run) is None
+        assert find_book_of(run) is None
 
 
-def test_the_counter_bot_is_fitted_to_the_player(shell: Shell, rated: Callable[..., RatingObject]) -> None:
-    """AlwaysTruthful never bluffs where it need not, and doubts exactly where it has not the number."""
+def test_counter_bot_is_fitted_to_the_player(shell: Shell, rated: Callable[..., RatingObject]) -> None:
+    """AlwaysTruthful bluffs only if it must, and doubts exactly if it lacks the number."""
     book = cut("dubito-1", shell.folder)
     for name in ("AlwaysTruthful", "MrDoubt"):
         rated(name, "--book", book, "--output", name)
@@ -120,7 +120,7 @@ def test_the_counter_bot_is_fitted_to_the_player(shell: Shell, rated: Callable[.
         assert fit["doubts"][situation(3, False, True, 3)] > 0.7 > 0.3 > fit["doubts"][situation(3, True, True, 3)]
 
 
-def test_a_changed_bot_or_rule_is_a_new_book(shell: Shell) -> None:
+def test_changed_bot_or_rule_is_an_error(shell: Shell) -> None:
     bots = read_book("dubito-1").book.bots
     for other, why in (
         ({"bots": bots | {"StefaBot": "0" * 64}}, "the file of StefaBot has changed"),
@@ -143,12 +143,12 @@ def test_a_changed_bot_or_rule_is_a_new_book(shell: Shell) -> None:
         (("SusBoi", "--workers", "none"), "--workers: must be a whole number, not 'none'"),
     ],
 )
-def test_a_mistake_is_one_sentence(shell: Shell, words: tuple[str, ...], why: str) -> None:
+def test_invalid_argument_is_one_sentence(shell: Shell, words: tuple[str, ...], why: str) -> None:
     said = shell("rate", *words)
     assert (said.code, said.out, said.err) == (2, "", f"dubito: {why}\n")
 
 
-def test_the_worst_neighbours_of_a_half_are_named_by_the_other() -> None:
+def test_each_half_of_the_deals_chooses_neighbours_for_the_other() -> None:
     """In even deals seat 1 behind is worst, in odd ones seat 2; before it all are alike, so the first is named."""
     even = [RatedGame(2 * n, [("before", 0), ("after", 1 + n % 2)], 2 * (n % 2)) for n in range(20)]
     odd = [RatedGame(2 * n + 1, [("before", 3), ("after", 1 + n % 2)], 2 - 2 * (n % 2)) for n in range(20)]
@@ -169,7 +169,7 @@ def test_books_never_change() -> None:
 
 @pytest.mark.at_length
 @pytest.mark.parametrize(("name", "stem"), SHIPPED)
-def test_every_shipped_bot_is_rated_alike_by_any_number_of_workers(
+def test_rating_of_built_in_bots_does_not_depend_on_workers(
     rated: Callable[..., RatingObject], name: str, stem: str
 ) -> None:
     if FOLDERS[name] == "openspiel":
@@ -185,7 +185,9 @@ def test_every_shipped_bot_is_rated_alike_by_any_number_of_workers(
 
 
 @pytest.mark.parametrize(("book", "bot"), in_gate([("defuse-1", "Medium"), ("bs-1", "ConMan")], 1))
-def test_twins_are_rated_alike(shell: Shell, rated: Callable[..., RatingObject], book: str, bot: str) -> None:
+def test_identical_bots_have_equal_ratings(
+    shell: Shell, rated: Callable[..., RatingObject], book: str, bot: str
+) -> None:
     game = book.removesuffix("-1")
     program = find_bots(REPO, game).find(bot).cls
     shell.bot(
