@@ -272,23 +272,34 @@ def fault(error: ValidationError, whole: str = "the file", within: str = "") -> 
     return f"{one_line(where)}: {one_line(first['msg'])}"
 
 
-_WORDS: Final = {
-    "Input should be": "must be",
-    "a valid integer": "a whole number",
-    "a valid number": "a number",
-    "a valid list": "a list",
-    "a valid string": "a text",
-    "a valid boolean": "true or false",
-    "a valid dictionary": "a mapping",
-    "greater than or equal to": "at least",
-    "less than or equal to": "at most",
+# What a value must be, by the type of pydantic's error, with the facts that the error has.
+_PROBLEMS: Final = {
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+    **dict.fromkeys(("list_type", "tuple_type"), "must be a list"),
+    **dict.fromkeys(("dict_type", "model_type", "mapping_type"), "must be a mapping"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+    "finite_number": "must be a finite number",
+    "string_type": "must be a text",
+    "string_too_short": "must not be empty",
+    "literal_error": "must be {expected}",
+    "greater_than": "must be greater than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
 }
-_OF_CLASS: Final = re.compile(r" or instance of \w+")
+
+
+def describe_problem(error: Mapping[str, Any], mapping: str = "a mapping") -> str:
+    """Describe what a value must be, from a pydantic error."""
+    problem = _PROBLEMS.get(error["type"])
+    if problem is None:
+        return str(error["msg"])
+    bounds = {name: f"{bound:.0f}" if isinstance(bound, float) and bound.is_integer() else bound
+              for name, bound in error.get("ctx", {}).items()}  # fmt: skip
+    return problem.format(**bounds).replace("a mapping", mapping)
 
 
 def describe_invalid(error: Mapping[str, Any], mapping: str = "a mapping") -> str:
-    """Describe a pydantic error: what the value must be, and what it is."""
-    message = _OF_CLASS.sub("", str(error["msg"]))
-    for theirs, ours in {**_WORDS, "a valid dictionary": mapping}.items():
-        message = message.replace(theirs, ours)
-    return f"{message}, not {one_line(repr(error['input']), 60)}"
+    """Describe what a value must be, and what it is."""
+    return f"{describe_problem(error, mapping)}, not {one_line(repr(error['input']), 60)}"

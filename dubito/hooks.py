@@ -199,7 +199,8 @@ def _call_each(hook: pluggy.HookCaller, **arguments: Any) -> Iterator[Any]:
     """Yield what each plugin returns. Raises UsageError with the plugin's name if its hook fails."""
     for implementation in reversed(hook.get_hookimpls()):
         try:
-            yield from implementation.function(*(arguments[name] for name in implementation.argnames)) or ()
+            parts: Any = implementation.function(*(arguments[name] for name in implementation.argnames))
+            yield from parts or ()
         except DubitoError:
             raise
         except Exception as error:

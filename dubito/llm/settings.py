@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import ConfigDict, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.files import Checked
+from dubito.files import Checked, describe_problem
 from dubito.game import Game
 from dubito.hooks import model_servers
 from dubito.llm.request import Api, nested_items
@@ -158,8 +158,7 @@ def _describe_invalid(name: str, error: "ErrorDetails") -> UsageError:
     if error["type"] == "extra_forbidden":
         hint = suggestion(setting, ["bot", "name", *ModelSettings.model_fields])
         return UsageError(f"{one_line(name)}: unknown setting '{one_line(setting)}': {hint}")
-    problems = {"missing": "is needed", "string_too_short": "must not be empty"}
-    return _refusal(name, setting, problems.get(error["type"], error["msg"].replace("Input should be", "must be")))
+    return _refusal(name, setting, "is needed" if error["type"] == "missing" else describe_problem(error))
 
 
 def _check_key_env(name: str, variable: str | None) -> None:

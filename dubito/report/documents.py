@@ -3,10 +3,12 @@
 Every rate is a share from 0 to 1, or on the game's own scale where its measure has one; money is in dollars.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import models_json_schema
 
 from dubito.game import Lie, PlayerKind, Results
 from dubito.llm.prices import PICO
@@ -477,3 +479,14 @@ def model_uses(logs: Mapping[str, PlayerLog], kinds: Mapping[str, PlayerKind]) -
         )
         for name, log in logs.items()
     ]
+
+
+def output_schema() -> dict[str, Any]:
+    """Return the JSON Schema of what the commands of the core print with `--json`."""
+    documents = [each for each in Document.__subclasses__() if each.__module__ == __name__]
+    _, schema = models_json_schema([(document, "serialization") for document in documents], title="dubito --json")
+    return {**schema, "anyOf": [{"$ref": f"#/$defs/{document.__name__}"} for document in documents]}
+
+
+if __name__ == "__main__":
+    print(json.dumps(output_schema(), indent=2))

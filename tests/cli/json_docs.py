@@ -24,6 +24,7 @@ share from 0 to 1, or on the game's own scale where its measure has one; money i
 ```sh
 dubito run examples/models.yaml --json > result.json
 dubito status runs --json | jq -r '.runs[] | select(.state == "stopped") | .folder'
+python -m dubito.report.documents > output.schema.json    # all of this as a JSON Schema
 ```
 """
 _CORE: Final[list[type[Document]]] = [

@@ -1,6 +1,9 @@
 """`--json`: one object each, of the shape that docs/json.md has, with the figures that the tables have."""
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +12,7 @@ from pydantic import ValidationError
 
 from dubito.report import documents
 from tests.cli import json_docs
-from tests.cli.kit import Shell
+from tests.cli.kit import REPO, Shell
 from tests.llm.kit import config_file, contender
 
 MODELS = [
@@ -29,6 +32,19 @@ def printed(shell: Shell, shape: Any, *words: str) -> Any:
 
 def test_the_page_says_what_is_printed() -> None:
     assert json_docs.FILE.read_text(encoding="utf-8") == json_docs.text(), "python -m tests.cli.json_docs"
+
+
+def test_schema_of_the_output_describes_each_document() -> None:
+    written = subprocess.run(
+        [sys.executable, "-m", "dubito.report.documents"], capture_output=True, text=True, check=True, cwd=REPO
+    )
+    schema = json.loads(written.stdout)
+    assert schema == documents.output_schema()
+    names = [reference["$ref"].removeprefix("#/$defs/") for reference in schema["anyOf"]]
+    assert {"RunObject", "StatusObject", "EstimateObject"} <= set(names)
+    formats = [schema["$defs"][name]["properties"]["format"]["const"] for name in names]
+    assert all(re.fullmatch(r"dubito [a-z ]+ \d+", one) for one in formats)
+    assert len(set(formats)) == len(names)
 
 
 @pytest.mark.parametrize("low", [float("-inf"), float("nan")])

@@ -121,10 +121,10 @@ def test_parameters_that_resemble_credentials_are_accepted(name: str) -> None:
     [
         ({"promt": "plain"}, "Asker: unknown setting 'promt': did you mean 'prompt'?"),
         ({"temperature": 0}, "Asker: unknown setting 'temperature': "),
-        ({"reasks": "2"}, "Asker: reasks: must be a valid integer"),
-        ({"tries": 0}, "Asker: tries: must be greater than or equal to 1"),
-        ({"max_output": 1}, "Asker: max_output: must be greater than or equal to 16"),
-        ({"deadline": 1e9}, "Asker: deadline: must be less than or equal to 86400"),
+        ({"reasks": "2"}, "Asker: reasks: must be a whole number"),
+        ({"tries": 0}, "Asker: tries: must be at least 1"),
+        ({"max_output": 1}, "Asker: max_output: must be at least 16"),
+        ({"deadline": 1e9}, "Asker: deadline: must be at most 86400"),
         ({"base_url": "http://127.0.0.1:1/\0"}, "Asker: base_url: 'http://127.0.0.1:1/"),
         (
             {"base_url": "http://127.0.0.1:1/a b"},
@@ -134,7 +134,7 @@ def test_parameters_that_resemble_credentials_are_accepted(name: str) -> None:
         ({"api": "chatty"}, "Asker: api: must be 'responses', 'chat', 'messages' or 'decisions'"),
         ({"output_limit": "max_tokens"}, "Asker: output_limit: only `api: chat` has this setting"),
         ({"response_format": "text"}, "Asker: response_format: only `api: chat` has this setting"),
-        ({"parameters": [1]}, "Asker: parameters: must be a valid dictionary"),
+        ({"parameters": [1]}, "Asker: parameters: must be a mapping"),
         (
             {"parameters": {"background": True, "background_options": {"completion_window": "2h"}}},
             "Asker: parameters.background: Dubito does not fetch background responses; remove it, or set `wait: batch`",

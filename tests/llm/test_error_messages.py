@@ -39,5 +39,5 @@ def test_refused_setting_names_player_or_flag() -> None:
     with pytest.raises(UsageError) as refused:
         check_settings("asker", {"model": "m", "api": "chat", "max_output": 1})
     assert (refused.value.player, refused.value.setting) == ("asker", "max_output")
-    assert str(refused.value) == "asker: max_output: must be greater than or equal to 16"
-    assert format_error(refused.value, as_flags=True) == "--max-output: must be greater than or equal to 16"
+    assert str(refused.value) == "asker: max_output: must be at least 16"
+    assert format_error(refused.value, as_flags=True) == "--max-output: must be at least 16"
