@@ -15,14 +15,14 @@ REPO = Path(__file__).resolve().parent.parent
 DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BUDGETS: Final = {
     "bots": 936,
-    "dubito": 839,
+    "dubito": 880,
     "dubito/cli": 3640,
     "dubito/experiment": 3500,
     "dubito/game": 2030,
     "dubito/games": 0,
     "dubito/games/bs": 1310,
     "dubito/games/defuse": 1134,
-    "dubito/games/dubito": 2544,
+    "dubito/games/dubito": 2720,
     "dubito/house": 1913,
     "dubito/llm": 6500,
     "dubito/plugins": 0,

@@ -148,6 +148,8 @@ def bots(game: Game, as_json: bool) -> None:
         strategy = (
             bot.summary if bot.repeatable else f"{bot.summary} (not repeatable: uses randomness other than self.rng)"
         )
+        if bot.cls.interface:
+            strategy += f" ({bot.cls.interface})"
         if not bot.usual:
             strategy += " (only plays if named)"
         rows.append([bot.name, strategy, one_line(str(bot.cls.origin)), _relative(bot.file, here)])

@@ -39,21 +39,21 @@ from dubito.game.packages import (
 )
 
 
-def import_file(name: str, file: Path, source: bytes, game: object) -> ModuleType:
-    """Import a module from `source` under this name.
+def import_file(name: str, file: Path, source: bytes, game: object, code: ast.Module | None = None) -> ModuleType:
+    """Import a module from `source`, or from the code that replaces it, under this name.
 
     It is imported again if the file was edited or if it now belongs to another game.
     """
     mark = sha256(source).hexdigest(), game
     loaded = sys.modules.get(name)
     if loaded is None or getattr(loaded, "_dubito_mark", mark) != mark:
-        loaded = import_as(name, file, source)
+        loaded = import_as(name, file, code or source)
     loaded._dubito_mark = mark  # type: ignore[attr-defined]
     return loaded
 
 
-def import_as(name: str, file: Path, source: bytes, package: Path | None = None) -> ModuleType:
-    """Import a module from these bytes.
+def import_as(name: str, file: Path, source: bytes | ast.Module, package: Path | None = None) -> ModuleType:
+    """Import a module from these bytes, or from code that was parsed from them.
 
     Loading it from a bytecode cache could run other code than the digest describes.
     """
@@ -452,8 +452,12 @@ def _load_bot(kind: BotKind, file: Path, own: Path, game: Game) -> Bot:
     try:
         source = file.read_bytes()
         digest = sha256(source).hexdigest()
-        repeatable = _is_repeatable(source)
-        module = import_file(_module_name(file, own), file, source, game)
+        foreign = game.module("source")
+        code = foreign.converted(source) if foreign else None
+        repeatable = _is_repeatable(source) if code is None else _imports(source).isdisjoint(foreign.UNSEEDED)
+        module = import_file(_module_name(file, own), file, source, game, code)
+        if code is not None:
+            foreign.seat_bots(module)
     except SyntaxError as error:
         where = f" in line {error.lineno}" if error.lineno else ""
         raise _UnusableError(f"syntax error{where}: {one_line(error.msg)}: correct it") from None
