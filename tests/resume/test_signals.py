@@ -131,6 +131,22 @@ def test_second_signal_ends_run_at_once_with_calls_at_worst_price(
         counted.goes.set()
 
 
+@pytest.mark.at_length
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_watch_ends_at_first_signal_with_call_at_worst_price(tmp_path: Path, number: signal.Signals) -> None:
+    counted = Counted(then_waits=2)
+    with Server(counted) as server:
+        at = ("--base-url", server.base_url("chat"), "--api", "chat", "--max-output", "8192")
+        with start(tmp_path, "watch", "openai:m@plain", "StefaBot", "UsualBot", "--pace", "0", *at) as process:
+            assert counted.reached.wait(60)
+            process.send_signal(number)
+            _, err = process.communicate(timeout=20)
+        counted.goes.set()
+    assert (process.returncode, err.splitlines()[-1]) == (128 + number, f"dubito: stopped by {WORDS[number]}")
+    calls = rows(tmp_path / "games", "SELECT DISTINCT assumed, tokens > 8192 FROM tries WHERE state = 'open'")
+    assert calls == [(1, 1)]
+
+
 def test_a_signal_that_wakes_no_waiting_thread_is_heard_all_the_same(tmp_path: Path) -> None:
     """Whether another thread gets it, as here, or the first one just before it waits."""
     heard, in_time = threading.Event(), list[bool]()
@@ -173,7 +189,7 @@ SERVERS: dict[str, tuple[str, ...]] = {
 def test_a_server_of_ours_ends_as_by_ctrl_c(tmp_path: Path, name: str, number: signal.Signals) -> None:
     with start(tmp_path, *SERVERS[name]) as process:
         assert process.stdout is not None
-        while "Press Ctrl-C to stop" not in process.stdout.readline():
+        while "ress Ctrl-C to stop" not in process.stdout.readline():
             assert process.poll() is None
         process.send_signal(number)
         out, err = process.communicate(timeout=30)
