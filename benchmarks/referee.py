@@ -13,9 +13,9 @@ from time import perf_counter, process_time
 from typing import Final
 
 from dubito.experiment.workers import available_cores
-from dubito.plugins.tournament.match import Match, MatchDraws
+from dubito.plugins.tournament.match import Match, MatchStreams
 from dubito.plugins.tournament.pair import Pair
-from dubito.plugins.tournament.plan import Pairing, Tournament, checked_config
+from dubito.plugins.tournament.plan import Pairing, Tournament, validate_config
 from dubito.plugins.tournament.programs import Confinement, Program
 from dubito.plugins.tournament.rules import V1, Limits, load
 from dubito.plugins.tournament.table import MatchTable, Referee
@@ -64,7 +64,7 @@ def node(name: str, table: MatchTable, least: int) -> tuple[float, float]:
     game, nodes, spent, own, seed = load(name), 0, 0.0, 0.0, 0
     dialect, root = V1(game), game.new_initial_state()
     while nodes < least:
-        draws = MatchDraws(seed, (1, 2))
+        draws = MatchStreams(seed, (1, 2))
         match = Match(root.clone(), dialect, draws)
         start, ours = perf_counter(), process_time()
         Referee(match, table, Limits(chance=0.0), (0.0, 0.0)).play()
@@ -79,7 +79,7 @@ def restarts(folder: Path, name: str, matches: int) -> tuple[float, float]:
     """Return matches per second of two Python bots that restart for each, and a match's milliseconds of work."""
     bots = [Program(bot, (PYTHON, "-S", "-E", "-c", PLAIN), folder) for bot in ("one", "other")]
     said = {"games": [name], "bots": {bot.name: "-" for bot in bots}, "chance_seconds": 0.0}
-    config = checked_config(said, "here", {})
+    config = validate_config(said, "here", {})
     cores = available_cores()
     confinement = Confinement(16 << 30, (cores[0], cores[-1]))
     pair = Pair(Tournament(config, (bots[0], bots[1])), Pairing(0, (0, 1)), folder, confinement)

@@ -216,8 +216,8 @@ class _StrictLoader(yaml.SafeLoader):
             if isinstance(key, (list, dict)):
                 raise yaml.MarkedYAMLError(problem="a key is a list or a mapping", problem_mark=key_node.start_mark)
             if key in seen:
-                said = one_line(repr(key), 80)
-                raise yaml.MarkedYAMLError(problem=f"the key {said} stands twice", problem_mark=key_node.start_mark)
+                shown = one_line(repr(key), 80)
+                raise yaml.MarkedYAMLError(problem=f"the key {shown} is set twice", problem_mark=key_node.start_mark)
             seen.add(key)
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:

@@ -93,7 +93,7 @@ class Chrome:
         self("Storage.clearDataForOrigin", origin=origin, storageTypes="local_storage")
 
     def screen(self, width: int, height: int = 900, dark: bool = False) -> None:
-        """The size of the window, and the colour scheme that its user prefers."""
+        """Set the window's size and the preferred colour scheme."""
         mobile = width < 600
         self("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -197,7 +197,7 @@ class Chrome:
 
 @contextmanager
 def start_browser() -> Iterator[Chrome]:
-    """A browser of its own; never outlives the test."""
+    """Start a separate browser that never outlives the test."""
     assert CHROMIUM is not None
     theirs_in, to = os.pipe()
     of, theirs_out = os.pipe()

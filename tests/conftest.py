@@ -187,7 +187,7 @@ def chromium() -> Iterator[Chrome]:
 
 @pytest.fixture
 def chrome(chromium: Chrome) -> Iterator[Chrome]:
-    """The browser, with a wide window; what its console complains of fails the test, and what it asks others for."""
+    """Open a browser with a wide window. Messages on its console and requests to other hosts fail the test."""
     if any(address.startswith("http") for address in chromium.asked):  # a file is quiet, and `open` leaves it
         chromium.leave()
     chromium.forget()

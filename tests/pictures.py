@@ -30,7 +30,7 @@ DEAL = """
 
 
 def pictures(into: Path) -> None:
-    """A report, its viewer, and the table in mid-game; the working directory takes what is played for them."""
+    """Take pictures of a report, its viewer, and the table in mid-game. Games are played in the working directory."""
     flags = ["--games", "240", "--budget", "calls=50000", "--output", "models", "--quiet"]
     subprocess.run([sys.executable, "-m", "dubito", "run", CONFIG, *flags], check=True)
     games = Path("games")

@@ -105,7 +105,7 @@ def test_no_text_that_users_read_names_a_ruling() -> None:
 
 
 def shown_texts(path: Path) -> Iterator[str]:
-    """The texts in a module that are no docstrings, and the docstrings that are a command's help."""
+    """Return the texts in a module that are not docstrings, and the docstrings that are a command's help."""
     nodes = syntax(path)
     docstrings = {
         id(node.body[0].value)
@@ -166,7 +166,7 @@ def test_a_function_has_one_owner_of_its_name() -> None:
 
 
 def functions_of(path: Path) -> Iterator[str]:
-    """The public functions of a module that are no commands."""
+    """Return the public functions of a module, except commands."""
     for node in parsed(path).body:
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and node.name != "main":
             made = " ".join(map(ast.dump, node.decorator_list))
@@ -175,7 +175,7 @@ def functions_of(path: Path) -> Iterator[str]:
 
 
 def types_of(path: Path) -> Iterator[str]:
-    """The public classes of a module, and its names for types."""
+    """Return the public classes and type aliases of a module."""
     for node in parsed(path).body:
         if isinstance(node, ast.ClassDef):
             names = [node.name]
@@ -260,7 +260,7 @@ def ours() -> Iterator[Path]:
 
 
 def imported_names(path: Path) -> Iterator[str]:
-    """What a module's imports may name: modules, and names within them."""
+    """Return what a module's imports can name: modules, and names within them."""
     for node in imports(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -352,7 +352,7 @@ def games_imported(path: Path) -> Iterator[str]:
 
 
 def rooms_of_the_readme() -> Iterator[str]:
-    """The modules and folders of `dubito/`, as the README lists them."""
+    """Return the modules and folders of `dubito/` that the README lists."""
     listed = (REPO / "README.md").read_text().partition("\ndubito/ ")[2].partition("\nbots/ ")[0]
     for line in listed.splitlines():
         names = re.split(r"\s{2,}", line.strip())[0]
@@ -365,7 +365,7 @@ def room_files() -> Iterator[Path]:
 
 
 def imported(path: Path) -> Iterator[str]:
-    """The rooms that a module imports, and every wing that the harness may not know."""
+    """Return the rooms that a module imports, and every optional package that the core must not import."""
     for node in imports(path):
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
@@ -474,7 +474,7 @@ def test_a_compiled_wheel_plays_the_same_and_names_a_bot(tmp_path: Path, monkeyp
 
 
 def command(folder: Path, *words: str, site: Path | None = None) -> str:
-    """What a command prints; it must succeed."""
+    """Run a command, which must succeed, and return its output."""
     environment = os.environ if site is None else os.environ | {"PYTHONPATH": str(site)}
     done = subprocess.run(words, cwd=folder, env=environment, text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -140,7 +140,8 @@ class GamesProgress:
         unit: str = "games",
         parts: Callable[[], tuple[float, float] | None] = lambda: None,
     ) -> None:
-        """
+        """Start the clock.
+
         Args:
             more: Returns further figures, such as calls of models.
             parts: Returns the games played and left, counting parts of games; None: count finished games.

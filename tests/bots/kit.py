@@ -64,9 +64,9 @@ def answer(player: PlayerAI, node: str, p: TurnData, *draws: float) -> bool:
 
 
 def chance(player: PlayerAI, node: str, p: TurnData, *first: float) -> float:
-    """The probability of a yes at node A-E: 0.0, 1.0, or the exact threshold of the draw after the `first` ones.
+    """Return a probability of yes at a node: 0.0, 1.0, or the exact threshold of the draw after the `first` ones.
 
-    Draws after that one are the highest there are, to which no chance below 1 says yes.
+    Later draws are so high that no probability below 1 gives a yes.
     """
 
     def says_yes(draw: float) -> bool:
@@ -157,7 +157,7 @@ def entrants(*names: str) -> list[Entrant]:
 
 
 def story_of(table: Sequence[Entrant], rules: Rules, seed: int, deal: int) -> list[str]:
-    """A whole game in words, an event a line; a BotError ends the test."""
+    """Play a whole game and describe its events, one per line. A BotError fails the test."""
     sitting = deal_table(table, rules, DealStreams(seed, deal), deal=deal)
     story = []
     while not sitting.state.over:
@@ -167,7 +167,6 @@ def story_of(table: Sequence[Entrant], rules: Rules, seed: int, deal: int) -> li
 
 
 def play_out(table: Sequence[Entrant], rules: Rules, seed: int, deal: int) -> State:
-    """A whole game, finished."""
     sitting = deal_table(table, rules, DealStreams(seed, deal), deal=deal)
     while not sitting.state.over:
         step(sitting)
@@ -176,7 +175,7 @@ def play_out(table: Sequence[Entrant], rules: Rules, seed: int, deal: int) -> St
 
 
 def run_python(code: str, cwd: Path, **environment: str) -> str:
-    """What the code prints in a process of its own, whose working directory comes first on its path."""
+    """Run the code in a new process and return its output. Its working directory comes first on its path."""
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=cwd,

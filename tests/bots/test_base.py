@@ -41,7 +41,7 @@ class Answers(BotBase):
 
 
 def answering(hand: Sequence[int], yes: str = "", *draws: float) -> Answers:
-    """A bot that says yes at these nodes; the framework draws these values."""
+    """Return a bot that says yes at these nodes, with fixed draws."""
     player = in_seat(Answers, hand, framework=Scripted(*draws))
     assert isinstance(player, Answers)
     player.say.update(dict.fromkeys(yes, True))

@@ -30,7 +30,7 @@ TWIN = BOT.replace("return False", "raise ValueError('the twin is asked')")
 
 
 def write_bot(clone: Path, bot: str, twin: str) -> None:
-    """The file of a bot, and the twin of these bytes."""
+    """Write a bot's file and a compiled twin with these bytes."""
     for file, text in (
         (clone / "bots" / "manual" / "my_bot.py", bot),
         (clone / "twins" / "compiled_bots" / f"d{sha256(bot.encode()).hexdigest()}" / "my_bot.py", twin),
@@ -41,7 +41,7 @@ def write_bot(clone: Path, bot: str, twin: str) -> None:
 
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A working directory with a bot, and a twin of it that says so, in plain Python."""
+    """Set up a working directory with a bot and its twin in plain Python, which reports that it was used."""
     write_bot(tmp_path, BOT, TWIN)
     with monkeypatch.context() as patch:
         patch.setattr(dubito, "__path__", [str(tmp_path / "twins"), *dubito.__path__])

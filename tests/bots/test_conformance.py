@@ -30,7 +30,7 @@ SEED = 20_000  # any; the tests hold for all
 
 
 def seated(name: str, size: int, deal: int) -> list[Entrant]:
-    """A table of that size with the bot in two seats and bots drawn from the field in the others."""
+    """Return a table of this size with the bot in two seats and random opponents in the others."""
     draw = Random(f"{name} {size} {deal}")
     table = [Entrant(name, REGISTRY.bots[name].cls)] * 2
     for other in draw.choices(BOTS, k=size - 2):

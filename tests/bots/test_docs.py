@@ -96,7 +96,7 @@ def test_the_template_answers_three_nodes_and_its_setting_counts(tmp_path: Path)
 
 @pytest.fixture
 def workshop(shell: Shell) -> Shell:
-    """A folder as the guide finds it: the template, and the config that it says to save."""
+    """Set up the folder that the guide assumes: the template, and the config that it tells the reader to save."""
     shell.bot("_template.py", TEMPLATE)
     (config,) = blocks("yaml")
     (shell.folder / "mine.yaml").write_text(config)
@@ -104,7 +104,7 @@ def workshop(shell: Shell) -> Shell:
 
 
 def line_of_shell(line: str, shell: Shell) -> str:
-    """What one line of a guide prints; it ends well."""
+    """Run one line of a guide, which must succeed, and return its output."""
     program, *words = shlex.split(line, comments=True)
     if program == "dubito":
         said = shell(*words)

@@ -122,10 +122,11 @@ def test_turns_per_game_r32(run: Run, free: bool, published: float) -> None:
 
 
 def deviation(tallies: Iterable[Tally]) -> Rate:
-    """The deviation of the true rates over the eleven neighbours, and the error of that figure.
+    """Return the standard deviation of the true rates over the eleven neighbours, and its error.
 
-    Chance alone spreads the measured rates by their errors: that part is taken off the variance. A small
-    change of one rate moves the deviation by (rate - mean) / (11 * deviation) of it.
+    Measured rates also vary by chance, so their errors are subtracted from the variance. A small change of one rate
+    changes the deviation by (rate - mean)
+    (11 * deviation) of it.
     """
     rates = [tally.rate() for tally in tallies]
     assert len(rates) == len(PUBLISHED)

@@ -98,7 +98,7 @@ def after_turns(*turns: tuple[PlayerData, PlayerData], opens: bool = False) -> P
 
 
 def data(honest: int, dishonest: int, doubts: int, not_first_turns: int) -> tuple[PlayerData, PlayerData]:
-    """What AdaptyBoi looks at: prev's doubted plays and next's doubts; the rest must not matter."""
+    """Return data that differ only in what AdaptyBoi uses: prev's doubted plays and next's doubts."""
     return (
         neighbour(0, honest=honest, dishonest=dishonest, doubts=3, not_first_turns=4),
         neighbour(2, honest=5, dishonest=3, doubts=doubts, not_first_turns=not_first_turns),
@@ -166,7 +166,7 @@ def hand_of(size: int, *, holds: bool) -> tuple[int, ...]:
 
 
 def tipping_share(size: int, played: int, *, opened: bool = False, holds: bool = True) -> int | None:
-    """The lowest dishonest share of prev, in thousandths, at which ClaudeBot doubts."""
+    """Return the lowest dishonest share of prev, in thousandths, at which ClaudeBot doubts."""
     hand = hand_of(size, holds=holds)
     player = bot("ClaudeBot", hand)
     doubting = [

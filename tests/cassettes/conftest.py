@@ -15,7 +15,7 @@ def pytest_recording_configure(config: pytest.Config, vcr: Any) -> None:
 
 @pytest.fixture
 def vcr_config() -> dict[str, Any]:
-    """What pytest-recording tells vcrpy."""
+    """Configure pytest-recording and vcrpy."""
     return {
         "match_on": ["request"],
         "before_record_request": kept_request,

@@ -52,7 +52,6 @@ class Readable:
 
     @staticmethod
     def serialize(cassette: dict[str, Any]) -> str:
-        """A cassette as text."""
         for interaction in cassette["interactions"]:
             interaction["request"]["body"] = _opened(interaction["request"]["body"])
             interaction["response"]["body"] = _opened(interaction["response"]["body"]["string"])
@@ -60,7 +59,6 @@ class Readable:
 
     @staticmethod
     def deserialize(text: str) -> dict[str, Any]:
-        """A cassette out of its text."""
         cassette: dict[str, Any] = yaml.load(text, _LOADER)  # noqa: S506, which loads no more than `safe_load`
         check_format(cassette.get("version"), FORMAT, "this cassette")
         for interaction in cassette["interactions"]:
@@ -81,7 +79,7 @@ def _closed(body: Any) -> str:
 
 
 def _lines(value: Any) -> Any:
-    """The value with its texts of several lines as blocks."""
+    """Return the value with its multi-line texts as blocks."""
     if isinstance(value, dict):
         return {key: _lines(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -90,7 +88,7 @@ def _lines(value: Any) -> Any:
 
 
 def kept_request(request: Any) -> Any:
-    """A request of vcrpy's without who asked: headers, port, key."""
+    """Remove what identifies the sender from a request: headers, port and key."""
     url = urlsplit(request.uri)
     host = "http://house" if is_on_this_machine(request.uri) else f"{url.scheme}://{url.hostname}"
     request.uri = f"{host}{url.path}"
@@ -100,7 +98,7 @@ def kept_request(request: Any) -> Any:
 
 
 def kept_response(response: dict[str, Any]) -> dict[str, Any]:
-    """A response of vcrpy's without cookies and ids of requests, answers and organisations."""
+    """Remove cookies and the ids of requests, answers and organisations from a response."""
     text = _without_keys(response["body"]["string"].decode("utf-8", "replace"))
     try:
         text = json.dumps(_without_ids(json.loads(text)))

@@ -46,7 +46,7 @@ _COMMANDS: Final = (
 
 
 def text() -> str:
-    """The page: each command's keys, then the parts that stand in several places."""
+    """Return the page: the keys of each command, then the parts that several commands share."""
     printed: list[type[Document]] = [one for one in Document.__subclasses__() if one is not RatingObject]
     printed.append(RatingObject)
     schemas = {document.__name__: document.model_json_schema() for document in printed}
@@ -73,7 +73,7 @@ class _Page:
     inside: dict[str, Any]  # the parts that stand in one place only, and are told there
 
     def keys(self, schema: dict[str, Any], indent: str = "") -> str:
-        """A line a key; keys of one type of which nothing more is said share a line."""
+        """Return one line per key. Keys with the same type and no description share a line."""
         lines: dict[str, list[str]] = {}  # by what stands behind the keys
         for key, of in schema["properties"].items():
             if key == "format":
@@ -90,7 +90,7 @@ class _Page:
         return "object" if name in self.inside else f"[{name}](#{name.lower()})"
 
     def type(self, of: dict[str, Any]) -> str:
-        """A schema's type in words: `?` where it may be null, brackets around what a list has."""
+        """Describe a schema's type: `?` if it can be null, brackets around the items of a list."""
         if "$ref" in of:
             return self._part(of["$ref"].rsplit("/", 1)[-1])
         if "const" in of:

@@ -36,8 +36,10 @@ class Shell:
         self._capsys = capsys
 
     def __call__(self, *words: str) -> Result:
-        """The command in this process; it prints all tables, and a run writes no report and starts no worker processes
-        unless asked to."""
+        """Run the command in this process.
+
+        It prints all tables. Unless requested, a run writes no report and starts no worker processes.
+        """
         if words[:1] in (("run",), ("merge",), ("policy",)):
             words += ("--tables",)
         if words[:1] == ("run",):

@@ -37,7 +37,7 @@ These are keys of a player's entry, beside `bot` and `name`: `{bot: OpenAIBot, m
 
 
 def text() -> str:
-    """The page: a table for each group of settings, and one for those of model players."""
+    """Return the page: one table for each group of settings, and one for model players."""
     groups = dict.fromkeys(setting.group for setting in SETTINGS.values())
     tables = [f"## {group}\n\n{_table(one for one in SETTINGS.values() if one.group == group)}" for group in groups]
     players = [Setting(key, field) for key, field in ModelSettings.model_fields.items()]

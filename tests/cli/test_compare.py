@@ -22,7 +22,7 @@ ENDS = ["games with a fallback %", "Score %, worst", "Score %, best", "hard %, w
 
 
 def run(shell: Shell, folder: str, contenders: str, *flags: str, games: int = 40, field: str = FIELD) -> str:
-    """What a run of these contenders prints."""
+    """Run these contenders and return the output."""
     words = ("--games", f"{games}", "--table-sizes", "3,4", "--output", folder, "--quiet", *flags)
     said = shell("run", "--bots", field, "--contenders", contenders, *words)
     assert said.code == 0, said.err

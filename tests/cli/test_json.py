@@ -22,7 +22,7 @@ MODELS = [
 
 
 def printed(shell: Shell, shape: Any, *words: str) -> Any:
-    """The object that a command prints, of that shape and with none of its keys left out."""
+    """Return the object that a command prints, after checking that all keys of its class are present."""
     said = shell(*words, "--json")
     assert said.code == 0, said.err
     content = json.loads(said.out)

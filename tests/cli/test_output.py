@@ -23,7 +23,7 @@ Prints = Callable[..., list[str]]
 
 @pytest.fixture
 def prints(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Prints:
-    """The lines of a table on a terminal so many columns wide."""
+    """Return a function that prints a table on a terminal of some width and returns its lines."""
 
     def printed(columns: int, rows: Sequence[Sequence[str]] = ROWS, headers: Sequence[str] = HEADERS) -> list[str]:
         monkeypatch.setenv("COLUMNS", str(columns))

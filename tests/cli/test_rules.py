@@ -35,7 +35,7 @@ BOTS = ("--bots", "Medium,Scared", "--games", "2", "--quiet", "--output", "r")
 
 @pytest.fixture
 def orchard(shell: Shell) -> Shell:
-    """A folder with a game of the user's own, which has a rule of every kind."""
+    """Write a user's game with a rule of every kind."""
     folder = Path("games/orchard")
     folder.mkdir(parents=True)
     (folder / "__init__.py").touch()

@@ -35,7 +35,7 @@ class Faulty(BotBase):
 
 
 def digest(said: Result) -> str:
-    """The results digest, alone on its line."""
+    """Return the results digest from its line."""
     (line,) = [line for line in said.out.splitlines() if line.startswith("results digest: ")]
     hexadecimal = line.removeprefix("results digest: ")
     assert len(hexadecimal) == 64
@@ -260,7 +260,7 @@ def test_ctrl_c_stops_in_order_and_keeps_the_games_before(tmp_path: Path) -> Non
 
 @contextmanager
 def _files_of_at_most(size: int) -> Iterator[None]:
-    """A limit on what this process and those it starts may write into one file, in bytes."""
+    """Limit the size of files that this process and its children can write, in bytes."""
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, limit[1]))
     try:

@@ -66,7 +66,7 @@ def entrants(golden: Golden) -> list[Entrant]:
 
 
 def play(golden: Golden) -> GameRecord:
-    """The record of the game, played from its seed."""
+    """Play the game from its seed and return its record."""
     streams = DealStreams(golden.seed, golden.deal)
     table = deal_table(entrants(golden), golden.rules, streams, deal=golden.deal)
     recorder, turn = Recorder(table.state), 0

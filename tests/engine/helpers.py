@@ -37,7 +37,7 @@ def position(
 
 
 def output(move: str) -> TurnOutput:
-    """The output of a move in letters."""
+    """Return a move's output from its letters."""
     if move == "doubt":
         return TurnOutput(True)
     laid, _, number = move.partition(" as ")
@@ -106,7 +106,6 @@ class Setup:
 
 
 def new_game(setup: Setup) -> State:
-    """The deal of a setup."""
     rng = Random(f"deal {setup.seed}")
     if setup.deal == "full":
         return State(setup.rules, deal_hands(rng, setup.players, setup.rules))
@@ -118,7 +117,7 @@ def new_game(setup: Setup) -> State:
 
 
 def short_deal(rng: Random, players: int, jokers: int) -> list[list[int]]:
-    """A deck of few numbers, dealt as ever."""
+    """Deal a deck with few numbers in the usual way."""
     most = rng.randint((players + 3) // 2, players + 1)
     pile = [*NUMBERS[:most]] * COPIES + [JOKER] * jokers
     rng.shuffle(pile)
@@ -134,7 +133,7 @@ def clumped_deal(rng: Random, players: int, jokers: int) -> list[list[int]]:
 
 
 def random_output(game: State, rng: Random, setup: Setup) -> TurnOutput:
-    """A legal output: a doubt with about the probability of the setup, else cards, honest or not."""
+    """Return a legal output: a doubt with about the setup's probability, or else cards, honest or not."""
     if game.can_doubt and rng.random() < (0.9 if _would_empty(game) else setup.doubt):
         return TurnOutput(True)
     held = game.hands[game.seat].cards

@@ -97,7 +97,7 @@ def lay(world: World, cards: tuple[int, ...], number: int | None) -> tuple[World
 
 
 def turn_over(world: World) -> tuple[World, list[Told]]:
-    """A doubt: the bluffer takes everything (R7), or the doubter all but the play's jokers (R6)."""
+    """Settle a doubt: the bluffer takes everything (R7), or the doubter all but the play's jokers (R6)."""
     target, shown = world.pile[-1]
     honest = true(shown, world.claim)
     below = tuple(card for play in world.pile[:-1] for card in play.cards)
@@ -146,7 +146,7 @@ def leave(world: World) -> tuple[World, list[Told]]:
 
 
 def hand_on(world: World) -> World:
-    """The turn goes round, unless it is a free one (R7), the last (R10), or the cap is reached (R12)."""
+    """Pass the turn, unless it is a free one (R7), the last (R10), or the cap is reached (R12)."""
     last = world.log[-1]
     if len(seated(world)) == left_over(world):
         return world._replace(end="over")
@@ -158,7 +158,7 @@ def hand_on(world: World) -> World:
 
 
 def after(world: World, move: Move) -> tuple[World, list[Told]]:
-    """The world after a legal move, and what everyone sees of it, in order (R26)."""
+    """Return the world after a legal move, and what everyone sees of it, in order (R26)."""
     world, acted = turn_over(world) if move is None else lay(world, *move)
     world, dropped = drop_sets(world)
     world, left = leave(world)

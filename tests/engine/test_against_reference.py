@@ -20,7 +20,7 @@ GAMES = 30  # of each combination of win rule, number of players and jokers; in 
 
 
 def describe_event(event: Event) -> Told:
-    """An event of the engine as the reference tells it."""
+    """Return an event of the engine in the reference's form."""
     match event:
         case CardsPlayedEvent():
             return ("played", event.player_id, event.declared_number, event.n_cards)
@@ -39,7 +39,7 @@ def as_move(output: TurnOutput) -> reference.Move:
 
 
 def person(data: PlayerData) -> tuple[int, ...]:
-    """A player's data in the order of the reference."""
+    """Return a player's data in the reference's order."""
     return (
         data.id,
         data.n_cards,
@@ -52,7 +52,7 @@ def person(data: PlayerData) -> tuple[int, ...]:
 
 
 def expected_turn_data(world: World) -> TurnData:
-    """What the seat to move should see, worked out from the reference."""
+    """Compute what the seat to move should see, from the reference."""
 
     def data(seat: int) -> PlayerData:
         return PlayerData(*reference.person(world, seat))
@@ -104,7 +104,7 @@ def compare_end(game: State, world: World) -> None:
 
 
 def sights(before: World, told: Sequence[Told], now: World) -> set[str]:
-    """The rare things that happened in this turn."""
+    """Return the rare things that happened in this turn."""
     kinds = [event[0] for event in told]
     caught = told[0][0] == "doubted" and told[0][3] is True
     losers = {event[1] for event in told if event[0] == "discarded"}
@@ -192,7 +192,7 @@ LINES: dict[str, list[tuple[str, str]]] = {
 
 @cache
 def play_lines(win_rule: WinRule, hands: str) -> frozenset[str]:
-    """The lines of one position, each with a doubt and then some random endings."""
+    """Play all lines from one position, each with a doubt and then some random endings."""
     seen = set[str]()
     for line, turns, seed in product(LINES[hands], (3, 4, 40), range(5)):
         rng, moves = Random(f"{line} {turns} {seed}"), [output(move) for move in (*line, "doubt")]

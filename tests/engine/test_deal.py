@@ -37,7 +37,7 @@ class NoShuffle(Random):
 
 
 def deal_orders(*orders: list[int], players: int) -> list[list[int]]:
-    """The hands that come of these shuffles, all of which must be used."""
+    """Deal with these shuffles, all of which must be used, and return the hands."""
     rng = NoShuffle()
     rng.orders = list(orders)
     hands = deal_hands(rng, players, Rules(jokers=0))

@@ -26,7 +26,7 @@ def collect_events(at: Table) -> list[list[Event]]:
 
 
 def play(hands: str, win_rule: WinRule, *moves: str) -> tuple[Table, list[Event]]:
-    """A table of scripted players who make these moves, and all events of the game."""
+    """Play these moves with scripted players and return all events."""
     at, events = table(position(hands, win_rule)), list[Event]()
     for move in moves:
         script(at, at.state.seat).moves.append(move)

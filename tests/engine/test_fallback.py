@@ -41,7 +41,7 @@ def failing(*methods: str, **settings: int) -> Entrant:
 
 
 def watch(at: Table) -> list[TurnOutput]:
-    """The outputs of the whole game."""
+    """Play the game and return all outputs."""
     outputs = []
     while not at.state.over:
         outputs.append(step(at)[0])
@@ -91,7 +91,7 @@ def test_r13_errors_are_recorded_with_their_turns() -> None:
 
 
 def same_as_random_boi(seat: int, seed: int) -> list[TurnOutput]:
-    """The game with a true RandomBoi in that seat, all of whose draws come from the fallback's stream."""
+    """Play with a real RandomBoi in that seat, which draws everything from the fallback's stream."""
     at = deal_with_fallback(*[Entrant("Quiet", Quiet)] * 4, seed=seed)
     stream = DealStreams(seed, 0).seat(seat).fallback
     streams = SeatStreams(bytes(24), stream, stream)

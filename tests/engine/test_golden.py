@@ -55,7 +55,7 @@ def tampered(record: GameRecord, turn: int, output: RecordedOutput | None) -> Ga
 
 
 def first_difference(record: GameRecord) -> int:
-    """The number of the first line of the story that a replay does not tell again."""
+    """Return the number of the first line of the story that a replay does not reproduce."""
     for number, (told, known) in enumerate(zip([*replay(record), ""], [*record.story, ""], strict=False)):
         if told != known:
             return number
@@ -63,7 +63,7 @@ def first_difference(record: GameRecord) -> int:
 
 
 def changes(record: GameRecord) -> Iterator[tuple[int, RecordedOutput | None]]:
-    """Changed outputs that the table would have noticed, at every turn."""
+    """Yield changed outputs that the table would have noticed, for every turn."""
     for turn, output in enumerate(record.outputs, start=1):
         yield turn, None
         if output.doubt:

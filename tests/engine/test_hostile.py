@@ -102,7 +102,7 @@ def raising(method: str, error: BaseException) -> Entrant:
 
 
 def blamed(entrant: Entrant | type[PlayerAI], moves: tuple[str, ...] = (), seat: int = 0) -> BotError:
-    """The error when this bot's turn comes after some moves of others; its play leaves no trace."""
+    """Return the error of this bot's turn after some moves of others. Its play leaves no trace."""
     game = position(HANDS)
     run(game, *moves)
     before = snapshot(game)

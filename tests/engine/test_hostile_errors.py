@@ -81,7 +81,7 @@ class Throwing(PlayerAI):
 
 
 def blamed(entrant: Entrant | type[PlayerAI]) -> str:
-    """What the error of this bot's turn says; such an exception must not get as far as pytest."""
+    """Return the error message of this bot's turn. The bot's exception itself must not reach pytest."""
     game = position("A2/34/56")
     before = snapshot(game)
     try:

@@ -29,7 +29,7 @@ class Line(NamedTuple):
 
 
 def read_lines() -> list[Line]:
-    """The file without its comments."""
+    """Return the file's lines without comments."""
     rows = [line.split() for line in FILE.read_text().splitlines() if line and not line.startswith("#")]
     rules = {name: name for name in WIN_RULES}
     found = []
@@ -41,7 +41,7 @@ def read_lines() -> list[Line]:
 
 
 def count(game: State, ways: list[int], depth: int = 0) -> list[int]:
-    """The ways of the engine, added to `ways` from this depth to its last."""
+    """Add the engine's number of lines at each depth, from this one to the last, to `ways`."""
     outputs = [] if game.over else legal_outputs(game)
     ways[depth] += len(outputs)
     if depth + 1 < len(ways):
@@ -52,7 +52,7 @@ def count(game: State, ways: list[int], depth: int = 0) -> list[int]:
 
 
 def count_in_reference(world: World, ways: list[int], depth: int = 0) -> list[int]:
-    """The ways of the reference engine, likewise."""
+    """Do the same as `count` for the reference engine."""
     moves = reference.moves(world)
     ways[depth] += len(moves)
     if depth + 1 < len(ways):
@@ -62,7 +62,7 @@ def count_in_reference(world: World, ways: list[int], depth: int = 0) -> list[in
 
 
 def divide(game: State, depth: int) -> str:
-    """The ways below each first move."""
+    """Return the number of lines below each first move."""
     rows = []
     outputs = legal_outputs(game)
     for output, branch in zip(outputs, twins(game, len(outputs)), strict=True):
@@ -97,8 +97,10 @@ def test_perft(line: Line, ways: list[int]) -> None:
     "line", [pytest.param(one, marks=pytest.mark.at_length if one.copies == 4 else ()) for one in LINES]
 )
 def test_perft_of_the_reference(line: Line, ways: list[int]) -> None:
-    """The numbers of the file are not the engine's alone; in the gate those of small decks, which random games are not
-    dealt from."""
+    """Check the reference engine against the same numbers.
+
+    The gate takes only small decks, which random games do not use.
+    """
     hands = tuple(tuple(cards(held)) for held in line.hands.split("/"))
     world = World(line.win_rule == "contested", 1000, hands, ranks=line.ranks, copies=line.copies)
     assert count_in_reference(world, [0] * len(ways)) == ways

@@ -78,7 +78,7 @@ def test_a_player_is_never_stuck(setup: Setup) -> None:
 
 
 def legal(game: State, output: TurnOutput) -> bool:
-    """The ruling on illegal outputs once more, in other words (R3, R4, R13)."""
+    """State the rule on illegal outputs independently of the engine (R3, R4, R13)."""
     cards = output.cards
     allowed = list(NUMBERS) if game.number == 0 else [None, game.number]
     if not any((type(output.number), output.number) == (type(number), number) for number in allowed):

@@ -90,7 +90,7 @@ def test_the_ending_in_words() -> None:
 
 
 def recorded(game: State, *moves: str) -> GameRecord:
-    """The record of a short game of scripted players."""
+    """Return the record of a short game of scripted players."""
     recorder = Recorder(game)
     at = table(game, *[scripted(*moves[seat :: len(game.hands)]) for seat in range(len(game.hands))])
     for turn, _ in enumerate(moves, start=1):
@@ -207,7 +207,7 @@ MALFORMED: list[tuple[dict[str, Any], str]] = [
 
 
 def complaint(text: str) -> str:
-    """What is said of a file that is no record: one printable line."""
+    """Return the error message for a file that is not a record: one printable line."""
     with pytest.raises(UsageError) as caught:
         load(text)
     words = str(caught.value)

@@ -119,7 +119,7 @@ class Using(JustPutCards):
 
 
 def outputs(*entrants: Entrant) -> list[TurnOutput]:
-    """The outputs of a game of four."""
+    """Return the outputs of a game of four."""
     table = deal_table(entrants, Rules(), DealStreams(5, 6))
     found = []
     while not table.state.over:

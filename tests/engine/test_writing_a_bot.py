@@ -22,7 +22,7 @@ def view(held: str) -> HandView:
 
 
 def seated(held: str, moves: tuple[str, ...] = ()) -> tuple[PlayerAI, TurnData]:
-    """A player who holds these cards, and what it sees, as seat 0 or after some moves as another."""
+    """Return a player with these cards and its view, as seat 0 or in another seat after some moves."""
     hands = ["A2345", "6789T", "AJQK"]
     hands[len(moves)] = held
     game = position("/".join(hands))

@@ -49,7 +49,7 @@ def test_games_are_counted_in_both_seats() -> None:
 
 
 def contended(ended: int, other: int, seat: int) -> Outcome:
-    """A game that ended so for the first player, a contender being in that seat."""
+    """Return a finished game with a contender in the first player's seat."""
     players = (3, other) if seat == 0 else (other, 3)
     one = game(*players, ended)
     one.contender_seat = seat

@@ -46,7 +46,6 @@ def make_statement(
 
 
 def summed(*deals: Deal) -> Tally:
-    """The sums of these deals."""
     tally = Tally()
     for deal in deals:
         add_statements(tally, deal)

@@ -103,7 +103,7 @@ def test_flags_go_over_the_file_and_are_named_as_flags() -> None:
     ("text", "words"),
     [
         (b"games: [1", r"x\.yaml, line 1: not readable as YAML"),
-        (b"seed: 1\nseed: 2\n", r"x\.yaml, line 2: not readable as YAML: the key 'seed' stands twice"),
+        (b"seed: 1\nseed: 2\n", r"x\.yaml, line 2: not readable as YAML: the key 'seed' is set twice"),
         (
             b'bots: ["half a \\ud83d character"]',
             r"x\.yaml, line 1: not readable as YAML: a text holds half a character",

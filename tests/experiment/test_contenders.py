@@ -35,7 +35,7 @@ def hard(game: Outcome) -> float:
 
 
 def summed(*deals: tuple[int, ...]) -> Tally:
-    """A tally of these deals, each the results of its contenders."""
+    """Return a tally of these deals, given as their contenders' results."""
     tally = Tally()
     by_bucket = RESULTS.by_bucket
     assert by_bucket is not None

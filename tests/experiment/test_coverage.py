@@ -27,7 +27,7 @@ FIELD = ["StefaBot", "UsualBot", "ClaudeBot", "RandomBoi"]
 
 
 def differences(folder: Path, contenders: tuple[Any, ...], **config: Any) -> list[int]:
-    """The second contender's Score in halves minus the first's, on 1,000 deals."""
+    """Return the second contender's Score minus the first's, in halves, on 1,000 deals."""
     (folder / "bots" / "manual").mkdir(parents=True, exist_ok=True)
     (folder / "bots" / "manual" / "twin.py").write_text(TWIN)
     registry = find_bots(folder)

@@ -15,7 +15,7 @@ WORDS = ("run", "--bots", "StefaBot,RandomBoi", "--table-sizes", "3", "--games",
 
 
 def as_json(change: Callable[[Any], object]) -> Callable[[str], str]:
-    """A change of what the text says."""
+    """Apply a change to the parsed text."""
 
     def changed(text: str) -> str:
         content = json.loads(text)

@@ -20,7 +20,7 @@ def games() -> list[Outcome]:
 
 
 def recounted(played: list[Outcome], player: int, bucket: str) -> dict[str, Any]:
-    """A bucket of R30, counted seat by seat in the plainest way."""
+    """Count a bucket of R30 seat by seat, in the simplest way."""
     seats = [
         (game, seat)
         for game in played

@@ -12,7 +12,7 @@ class Limiter(Protocol):
     limit: float  # as its headers name it
 
     def refresh(self, now: float) -> None:
-        """It is now that many seconds."""
+        """Refill the bucket for the elapsed seconds."""
 
     @property
     def left(self) -> float:

@@ -31,7 +31,7 @@ LIMITED: Final[dict[str, Callable[[], Habits]]] = {
 
 @pytest.fixture(scope="module")
 def unlimited(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The results digest of the run that nothing limits."""
+    """Return the results digest of a run without a rate limit."""
     with Foreign(Habits(latency=QUICK, scale=SCALE)) as server:
         run = play_at(server, tmp_path_factory.mktemp("free") / "run", 32, games=GAMES)
     assert run.failure is None

@@ -41,7 +41,7 @@ def compute_digest(value: Any) -> str:
 
 
 def requests(name: str) -> dict[str, str]:
-    """A digest of all that a model is asked under each prompt of a game, in each protocol, an example for each node."""
+    """Return a digest of everything that each prompt of a game asks, in each protocol, with one example per node."""
     game = find_game(name, REPO)
     found = {}
     for title in [title for title in prompt_names(REPO, game) if title not in ARMS]:  # whose golden files freeze them
@@ -58,7 +58,7 @@ def requests(name: str) -> dict[str, str]:
 
 
 def course(name: str, seed: int) -> str:
-    """A digest of a game at random in OpenSpiel: what may be done and drawn, what it is called, what each seat sees."""
+    """Return a digest of a random OpenSpiel game: its actions, outcomes, their names, and what each seat sees."""
     import pyspiel
 
     import dubito.plugins.openspiel.spiel  # noqa: F401, registers our games
@@ -78,7 +78,7 @@ def course(name: str, seed: int) -> str:
 
 
 def sights(state: Any) -> list[Any]:
-    """What each seat sees."""
+    """Return what each seat sees."""
     return [
         [
             state.information_state_string(seat),

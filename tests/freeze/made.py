@@ -104,7 +104,7 @@ def _write() -> None:
 
 
 def _copy(run: Path, to: Path) -> None:
-    """The files that make up a run."""
+    """Copy the files of a run."""
     rmtree(to, ignore_errors=True)
     to.mkdir()
     for name in ("manifest.yaml", "all_games.yaml"):

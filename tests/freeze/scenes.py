@@ -59,7 +59,7 @@ Speak = Callable[..., Result]
 
 
 def masked(text: str) -> str:
-    """A text without what differs from one day, folder or machine to the next."""
+    """Remove everything that depends on the day, the folder or the machine."""
     for folder, name in ((Path.cwd(), "<here>"), (Path.cwd().resolve(), "<here>"), (REPO, "<project>")):
         text = text.replace(str(folder), name)
     for pattern, name in _MASKS:
@@ -79,7 +79,7 @@ def in_process(*words: str) -> Result:
 
 
 def digest(path: Path) -> str:
-    """A digest of a text without its day, its place, and digests of source files."""
+    """Return a digest of a text without its date, its place, and digests of source files."""
     text = masked(path.read_text(encoding="utf-8"))
     text = re.sub(r'"run": ?"[0-9a-f]{8}"', "<run>", text)
     text = re.sub(r"\b([0-9a-f]{64}|[0-9a-f]{12})\b", "<digest>", text)
@@ -130,7 +130,7 @@ def _renew(run: str, fresh: str) -> Iterator[str]:
 
 
 def _rows(folder: str) -> Iterator[str]:
-    """A dataset: columns with their types, how many rows, and a digest of them."""
+    """Summarize a dataset: its columns with types, the number of rows, and a digest of them."""
     from pyarrow import parquet
 
     for path in sorted(Path(folder).rglob("*.parquet")):
@@ -152,7 +152,7 @@ _DONE_HERE: Final[dict[str, Callable[..., Iterator[str]]]] = {
 
 
 def play_scene(name: str, speak: Speak) -> str:
-    """What a scene says, in the working directory."""
+    """Play a scene in the working directory and return its output."""
     copytree(HERE / "configs", ".", dirs_exist_ok=True)
     told: list[str] = []
     for line in SCENES[name]:
@@ -183,7 +183,7 @@ def said_file(name: str) -> Path:
 
 
 def _pack(name: str, *paths: str) -> None:
-    """What `take` brings: of a run folder what makes up the run."""
+    """Pack the files that `take` selects; of a run's folder, the files of the run."""
     with TemporaryDirectory() as folder:
         for path in paths:
             if Path(path).is_dir():

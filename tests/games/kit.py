@@ -62,7 +62,7 @@ def deal_game(game: Game, deal: int = 0, size: int | None = None) -> State:
 
 
 def table_of(registry: Registry, deal: int, size: int, **how: Any) -> Table:
-    """A table of hand-written bots, each game another choice of them."""
+    """Return a table of hand-written bots; each game chooses others."""
     bots = registry.hand_written()
     entrants = [Entrant(f"{seat}", bots[(deal + 3 * seat) % len(bots)].cls) for seat in range(size)]
     streams = DealStreams(0, deal)

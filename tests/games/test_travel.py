@@ -27,7 +27,7 @@ MODELS: Final = (*RUN[:3], "--games", "8", "--contenders", "house:house-random@p
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the two commands of the guide install, which this test keeps off the network."""
+    """Install the package by the guide's two commands, without the network."""
     project, site = tmp_path_factory.mktemp("project"), tmp_path_factory.mktemp("site")
     write_kuhn(project)
     shutil.copy(KUHN / "pyproject.toml", project)
@@ -41,7 +41,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def site(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A copy of it that Python looks into, for the test to spoil; nothing of it stays loaded."""
+    """Return a modifiable copy of the package on Python's path. Its modules are unloaded at the end."""
     folder = Path(shutil.copytree(package, tmp_path.parent / f"{tmp_path.name}-site"))
     monkeypatch.syspath_prepend(str(folder))
     yield folder
@@ -166,8 +166,10 @@ def test_run_of_unknown_origin_cannot_suggest_commands(shell: Shell, said: objec
 
 
 def test_games_path_is_used_like_the_working_directory(shell: Shell, at_length: bool) -> None:
-    """In the gate without processes for chunks, to which the next test gives it, nor for the check, which starts them
-    for a game by its folder (test_check.py)."""
+    """Check `--games-path` without worker processes.
+
+    The next test covers worker processes; test_check.py covers `check`, which starts processes for a game's folder.
+    """
     workers, quick = ("--workers", "2" if at_length else "1"), () if at_length else ("--quick",)
     write_kuhn(Path("there"))
     path = ("--games-path", "there")

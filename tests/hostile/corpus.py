@@ -82,7 +82,7 @@ _BYTES: Final = ("", '"', "{", "}", "[", ",", ":", "\\", "\x00", "\ufeff", "\ud8
 
 
 def texts() -> Iterator[str]:
-    """The corpus: what a model may say."""
+    """Yield the corpus: texts that a model could write."""
     for good in GOOD:
         yield good
         yield from (around.replace("@", good) for around in _AROUND)
@@ -112,7 +112,7 @@ def _mutation(text: str, chance: Random) -> str:
 
 
 def bodies(protocol: Api) -> Iterator[str]:
-    """What a server may send: a good body, cut off and changed at every place, and with each part another."""
+    """Yield bodies that a server could send: a good body, cut off and changed everywhere, with each part replaced."""
     for finish in ("stop", "length", "refusal", "filter"):
         whole = reply_body(protocol, GOOD[0], finish)
         yield json.dumps(whole)
@@ -122,7 +122,7 @@ def bodies(protocol: Api) -> Iterator[str]:
 
 
 def _elsewhere(whole: Any, value: Any) -> Iterator[Any]:
-    """The value in place of each part of the whole in turn."""
+    """Yield copies of `whole` with each part in turn replaced by the value."""
     yield value
     if isinstance(whole, dict):
         for key in whole:
@@ -149,7 +149,7 @@ _GAPS: Final = st.sampled_from(["", "", "", " ", "\n", "\ufeff", "\x00", "```", 
 
 @st.composite
 def near_answers(draw: st.DrawFn) -> str:
-    """A text that is an answer, or was nearly one."""
+    """Return a text that is an answer, or almost one."""
     value = draw(_OBJECTS | _SAID)
     text = json.dumps(
         value, ensure_ascii=draw(st.booleans()), separators=draw(st.sampled_from([(",", ":"), (", ", ": ")]))

@@ -58,7 +58,7 @@ def check(scene: Scene, protocol: Api, wrong: ErrorCase) -> Decided | None:
 
 
 def check_resume(told: str, wait: float | None) -> None:
-    """It says when it can go on: by the server's words, as a span and by the clock."""
+    """Check that the error gives the time to continue: in the server's words, as a duration and as a clock time."""
     if wait is None:
         assert told.endswith(("resume when it is renewed", "resume in 48.0 h, at " + told[-16:]))
         return
@@ -224,7 +224,7 @@ def test_an_end_that_nobody_knows_is_none_of_an_answer_s_faults(scene: Scene, pr
 
 
 def with_end(body: dict[str, Any], protocol: Api, word: Any) -> dict[str, Any]:
-    """The body with that word for its end."""
+    """Return the body with this finish reason."""
     holder = body["choices"][0] if protocol == "chat" else body
     name = {"responses": "status", "chat": "finish_reason", "messages": "stop_reason"}[protocol]
     if word == "left out":

@@ -87,7 +87,7 @@ ENDLESS: Final = {name for name, kind in TRIES.items() if kind == "deadline"}
 
 @pytest.fixture(scope="module")
 def struck(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """A pipeline at a house that has one fault, and that always."""
+    """Open a pipeline at a house that always has one fault."""
     shares: dict[str, Any] = {request.param: 1.0}
     with (
         House(faults=Faults(retry_after=0.25, **shares)) as house,

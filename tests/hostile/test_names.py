@@ -73,7 +73,7 @@ def test_the_name_of_a_model_is_one_field_and_nothing_else(tmp_path: Path, proto
 
 
 def hostile(heard: Incoming) -> Response:
-    """A text full of what steers terminals; an error of it for every fourth question, however often."""
+    """Return a text full of terminal control characters, or an error for every fourth question."""
     if sum(heard.raw) % 4 == 0 and PROBE not in heard.raw:
         return Response(503, f"slow {STEERING} down", {"content-type": "text/plain", "retry-after": "0"})
     said = respond(heard.protocol, f'{STEERING}{{"answer": true}}{STEERING}', note=STEERING)

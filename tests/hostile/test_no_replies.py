@@ -35,7 +35,7 @@ def whole(protocol: Api) -> str:
 
 
 def streamed(protocol: Api) -> str:
-    """The reply as a stream of events, which nobody asked for."""
+    """Return the reply as a stream of events, although none was requested."""
     if protocol == "chat":
         delta = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": YES}}]}
         return f": PROCESSING\n\ndata: {json.dumps(delta)}\n\ndata: [DONE]\n\n"
@@ -44,7 +44,7 @@ def streamed(protocol: Api) -> str:
 
 
 def bodies(protocol: Api) -> Mapping[str, tuple[Response, str, bool]]:
-    """What comes, how it is called, and whether it may be a bill that was lost on its way."""
+    """Yield non-replies with their name, and whether the call may have been billed."""
     text = whole(protocol)
     return {
         "a page": (PAGE, "a web page", False),

@@ -40,7 +40,7 @@ def _no_number(name: str) -> NoReturn:
 
 @lru_cache(1)  # under one form after the other
 def read_as_json(text: str | None) -> Any:
-    """The value in a text, None if it is no JSON."""
+    """Return the JSON value in a text, or None."""
     try:
         said = json.loads(text or "", object_pairs_hook=_no_twins, parse_constant=_no_number)
         json.dumps(said, ensure_ascii=False).encode()  # half a character is none
@@ -50,7 +50,7 @@ def read_as_json(text: str | None) -> Any:
 
 
 def oracle(text: str | None, form: Form) -> bool | None:
-    """The answer in a text, None if it holds none."""
+    """Return the answer in a text, or None."""
     said = read_as_json(text)
     if not isinstance(said, dict) or set(said) != set(form.fields):
         return None
@@ -67,7 +67,7 @@ def read(protocol: Api, raw: str) -> Reply:
 
 
 def answer_in(reply: Reply, form: Form) -> bool | str:
-    """The answer in a reply, or the cause why there is none; anything else that is raised is a crash."""
+    """Return the answer in a reply, or the cause of its absence. Any other exception is a crash."""
     try:
         answered = read_answer(reply, form)
     except AttemptFailed as error:
@@ -78,7 +78,7 @@ def answer_in(reply: Reply, form: Form) -> bool | str:
 
 
 def check_text(text: str, finish: str = "stop") -> None:
-    """A text in each protocol and under each form: an answer exactly where the oracle has one, else its cause."""
+    """Check a text in each protocol and form: an answer exactly if the oracle finds one, or else its cause."""
     replies = {protocol: read(protocol, json.dumps(reply_body(protocol, text, finish))) for protocol in PROTOCOLS}
     for form in (PLAIN, REASONED):
         wanted = oracle(text, form)
@@ -131,7 +131,7 @@ def speakers(protocol: Api, body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def said_in(protocol: Api, body: Any) -> str | None:
-    """The text of a body that ended as it should, found on a way of the test's own; None if there is none."""
+    """Find the text of a complete body independently of the code under test; None if there is none."""
 
     def among(items: Any, kind: str) -> list[dict[str, Any]]:
         items = items if isinstance(items, list) else []
@@ -163,7 +163,7 @@ def said_in(protocol: Api, body: Any) -> str | None:
 
 
 def check_body(protocol: Api, raw: str) -> None:
-    """A body of any shape: an answer exactly where its text is one; else a cause."""
+    """Check a body of any shape: an answer exactly if its text is one, or else a cause."""
     try:
         body = json.loads(raw, object_pairs_hook=_no_twins)
     except (ValueError, RecursionError):

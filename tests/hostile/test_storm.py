@@ -60,7 +60,7 @@ class Storm:
 
 @contextmanager
 def counting() -> Iterator[list[Counted]]:
-    """The desks of the houses that are opened in here, counted."""
+    """Count the desks of the houses that are opened in this context."""
     desks: list[Counted] = []
     make_app = server.house_app
 
@@ -74,7 +74,7 @@ def counting() -> Iterator[list[Counted]]:
 
 
 def storm(folder: Path, games: int, in_flight: int, latency: float) -> Storm:
-    """A run through a storm; its cache is a new one. The house takes its time, so that calls come to be under way."""
+    """Play a run through a storm with a new cache. The house is slow enough for several calls to be in flight."""
     before = threading.active_count()
     watch = NoWait()
     with counting() as desks, House(faults=Faults(storm=0.4, size=10_000), latency=latency) as house:
@@ -90,7 +90,7 @@ def storm(folder: Path, games: int, in_flight: int, latency: float) -> Storm:
 
 @pytest.fixture(scope="module")
 def storms(tmp_path_factory: pytest.TempPathFactory, at_length: bool) -> tuple[Storm, Storm]:
-    """The same storm with many games in flight and with few; a third of them with each contender."""
+    """Play the same storm with many games in flight and with few; each contender has a third of them."""
     folder = tmp_path_factory.mktemp("storm")
     games, many = (258, 256) if at_length else (27, 24)
     return (

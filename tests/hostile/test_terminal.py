@@ -33,7 +33,7 @@ _OWN: Final = re.compile(r"\x1b\[[0-9;?]*[mKAlhJ]")  # colours, a line that is d
 
 @pytest.fixture(scope="module")
 def stranger(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a run, its export, a saved game, a position, and a recorded trial of a prompt."""
+    """Set up a folder with a run, its export, a saved game, a position, and a recorded trial of a prompt."""
     folder = tmp_path_factory.mktemp("stranger")
     players = ["--bots", "StefaBot,UsualBot,RandomBoi", "--contenders", "house:house-sharp@plain", "--table-sizes", "3"]
     run_in(folder, "run", *players, "--games", "2", "--output", "r", "--quiet", "--no-report", "--workers", "1")
@@ -47,7 +47,7 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def home(stranger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of that folder, where the commands work."""
+    """Copy that folder and make it the working directory."""
     shutil.copytree(stranger, tmp_path / "home")
     monkeypatch.chdir(tmp_path / "home")
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -55,7 +55,7 @@ def home(stranger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def on_terminal(*words: str) -> str:
-    """What the command writes to a terminal; it may end with any code of its own, but with no traceback."""
+    """Return what the command writes to a terminal. Any exit code is accepted, but no traceback."""
     master, slave = os.openpty()
     heard = bytearray()
 
@@ -83,7 +83,7 @@ def steers(text: str) -> list[str]:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The paths of all strings, and of one in each list only."""
+    """Yield the paths of all strings, but only one in each list."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from places(inner, (*path, key))
@@ -96,7 +96,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def poison(value: Any, path: tuple[Any, ...]) -> Any:
-    """The value with something that steers behind the string at this path."""
+    """Return the value with control characters appended to the string at this path."""
     if not path:
         return value + STEERING
     copy = value.copy()

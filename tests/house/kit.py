@@ -117,7 +117,7 @@ def answer_in(body: str) -> bool:
 
 
 def text_and_end(body: str) -> tuple[str | None, str]:
-    """The text in the body of a reply of any protocol, a refusal's too, and the protocol's word for its end."""
+    """Return the text in a reply of any protocol, even a refusal's, and the finish reason."""
     reply = json.loads(body)
     if "choices" in reply:
         choice = reply["choices"][0]
@@ -147,7 +147,7 @@ def usage_in(body: str) -> tuple[int, int, int]:
 
 @contextmanager
 def bare(house: House, draw: int = 0) -> Iterator[socket.socket]:
-    """A connection over which one request was sent, by no SDK."""
+    """Open a connection and send one request without an SDK."""
     body = b'{"model":"house-honest","input":"say yes"}'
     head = f"POST /v1/responses HTTP/1.1\r\nhost: x\r\nauthorization: Bearer any\r\nx-dubito-draw: {draw}\r\n"
     head += "connection: close\r\n"
@@ -168,7 +168,7 @@ def rest(connection: socket.socket) -> bytes | None:
 
 
 def wait_for_calls(house: House, count: int) -> list[Call]:
-    """The log, as soon as it has so many calls."""
+    """Return the log as soon as it has this many calls."""
     for _ in range(10**7):
         if len(house.calls) >= count:
             return house.calls

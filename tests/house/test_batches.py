@@ -17,7 +17,7 @@ ASKED: list[Any] = [{"role": "user", "content": "?"}]
 
 
 def handed_in(client: openai.OpenAI, *bodies: dict[str, Any]) -> str:
-    """The id of a batch of these bodies."""
+    """Submit a batch of these bodies and return its id."""
     lines = [
         {"custom_id": name, "method": "POST", "url": "/v1/responses", "body": body}
         for name, body in zip(NAMES, bodies, strict=False)

@@ -97,7 +97,7 @@ def test_a_rate_limit_names_its_wait(name: str, parameters: dict[str, float], he
 
 
 def waits(name: str) -> set[str]:
-    """The lines that ask to wait, in the heads of many answers."""
+    """Return the wait headers of many answers."""
     lines: list[str] = []
     with struck(**{name: 1}) as house:
         for draw in range(40):

@@ -163,7 +163,7 @@ class Server(Loopback):
 
 
 def reply_body(protocol: Api, text: str | None = YES, finish: str = "stop", **changes: Any) -> dict[str, Any]:
-    """A 200 body with this text; `finish` is stop, length, refusal or filter."""
+    """Return a body with status 200 and this text; `finish` is stop, length, refusal or filter."""
     usage = {"input_tokens": 100, "output_tokens": 20}
     if protocol == "messages":
         reason = {"stop": "end_turn", "length": "max_tokens", "refusal": "refusal", "filter": "refusal"}[finish]
@@ -227,7 +227,7 @@ class Serves(typing.Protocol):
     """Whatever listens somewhere."""
 
     def base_url(self, protocol: Api) -> str:
-        """The base URL for that protocol's SDK."""
+        """Return the base URL for the protocol's SDK."""
 
 
 def player_at(server: Serves, protocol: Api = "responses", name: str = "asker", **more: Any) -> dict[str, Any]:

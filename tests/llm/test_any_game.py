@@ -51,7 +51,7 @@ def settings(**more: Any) -> ModelSettings:
 
 @contextmanager
 def at_the_table(folder: Path, offline: bool = False, **more: Any) -> Iterator[tuple[Table, Journal, ModelLog]]:
-    """A game of two model players, with a run's tables and cache."""
+    """Play a game of two model players, with a run's tables and cache."""
     folder.mkdir(exist_ok=True)
     checked, journal = settings(**more), Journal()
     calls = CallOptions(8, folder.parent / "cache", offline)
@@ -66,7 +66,7 @@ def at_the_table(folder: Path, offline: bool = False, **more: Any) -> Iterator[t
 
 
 def table_of(decider: Decider, journal: Journal) -> Table:
-    """A game in which this model sits at both seats."""
+    """Return a game with this model in both seats."""
     streams = DealStreams(3, 0)
     entrants = [Entrant("x", BOTS.find("OpenAIBot").cls, decider.settings.model_dump())] * 2
     game = GAME.deal(GAME.rules(), 2, streams.deck())
@@ -113,7 +113,7 @@ def test_game_repeats_from_cache_and_recording(tmp_path: Path) -> None:
 
 
 def answering(answers: dict[str, object]) -> Callable[[Incoming], Any]:
-    """A server that says this at each question, as it stands if it is a text."""
+    """Start a server that gives this answer to each question; a text is sent unchanged."""
 
     def answer(heard: Incoming) -> Any:
         text = json.dumps(heard.body)

@@ -16,7 +16,7 @@ from tests.llm.kit import contender, run_cli
 
 
 def sentence(ended: Ended, code: int) -> str:
-    """The one sentence on stderr of a command that ended so."""
+    """Return the one sentence on stderr of a failed command."""
     assert ended.code == code, ended.err
     (line,) = ended.err.splitlines()
     assert line.startswith("dubito: ")
@@ -24,7 +24,7 @@ def sentence(ended: Ended, code: int) -> str:
 
 
 def refused(shell: Shell, *words: str, flags: tuple[str, ...] = (), **settings: Any) -> None:
-    """A player with these settings is refused before anything starts; each word is said."""
+    """Check that a player with these settings is refused before anything starts, and that the message has all words."""
     said = sentence(run_cli(shell, contender("Asker", **settings), flags=flags), 2)
     for word in words:
         assert word in said, said
@@ -62,7 +62,7 @@ def test_rejected_key_stops_the_run(
 
 
 def sentence_after_no_game(ended: Ended) -> str:
-    """The sentence of a run that stopped before its first game was finished."""
+    """Return the message of a run that stopped before its first game was finished."""
     assert ended.code == 3
     first, last = ended.err.splitlines()
     assert first == "No results yet: no game is finished."

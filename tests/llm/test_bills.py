@@ -351,7 +351,7 @@ ALONE = {"error": {"code": 502, "message": "Bad gateway"}}
 
 
 def tries_after(folder: Path, server_says: Response, protocol: Api) -> tuple[list[Any], str]:
-    """The rows of the tries of a run in which the first call is answered so, and what its budget says at the end."""
+    """Return the tries of a run whose first call gets this answer, and its final budget."""
     calls: list[Incoming] = []
 
     def answer(heard: Incoming) -> Response:

@@ -228,7 +228,7 @@ ALL = Caps(calls=10**6, tokens=10**12, usd=10**18)  # so that all three are coun
 
 
 def play(house: House, folder: Path, caps: Caps) -> tuple[RunResult, str]:
-    """A run of a player in each protocol at that house, and what the budget says at its end."""
+    """Run a player of each protocol at that house and return the final budget."""
     watch = NoWait()
     players = [
         contender(api, MODELS[api], BOT_OF[api], api=api, base_url=house.base_url(api), max_output=32, tries=30)

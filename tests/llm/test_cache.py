@@ -232,7 +232,7 @@ def test_a_pickle_is_refused_and_not_opened(cache: ReplyCache, folder: Path, tmp
 
 
 def stored(folder: Path, request: Request = ASKED) -> tuple[str, dict[str, Any]]:
-    """The seal of an entry, and what it holds."""
+    """Return the seal and the content of an entry."""
     key = compute_key(PARTS[0], request.digest, PARTS[2])
     with closing(sqlite3.connect(folder / "cache.db")) as connection:
         ((value,),) = connection.execute("SELECT value FROM Cache WHERE key = ?", (key,))
@@ -253,7 +253,7 @@ def noise(length: int) -> str:
 
 
 def refused(cache: ReplyCache) -> None:
-    """The entry is neither used nor shown, and named as one of the bad ones."""
+    """Check that the entry is neither used nor shown, and is listed as damaged."""
     cure = f"remove it with `dubito cache drop {KEY[:16]} --cache .*`"
     sentence = rf"entry {KEY} of the cache .* was changed or is damaged; {cure}"
     with pytest.raises(RunStopped, match=sentence):

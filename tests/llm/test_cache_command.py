@@ -145,7 +145,7 @@ def explained(shell: Shell, what: str, folder: str = "s", *flags: str) -> Ended:
 
 
 def first_decision(folder: str) -> str:
-    """The first decision of a run, as `explain` takes it."""
+    """Return the first decision of a run in the form that `explain` accepts."""
     ((game, seat, decision),) = rows(
         Path(folder), "SELECT game, seat, decision FROM attempts WHERE game >= 0 ORDER BY decision LIMIT 1"
     )
@@ -153,7 +153,7 @@ def first_decision(folder: str) -> str:
 
 
 def missed(shell: Shell, folder: str = "s", **changes: Any) -> Ended:
-    """The explanation of the first miss of an offline run with changed settings, as the miss itself says it."""
+    """Return the explanation of the first cache miss of an offline run with changed settings."""
     if not Path("r").exists():
         assert run_of(shell).code == 0
     ended = run_of(shell, "--offline", folder=folder, **changes)

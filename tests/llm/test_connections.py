@@ -24,7 +24,7 @@ MOST: Final = 8 * 2**20
 
 @contextmanager
 def asked_at(answers: Answer, patience: float | None = None) -> Iterator[tuple[Callable[[], RawReply], RawServer]]:
-    """A way to ask a server that answers so."""
+    """Return a function that asks a server with this answer."""
     with RawServer(answers, patience) as server:
         address = server.base_url("responses")
         with closing(Provider(Account("responses", address, None), address, "no-key-needed", 4)) as provider:
@@ -85,7 +85,7 @@ class Line:
             end.close()
 
     def exchange(self) -> None:
-        """A request and its answer."""
+        """Send a request and return its answer."""
         self.ours.write(b"first")
         assert self.theirs.recv(9) == b"first"
         self.theirs.sendall(b"answer")
@@ -147,7 +147,7 @@ def test_keep_alive_header_is_respected() -> None:
 
 
 def zeros(packed: bytes) -> Iterator[bytes]:
-    """An answer without an end, or this one."""
+    """Return an endless answer, or this one."""
     if not packed:
         yield b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
         while True:

@@ -23,7 +23,7 @@ Manner = Callable[[], Iterator[bytes]]
 
 
 def slowly(start: bytes, step: bytes = b"x") -> Manner:
-    """A step every hundredth of a second, until the client leaves."""
+    """Send one piece every hundredth of a second, until the client disconnects."""
 
     def written() -> Iterator[bytes]:
         yield start

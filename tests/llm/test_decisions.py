@@ -91,7 +91,7 @@ def test_all_questions_of_a_turn_are_put_each_case_once() -> None:
 
 
 def answer_to(question: Mapping[str, Any], best: Any = None, share: float = 0.75) -> dict[str, Any]:
-    """A good answer: this value, or the first, with this probability."""
+    """Return a valid answer with this value, or the first legal one, and this probability."""
     if question["type"] == "predicate":
         return {"type": "predicate", "name": question["name"], "probability": share}
     values = [choice["value"] for choice in question["choices"]]
@@ -195,7 +195,7 @@ def test_a_statement_that_is_no_probability_is_counted_as_one_and_spoils_no_answ
 
 
 def read_of(legal: list[str], node: str, value: str) -> ModelAnswer:
-    """The answer that is read where these are legal at a node of defuse, and this value is chosen."""
+    """Return the parsed answer if these values are legal at a node of defuse and this one is chosen."""
     game = find_game("defuse", REPO)
     form = build_question_form(game, [(game.facts.example_position(node), {"legal": legal})], ())
     asked = form.questions[0].content

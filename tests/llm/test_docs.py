@@ -49,7 +49,7 @@ FILES = {
 
 @pytest.fixture
 def written(shell: Shell) -> Shell:
-    """A working directory in which a reader did all that the page says."""
+    """Set up a working directory by following the page."""
     for name, text in FILES.items():
         assert f"`{name}`" in PAGE, "the page names each file"
         (shell.folder / name).parent.mkdir(parents=True, exist_ok=True)

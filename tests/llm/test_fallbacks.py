@@ -34,7 +34,7 @@ Answer = Callable[[Incoming], Response]
 
 
 def run_at(server: Server, protocol: Api, folder: Path, games: int = 1, turns: int = 5, **more: Any) -> RunResult:
-    """A short run of one contender that asks this server."""
+    """Play a short run of one contender at this server."""
     patience = more.pop("patience", 1e9)
     player = player_at(server, protocol, **more)
     calls = {"in_flight": 1, "patience": patience, "on_unusable": "fallback"}

@@ -20,7 +20,7 @@ def read(text: str, form: Form = AT_C) -> ModelAnswer:
 
 
 def malformed(text: str, form: Form = AT_C) -> str:
-    """What is wrong with a reply."""
+    """Return why a reply is malformed."""
     with pytest.raises(AttemptFailed) as failed:
         read(text, form)
     assert (failed.value.cause, failed.value.text) == ("malformed", text)

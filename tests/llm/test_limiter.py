@@ -217,7 +217,7 @@ class Narrow:
 
 
 def in_turn(narrow: Narrow, error: TryFailed, second: Sends) -> Future[Reply]:
-    """The second of two calls; it waited for the budget while the first one ended in an error."""
+    """Make a second call wait for the budget while the first one ends in an error."""
     with ThreadPoolExecutor(1) as pool:
 
         def first(asked: Attempt, number: int) -> Reply:

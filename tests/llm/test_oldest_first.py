@@ -143,7 +143,7 @@ def test_nobody_waits_forever_and_books_stay_within_the_cap(seed: int) -> None:
 
 
 def uneven(heard: Incoming) -> Response:
-    """A yes or a no by the question, so that games are of very different lengths; usage of about four bytes a token."""
+    """Answer by the question so that games have very different lengths; usage is about four bytes per token."""
     chance = sha256(heard.raw).digest()
     into, out = len(heard.raw) // 4, 20 + chance[2] * 2
     usage = {"prompt_tokens": into, "completion_tokens": out, "total_tokens": into + out}

@@ -16,7 +16,7 @@ def at_c(heard: Incoming) -> bool:
 
 
 def saying(stated: Stated) -> Callable[[Incoming], Response]:
-    """A model that doubts never and bluffs always, and states this."""
+    """Return a model that never doubts, always bluffs, and states this probability."""
 
     def answer(heard: Incoming) -> Response:
         said: dict[str, Any] = {"reasoning": "So.", "answer": not at_c(heard)}

@@ -44,7 +44,7 @@ def checks(heard: Sequence[Incoming]) -> list[Incoming]:
 
 
 def stopped(ended: Ended, folder: str = "r") -> str:
-    """The sentence of a run that its preflight stopped: no game was played, or asked about."""
+    """Return the message of a run that its preflight stopped, after checking that no game was played."""
     assert ended.code == 3
     first, last = ended.err.splitlines()
     assert first == "No results yet: no game is finished."

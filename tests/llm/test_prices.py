@@ -47,7 +47,7 @@ def usages(draw: st.DrawFn) -> Usage:
 
 
 def exact(listed: dict[str, float], usage: Usage) -> Decimal:
-    """The cost in USD, reckoned another way."""
+    """Compute the cost in USD independently."""
     rates = {name: Decimal(repr(rate)) / 10**6 for name, rate in listed.items()}
     plain = usage.input - usage.cached - usage.cache_write
     into = plain * rates["input"] + usage.cached * rates["cached_input"] + usage.cache_write * rates["cache_write"]
@@ -159,8 +159,8 @@ def test_prices_are_read_from_a_mapping_or_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"m: {}\nn: {}\nm: {}", "p.yaml, line 3: not readable as YAML: the key 'm' stands twice"),
-        (b"m: {input: 1, input: 2}", "p.yaml, line 1: not readable as YAML: the key 'input' stands twice"),
+        (b"m: {}\nn: {}\nm: {}", "p.yaml, line 3: not readable as YAML: the key 'm' is set twice"),
+        (b"m: {input: 1, input: 2}", "p.yaml, line 1: not readable as YAML: the key 'input' is set twice"),
         (
             b"4: %(good)s\n'4': %(good)s" % {b"good": b"{input: 1, cached_input: 1, cache_write: 1, output: 1}"},
             "p.yaml: 4 appears twice",

@@ -22,7 +22,7 @@ from tests.llm.test_providers import build_attempt, provider
 
 
 def failure(line: Line, protocol: Api, said: Response) -> TryFailed | AccountFault:
-    """What one try of such an answer raises."""
+    """Return the error that one try with this answer raises."""
     try:
         line(said, build_attempt(protocol))
     except (TryFailed, AccountFault) as error:

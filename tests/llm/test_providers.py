@@ -53,7 +53,7 @@ def build_attempt(protocol: Api, **changes: Any) -> Attempt:
 
 @contextmanager
 def sent(protocol: Api, answer: Response | None = None) -> Iterator[tuple[Server, RawReply]]:
-    """A server that heard one try, and what the provider made of its answer."""
+    """Make one try, and return the server's request and the provider's result."""
     with Server(lambda _: respond(protocol) if answer is None else answer) as server:
         with closing(provider(server, protocol)) as call:
             received = call.send(build_attempt(protocol), 1, 20.0)

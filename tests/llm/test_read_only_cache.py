@@ -47,7 +47,7 @@ DAMAGES = {
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which a run with a model was played."""
+    """Set up a folder in which a run with a model was played."""
     home = tmp_path_factory.mktemp("home")
     (home / "c.yaml").write_text(yaml.safe_dump(CONFIG))
     run_in(home, "run", "c.yaml", "--output", "r", "--quiet", "--no-report")

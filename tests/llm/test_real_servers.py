@@ -24,7 +24,7 @@ def texts_of(heard: Incoming) -> str:
 
 
 def counting(window: int, cached: float = 0.0) -> Callable[[Incoming], Response]:
-    """A server that counts a token for every 3.5 characters, and cuts prompts to its window."""
+    """Start a server that counts one token per 3.5 characters and cuts prompts to its window."""
 
     def answer(heard: Incoming) -> Response:
         tokens = int(len(texts_of(heard)) / 3.5)

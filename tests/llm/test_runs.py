@@ -9,7 +9,7 @@ from tests.llm.kit import Incoming, Response, Server, contender, respond, rows, 
 
 
 def two_at(house: House) -> list[dict[str, Any]]:
-    """A model player of each protocol, at that house."""
+    """Return a model player of each protocol at that house."""
     return [
         contender("sharp", "house-sharp", base_url=house.openai_base_url),
         contender("honest", "house-honest", "AnthropicBot", base_url=house.anthropic_base_url),
@@ -60,7 +60,7 @@ def test_a_twin_with_a_sample_of_its_own_gets_answers_of_its_own(tmp_path: Path)
 
 
 def check_counted_games(cut: RunResult, whole: RunResult) -> None:
-    """What is published are the games of the deals before the first one that is not whole."""
+    """Check that exactly the games before the first incomplete deal are counted."""
     kept = rows(cut.folder, "SELECT game, outcome, record FROM games ORDER BY game")
     assert len(kept) == cut.tally.games < whole.tally.games
     assert kept == rows(whole.folder, "SELECT game, outcome, record FROM games ORDER BY game")[: len(kept)]

@@ -32,7 +32,7 @@ def _planted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def texts_of(folder: Path) -> Iterator[str]:
-    """What lies packed in the files of a run and of its cache."""
+    """Return the decompressed texts in the files of a run and its cache."""
     with RunDb.open(folder / "r" / "run.db") as db:
         for (digest,) in db.read("SELECT digest FROM texts"):
             yield ModelLog(db).text(digest)
@@ -55,7 +55,7 @@ def search(folder: Path, ended: Ended) -> None:
 def run_at(
     shell: Shell, protocol: Api, answer: Callable[[Incoming], Response], flags: Sequence[str] = (), **more: Any
 ) -> tuple[Ended, list[Incoming]]:
-    """A run whose player sends its key to this server."""
+    """Play a run whose player sends its key to this server."""
     variable = "ANTHROPIC_API_KEY" if protocol == "messages" else "OPENAI_API_KEY"
     settings = {"api_key_env": variable} | more
     with Server(answer) as server:

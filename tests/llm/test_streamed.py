@@ -140,7 +140,7 @@ def line() -> Iterator[Line]:
 
 
 def streamed(line: Line, protocol: Api, said: Response) -> tuple[str, list[str]]:
-    """The body that is kept, and what was told meanwhile."""
+    """Return the stored body, and the pieces that were reported while it arrived."""
     told: list[str] = []
     with streaming_to(told.append):
         received = line(said, ask(protocol=protocol))

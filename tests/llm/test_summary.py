@@ -49,7 +49,7 @@ SAVED = 60 * 1_900_000 - 5 * 500_000
 
 
 def models(ended: Ended) -> dict[str, dict[str, str]]:
-    """The table of model players: name -> column -> cell."""
+    """Return the table of model players: name -> column -> cell."""
     assert ended.code == 0, ended.err
     lines = ended.out.splitlines()
     start = lines.index("Model players") + 1

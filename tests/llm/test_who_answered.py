@@ -25,7 +25,7 @@ class Changing:
         return respond(heard.protocol, model=self.names.pop(0) if len(self.names) > 1 else self.names[0])
 
     def run(self, shell: Shell, folder: str, player: str = "Asker") -> str:
-        """What `dubito run` printed of a run of its model."""
+        """Run the model and return what `dubito run` printed."""
         config = config_file(player_at(self.server, name=player), in_flight=1)
         ended = shell("run", config, "--output", folder, "--quiet", "--cache", f"{folder}-cache", "--no-preflight")
         assert ended.code == 0

@@ -105,7 +105,7 @@ def test_a_whole_game_is_played_saved_and_proved(play: Play) -> None:
 
 
 def _typed(sitting: Sitting) -> str:
-    """What a sensible player would type in this game, which is played with it."""
+    """Play a game and return what a sensible player types."""
     lines = []
     while not sitting.state.over:
         given = None

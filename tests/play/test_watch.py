@@ -43,7 +43,7 @@ OnATerminal = Callable[[Callable[[], object]], str]
 
 @pytest.fixture
 def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> OnATerminal:
-    """What is written to a terminal of 80 columns meanwhile."""
+    """Capture what is written to a terminal of 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)

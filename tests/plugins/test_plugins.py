@@ -41,7 +41,7 @@ def digest(tree: Path, here: Path, name: str) -> str:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The digest of the run with all plugins."""
+    """Return the digest of the run with all plugins."""
     return digest(REPO, tmp_path_factory.mktemp("whole"), "r")
 
 
@@ -71,7 +71,7 @@ def test_without_plugins_the_rest_works_and_plays_the_same(tmp_path: Path, whole
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The Python of a fresh virtual environment with the guide's plugin in it, and what Dubito needs."""
+    """Return the Python of a new virtual environment with Dubito's dependencies and the guide's plugin."""
     folder = tmp_path_factory.mktemp("venv")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     (site,) = folder.glob("lib/python*/site-packages")

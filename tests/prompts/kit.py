@@ -112,9 +112,9 @@ def by_temper(position: Position, chance: Random) -> bool:
 
 
 def turns(rules: Rules, size: int, deal: int, decide: Decide = by_temper) -> Iterator[tuple[State, list[Position]]]:
-    """A whole game among such bots: before each turn the game, and the questions that the turn is going to ask.
+    """Yield the game before each turn of a whole game, with the questions that the turn is going to ask.
 
-    The questions are asked in a table of their own, one turn ahead of the game that is given.
+    The questions are asked at a separate table, one turn ahead of the game that is returned.
     """
     streams = DealStreams(77, deal)
     bot = asked_bot(rules, decide)

@@ -1,5 +1,4 @@
-"""The prompts that vary `plain` in one thing: what each changes, and that nothing else is changed; how one extends
-another."""
+"""Test the prompts that vary `plain`: what each one changes, and how one extends another."""
 
 import re
 from collections.abc import Iterator

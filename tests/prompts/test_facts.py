@@ -68,7 +68,7 @@ def check_board(values: dict[str, Any], game: State) -> None:
 
 
 def check_certain(values: dict[str, Any], game: State) -> None:
-    """What is said to be surely held is held, and a sure bluff is one; what was known is in hand or on the board."""
+    """Check that cards certainly held are held, sure bluffs are bluffs, and known cards are in hand or on the board."""
     for line in values["players"]:
         if line["seat"] != game.seat:
             held = words(game.hands[line["seat"]].cards)
@@ -153,7 +153,7 @@ def test_facts_are_plain_values_with_the_same_keys_at_every_node() -> None:
 
 
 def facts_after(game: State, seat: int, *moves: str) -> dict[str, Any]:
-    """What seat knows after these moves, in letters of the engine's tests."""
+    """Return what the seat knows after these moves, in the letters of the engine's tests."""
     counts = tuple(len(hand.cards) for hand in game.hands)
     events: list[Any] = [GameStartEvent(tuple(range(len(counts))), counts)]
     plays = []

@@ -42,10 +42,9 @@ def test_every_line_of_the_facts_has_its_meaning() -> None:
 
 
 def cached(protocol: Api, body: Mapping[str, Any], before: Mapping[str, Any]) -> float:
-    """The share of a request's text that a provider which was sent the other one can read from its cache.
+    """Return the share of a request's text that the provider can read from its cache after another request.
 
-    On `messages`: whole blocks up to a mark of the one before, which is looked for over 20 blocks. Else: what both
-    begin with.
+    On `messages`: whole blocks up to a mark of the earlier request, within 20 blocks. Otherwise: the common prefix.
     """
     new, old = blocks(body), blocks(before)
     told = "".join(text for text, _ in new).encode()

@@ -23,7 +23,7 @@ from tests.prompts.kit import PLAIN, PROMPTS, REGISTRY, RULES, SIZES, asked_bot,
 
 
 def line(player: dict[str, Any]) -> str:
-    """The line of a player, said a second time."""
+    """Restate a player's line independently."""
     text = f"{player['cards']} {player['doubts']}/{player['chances_to_doubt']}"
     text += f" {player['honest_plays']}/{player['doubted_plays']}"
     if player["known_cards"]:
@@ -120,7 +120,7 @@ def test_answer_is_deterministic_with_facts(model: str, node: str) -> None:
 
 
 def question(**changes: str) -> str:
-    """A prompt with a block of facts of a regular turn, some of them changed."""
+    """Return a prompt with the facts of a regular turn, some of them changed."""
     values = read_facts(str(PLAIN.render(example_position("C"))))
     assert {*READY, *changes} <= set(values)
     lines = [f"{name}: {value}" for name, value in (values | READY | changes).items()]
@@ -162,7 +162,7 @@ def test_house_sharp_bluffs_against_players_who_never_doubt() -> None:
 
 
 def by_the_prompt(position: Position, chance: Random) -> bool:
-    """What house-sharp answers to prompt `plain`."""
+    """Return house-sharp's answer to the prompt `plain`."""
     voiced = opinion("house-sharp", str(PLAIN.render(position)), chance)
     assert voiced.understood
     answer: bool = voiced.answer

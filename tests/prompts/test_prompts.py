@@ -18,7 +18,7 @@ DESCRIPTION = "title: A test\nanswer: [answer]\n"
 
 
 def prompt_folder(root: Path, name: str = "mine", **files: str) -> Path:
-    """A prompt in `prompts` of a working directory; `prompt`, `system` and `user` may be given."""
+    """Write a prompt into `prompts` of a working directory; `prompt`, `system` and `user` are optional."""
     folder = root / "prompts" / name
     folder.mkdir(parents=True)
     (folder / "prompt.yaml").write_text(files.get("prompt", DESCRIPTION))
@@ -30,7 +30,7 @@ def prompt_folder(root: Path, name: str = "mine", **files: str) -> Path:
 
 
 def refusal(root: Path, name: str = "mine") -> str:
-    """What is said of a prompt that cannot be used: one line."""
+    """Return the one-line error message for an unusable prompt."""
     with pytest.raises(UsageError) as caught:
         load_prompt(name, root)
     assert "\n" not in str(caught.value)

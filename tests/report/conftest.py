@@ -17,7 +17,7 @@ def short_odds() -> Iterator[None]:
 
 @pytest.fixture(scope="package")
 def bots_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of hand-written bots with its report."""
+    """Play a run of hand-written bots with a report."""
     folder = tmp_path_factory.mktemp("bots") / "run"
     hand_written(folder)
     report_of(folder)
@@ -26,7 +26,7 @@ def bots_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="package")
 def models_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of two model players with its report."""
+    """Play a run of two model players with a report."""
     folder = tmp_path_factory.mktemp("models") / "run"
     models(folder)
     report_of(folder)
@@ -35,7 +35,7 @@ def models_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="package")
 def stating_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of a model player that states probabilities, with its report."""
+    """Play a run of a model player that states probabilities, with a report."""
     folder = tmp_path_factory.mktemp("stating") / "run"
     stating(folder)
     report_of(folder)

@@ -22,7 +22,7 @@ HOSTILE: Final = f'</script>{SCRIPT}<img src=x onerror="window.ran = 1">'
 
 
 def drawn_in(picture: bytes) -> set[str]:
-    """The colours of the picture of a link, which is a PNG of the size that chats and feeds show."""
+    """Return the colours of a link's picture, after checking that it is a PNG of the usual size."""
     with Image.open(BytesIO(picture)) as image:
         assert (image.format, image.size) == ("PNG", (1200, 630))
         counted: Any = image.convert("RGB").getcolors(2**20)
@@ -30,7 +30,7 @@ def drawn_in(picture: bytes) -> set[str]:
 
 
 def pictures_linked(site: Path, address: str) -> dict[str, set[str]]:
-    """The colours of each linked picture of a site that says it stands at the address, by its page."""
+    """Return the colours of each linked picture of a site with this address, by page."""
     pages = ((page, PICTURE.search(page.read_text())) for page in sorted(site.rglob("*.html")))
     linked = {page.relative_to(site).as_posix(): found[1] for page, found in pages if found}
     assert all(link.startswith(address) for link in linked.values())
@@ -44,7 +44,7 @@ def hand_written(folder: Path, games: int = 60, **config: Any) -> RunResult:
 
 
 def models(folder: Path, games: int = 6) -> RunResult:
-    """A run of two model players in turn: one is asked again now and then, one fails now and then."""
+    """Return a run of two model players in turn, with some re-asks and some failures."""
 
     def answer(heard: Incoming) -> Response:
         question = str(heard.conversation[-1]["content"])  # blocks, on messages
@@ -93,7 +93,6 @@ class Page(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """An element begins."""
         attributes = dict(attrs)
         self.elements.append((tag, attributes))
         self._in = tag
@@ -109,7 +108,6 @@ class Page(HTMLParser):
             self._script, self._is_data = "", attributes.get("type") == "application/json"
 
     def handle_endtag(self, tag: str) -> None:
-        """An element ends."""
         if tag == "script" and self._is_data:
             self.json.append(json.loads(self._script))
         if tag in ("td", "th"):
@@ -119,7 +117,6 @@ class Page(HTMLParser):
         self._in = ""
 
     def handle_data(self, data: str) -> None:
-        """A text between two tags."""
         if self._in == "script":
             self._script += data
             return

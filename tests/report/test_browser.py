@@ -20,7 +20,7 @@ LEFT = "[...document.querySelectorAll('#games tbody tr')].filter(r => !r.hidden)
 
 
 def game_with(run: Path, nodes: str = "C", attempts: int = 1) -> tuple[Path, int, int]:
-    """A page of a game, and where in it is a decision at one of these nodes with so many attempts."""
+    """Find a game page with a decision at one of these nodes with this many attempts, and the decision's place."""
     for page in sorted((run / "report" / "games").glob("*.html")):
         (game,) = Page(page).json
         for place, decision in enumerate(game["decisions"]):

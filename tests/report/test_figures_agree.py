@@ -117,7 +117,6 @@ class Shown:
         self.answer = unescape(answer)
 
     def said(self, *words: str) -> str:
-        """What a command prints."""
         out = io.StringIO()
         with contextlib.chdir(self.folder), contextlib.redirect_stdout(out), pytest.raises(SystemExit) as ended:
             main(words)
@@ -129,7 +128,7 @@ class Shown:
         return self.said("compare", "r"), json.loads(self.said("compare", "r", "--json"))
 
     def lines(self, title: str, said: str = "") -> list[dict[str, str]]:
-        """The rows of a table in the terminal, by the titles of its columns."""
+        """Return a table's rows in the terminal, by column title."""
         _, after = (said or self.terminal).split(title, 1)
         after = "\n" + after.split("\n", 1)[1]
         head, *rest = after.splitlines()[1:]
@@ -284,7 +283,7 @@ def label(shown: Shown, name: str) -> str:
 
 
 def points_of(chart: Mapping[str, Any]) -> Iterator[tuple[str, list[float]]]:
-    """The names that a chart draws, each with a value and its interval."""
+    """Return a chart's names, each with a value and its interval."""
     for place, name in enumerate(chart["names"]):
         for series in chart["series"]:
             if series["points"][place] is not None and not series.get("mark"):

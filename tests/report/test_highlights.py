@@ -13,7 +13,7 @@ def games(run: Path) -> dict[int, dict[str, Any]]:
 
 
 def row_of(run: Path, kind: str) -> tuple[str, str]:
-    """What is said of a highlight, and where its link leads."""
+    """Return the text of a highlight and the target of its link."""
     page = Page(run / "report" / "games.html")
     cells = {row[0].strip(): row[1].strip() for row in page.tables["highlights"][1:]}
     links = [str(attrs["href"]) for tag, attrs in page.elements if tag == "a" and "href" in attrs]

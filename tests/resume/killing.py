@@ -35,7 +35,7 @@ class Watched:
                 self.calls.put(json.loads(line))
 
     def next(self, n: int, process: "subprocess.Popen[str] | None" = None) -> list[dict[str, Any]]:
-        """The next calls, once there are so many, or fewer when the process has ended."""
+        """Wait for this many calls, or the end of the process, and return the new ones."""
         taken: list[dict[str, Any]] = []
         while len(taken) < n and (process is None or process.poll() is None or not self.calls.empty()):
             try:
@@ -66,7 +66,7 @@ def start(folder: Path, *words: str) -> "subprocess.Popen[str]":
 
 
 def ended_here(shell: Shell, *words: str) -> str:
-    """The results digest of a run in this process that ends well."""
+    """Finish a run in this process and return its results digest."""
     said = shell("run", *words)
     assert said.code == 0, said.err
     (digest,) = re.findall(r"results digest: (\w+)", said.out)

@@ -39,7 +39,7 @@ Get = Callable[[str], Path]
 
 @pytest.fixture(scope="module")
 def run_of(tmp_path_factory: pytest.TempPathFactory) -> Get:
-    """Gives the folder of the run of a config, which is played once."""
+    """Return a function that plays the run of a config once and returns its folder."""
     home = tmp_path_factory.mktemp("runs")
 
     def get(name: str) -> Path:
@@ -93,7 +93,7 @@ def mutations(folder: Path, table: str, column: str, offset: int, most: int) -> 
 
 
 def finding(folder: Path) -> str:
-    """What replay finds; empty if the run is identical."""
+    """Replay the run and return the difference; empty if it is identical."""
     try:
         run = run_to_replay(folder, REPO)
     except UsageError as error:
@@ -160,7 +160,7 @@ def test_a_false_ranking_is_found(run_of: Get, tmp_path: Path, shell: Shell, nam
 
 @pytest.fixture
 def killed(run_of: Get, shell: Shell) -> Shell:
-    """The run of models as `kill -9` leaves it: no game is counted, and the last answers were not written."""
+    """Return the run of models as `kill -9` leaves it: no game is counted and the last answers are missing."""
     copytree(run_of("models"), "r")
     Path("r/all_games.yaml").unlink()
     with closing(sqlite3.connect("r/run.db")) as db, db:

@@ -36,7 +36,7 @@ PROMPT = {
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a prompt of its own and a finished run `r` of two model players."""
+    """Set up a folder with a prompt and a finished run `r` of two model players."""
     home = tmp_path_factory.mktemp("home")
     (home / "prompts" / "brief").mkdir(parents=True)
     for name, text in PROMPT.items():

@@ -65,7 +65,7 @@ class Counted:
 
 
 def models(folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
-    """The words for a small run of models."""
+    """Return the arguments of a small run of models."""
     monkeypatch.chdir(folder)
     of: dict[str, Any] = {"table_sizes": [3], "bots": ["StefaBot", "UsualBot"], "rules": {"max_turns": 9}}
     file = config_file(player_at(server, "chat"), games=5, in_flight=4, **of)

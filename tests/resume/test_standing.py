@@ -96,7 +96,7 @@ def change(folder: Path, statement: str) -> None:
 
 
 def stop(how: str, folder: Path) -> RunResult:
-    """A run of models that ends in this way before its last game."""
+    """Play a run of models that stops in this way before its last game."""
     of = models(games=6)
     if how == "Ctrl-C":
         return go(of, folder, stop_after=30, in_flight=4)

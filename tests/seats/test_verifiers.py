@@ -23,7 +23,7 @@ def kuhn(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def evaluated(faults: str = "", games: int = 4, **how: Any) -> list[Any]:
-    """What the library says of each rollout, by deal."""
+    """Return the library's result of each rollout, by deal."""
     import verifiers as vf
 
     environment = vf.load_environment(

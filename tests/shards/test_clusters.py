@@ -25,7 +25,7 @@ CONFIG: dict[str, Any] = {"games": 34, "bots": ["RandomBoi", "StefaBot"], "table
 
 @pytest.fixture
 def work(shell: Shell) -> Path:
-    """A folder with a config, and commands that only say what they are asked."""
+    """Set up a folder with a config and commands that only print their arguments."""
     Path("experiment.yaml").write_text(yaml.safe_dump(CONFIG))
     for file in (Path(".venv/bin/dubito"), Path("bin/dubito")):
         file.parent.mkdir(parents=True)
@@ -82,7 +82,7 @@ def test_the_script_for_mpi_takes_any_executor(work: Path, short_chunks: int) ->
 
 
 def module_of(file: Path) -> ModuleType:
-    """A script as a module."""
+    """Import a script as a module."""
     spec = spec_from_file_location(file.stem, file)
     assert spec is not None
     assert spec.loader is not None

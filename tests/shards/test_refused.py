@@ -41,7 +41,7 @@ def shards(played: Path, shell: Shell, short_chunks: int) -> Callable[..., Resul
 
 
 def altered(name: str, key: str, value: object) -> str:
-    """A copy of a shard whose manifest has another value there; its name."""
+    """Copy a shard with a changed value in its manifest and return its name."""
     shutil.copytree(name, "altered")
     manifest = yaml.safe_load(Path("altered/manifest.yaml").read_text())
     part = manifest

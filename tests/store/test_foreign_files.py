@@ -281,7 +281,7 @@ def zipped(file: str, parts: list[tuple[str, bytes]], method: int = zipfile.ZIP_
 
 
 def bomb(file: str, megabytes: int) -> None:
-    """An export whose database is nothing, many times."""
+    """Return an export whose database is a long run of zeros."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.write(FINISHED / "manifest.yaml", "manifest.yaml")
         with archive.open("run.db", "w", force_zip64=True) as part:

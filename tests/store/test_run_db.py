@@ -127,7 +127,7 @@ def test_store_without_a_table_is_damaged(tmp_path: Path, change: str) -> None:
 
 @pytest.fixture
 def locked(tmp_path: Path) -> Iterator[Path]:
-    """A store with games in a folder that cannot be written; skipped for who writes everywhere, as root does."""
+    """Return a store with games in a read-only folder. Skipped for users who can write everywhere, such as root."""
     folder = tmp_path / "run"
     folder.mkdir()
     with RunDb.create(folder / "run.db") as db:

@@ -268,7 +268,7 @@ def killed(server: Provider, of: Experiment, folder: Path) -> None:
 
 
 def play_to_end(of: Experiment, folder: Path, **calls: Any) -> RunResult:
-    """The run, gone on with to its end."""
+    """Resume the run until it is finished."""
     run = go(of, folder, **calls)
     assert run.failure is None, run.failure
     assert not run.interrupted

@@ -155,7 +155,7 @@ def serve(
     opponents: Opponents | None = None,
     others: Sequence[Opponents] = (),
 ) -> Iterator[WebServer]:
-    """The web table on a free port, with these opponents or a registry's bots; `others` are at other games."""
+    """Serve the web table on a free port, with these opponents or a registry's bots; `others` are for other games."""
     clock = clock or Clock()
     those = opponents or guests_of(registry or find_bots(folder))
     tables = Tables(folder, {one.game.name: one for one in (those, *others)}, clock, most)
@@ -174,7 +174,7 @@ def serve(
 
 @contextmanager
 def table_with(home: Path, *players: Mapping[str, Any], first: int = FIRST, **config: Any) -> Iterator[WebServer]:
-    """A server whose config has these players; its games lie in `games`."""
+    """Serve a config with these players; its games are saved in `games`."""
     file = home / "c.yaml"
     file.write_text(yaml.safe_dump(({"bots": list(players)} if players else {}) | config))
     stop = threading.Event()
@@ -189,7 +189,7 @@ def table_with(home: Path, *players: Mapping[str, Any], first: int = FIRST, **co
 def in_events(
     reply: Mapping[str, Any], heard: int, then: threading.Event, error: Mapping[str, Any] | None = None
 ) -> Response:
-    """A streamed chat completion: at once so many characters of its first text; the rest waits, or an error instead."""
+    """Stream a chat completion: this many characters at once; the rest is delayed, or replaced by an error."""
     text = json.dumps(reply)
     cut = text.index(": ") + 3 + heard
     rest = {"choices": [{"index": 0, "delta": {"content": text[cut:]}, "finish_reason": "stop"}]}

@@ -16,7 +16,7 @@ FIELD: Final = ["AdaptyBoi", "ClaudeBot", "StefaBot", "SusBoi"]
 def prompt(
     root: Path, name: str = "mine", system: str = "Seat {{ seat }}.", user: str = "{{ question }}\n", more: str = ""
 ) -> Prompt:
-    """A prompt of these templates, written into a folder under `root`."""
+    """Write a prompt with these templates into a folder under `root`."""
     folder = root / name
     folder.mkdir(parents=True)
     (folder / "prompt.yaml").write_text("title: A test\nanswer: [answer]\n")

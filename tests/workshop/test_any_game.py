@@ -19,7 +19,7 @@ PLAIN = HOME / "prompts" / "guess" / "plain"
 
 @pytest.fixture
 def home(shell: Shell) -> Shell:
-    """A working directory with the game, its bot and its prompt, and positions of two of its sample games."""
+    """Set up a working directory with the game, its bot and its prompt, and positions of two sample games."""
     for name in ("games", "bots", "prompts"):
         shutil.copytree(HOME / name, shell.folder / name)
     write_files({shell.folder / "positions" / one.file_name: one.text for one in questions()[:32]})

@@ -28,7 +28,7 @@ def exchange(file: Path, *pairs: tuple[str, str]) -> None:
 
 @pytest.fixture
 def kuhn(shell: Shell) -> Shell:
-    """The guide's game, whose facts have the three cards too, as no order says: but they stand as they were dealt."""
+    """Return the guide's game, whose facts leak the three cards in the order dealt."""
     write_kuhn(Path.cwd())
     order = "[*map(CARDS.__getitem__, view._dealt)]"
     exchange(

@@ -17,7 +17,7 @@ MODEL: Final = ("--model", "house:house-sharp")
 
 @pytest.fixture
 def cassette(shell: Shell) -> str:
-    """A cassette of a copy of the prompt `plain`, recorded at ten positions."""
+    """Record a cassette of a copy of the prompt `plain` at ten positions."""
     shutil.copytree(REPO / "prompts" / "plain", shell.folder / "mine", ignore=shutil.ignore_patterns("golden"))
     shutil.copytree(REPO / "prompts" / "shared", shell.folder / "shared")
     positions = shell.folder / "positions"

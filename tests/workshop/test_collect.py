@@ -66,7 +66,7 @@ class _Deaf:
 
 
 def request_of(prompt: Prompt, settings: ModelSettings, one: RecordedPosition) -> str:
-    """The digest of what a model player with this prompt would send at this position."""
+    """Return the digest of what a model player with this prompt would send at this position."""
     deaf, node = _Deaf(), one.position.node
     player = Decider("x", settings, prompt, PlayerAI, deaf, deaf, 0, Rules(), lambda outcome: None)
     place = Place("x", 0, 0, one.position.seat, 0, 0, node)

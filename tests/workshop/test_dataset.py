@@ -16,7 +16,7 @@ from tests.llm.kit import config_file, contender
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a run of two models, one of which fails now and then, in the folder `r`."""
+    """Set up a folder with a run `r` of two models, one of which sometimes fails."""
     pytest.importorskip("pyarrow", reason="the extra dubito[parquet] is not installed")
     home = tmp_path_factory.mktemp("home")
     failing = contender("failing", bot="AnthropicBot", base_url="house?faults=prose:0.5")
@@ -32,7 +32,7 @@ def shell(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
 
 
 def rows(name: str) -> list[dict[str, Any]]:
-    """The rows of a table of the dataset."""
+    """Return the rows of a table of the dataset."""
     from pyarrow import parquet  # by who runs these tests alone: it takes a while
 
     found: list[dict[str, Any]] = parquet.read_table(f"d/{name}.parquet").to_pylist()

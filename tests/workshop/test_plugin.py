@@ -36,7 +36,7 @@ def pytest_says(folder: Path, *words: str) -> tuple[int, str]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project of its own, with a test, a prompt and the line."""
+    """Set up a project with a test, a prompt and the configuration line."""
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_own.py").write_text(OWN_TEST)
     (tmp_path / "pyproject.toml").write_text(

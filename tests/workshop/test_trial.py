@@ -96,7 +96,7 @@ def test_a_run_answers_for_the_positions_that_were_taken_from_it(tmp_path: Path)
 
 
 def by_node(heard: Incoming) -> Response:
-    """A different way to fail at each node; at E a bad reply first, at C cut off for good."""
+    """Fail in a different way at each node: at E with a bad reply first, at C always."""
     text = json.dumps(heard.body)
     (node,) = re.findall(r"\\nnode: (.)\\n", text)
     match node:

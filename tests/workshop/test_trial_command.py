@@ -177,7 +177,7 @@ def test_the_status_of_a_trial(trial: Shell) -> None:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a trial in the folder `r`."""
+    """Set up a folder with a trial in the folder `r`."""
     home = tmp_path_factory.mktemp("home")
     config_file(contender("a"), name=str(home / "models.yaml"))
     run_in(home, "prompts", "test", "plain", *HOUSE, "--output", "r")

@@ -16,7 +16,7 @@ from tests.conftest import in_gate
 
 
 def watched(rules: Rules, size: int) -> list[tuple[World, Position]]:
-    """The questions of a sample game, each with the world in which it is asked."""
+    """Return the questions of a sample game, each with the world in which it is asked."""
     table = sample_table(rules, size, size)
     watcher = Watcher(table, Origin(None, 0, size, size), GAME, rules)
     hands = tuple(tuple(hand.cards) for hand in table.state.hands)

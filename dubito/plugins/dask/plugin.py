@@ -1,4 +1,4 @@
-"""What the plugin adds: the executor `dask`."""
+"""Register the executor `dask`."""
 
 from collections.abc import Mapping
 

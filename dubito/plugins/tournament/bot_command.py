@@ -11,7 +11,7 @@ from dubito.cli.company import open_opponents
 from dubito.cli.options import config_options
 from dubito.errors import UsageError
 from dubito.llm.settings import SHORT_FORM_SETTINGS
-from dubito.plugins.tournament.our_player import SeatTaken, answer_lines
+from dubito.plugins.tournament.our_player import MatchSeat, answer_lines
 
 
 @click.command()
@@ -35,4 +35,4 @@ def bot(player: str, **server: str | None) -> None:
     games = Path(data or ".") / "games"
     with open_opponents(None, [player], games, number, lambda: False, settings, f"openspiel:{game}") as company:
         entrant, services = company.seat_bot(player, seed)
-        answer_lines(entrant, services, SeatTaken(game, seat, seed, number), sys.stdin, sys.stdout)
+        answer_lines(entrant, services, MatchSeat(game, seat, seed, number), sys.stdin, sys.stdout)

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from dubito.plugins.tournament import partners
 from dubito.plugins.tournament.log import Log, MatchLine
-from dubito.plugins.tournament.plan import Tournament, checked_config
+from dubito.plugins.tournament.plan import Tournament, validate_config
 from dubito.plugins.tournament.programs import Program
 from dubito.plugins.tournament.rules import Limits
-from dubito.plugins.tournament.standings import standings
-from dubito.plugins.tournament.tournament import hold
+from dubito.plugins.tournament.standings import compute_standings
+from dubito.plugins.tournament.tournament import play_tournament
 from dubito.stats.rates import Rate
 
 PARTNERS: Final = {
@@ -22,26 +22,25 @@ PARTNERS: Final = {
     "silent": "never answers",
     "rude": "answers nonsense",
     "chatty": "talks out of turn",
-    "gone": "leaves when it is asked",
+    "gone": "exits when it has to move",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A requirement of the protocol."""
+    """The result of testing one requirement of the protocol."""
 
-    what: str
-    # Descriptions of the violations.
-    wrong: Sequence[str]
+    requirement: str
+    violations: Sequence[str]
     # Whether the bot got far enough to test it.
-    seen: bool = True
+    is_tested: bool = True
 
 
-def partner(kind: str) -> Program:
+def start_partner(kind: str) -> Program:
     return Program(kind, (sys.executable, "-S", "-E", partners.__file__, kind), Path.cwd())
 
 
-def trial_results(
+def play_trial(
     bot: Program,
     kinds: Sequence[str],
     folder: Path,
@@ -49,46 +48,50 @@ def trial_results(
     say: Callable[[str], None],
     progress: Callable[[int], None] = lambda _: None,
 ) -> Log:
-    bots = (bot, *(partner(kind) for kind in kinds))
-    config = checked_config({**content, "bots": {one.name: list(one.command) for one in bots}}, "the trial", {})
-    return hold(Tournament(config, bots), folder, say, progress, only=0)
+    bots = (bot, *(start_partner(kind) for kind in kinds))
+    config = validate_config({**content, "bots": {one.name: list(one.command) for one in bots}}, "the trial", {})
+    return play_tournament(Tournament(config, bots), folder, say, progress, only=0)
 
 
-def findings(log: Log, seconds: float) -> list[Finding]:
+def check_protocol(log: Log, seconds: float) -> list[Finding]:
     """Check the first bot in the log against all requirements. `seconds` is the time limit of a move."""
     lines = [line for pairing in log.pairings() if 0 in pairing.bots for line in log.lines(pairing)]
-    name, most = log.bots[0], Limits().strikes
+    name, max_strikes = log.bots[0], Limits().strikes
 
-    def where(wrong: Callable[[MatchLine, int], str | None]) -> list[str]:
-        found = []
+    def check(describe: Callable[[MatchLine, int], str | None]) -> list[str]:
+        violations = []
         for line in lines:
             seat = line.seats.index(name)
-            if (said := wrong(line, seat)) is not None:
-                found.append(f"{line.game}, seat {seat}, against {line.seats[1 - seat]}: {said}")
-        return found
+            if (violation := describe(line, seat)) is not None:
+                violations.append(f"{line.game}, seat {seat}, against {line.seats[1 - seat]}: {violation}")
+        return violations
 
-    def struck(kind: str) -> Callable[[MatchLine, int], str | None]:
-        def wrong(line: MatchLine, seat: int) -> str | None:
-            said = [repr(strike.said) for strike in line.strikes if strike.seat == seat and strike.kind == kind]
-            return f"{kind} {', '.join(one for one in said if one != repr(''))}".strip() if said else None
+    def strikes_of(kind: str) -> Callable[[MatchLine, int], str | None]:
+        def describe_strikes(line: MatchLine, seat: int) -> str | None:
+            lines = [strike.line for strike in line.strikes if strike.seat == seat and strike.kind == kind]
+            return f"{kind} {', '.join(repr(one) for one in lines if one)}".strip() if lines else None
 
-        return wrong
+        return describe_strikes
 
     def exit_error(line: MatchLine, seat: int) -> str | None:
-        return None if line.exit[seat] == 0 or line.shut_down(seat, most) else f"ended with {line.exit[seat]}"
+        is_expected = line.exit[seat] == 0 or line.is_shut_down(seat, max_strikes)
+        return None if is_expected else f"exited with {line.exit[seat]}"
 
     def error_output(line: MatchLine, seat: int) -> str | None:
         text = line.stderr[seat].strip().splitlines()
-        return text[-1] if text and line.failed(seat) else None
+        return text[-1] if text and line.has_failed(seat) else None
 
-    answered = any(line.times.think[line.seats.index(name)] for line in lines)
-    stayed = any(not line.shut_down(line.seats.index(name), most) for line in lines)
+    has_answered = any(line.times.think[line.seats.index(name)] for line in lines)
+    is_complete = any(not line.is_shut_down(line.seats.index(name), max_strikes) for line in lines)
     return [
-        Finding("starts, and runs until the end of the match", where(error_output) + where(struck("crash"))),
-        Finding(f"answers within {seconds:g} s", where(struck("overrun")), answered),
-        Finding("answers with listed actions", where(struck("illegal")), answered),
-        Finding("prints nothing when it is not its turn", where(struck("ponder")), answered),
-        Finding("exits by itself after the last line, with code 0", where(exit_error), stayed),
+        Finding(
+            "starts, and runs until the end of the match",
+            check(error_output) + check(strikes_of("crash")),
+        ),
+        Finding(f"answers within {seconds:g} s", check(strikes_of("overrun")), has_answered),
+        Finding("answers with listed actions", check(strikes_of("illegal")), has_answered),
+        Finding("prints nothing when it is not its turn", check(strikes_of("ponder")), has_answered),
+        Finding("exits by itself after the last line, with code 0", check(exit_error), is_complete),
     ]
 
 
@@ -101,18 +104,19 @@ class Qualification:
     mean: Rate
     disqualified: bool
 
-    def passed(self, lower_bound: bool) -> bool:
-        least = self.mean.low if lower_bound else self.mean.value
-        return not self.disqualified and least is not None and least > 0
+    def is_passed(self, lower_bound: bool) -> bool:
+        score = self.mean.low if lower_bound else self.mean.value
+        return not self.disqualified and score is not None and score > 0
 
 
-def score_in_words(mean: Rate) -> str:
-    known = isfinite(mean.low)
-    return f"{mean.value:+.3f}" + (f" [{mean.low:+.3f}, {mean.high:+.3f}]" if known else ", too few for an interval")
+def format_score(mean: Rate) -> str:
+    has_interval = isfinite(mean.low)
+    interval = f" [{mean.low:+.3f}, {mean.high:+.3f}]" if has_interval else ", too few for an interval"
+    return f"{mean.value:+.3f}{interval}"
 
 
-def qualifications(log: Log) -> list[Qualification]:
-    result = standings(log, resamples=0)
+def list_qualifications(log: Log) -> list[Qualification]:
+    result = compute_standings(log, resamples=0)
     return [
         Qualification(game.name, game.conduct[0].matches, game.meetings[0, 1].interval, 0 in result.disqualified)
         for game in result.games

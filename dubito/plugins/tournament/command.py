@@ -51,16 +51,16 @@ def play(config: Path, quiet: bool, **flags: Any) -> int:
     CONFIG is a YAML file; flags override it. The same command resumes an interrupted tournament.
     """
     from dubito.plugins.tournament import tournament
-    from dubito.plugins.tournament.plan import tournament as read
+    from dubito.plugins.tournament.plan import read_tournament
 
-    plan = read(config, {key: value for key, value in flags.items() if value is not None})
+    plan = read_tournament(config, {key: value for key, value in flags.items() if value is not None})
     folder = Path(plan.config.output or Path("tournaments") / config.stem)
     bots = len(plan.bots)
     total = len(plan.config.games) * bots * (bots - 1) * plan.config.matches
-    for sentence in tournament.notes(plan.config):
+    for sentence in tournament.describe_deviations(plan.config):
         note(f"note: {sentence}")
     with GamesProgress(total, quiet, time.monotonic, unit="matches") as progress:
-        tournament.hold(plan, folder, note, progress)
+        tournament.play_tournament(plan, folder, note, progress)
     from dubito.cli.summary import command_prefix
 
     code = _print_result(folder, tables=False)
@@ -81,9 +81,9 @@ def rank(folder: Path, report: bool) -> int:
     if not folder.is_file():
         return _print_result(folder, report)
     from dubito.plugins.tournament.pages import result_table
-    from dubito.plugins.tournament.standings import table_standings
+    from dubito.plugins.tournament.standings import standings_of_table
 
-    result = table_standings(folder)
+    result = standings_of_table(folder)
     _show_games(result, result.warnings({"identity": {}}))
     show(result_table(result))
     return 0
@@ -92,17 +92,17 @@ def rank(folder: Path, report: bool) -> int:
 def _print_result(folder: Path, report: bool = True, tables: bool = True) -> int:
     """Print the final order, or all tables, and return the exit code."""
     from dubito.plugins.tournament import log, pages
-    from dubito.plugins.tournament.standings import standings
+    from dubito.plugins.tournament.standings import compute_standings
 
-    kept = log.opened_log(folder)
+    tournament_log = log.open_log(folder)
     manifest = log.read_log_manifest(folder)
-    result = standings(kept)
+    result = compute_standings(tournament_log)
     _show_games(result, [*result.damaged, *result.warnings(manifest)], tables)
     show(pages.conduct_table(result) if tables else None, pages.result_table(result))
     if report:
         from dubito.plugins.tournament.pages import write_result_pages
 
-        say(f"report: {write_result_pages(folder, kept, result, manifest)}")
+        say(f"report: {write_result_pages(folder, tournament_log, result, manifest)}")
     return 0
 
 
@@ -128,28 +128,28 @@ def replay(folder: Path, match: int | None) -> int:
     if anything differs.
     """
     from dubito.plugins.tournament import log
-    from dubito.plugins.tournament.plan import source
-    from dubito.plugins.tournament.replay import difference_of_match, log_differences, match_in_words, match_numbered
+    from dubito.plugins.tournament.plan import seed_source
+    from dubito.plugins.tournament.replay import describe_match, find_match, list_differences, match_difference
     from dubito.plugins.tournament.rules import load
 
-    kept = log.opened_log(folder)
+    tournament_log = log.open_log(folder)
     if match is not None:
-        line = match_numbered(kept, match)
+        line = find_match(tournament_log, match)
         root = load(line.game).new_initial_state()
-        if different := difference_of_match(root, line):
-            say(f"differs: {different}")
+        if difference := match_difference(root, line):
+            say(f"differs: {difference}")
             return 1
-        for sentence in match_in_words(root, line):
+        for sentence in describe_match(root, line):
             say(sentence)
         return 0
     matches = 0
     identity = log.read_log_manifest(folder)["identity"]
-    for line, wrong in log_differences(kept, source(identity, log.read_secret(folder))):
+    for line, difference in list_differences(tournament_log, seed_source(identity, log.read_secret(folder))):
         matches += 1
-        if wrong is not None:
-            say(f"differs: {line.game}, {' against '.join(sorted(line.seats))}, match {line.match}: {wrong}")
+        if difference is not None:
+            say(f"differs: {line.game}, {' against '.join(sorted(line.seats))}, match {line.match}: {difference}")
             return 1
-    for sentence in kept.damaged:
+    for sentence in tournament_log.damaged:
         note(f"warning: {sentence}")
     say(f"identical: {matches:,} matches")
     return 0
@@ -158,18 +158,18 @@ def replay(folder: Path, match: int | None) -> int:
 _MAX_VIOLATIONS_SHOWN = 3
 
 
-def _bot(command: str) -> Any:
-    from dubito.plugins.tournament.programs import bot
+def _load_bot(command: str) -> Any:
+    from dubito.plugins.tournament.programs import load_bot
 
-    return bot("your-bot", command, Path.cwd(), "your bot")
+    return load_bot("your-bot", command, Path.cwd(), "your bot")
 
 
-def _names_in(games: str) -> list[str]:
+def _split_names(games: str) -> list[str]:
     return [name.strip() for name in games.split(",")]
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def _temporary_folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="dubito-trial-"))
     try:
         yield folder
@@ -192,26 +192,26 @@ def check(bot: str, games: str, **seconds: float) -> int:
     BOT is the command that starts it. The test takes about a minute. The exit code is 1 if the bot violates the
     protocol.
     """
-    from dubito.plugins.tournament.check import PARTNERS, findings, trial_results
+    from dubito.plugins.tournament.check import PARTNERS, check_protocol, play_trial
 
-    content = {"games": _names_in(games), "matches": 1, **seconds}
-    with _folder() as folder:
-        log = trial_results(_bot(bot), list(PARTNERS), folder, content, note)
-        found = findings(log, seconds["move_seconds"])
+    content = {"games": _split_names(games), "matches": 1, **seconds}
+    with _temporary_folder() as folder:
+        log = play_trial(_load_bot(bot), list(PARTNERS), folder, content, note)
+        findings = check_protocol(log, seconds["move_seconds"])
         lines = [line for pairing in log.pairings() if 0 in pairing.bots for line in log.lines(pairing)]
         think = [time for line in lines for time in line.times.think[line.seats.index("your-bot")]]
     partners = ", ".join(f"one that {what}" for what in PARTNERS.values())
     say(f"{len(lines)} matches against {len(PARTNERS)} opponents: {partners}")
-    for finding in found:
-        verdict = "FAILED" if finding.wrong else "ok" if finding.seen else "skipped"
-        say(f"{verdict:8}  {finding.what}")
-        for place in finding.wrong[:_MAX_VIOLATIONS_SHOWN]:
+    for finding in findings:
+        verdict = "FAILED" if finding.violations else "ok" if finding.is_tested else "skipped"
+        say(f"{verdict:8}  {finding.requirement}")
+        for place in finding.violations[:_MAX_VIOLATIONS_SHOWN]:
             say(f"          {one_line(place, 200)}")
-        if len(finding.wrong) > _MAX_VIOLATIONS_SHOWN:
-            say(f"          and {len(finding.wrong) - _MAX_VIOLATIONS_SHOWN} more")
+        if len(finding.violations) > _MAX_VIOLATIONS_SHOWN:
+            say(f"          and {len(finding.violations) - _MAX_VIOLATIONS_SHOWN} more")
     if think:
         say(f"slowest of {len(think)} answers: {max(think) / 1e6:.3f} s")
-    return int(any(finding.wrong for finding in found))
+    return int(any(finding.violations for finding in findings))
 
 
 @click.command()
@@ -232,24 +232,23 @@ def qualify(bot: str, games: str, lower_bound: bool, quiet: bool, **flags: Any) 
     BOT is the command that starts it. It plays 50 + 50 matches in each game and needs a mean score above zero. The exit
     code is 1 if it does not qualify. The random bot itself qualifies about half of the time, so look at the interval.
     """
-    from dubito.plugins.tournament.check import qualifications, score_in_words, trial_results
+    from dubito.plugins.tournament.check import format_score, list_qualifications, play_trial
 
-    named = _names_in(games)
+    game_names = _split_names(games)
     with (
-        _folder() as folder,
-        GamesProgress(2 * flags["matches"] * len(named), quiet, time.monotonic, unit="matches") as progress,
+        _temporary_folder() as folder,
+        GamesProgress(2 * flags["matches"] * len(game_names), quiet, time.monotonic, unit="matches") as progress,
     ):
-        log = trial_results(_bot(bot), ["random"], folder, {"games": named, **flags}, note, progress)
-        found = qualifications(log)
+        log = play_trial(_load_bot(bot), ["random"], folder, {"games": game_names, **flags}, note, progress)
+        results = list_qualifications(log)
     rows = [
-        [one.game, f"{one.matches}", score_in_words(one.mean), "yes" if one.passed(lower_bound) else "no"]
-        for one in found
+        [one.game, f"{one.matches}", format_score(one.mean), "yes" if one.is_passed(lower_bound) else "no"]
+        for one in results
     ]
     table("Against the random bot", ["game", "matches", "mean score [95 % CI]", "above zero"], rows)
-    for sentence in (
-        f"{one.game}: more than 1 % of the matches overrun or crashed" for one in found if one.disqualified
-    ):
-        note(f"warning: {sentence}")
-    qualified = all(one.passed(lower_bound) for one in found)
-    say("qualified" if qualified else "not qualified")
-    return int(not qualified)
+    for one in results:
+        if one.disqualified:
+            note(f"warning: {one.game}: more than 1 % of the matches overrun or crashed")
+    is_qualified = all(one.is_passed(lower_bound) for one in results)
+    say("qualified" if is_qualified else "not qualified")
+    return int(not is_qualified)

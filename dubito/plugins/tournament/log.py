@@ -21,8 +21,8 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 from dubito.errors import UsageError, one_line
 from dubito.files import check_format, write_whole
 from dubito.plugins.tournament.match import Strike, TableSeat
-from dubito.plugins.tournament.plan import Pairing, Seeds, pairings, seats
-from dubito.plugins.tournament.rules import LAST
+from dubito.plugins.tournament.plan import Pairing, Seeds, list_pairings, match_seats
+from dubito.plugins.tournament.rules import FATAL_STRIKES
 from dubito.plugins.tournament.table import Times
 
 MANIFEST: Final = "tournament.json"
@@ -49,12 +49,12 @@ class MatchLine(BaseModel):
     data: tuple[int, int]  # bytes in its data folder afterwards
     times: Times
 
-    def failed(self, seat: int) -> bool:
-        return any(strike.seat == seat and strike.kind in LAST for strike in self.strikes)
+    def has_failed(self, seat: int) -> bool:
+        return any(strike.seat == seat and strike.kind in FATAL_STRIKES for strike in self.strikes)
 
-    def shut_down(self, seat: int, most: int) -> bool:
+    def is_shut_down(self, seat: int, max_strikes: int) -> bool:
         kinds = Counter(strike.kind for strike in self.strikes if strike.seat == seat)
-        return self.failed(seat) or max(kinds.values(), default=0) >= most
+        return self.has_failed(seat) or max(kinds.values(), default=0) >= max_strikes
 
 
 class _Identity(BaseModel):
@@ -74,8 +74,8 @@ class TournamentManifest(BaseModel):
     matches: int = Field(ge=1)
     notes: list[str]
     versions: dict[str, str]
-    enforced: dict[str, bool] = {}  # what was, in every sitting
-    programs: dict[str, dict[str, str]]  # of each bot, its files with their digests
+    enforced: dict[str, bool] = {}  # limits that were enforced whenever it was played
+    programs: dict[str, dict[str, str]]  # by bot: its files with their digests
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class Log:
     games: Sequence[str]
     bots: Sequence[str]
     matches: int  # of each pair, from each position
-    damaged: list[str] = field(default_factory=list)  # a sentence a line that could not be used
+    damaged: list[str] = field(default_factory=list)  # a sentence for each unusable line
 
     def path(self, pairing: Pairing) -> Path:
         safe = re.sub(r"[^\w.-]+", "_", self.games[pairing.game])[:60]
@@ -94,37 +94,37 @@ class Log:
         return self.folder / _MATCHES / f"{pairing.game}-{safe}" / f"{one}--{other}.jsonl"
 
     def pairings(self) -> list[Pairing]:
-        return pairings(len(self.games), len(self.bots))
+        return list_pairings(len(self.games), len(self.bots))
 
     def lines(self, pairing: Pairing) -> list[MatchLine]:
         """Return the finished matches of a pairing in order. Damaged lines are skipped and described in `damaged`."""
-        found: dict[int, MatchLine] = {}
-        for number, text in enumerate(_texts(self.path(pairing)), 1):
+        matches: dict[int, MatchLine] = {}
+        for number, text in enumerate(_complete_lines(self.path(pairing)), 1):
             where = f"{self.path(pairing).relative_to(self.folder)}, line {number}"
             try:
                 line = MatchLine.model_validate_json(text)
             except ValidationError as error:
-                what = one_line(str(error.errors()[0]["msg"]), 100)
-                self.damaged.append(f"{where} is damaged and was skipped ({what})")
+                problem = one_line(str(error.errors()[0]["msg"]), 100)
+                self.damaged.append(f"{where} is damaged and was skipped ({problem})")
                 continue
             if not 0 <= line.match < 2 * self.matches:
                 self.damaged.append(f"{where} is match {line.match}, which is not scheduled, and was skipped")
             elif line.game != self.games[pairing.game] or line.seats != tuple(
-                self.bots[pairing.bots[place]] for place in seats(line.match)
+                self.bots[pairing.bots[place]] for place in match_seats(line.match)
             ):
                 self.damaged.append(f"{where} belongs to another game or other bots and was skipped")
-            elif line.match in found:
+            elif line.match in matches:
                 self.damaged.append(f"{where} repeats match {line.match} and was skipped")
             else:
-                found[line.match] = line
-        return [found[match] for match in sorted(found)]
+                matches[line.match] = line
+        return [matches[match] for match in sorted(matches)]
 
-    def all_lines(self) -> Iterator[tuple[Pairing, list[MatchLine]]]:
+    def read_lines(self) -> Iterator[tuple[Pairing, list[MatchLine]]]:
         for pairing in self.pairings():
             yield pairing, self.lines(pairing)
 
 
-def _texts(path: Path) -> Iterator[bytes]:
+def _complete_lines(path: Path) -> Iterator[bytes]:
     """Yield the complete lines of a file. Text after the last newline is an interrupted write."""
     try:
         with path.open("rb") as file:
@@ -135,7 +135,7 @@ def _texts(path: Path) -> Iterator[bytes]:
         return
 
 
-class Writer:
+class LogWriter:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
@@ -163,7 +163,7 @@ class Writer:
         os.close(self._file)
 
 
-def write_manifest(folder: Path, content: dict[str, Any]) -> None:
+def write_log_manifest(folder: Path, content: dict[str, Any]) -> None:
     text = json.dumps({"format": _FORMAT, **content}, indent=1, ensure_ascii=False)
     write_whole(folder / MANIFEST, text + "\n")
 
@@ -198,7 +198,7 @@ def read_secret(folder: Path) -> str:
         raise UsageError(f"cannot read {shown}", hint="restore this file, or start a new tournament") from None
 
 
-def opened_log(folder: Path) -> Log:
+def open_log(folder: Path) -> Log:
     manifest = read_log_manifest(folder)
     identity = manifest["identity"]
     return Log(folder, identity["games"], list(identity["bots"]), manifest["matches"])

@@ -4,7 +4,7 @@
     while turn := match.turn():
         ...                       send `turn.lines`
         while match.waiting:      the seats whose answer is pending
-            match.receive(seat, line), match.time_out(seat) or match.lose(seat)
+            match.receive(seat, line), match.time_out(seat) or match.handle_crash(seat)
 
 A line counts for the phase in which it ends. The first line of a seat that has to act is its answer; any other line is
 a strike. An answer must be one of the listed actions, written as listed. Otherwise it is illegal, and a random action
@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final, NamedTuple, Protocol
 
 from pydantic import Field
 
-from dubito.plugins.tournament.rules import LAST, StrikeKind
+from dubito.plugins.tournament.rules import FATAL_STRIKES, StrikeKind
 
 TableSeat = Annotated[int, Field(ge=0, le=1)]
 
@@ -36,31 +36,31 @@ class Encoder(Protocol):
         """Return the line for a seat. `legal` are its actions if it has to act."""
 
 
-class MatchDraws:
+class MatchStreams:
     """A match's separate random streams, so that a bot's mistakes do not change the deal or the other bot's draws."""
 
     def __init__(self, chance: int, replacements: tuple[int, int]) -> None:
         self._chance, self._replacements = chance, replacements
-        self._made: dict[int, Random] = {}
+        self._replacement_streams: dict[int, Random] = {}
 
     @cached_property
     def chance(self) -> Random:
         return Random(self._chance)
 
     def replacement(self, seat: int) -> Random:
-        if seat not in self._made:
-            self._made[seat] = Random(self._replacements[seat])
-        return self._made[seat]
+        if seat not in self._replacement_streams:
+            self._replacement_streams[seat] = Random(self._replacements[seat])
+        return self._replacement_streams[seat]
 
 
 @dataclass(frozen=True, slots=True)
 class Strike:
     """A rule that a seat broke."""
 
-    node: int  # how many nodes the match had before
+    node: int  # index of the node
     seat: TableSeat
     kind: StrikeKind
-    said: str  # the line, shortened
+    line: str  # as sent by the bot, shortened
 
 
 class MatchTurn(NamedTuple):
@@ -73,35 +73,35 @@ class MatchTurn(NamedTuple):
 class Match:
     """The state of a match. `turn()` advances it."""
 
-    def __init__(self, state: Any, dialect: Encoder, draws: MatchDraws, strikes: int = 3) -> None:
+    def __init__(self, state: Any, dialect: Encoder, draws: MatchStreams, strikes: int = 3) -> None:
         self.state = state
-        self.history: list[int | list[int]] = []  # an action a node, a list where both seats move at once
+        self.history: list[int | list[int]] = []  # one action per node; a list if both seats move at once
         self.strikes: list[Strike] = []
         self.replaced: list[tuple[int, int]] = []  # node and seat of each action that was drawn for a bot
         self.down = [False, False]
         self.waiting: list[int] = []
-        self._legal: dict[int, dict[bytes, int]] = {}  # of the seats to act
-        self._chosen: dict[int, int] = {}
-        self._dialect, self._draws, self._most = dialect, draws, strikes
+        self._legal: dict[int, dict[bytes, int]] = {}  # by seat that has to act
+        self._actions: dict[int, int] = {}
+        self._dialect, self._draws, self._max_strikes = dialect, draws, strikes
 
-    def asks_next(self) -> bool:
-        """Play the chosen actions. Return whether the next node is not a chance node."""
-        if self._chosen:
+    def advance(self) -> bool:
+        """Play the pending actions. Return whether the next node is not a chance node."""
+        if self._actions:
             self._play()
-            self._chosen = {}
+            self._actions = {}
         return not self.state.is_chance_node()
 
     def turn(self) -> MatchTurn | None:
-        """Play the chosen actions and return the next node, or None if the match is over."""
+        """Play the pending actions and return the next node, or None if the match is over."""
         state = self.state
-        if self._chosen:
+        if self._actions:
             self._play()
         mover = state.current_player()
         if mover == _TERMINAL:
             return None
-        self._legal, self._chosen, self.waiting = {}, {}, []
+        self._legal, self._actions, self.waiting = {}, {}, []
         if mover == _CHANCE:
-            self._chosen = {_CHANCE: draw_outcome(state.chance_outcomes(), self._draws.chance)}
+            self._actions = {_CHANCE: draw_outcome(state.chance_outcomes(), self._draws.chance)}
         else:
             for seat in (mover,) if mover >= 0 else (0, 1):
                 self._ask(seat, state.legal_actions(seat))
@@ -118,15 +118,15 @@ class Match:
             self._strike(seat, "illegal", line)
             self._replace(seat)
         else:
-            self._chosen[seat] = action
+            self._actions[seat] = action
 
-    def acts(self, seat: int) -> bool:
+    def has_to_act(self, seat: int) -> bool:
         return seat in self._legal
 
     def time_out(self, seat: int) -> None:
         self._fail(seat, "overrun")
 
-    def lose(self, seat: int) -> None:
+    def handle_crash(self, seat: int) -> None:
         self._fail(seat, "crash")
 
     def _fail(self, seat: int, kind: StrikeKind) -> None:
@@ -157,33 +157,33 @@ class Match:
         self.strikes.append(
             Strike(len(self.history), seat, kind, line[:_MAX_QUOTED_BYTES].decode("utf-8", "backslashreplace"))
         )
-        self.down[seat] = kind in LAST or self._are_too_many(seat, kind)
+        self.down[seat] = kind in FATAL_STRIKES or self._has_too_many_strikes(seat, kind)
 
-    def _are_too_many(self, seat: int, kind: StrikeKind) -> bool:
-        return sum(strike.seat == seat and strike.kind == kind for strike in self.strikes) >= self._most
+    def _has_too_many_strikes(self, seat: int, kind: StrikeKind) -> bool:
+        return sum(strike.seat == seat and strike.kind == kind for strike in self.strikes) >= self._max_strikes
 
     def _replace(self, seat: int) -> None:
         if seat not in self._legal:
             return
         self.replaced.append((len(self.history), seat))
-        self._chosen[seat] = self._draws.replacement(seat).choice(list(self._legal[seat].values()))
+        self._actions[seat] = self._draws.replacement(seat).choice(list(self._legal[seat].values()))
 
     def _play(self) -> None:
-        if len(self._chosen) > 1 or self.state.is_simultaneous_node():
-            actions = [self._chosen.get(seat, 0) for seat in (0, 1)]
+        if len(self._actions) > 1 or self.state.is_simultaneous_node():
+            actions = [self._actions.get(seat, 0) for seat in (0, 1)]
             self.state.apply_actions(actions)
             self.history.append(actions)
         else:
-            (action,) = self._chosen.values()
+            (action,) = self._actions.values()
             self.state.apply_action(action)
             self.history.append(action)
 
 
 def draw_outcome(outcomes: list[tuple[int, float]], stream: Random) -> int:
     """Draw an outcome by probability."""
-    left = stream.random()
+    remaining = stream.random()
     for action, probability in outcomes:
-        left -= probability
-        if left < 0:
+        remaining -= probability
+        if remaining < 0:
             return action
     return outcomes[-1][0]

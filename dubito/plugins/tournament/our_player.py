@@ -1,7 +1,7 @@
-"""A player of OpenSpiel's games as a tournament bot, over standard input and output.
+"""Enter one of Dubito's players for OpenSpiel's games as a tournament bot, over standard input and output.
 
-A bot receives observations, but our players need a view of the game. So this keeps all histories that are consistent
-with the seat's observations; any of them gives the same view.
+The referee sends observations, but Dubito's players need a view of the game. So this module tracks all histories that
+are consistent with the seat's observations; any of them gives the same view.
 """
 
 from collections.abc import Iterator
@@ -18,68 +18,68 @@ from dubito.plugins.tournament.rules import V1, load
 _MAX_HISTORIES: Final = 20_000
 
 
-class SeatTaken(NamedTuple):
+class MatchSeat(NamedTuple):
     game: str
     seat: int
     seed: int
     number: int
 
 
-class Courses:
+class ConsistentHistories:
     """All histories of a game that are consistent with one seat's observations."""
 
     def __init__(self, engine: Any, seat: int) -> None:
         self._dialect, self._seat = V1(engine), seat
         self._states = [engine.new_initial_state()]
-        self._acted: int | None = None
-        self._begun = False
+        self._own_action: int | None = None
+        self._has_started = False
 
-    def show(self, line: str) -> list[int]:
+    def add_node(self, line: str) -> list[int]:
         """Process a node's line and return the seat's actions. Raises UsageError if no history fits, or too many."""
-        states = [after for state in self._states for after in self._next(state)] if self._begun else self._states
-        self._begun, self._acted = True, None
-        wanted = line.split()[0].encode()
-        self._states = [state for state in states if self._fits(state, wanted, " " in line.strip())]
+        states = [after for state in self._states for after in self._next(state)] if self._has_started else self._states
+        self._has_started, self._own_action = True, None
+        observation = line.split()[0].encode()
+        self._states = [state for state in states if self._matches(state, observation, " " in line.strip())]
         if not self._states:
             raise UsageError("the referee's line is not possible in this game")
         if len(self._states) > _MAX_HISTORIES:
             raise UsageError(f"this bot cannot play the game: it has more than {_MAX_HISTORIES:,} possible histories")
         return [int(word) for word in line.split()[1:]]
 
-    def acted(self, action: int) -> None:
-        self._acted = action
+    def record_action(self, action: int) -> None:
+        self._own_action = action
 
-    def any(self) -> list[int]:
+    def sample_history(self) -> list[int]:
         return [int(action) for action in self._states[0].history()]
 
     def _next(self, state: Any) -> Iterator[Any]:
         actions = [action for action, _ in state.chance_outcomes()] if state.is_chance_node() else state.legal_actions()
-        for action in actions if self._acted is None else [self._acted]:
+        for action in actions if self._own_action is None else [self._own_action]:
             yield state.child(action)
 
-    def _fits(self, state: Any, wanted: bytes, to_act: bool) -> bool:
-        if state.is_terminal() or (state.current_player() == self._seat) != to_act:
+    def _matches(self, state: Any, observation: bytes, has_to_act: bool) -> bool:
+        if state.is_terminal() or (state.current_player() == self._seat) != has_to_act:
             return False
-        return self._dialect.node(state, self._seat, None).strip() == wanted
+        return self._dialect.node(state, self._seat, None).strip() == observation
 
 
-def answer_lines(entrant: Entrant, services: object | None, table: SeatTaken, lines: TextIO, out: TextIO) -> None:
+def answer_lines(entrant: Entrant, services: object | None, table: MatchSeat, lines: TextIO, out: TextIO) -> None:
     """Play one match by the announcement's protocol. `services` lets a model player call its model."""
     engine = load(table.game)
     if engine.get_type().dynamics != type(engine.get_type().dynamics).SEQUENTIAL:
         raise UsageError(f"this bot cannot play {table.game}, which has simultaneous moves")
-    courses, streams = Courses(engine, table.seat), DealStreams(table.seed, 0).seat(table.seat)
+    histories, streams = ConsistentHistories(engine, table.seat), DealStreams(table.seed, 0).seat(table.seat)
     game = State.at(engine, [])
     seating = Seating(table.seat, table.number, 0, streams, lambda _: game.cards(table.seat, streams), services)
     player: Any = make_player(entrant.bot, seating, entrant.settings)
     for line in lines:
         if line.startswith("end of game"):
             return
-        if courses.show(line):
-            game = State.at(engine, courses.any())
+        if histories.add_node(line):
+            game = State.at(engine, histories.sample_history())
             view = game.view()
             player.cards = game.cards(table.seat, streams)
             answer = player.play(view)
             action = next(action for action, name in view.names.items() if name == answer)
-            courses.acted(action)
+            histories.record_action(action)
             print(action, file=out, flush=True)

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from dubito.plugins.tournament.log import Log, MatchLine
 from dubito.plugins.tournament.plan import Pairing
-from dubito.plugins.tournament.replay import difference_of_match, match_in_words
+from dubito.plugins.tournament.replay import describe_match, match_difference
 from dubito.plugins.tournament.rules import load, short_names
-from dubito.plugins.tournament.standings import FoundPlace, GameResult, Standings
+from dubito.plugins.tournament.standings import GameResult, RankedPlace, Standings
 from dubito.report.render import Site
 from dubito.report.site import FOLDER
 from dubito.report.site import write_pages as site_pages
@@ -87,11 +87,11 @@ def ballot_table(result: Standings, number: int) -> ResultTable:
     game = result.games[number]
     assert game.ranking is not None
     ballots = game.ranking.ballots
-    most = max((len(ballot) for ballot in ballots.values()), default=0)
+    longest = max((len(ballot) for ballot in ballots.values()), default=0)
     columns = [Column("voter", "ballot of", "text")]
-    columns += [Column(f"choice_{place}", f"choice {place}", "text") for place in range(1, most + 1)]
+    columns += [Column(f"choice_{place}", f"choice {place}", "text") for place in range(1, longest + 1)]
     rows: list[list[Value]] = [
-        [result.bots[voter], *(_choice(result, game, voter, bot) for bot in ballot), *[None] * (most - len(ballot))]
+        [result.bots[voter], *(_choice(result, game, voter, bot) for bot in ballot), *[None] * (longest - len(ballot))]
         for voter, ballot in ballots.items()
     ]
     title = f"{game.name}: ballots, the hardest opponent first, with the voter's mean score"
@@ -115,34 +115,34 @@ def rounds_table(result: Standings, number: int) -> ResultTable:
     rows: list[list[Value]] = []
     for place in game.ranking.places:
         for count, votes in enumerate(place.rounds, 1):
-            said = ", ".join(
+            votes_text = ", ".join(
                 f"{result.bots[bot]} {n}"
                 for bot, n in sorted(votes.votes.items(), key=lambda item: (-item[1], item[0]))
             )
-            rows.append([f"{place.place}", f"{count}", said, outcome(result.bots, place, count - 1)])
+            rows.append([f"{place.place}", f"{count}", votes_text, describe_outcome(result.bots, place, count - 1)])
     notes = [f"Tie: {sentence}." for sentence in game.ranking.ties]
     return ResultTable(f"rounds-{number}", f"{game.name}: rounds of the instant run-off", columns, rows, notes)
 
 
-def outcome(names: Sequence[str], place: FoundPlace, number: int) -> str:
+def describe_outcome(names: Sequence[str], place: RankedPlace, number: int) -> str:
     """Describe the result of a round."""
     votes = place.rounds[number]
     live = sum(votes.votes.values())
     if votes.dropped:
         fewest = votes.votes[votes.dropped[0]]
-        return f"no majority of {live}: {_names_in_words(names, votes.dropped)} dropped, with {fewest}"
+        return f"no majority of {live}: {_join_names(names, votes.dropped)} dropped, with {fewest}"
     if len(votes.winners) > 1:
-        return f"{_names_in_words(names, votes.winners)} share place {place.place}"
+        return f"{_join_names(names, votes.winners)} share place {place.place}"
     (winner,) = votes.winners
     if len(votes.votes) == 1:
         return f"{names[winner]} is the only bot left: place {place.place}"
-    ours = votes.votes[winner]
-    if 2 * ours == live:
-        return f"{names[winner]} takes place {place.place} by the direct result ({ours} of {live} each)"
-    return f"{names[winner]} takes place {place.place} with {ours} of {live}"
+    winner_votes = votes.votes[winner]
+    if 2 * winner_votes == live:
+        return f"{names[winner]} takes place {place.place} by the direct result ({winner_votes} of {live} each)"
+    return f"{names[winner]} takes place {place.place} with {winner_votes} of {live}"
 
 
-def _names_in_words(names: Sequence[str], bots: Sequence[int]) -> str:
+def _join_names(names: Sequence[str], bots: Sequence[int]) -> str:
     return " and ".join(names[bot] for bot in bots)
 
 
@@ -161,7 +161,7 @@ def conduct_table(result: Standings) -> ResultTable:
     for game in result.games:
         for bot, conduct in enumerate(game.conduct):
             mean = conduct.think / conduct.answers / _MEGA if conduct.answers else None
-            endings = ", ".join(f"{status}: {count:,}" for status, count in conduct.endings.most_common())
+            endings = ", ".join(f"{status}: {count:,}" for status, count in conduct.exit_codes.most_common())
             strikes = [conduct.strikes[kind] for kind in _STRIKES]
             failed = conduct.failed / conduct.matches if conduct.matches else None
             rest: list[Value] = [conduct.replaced, mean, conduct.slowest / _MEGA, conduct.data, endings]
@@ -179,16 +179,16 @@ def write_result_pages(folder: Path, log: Log, result: Standings, manifest: dict
 
 
 def _pages(log: Log, result: Standings, manifest: dict[str, Any]) -> Iterator[Page]:
-    yield Page("index.html", "The tournament", _result(result, manifest))
+    yield Page("index.html", "The tournament", _result_sections(result, manifest))
     for number, game in enumerate(result.games):
-        yield Page(f"game-{number}.html", game.name, list(_game(result, number, game)))
+        yield Page(f"game-{number}.html", game.name, list(_game_sections(result, number, game)))
     yield Page("conduct.html", "Conduct", [Section("Conduct of the bots", [conduct_table(result)])])
-    yield Page("matches.html", "Matches", [Section("Pairs", [_pairs(log, result)])])
+    yield Page("matches.html", "Matches", [Section("Pairs", [_pairs_table(log, result)])])
     for place, pairing in enumerate(log.pairings()):
-        yield _matches(log, place, pairing)
+        yield _pairing_page(log, place, pairing)
 
 
-def _result(result: Standings, manifest: dict[str, Any]) -> list[Section]:
+def _result_sections(result: Standings, manifest: dict[str, Any]) -> list[Section]:
     warnings = [Paragraph(sentence, warning=True) for sentence in (*result.damaged, *result.warnings(manifest))]
     rules = [
         Paragraph(
@@ -198,11 +198,11 @@ def _result(result: Standings, manifest: dict[str, Any]) -> list[Section]:
         )
     ]
     identity = manifest["identity"]
-    facts = [(key, _value_in_words(value)) for key, value in identity.items() if key not in ("games", "bots", "homes")]
+    facts = [(key, _format_value(value)) for key, value in identity.items() if key not in ("games", "bots", "homes")]
     facts += [(f"version of {key}", f"{value}") for key, value in manifest["versions"].items()]
-    enforced = [(name, _value_in_words(holds)) for name, holds in manifest["enforced"].items()]
+    enforced = [(name, _format_value(is_enforced)) for name, is_enforced in manifest["enforced"].items()]
     bots = [(name, " ".join(command)) for name, command in identity["bots"].items()]
-    notes = [Paragraph(f"Not as announced: {sentence}.") for sentence in manifest["notes"]]
+    notes = [Paragraph(f"Differs from the announcement: {sentence}.") for sentence in manifest["notes"]]
     return [
         Section("Final order", [*warnings, *rules, result_table(result)]),
         Section("Settings", [*notes, NamedValues(facts)]),
@@ -211,7 +211,7 @@ def _result(result: Standings, manifest: dict[str, Any]) -> list[Section]:
     ]
 
 
-def _value_in_words(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "-"
     if isinstance(value, bool):
@@ -219,16 +219,16 @@ def _value_in_words(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else f"{value}"
 
 
-def _game(result: Standings, number: int, game: GameResult) -> Iterator[Section]:
+def _game_sections(result: Standings, number: int, game: GameResult) -> Iterator[Section]:
     yield Section("Scores", [cross_table(result, number)])
     if game.ranking is None or not game.ranking.places:
         return
-    drawn: list[Block] = [_chart_of_votes(result, game), rounds_table(result, number)]
+    blocks: list[Block] = [_votes_chart(result, game), rounds_table(result, number)]
     yield Section("Ballots", [ballot_table(result, number)])
-    yield Section("Rounds", drawn)
+    yield Section("Rounds", blocks)
 
 
-def _chart_of_votes(result: Standings, game: GameResult) -> Chart:
+def _votes_chart(result: Standings, game: GameResult) -> Chart:
     assert game.ranking is not None
     rounds = [
         (f"place {place.place}, round {count}", votes)
@@ -244,7 +244,7 @@ def _chart_of_votes(result: Standings, game: GameResult) -> Chart:
     return Chart("stacked", "First choices in each round", "share of the first choices, %", names, series)
 
 
-def _pairs(log: Log, result: Standings) -> ResultTable:
+def _pairs_table(log: Log, result: Standings) -> ResultTable:
     mean_of_first = Column("mean", "mean score of the first bot", "difference")
     columns = [*texts("pair", "game"), *counts("matches"), mean_of_first]
     rows: list[list[Value]] = []
@@ -259,7 +259,7 @@ def _pairs(log: Log, result: Standings) -> ResultTable:
     return ResultTable("pairs", "All pairs by game", columns, rows, links=links)
 
 
-def _matches(log: Log, place: int, pairing: Pairing) -> Page:
+def _pairing_page(log: Log, place: int, pairing: Pairing) -> Page:
     """Return the page of a pairing: its first matches, and the first ones with strikes."""
     lines, root = log.lines(pairing), load(log.games[pairing.game]).new_initial_state()
     chosen = [
@@ -267,22 +267,22 @@ def _matches(log: Log, place: int, pairing: Pairing) -> Page:
         *[line for line in lines[_MAX_SHOWN:] if line.strikes][:_MAX_SHOWN],
     ]
     names = " and ".join(log.bots[bot] for bot in pairing.bots)
-    said = (
+    selection = (
         f"{len(chosen)} of {len(lines):,} matches: the first {_MAX_SHOWN}, and the first {_MAX_SHOWN} "
         f"of the rest with a strike."
     )
     command = "To print another match: `dubito tournament replay RUN --match K`."
-    sections = [Section("Selection", [Paragraph(f"{said} {command}")])]
-    sections += [_match(root, line, 2 * log.matches * place + line.match) for line in chosen]
+    sections = [Section("Selection", [Paragraph(f"{selection} {command}")])]
+    sections += [_match_section(root, line, 2 * log.matches * place + line.match) for line in chosen]
     return Page(f"matches/{place}.html", f"{log.games[pairing.game]}: {names}", sections)
 
 
-def _match(root: Any, line: MatchLine, number: int) -> Section:
+def _match_section(root: Any, line: MatchLine, number: int) -> Section:
     title = f"Match {number}: " + ", ".join(
         f"{name} {score:+g}" for name, score in zip(line.seats, line.returns, strict=True)
     )
-    wrong = difference_of_match(root, line)
-    if wrong is not None:
-        return Section(title, [Paragraph(f"This match cannot be replayed: {wrong}", warning=True)])
-    said = (sentence.strip().partition(": ") for sentence in match_in_words(root, line))
-    return Section(title, [NamedValues([(who, what) for who, _, what in said])])
+    difference = match_difference(root, line)
+    if difference is not None:
+        return Section(title, [Paragraph(f"This match cannot be replayed: {difference}", warning=True)])
+    parts = (sentence.strip().partition(": ") for sentence in describe_match(root, line))
+    return Section(title, [NamedValues([(who, what) for who, _, what in parts])])

@@ -18,8 +18,8 @@ from typing import Final
 from dubito.errors import RunStopped, one_line
 from dubito.plugins.tournament.log import MANIFEST, MatchLine
 from dubito.plugins.tournament.match import Match, MatchTurn
-from dubito.plugins.tournament.plan import Pairing, Seeds, Tournament, seats
-from dubito.plugins.tournament.programs import Confinement, Program, digest
+from dubito.plugins.tournament.plan import Pairing, Seeds, Tournament, match_seats
+from dubito.plugins.tournament.programs import Confinement, Program, file_digest
 from dubito.plugins.tournament.rules import DIALECTS, folder_name, load
 from dubito.plugins.tournament.table import MatchTable, Referee
 from dubito.sandbox.keeper import usage
@@ -39,79 +39,87 @@ class Pair:
         self._confinement = confinement
         self._name = tournament.config.games[pairing.game]
         self._game = load(self._name)
-        self._root = self._game.new_initial_state()  # copied for each match: gin rummy takes 3 ms to make a new one
+        # Copied for each match, since a new state of gin rummy takes 3 ms.
+        self._root = self._game.new_initial_state()
         self._dialect = DIALECTS[tournament.config.dialect](self._game)
         self._bots = tournament.bots[pairing.bots[0]], tournament.bots[pairing.bots[1]]
         self._mark = str(folder)
-        self._seen: dict[Path, tuple[int, ...] | None] = {}  # bots' files, as they were when they were as ever
+        self._signatures: dict[Path, tuple[int, ...] | None] = {}  # of bots' files, when last verified
         self._keepers: dict[str, Keeper | None] = {}
         self._data = {bot.name: data_folder(bot, self._name, folder) for bot in self._bots}
 
     def play(self, matches: Iterable[int]) -> Iterator[MatchLine]:
         try:
             for match in matches:
-                yield self._unchanged(match)
+                yield self._play_verified(match)
         finally:
             self._close()
 
-    def _unchanged(self, number: int) -> MatchLine:
+    def _play_verified(self, number: int) -> MatchLine:
         """Play a match; raises RunStopped if a program has changed before or after it."""
         self._check_programs(f"match {number} of {self._name} was not played")
         line = self._match(number)
         self._check_programs(f"match {number} of {self._name} is void")
         return line
 
-    def _check_programs(self, hence: str) -> None:
+    def _check_programs(self, consequence: str) -> None:
         for bot in self._bots:
-            for file, kept in self._tournament.programs.get(bot.name, {}).items():
+            for file, digest in self._tournament.programs.get(bot.name, {}).items():
                 path = bot.home / file
-                if (now := _signature(path)) != self._seen.get(path) and (now is None or digest(path) != kept):
+                if (now := _signature(path)) != self._signatures.get(path) and (
+                    now is None or file_digest(path) != digest
+                ):
                     (other,) = (one.name for one in self._bots if one is not bot)
+                    problem = f"the program of {bot.name} has changed ({one_line(file, 120)})"
                     raise RunStopped(
-                        f"the program of {bot.name} has changed ({one_line(file, 120)}), so {hence}, against {other}",
+                        f"{problem}, so {consequence}, against {other}",
                         hint="restore it and run the same command again, or start over with another --output",
                     )
-                self._seen[path] = now
+                self._signatures[path] = now
 
     def _seeds_and_seats(self, number: int) -> tuple[Seeds, list[Program]]:
         one, other = self._bots
-        return self._source.seeds(self._name, (one.name, other.name), number), [self._bots[n] for n in seats(number)]
+        return self._source.seeds(self._name, (one.name, other.name), number), [
+            self._bots[n] for n in match_seats(number)
+        ]
 
     def _match(self, number: int) -> MatchLine:
-        drawn, bots = self._seeds_and_seats(number)
-        match = Match(self._root.clone(), self._dialect, drawn.draws(), self._config.strikes)
-        table = MatchTable((self._start(bots[0], 0, drawn), self._start(bots[1], 1, drawn)))
+        seeds, bots = self._seeds_and_seats(number)
+        match = Match(self._root.clone(), self._dialect, seeds.streams(), self._config.strikes)
+        table = MatchTable((self._start(bots[0], 0, seeds), self._start(bots[1], 1, seeds)))
         try:
             prepared = [channel.started + self._config.prepare_seconds for channel in table.channels]
             for seat, channel in enumerate(table.channels):
-                table.send(channel, self._dialect.opening(self._name, seat))
+                table.send(channel, self._dialect.opening_lines(self._name, seat))
             referee = Referee(match, table, self._config.limits, (prepared[0], prepared[1]))
             referee.play()
             scores = match.state.returns()
             for seat, channel in enumerate(table.channels):
-                table.send(channel, self._dialect.ending(scores[seat]))
+                table.send(channel, self._dialect.closing_line(scores[seat]))
             table.end(self._config.grace_seconds)
         finally:
             for channel in table.channels:
                 table.shut(channel)
             self._confinement.end_orphans(self._mark)
-        return self._line(number, bots, drawn, match, referee)
+        return self._line(number, bots, seeds, match, referee)
 
-    def facts(self) -> dict[str, bool]:
+    def enforced_limits(self) -> dict[str, bool]:
         for bot in self._bots:
             self._keeper(bot)
-        return self._confinement.facts()
+        return self._confinement.enforced_limits()
 
     def _keeper(self, bot: Program) -> Keeper | None:
         """Return the bot's keeper, started again if it is gone; None if keepers are not supported."""
-        there = self._keepers.get(bot.name)
-        if there is not None and there.gone:
-            there.close()
+        keeper = self._keepers.get(bot.name)
+        if keeper is not None and keeper.gone:
+            keeper.close()
             del self._keepers[bot.name]
         if bot.name not in self._keepers:
             environment = bot.environment(self._mark, self._data[bot.name], 0)
             data, hidden = self._data[bot.name], self._hidden(bot)
-            self._keepers[bot.name] = self._confinement.keeper(bot, environment, data, hidden, self._room(data))
+            self._keepers[bot.name] = self._confinement.keeper(
+                bot, environment, data, hidden, self._max_data_bytes(data)
+            )
         return self._keepers[bot.name]
 
     def _hidden(self, bot: Program) -> list[Path]:
@@ -121,9 +129,9 @@ class Pair:
         logs = [path.parent for place in (run.parent, bot.home / "tournaments") for path in place.glob(f"*/{MANIFEST}")]
         return [run, *self._tournament.hidden, *(path for path in others if path is not None), *logs]
 
-    def _room(self, data: Path) -> int:
+    def _max_data_bytes(self, data: Path) -> int:
         free = shutil.disk_usage(data).free // (_DISK_DIVISOR * len(self._tournament.bots))
-        return min(int(self._config.data_gb * _GB), size(data) + free)
+        return min(int(self._config.data_gb * _GB), folder_size(data) + free)
 
     def _close(self) -> None:
         for keeper in self._keepers.values():
@@ -131,30 +139,30 @@ class Pair:
                 keeper.close()
         self._keepers = {}
 
-    def _start(self, bot: Program, seat: int, drawn: Seeds) -> Channel:
-        keeper, seed = self._keeper(bot), drawn.bots[seat]
+    def _start(self, bot: Program, seat: int, seeds: Seeds) -> Channel:
+        keeper, seed = self._keeper(bot), seeds.bots[seat]
         if keeper is not None:
             core = self._confinement.core(seat)
             return Channel(lambda pipes: keeper.start(pipes, seed, core))
         environment = bot.environment(self._mark, self._data[bot.name], seed)
-        bound = self._confinement.bound(seat, self._room(self._data[bot.name]))
+        bound = self._confinement.bound(seat, self._max_data_bytes(self._data[bot.name]))
         return Channel(start_directly(bot.command, bot.home, environment, bound))
 
-    def _line(self, number: int, bots: list[Program], drawn: Seeds, match: Match, referee: Referee) -> MatchLine:
+    def _line(self, number: int, bots: list[Program], seeds: Seeds, match: Match, referee: Referee) -> MatchLine:
         one, other = referee.table.channels
         scores = match.state.returns()
         return MatchLine(
             game=self._name,
             match=number,
             seats=(bots[0].name, bots[1].name),
-            seeds=drawn,
+            seeds=seeds,
             history=match.history,
             returns=(scores[0], scores[1]),
             strikes=match.strikes,
             replaced=match.replaced,
-            exit=(ending(one), ending(other)),
+            exit=(exit_status(one), exit_status(other)),
             stderr=(one.errors, other.errors),
-            data=(size(self._data[bots[0].name]), size(self._data[bots[1].name])),
+            data=(folder_size(self._data[bots[0].name]), folder_size(self._data[bots[1].name])),
             times=referee.times,
         )
 
@@ -162,12 +170,12 @@ class Pair:
 def _signature(path: Path) -> tuple[int, ...] | None:
     """Return metadata that changes with a file's content, or None if the file is missing."""
     with suppress(OSError):
-        found = path.stat()
-        return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        status = path.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
     return None
 
 
-def ending(channel: Channel) -> int | str:
+def exit_status(channel: Channel) -> int | str:
     return "running" if channel.status is None else channel.status
 
 
@@ -177,14 +185,14 @@ def data_folder(bot: Program, game: str, folder: Path) -> Path:
     return path.absolute()
 
 
-def size(folder: Path) -> int:
+def folder_size(folder: Path) -> int:
     return usage(os.fspath(folder))[0]
 
 
 class V2Match(Match):
     """A match in which both seats answer at every node."""
 
-    _owed = 0, 0  # lines of each seat that are late, and not to be taken for what comes next
+    _late_lines = 0, 0  # number of expected `ponder` lines, by seat
 
     def turn(self) -> MatchTurn | None:
         turn = super().turn()
@@ -193,21 +201,21 @@ class V2Match(Match):
 
     def receive(self, seat: int, line: bytes) -> None:
         line = line.removesuffix(b"\r")
-        if line == b"ponder" and self._owed[seat] > 0:
+        if line == b"ponder" and self._late_lines[seat] > 0:
             self._expect_late_line(seat, -1)
-        elif seat in self.waiting and not self.acts(seat):
+        elif seat in self.waiting and not self.has_to_act(seat):
             self.waiting.remove(seat)
             if line != b"ponder":
                 self._strike(seat, "ponder", line)
         else:
-            asked = seat in self.waiting
+            was_waiting = seat in self.waiting
             super().receive(seat, line)
-            if asked and not line.removeprefix(b"-").isdigit():
+            if was_waiting and not line.removeprefix(b"-").isdigit():
                 self.down[seat] = True
 
     def time_out(self, seat: int) -> None:
         """Handle a timeout. If the seat only had to print `ponder`, expect that line later."""
-        if self.acts(seat):
+        if self.has_to_act(seat):
             super().time_out(seat)
         else:
             self.waiting.remove(seat)
@@ -215,11 +223,11 @@ class V2Match(Match):
             self._expect_late_line(seat, 1)
 
     def _expect_late_line(self, seat: int, lines: int) -> None:
-        one, other = self._owed
-        self._owed = (one, other + lines) if seat else (one + lines, other)
+        one, other = self._late_lines
+        self._late_lines = (one, other + lines) if seat else (one + lines, other)
 
-    def _are_too_many(self, seat: int, kind: str) -> bool:
-        return sum(strike.seat == seat for strike in self.strikes) > self._most
+    def _has_too_many_strikes(self, seat: int, kind: str) -> bool:
+        return sum(strike.seat == seat for strike in self.strikes) > self._max_strikes
 
 
 class V2Pair(Pair):
@@ -235,48 +243,48 @@ class V2Pair(Pair):
                 if match % 2 != seating:
                     self._stop_bots()
                 seating = match % 2
-                yield self._unchanged(match)
+                yield self._play_verified(match)
         finally:
             self._stop_bots()
             self._close()
 
     def _match(self, number: int) -> MatchLine:
-        drawn, bots = self._seeds_and_seats(number)
-        channels = self._ready_channels(bots, drawn)
+        seeds, bots = self._seeds_and_seats(number)
+        channels = self._ready_channels(bots, seeds)
         table = MatchTable(channels)
-        match = V2Match(self._root.clone(), self._dialect, drawn.draws(), self._config.strikes)
-        self._await(table, b"start", self._config.prepare_seconds)
+        match = V2Match(self._root.clone(), self._dialect, seeds.streams(), self._config.strikes)
+        self._wait_for_word(table, b"start", self._config.prepare_seconds)
         referee = Referee(match, table, self._config.limits, (0.0, 0.0))
         referee.play()
         scores = match.state.returns()
         for seat, channel in enumerate(channels):
-            table.send(channel, self._dialect.ending(scores[seat]))
-        self._await(table, b"match over", self._config.grace_seconds)
+            table.send(channel, self._dialect.closing_line(scores[seat]))
+        self._wait_for_word(table, b"match over", self._config.grace_seconds)
         for channel in channels:
             if channel.closed:
                 table.shut(channel)
-        one_left, other_left = (None if channel.closed else channel for channel in channels)
-        self._channels = one_left, other_left
-        line = self._line(number, bots, drawn, match, referee)
+        one_open, other_open = (None if channel.closed else channel for channel in channels)
+        self._channels = one_open, other_open
+        line = self._line(number, bots, seeds, match, referee)
         for channel in channels:
             channel.forget_errors()
         self._confinement.end_orphans(self._mark, [channel.pid for channel in channels])
         return line
 
-    def _ready_channels(self, bots: list[Program], drawn: Seeds) -> tuple[Channel, Channel]:
+    def _ready_channels(self, bots: list[Program], seeds: Seeds) -> tuple[Channel, Channel]:
         """Start both bots if needed and wait until they are ready. Shut down a bot that does not get ready."""
         fresh = [seat for seat in (0, 1) if self._channels[seat] is None]
-        found = [self._channels[seat] or self._start(bots[seat], seat, drawn) for seat in (0, 1)]
-        channels = found[0], found[1]
+        started = [self._channels[seat] or self._start(bots[seat], seat, seeds) for seat in (0, 1)]
+        channels = started[0], started[1]
         self._channels, table = channels, MatchTable(channels)
         for seat in fresh:
-            table.send(channels[seat], self._dialect.opening(self._name, seat))
-        self._await(table, b"ready", self._config.prepare_seconds, fresh)
+            table.send(channels[seat], self._dialect.opening_lines(self._name, seat))
+        self._wait_for_word(table, b"ready", self._config.prepare_seconds, fresh)
         return channels
 
-    def _await(self, table: MatchTable, word: bytes, seconds: float, whom: Iterable[int] = (0, 1)) -> None:
+    def _wait_for_word(self, table: MatchTable, word: bytes, seconds: float, seats: Iterable[int] = (0, 1)) -> None:
         """Wait until these seats print `word`. Shut down seats that print anything else or time out."""
-        until, missing = monotonic() + seconds, set(whom)
+        until, missing = monotonic() + seconds, set(seats)
         while True:
             for seat in tuple(missing):
                 channel = table.channels[seat]
@@ -288,10 +296,10 @@ class V2Pair(Pair):
                         table.shut(channel)
                 if channel.closed:
                     missing.discard(seat)
-            left = until - monotonic()
-            if not missing or left <= 0:
+            remaining = until - monotonic()
+            if not missing or remaining <= 0:
                 break
-            table.look(left)
+            table.poll(remaining)
         for seat in missing:
             table.shut(table.channels[seat])
 

@@ -10,7 +10,9 @@ SLOW = 0.5  # seconds per answer
 
 def main(kind: str) -> None:
     input(), input()  # the game and the seat
-    stream = random.Random(os.environ.get("DUBITO_SEED"))  # told by our referee: the same match again, the same moves
+    stream = random.Random(
+        os.environ.get("DUBITO_SEED")
+    )  # set by the referee, so that a repeated match has the same moves
     while not (line := input()).startswith("end of game"):
         _, *legal = line.split()
         if legal or kind == "chatty":

@@ -13,19 +13,19 @@ from pydantic import Field, ValidationError
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.config import read_config
 from dubito.files import Checked, describe_invalid
-from dubito.plugins.tournament.match import MatchDraws
-from dubito.plugins.tournament.programs import Program, bot, files_below
+from dubito.plugins.tournament.match import MatchStreams
+from dubito.plugins.tournament.programs import Program, files_below, load_bot
 from dubito.plugins.tournament.rules import DIALECTS, Limits, load
 
 
 class Pairing(NamedTuple):
     """All matches of two bots in one game, played one after the other."""
 
-    game: int  # places in the lists of the config
-    bots: tuple[int, int]  # the first of them has seat 0 in matches 0, 2, 4, ...
+    game: int  # index in the config's list of games
+    bots: tuple[int, int]  # indexes; the first bot has seat 0 in matches 0, 2, 4, ...
 
 
-def rounds(bots: int) -> Iterator[list[tuple[int, int]]]:
+def list_rounds(bots: int) -> Iterator[list[tuple[int, int]]]:
     """Yield rounds by the circle method: every pair meets once, and no bot plays twice in a round."""
     # A bot that is paired with -1 rests.
     circle = [*range(bots), *([-1] if bots % 2 else [])]
@@ -36,24 +36,24 @@ def rounds(bots: int) -> Iterator[list[tuple[int, int]]]:
         circle.insert(1, circle.pop())
 
 
-def pairings(games: int, bots: int) -> list[Pairing]:
-    return [Pairing(game, pair) for game in range(games) for pairs in rounds(bots) for pair in pairs]
+def list_pairings(games: int, bots: int) -> list[Pairing]:
+    return [Pairing(game, pair) for game in range(games) for pairs in list_rounds(bots) for pair in pairs]
 
 
-def startable(waiting: Sequence[Pairing], busy: set[int]) -> Pairing | None:
+def next_pairing(waiting: Sequence[Pairing], busy: set[int]) -> Pairing | None:
     """Return the first pairing whose bots are both free and not in an earlier waiting pairing.
 
     A bot then plays one match at a time and meets its opponents in the same order with any number of parallel pairs.
     """
-    taken = set(busy)
+    unavailable = set(busy)
     for pairing in waiting:
-        if taken.isdisjoint(pairing.bots):
+        if unavailable.isdisjoint(pairing.bots):
             return pairing
-        taken.update(pairing.bots)
+        unavailable.update(pairing.bots)
     return None
 
 
-def seats(match: int) -> tuple[int, int]:
+def match_seats(match: int) -> tuple[int, int]:
     return (match % 2, 1 - match % 2)
 
 
@@ -62,14 +62,14 @@ class Seeds:
     """The seeds of a match, 64 bits each."""
 
     chance: tuple[int]
-    replacements: tuple[int, int]  # of each seat
-    bots: tuple[int, int]  # told to each seat, for bots that want to play the same match again
+    replacements: tuple[int, int]  # by seat
+    bots: tuple[int, int]  # sent to each bot, so that it can repeat a match
 
-    def draws(self) -> MatchDraws:
-        return MatchDraws(self.chance[0], self.replacements)
+    def streams(self) -> MatchStreams:
+        return MatchStreams(self.chance[0], self.replacements)
 
 
-class Source(NamedTuple):
+class SeedSource(NamedTuple):
     """The source of all seeds of a tournament."""
 
     # Public; the bots' own seeds depend on nothing else.
@@ -82,18 +82,18 @@ class Source(NamedTuple):
     stay: bool = False
 
     def seeds(self, game: str, pair: tuple[str, str], match: int) -> Seeds:
-        """The seeds of one match."""
+
         where = f"seed {self.seed}, game {game}, pair {pair!r}, match"
         twin = match // 2 * 2 if self.twins else match
         (chance,) = _numbers(f"chance, secret {self.secret!r}, {where} {twin}", 1)
         one, other = _numbers(f"replacements, secret {self.secret!r}, {where} {match}", 2)
-        told, told_other = _numbers(f"bots, {where} {match % 2 if self.stay else match}", 2)
-        return Seeds((chance,), (one, other), (told, told_other))
+        bot_seed, other_bot_seed = _numbers(f"bots, {where} {match % 2 if self.stay else match}", 2)
+        return Seeds((chance,), (one, other), (bot_seed, other_bot_seed))
 
 
 def _numbers(text: str, count: int) -> list[int]:
-    drawn = shake_256(f"dubito referee 2: {text}".encode()).digest(8 * count)
-    return [int.from_bytes(drawn[8 * i : 8 * i + 8], "little") for i in range(count)]
+    digest = shake_256(f"dubito referee 2: {text}".encode()).digest(8 * count)
+    return [int.from_bytes(digest[8 * i : 8 * i + 8], "little") for i in range(count)]
 
 
 # Limits of the search for files that contain the secret; 10,000 files take 0.2 s.
@@ -123,12 +123,12 @@ class TournamentConfig(Checked):
     ponder_seconds: float = Field(default=0.2, gt=0, le=86400)  # of dialect v2
     grace_seconds: float = Field(default=1.0, ge=0, le=3600)
     strikes: int = Field(default=3, ge=1)
-    secret: str | None = Field(default=None, min_length=16, max_length=200)  # None: drawn when the tournament begins
-    copies: bool = False  # one program may enter under several names
+    secret: str | None = Field(default=None, min_length=16, max_length=200)  # None: generated at the start
+    copies: bool = False  # allow one program under several names
     twins: bool = False  # a match and its seat-swapped twin have the same chance draws
     memory_gb: float = Field(default=16.0, gt=0, le=10**6)
     data_gb: float = Field(default=128.0, ge=0, le=10**9)
-    pairs: int | None = Field(default=None, ge=1, le=1024)  # that play at once; None: one for two cores
+    pairs: int | None = Field(default=None, ge=1, le=1024)  # played in parallel; None: one per two cores
     output: str | None = Field(default=None, min_length=1)  # None: tournaments/NAME of the config
 
     @property
@@ -147,37 +147,35 @@ class TournamentConfig(Checked):
 class Tournament:
     config: TournamentConfig
     bots: tuple[Program, ...]
-    secret: str = ""  # of this tournament: the config's, or one that was drawn
-    programs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # each bot's files and their digests
-    hidden: tuple[Path, ...] = ()  # files that bots may not see: the config, and others in which its secret stands
+    secret: str = ""  # from the config, or generated
+    programs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by bot: its files with their digests
+    hidden: tuple[Path, ...] = ()  # hidden from bots: the config and files that contain the secret
 
     @property
-    def source(self) -> Source:
-        return source(self.config.model_dump(), self.secret)
+    def source(self) -> SeedSource:
+        return seed_source(self.config.model_dump(), self.secret)
 
     def identity(self) -> dict[str, Any]:
         """Return everything that can change a match. The number of matches is not part of it."""
         settings = self.config.model_dump(exclude={"bots", "matches", "pairs", "output", "secret", "copies"})
-        entered = {bot.name: list(bot.command) for bot in self.bots}
+        commands = {bot.name: list(bot.command) for bot in self.bots}
         homes = {bot.name: str(bot.home) for bot in self.bots}
         network = [bot.name for bot in self.bots if bot.network]
-        return settings | {"bots": entered, "homes": homes, "network": network}
+        return settings | {"bots": commands, "homes": homes, "network": network}
 
 
-def source(identity: Mapping[str, Any], secret: str) -> Source:
-    return Source(identity["seed"], secret, identity["twins"], stay=identity["dialect"] == "v2")
+def seed_source(identity: Mapping[str, Any], secret: str) -> SeedSource:
+    return SeedSource(identity["seed"], secret, identity["twins"], stay=identity["dialect"] == "v2")
 
 
-def tournament(path: Path, flags: Mapping[str, Any]) -> Tournament:
+def read_tournament(path: Path, flags: Mapping[str, Any]) -> Tournament:
     """Read the tournament of a config file, overridden by flags; raises UsageError."""
-    config = checked_config(dict(read_config(path)), str(path), flags)
+    config = validate_config(dict(read_config(path)), str(path), flags)
     hidden = [
         path.absolute(),
         *([] if config.secret is None else _secret_files(path.absolute().parent, config.secret)),
     ]
-    return Tournament(
-        config, entered_bots(config, path.parent.absolute(), str(path)), hidden=tuple(dict.fromkeys(hidden))
-    )
+    return Tournament(config, load_bots(config, path.parent.absolute(), str(path)), hidden=tuple(dict.fromkeys(hidden)))
 
 
 def _secret_files(folder: Path, secret: str) -> Iterator[Path]:
@@ -188,12 +186,12 @@ def _secret_files(folder: Path, secret: str) -> Iterator[Path]:
                 yield path
 
 
-def checked_config(content: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -> TournamentConfig:
+def validate_config(content: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -> TournamentConfig:
     """Validate the content of a config, overridden by flags, without its bots."""
     try:
         config = TournamentConfig.model_validate({**content, **flags})
     except ValidationError as error:
-        raise UsageError(f"{source}: {_sentence(dict(error.errors()[0]))}") from None
+        raise UsageError(f"{source}: {_describe_error(dict(error.errors()[0]))}") from None
     if config.dialect not in DIALECTS:
         hint = suggestion(config.dialect, DIALECTS)
         raise UsageError(f"{source}: unknown dialect {one_line(repr(config.dialect), 60)}", hint=hint)
@@ -204,19 +202,19 @@ def checked_config(content: Mapping[str, Any], source: str, flags: Mapping[str, 
     return config
 
 
-def entered_bots(config: TournamentConfig, home: Path, source: str) -> tuple[Program, ...]:
+def load_bots(config: TournamentConfig, home: Path, source: str) -> tuple[Program, ...]:
     """Return the bots of a config; raises UsageError if one cannot be started."""
-    found: dict[str, Program] = {}
-    for name, said in config.bots.items():
-        entry = said if isinstance(said, BotConfig) else BotConfig(command=said)
+    programs: dict[str, Program] = {}
+    for name, value in config.bots.items():
+        entry = value if isinstance(value, BotConfig) else BotConfig(command=value)
         where = f"{source}: bots: {one_line(name, 60)}"
-        if name.casefold() in found:
+        if name.casefold() in programs:
             raise UsageError(f"{where}: the names of two bots differ only in upper and lower case")
-        found[name.casefold()] = bot(name, entry.command, home, where, entry.data, entry.network)
-    return tuple(found.values())
+        programs[name.casefold()] = load_bot(name, entry.command, home, where, entry.data, entry.network)
+    return tuple(programs.values())
 
 
-def _sentence(error: Mapping[str, Any]) -> str:
+def _describe_error(error: Mapping[str, Any]) -> str:
     """Describe a validation error of a config."""
     loc = [str(part) for part in error["loc"] if part not in ("str", "list[str]", "BotConfig")]
     where = one_line(": ".join(loc), 120)

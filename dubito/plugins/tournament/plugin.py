@@ -1,4 +1,4 @@
-"""What the plugin adds: `dubito tournament`."""
+"""Register `dubito tournament`."""
 
 from collections.abc import Mapping
 

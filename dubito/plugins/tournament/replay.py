@@ -6,47 +6,47 @@ from typing import Any
 from dubito.errors import UsageError, one_line
 from dubito.plugins.tournament.log import Log, MatchLine
 from dubito.plugins.tournament.match import draw_outcome
-from dubito.plugins.tournament.plan import Source
+from dubito.plugins.tournament.plan import SeedSource
 from dubito.plugins.tournament.rules import load
 
 
-def log_differences(log: Log, source: Source) -> Iterator[tuple[MatchLine, str | None]]:
+def list_differences(log: Log, source: SeedSource) -> Iterator[tuple[MatchLine, str | None]]:
     """Yield each match with its first difference, or None."""
     roots = {name: load(name).new_initial_state() for name in log.games}
-    for pairing, lines in log.all_lines():
+    for pairing, lines in log.read_lines():
         one, other = (log.bots[bot] for bot in pairing.bots)
         for line in lines:
             scheduled = source.seeds(line.game, (one, other), line.match)
             if line.seeds != scheduled:
                 yield line, "its seeds do not belong to the tournament"
             else:
-                yield line, difference_of_match(roots[line.game], line)
+                yield line, match_difference(roots[line.game], line)
 
 
-def difference_of_match(root: Any, line: MatchLine) -> str | None:
+def match_difference(root: Any, line: MatchLine) -> str | None:
     """Return the first difference between a match and its replay, or None. `root` is the initial state."""
-    state, draws = root.clone(), line.seeds.draws()
+    state, draws = root.clone(), line.seeds.streams()
     replaced = {tuple(pair) for pair in line.replaced}
     for node, entry in enumerate(line.history):
         if state.is_terminal():
-            return f"the game is over after {node} actions, and the log has {len(line.history)}"
+            return f"the game is over after {node} actions, but the log has {len(line.history)}"
         if isinstance(entry, list) != state.is_simultaneous_node():
             return f"node {node}: {entry} is not the action of {'one seat' if isinstance(entry, list) else 'both'}"
         if state.is_chance_node():
-            said = draw_outcome(state.chance_outcomes(), draws.chance)
-            if said != entry:
-                return f"node {node}: the seed draws {said}, and the log has {entry}"
+            expected = draw_outcome(state.chance_outcomes(), draws.chance)
+            if expected != entry:
+                return f"node {node}: the seed draws {expected}, but the log has {entry}"
         for seat, action in movers(state, entry):
             legal = state.legal_actions(seat)
             if action not in (legal or [0]):
                 return f"node {node}: {action} is not legal for seat {seat}"
-            if legal and (node, seat) in replaced and action != (said := draws.replacement(seat).choice(legal)):
-                return f"node {node}: the seed draws {said} in place of seat {seat}, and the log has {action}"
+            if legal and (node, seat) in replaced and action != (expected := draws.replacement(seat).choice(legal)):
+                return f"node {node}: the seed draws {expected} for seat {seat}, but the log has {action}"
         apply(state, entry)
     if not state.is_terminal():
         return f"the game is not over after the {len(line.history)} actions of the log"
     if tuple(state.returns()) != line.returns:
-        return f"the returns are {tuple(state.returns())}, and the log has {line.returns}"
+        return f"the returns are {tuple(state.returns())}, but the log has {line.returns}"
     return None
 
 
@@ -63,40 +63,40 @@ def apply(state: Any, entry: int | list[int]) -> None:
         state.apply_action(entry)
 
 
-def match_in_words(root: Any, line: MatchLine) -> Iterator[str]:
+def describe_match(root: Any, line: MatchLine) -> Iterator[str]:
     """Describe a match, one line per node, and its result."""
     state = root.clone()
     replaced = {tuple(pair) for pair in line.replaced}
     for node, entry in enumerate(line.history):
-        who = "chance" if state.is_chance_node() else ""
+        actor = "chance" if state.is_chance_node() else ""
         acts: list[tuple[int, Any]] = movers(state, entry) or [(state.current_player(), entry)]
         for seat, action in acts:
-            name = who or line.seats[seat]
+            name = actor or line.seats[seat]
             words = f"{node}. {name}: {one_line(state.action_to_string(seat, action), 200)}"
             if (node, seat) in replaced:
                 words += " (drawn by the referee)"
             yield words
-        yield from _strikes(line, node)
+        yield from _describe_strikes(line, node)
         apply(state, entry)
-    yield from _strikes(line, len(line.history))
+    yield from _describe_strikes(line, len(line.history))
     for seat, name in enumerate(line.seats):
-        yield f"{name}, seat {seat}: {line.returns[seat]:g}; its process ended with {line.exit[seat]}"
+        yield f"{name}, seat {seat}: {line.returns[seat]:g}; its process exited with {line.exit[seat]}"
 
 
-def _strikes(line: MatchLine, node: int) -> Iterator[str]:
+def _describe_strikes(line: MatchLine, node: int) -> Iterator[str]:
     for strike in line.strikes:
         if strike.node == node:
-            quoted = f", {one_line(strike.said, 80)!r}" if strike.said else ""
-            yield f"   {line.seats[strike.seat]}: a strike, {strike.kind}{quoted}"
+            quoted = f", {one_line(strike.line, 80)!r}" if strike.line else ""
+            yield f"   {line.seats[strike.seat]}: strike ({strike.kind}){quoted}"
 
 
-def match_numbered(log: Log, number: int) -> MatchLine:
+def find_match(log: Log, number: int) -> MatchLine:
     """Return the match with this number over all scheduled pairings; raises UsageError."""
     pairings = log.pairings()
     place, match = divmod(number, 2 * log.matches)
     if not 0 <= place < len(pairings):
         last = 2 * log.matches * len(pairings) - 1
-        raise UsageError(f"--match: there is no match {number:,}; the tournament has matches 0 to {last:,}")
+        raise UsageError(f"--match: unknown match {number:,}: the tournament has matches 0 to {last:,}")
     for line in log.lines(pairings[place]):
         if line.match == match:
             return line

@@ -1,7 +1,7 @@
-"""The announcement's figures, the games that a tournament can be held in, and what is written to bots.
+"""The announcement's limits, the supported games, and the protocols.
 
-Games are any of OpenSpiel's for two in which a seat sees a tensor, found by name at run time. The protocols are the
-announcement's (`v1`) and that of the referee written later (`v2`).
+Any two-player OpenSpiel game with an observation tensor is supported. Protocol `v1` is the announcement's; `v2` is the
+protocol of OpenSpiel's later referee.
 """
 
 import re
@@ -19,7 +19,8 @@ from dubito.plugins.openspiel.engine import load as load_openspiel
 from dubito.plugins.openspiel.engine import pyspiel
 
 StrikeKind = Literal["illegal", "ponder", "overrun", "crash"]
-LAST: tuple[StrikeKind, ...] = ("overrun", "crash")  # one of these is enough, and counts to the 1 % that disqualify
+# One of these shuts a bot down. If they occur in more than 1 % of its matches, it is disqualified.
+FATAL_STRIKES: tuple[StrikeKind, ...] = ("overrun", "crash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,48 +28,49 @@ class Limits:
     """All times in seconds."""
 
     move: float = 5.0
-    prepare: float = 5.0  # after its start, before the clock of its first move
-    chance: float = 0.2  # that each draw of chance takes; 0 is faster, and no longer the announcement's rule
-    ponder: float = 0.2  # to say `ponder`, in dialect v2
-    grace: float = 1.0  # to end by itself after the last line, and again after SIGTERM
-    strikes: int = 3  # illegal actions, or lines out of turn, that shut a bot down
+    prepare: float = 5.0  # from the bot's start until the clock of its first move starts
+    chance: float = 0.2  # delay of each chance event; the announcement requires 0.2
+    ponder: float = 0.2  # to print `ponder`, in dialect v2
+    grace: float = 1.0  # to exit after the last line, and again after SIGTERM
+    strikes: int = 3  # number of illegal actions, or of lines out of turn, that shuts a bot down
 
 
 SEATS: Final = 2
 
 
 def load(name: str) -> Any:
-    """The game of that name, for two; raises UsageError for what no tournament can be held in."""
+    """Load a two-player game; raises UsageError if tournaments do not support it."""
     if name.partition("(")[0] not in pyspiel().registered_names() and find_spec("dubito.plugins.openspiel.spiel"):
-        import_module("dubito.plugins.openspiel.spiel")  # which registers our own games with OpenSpiel
+        # Registers Dubito's games with OpenSpiel.
+        import_module("dubito.plugins.openspiel.spiel")
     game = load_openspiel(name)
     shown = one_line(name, 80)
     if game.num_players() != SEATS:
-        said = f"{shown} is a game for {game.num_players()}: a tournament is held in games for two"
-        raise UsageError(said + _for_two(name.partition("(")[0]))
+        message = f"{shown} is a game for {game.num_players()} players, but tournaments need two"
+        raise UsageError(message + _two_player_hint(name.partition("(")[0]))
     try:
-        size = observation(game).tensor.size
-    except Exception:  # the engine raises whatever it likes
+        size = make_observation(game).tensor.size
+    except Exception:  # the engine can raise anything
         size = 0
     if not size:
-        raise UsageError(f"{shown} has no observation tensor, which is what bots are sent: choose another game")
+        raise UsageError(f"{shown} has no observation tensor to send to bots: choose another game")
     return game
 
 
-def _for_two(name: str) -> str:
+def _two_player_hint(name: str) -> str:
     with suppress(UsageError):
         return f": write {name}(players=2)" if load_openspiel(f"{name}(players=2)").num_players() == SEATS else ""
     return ""
 
 
-def observation(game: Any, kind: Any = None) -> Any:
-    make: Any = import_module("open_spiel.python.observation").make_observation
-    return make(game, kind)
+def make_observation(game: Any, kind: Any = None) -> Any:
+    function: Any = import_module("open_spiel.python.observation").make_observation
+    return function(game, kind)
 
 
 def short_names(names: Sequence[str]) -> list[str]:
     short = [re.split(r"[(\[]", name)[0] for name in names]
-    return [ours if short.count(ours) == 1 else name for ours, name in zip(short, names, strict=True)]
+    return [base if short.count(base) == 1 else name for base, name in zip(short, names, strict=True)]
 
 
 def folder_name(name: str) -> str:
@@ -76,52 +78,52 @@ def folder_name(name: str) -> str:
     return safe if safe == name else f"{safe}-{sha256(name.encode()).hexdigest()[:8]}"
 
 
-_FLOAT: Final = "<f4"  # lowest byte first, wherever we run
+_FLOAT: Final = "<f4"  # little-endian on every machine
 
 
 class _Dialect:
-    """What both protocols begin with."""
+    """The common part of both protocols."""
 
-    def opening(self, game: str, seat: int) -> bytes:
+    def opening_lines(self, game: str, seat: int) -> bytes:
         return f"{game}\n{seat}\n".encode()
 
 
 class V1(_Dialect):
     """The protocol of the announcement of May 2021.
 
-    Two lines first, the game's name and the seat. Then a line a node for every seat: the default observation as
-    base64 of its float32 values, lowest byte first, and after a space each the actions of a seat that is to act.
+    The first two lines are the game's name and the seat. Then each seat gets one line per node: the default observation
+    as base64 of its little-endian float32 values and, if the seat has to act, its actions, each after a space.
     """
 
     name: Final = "v1"
 
     def __init__(self, game: Any) -> None:
-        self._observation = observation(game)
+        self._observation = make_observation(game)
 
     def node(self, state: Any, seat: int, legal: list[int] | None) -> bytes:
         self._observation.set_from(state, seat)
-        seen = b2a_base64(self._observation.tensor.astype(_FLOAT, copy=False))
-        return seen if legal is None else b"%b %b\n" % (seen[:-1], " ".join(map(str, legal)).encode())
+        encoded = b2a_base64(self._observation.tensor.astype(_FLOAT, copy=False))
+        return encoded if legal is None else b"%b %b\n" % (encoded[:-1], " ".join(map(str, legal)).encode())
 
-    def ending(self, score: float) -> bytes:
+    def closing_line(self, score: float) -> bytes:
         return f"end of game {score!r}\n".encode()
 
 
 class V2(_Dialect):
-    """The protocol of the referee that was written in July 2021 and that the bots in OpenSpiel's repository speak.
+    """The protocol of the referee of July 2021, which the bots in OpenSpiel's repository use.
 
-    A node shows two observations, what is public and what is private, each as base64 of a first byte and the rest:
-    1 and the values as bits, lowest first, if all of them are 0 or 1; else 0 and the values as float32.
+    A node has a public and a private observation, each in base64. The first byte is 1 if all values are 0 or 1, which
+    are then packed as bits, lowest first; otherwise it is 0 and the values are float32.
     """
 
     name: Final = "v2"
 
     def __init__(self, game: Any) -> None:
-        """Raises UsageError for a game without these observations."""
-        if (parts := _public_and_private(game)) is None:
-            hidden, open_ = _games_with_parts()
-            have = f"{listed(hidden)} have; so have, with nothing hidden, {listed(open_)}"
-            raise UsageError(f"{game} has no public and private observations, which dialect v2 sends: {have}")
+        """Prepare the observations. Raises UsageError if the game does not have them."""
+        if (parts := _split_observation(game)) is None:
+            hidden, open_ = _list_v2_games()
+            games = f"Hidden-information games: {listed(hidden)}. Others: {listed(open_)}"
+            raise UsageError(f"{game} does not separate public and private observations, as v2 requires. {games}")
         self._parts = parts
 
     def node(self, state: Any, seat: int, legal: list[int] | None) -> bytes:
@@ -130,30 +132,30 @@ class V2(_Dialect):
         words = [b2a_base64(part.compress(), newline=False) for part in self._parts]
         return b" ".join([*words, *(b"%d" % action for action in legal or ())]) + b"\n"
 
-    def ending(self, score: float) -> bytes:
+    def closing_line(self, score: float) -> bytes:
         return f"match over {int(score)}\n".encode()
 
 
-def _public_and_private(game: Any) -> list[Any] | None:
-    """What observes the public and the private part of a game; None if it cannot be told apart."""
+def _split_observation(game: Any) -> list[Any] | None:
+    """Return the public and the private observation, or None if the engine cannot separate them."""
     none, single = pyspiel().PrivateInfoType.NONE, pyspiel().PrivateInfoType.SINGLE_PLAYER
-    found = []
+    parts = []
     for public, private in ((True, none), (False, single)):
         kind = pyspiel().IIGObservationType(perfect_recall=False, public_info=public, private_info=private)
-        with suppress(Exception):  # the engine raises whatever it likes
-            found.append(observation(game, kind))
-    return found if len(found) == 2 and None not in found else None
+        with suppress(Exception):  # the engine can raise anything
+            parts.append(make_observation(game, kind))
+    return parts if len(parts) == 2 and None not in parts else None
 
 
-def _games_with_parts() -> tuple[list[str], list[str]]:
-    """All games for two that have both parts, those that hide something first; of their usual parameters."""
+def _list_v2_games() -> tuple[list[str], list[str]]:
+    """Return the two-player games with both observations: those with hidden information, and the others."""
     hidden: list[str] = []
     open_: list[str] = []
     for kind in pyspiel().registered_games():
-        with suppress(Exception):  # of a game that cannot be loaded so
+        with suppress(Exception):  # some games cannot be loaded with default parameters
             if (
                 kind.min_num_players <= SEATS <= kind.max_num_players
-                and _public_and_private(load(kind.short_name)) is not None
+                and _split_observation(load(kind.short_name)) is not None
             ):
                 is_open = kind.information == kind.Information.PERFECT_INFORMATION
                 (open_ if is_open else hidden).append(kind.short_name)

@@ -1,18 +1,19 @@
-"""From the log of a tournament to its result: scores, who is disqualified, places, and how firm they are.
+"""Compute a tournament's result from its log: scores, disqualifications, places, and how stable the places are.
 
-Everything is a pure function of the finished matches. Sums are exact; two bots share a score only if they do.
+The result depends only on the finished matches. Sums are exact fractions, so that equal scores are exactly equal.
 
-Instant run-off voting as the competition announced it, with what it left open decided; plain numbers in, places out.
+Places are found by instant run-off voting. In each game, every bot ranks its opponents on a ballot, starting with the
+one against which it scored least. A bot with more than half of the first choices takes the place. Otherwise the bot
+with the fewest is dropped, and its ballots go to their next choice. For the next place, voting starts again without the
+bots that have a place; all bots vote.
 
-In each game every bot casts a ballot: all others, those against which it scored least first. Who has more than half
-of the ballots' first choices takes the place; else the one with the fewest is dropped, and its votes go to the next
-choice on those ballots. For the next place all but those already placed stand again, and everybody votes again.
+The announcement leaves ties open. They are decided as follows, and the result lists each case:
 
-Decided here: scores that are equal put the bot of the higher total first, then the one that was entered first. Who
-has no first choice at all is dropped with the others that have none. Of several with the fewest, the one with the
-lowest sum against the others goes, then the one with the lowest total; those that are alike in that too go together.
-Half means half of the ballots that still name a candidate. Of the last two with as many votes, the direct result
-decides; if it is even they share the place. Every tie that had to be decided is named.
+- Equal scores on a ballot: the bot with the higher total comes first, then the bot that entered first.
+- Several bots have the fewest votes: the bot with the lowest sum of scores against the others is dropped, then the bot
+  with the lowest total, then all of them. Bots without any first choice are dropped together.
+- "Half" means half of the ballots that still have a candidate.
+- The last two bots have equal votes: their direct result decides. If it is a draw, they share the place.
 """
 
 import csv
@@ -36,7 +37,7 @@ Matrix = Mapping[tuple[int, int], Number]  # the mean score of the first against
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One count: the votes for each candidate, and who was dropped or has won."""
+    """One count of votes: the votes by candidate, and the dropped bots or the winners."""
 
     votes: Mapping[int, int]
     dropped: tuple[int, ...] = ()
@@ -44,8 +45,8 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundPlace:
-    place: int  # 1 is best; two that share it leave out the next
+class RankedPlace:
+    place: int  # 1 is best; after a shared place, the next is left out
     rounds: Sequence[Round]
 
     @property
@@ -56,7 +57,7 @@ class FoundPlace:
 @dataclass(frozen=True, slots=True)
 class GameRanking:
     ballots: Mapping[int, Sequence[int]]
-    places: Sequence[FoundPlace]
+    places: Sequence[RankedPlace]
     ties: Sequence[str] = field(default_factory=list)
 
     @property
@@ -67,16 +68,16 @@ class GameRanking:
 class _Election:
     def __init__(self, scores: Matrix, bots: Sequence[int], names: Sequence[str]) -> None:
         self._scores, self._bots, self._names = scores, bots, names
-        self._totals = {bot: self._against(bot, bots) for bot in bots}
+        self._totals = {bot: self._sum_scores(bot, bots) for bot in bots}
         self.ties: list[str] = []
         self.ballots = {bot: self._ballot(bot) for bot in bots}
 
-    def ranking(self) -> GameRanking:
-        left, places = list(self._bots), []
-        while left:
-            rounds = self._place(left)
-            places.append(FoundPlace(1 + len(self._bots) - len(left), rounds))
-            left = [bot for bot in left if bot not in rounds[-1].winners]
+    def rank(self) -> GameRanking:
+        candidates, places = list(self._bots), []
+        while candidates:
+            rounds = self._run_off(candidates)
+            places.append(RankedPlace(1 + len(self._bots) - len(candidates), rounds))
+            candidates = [bot for bot in candidates if bot not in rounds[-1].winners]
         return GameRanking(self.ballots, places, self.ties)
 
     def _ballot(self, voter: int) -> list[int]:
@@ -84,72 +85,74 @@ class _Election:
         order = sorted(others, key=lambda bot: (self._scores[voter, bot], -self._totals[bot]))
         for one, other in pairwise(order):
             if self._scores[voter, one] == self._scores[voter, other]:
-                why = "the higher total" if self._totals[one] != self._totals[other] else "the order of entry"
-                self._tie(f"{self._names[voter]} scored alike against", (one, other), f"{why} decides its ballot")
+                rule = "the higher total" if self._totals[one] != self._totals[other] else "the order of entry"
+                tie = f"{self._names[voter]} scored the same against"
+                self._record_tie(tie, (one, other), f"{rule} decides its ballot")
         return order
 
-    def _place(self, candidates: Sequence[int]) -> list[Round]:
-        """The rounds that find who is the next one."""
-        standing, rounds = list(candidates), []
+    def _run_off(self, candidates: Sequence[int]) -> list[Round]:
+        """Return the rounds of voting for the next place."""
+        remaining, rounds = list(candidates), []
         while True:
-            votes = dict.fromkeys(standing, 0)
+            votes = dict.fromkeys(remaining, 0)
             for ballot in self.ballots.values():
                 if (choice := next((bot for bot in ballot if bot in votes), None)) is not None:
                     votes[choice] += 1
-            winners = self._winners(votes)
-            dropped = () if winners else self._dropped(votes)
+            winners = self._find_winners(votes)
+            dropped = () if winners else self._choose_dropped(votes)
             rounds.append(Round(votes, dropped, winners))
             if winners:
                 return rounds
-            standing = [bot for bot in standing if bot not in dropped]
+            remaining = [bot for bot in remaining if bot not in dropped]
 
-    def _winners(self, votes: Mapping[int, int]) -> tuple[int, ...]:
-        """Who has more than half of the live ballots; of the last two with as many, who won against the other."""
+    def _find_winners(self, votes: Mapping[int, int]) -> tuple[int, ...]:
+        """Return the bot with a majority of the live ballots. If the last two are tied, the direct result decides."""
         live = sum(votes.values())
         if len(votes) == 1:
             return tuple(votes)
-        if most := [bot for bot, count in votes.items() if 2 * count > live]:
-            return tuple(most)
+        if majority := [bot for bot, count in votes.items() if 2 * count > live]:
+            return tuple(majority)
         if len(votes) == 2:
             one, other = votes
             direct, back = (self._scores.get(pair, 0) for pair in ((one, other), (other, one)))
             winners = (one, other) if direct == back else ((one,) if direct > back else (other,))
-            self._tie("as many votes for", (one, other), "they share the place" if direct == back else "direct result")
+            decision = "they share the place" if direct == back else "the direct result decides"
+            self._record_tie("equal votes for", (one, other), decision)
             return winners
-        return self._alike(list(votes)) if len(set(votes.values())) == 1 else ()
+        return self._inseparable(list(votes)) if len(set(votes.values())) == 1 else ()
 
-    def _alike(self, bots: Sequence[int]) -> tuple[int, ...]:
-        """All of these if nothing tells them apart: then none of them can be dropped."""
-        against = {self._against(bot, bots) for bot in bots}
-        if len(against) > 1 or len({self._totals[bot] for bot in bots}) > 1:
+    def _inseparable(self, bots: Sequence[int]) -> tuple[int, ...]:
+        """Return all of these bots if their scores are equal too, so that none can be dropped; else nothing."""
+        sums = {self._sum_scores(bot, bots) for bot in bots}
+        if len(sums) > 1 or len({self._totals[bot] for bot in bots}) > 1:
             return ()
-        self._tie("nothing tells apart", bots, "they share the place")
+        self._record_tie("equal votes and scores of", bots, "they share the place")
         return tuple(bots)
 
-    def _dropped(self, votes: Mapping[int, int]) -> tuple[int, ...]:
-        """Who goes: the fewest votes, then the lowest sum against the others with as few, then the lowest total."""
+    def _choose_dropped(self, votes: Mapping[int, int]) -> tuple[int, ...]:
+        """Return the bots to drop: fewest votes, then lowest sum against the tied bots, then lowest total."""
         fewest = min(votes.values())
         last = [bot for bot, count in votes.items() if count == fewest]
         if fewest == 0 or len(last) == 1:
             return tuple(last)
         tied = last
         for why, value in (
-            ("the lowest sum against the others is dropped", {bot: self._against(bot, tied) for bot in tied}),
+            ("the lowest sum against each other is dropped", {bot: self._sum_scores(bot, tied) for bot in tied}),
             ("the lowest total is dropped", self._totals),
         ):
             least = min(value[bot] for bot in last)
             last = [bot for bot in last if value[bot] == least]
             if len(last) == 1:
-                self._tie(f"fewest votes ({fewest}) for", tied, why)
+                self._record_tie(f"fewest votes ({fewest}) for", tied, why)
                 return tuple(last)
-        self._tie(f"fewest votes ({fewest}) for", tied, f"{self._list_names(last)} are dropped together")
+        self._record_tie(f"fewest votes ({fewest}) for", tied, f"{self._list_names(last)} are dropped together")
         return tuple(last)
 
-    def _against(self, bot: int, others: Sequence[int]) -> Number:
+    def _sum_scores(self, bot: int, others: Sequence[int]) -> Number:
         return sum(self._scores.get((bot, other), 0) for other in others)
 
-    def _tie(self, what: str, bots: Sequence[int], how: str) -> None:
-        sentence = f"{what} {self._list_names(bots)}: {how}"
+    def _record_tie(self, tie: str, bots: Sequence[int], decision: str) -> None:
+        sentence = f"{tie} {self._list_names(bots)}: {decision}"
         if sentence not in self.ties:
             self.ties.append(sentence)
 
@@ -158,35 +161,36 @@ class _Election:
 
 
 def rank_game(scores: Matrix, bots: Sequence[int], names: Sequence[str]) -> GameRanking:
-    """The places of these bots in one game; `names` is for the ties.
+    """Rank these bots in one game. `names` are used to describe ties.
 
-    `scores` has every ordered pair of them that has met: who has not met a bot does not vote for it.
+    `scores` has every ordered pair of bots that has met. A bot does not vote for a bot that it has not met.
     """
-    return _Election(scores, bots, names).ranking()
+    return _Election(scores, bots, names).rank()
 
 
-def final(ranks: Mapping[int, Sequence[int]]) -> dict[int, int]:
+def final_places(ranks: Mapping[int, Sequence[int]]) -> dict[int, int]:
     worst_first = {bot: sorted(places, reverse=True) for bot, places in ranks.items()}
     return {bot: 1 + sum(other < mine for other in worst_first.values()) for bot, mine in worst_first.items()}
 
 
-DISQUALIFYING: Final = Fraction(1, 100)  # of a bot's matches in a game, overrun or crashed: more disqualify
+# A bot is disqualified if more of its matches in a game were overrun or crashed.
+MAX_FAILURE_SHARE: Final = Fraction(1, 100)
 
 
 def is_disqualified(failed: int, matches: int) -> bool:
-    return failed > DISQUALIFYING * matches
+    return failed > MAX_FAILURE_SHARE * matches
 
 
 RESAMPLES: Final = 1000
-_FORMS: Final = "game: bot: opponent: score in YAML, or the columns bot, against, score or a cross table in CSV"
-_SEED: Final = 18  # of the resamples: the same log gives the same shares
+_FORMATS: Final = "game: bot: opponent: score in YAML, or the columns bot, against, score or a cross table in CSV"
+_SEED: Final = 18  # fixed, so that the same log gives the same shares
 
 
 @dataclass(slots=True)
 class Meeting:
-    """What the first of two bots scored against the second in one game.
+    """The results of one bot against another in one game.
 
-    `units` are its scores summed over a match and the one with seats swapped: what is drawn from when resampling.
+    `units` counts the sums of its scores over a match and the match with swapped seats. Resampling draws from these.
     """
 
     matches: int = 0
@@ -199,7 +203,7 @@ class Meeting:
 
     @property
     def interval(self) -> Rate:
-        """The mean with its 95 % confidence interval, Student's over the units; no ends are known of less than two."""
+        """Return the mean with its 95 % confidence interval (Student's t over the units, infinite for one unit)."""
         n = sum(self.units.values())
         if n < 2:
             return Rate(float(self.mean), -math.inf, math.inf)
@@ -215,92 +219,93 @@ class Conduct:
     matches: int = 0
     failed: int = 0  # matches with an overrun or a crash
     strikes: Counter[str] = field(default_factory=Counter)
-    replaced: int = 0  # actions that the referee drew for it
+    replaced: int = 0  # actions that the referee chose for it
     answers: int = 0
-    think: int = 0  # microseconds, all answers together
+    think: int = 0  # microseconds, over all answers
     slowest: int = 0
-    data: int = 0  # bytes, the most after any match
-    endings: Counter[str] = field(default_factory=Counter)
-    last_words: str = ""  # the last line on standard error of a match that failed
+    data: int = 0  # maximum number of bytes after a match
+    exit_codes: Counter[str] = field(default_factory=Counter)
+    last_error: str = ""  # the last line on standard error in a failed match
 
     def add(self, line: MatchLine, seat: int) -> None:
         self.matches += 1
-        self.failed += line.failed(seat)
-        if line.failed(seat) and (text := line.stderr[seat].strip()):
-            self.last_words = text.splitlines()[-1]
+        self.failed += line.has_failed(seat)
+        if line.has_failed(seat) and (text := line.stderr[seat].strip()):
+            self.last_error = text.splitlines()[-1]
         self.strikes.update(strike.kind for strike in line.strikes if strike.seat == seat)
-        self.replaced += sum(drawn == seat for _, drawn in line.replaced)
+        self.replaced += sum(replaced_seat == seat for _, replaced_seat in line.replaced)
         self.answers += len(line.times.think[seat])
         self.think += sum(line.times.think[seat])
         self.slowest = max([self.slowest, *line.times.think[seat]])
         self.data = max(self.data, line.data[seat])
-        self.endings[str(line.exit[seat])] += 1
+        self.exit_codes[str(line.exit[seat])] += 1
 
 
 @dataclass(slots=True)
 class GameResult:
     name: str
     meetings: dict[tuple[int, int], Meeting]
-    conduct: list[Conduct]  # of each bot
-    ranking: GameRanking | None = None  # of those that are not disqualified
+    conduct: list[Conduct]  # by bot
+    ranking: GameRanking | None = None  # without disqualified bots
 
 
 @dataclass(slots=True)
 class Standings:
     bots: Sequence[str]
     games: list[GameResult]
-    disqualified: dict[int, str]  # why, in words
-    places: dict[int, int]  # final; of those that are not disqualified
+    disqualified: dict[int, str]  # the reasons
+    places: dict[int, int]  # final places, without disqualified bots
     damaged: Sequence[str]
-    played: int  # matches
-    missing: int  # matches that are not played yet
-    same: dict[tuple[int | None, int], float]  # how often a bot keeps its place in a game (None: the final one)
+    played: int  # number of matches
+    missing: int  # number of matches that are not finished
+    # The share of resamples in which a bot has the same place in a game (None: the final place).
+    same: dict[tuple[int | None, int], float]
 
     def ranks(self, bot: int) -> list[int]:
         return [game.ranking.of[bot] for game in self.games if game.ranking is not None]
 
     def warnings(self, manifest: Mapping[str, Any]) -> list[str]:
-        """What a reader must know of this tournament."""
-        played = f"{self.played:,} of {self.played + self.missing:,} matches are played"
-        found = [f"not finished, so the order may change: {played}"] if self.missing else []
-        most = manifest["identity"].get("data_gb", math.inf) * (1 << 30)
+        """Return warnings that belong with the result."""
+        progress = f"{self.played:,} of {self.played + self.missing:,} matches are finished"
+        warnings = [f"the order may change: {progress}"] if self.missing else []
+        max_bytes = manifest["identity"].get("data_gb", math.inf) * (1 << 30)
         for game in self.games:
-            found += [
-                f"{self.bots[bot]} keeps {conduct.data:,} bytes for {game.name}, more than it may"
+            warnings += [
+                f"{self.bots[bot]} stored {conduct.data:,} bytes for {game.name}, more than allowed"
                 for bot, conduct in enumerate(game.conduct)
-                if conduct.data > most
+                if conduct.data > max_bytes
             ]
             if not all(
                 game.meetings[one, other].total == -game.meetings[other, one].total for one, other in game.meetings
             ):
-                found.append(f"{game.name} is not zero-sum, as ballots take for granted")
-        return found
+                warnings.append(f"{game.name} is not zero-sum, but ballots assume that it is")
+        return warnings
 
 
-def standings(log: Log, resamples: int = RESAMPLES) -> Standings:
-    """The result of what the log has so far; raises UsageError if nothing was played."""
+def compute_standings(log: Log, resamples: int = RESAMPLES) -> Standings:
+    """Compute the result of the matches in the log; raises UsageError if there are none."""
     games = [GameResult(name, {}, [Conduct() for _ in log.bots]) for name in log.games]
-    there = 0
-    for pairing, lines in log.all_lines():
+    finished = 0
+    for pairing, lines in log.read_lines():
         game, (one, other) = games[pairing.game], pairing.bots
         if lines:
-            there += len(lines)
-            _count(game, one, other, lines, log.bots)
-    if not there:
+            finished += len(lines)
+            _add_matches(game, one, other, lines, log.bots)
+    if not finished:
         damaged = f" ({log.damaged[0]})" if log.damaged else ""
-        raise UsageError(f"no match is played yet{damaged}: `dubito tournament play` plays them")
-    disqualified = _disqualified(games, log.bots)
-    in_it = [bot for bot in range(len(log.bots)) if bot not in disqualified]
+        raise UsageError(f"no match is finished yet{damaged}: play them with `dubito tournament play`")
+    disqualified = _list_disqualified(games, log.bots)
+    ranked_bots = [bot for bot in range(len(log.bots)) if bot not in disqualified]
     for game in games:
-        game.ranking = rank_game(_matrix(game), in_it, log.bots) if game.meetings else None
-    missing = 2 * log.matches * len(log.pairings()) - there
-    found = Standings(log.bots, games, disqualified, {}, log.damaged, there, missing, {})
-    found.places = final({bot: found.ranks(bot) for bot in in_it})
-    found.same = _how_often_in_place(found, in_it, resamples)
-    return found
+        game.ranking = rank_game(_matrix(game), ranked_bots, log.bots) if game.meetings else None
+    missing = 2 * log.matches * len(log.pairings()) - finished
+    result = Standings(log.bots, games, disqualified, {}, log.damaged, finished, missing, {})
+    result.places = final_places({bot: result.ranks(bot) for bot in ranked_bots})
+    result.same = _place_stability(result, ranked_bots, resamples)
+    return result
 
 
-def _count(game: GameResult, one: int, other: int, lines: Sequence[MatchLine], names: Sequence[str]) -> None:
+def _add_matches(game: GameResult, one: int, other: int, lines: Sequence[MatchLine], names: Sequence[str]) -> None:
     for bot, against in ((one, other), (other, one)):
         meeting, units = Meeting(), dict[int, float]()
         for line in lines:
@@ -317,56 +322,57 @@ def _matrix(game: GameResult) -> Matrix:
     return {pair: meeting.mean for pair, meeting in game.meetings.items()}
 
 
-def _disqualified(games: Sequence[GameResult], names: Sequence[str]) -> dict[int, str]:
-    """Who overran or crashed in too many matches of any game, over all its opponents: out of every game."""
-    found: dict[int, str] = {}
+def _list_disqualified(games: Sequence[GameResult], names: Sequence[str]) -> dict[int, str]:
+    """Return the bots that failed in too many matches of a game, with the reason. They are out of all games."""
+    reasons: dict[int, str] = {}
     for game in games:
         for bot, conduct in enumerate(game.conduct):
             if is_disqualified(conduct.failed, conduct.matches):
-                said = f"{conduct.failed:,} of {conduct.matches:,} matches of {game.name} overrun or crashed"
-                words = f"; it wrote: {one_line(conduct.last_words, 120)}" if conduct.last_words else ""
-                found.setdefault(bot, f"{names[bot]} is disqualified: {said}, more than 1 %{words}")
-    return found
+                failures = f"{conduct.failed:,} of {conduct.matches:,} matches of {game.name} overrun or crashed"
+                error = f"; it printed: {one_line(conduct.last_error, 120)}" if conduct.last_error else ""
+                reasons.setdefault(bot, f"{names[bot]} is disqualified: {failures}, more than 1 %{error}")
+    return reasons
 
 
-def _how_often_in_place(
-    standing: Standings, in_it: Sequence[int], resamples: int
+def _place_stability(
+    standing: Standings, ranked_bots: Sequence[int], resamples: int
 ) -> dict[tuple[int | None, int], float]:
-    """How often each bot has the same place when every pair's matches are drawn anew from those that it played."""
-    if not in_it or not resamples:
+    """Return the share of resamples in which each bot has the same place. Each pair's matches are resampled."""
+    if not ranked_bots or not resamples:
         return {}
     times: Counter[tuple[int | None, int]] = Counter()
-    drawn = [_resampled(game, in_it, resamples, number) for number, game in enumerate(standing.games)]
+    resampled = [_resample(game, ranked_bots, resamples, number) for number, game in enumerate(standing.games)]
     for sample in range(resamples):
-        ranks: dict[int, list[int]] = {bot: [] for bot in in_it}
+        ranks: dict[int, list[int]] = {bot: [] for bot in ranked_bots}
         for number, game in enumerate(standing.games):
             if game.ranking is None:
                 continue
-            places = rank_game({pair: means[sample] for pair, means in drawn[number].items()}, in_it, standing.bots).of
-            for bot in in_it:
+            scores = {pair: means[sample] for pair, means in resampled[number].items()}
+            places = rank_game(scores, ranked_bots, standing.bots).of
+            for bot in ranked_bots:
                 ranks[bot].append(places[bot])
                 times[number, bot] += places[bot] == game.ranking.of[bot]
-        for bot, place in final(ranks).items():
+        for bot, place in final_places(ranks).items():
             times[None, bot] += place == standing.places[bot]
     return {key: count / resamples for key, count in times.items()}
 
 
-def _resampled(
-    game: GameResult, in_it: Sequence[int], resamples: int, number: int
+def _resample(
+    game: GameResult, ranked_bots: Sequence[int], resamples: int, number: int
 ) -> Mapping[tuple[int, int], Sequence[float]]:
-    """For every ordered pair a mean for each resample; where one wins what the other loses, both are drawn together."""
+    """Return a mean per resample for every ordered pair. In zero-sum games, both orders use the same draws."""
     import numpy
 
     stream = numpy.random.default_rng([_SEED, number])
-    found: dict[tuple[int, int], Sequence[float]] = {}
-    for one in in_it:
-        for other in (bot for bot in in_it if bot > one and (one, bot) in game.meetings):
+    means_by_pair: dict[tuple[int, int], Sequence[float]] = {}
+    for one in ranked_bots:
+        for other in (bot for bot in ranked_bots if bot > one and (one, bot) in game.meetings):
             mine, theirs = game.meetings[one, other], game.meetings[other, one]
             means = _means(mine, stream, resamples)
-            found[one, other] = means.tolist()
+            means_by_pair[one, other] = means.tolist()
             zero_sum = mine.total == -theirs.total
-            found[other, one] = (-means if zero_sum else _means(theirs, stream, resamples)).tolist()
-    return found
+            means_by_pair[other, one] = (-means if zero_sum else _means(theirs, stream, resamples)).tolist()
+    return means_by_pair
 
 
 def _means(meeting: Meeting, stream: Any, resamples: int) -> Any:
@@ -379,27 +385,27 @@ def _means(meeting: Meeting, stream: Any, resamples: int) -> Any:
 Scores = dict[tuple[str, str], Fraction]  # the mean score of the first against the second
 
 
-def table_standings(path: Path) -> Standings:
-    """The result of a bare table of scores, which knows nothing of single matches; raises UsageError.
+def standings_of_table(path: Path) -> Standings:
+    """Compute the result of a table of scores, without matches; raises UsageError.
 
-    A YAML file has game: bot: opponent: score, or leaves out the game. A CSV file has the columns bot, against, score
-    and perhaps game, or is a cross table: opponents in its first row, bots in its first column. Where one of two bots
-    has no score against the other, it is what the other one won or lost.
+    A YAML file has `game: bot: opponent: score`; the game is optional. A CSV file has the columns bot, against, score
+    and optionally game, or is a cross table with opponents in the first row and bots in the first column. A missing
+    score is the negative of the opponent's score.
     """
     tables = _csv_tables(path) if path.suffix.lower() == ".csv" else _yaml_tables(path)
     bots = list(dict.fromkeys(name for scores in tables.values() for pair in scores for name in pair))
     if len(bots) < 2:
-        raise UsageError(f"{path} has no scores of bots against each other: rank takes {_FORMS}")
+        raise UsageError(f"{path} has no scores between bots: supported formats are {_FORMATS}")
     games = []
     for name, scores in tables.items():
         both = {(other, one): -score for (one, other), score in scores.items()} | scores
-        met = {(bots.index(one), bots.index(other)): Meeting(1, score) for (one, other), score in both.items()}
-        game = GameResult(name, met, [Conduct() for _ in bots])
+        meetings = {(bots.index(one), bots.index(other)): Meeting(1, score) for (one, other), score in both.items()}
+        game = GameResult(name, meetings, [Conduct() for _ in bots])
         game.ranking = rank_game(_matrix(game), range(len(bots)), bots)
         games.append(game)
-    found = Standings(bots, games, {}, {}, [], 0, 0, {})
-    found.places = final({bot: found.ranks(bot) for bot in range(len(bots))})
-    return found
+    result = Standings(bots, games, {}, {}, [], 0, 0, {})
+    result.places = final_places({bot: result.ranks(bot) for bot in range(len(bots))})
+    return result
 
 
 def _yaml_tables(path: Path) -> dict[str, Scores]:
@@ -410,13 +416,14 @@ def _yaml_tables(path: Path) -> dict[str, Scores]:
     for game, rows in content.items():
         for bot, row in _entries(path, rows):
             for other, score in _entries(path, row):
-                _add(tables.setdefault(str(game), {}), (bot, other), score, f"{path}: {one_line(str(game), 80)}")
+                _add_score(tables.setdefault(str(game), {}), (bot, other), score, f"{path}: {one_line(str(game), 80)}")
     return tables
 
 
 def _entries(path: Path, content: object) -> list[tuple[str, Any]]:
     if not isinstance(content, dict):
-        raise UsageError(f"{path}: {one_line(repr(content), 60)} is no scores against others: rank takes {_FORMS}")
+        shown = one_line(repr(content), 60)
+        raise UsageError(f"{path}: {shown} does not map opponents to scores: supported formats are {_FORMATS}")
     return [(str(key), value) for key, value in content.items()]
 
 
@@ -429,32 +436,32 @@ def _csv_tables(path: Path) -> dict[str, Scores]:
     names = [name.casefold() for name in header]
     is_list = {"bot", "against", "score"} <= set(names)
     if not is_list and set(header[1:]) != {row[0] for row in rows}:
-        raise UsageError(f"{path} is no table of scores of bots against each other: rank takes {_FORMS}")
+        raise UsageError(f"{path} is not a table of scores between bots: supported formats are {_FORMATS}")
     tables: dict[str, Scores] = {}
     for number, row in enumerate(rows, 2):
         where = f"{path}, row {number}"
         if len(row) != len(header):
-            raise UsageError(f"{where} has {len(row)} cells, and the first row has {len(header)}")
+            raise UsageError(f"{where} has {len(row)} cells, but the first row has {len(header)}")
         if is_list:
-            said = dict(zip(names, row, strict=True))
-            game = tables.setdefault(said.get("game") or path.stem, {})
-            _add(game, (said["bot"], said["against"]), said["score"], where)
+            cells = dict(zip(names, row, strict=True))
+            game = tables.setdefault(cells.get("game") or path.stem, {})
+            _add_score(game, (cells["bot"], cells["against"]), cells["score"], where)
         else:
             for other, score in zip(header[1:], row[1:], strict=True):
-                _add(tables.setdefault(path.stem, {}), (row[0], other), score, where)
+                _add_score(tables.setdefault(path.stem, {}), (row[0], other), score, where)
     return tables
 
 
-def _add(scores: Scores, pair: tuple[str, str], said: object, where: str) -> None:
-    """A score of a table, exactly as it was written; an empty one is none."""
-    text = "" if said is None else str(said).strip()
+def _add_score(scores: Scores, pair: tuple[str, str], value: object, where: str) -> None:
+    """Add a score as an exact fraction. An empty cell adds nothing."""
+    text = "" if value is None else str(value).strip()
     if pair[0] == pair[1] or text in ("", "-"):
         return
     shown = " against ".join(one_line(name, 60) for name in pair)
     try:
         score = Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise UsageError(f"{where}: {one_line(repr(text), 60)} is no score of {shown}: write a number") from None
+        raise UsageError(f"{where}: {one_line(repr(text), 60)} is not a number: set the score of {shown}") from None
     if pair in scores:
-        raise UsageError(f"{where}: the score of {shown} stands there twice")
+        raise UsageError(f"{where}: the score of {shown} is set twice")
     scores[pair] = score

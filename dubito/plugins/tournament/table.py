@@ -34,18 +34,18 @@ class MatchTable:
         self._handlers: dict[int, Callable[[], bool]] = {}
         for channel in channels:
             if not channel.closed:
-                self._watch(channel.out, channel.read)
-                self._watch(channel.err, channel.read_errors)
+                self._register(channel.out, channel.read)
+                self._register(channel.err, channel.read_errors)
                 if channel.end >= 0:
-                    self._watch(channel.end, channel.read_last)
+                    self._register(channel.end, channel.read_last)
                 if channel.pending:
                     self.send(channel, b"")
 
-    def _watch(self, end: int, handler: Callable[[], bool], events: int = select.POLLIN) -> None:
+    def _register(self, end: int, handler: Callable[[], bool], events: int = select.POLLIN) -> None:
         self._handlers[end] = handler
         self._poll.register(end, events)
 
-    def _forget(self, end: int) -> None:
+    def _unregister(self, end: int) -> None:
         if self._handlers.pop(end, None) is not None:
             self._poll.unregister(end)
 
@@ -58,24 +58,24 @@ class MatchTable:
                 channel.write()
                 return bool(channel.pending)
 
-            self._watch(channel.to, write, select.POLLOUT)
+            self._register(channel.to, write, select.POLLOUT)
 
-    def look(self, seconds: float) -> None:
+    def poll(self, seconds: float) -> None:
         for end, _ in self._poll.poll(max(0.0, seconds) * 1000):
             if end in self._handlers and not self._handlers[end]():
-                self._forget(end)
+                self._unregister(end)
 
     def shut(self, channel: Channel) -> None:
         for end in (channel.to, channel.out, channel.err, channel.end):
-            self._forget(end)
+            self._unregister(end)
         channel.shut()
 
     def end(self, grace: float) -> None:
         """Wait for the bots to exit, then send SIGTERM and finally SIGKILL."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             until = monotonic() + grace
-            while (left := until - monotonic()) > 0 and not all(channel.has_ended() for channel in self.channels):
-                self.look(left if hasattr(os, "pidfd_open") else min(left, _POLL_SECONDS))
+            while (remaining := until - monotonic()) > 0 and not all(channel.has_ended() for channel in self.channels):
+                self.poll(remaining if hasattr(os, "pidfd_open") else min(remaining, _POLL_SECONDS))
             for channel in self.channels:
                 if channel.has_ended() or number == signal.SIGKILL:
                     self.shut(channel)
@@ -94,19 +94,20 @@ class Referee:
 
     def play(self) -> None:
         match, table, limits = self._match, self.table, self._limits
-        begun = monotonic()
+        start = monotonic()
         while True:
-            if match.asks_next():
-                table.look(0)
+            if match.advance():
+                table.poll(0)
                 # Lines that arrive before this node's line is sent are out of turn.
                 self._receive_lines()
             turn = match.turn()
             if turn is None:
                 break
-            at_once = turn.chance and not limits.chance and not match.waiting  # the next line follows at once
+            # The next line follows immediately.
+            can_hold = turn.chance and not limits.chance and not match.waiting
             for channel, line in zip(table.channels, turn.lines, strict=True):
                 if line is not None:
-                    if at_once:
+                    if can_hold:
                         channel.hold(line)
                     else:
                         table.send(channel, line)
@@ -114,10 +115,10 @@ class Referee:
                 self._wait_for_answers()
             elif turn.chance and limits.chance:
                 until = monotonic() + limits.chance
-                while (left := until - monotonic()) > 0:
-                    table.look(left)
+                while (remaining := until - monotonic()) > 0:
+                    table.poll(remaining)
                     self._receive_lines()
-        self.times.match = _microseconds(monotonic() - begun)
+        self.times.match = _microseconds(monotonic() - start)
 
     def _wait_for_answers(self) -> None:
         """Wait until all seats have answered or run out of time.
@@ -125,47 +126,47 @@ class Referee:
         The clock starts when the line is in the pipe or, if the bot does not read, when the line was offered. An answer
         that can be read at the deadline is in time.
         """
-        match, table, offered = self._match, self.table, monotonic()
+        match, table, sent = self._match, self.table, monotonic()
         while match.waiting:
             first = inf
             for seat in tuple(match.waiting):
                 # It may have answered while the other seat's time ran out.
                 if seat not in match.waiting:
                     continue
-                channel, due = table.channels[seat], self._due(seat, offered)
+                channel, deadline = table.channels[seat], self._deadline(seat, sent)
                 if channel.closed:
-                    match.lose(seat)
+                    match.handle_crash(seat)
                     table.shut(channel)
-                elif monotonic() >= due:
-                    self._call_time(seat)
+                elif monotonic() >= deadline:
+                    self._expire_time(seat)
                 else:
-                    first = min(first, due)
+                    first = min(first, deadline)
             if match.waiting:
-                table.look(first - monotonic())
+                table.poll(first - monotonic())
                 self._receive_lines()
 
-    def _call_time(self, seat: int) -> None:
+    def _expire_time(self, seat: int) -> None:
         """End a seat's time at its deadline, after reading once more."""
-        self.table.look(0)
+        self.table.poll(0)
         self._receive_lines()
         if seat in self._match.waiting:
             self._match.time_out(seat)
             if self._match.down[seat]:
                 self.table.shut(self.table.channels[seat])
 
-    def _due(self, seat: int, offered: float) -> float:
+    def _deadline(self, seat: int, sent: float) -> float:
         channel = self.table.channels[seat]
-        began = offered if channel.pending else max(offered, channel.flushed)
-        if not self._match.acts(seat):
-            return began + self._limits.ponder
+        start = sent if channel.pending else max(sent, channel.flushed)
+        if not self._match.has_to_act(seat):
+            return start + self._limits.ponder
         first = not self.times.think[seat]
-        return max(began, self._prepared[seat] if first else began) + self._limits.move
+        return max(start, self._prepared[seat] if first else start) + self._limits.move
 
     def _receive_lines(self) -> None:
         match = self._match
         for seat, channel in enumerate(self.table.channels):
             while channel.lines:
-                if seat in match.waiting and match.acts(seat):
+                if seat in match.waiting and match.has_to_act(seat):
                     self.times.think[seat].append(_microseconds(monotonic() - channel.flushed))
                 match.receive(seat, channel.lines.popleft())
                 if match.down[seat] and channel.status is None:

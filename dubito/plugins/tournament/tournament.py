@@ -24,22 +24,29 @@ from dubito.plugins.tournament.log import (
     MANIFEST,
     SECRET,
     Log,
+    LogWriter,
     MatchLine,
-    Writer,
     read_log_manifest,
     read_secret,
-    write_manifest,
+    write_log_manifest,
     write_secret,
 )
 from dubito.plugins.tournament.pair import Pair, V2Pair
-from dubito.plugins.tournament.plan import BotConfig, Pairing, Tournament, TournamentConfig, startable
-from dubito.plugins.tournament.programs import Confinement, check_copies, cores_of, end_with, guarded, probe
+from dubito.plugins.tournament.plan import BotConfig, Pairing, Tournament, TournamentConfig, next_pairing
+from dubito.plugins.tournament.programs import (
+    Confinement,
+    assign_cores,
+    check_copies,
+    guard_processes,
+    probe,
+    terminate_with,
+)
 from dubito.store.lock import LOCK, RunLog, lock_folder
 
 _GB: Final = 1 << 30
 _SECRET_BYTES: Final = 16
 _CONTEXT: Final = multiprocessing.get_context("spawn")
-_RULES: Final = (
+_ANNOUNCED_SETTINGS: Final = (
     "dialect",
     "matches",
     "move_seconds",
@@ -53,31 +60,33 @@ _RULES: Final = (
 )
 _PAIRS: Final[Mapping[str, type[Pair]]] = {"v1": Pair, "v2": V2Pair}
 
-Work = tuple[Pairing, list[int]]  # and its matches that are still to be played
-Refereed = tuple[dict[str, bool], MatchLine | None]  # what could be enforced, and a match
+Work = tuple[Pairing, list[int]]  # a pairing and its missing matches
+MatchReport = tuple[dict[str, bool], MatchLine | None]  # the enforced limits, and a match
 
 
-def notes(config: TournamentConfig) -> list[str]:
+def describe_deviations(config: TournamentConfig) -> list[str]:
     """Return sentences about settings that differ from the announcement's rules."""
     is_v2 = config.dialect == "v2"
-    plain = TournamentConfig(games=config.games, bots=config.bots)
+    announced = TournamentConfig(games=config.games, bots=config.bots)
     values = {
-        key: (_plainly(getattr(config, key)), _plainly(getattr(plain, key)))
-        for key in _RULES
+        key: (_format_value(getattr(config, key)), _format_value(getattr(announced, key)))
+        for key in _ANNOUNCED_SETTINGS
         if key != "ponder_seconds" or is_v2
     }
-    found = [f"{key} is {ours}, not {theirs} as announced" for key, (ours, theirs) in values.items() if ours != theirs]
+    deviations = [
+        f"{key} is {value}, not {usual} as announced" for key, (value, usual) in values.items() if value != usual
+    ]
     networked = [name for name, entry in config.bots.items() if isinstance(entry, BotConfig) and entry.network]
     if networked:
-        found.append(f"{', '.join(networked)} may use the network")
-    return found + (["matches with swapped seats have the same chance draws"] if config.twins else [])
+        deviations.append(f"{', '.join(networked)} may use the network")
+    return deviations + (["matches with swapped seats have the same chance draws"] if config.twins else [])
 
 
-def _plainly(value: object) -> str:
+def _format_value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else f"{value}"
 
 
-def hold(
+def play_tournament(
     tournament: Tournament,
     folder: Path,
     say: Callable[[str], None],
@@ -104,18 +113,18 @@ def hold(
         manifest: dict[str, Any] = {
             "identity": tournament.identity(),
             "matches": tournament.config.matches,
-            "notes": notes(tournament.config),
+            "notes": describe_deviations(tournament.config),
             "versions": {"dubito": __version__, "open_spiel": engine_version()},
             "programs": tournament.programs,
         }
         if (folder / MANIFEST).exists():
-            kept = read_log_manifest(folder)
-            manifest["enforced"] = kept["enforced"]
-            _check_programs(kept["programs"], tournament.programs, folder)
-        tournament = replace(tournament, secret=_secret(tournament.config.secret, folder))
-        write_manifest(folder, manifest)
+            before = read_log_manifest(folder)
+            manifest["enforced"] = before["enforced"]
+            _check_programs(before["programs"], tournament.programs, folder)
+        tournament = replace(tournament, secret=_load_secret(tournament.config.secret, folder))
+        write_log_manifest(folder, manifest)
         log = Log(folder, tournament.config.games, [bot.name for bot in tournament.bots], tournament.config.matches)
-        with guarded(str(folder)):
+        with guard_processes(str(folder)):
             _play_missing(tournament, log, say, progress, only)
         return log
 
@@ -130,17 +139,17 @@ def _check_folder(tournament: Tournament, folder: Path) -> None:
     shown = one_line(str(folder))
     if not (folder / MANIFEST).exists():
         raise UsageError(f"{shown} exists and is not a tournament", hint="choose another --output")
-    there, ours = read_log_manifest(folder), tournament.identity()
-    for key, value in ours.items():
-        kept = there["identity"].get(key)
-        if kept != value:
-            difference = f"{key} is {one_line(str(kept), 120)} there and {one_line(str(value), 120)} here"
+    manifest, identity = read_log_manifest(folder), tournament.identity()
+    for key, value in identity.items():
+        existing = manifest["identity"].get(key)
+        if existing != value:
+            difference = f"{key} is {one_line(str(existing), 120)} there and {one_line(str(value), 120)} here"
             raise UsageError(f"{shown} has another tournament: {difference}", hint="choose another --output")
-    if list(there["identity"]["bots"]) != list(ours["bots"]):
-        order = f"its bots are in the order {', '.join(there['identity']['bots'])}"
+    if list(manifest["identity"]["bots"]) != list(identity["bots"]):
+        order = f"its bots are in the order {', '.join(manifest['identity']['bots'])}"
         raise UsageError(f"{shown} has another tournament: {order}", hint="use this order, or choose another --output")
-    if there["matches"] > tournament.config.matches:
-        matches = f"{there['matches']:,} matches"
+    if manifest["matches"] > tournament.config.matches:
+        matches = f"{manifest['matches']:,} matches"
         raise UsageError(f"{shown} already has a tournament of {matches}", hint="set at least as many")
 
 
@@ -158,7 +167,7 @@ def _check_programs(
             )
 
 
-def _secret(given: str | None, folder: Path) -> str:
+def _load_secret(given: str | None, folder: Path) -> str:
     """Return the tournament's secret. A new folder gets one."""
     if not (folder / MANIFEST).exists():
         # A tournament that was stopped before its start may have left one.
@@ -173,22 +182,22 @@ def _secret(given: str | None, folder: Path) -> str:
 def _play_missing(
     tournament: Tournament, log: Log, say: Callable[[str], None], progress: Callable[[int], None], only: int | None
 ) -> None:
-    work, there, wanted = [], 0, range(2 * tournament.config.matches)
-    for pairing, lines in log.all_lines():
+    work, finished, scheduled = [], 0, range(2 * tournament.config.matches)
+    for pairing, lines in log.read_lines():
         if only is not None and only not in pairing.bots:
             continue
         played = {line.match for line in lines}
-        there += len(played)
-        if missing := [match for match in wanted if match not in played]:
+        finished += len(played)
+        if missing := [match for match in scheduled if match not in played]:
             work.append((pairing, missing))
     for sentence in log.damaged:
         say(sentence)
-    progress(there)
+    progress(finished)
     if work:
-        _Crew(tournament, log, say, progress, there).play(work)
+        _Referees(tournament, log, say, progress, finished).play(work)
 
 
-class _Crew:
+class _Referees:
     """The referee processes, each with a separate executor, and their current pairings."""
 
     def __init__(
@@ -197,12 +206,18 @@ class _Crew:
         log: Log,
         say: Callable[[str], None],
         progress: Callable[[int], None],
-        there: int,
+        finished: int,
     ) -> None:
-        self._tournament, self._log, self._say, self._progress, self._there = tournament, log, say, progress, there
+        self._tournament, self._log, self._say, self._progress, self._finished = (
+            tournament,
+            log,
+            say,
+            progress,
+            finished,
+        )
         self._note = RunLog(log.folder)
-        self._busy: dict[Future[Refereed], tuple[ProcessPoolExecutor, Pairing, Writer]] = {}
-        self._facts: dict[str, bool] | None = None  # what the last process that differed could enforce
+        self._busy: dict[Future[MatchReport], tuple[ProcessPoolExecutor, Pairing, LogWriter]] = {}
+        self._facts: dict[str, bool] | None = None  # as last reported
 
     def play(self, work: list[Work]) -> None:
         """Play all matches. Ctrl-C finishes and saves the matches in progress."""
@@ -219,34 +234,34 @@ class _Crew:
                     matches = f"match{'es' if playing > 1 else ''}"
                     self._say(f"finishing {playing} {matches}; press Ctrl-C again to stop now")
                 self._assign([], [], stopping=True)
-                self._note("stopped", matches=self._there)
+                self._note("stopped", matches=self._finished)
                 raise
-        self._note("finished", matches=self._there)
+        self._note("finished", matches=self._finished)
 
     def _assign(self, work: list[Work], idle: list[ProcessPoolExecutor], stopping: bool = False) -> None:
         """Assign work to idle processes until all of it is done."""
         while work or self._busy:
             pairings = [pairing for pairing, _ in work]
             playing = {bot for _, pairing, _ in self._busy.values() for bot in pairing.bots}
-            while idle and (chosen := startable(pairings, playing)) is not None:
+            while idle and (chosen := next_pairing(pairings, playing)) is not None:
                 process, item = idle.pop(), work.pop(pairings.index(chosen))
                 pairings.remove(chosen)
                 playing |= set(chosen.bots)
-                self._busy[process.submit(_next_line, item)] = process, chosen, Writer(self._log.path(chosen))
+                self._busy[process.submit(_next_line, item)] = process, chosen, LogWriter(self._log.path(chosen))
             for done in wait(self._busy, return_when=FIRST_COMPLETED).done:
                 # Removed first, so that a match is not saved twice after Ctrl-C.
                 process, pairing, write = self._busy.pop(done)
-                if self._keep_refereed(done, write) and not stopping:
+                if self._save_match(done, write) and not stopping:
                     self._busy[process.submit(_next_line, None)] = process, pairing, write
                 else:
                     write.close()
                     idle.append(process)
 
-    def _keep_refereed(self, done: "Future[Refereed]", write: Writer) -> bool:
+    def _save_match(self, done: "Future[MatchReport]", write: LogWriter) -> bool:
         """Save a finished match. Return whether its process may have more of its pairing."""
         try:
             facts, line = done.result()
-            self._keep_facts(facts)
+            self._report_limits(facts)
             if line is not None:
                 write(line)
         except BrokenProcessPool:
@@ -254,28 +269,28 @@ class _Crew:
                 "a referee process died", hint="run the same command again to continue; see run.log for details"
             ) from None
         except (RunStopped, OSError) as error:
-            why = (
+            problem = (
                 f"cannot write {self._log.folder}: {error.strerror}; once that is fixed, run the same command again"
                 if isinstance(error, OSError)
                 else str(error)
             )
-            self._note("failed", why=why)
-            raise RunStopped(why) from None
+            self._note("failed", why=problem)
+            raise RunStopped(problem) from None
         if line is None:
             return False
-        self._there += 1
-        self._progress(self._there)
+        self._finished += 1
+        self._progress(self._finished)
         return True
 
-    def _keep_facts(self, facts: dict[str, bool]) -> None:
+    def _report_limits(self, facts: dict[str, bool]) -> None:
         """Report limits that a process cannot enforce, if they differ from the previous process's."""
         if facts == self._facts:
             return
         self._facts = facts
         self._note("enforced", **facts)
         manifest = read_log_manifest(self._log.folder)
-        kept = {name: holds and manifest["enforced"].get(name, True) for name, holds in facts.items()}
-        write_manifest(self._log.folder, manifest | {"enforced": kept})
+        enforced = {name: holds and manifest["enforced"].get(name, True) for name, holds in facts.items()}
+        write_log_manifest(self._log.folder, manifest | {"enforced": enforced})
         for sentence in [f"not enforced here: {name}" for name, holds in facts.items() if not holds]:
             self._say(sentence)
 
@@ -285,8 +300,8 @@ class _Crew:
         # Signals are only for the main process.
         with block_signals():
             for number in range(count):
-                arguments = (self._tournament, self._log.folder, cores_of(number, count, cores), os.getpid())
-                pools.append(ProcessPoolExecutor(1, _CONTEXT, _begin, arguments))
+                arguments = (self._tournament, self._log.folder, assign_cores(number, count, cores), os.getpid())
+                pools.append(ProcessPoolExecutor(1, _CONTEXT, _set_up_process, arguments))
                 # The first task starts the process.
                 pools[-1].submit(os.getpid)
         try:
@@ -301,7 +316,7 @@ class _Crew:
                 pool.shutdown(cancel_futures=True)
 
 
-class _Referee:
+class _Process:
     """The state of a referee process."""
 
     tournament: Tournament
@@ -311,22 +326,24 @@ class _Referee:
     lines: Iterator[MatchLine]
 
 
-def _begin(tournament: Tournament, folder: Path, cores: tuple[int, int] | None, parent: int) -> None:
+def _set_up_process(tournament: Tournament, folder: Path, cores: tuple[int, int] | None, parent: int) -> None:
     """Set up a referee process."""
-    end_with(parent)
+    terminate_with(parent)
     # Not ignored, so that bots inherit the default handlers and can be ended by these signals.
     for number in STOP_SIGNALS:
         signal.signal(number, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
-    _Referee.tournament, _Referee.folder = tournament, folder
-    _Referee.confinement = Confinement(int(tournament.config.memory_gb * _GB), cores)
+    _Process.tournament, _Process.folder = tournament, folder
+    _Process.confinement = Confinement(int(tournament.config.memory_gb * _GB), cores)
 
 
-def _next_line(item: Work | None) -> Refereed:
-    """Referee the next match of `item`, or else of the current work. Return the enforced limits and the match, if "
-    "any."""
+def _next_line(item: Work | None) -> MatchReport:
+    """Referee the next match of `item`, or else of the current work.
+
+    Return the enforced limits, and the match if there is one left.
+    """
     if item is not None:
-        kind = _PAIRS[_Referee.tournament.config.dialect]
-        pair = kind(_Referee.tournament, item[0], _Referee.folder, _Referee.confinement)
-        _Referee.facts, _Referee.lines = pair.facts(), pair.play(item[1])
-    return _Referee.facts, next(_Referee.lines, None)
+        kind = _PAIRS[_Process.tournament.config.dialect]
+        pair = kind(_Process.tournament, item[0], _Process.folder, _Process.confinement)
+        _Process.facts, _Process.lines = pair.enforced_limits(), pair.play(item[1])
+    return _Process.facts, next(_Process.lines, None)

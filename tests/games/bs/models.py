@@ -20,7 +20,7 @@ def registry() -> Registry:
 
 
 def short(*contenders: dict[str, Any], games: int = 2, rounds: int = 2, **config: Any) -> dict[str, Any]:
-    """The config of a few games of so many rounds at most."""
+    """Return the config of a few games with at most this many rounds."""
     return {
         "game": "bs",
         "games": games,

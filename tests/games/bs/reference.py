@@ -36,7 +36,7 @@ class Liar:
         return play
 
     def bs(self, k: int, n: int, hand: list[CardKey], pile: int, movers_hand: int) -> bool:
-        """The four reasons to accuse."""
+        """Return whether one of the four reasons to accuse applies."""
         self.refresh(pile)
         mine = len([card for card in hand if card[0] == k])
         on_pile = len([number for number in self.known if number == k])
@@ -70,7 +70,7 @@ class Con:
         return [record for k in range(13) for record in self.records[k]]
 
     def sync(self, mover: int, k: int, n: int, hand: list[CardKey], pile: int, sizes: list[int]) -> None:
-        """What it does first in both calls: (a) an accusation, (b) sizes, (c) the own hand."""
+        """Do the first steps of both calls: (a) an accusation, (b) sizes, (c) the player's own hand."""
         if self.pile + n != pile:
             self.accusation(mover, n, sizes)
         self.pile, self.sizes = pile, list(sizes)
@@ -78,7 +78,7 @@ class Con:
             self.rebuild(mover, k, hand)
 
     def accusation(self, mover: int, n: int, sizes: list[int]) -> None:
-        """(a)"""
+        """Process an accusation, step (a)."""
         loser: int = mover
         winner = -1
         for seat in range(4):
@@ -166,7 +166,7 @@ class Con:
         return accuse or left == needs
 
     def p(self, mover: int, k: int, n: int, h: int) -> float:
-        """The chance that the play is honest; nan where it accuses and goes on with 0."""
+        """Return the probability that the play is honest; nan if the bot accuses and continues with 0."""
         x, u, held, nothis = float(h), 0.0, 0.0, 0.0
         for record in self.everything():
             c = record.confidence
@@ -189,7 +189,7 @@ class Con:
 
 
 def c_of(upper: float, lower: float) -> float:
-    """The binomial for real arguments."""
+    """Return the binomial coefficient for real arguments."""
     if lower in (upper, 0):
         return 1.0
     if lower < 0 or lower > upper:

@@ -32,7 +32,7 @@ PROSE = re.sub(r"^```.*?^```$", "", WRITING, flags=re.MULTILINE | re.DOTALL)
 
 @pytest.fixture
 def here(shell: Shell) -> Shell:
-    """A folder as the guide finds it: the template, and the config that it says to save."""
+    """Set up the folder that the guide assumes: the template, and the config that it tells the reader to save."""
     (shell.folder / FOLDER).mkdir(parents=True)
     (shell.folder / FOLDER / "_template.py").write_text(TEMPLATE)
     (shell.folder / "mine.yaml").write_text(blocks("yaml")[0])

@@ -32,7 +32,7 @@ DEALS = range(3)
 
 
 def games() -> Iterator[tuple[State, Asked]]:
-    """The questions of some games, each with the game as the engine has it then."""
+    """Yield the questions of some games, each with the engine's state."""
     for deal in DEALS:
         questions = sample_questions(deal)
         world, _ = questions[0]
@@ -127,7 +127,7 @@ def told_of(game: State, seat: int, *moves: Any) -> list[str]:
 
 
 def facts_of(game: State, seat: int, *moves: Any) -> dict[str, Any]:
-    """The facts of a seat after these moves."""
+    """Return the facts of a seat after these moves."""
     book, dealt = Notebook(seat, BSRules()), [len(hand.cards) for hand in game.hands]
     book.observe(game.start, game.hands[seat].cards)
     for move in moves:
@@ -231,7 +231,7 @@ def test_turn_answered_by_a_substitute_can_be_stored() -> None:
 
 
 def broken(change: Any, node: str = "bs") -> str:
-    """What is said of the example with a change in it."""
+    """Return the error message for the example with a change in it."""
     plain = json.loads(to_json(example_position(node)))
     change(plain)
     with pytest.raises(UsageError) as error:

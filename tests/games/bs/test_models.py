@@ -75,7 +75,7 @@ class Scripted:
 
 @contextmanager
 def at_the_table(folder: Path, base_url: str) -> Iterator[tuple[Table, ModelLog]]:
-    """A game of four model players that ask this server."""
+    """Play a game of four model players at this server."""
     bots = registry()
     said = {"model": "m", "base_url": base_url, "reasks": 0, "fallback": "Player1"}
     settings = settings_for(bots.find("OpenAIBot").cls, "x", said, GAME)

@@ -31,7 +31,7 @@ def seated(bot: type[BSBot], hand: list[int], deal: int = 0) -> Any:
 
 
 def table(pile: int = 0, mover_holds: int = 9, mine: int = 9, mover: int = 1, **public: int) -> Table:
-    """A table at which seat `mover` holds so many cards, seat 0 `mine`."""
+    """Return a table at which seat `mover` has this many cards and seat 0 has `mine`."""
     hands = [mine, 9, 9, 9]
     if mover:
         hands[mover] = mover_holds

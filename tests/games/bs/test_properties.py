@@ -34,7 +34,7 @@ SETUPS = st.builds(
 
 
 def play_each_move(setup: Setup) -> Iterator[tuple[State, int, list[GameEvent]]]:
-    """The game after each of its moves, with who moved and what was observed."""
+    """Yield the game after each move, with its player and the observations."""
     rng = Random(setup.seed)
     game = deal_game(setup.seed, setup.max_rounds)
     while not game.over:

@@ -41,7 +41,7 @@ def test_turn_continues_after_its_yield() -> None:
 
 
 def bot(acts: Any, place: Any = 0) -> type[DefuseBot]:
-    """A bot whose turn is this method, or this value."""
+    """Return a bot whose turn is this method, or this value."""
 
     class Wrong(DefuseBot):
         def turn(self, view: View) -> Any:

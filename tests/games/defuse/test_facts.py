@@ -50,7 +50,7 @@ class Watched:
 
 
 def games(many: int = 80) -> Iterator[Watched]:
-    """The questions of so many games by chance."""
+    """Yield the questions of this many random games."""
     for deal in range(many):
         watched, chance = Watched(deal_game(deal)), Random(deal)
         while not watched.game.over:
@@ -145,7 +145,7 @@ def test_indistinguishable_worlds_have_the_same_facts() -> None:
 
 
 def other_world(deal: int) -> State:
-    """The same game, but for the other's hand and the lower half of the pile, which change cards; the bomb stays."""
+    """Return the same game with other cards in the opponent's hand and the lower half of the pile, except the bomb."""
     game = deal_game(deal)
     theirs = [*Counter(game.hands[1]).elements()]
     below = [place for place, card in enumerate(game.pile[:9]) if card != "bomb"]

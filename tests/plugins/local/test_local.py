@@ -26,7 +26,7 @@ RUN: Final = (
 
 @pytest.fixture
 def model(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A model's file, and the fake server in place of the extra."""
+    """Set up a model's file and the fake server that replaces the extra."""
     monkeypatch.syspath_prepend(str(FAKE))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(FAKE), str(REPO))))
     path = shell.folder / "m.gguf"

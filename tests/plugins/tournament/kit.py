@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dubito.plugins.tournament.pair import Pair
-from dubito.plugins.tournament.plan import Pairing, Tournament, checked_config, entered_bots
+from dubito.plugins.tournament.plan import Pairing, Tournament, load_bots, validate_config
 from dubito.plugins.tournament.programs import Confinement
 
 QUICK = {"prepare_seconds": 1.0, "move_seconds": 0.5, "chance_seconds": 0.0, "grace_seconds": 0.3}
@@ -11,7 +11,7 @@ MEMORY = 16 << 30
 
 
 def acting(act: str, pondering: str = ":", first: str = ":", last: str = "exit 0") -> str:
-    """A bot that does these things when it starts, is to act (`$legal` says how), only watches, and at the end."""
+    """Return a bot with code for its start, its turns (`$legal` has the actions), other nodes, and the end."""
     return f"""#!/bin/sh
 read game; read seat
 {first}
@@ -29,7 +29,7 @@ GOOD = acting(FIRST)
 
 
 def write(folder: Path, name: str, script: str) -> Path:
-    """A script that can be started."""
+    """Write an executable script."""
     path = folder / name
     path.write_text(script)
     path.chmod(0o755)
@@ -37,11 +37,11 @@ def write(folder: Path, name: str, script: str) -> Path:
 
 
 def tournament(folder: Path, scripts: dict[str, str], **config: object) -> Tournament:
-    """A tournament of scripts, with short deadlines."""
+    """Return a tournament of scripts with short deadlines."""
     commands = {name: str(write(folder, f"{name}.sh", script)) for name, script in scripts.items()}
     content = {"games": ["kuhn_poker"], "secret": "of the tests alone", **QUICK, **config, "bots": commands}
-    said = checked_config(content, "the test", {})
-    return Tournament(said, entered_bots(said, folder, "the test"), said.secret or "")
+    said = validate_config(content, "the test", {})
+    return Tournament(said, load_bots(said, folder, "the test"), said.secret or "")
 
 
 def pair(folder: Path, one: str, other: str, apart: bool = False, **config: object) -> Pair:

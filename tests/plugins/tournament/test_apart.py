@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dubito.plugins.tournament.log import MatchLine
-from dubito.plugins.tournament.pair import size
+from dubito.plugins.tournament.pair import folder_size
 from dubito.sandbox import warden
 from tests.plugins.tournament import kit
 from tests.plugins.tournament.kit import FIRST, GOOD, acting
@@ -24,14 +24,14 @@ def met(folder: Path, one: str, other: str = GOOD, **config: object) -> list[Mat
     (folder / "run").mkdir()
     (folder / "run" / "secret").write_text("abracadabra")
     pair = kit.pair(folder, one, other, apart=True, **config)
-    if not pair.facts()["bots kept apart"]:
+    if not pair.enforced_limits()["bots isolated"]:
         pytest.skip("the system makes no worlds for bots here, so that nothing was tried")
     lines = list(pair.play(range(2)))
     assert warden.sweep(str(folder / "run")) == 0
     return lines
 
 
-def test_a_bot_sees_its_own_processes_and_data_alone(tmp_path: Path) -> None:
+def test_bot_sees_only_its_own_processes_and_data(tmp_path: Path) -> None:
     told = f"{{ {PRIVATE.format(run=tmp_path / 'run')}; }} >&2; exit 0"
     for line in met(tmp_path, acting(FIRST, first='echo x > "$DUBITO_DATA/x"', last=told)):
         assert line.strikes == []
@@ -47,7 +47,7 @@ def test_a_bot_sees_its_own_processes_and_data_alone(tmp_path: Path) -> None:
     assert (tmp_path / "run/data/one/kuhn_poker/x").read_text() == "x\n"
 
 
-def test_a_bot_is_bounded_and_has_no_powers(tmp_path: Path) -> None:
+def test_bot_has_limits_and_no_privileges(tmp_path: Path) -> None:
     line = met(tmp_path, acting(FIRST, last=f"{{ {LIMITS}; }} >&2; exit 0"), memory_gb=0.5)[0]
     text = " ".join(line.stderr[0].split())
     assert "Max core file size 0 0" in text
@@ -75,7 +75,7 @@ def test_a_bot_cannot_harm_its_keeper(tmp_path: Path) -> None:
 
 
 @pytest.mark.at_length
-def test_a_fork_bomb_stays_in_its_world(tmp_path: Path) -> None:
+def test_fork_bomb_is_contained(tmp_path: Path) -> None:
     bomb = acting(FIRST, first="while :; do sleep 60 & done")
     for line in met(tmp_path, bomb, move_seconds=60.0):
         seat = line.seats.index("one")
@@ -83,7 +83,7 @@ def test_a_fork_bomb_stays_in_its_world(tmp_path: Path) -> None:
         assert "annot fork" in line.stderr[seat]
 
 
-def test_who_takes_too_much_memory_is_named_and_the_match_goes_on(tmp_path: Path) -> None:
+def test_out_of_memory_bot_is_reported_and_the_match_continues(tmp_path: Path) -> None:
     greedy = acting(f"exec {sys.executable} -I -S -c 'bytearray(1 << 30)'")
     for line in met(tmp_path, greedy, memory_gb=0.25, move_seconds=60.0):
         seat = line.seats.index("one")
@@ -103,7 +103,7 @@ NAMELESS = "import os\nk = [open('x', 'wb') for n in range(3) if not (os.path.ex
         (f"{NAMELESS}os.unlink('x')\nfor f in k: f.write(bytes(400_000)); f.flush()", "its data is more than 1,073,7"),
     ],
 )
-def test_data_is_counted_wherever_it_hides(tmp_path: Path, work: str, why: str) -> None:
+def test_hidden_data_is_counted(tmp_path: Path, work: str, why: str) -> None:
     """Below a path that is too long to be named, and in files that were deleted and are open still."""
     (tmp_path / "hide.py").write_text(f"{work}\nimport time; time.sleep(9)\n")
     hide = f'cd "$DUBITO_DATA"; {sys.executable} -S -E {tmp_path}/hide.py'
@@ -114,7 +114,7 @@ def test_data_is_counted_wherever_it_hides(tmp_path: Path, work: str, why: str) 
     subprocess.run(["/bin/rm", "-rf", tmp_path / "run"], check=True)
 
 
-def test_a_folder_deeper_than_python_descends_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_very_deep_folder_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that the system cannot name are none, and nobody stumbles over them."""
     (tmp_path / "deep").mkdir()
     monkeypatch.chdir(tmp_path / "deep")
@@ -123,5 +123,5 @@ def test_a_folder_deeper_than_python_descends_is_measured(tmp_path: Path, monkey
         os.mkdir("a")
         os.chdir("a")
     Path("x").write_text("abc")
-    assert size(tmp_path / "deep") == 6
+    assert folder_size(tmp_path / "deep") == 6
     subprocess.run(["/bin/rm", "-rf", tmp_path / "deep"], check=True)

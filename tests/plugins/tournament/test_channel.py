@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dubito.plugins.tournament.match import Match, MatchDraws
+from dubito.plugins.tournament.match import Match, MatchStreams
 from dubito.plugins.tournament.rules import V1, Limits, load
 from dubito.plugins.tournament.table import MatchTable, Referee
 from dubito.sandbox.process import MAX_LINE_BYTES, Channel, start_directly
@@ -21,7 +21,7 @@ def running(folder: Path, script: str) -> Iterator[tuple[Channel, MatchTable]]:
         channel.shut()
 
 
-def test_what_a_pipe_does_not_take_is_sent_later(tmp_path: Path) -> None:
+def test_lines_beyond_the_pipe_size_are_sent_later(tmp_path: Path) -> None:
     with running(tmp_path, "read go; head -c 5000000 | wc -c") as (channel, table):
         table.send(channel, b"x" * 5_000_000)
         assert channel.pending
@@ -30,29 +30,29 @@ def test_what_a_pipe_does_not_take_is_sent_later(tmp_path: Path) -> None:
     with running(tmp_path, "head -c 5000002 | tr -d x") as (channel, table):
         table.send(channel, b"x" * 5_000_000 + b"y\n")
         while not channel.lines:
-            table.look(10)
+            table.poll(10)
         assert list(channel.lines) == [b"y"]
         assert not channel.pending
         assert channel.flushed > channel.started
 
 
-def test_a_bot_that_never_reads_is_left_alone(tmp_path: Path) -> None:
+def test_bot_that_never_reads_blocks_nothing(tmp_path: Path) -> None:
     with running(tmp_path, "exec 0<&-; echo; exec sleep 60") as (channel, table):
         while not channel.lines:
-            table.look(10)
+            table.poll(10)
         table.send(channel, b"x\n")
         assert not channel.pending
 
 
-def test_lines_come_whole_and_long_ones_are_cut(tmp_path: Path) -> None:
+def test_lines_arrive_whole_and_long_ones_are_truncated(tmp_path: Path) -> None:
     script = f"printf '1\\n2\\n3'; printf '4\\n'; head -c {3 * MAX_LINE_BYTES} /dev/zero; echo; echo 5"
     with running(tmp_path, script) as (channel, table):
         while not channel.closed:
-            table.look(10)
+            table.poll(10)
         assert list(channel.lines) == [b"1", b"2", b"34", b"\0" * MAX_LINE_BYTES, b"5"]
 
 
-def test_a_program_that_does_not_start_has_ended(tmp_path: Path) -> None:
+def test_program_that_does_not_start_counts_as_ended(tmp_path: Path) -> None:
     channel = Channel(start_directly((str(tmp_path / "missing"),), tmp_path, PATH))
     channel.send(b"kuhn_poker\n")
     channel.shut()
@@ -62,7 +62,7 @@ def test_a_program_that_does_not_start_has_ended(tmp_path: Path) -> None:
     assert channel.errors == f"cannot start {tmp_path / 'missing'}: No such file or directory"
 
 
-def test_who_does_not_start_takes_no_pipe_of_the_others(tmp_path: Path) -> None:
+def test_failed_start_does_not_keep_other_pipes_open(tmp_path: Path) -> None:
     missing = Channel(start_directly((str(tmp_path / "missing"),), tmp_path, PATH))
     channel = Channel(
         start_directly(("sh", "-c", "echo 1; read go"), tmp_path, PATH)
@@ -70,16 +70,16 @@ def test_who_does_not_start_takes_no_pipe_of_the_others(tmp_path: Path) -> None:
     table = MatchTable((missing, channel))
     try:
         table.shut(missing)
-        table.look(10)
+        table.poll(10)
         assert list(channel.lines) == [b"1"]
     finally:
         channel.shut()
 
 
-def test_a_flood_that_nobody_hears_is_not_kept(tmp_path: Path) -> None:
+def test_unread_flood_is_discarded(tmp_path: Path) -> None:
     with running(tmp_path, "head -c 4000000 /dev/zero | tr '\\0' '\\n'") as (channel, table):
         while not channel.closed:
-            table.look(10)
+            table.poll(10)
         assert len(channel.lines) < 200_000
 
 
@@ -92,15 +92,15 @@ class SlowTable(MatchTable):
         super().send(channel, lines)
         self.asked = True
 
-    def look(self, seconds: float) -> None:
-        super().look(0)
+    def poll(self, seconds: float) -> None:
+        super().poll(0)
         while self.asked and not self.channels[1].closed:
-            super().look(10)
+            super().poll(10)
 
 
-def test_an_answer_heard_when_the_others_time_is_up_counts(tmp_path: Path) -> None:
+def test_answer_read_at_the_other_seats_deadline_counts(tmp_path: Path) -> None:
     game = load("goofspiel(imp_info=True,points_order=descending,num_cards=3)")
-    match = Match(game.new_initial_state(), V1(game), MatchDraws(1, (2, 3)))
+    match = Match(game.new_initial_state(), V1(game), MatchStreams(1, (2, 3)))
     silent, quick = (
         Channel(start_directly(("sh", "-c", script), tmp_path, PATH)) for script in ("sleep 60", "read node; echo 2")
     )

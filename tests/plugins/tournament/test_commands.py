@@ -14,7 +14,7 @@ import pytest
 
 from dubito.errors import signal_in_words
 from dubito.plugins.tournament import check
-from dubito.plugins.tournament.check import findings, partner, trial_results
+from dubito.plugins.tournament.check import check_protocol, play_trial, start_partner
 from dubito.plugins.tournament.pair import Pair
 from dubito.plugins.tournament.plan import Pairing
 from dubito.sandbox import warden
@@ -31,7 +31,7 @@ def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     return Shell(tmp_path, capsys, monkeypatch)
 
 
-def test_the_example_from_play_to_replay(shell: Shell, tmp_path: Path) -> None:
+def test_example_can_be_played_ranked_and_replayed(shell: Shell, tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES, tmp_path / "here")
     played = shell("tournament", "play", "here/tournament.yaml", "--matches", "1", "--quiet")
     assert played.code == 0
@@ -60,7 +60,7 @@ def test_the_example_from_play_to_replay(shell: Shell, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["random_bot.py", "first.sh", "last.c", "announced.py"])
-def test_bots_to_start_from_keep_to_the_protocol(tmp_path: Path, name: str) -> None:
+def test_example_bots_follow_the_protocol(tmp_path: Path, name: str) -> None:
     path = EXAMPLES / name
     if name.endswith(".c"):
         compiler = shutil.which("cc") or pytest.skip("no C compiler here")
@@ -79,7 +79,7 @@ CHECKS = {"check": ("--games", "kuhn_poker", "--move-seconds", "0.8", "--prepare
 
 
 @pytest.mark.parametrize("number", in_gate([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], [signal.SIGTERM]))
-def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, number: signal.Signals) -> None:
+def test_ctrl_c_saves_finished_matches(tmp_path: Path, number: signal.Signals) -> None:
     """And SIGTERM, which a queue of jobs sends to all its processes."""
     (tmp_path / "t.yaml").write_text(
         "games: [phantom_ttt]\nmatches: 100\nchance_seconds: 0\nbots: {one: ./one.sh, two: ./two.sh}\n"
@@ -102,7 +102,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, number: signal.Signals) -
 
 @pytest.mark.at_length
 @pytest.mark.parametrize("number", in_gate([signal.SIGINT, signal.SIGKILL], 1))
-def test_a_second_ctrl_c_stops_at_once_and_a_kill_leaves_no_message(tmp_path: Path, number: signal.Signals) -> None:
+def test_second_ctrl_c_stops_immediately(tmp_path: Path, number: signal.Signals) -> None:
     """In a match that would take minutes; it does not count."""
     (tmp_path / "t.yaml").write_text(
         "games: [kuhn_poker]\nmatches: 1\nmove_seconds: 600\nbots: {one: ./one.sh, two: ./two.sh}\n"
@@ -140,18 +140,18 @@ def fewer_partners(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("fewer_partners")
-def test_check_says_what_is_wrong_and_where(shell: Shell, tmp_path: Path) -> None:
+def test_check_lists_violations_with_places(shell: Shell, tmp_path: Path) -> None:
     kit.write(tmp_path, "bad.sh", acting("echo +1; echo too much", last="exit 3"))
     said = shell("tournament", "check", "./bad.sh", *CHECKS["check"])
     assert said.code == 1
     assert "FAILED    answers with listed actions" in said.out
     assert re.search(r"kuhn_poker, seat [01], against \w+: illegal '\+1'", said.out)
     assert "FAILED    prints nothing when it is not its turn" in said.out
-    assert "ended with 3" in said.out
+    assert "exited with 3" in said.out
 
 
 @pytest.mark.usefixtures("fewer_partners")
-def test_check_says_what_a_bot_that_does_not_start_said(shell: Shell, tmp_path: Path) -> None:
+def test_check_shows_the_error_output_of_a_failing_bot(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("import no_such_module")
     said = shell("tournament", "check", f"{sys.executable} broken.py", *CHECKS["check"]).out.splitlines()
     assert said[1] == "FAILED    starts, and runs until the end of the match"
@@ -159,7 +159,7 @@ def test_check_says_what_a_bot_that_does_not_start_said(shell: Shell, tmp_path: 
     assert [line[:8] for line in said[1:] if line[:1] != " "] == ["FAILED  ", *["skipped "] * 4]
 
 
-def test_qualify_takes_spaces_and_knows_no_interval_of_one(shell: Shell, tmp_path: Path) -> None:
+def test_qualify_accepts_spaces_and_needs_two_matches_for_an_interval(shell: Shell, tmp_path: Path) -> None:
     kit.write(tmp_path, "good.sh", GOOD)
     few = ("--matches", "1", "--chance-seconds", "0", "--quiet")
     said = shell("tournament", "qualify", "./good.sh", "--games", "kuhn_poker, leduc_poker", *few)
@@ -202,27 +202,30 @@ KUHN = "games: [kuhn_poker]\n"
 TWO = "bots: {one: ./one.sh, two: ./two.sh}\n"
 BAD = {
     KUHN + "bots: {one: ./one.sh, two: ./plain.sh}": "t.yaml: bots: two: ./plain.sh is not executable: "
-    "`chmod +x` it, or name what runs it: `python3 ./plain.sh`",
-    KUHN + "bots: {one: ./one.sh, two: no-such-python two.py}": "t.yaml: bots: two: there is no program "
-    "no-such-python on this machine",
-    KUHN + "bots: {one: ./one.sh, two: two.sh}": "there is no program two.sh on this machine: for the file "
-    "beside the config write ./two.sh",
-    KUHN + "bots: {one: ./one.sh, two: ./gone.sh}": "./gone.sh wants /no/such/interpreter (its first line)",
-    KUHN + "bots: {one: ./one.sh, two: ./env.sh}": "./env.sh wants no-such-python (its first line)",
-    KUHN + "bots: {one: ./one.sh, two: ./missing.sh}": "there is no file ",
-    KUHN + "bots: {one: ./one.sh, two: python3 -u two.py}": "two.py, which python3 is to run",
-    KUHN + "bots: {one: ./one.sh, two: sh}": "t.yaml: bots: two: sh has nothing to run: name the bot's file behind it",
-    KUHN + "bots: {one: ./one.sh, two: ./bare.sh}": "bare.sh is no program for this machine, and no script that says",
-    KUHN + "bots: {one: ./one.sh, two: ./windows.sh}": "the first line of ./windows.sh ends as in Windows",
-    KUHN + "bots:\n  one: ./one.sh\n  one: ./two.sh": "the key 'one' stands twice",
+    "run `chmod +x ./plain.sh`, or write `python3 ./plain.sh`",
+    KUHN + "bots: {one: ./one.sh, two: no-such-python two.py}": "t.yaml: bots: two: the program "
+    "no-such-python is not installed",
+    KUHN + "bots: {one: ./one.sh, two: two.sh}": "the program two.sh is not installed: for the file "
+    "next to the config, write ./two.sh",
+    KUHN + "bots: {one: ./one.sh, two: ./gone.sh}": "the first line of ./gone.sh needs /no/such/interpreter",
+    KUHN
+    + "bots: {one: ./one.sh, two: ./env.sh}": "the first line of ./env.sh needs no-such-python, which is not installed",
+    KUHN + "bots: {one: ./one.sh, two: ./missing.sh}": "missing.sh does not exist",
+    KUHN + "bots: {one: ./one.sh, two: python3 -u two.py}": "two.py does not exist",
+    KUHN
+    + "bots: {one: ./one.sh, two: sh}": "t.yaml: bots: two: sh has no script to run: add the bot's file to the command",
+    KUHN + "bots: {one: ./one.sh, two: ./bare.sh}": "bare.sh is neither a program for this machine nor a script",
+    KUHN + "bots: {one: ./one.sh, two: ./windows.sh}": "the first line of ./windows.sh has a Windows line ending",
+    KUHN + "bots:\n  one: ./one.sh\n  one: ./two.sh": "the key 'one' is set twice",
     KUHN + "bots: {one: ./one.sh, One: ./two.sh}": "t.yaml: bots: One: the names of two bots",
     KUHN + "bots: {one: ./one.sh}": "t.yaml: bots: a tournament needs at least two bots",
     KUHN + "bots: {one: ./one.sh, ../two: ./two.sh}": "a bot cannot be called '../two'",
-    KUHN + "bots: {one: ./one.sh, b--c: ./two.sh}": "a bot cannot be called 'b--c': use no two dashes together",
-    KUHN + 'bots: {one: ./one.sh, two: "./two.sh \\0"}': "is no command: it has a character of number 0",
+    KUHN
+    + "bots: {one: ./one.sh, b--c: ./two.sh}": "a bot cannot be called 'b--c': two dashes in a row are not allowed",
+    KUHN + 'bots: {one: ./one.sh, two: "./two.sh \\0"}': "it contains a null character",
     f"memory_gb: .inf\n{KUHN}{TWO}": "t.yaml: memory_gb: must be at most 1000000, not inf",
     f"memory_gb: 1.0e+12\n{KUHN}{TWO}": "t.yaml: memory_gb: must be at most 1000000, not 1000000000000.0",
-    f"games: ['kuhn_poker(players=3)']\n{TWO}": "is a game for 3: a tournament is held in games for two: "
+    f"games: ['kuhn_poker(players=3)']\n{TWO}": "is a game for 3 players, but tournaments need two: "
     "write kuhn_poker(players=2)",
     f"games: [battleship]\n{TWO}": "battleship has no observation tensor",
     f"games: [kuhn_pokr]\n{TWO}": "OpenSpiel has no game 'kuhn_pokr': did you mean 'kuhn_poker'?",
@@ -244,7 +247,7 @@ def test_bad_input_gets_one_sentence(shell: Shell, tmp_path: Path, subtests: pyt
             assert not (tmp_path / "tournaments").exists()
 
 
-def test_a_folder_that_is_no_tournament_is_refused(shell: Shell, tmp_path: Path) -> None:
+def test_folder_without_tournament_is_refused(shell: Shell, tmp_path: Path) -> None:
     for command in ("rank", "replay"):
         assert (
             shell("tournament", command, ".").err == "dubito: . is not a tournament, since it has no tournament.json\n"
@@ -259,7 +262,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_rank_takes_a_bare_table_of_scores(shell: Shell, tmp_path: Path, name: str) -> None:
+def test_rank_accepts_a_table_of_scores(shell: Shell, tmp_path: Path, name: str) -> None:
     """The announcement's two games: A and B share the first place."""
     (tmp_path / name).write_text(TABLES[name])
     said = shell("tournament", "rank", name)
@@ -272,7 +275,7 @@ def test_rank_takes_a_bare_table_of_scores(shell: Shell, tmp_path: Path, name: s
     ]
 
 
-def test_rank_takes_a_cross_table_of_one_game(shell: Shell, tmp_path: Path) -> None:
+def test_rank_accepts_a_cross_table(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "G1.csv").write_text(",A,B,C\nA,,0.1,3\nB,-0.1,,-1\nC,-3,1,-\n")
     said = shell("tournament", "rank", "G1.csv").out
     assert "G1: mean score per match of row against column" in said
@@ -284,17 +287,17 @@ def test_rank_takes_a_cross_table_of_one_game(shell: Shell, tmp_path: Path) -> N
 
 
 BAD_TABLES = {
-    "name,score\nA,2\nB,3\n": "s.csv is no table of scores of bots against each other: rank takes game: bot: opponent",
-    ",A,B\nA,,x\nB,1,\n": "s.csv, row 2: 'x' is no score of A against B: write a number",
-    ",A,B\nA,,inf\nB,1,\n": "s.csv, row 2: 'inf' is no score of A against B: write a number",
-    ",A,B\nA,1\nB,1,\n": "s.csv, row 2 has 2 cells, and the first row has 3",
-    "bot,against,score\nA,B,1\nA,B,2\n": "s.csv, row 3: the score of A against B stands there twice",
-    "": "s.csv has no scores of bots against each other",
+    "name,score\nA,2\nB,3\n": "s.csv is not a table of scores between bots: supported formats are game: bot: opponent",
+    ",A,B\nA,,x\nB,1,\n": "s.csv, row 2: 'x' is not a number: set the score of A against B",
+    ",A,B\nA,,inf\nB,1,\n": "s.csv, row 2: 'inf' is not a number: set the score of A against B",
+    ",A,B\nA,1\nB,1,\n": "s.csv, row 2 has 2 cells, but the first row has 3",
+    "bot,against,score\nA,B,1\nA,B,2\n": "s.csv, row 3: the score of A against B is set twice",
+    "": "s.csv has no scores between bots",
 }
 
 
 @pytest.mark.parametrize("text", BAD_TABLES)
-def test_a_table_that_says_something_else_gets_one_sentence(shell: Shell, tmp_path: Path, text: str) -> None:
+def test_invalid_table_is_one_sentence(shell: Shell, tmp_path: Path, text: str) -> None:
     (tmp_path / "s.csv").write_text(text)
     said = shell("tournament", "rank", "s.csv")
     assert (said.code, said.err.count("\n")) == (2, 1)
@@ -302,13 +305,13 @@ def test_a_table_that_says_something_else_gets_one_sentence(shell: Shell, tmp_pa
 
 
 @pytest.mark.at_length
-def test_a_partner_of_every_kind_is_what_it_says(tmp_path: Path) -> None:
+def test_partners_behave_as_described(tmp_path: Path) -> None:
     """Findings of them as if they were users' bots."""
     content = {"games": ["kuhn_poker"], "matches": 1, "move_seconds": 0.8, "chance_seconds": 0.0}
     found = {}
     for kind in ("chatty", "gone"):
-        log = trial_results(partner(kind), ["slow"], tmp_path / kind, content, print)
-        found[kind] = [finding.what.split()[1] for finding in findings(log, 0.8) if finding.wrong]
+        log = play_trial(start_partner(kind), ["slow"], tmp_path / kind, content, print)
+        found[kind] = [finding.requirement.split()[1] for finding in check_protocol(log, 0.8) if finding.violations]
     assert found["gone"] == ["starts,"]
     assert "says" in found["chatty"]
     assert "ends" not in found["chatty"]

@@ -15,10 +15,10 @@ from dubito.experiment.workers import available_cores
 from dubito.plugins.tournament.log import Log, MatchLine
 from dubito.plugins.tournament.pair import Pair
 from dubito.plugins.tournament.plan import Pairing, Tournament
-from dubito.plugins.tournament.plan import tournament as read
+from dubito.plugins.tournament.plan import read_tournament as read
 from dubito.plugins.tournament.programs import Confinement
-from dubito.plugins.tournament.standings import standings
-from dubito.plugins.tournament.tournament import hold
+from dubito.plugins.tournament.standings import compute_standings
+from dubito.plugins.tournament.tournament import play_tournament
 from tests.conftest import in_gate
 from tests.plugins.tournament.test_tournament import silent, texts
 
@@ -34,7 +34,7 @@ SECRET = "of the tests alone"  # noqa: S105
 
 
 def config(home: Path, bots: dict[str, str], **more: object) -> Path:
-    """A config beside the bots' files, as an organiser would have it."""
+    """Write a config next to the bots' files, as an organiser would."""
     shutil.copytree(Path(__file__).parent / "bots", home, dirs_exist_ok=True)
     content = {"games": ["kuhn_poker"], "matches": 1, "secret": SECRET, "bots": bots, "data_gb": 0.02, "memory_gb": 0.5}
     content |= {"move_seconds": 5.0, "chance_seconds": 0.0, **more}
@@ -44,16 +44,16 @@ def config(home: Path, bots: dict[str, str], **more: object) -> Path:
 
 
 def met(told: Tournament, run: Path, apart: bool = True) -> list[MatchLine]:
-    """The matches of the first two bots of a tournament; `run` is its folder."""
+    """Return the matches of a tournament's first two bots; `run` is its folder."""
     run.mkdir(parents=True)
     (run / "secret").write_text(SECRET)
     cores = available_cores()
     pair = Pair(
         told, Pairing(0, (0, 1)), run, Confinement(int(told.config.memory_gb * (1 << 30)), (cores[0], cores[-1]), apart)
     )
-    facts = pair.facts()
+    facts = pair.enforced_limits()
     assert facts["own core"] or len(cores) < 2
-    if apart and not facts["bots kept apart"]:
+    if apart and not facts["bots isolated"]:
         pytest.skip("the system makes no worlds for bots here, so that nothing was tried")
     return list(pair.play(range(2)))
 
@@ -76,7 +76,7 @@ def sockets(tmp_path: Path) -> Iterator[list[str]]:
         server.close()
 
 
-def test_a_reader_finds_nothing(tmp_path: Path, sockets: list[str]) -> None:
+def test_bot_cannot_read_secrets(tmp_path: Path, sockets: list[str]) -> None:
     home = tmp_path / "home"
     path = config(home, {"reader": f"{PYTHON} reader.py {' '.join(sockets)}", "drawn": HONEST["drawn"]})
     (home / "t.yaml~").write_text(path.read_text())
@@ -88,14 +88,14 @@ def test_a_reader_finds_nothing(tmp_path: Path, sockets: list[str]) -> None:
         assert "found" not in stderr_of(line, "reader")
 
 
-def test_a_secret_is_looked_for_in_folders_of_the_configs_folder(tmp_path: Path) -> None:
+def test_files_with_the_secret_are_hidden(tmp_path: Path) -> None:
     path = config(tmp_path, HONEST)
     (tmp_path / "old/kept").mkdir(parents=True)
     (tmp_path / "old/kept/t.yaml").write_text(path.read_text())
     assert set(read(path, {}).hidden) == {path, tmp_path / "old/kept/t.yaml"}
 
 
-def test_a_folder_too_deep_to_be_named_hinders_no_tournament(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_path_too_long_for_the_system_does_not_stop_tournament(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a bot may have left in its data, beside programs."""
     (tmp_path / "bots").mkdir()
     (tmp_path / "bots/one.sh").write_text("exit 0")
@@ -112,7 +112,7 @@ def test_a_folder_too_deep_to_be_named_hinders_no_tournament(tmp_path: Path, mon
     subprocess.run(["/bin/rm", "-rf", tmp_path / "bots"], check=True)
 
 
-def test_a_saboteur_breaks_nothing(tmp_path: Path) -> None:
+def test_saboteur_cannot_break_the_tournament(tmp_path: Path) -> None:
     path = config(tmp_path, {"saboteur": HOSTILE["saboteur"], "drawn": HONEST["drawn"]})
     before = {file: file.read_bytes() for file in tmp_path.glob("*.*")}
     for line in met(read(path, {}), tmp_path / "run"):
@@ -124,7 +124,7 @@ def test_a_saboteur_breaks_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "run/data/drawn/kuhn_poker/played").read_text() == "x"
 
 
-def test_a_filler_is_stopped_and_named(tmp_path: Path) -> None:
+def test_bot_that_fills_the_disk_is_stopped_and_reported(tmp_path: Path) -> None:
     path = config(tmp_path, {"filler": HOSTILE["filler"], "drawn": HONEST["drawn"]})
     for line in met(read(path, {}), tmp_path / "run"):
         assert [(line.seats[strike.seat], strike.kind) for strike in line.strikes] == [("filler", "crash")]
@@ -133,7 +133,7 @@ def test_a_filler_is_stopped_and_named(tmp_path: Path) -> None:
         assert list(Path(place).glob("filled-*")) == []
 
 
-def test_memory_is_that_of_all_processes(tmp_path: Path) -> None:
+def test_memory_limit_covers_all_processes(tmp_path: Path) -> None:
     """None of them has more than it may; nor may it be hidden in files without a name."""
     bots = {"filler": f"{PYTHON} filler.py {200 << 20} memory", "drawn": HONEST["drawn"]}
     path = config(tmp_path, bots, memory_gb=0.125)
@@ -146,7 +146,7 @@ def test_memory_is_that_of_all_processes(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(len(available_cores()) < 2, reason="a core for each bot takes two")
 @pytest.mark.parametrize("apart", in_gate([True, False], [False]))
-def test_a_hog_keeps_to_its_core(tmp_path: Path, apart: bool) -> None:
+def test_busy_bot_stays_on_its_core(tmp_path: Path, apart: bool) -> None:
     """Where the system makes no worlds for bots too."""
     path = config(tmp_path, {"hog": f"{PYTHON} hog.py 8", "thinker": HONEST["thinker"]})
     for line in met(read(path, {}), tmp_path / "run", apart):
@@ -156,14 +156,14 @@ def test_a_hog_keeps_to_its_core(tmp_path: Path, apart: bool) -> None:
 
 @pytest.mark.at_length
 @pytest.mark.skipif(len(available_cores()) < 2, reason="a core for each bot takes two")
-def test_honest_bots_have_the_table_that_they_have_without_the_others(tmp_path: Path) -> None:
+def test_hostile_bots_do_not_change_other_results(tmp_path: Path) -> None:
     logs: list[Log] = []
     for name, bots in (("without", HONEST), ("with", HONEST | HOSTILE)):
         told = read(config(tmp_path / "home", bots), {})
-        logs.append(hold(told, tmp_path / name, silent))
+        logs.append(play_tournament(told, tmp_path / name, silent))
     without, with_them = (texts(log.folder) for log in logs)
     assert without.items() <= with_them.items()
-    one, other = (standings(log, resamples=0).games[0] for log in logs)
+    one, other = (compute_standings(log, resamples=0).games[0] for log in logs)
     assert one.meetings[0, 1] == other.meetings[0, 1]
     for bot in range(len(HONEST)):
         assert (other.conduct[bot].failed, other.conduct[bot].strikes) == (0, {})
@@ -171,7 +171,7 @@ def test_honest_bots_have_the_table_that_they_have_without_the_others(tmp_path: 
 
 
 def lines_of(log: Log, name: str) -> Iterator[MatchLine]:
-    for _, lines in log.all_lines():
+    for _, lines in log.read_lines():
         yield from (line for line in lines if name in line.seats)
 
 
@@ -186,7 +186,7 @@ for folder in ("/tmp", "/run", "/dev/shm", "/var/tmp"):
 """
 
 
-def test_a_bot_talks_to_itself_and_finds_its_folders_empty(tmp_path: Path) -> None:
+def test_bot_has_loopback_and_empty_temporary_folders(tmp_path: Path) -> None:
     """In every match anew."""
     bot = LOOPBACK + (Path(__file__).parent / "bots/drawn.py").read_text()
     path = config(tmp_path, {"talks": f"{sys.executable} talks.py", "drawn": HONEST["drawn"]})

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dubito.plugins.tournament.match import Match, MatchDraws, draw_outcome
+from dubito.plugins.tournament.match import Match, MatchStreams, draw_outcome
 from dubito.plugins.tournament.rules import StrikeKind, load
 
 
@@ -17,7 +17,7 @@ class Plain:
 
 
 def match(game: str, strikes: int = 3) -> Match:
-    draws = MatchDraws(1, (2, 3))
+    draws = MatchStreams(1, (2, 3))
     return Match(load(game).new_initial_state(), Plain(), draws, strikes)
 
 
@@ -35,20 +35,20 @@ def kinds(one: Match) -> list[tuple[int, StrikeKind]]:
     return [(strike.seat, strike.kind) for strike in one.strikes]
 
 
-def test_both_seats_see_every_node_and_one_is_asked() -> None:
+def test_both_seats_see_every_node_but_one_has_to_act() -> None:
     one = match("kuhn_poker")
     assert play_match(one) == [(b"-", b"-"), (b"-", b"-"), (b"0 1", b"-"), (b"-", b"0 1")]
     assert one.history[2:] == [0, 0]
     assert not one.strikes
 
 
-def test_the_seat_that_moves_first_may_be_seat_1() -> None:
+def test_seat_1_can_move_first() -> None:
     one = match("dark_chess")
     one.turn()
     assert one.waiting == [1]
 
 
-def test_both_seats_are_asked_where_both_move_at_once() -> None:
+def test_both_seats_answer_simultaneous_nodes() -> None:
     one = match("goofspiel(imp_info=True,points_order=descending,num_cards=3)")
     one.turn()
     assert one.waiting == [0, 1]
@@ -64,7 +64,7 @@ def test_both_seats_are_asked_where_both_move_at_once() -> None:
 @pytest.mark.parametrize(
     "answer", [b"", b"3.0", b"+1", b" 1 ", b"01", b"1\0", b"\xff", b"1" + b"0" * 30, b"7", b"I pass"]
 )
-def test_only_an_action_as_it_was_listed_is_legal(answer: bytes) -> None:
+def test_only_listed_actions_are_legal(answer: bytes) -> None:
     one = match("kuhn_poker")
     for _ in range(3):
         one.turn()
@@ -75,7 +75,7 @@ def test_only_an_action_as_it_was_listed_is_legal(answer: bytes) -> None:
     assert one.history[2] in (0, 1)
 
 
-def test_a_line_may_end_as_in_windows() -> None:
+def test_windows_line_endings_are_accepted() -> None:
     one = match("kuhn_poker")
     play_match(one, b"0\r")
     assert not one.strikes
@@ -91,7 +91,7 @@ def test_the_third_illegal_answer_shuts_a_bot_down() -> None:
     assert one.state.is_terminal()
 
 
-def test_strikes_of_different_kinds_are_counted_apart() -> None:
+def test_strikes_are_counted_by_kind() -> None:
     one = match("phantom_ttt")
     while len(one.strikes) < 4 and one.turn():
         for seat in list(one.waiting):
@@ -113,7 +113,7 @@ def test_one_overrun_or_crash_shuts_a_bot_down(kind: StrikeKind) -> None:
     if kind == "overrun":
         one.time_out(0)
     else:
-        one.lose(0)
+        one.handle_crash(0)
     one.receive(0, b"late")  # of no interest any more
     assert kinds(one) == [(0, kind)]
     turn = one.turn()
@@ -122,7 +122,7 @@ def test_one_overrun_or_crash_shuts_a_bot_down(kind: StrikeKind) -> None:
     assert one.waiting == [1]
 
 
-def test_one_bots_replacements_shift_no_deal_and_no_others() -> None:
+def test_replacements_do_not_change_other_draws() -> None:
     histories = []
     for culprit in (None, 0):
         one = match("leduc_poker")

@@ -22,7 +22,7 @@ def ending(line: MatchLine, name: str) -> int | str:
     return line.exit[line.seats.index(name)]
 
 
-def test_good_bots_get_no_strike_and_end_by_themselves(meet: Meet) -> None:
+def test_good_bots_exit_without_strikes(meet: Meet) -> None:
     for line in meet(GOOD):
         assert line.strikes == []
         assert line.exit == (0, 0)
@@ -40,7 +40,7 @@ ANSWERS = {  # which a pipe could spoil; more of them in test_match.py
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
-def test_an_answer_that_was_not_listed_is_illegal(meet: Meet, answer: str) -> None:
+def test_unlisted_answer_is_illegal(meet: Meet, answer: str) -> None:
     pondering = "printf 0" if "pondering" in answer else ":"
     for line in meet(acting(ANSWERS[answer], pondering=pondering)):
         assert set(strikes(line, "one")) == {"illegal"}
@@ -62,7 +62,7 @@ ALONE = "forking into another session"
 
 
 @pytest.mark.parametrize(("how", "apart"), [*((how, True) for how in CRASHES), (ALONE, False)])
-def test_a_bot_that_leaves_is_seen_at_once(meet: Meet, how: str, apart: bool) -> None:
+def test_exit_of_a_bot_is_detected_immediately(meet: Meet, how: str, apart: bool) -> None:
     """In seat 0 and in seat 1, with a move time that the test would not wait for."""
     for line in meet(CRASHES[how], apart=apart, move_seconds=100.0):
         assert strikes(line, "one") == ["crash"]
@@ -87,7 +87,7 @@ def test_a_bot_that_does_not_answer_in_time_is_shut_down(meet: Meet, how: str) -
         assert strikes(line, "other") == []
         assert ending(line, "one") == "SIGKILL"
         assert ending(line, "other") == 0
-        assert line.failed(line.seats.index("one"))
+        assert line.has_failed(line.seats.index("one"))
 
 
 def test_an_answer_just_before_the_deadline_counts(meet: Meet) -> None:
@@ -106,7 +106,7 @@ def test_time_to_prepare_is_added_to_the_first_move_only(meet: Meet) -> None:
         assert line.strikes[0].node == 3 - line.seats.index("one")  # its second move
 
 
-def test_the_second_line_of_an_answer_is_out_of_turn(meet: Meet) -> None:
+def test_second_line_is_out_of_turn(meet: Meet) -> None:
     for line in meet(acting(r"printf '0\n0\n'")):
         assert strikes(line, "one") == ["ponder"]
         assert line.history[2:] == [0, 0]
@@ -129,7 +129,7 @@ def test_a_flood_of_lines_shuts_a_bot_down(meet: Meet) -> None:
         assert ending(line, "one") == "SIGKILL"
 
 
-def test_a_line_without_end_is_one_line(meet: Meet) -> None:
+def test_endless_line_counts_as_one_line(meet: Meet) -> None:
     for line in meet("#!/bin/sh\nexec cat /dev/zero", games=["phantom_ttt"], prepare_seconds=0.1):
         assert strikes(line, "one") in (["ponder", "overrun"], ["illegal", "overrun"])
         assert strikes(line, "other") == []
@@ -141,7 +141,7 @@ def test_three_illegal_answers_shut_a_bot_down(meet: Meet) -> None:
         assert ending(line, "one") == "SIGKILL"
 
 
-def test_standard_error_never_stops_a_bot_and_its_end_is_kept(meet: Meet) -> None:
+def test_end_of_standard_error_is_saved(meet: Meet) -> None:
     """More than any pipe holds, and what is still written when the match is over."""
     loud = acting(f"head -c 1000000 /dev/zero >&2; {FIRST}", last="echo the end >&2; exit 0")
     for line in meet(loud):
@@ -160,7 +160,7 @@ def test_endless_standard_error_ends_with_the_match(meet: Meet) -> None:
 @pytest.mark.parametrize(
     ("last", "status"), [("exit 4", 4), (":", "SIGTERM"), ("trap '' TERM; sleep 60; sleep 60", "SIGKILL")]
 )
-def test_a_bot_that_does_not_end_is_ended(meet: Meet, last: str, status: int | str) -> None:
+def test_bot_that_does_not_exit_is_killed(meet: Meet, last: str, status: int | str) -> None:
     """That is no strike."""
     for line in meet(acting(FIRST, last=last)):
         assert line.strikes == []
@@ -172,13 +172,13 @@ LEAVING = "(setsid sh -c 'sleep 60; sleep 60' &)"
 
 
 @pytest.mark.parametrize(("child", "apart"), [("sleep 60 &", True), (LEAVING, True), (LEAVING, False)])
-def test_a_grandchild_that_holds_the_pipes_holds_nobody(meet: Meet, child: str, apart: bool) -> None:
+def test_grandchild_with_open_pipes_does_not_delay_the_match(meet: Meet, child: str, apart: bool) -> None:
     for line in meet(acting(FIRST, first=child), apart=apart, grace_seconds=100.0):
         assert line.strikes == []
         assert line.exit == (0, 0)
 
 
-def test_a_line_that_races_the_question_counts_once(meet: Meet, tmp_path: Path) -> None:
+def test_early_answer_counts_once(meet: Meet, tmp_path: Path) -> None:
     """It comes before the question, and is out of turn, or after it, and is the answer: nothing else is shifted.
 
     Both see two dice roll, then each other's questions go by. The partner moves only when all of them were answered.
@@ -196,7 +196,7 @@ def test_a_line_that_races_the_question_counts_once(meet: Meet, tmp_path: Path) 
         mine = [strike for strike in line.strikes if line.seats[strike.seat] == "one"]
         assert {strike.kind for strike in mine} <= {"ponder", "illegal"}
         assert 1 <= len(mine) <= 4
-        assert {strike.said for strike in mine if strike.kind == "illegal"} <= {"99"}
+        assert {strike.line for strike in mine if strike.kind == "illegal"} <= {"99"}
         assert strikes(line, "other") == []
 
 
@@ -205,7 +205,7 @@ GIGABYTE = "head -c 1073741824 /dev/zero"
 
 @pytest.mark.at_length
 @pytest.mark.parametrize("to", ["", ">&2"])
-def test_a_gigabyte_stops_nobody(meet: Meet, to: str) -> None:
+def test_a_gigabyte_of_output_does_not_stop_the_match(meet: Meet, to: str) -> None:
     for line in meet(acting(f"{GIGABYTE} {to}; echo; {FIRST}"), move_seconds=100.0):
         assert {"illegal"} <= set(strikes(line, "one")) <= {"illegal", "ponder"}
         assert strikes(line, "other") == []

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from dubito.plugins.tournament.pages import outcome
-from dubito.plugins.tournament.standings import GameRanking, Number, final, is_disqualified, rank_game
+from dubito.plugins.tournament.pages import describe_outcome
+from dubito.plugins.tournament.standings import GameRanking, Number, final_places, is_disqualified, rank_game
 
 A, B, C = range(3)
 G1 = [[0, 2, 3], [-2, 0, -1], [-3, 1, 0]]
@@ -24,7 +24,7 @@ def order(ranking: GameRanking) -> list[tuple[int, ...]]:
     return [place.bots for place in ranking.places]
 
 
-def test_the_example_of_the_announcement() -> None:
+def test_example_of_the_announcement() -> None:
     one, other = ranked(G1), ranked(G2)
     assert one.ballots == {A: [B, C], B: [A, C], C: [A, B]}
     assert [dict(place.rounds[0].votes) for place in one.places] == [{A: 2, B: 1, C: 0}, {B: 2, C: 1}, {C: 2}]
@@ -33,10 +33,10 @@ def test_the_example_of_the_announcement() -> None:
     assert order(other) == [(B,), (A,), (C,)]
     assert one.ties == other.ties == []
     ranks = {bot: [one.of[bot], other.of[bot]] for bot in (A, B, C)}
-    assert final(ranks) == {A: 1, B: 1, C: 3}
+    assert final_places(ranks) == {A: 1, B: 1, C: 3}
 
 
-def test_tie_free_rankings_are_those_of_openspiels_own_count(at_length: bool) -> None:
+def test_rankings_without_ties_match_openspiel(at_length: bool) -> None:
     from open_spiel.python.voting import base, stv
 
     stream, compared = Random(18), 0
@@ -65,45 +65,45 @@ def test_two_bots_are_ranked_by_the_direct_result_or_share() -> None:
     even = ranked([[0, 0], [0, 0]])
     assert order(even) == [(0, 1)]
     assert even.of == {0: 1, 1: 1}
-    assert even.ties == ["as many votes for A and B: they share the place"]
+    assert even.ties == ["equal votes for A and B: they share the place"]
 
 
-def test_a_direct_result_is_told_as_one() -> None:
+def test_direct_result_is_described() -> None:
     place = ranked([[0, 1], [-1, 0]]).places[0]
-    assert outcome("AB", place, 0) == "A takes place 1 by the direct result (1 of 2 each)"
+    assert describe_outcome("AB", place, 0) == "A takes place 1 by the direct result (1 of 2 each)"
 
 
 def test_equal_scores_on_a_ballot_go_by_total_then_entry() -> None:
     ranking = ranked([[0, 1, 1], [-1, 0, 2], [-1, -2, 0]])
     assert ranking.ballots[0] == [1, 2]
-    assert ranking.ties == ["A scored alike against B and C: the higher total decides its ballot"]
-    alike = ranked([[0, 1, 1], [-1, 0, 0], [-1, 0, 0]])
-    assert alike.ballots[0] == [1, 2]
-    assert "A scored alike against B and C: the order of entry decides its ballot" in alike.ties
+    assert ranking.ties == ["A scored the same against B and C: the higher total decides its ballot"]
+    result = ranked([[0, 1, 1], [-1, 0, 0], [-1, 0, 0]])
+    assert result.ballots[0] == [1, 2]
+    assert "A scored the same against B and C: the order of entry decides its ballot" in result.ties
 
 
-def test_a_tie_for_the_fewest_votes_goes_by_the_sum_against_the_tied() -> None:
+def test_sum_against_tied_bots_decides_who_is_dropped() -> None:
     """Everybody beats the next one in a circle by as much as nobody else does: one vote each."""
     rows = [[0, 3, -1], [-3, 0, 4], [1, -4, 0]]
     ranking = ranked(rows)
     first = ranking.places[0].rounds[0]
     assert dict(first.votes) == {0: 1, 1: 1, 2: 1}
     assert first.dropped == (2,)
-    assert ranking.ties == ["fewest votes (1) for A, B and C: the lowest sum against the others is dropped"]
+    assert ranking.ties == ["fewest votes (1) for A, B and C: the lowest sum against each other is dropped"]
 
 
-def test_who_cannot_be_told_apart_shares_a_place() -> None:
+def test_indistinguishable_bots_share_a_place() -> None:
     ranking = ranked([[0, 1, -1], [-1, 0, 1], [1, -1, 0]])
     assert order(ranking) == [(0, 1, 2)]
-    assert ranking.ties == ["nothing tells apart A, B and C: they share the place"]
-    assert final({0: [1, 1], 1: [1, 1], 2: [1, 2]}) == {0: 1, 1: 1, 2: 3}
+    assert ranking.ties == ["equal votes and scores of A, B and C: they share the place"]
+    assert final_places({0: [1, 1], 1: [1, 1], 2: [1, 2]}) == {0: 1, 1: 1, 2: 3}
 
 
-def test_the_worst_place_counts_first_over_all_games() -> None:
-    assert final({0: [1, 3], 1: [2, 2], 2: [3, 1]}) == {0: 2, 1: 1, 2: 2}
+def test_final_order_compares_worst_places_first() -> None:
+    assert final_places({0: [1, 3], 1: [2, 2], 2: [3, 1]}) == {0: 2, 1: 1, 2: 2}
 
 
-def test_who_has_no_first_choice_is_dropped_without_a_tie() -> None:
+def test_bots_without_first_choices_are_dropped_together() -> None:
     """The first three beat each other in a circle, each by another score; the last three are nobody's first choice."""
     rows = [[0.0] * 6 for _ in range(6)]
     for one, other, score in ((0, 1, 5.0), (1, 2, 6), (2, 0, 7), (0, 3, 9), (1, 3, 8), (2, 3, 9), (3, 4, 1), (3, 5, 2)):
@@ -120,7 +120,7 @@ def test_who_has_no_first_choice_is_dropped_without_a_tie() -> None:
 def test_sums_are_compared_exactly() -> None:
     tenth = Fraction(0.1)
     rows: list[list[Fraction | int]] = [[0, 3 * tenth, Fraction(0.3)], [-3 * tenth, 0, 1], [-Fraction(0.3), -1, 0]]
-    assert not [tie for tie in ranked(rows).ties if "scored alike" in tie]
+    assert not [tie for tie in ranked(rows).ties if "scored the same" in tie]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from dubito.errors import UsageError
 from dubito.game.table import Entrant
 from dubito.plugins.openspiel.bots.manual.openspiel.first_legal import FirstLegal
 from dubito.plugins.openspiel.state import seen_by
-from dubito.plugins.tournament.our_player import Courses, SeatTaken
+from dubito.plugins.tournament.our_player import ConsistentHistories, MatchSeat
 from dubito.plugins.tournament.our_player import answer_lines as play
 from dubito.plugins.tournament.rules import V1, load
 from tests.cli.kit import Shell
@@ -18,16 +18,16 @@ from tests.cli.kit import Shell
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "liars_dice(numdice=1)", "phantom_ttt"])
 @pytest.mark.parametrize("seat", [0, 1])
-def test_courses_left_are_alike_to_the_seat(name: str, seat: int) -> None:
+def test_consistent_histories_look_identical_to_the_seat(name: str, seat: int) -> None:
     engine, stream = load(name), Random(4)
     dialect = V1(engine)
     for _ in range(5):
-        state, courses, nodes = engine.new_initial_state(), Courses(engine, seat), 0
+        state, courses, nodes = engine.new_initial_state(), ConsistentHistories(engine, seat), 0
         while not state.is_terminal() and nodes < 6:
             legal = state.legal_actions() if state.current_player() == seat else None
-            assert courses.show(dialect.node(state, seat, legal).decode()) == (legal or [])
+            assert courses.add_node(dialect.node(state, seat, legal).decode()) == (legal or [])
             possible: Any = engine.new_initial_state()
-            for action in courses.any():
+            for action in courses.sample_history():
                 possible.apply_action(action)
             assert seen_by(possible, seat) == seen_by(state, seat)
             chance = (
@@ -35,15 +35,15 @@ def test_courses_left_are_alike_to_the_seat(name: str, seat: int) -> None:
             )
             action = stream.choice(chance)
             if legal:
-                courses.acted(action)
+                courses.record_action(action)
             state.apply_action(action)
             nodes += 1
 
 
-def test_what_fits_no_course_is_refused() -> None:
-    courses = Courses(load("kuhn_poker"), 0)
+def test_impossible_line_is_refused() -> None:
+    courses = ConsistentHistories(load("kuhn_poker"), 0)
     with pytest.raises(UsageError, match="the referee's line is not possible in this game"):
-        courses.show("AAAA 0 1")
+        courses.add_node("AAAA 0 1")
 
 
 def lines_of_a_match(answers: int) -> str:
@@ -56,12 +56,12 @@ def lines_of_a_match(answers: int) -> str:
     return "".join(lines) + "end of game 1.0\n" * answers
 
 
-def test_a_player_answers_when_it_is_asked() -> None:
+def test_player_answers_on_its_turn() -> None:
     said = io.StringIO()
     play(
         Entrant("FirstLegal", FirstLegal),
         None,
-        SeatTaken("kuhn_poker", 0, 1, 0),
+        MatchSeat("kuhn_poker", 0, 1, 0),
         io.StringIO(lines_of_a_match(1)),
         said,
     )
@@ -69,7 +69,7 @@ def test_a_player_answers_when_it_is_asked() -> None:
 
 
 @pytest.mark.parametrize("lines", ["", "kuhn_poker\n", "kuhn_poker\n2\n", "kuhn_poker\nfirst\n"])
-def test_what_begins_otherwise_is_one_sentence(
+def test_invalid_opening_is_one_sentence(
     tmp_path: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, lines: str
 ) -> None:
     shell = Shell(tmp_path, capsys, monkeypatch)
@@ -78,7 +78,7 @@ def test_what_begins_otherwise_is_one_sentence(
     assert (said.code, said.err[:47]) == (2, "dubito: standard input must start with the game")
 
 
-def test_a_model_plays_behind_the_same_lines(
+def test_model_plays_a_match(
     tmp_path: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell = Shell(tmp_path, capsys, monkeypatch)

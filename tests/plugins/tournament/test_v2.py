@@ -19,7 +19,7 @@ SLOWLY = {"ponder_seconds": 5.0}  # for machines with other things to do
 
 
 def bot(act: str = 'echo "${legal%% *}"', pondering: str = "echo ponder", over: str = "echo 'match over'") -> str:
-    """The shape of the sample bot: a process for all matches of a seat."""
+    """Return a bot that works like OpenSpiel's sample: one process for all matches of a seat."""
     return f"""#!/bin/sh
 read game; read seat
 echo ready
@@ -45,7 +45,7 @@ def strikes(line: MatchLine, name: str) -> list[str]:
     return [strike.kind for strike in line.strikes if line.seats[strike.seat] == name]
 
 
-def test_a_process_stays_for_all_matches_of_a_seat(tmp_path: Path) -> None:
+def test_process_plays_all_matches_of_a_seat(tmp_path: Path) -> None:
     lines = met(tmp_path, bot(), bot())
     assert [line.match for line in lines] == [0, 2, 4, 1, 3, 5]
     assert all(line.strikes == [] and line.exit == ("running", "running") for line in lines)
@@ -54,7 +54,7 @@ def test_a_process_stays_for_all_matches_of_a_seat(tmp_path: Path) -> None:
     assert list(Counter(pid for pid, _ in told).values()) == [3, 3]
 
 
-def test_observations_are_packed_as_that_referee_did(tmp_path: Path) -> None:
+def test_observations_are_packed_like_openspiels_referee(tmp_path: Path) -> None:
     state = load("kuhn_poker").new_initial_state()
     dialect = V2(load("kuhn_poker"))
     for action in (2, 0):
@@ -64,7 +64,7 @@ def test_observations_are_packed_as_that_referee_did(tmp_path: Path) -> None:
     assert b64decode(public) == bytes([1, 0b11])  # both have put in one: 1 1
     assert b64decode(private)[0] == 1
     assert dialect.node(state, 1, None).count(b" ") == 1
-    assert dialect.ending(-1.5) == b"match over -1\n"
+    assert dialect.closing_line(-1.5) == b"match over -1\n"
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,14 @@ def test_observations_are_packed_as_that_referee_did(tmp_path: Path) -> None:
         (bot(pondering="exit 1"), {"crash"}),
     ],
 )
-def test_strikes_and_a_fresh_process(tmp_path: Path, script: str, kinds: set[str]) -> None:
+def test_shut_down_bot_is_restarted(tmp_path: Path, script: str, kinds: set[str]) -> None:
     for line in met(tmp_path, script, bot()):
         assert set(strikes(line, "one")) == kinds
         assert strikes(line, "other") == []
         assert line.exit[line.seats.index("other")] == "running"
 
 
-def test_a_late_ponder_is_a_strike_and_shifts_nothing(tmp_path: Path) -> None:
+def test_late_ponder_is_a_strike_and_keeps_lines_in_order(tmp_path: Path) -> None:
     late = bot(pondering="sleep 0.2; echo ponder")
     for line in met(tmp_path, late, bot(), ponder_seconds=0.1, move_seconds=5.0, games=["leduc_poker"]):
         assert set(strikes(line, "one")) <= {"ponder"}
@@ -91,29 +91,29 @@ def test_a_late_ponder_is_a_strike_and_shifts_nothing(tmp_path: Path) -> None:
         assert line.history[2:] or line.returns
 
 
-def test_four_strikes_of_any_kind_end_a_match(tmp_path: Path) -> None:
+def test_fourth_strike_shuts_a_bot_down(tmp_path: Path) -> None:
     for line in met(tmp_path, bot(act="echo 99", pondering="echo 99"), bot(), games=["leduc_poker"]):
         assert len(strikes(line, "one")) == 4
         assert line.exit[line.seats.index("one")] == "SIGKILL"
 
 
-def test_an_answer_that_is_no_number_ends_a_match_for_its_bot(tmp_path: Path) -> None:
+def test_answer_that_is_not_a_number_shuts_a_bot_down(tmp_path: Path) -> None:
     for line in met(tmp_path, bot(act="echo nonsense"), bot(), games=["leduc_poker"]):
         assert strikes(line, "one") == ["illegal"]
         assert line.exit[line.seats.index("one")] == "SIGKILL"
 
 
 @pytest.mark.parametrize("over", [":", "echo what"])
-def test_who_does_not_confirm_the_end_is_started_anew(tmp_path: Path, over: str) -> None:
+def test_bot_that_does_not_confirm_the_end_is_restarted(tmp_path: Path, over: str) -> None:
     lines = met(tmp_path, bot(over=over), bot())
     assert all(strikes(line, "one") == [] for line in lines)
     assert {line.exit[line.seats.index("one")] for line in lines} == {"SIGKILL"}
 
 
-def test_a_game_without_two_observations_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"liars_dice\(\) has no public and private observations, which ") as said:
+def test_game_without_two_observations_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"liars_dice\(\) does not separate public and private obs") as error:
         V2(load("liars_dice"))
-    hidden, open_ = str(said.value).split("sends: ")[1].split(" have; so have, with nothing hidden, ")
+    hidden, open_ = str(error.value).split("Hidden-information games: ")[1].split(". Others: ")
     for name in ("dark_chess", "leduc_poker", "rbc"):
         assert name in hidden
     for name in re.split(", | and ", hidden):

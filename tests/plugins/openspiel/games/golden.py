@@ -16,7 +16,7 @@ def golden(name: str, prompt: str) -> Path:
 
 
 def rendered(name: str, prompt: str) -> str:
-    """What a prompt says at the example position, asked as it is meant to ask."""
+    """Render a prompt at the example position in its preferred form."""
     game = find_game(f"openspiel:{name}", REPO)
     if prompt == "policy":
         game = game.module("workshop").of_policies()

@@ -24,7 +24,7 @@ def words_of(game: Any) -> OwnWords:
 
 
 def after(game: Any, chance: Iterable[int], *acts: str) -> Any:
-    """The state after these acts; chance takes its outcomes in turn, and the acts must be legal."""
+    """Return the state after these acts, which must be legal. Chance takes the given outcomes in turn."""
     state, outcomes = game.new_initial_state(), iter(chance)
     skip_chance(state, outcomes)
     for act in acts:
@@ -68,7 +68,7 @@ class Claims:
         return lambda test: test
 
     def left(self, rules: Iterable[str]) -> str:
-        """The words of the rules that no test quotes; refuses a quotation that is not in them."""
+        """Return the words of the rules that no test quotes. Fails on a quotation that is not in the rules."""
         text = " ".join(rules)
         for quote in sorted(self.quotes, key=len, reverse=True):
             assert quote in text, f"not in the rules, or quoted twice: {quote}"

@@ -26,7 +26,7 @@ KUHN = "openspiel:kuhn_poker"
 
 
 def play_in(folder: Path, game: str, config: Mapping[str, Any]) -> RunResult:
-    """A run of hand-written bots in this folder."""
+    """Run hand-written bots in this folder."""
     registry = find_bots(REPO, game)
     experiment = resolve(parse_config({"game": game, **config}, "test"), registry)
     how = means(folder)

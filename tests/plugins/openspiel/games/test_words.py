@@ -130,7 +130,7 @@ def gin_games(knocks: bool) -> Iterator[Any]:
 
 
 def other_world(state: Any, seat: int, chance: Random) -> Any:
-    """The same game with the cards exchanged that the seat has not seen; None if the other could not have played it."""
+    """Return the same game with the cards exchanged that the seat has not seen; None if it is impossible."""
     entries, unseen = state.full_history(), set(range(52))
     dealt = state.get_game().new_initial_state()  # a copy of it takes a hundredth of the time
     replay, other = dealt, dealt.clone()

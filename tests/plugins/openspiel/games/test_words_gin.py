@@ -29,7 +29,7 @@ def points(cards: Any) -> int:
 
 
 def leftovers(hand: frozenset[int]) -> set[frozenset[int]]:
-    """What can be left of a hand when melds are taken out of it."""
+    """Return what can remain of a hand after melds are removed."""
     found = {hand}
     for meld in SETS | RUNS:
         if meld <= hand:
@@ -267,7 +267,7 @@ def stock_of(state: Any) -> list[str]:
 
 
 def drained(first: str, second: str) -> Any:
-    """A hand in which all draw from the stock and discard what they drew, up to the last two cards."""
+    """Play a hand in which everyone draws from the stock and discards that card, up to the last two cards."""
     state = deal_gin(first, second, "Th", "pass", "pass")
     for card in stock_of(state)[:29]:
         assert legal(state)[-1] == "draw stock"

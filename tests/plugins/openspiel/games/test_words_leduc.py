@@ -64,7 +64,7 @@ class Table:
 
 
 def check(state: Any, first: int) -> None:
-    """Walks the table along the state's history, and compares where they stand."""
+    """Follow the table through the state's history and compare the two."""
     game = state.get_game()
     table = Table(game.num_players(), first)
     cards = state.history()[: table.players]

@@ -26,7 +26,7 @@ def higher(rule: str, bid: tuple[int, int], last: tuple[int, int] | None) -> boo
 
 
 def check(state: Any, dice: int, sides: int, rule: str) -> None:
-    """Compares the state with what the sentences say of its history."""
+    """Compare the state with what the sentences say about its history."""
     names = words_of(state.get_game()).names
     rolled = [outcome + 1 for outcome in state.history()[: 2 * dice]]
     acts = [names[action] for action in state.history()[2 * dice :]]

@@ -48,7 +48,7 @@ def bold_row(string: str) -> Row:
 
 
 def server(said: Callable[[Incoming], Any]) -> Server:
-    """A server whose model answers so."""
+    """Start a server whose model gives this answer."""
 
     def answer(heard: Incoming) -> Response:
         return respond(heard.protocol, json.dumps({"answer": said(heard)}))

@@ -32,7 +32,7 @@ def new(name: str) -> Any:
 
 
 def draw_step(state: Any, chance: Random) -> int:
-    """What happens next, by chance."""
+    """Draw the next step at random."""
     if state.is_chance_node():
         outcomes, odds = zip(*state.chance_outcomes(), strict=True)
         return int(chance.choices(outcomes, odds)[0])

@@ -12,7 +12,7 @@ Make = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def make() -> Make:
-    """The environment's class, imported by who runs these tests alone: it takes a while."""
+    """Import the environment's class, which is slow, for these tests only."""
     pytest.importorskip(
         "shimmy", reason="shimmy is not installed, so no game of ours was PettingZoo's: '.[pettingzoo]'"
     )

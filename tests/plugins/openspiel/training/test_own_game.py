@@ -34,7 +34,7 @@ def loaded() -> Any:
 
 
 def after(*actions: int) -> Any:
-    """The state after these cards and acts."""
+    """Return the state after these cards and acts."""
     state = loaded().new_initial_state()
     for action in actions:
         state.apply_action(action)

@@ -35,7 +35,6 @@ class Told:
         self.state, self.at = state, 0
 
     def new(self) -> list[GameEvent]:
-        """The events."""
         log = self.state.course.log
         events = [entry.what for entry in log[self.at :] if isinstance(entry.what, GameEvent)]
         self.at = len(log)
@@ -43,7 +42,7 @@ class Told:
 
 
 def by_play(event: GameEvent) -> GameEvent:
-    """The order of cards within a play tells nothing, and is not the same."""
+    """Sort the cards within a play, whose order carries no information."""
     if not isinstance(event, DoubtResolvedEvent):
         return event
     latest, board = tuple(sorted(event.latest_cards)), tuple(sorted(event.board_cards))

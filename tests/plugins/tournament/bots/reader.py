@@ -13,7 +13,7 @@ SECRET = re.compile(rb"^ *secret: *(\S.*)", re.MULTILINE)
 
 
 def secrets() -> Iterator[str]:
-    """The tournament's own file of it, a config's, one in the memory of another process, or the courses in a log."""
+    """Look for the secret in the tournament's file, a config, another process's memory, and the logs."""
     with suppress(OSError), open(os.path.join(RUN, "secret")) as secret:
         yield f"the secret's file: {secret.read()}"
     folders = (os.getcwd(), os.path.dirname(os.getcwd()), os.path.dirname(RUN))

@@ -11,7 +11,7 @@ RUN = os.environ["DUBITO_TOURNAMENT"]
 
 
 def overwrite() -> None:
-    """The programs beside ours, what the tournament keeps, and what is left of others."""
+    """Overwrite the programs beside this one, the tournament's files, and other bots' remains."""
     ours = os.path.realpath(sys.argv[0])
     for folder in (os.getcwd(), RUN, os.path.dirname(os.environ["DUBITO_DATA"])):
         for path in glob.glob(f"{folder}/**", recursive=True):
@@ -22,7 +22,7 @@ def overwrite() -> None:
 
 
 def cut() -> None:
-    """The limits of every process."""
+    """Lower the limits of every process."""
     for pid in {int(name) for name in os.listdir("/proc") if name.isdigit()} - {os.getpid()}:
         for what in (resource.RLIMIT_NOFILE, resource.RLIMIT_AS, resource.RLIMIT_CPU):
             with suppress(OSError, ValueError):

@@ -66,7 +66,7 @@ def to_json(position: Position) -> str:
 
 
 def from_json(text: str) -> Position:
-    """The inverse."""
+    """Return facts from their JSON form."""
     plain = json.loads(text)
     plain.pop("hidden", None)
     moves = tuple((seat, node, seen) for seat, node, seen in plain.pop("moves"))
