@@ -11,9 +11,9 @@ from statistics import fmean, variance
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from dubito.cli.asking import calls_of
+from dubito.cli.asking import limited_call_options
 from dubito.game.find import find_game
-from dubito.plugins.openspiel.policy.command import asked_player
+from dubito.plugins.openspiel.policy.command import read_strategy
 from dubito.plugins.openspiel.policy.luck import LuckyGame, OwnDecision, corrected_returns
 from dubito.plugins.openspiel.policy.small import small_game
 from dubito.plugins.openspiel.policy.solver import solve
@@ -31,8 +31,8 @@ def players(name: str, tree: Tree, solved: PolicyTable) -> dict[str, PolicyTable
     first = {state.string: {a: float(a == state.actions[0]) for a in state.actions} for state in tree.states}
     half = {string: {a: (row[a] + solved[string][a]) / 2 for a in row} for string, row in lots.items()}
     with TemporaryDirectory() as folder:
-        calls = calls_of({"cache": f"{folder}/cache"})
-        house = asked_player("house:house-random", {}, small_game(game, game.rules()), tree.states, None, calls)
+        calls = limited_call_options({"cache": f"{folder}/cache"})
+        house = read_strategy("house:house-random", {}, small_game(game, game.rules()), tree.states, None, calls)
         stated = house.state(tree.states, None, 0, Path(folder, "asked"), calls, True)
     return {"FirstLegal": first, "UniformRandom": lots, "half Solved": half, "Solved": solved, "house": stated.rows}
 

@@ -149,7 +149,7 @@ def per_second(call: Callable[[Attempt], object], of: Sequence[Attempt], threads
         return len(of) / (time.perf_counter() - start)
 
 
-def our_part(name: str, of: Sequence[Position], folder: Path, address: str) -> None:
+def time_cached_decision(name: str, of: Sequence[Position], folder: Path, address: str) -> None:
     """Return the CPU time of a decision from facts to answer with a cache hit, as the median of five rounds."""
     prompt = load_prompt(name, OWN_PROMPTS.parent)
     with pipeline(folder / f"own-{name}", address) as opened:
@@ -176,12 +176,12 @@ def _round(prompt: Prompt, of: Sequence[Position], opened: Pipeline, account: Ac
     seats = Seats(prompt)
     for number, position in enumerate(of):
         one = ask_of(prompt, seats.rendered(position), position.node, 0, number)
-        received, stored = opened._cache.get_or_ask(account.server, one.request, one.draw, _never)
+        received, stored = opened._cache.get_or_ask(account.server, one.request, one.draw, _fail_on_call)
         assert stored
         read_answer(read_reply("responses", received), prompt.form(position.node))
 
 
-def _never() -> RawReply:
+def _fail_on_call() -> RawReply:
     raise AssertionError("the reply must be in the cache")
 
 
@@ -193,7 +193,7 @@ def main() -> None:
         folder = Path(scratch)
         with house(0) as address:
             for name in ("plain", "reasoned"):
-                our_part(name, of[:800], folder, address)
+                time_cached_decision(name, of[:800], folder, address)
             bare, whole = speeds(asks(prompt, of[:400], 1), folder / "alone", address, 1)
             print(f"one at a time, 0 ms: bare SDK {bare:,.0f}/s, pipeline {whole:,.0f}/s: "
                   f"{1e6 / whole - 1e6 / bare:,.0f} us added a call")  # fmt: skip

@@ -42,7 +42,7 @@ def replayed(registry: Registry, folder: Path) -> None:
           f"(target 0.5), {iterations:,.0f} iterations of a function's loop (target {USUAL * 500:,})")  # fmt: skip
 
 
-def gone_on_with(registry: Registry, folder: Path, games: int) -> None:
+def time_resume(registry: Registry, folder: Path, games: int) -> None:
     """Return the seconds from the command to the first new games."""
     experiment = resolve(Config(games=games, bots=["StefaBot", "RandomBoi"], table_sizes=[3]), registry)
     calls = CallOptions(1, folder / "cache", True)
@@ -74,7 +74,7 @@ def main() -> None:
     registry = find_bots(HERE)
     with tempfile.TemporaryDirectory() as scratch:
         replayed(registry, Path(scratch))
-        gone_on_with(registry, Path(scratch), games)
+        time_resume(registry, Path(scratch), games)
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def cost_of_other(game: str, field: list[str], rounds: int, folder: Path) -> flo
     return cost_per_game(experiment, registry, rounds, folder)["function"]
 
 
-def the_experiment(registry: Registry, games: int) -> Experiment:
+def build_experiment(registry: Registry, games: int) -> Experiment:
     bots = [bot.name for bot in registry.hand_written() if bot.name != "ClaudeBot"]
     return resolve(Config(games=games, table_sizes=[3, 4, 5, 6, 7], bots=[*bots]), registry)
 
@@ -109,7 +109,7 @@ def cost_per_game(whole: Experiment, registry: Registry, rounds: int, folder: Pa
 
 def parts(registry: Registry, folder: Path) -> dict[str, float]:
     """Return the CPU seconds of one chunk's parts: play (with statistics), statistics alone, store alone."""
-    player = ChunkPlayer(the_experiment(registry, DEALS_PER_CHUNK), registry)
+    player = ChunkPlayer(build_experiment(registry, DEALS_PER_CHUNK), registry)
     start = time.process_time()
     played = player.play(range(DEALS_PER_CHUNK), lambda: False)
     play = time.process_time() - start
@@ -131,7 +131,7 @@ SIZES = (3, 4, 5, 6, 7)
 def costs_by_size(round_: int) -> list[float]:
     """Return the microseconds of CPU per game at each table size; a round is a seed."""
     registry = find_bots(HERE)
-    bots = [player.bot for player in the_experiment(registry, DEALS_PER_CHUNK).bots]
+    bots = [player.bot for player in build_experiment(registry, DEALS_PER_CHUNK).bots]
     costs = []
     with tempfile.TemporaryDirectory() as folder:
         for size in SIZES:
@@ -166,7 +166,7 @@ def figures(games: int, rounds: int) -> None:
     registry = find_bots(HERE)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        cost = cost_per_game(the_experiment(registry, 3 * DEALS_PER_CHUNK), registry, rounds, folder)
+        cost = cost_per_game(build_experiment(registry, 3 * DEALS_PER_CHUNK), registry, rounds, folder)
         print(f"a game: {cost['us']:,.0f} us of CPU")
         print(f"a game: {cost['script']:,.0f} iterations of a script's loop (target: at most 5,500)")
         print(f"a game: {cost['function']:,.0f} iterations of a function's loop")
@@ -176,7 +176,7 @@ def figures(games: int, rounds: int) -> None:
         seconds = parts(registry, folder)
         print(f"statistics: {seconds['statistics'] / seconds['play']:.1%} of it")
         print(f"store: {seconds['store'] / (seconds['play'] + seconds['store']):.1%} (target: at most 15 %)")
-        experiment = the_experiment(registry, games)
+        experiment = build_experiment(registry, games)
         one = run(experiment, registry, 1, folder / "one")
         size = (folder / "one" / "run.db").stat().st_size / games
         print(f"run.db: {size:.0f} bytes a game (target: at most 100)")

@@ -24,7 +24,7 @@ POINTS = (0.0, 1.5, 3.0, 6.0, 12.0)
 WITHIN = 0.06  # 3 points, in halves
 
 
-def tilted(weights: Sequence[float], points: float) -> list[float]:
+def tilt_weights(weights: Sequence[float], points: float) -> list[float]:
     """Tilt these weights so that the mean difference has this many points."""
     low, high = -5.0, 20.0
     for _ in range(80):
@@ -72,7 +72,7 @@ def main() -> None:
         cells = {}
         for points in arguments.points:
             rng = random.Random(f"{arguments.seed} {name} {points}")
-            cells[points] = [compared(tilted(weights, points), rng) for _ in range(arguments.comparisons)]
+            cells[points] = [compared(tilt_weights(weights, points), rng) for _ in range(arguments.comparisons)]
         apart = {points: [test for test in tests if test.verdict == "told apart"] for points, tests in cells.items()}
         length = fixed_length(weights, len(apart[3.0]) / arguments.comparisons) if 3.0 in apart else math.nan
         for points, tests in cells.items():

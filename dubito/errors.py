@@ -131,7 +131,7 @@ def signal_of(error: BaseException | None) -> int:
     return error.number if isinstance(error, StopSignal) else signal.SIGINT
 
 
-def signal_in_words(number: int) -> str:
+def describe_signal(number: int) -> str:
     return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
 
 
@@ -174,7 +174,7 @@ def describe_value(value: object, max_length: int = 20) -> str:
     return repr(value) if type(value) is str and len(value) <= max_length else f"a value of type {type(value).__name__}"
 
 
-def with_stop(sentence: str) -> str:
+def end_sentence(sentence: str) -> str:
     return sentence if sentence.endswith((".", "?", "!")) else f"{sentence}."
 
 
@@ -183,7 +183,7 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def nearest_first(name: str, known: Iterable[str]) -> list[str]:
+def sort_by_similarity(name: str, known: Iterable[str]) -> list[str]:
     """Return the known names, the most similar first."""
     # Late, as below: every command imports this module, and few need it.
     import difflib
@@ -194,7 +194,7 @@ def nearest_first(name: str, known: Iterable[str]) -> list[str]:
     return sorted(known, key=difference)
 
 
-def near(name: str, known: Iterable[str]) -> str | None:
+def find_similar(name: str, known: Iterable[str]) -> str | None:
     """Return the most similar known name, if one is similar enough."""
     import difflib
 
@@ -207,6 +207,6 @@ def near(name: str, known: Iterable[str]) -> str | None:
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return a hint with the most similar known name, such as `did you mean 'games'?`, or else with all of them."""
     names = sorted(known)
-    if (similar := near(name, names)) is not None:
+    if (similar := find_similar(name, names)) is not None:
         return f"did you mean '{one_line(similar)}'?"
     return f"choose from {', '.join(map(one_line, names))}"

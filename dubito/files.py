@@ -74,29 +74,29 @@ def check_is_file(path: Path) -> None:
         raise UsageError(f"cannot read {one_line(str(path))}: it is a pipe or a device; save it as a file")
 
 
-def check_format(found: object, known: int | str, shown: str) -> None:
+def check_format(actual: object, known: int | str, shown: str) -> None:
     """Raise UsageError if a file of Dubito's has another format than `known`.
 
-    `found` is None if the file states no format.
+    `actual` is None if the file states no format.
     """
-    if type(found) is type(known) and found == known:
+    if type(actual) is type(known) and actual == known:
         return
-    theirs = "no format" if found is None else f"format {one_line(str(found), 60)}"
+    theirs = "no format" if actual is None else f"format {one_line(str(actual), 60)}"
     raise UsageError(
         f"{shown} was written by another version of Dubito ({theirs}; this one reads {known}): use that version, or "
         "make it again with this one"
     )
 
 
-def reason_of(error: OSError) -> str:
+def describe_os_error(error: OSError) -> str:
     """Return why a file could not be written.
 
     Copying a folder raises one error that wraps several, without a text.
     """
     if isinstance(error, shutil.Error):
         text = one_line(str(error.args[0][0][2]))
-        found = _OS_ERROR.match(text)
-        return found[1] if found else text
+        match = _OS_ERROR.match(text)
+        return match[1] if match else text
     return error.strerror or one_line(str(error))
 
 
@@ -155,8 +155,8 @@ def from_yaml(text: str, source: str) -> Any:
 
 
 def _find_missing_space(lines: list[str]) -> tuple[int, str] | None:
-    found = [(number, match[1]) for number, line in enumerate(lines, 1) if (match := _MISSING_SPACE.match(line))]
-    return found[-1] if found else None
+    matches = [(number, match[1]) for number, line in enumerate(lines, 1) if (match := _MISSING_SPACE.match(line))]
+    return matches[-1] if matches else None
 
 
 class _StrictLoader(yaml.SafeLoader):

@@ -60,7 +60,7 @@ class Setting:
         return kinds[0] if get_origin(annotation) in (Union, UnionType) and len(kinds) == 1 else annotation
 
     @property
-    def nested(self) -> type[Checked] | None:
+    def keys_model(self) -> type[Checked] | None:
         """The model of its keys, if it is a mapping with fixed keys."""
         kind = self.kind
         return kind if isinstance(kind, type) and issubclass(kind, Checked) else None
@@ -70,7 +70,7 @@ class Setting:
         """The placeholder for a value in `--help`."""
         if shown := self._extra("metavar"):
             return shown
-        if nested := self.nested:
+        if nested := self.keys_model:
             return ",".join(f"{key}=N" for key in nested.model_fields)
         kinds = get_args(self.kind)
         several = {Literal: "|".join(map(str, kinds)), list: "N,N,..." if int in kinds else "A,B,...", dict: "YAML"}
@@ -95,7 +95,7 @@ class Setting:
         """Return a flag's value as a config would have it. Text that does not parse stays, and the check refuses it."""
         if not isinstance(value, str):
             return value
-        if nested := self.nested:
+        if nested := self.keys_model:
             return self._parse_mapping(value, nested.model_fields)
         if get_origin(self.kind) is dict:
             return from_yaml(value, self.flag)

@@ -133,7 +133,7 @@ BY_HAND: Final = {
 }
 
 
-def dearest(lines: list[Line]) -> Line:
+def most_expensive(lines: list[Line]) -> Line:
     """Of each part the dearest; a tier that costs less only where every source that knows it says so."""
     first, *rest = lines
     for one in rest:
@@ -191,7 +191,7 @@ def from_genai(provider: str, day: date) -> Iterator[tuple[str, Line]]:
         lines = [line for price in prices if (line := genai_line(price))]
         if not lines or model.deprecated:
             continue
-        line = replace(dearest(lines), source="G")
+        line = replace(most_expensive(lines), source="G")
         times: dict[str, dict[str, Decimal]] = {}
         for variant in model.price_variants or ():
             (mode, value), *more = variant.when.items()
@@ -247,7 +247,7 @@ def litellm_rates(entry: Mapping[str, Any], suffix: str) -> dict[str, Decimal]:
     return found
 
 
-def listed(server: Server, table: Mapping[str, Any], day: date) -> dict[str, Line]:
+def sold_models(server: Server, table: Mapping[str, Any], day: date) -> dict[str, Line]:
     """Return the models that a server sells on this day."""
     litellm, genai = dict(from_litellm(table, server)), dict(from_genai(server.genai, day))
     own = {model: line for model, line in BY_HAND.items() if re.fullmatch(server.models, model)}
@@ -263,7 +263,7 @@ def listed(server: Server, table: Mapping[str, Any], day: date) -> dict[str, Lin
             or DATED.fullmatch(model)
         ):
             continue
-        line, snapshots = dearest(known), [one.ends for _, one in snapshots_of(model, litellm)]
+        line, snapshots = most_expensive(known), [one.ends for _, one in snapshots_of(model, litellm)]
         last = max(filter(None, snapshots)) if snapshots and all(snapshots) else None
         if is_sold(line := replace(line, ends=line.ends or last), day):
             found[model] = line
@@ -285,7 +285,7 @@ def is_sold(line: Line, day: date) -> bool:
     return line.ends is None or date.fromisoformat(line.ends) >= day
 
 
-def written(line: Line, day: date) -> str:
+def format_line(line: Line, day: date) -> str:
     into = line.rates["input"]
     rates: dict[str, Decimal] = {"cached_input": into, "output": Decimal(0), **line.rates}
     rates["cache_write"] = max(into, rates.get("cache_write", into))
@@ -311,7 +311,7 @@ def main(wheel: str, read: str) -> None:
         table = json.loads(packed.read("litellm/model_prices_and_context_window_backup.json"))
     print(HEAD.format(genai=version("genai-prices"), litellm=wheel.rsplit("/", 1)[-1].split("-")[1]), end="servers:\n")
     for server in SERVERS:
-        lines = listed(server, table, day)
+        lines = sold_models(server, table, day)
         decisions = dict(from_genai("openai-decisions", day)) if server.genai == "openai" else {}
         for address in (server.address, *server.also):
             print(f"  {address}:")
@@ -328,7 +328,7 @@ def show(title: str, lines: Mapping[str, Line], day: date) -> None:
     if lines:
         print(f"    {title}")
     for model, line in lines.items():
-        print(f"      {model}: {written(line, day)}")
+        print(f"      {model}: {format_line(line, day)}")
 
 
 if __name__ == "__main__":

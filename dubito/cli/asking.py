@@ -12,7 +12,7 @@ import click
 from dubito.cli.descriptors import limit_in_flight
 from dubito.cli.options import SPENDING, config_options, flags, setting_options
 from dubito.cli.output import GamesProgress, note
-from dubito.errors import RunStopped, UsageError, format_error, one_line, signal_in_words, signal_of, suggestion
+from dubito.errors import RunStopped, UsageError, describe_signal, format_error, one_line, signal_of, suggestion
 from dubito.experiment.config import SETTINGS, Config, parse_config
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import PROVIDERS, CallOptions, call_options
@@ -37,7 +37,7 @@ def _config_of(given: Mapping[str, Any]) -> Config:
     return parse_config({}, "the command", {key: value for key, value in given.items() if key in SETTINGS})
 
 
-def calls_of(given: Mapping[str, Any]) -> CallOptions:
+def limited_call_options(given: Mapping[str, Any]) -> CallOptions:
     calls = call_options(_config_of(given), Path.cwd())
     return replace(calls, in_flight=limit_in_flight(calls.in_flight))
 
@@ -60,7 +60,7 @@ def settings_of_model(model: str, given: Mapping[str, Any], game: Game) -> Model
 
 
 @contextmanager
-def resumable(folder: Path, flags: bool = False) -> Iterator[None]:
+def suggest_resume(folder: Path, flags: bool = False) -> Iterator[None]:
     """Tell the user how to resume if the calls are stopped by an error or Ctrl-C.
 
     With `flags`, errors name settings as flags.
@@ -72,7 +72,7 @@ def resumable(folder: Path, flags: bool = False) -> Iterator[None]:
         raise RunStopped(f"{format_error(error, as_flags=flags)}; {how_to_resume}") from None
     except KeyboardInterrupt as error:
         number = signal_of(error)
-        note(f"dubito: stopped by {signal_in_words(number)}; {how_to_resume}")
+        note(f"dubito: stopped by {describe_signal(number)}; {how_to_resume}")
         raise click.exceptions.Exit(128 + number) from None
 
 

@@ -145,7 +145,7 @@ def drop(key: str | None, cause: str | None, folder: Path) -> None:
 
 
 def _readable(opened: ReplyCache, damaged: list[str], older: list[str] | None = None) -> Iterator[CacheEntry]:
-    """Yield the readable entries. Add an error message for the others to `damaged`, or `older` for old formats."""
+    """Yield the readable entries. Messages for unreadable ones go to `damaged`, or to `older` for old formats."""
     for key in opened:
         try:
             entry = opened.entry(key)
@@ -183,10 +183,10 @@ def explain(what: str, run: Path | None, folder: Path) -> None:
     GAME.SEAT.DECISION.ATTEMPT. REQUEST is a prefix of a request's digest (8 digits or more). `dubito replay RUN --game
     K` and the report's viewer show these numbers, and so does the error message of an offline run.
     """
-    with open_run_folder(run) as kept:
-        if not (kept / DATABASE).exists():
-            raise UsageError(f"{kept} is not a run folder, since it has no {DATABASE}")
-        with store_errors_as_usage_errors(), RunDb.open(kept / DATABASE) as db:
+    with open_run_folder(run) as stored_run:
+        if not (stored_run / DATABASE).exists():
+            raise UsageError(f"{stored_run} is not a run folder, since it has no {DATABASE}")
+        with store_errors_as_usage_errors(), RunDb.open(stored_run / DATABASE) as db:
             request = ModelLog(db).find(what)
     if request is None:
         raise UsageError(

@@ -33,7 +33,7 @@ else:
     from contextlib import suppress
 
     def raise_file_limit(wanted: int) -> int | None:
-        """Raise the limit on open files to this number if possible. Return the limit, or None if there is none."""
+        """Raise the limit on open files to this number if possible. Return the limit, or None if it is unlimited."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft == resource.RLIM_INFINITY or soft >= wanted:
             return None if soft == resource.RLIM_INFINITY else soft

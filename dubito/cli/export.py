@@ -46,10 +46,10 @@ def _export_dataset(run: Path, parquet: Path, quiet: bool) -> None:
     from dubito.workshop.dataset import write_dataset
 
     with open_run_folder(run) as folder:
-        kept = run_to_replay(folder)
-        with kept.db, GamesProgress(kept.experiment.games, quiet, time.monotonic) as progress:
+        replayed_run = run_to_replay(folder)
+        with replayed_run.db, GamesProgress(replayed_run.experiment.games, quiet, time.monotonic) as progress:
             progress(0)
-            write_dataset(kept, parquet, progress)
-    for mismatch in kept.mismatches:
+            write_dataset(replayed_run, parquet, progress)
+    for mismatch in replayed_run.mismatches:
         note(f"manifest mismatch: {mismatch}")
     say(f"written: {parquet}")

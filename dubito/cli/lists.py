@@ -55,9 +55,9 @@ def check(game: str, quick: bool) -> int:
     here, name = (folder.resolve().parents[1], folder.resolve().name) if folder.is_dir() else (Path.cwd(), game)
     checked = find_game(name, here, flawed=True)
     subject = Subject(checked, here)
-    found = [Flaw(subject.main, flaw) for flaw in flaws_of(checked)] or find_flaws(subject, [*game_checks()], quick)
+    flaws = [Flaw(subject.main, flaw) for flaw in flaws_of(checked)] or find_flaws(subject, [*game_checks()], quick)
     problems = lines = 0
-    for flaw in found:
+    for flaw in flaws:
         say(f"{'' if flaw.sure else 'look: '}{flaw.file}: {flaw.sentence}")
         problems, lines = problems + flaw.sure, lines + 1
     if not problems:
@@ -68,15 +68,15 @@ def check(game: str, quick: bool) -> int:
 
 def _list_games(openspiel: bool, as_json: bool) -> None:
     here = Path.cwd()
-    found, faults = usable_games(here)
-    families = [family for family in found if isinstance(family, Family)]
-    origins = {game.name: _origin(game, here) for game in found if isinstance(game, Game)}
+    games, faults = usable_games(here)
+    families = [family for family in games if isinstance(family, Family)]
+    origins = {game.name: _origin(game, here) for game in games if isinstance(game, Game)}
     if as_json:
-        print_document(_games_object(found, origins, openspiel))
+        print_document(_games_object(games, origins, openspiel))
     elif openspiel:
         _members(next(family for family in families if family.name == "openspiel"))
     else:
-        rows = [[game.name, _seats(game.seats), game.summary] for game in found if isinstance(game, Game)]
+        rows = [[game.name, _seats(game.seats), game.summary] for game in games if isinstance(game, Game)]
         more = [[f"{family.name}:NAME", "", family.summary] for family in families]
         headers = ["game", "players", "description"]
         # Only shown if a game comes from another folder or an installed package.
@@ -93,10 +93,12 @@ def _origin(game: Game, here: Path) -> str | None:
     return None if package.is_own else one_line(package.distribution or _relative(package.folder, here))
 
 
-def _games_object(found: Sequence[Game | Family], origins: Mapping[str, str | None], openspiel: bool) -> "GamesObject":
+def _games_object(
+    listed_games: Sequence[Game | Family], origins: Mapping[str, str | None], openspiel: bool
+) -> "GamesObject":
     from dubito.report.documents import GamesObject, ListedGame  # imported late: only --json needs it
 
-    families = [family for family in found if isinstance(family, Family)]
+    families = [family for family in listed_games if isinstance(family, Family)]
     if openspiel:
         family = next(family for family in families if family.name == "openspiel")
         members = [
@@ -106,7 +108,7 @@ def _games_object(found: Sequence[Game | Family], origins: Mapping[str, str | No
         return GamesObject(games=members)
     games = [
         ListedGame(name=game.name, seats=game.seats, summary=game.summary, origin=origins[game.name])
-        for game in found
+        for game in listed_games
         if isinstance(game, Game)
     ]
     return GamesObject(

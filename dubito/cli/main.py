@@ -31,11 +31,11 @@ from dubito.errors import (
     RunStopped,
     StopSignal,
     UsageError,
+    describe_signal,
     one_line,
-    signal_in_words,
     signal_of,
 )
-from dubito.game.native import engine_in_words
+from dubito.game.native import describe_engine
 from dubito.game.packages import HOME, set_games_path
 from dubito.hooks import GROUPS, Command, import_place, load_installed, missing_plugin
 
@@ -176,7 +176,7 @@ _REPEAT_SECONDS: Final = 0.3
     epilog="\b\nExamples:\n  dubito demo\n  dubito run --bots ClaudeBot,Sherlock,StefaBot --games 1000",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(f"{__version__} ({engine_in_words()})", prog_name="dubito", message="%(prog)s %(version)s")
+@click.version_option(f"{__version__} ({describe_engine()})", prog_name="dubito", message="%(prog)s %(version)s")
 def cli() -> None:
     """Pit language models, hand-written bots and people against each other at games of hidden information."""
 
@@ -261,7 +261,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
         return _report_error(str(error), 3)
     except (KeyboardInterrupt, click.Abort) as error:
         number = signal_of(error.__cause__ if isinstance(error, click.Abort) else error)
-        return _report_error(f"stopped by {signal_in_words(number)}", 128 + number)
+        return _report_error(f"stopped by {describe_signal(number)}", 128 + number)
     except BrokenPipeError:
         # The reader of the output is gone.
         sys.stdout = None
@@ -272,7 +272,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
             return 0
         raise
     except (OSError, MemoryError, RuntimeError) as error:
-        return _system_fault(error)
+        return _report_system_error(error)
     return code if isinstance(code, int) else 0
 
 
@@ -293,7 +293,7 @@ def _describe_misplaced_setting(error: click.ClickException) -> str | None:
     return None
 
 
-def _system_fault(error: OSError | MemoryError | RuntimeError) -> int:
+def _report_system_error(error: OSError | MemoryError | RuntimeError) -> int:
     """Report that a system limit was hit: file name length, disk space, memory, threads. Re-raise other errors."""
     if isinstance(error, MemoryError):
         return _report_error(OUT_OF_MEMORY, 3)

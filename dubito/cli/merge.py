@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import click
 
-from dubito.cli.asking import calls_of
+from dubito.cli.asking import limited_call_options
 from dubito.cli.options import config_options, games_path_option, json_option, open_run_folder
 from dubito.cli.output import note, print_document, say, show
 from dubito.cli.summary import document_of, print_next_steps, print_summary, write_run_report
@@ -23,7 +23,7 @@ from dubito.llm.budget import Caps
 from dubito.report import documents
 from dubito.report.documents import ComparisonObject, MergeObject
 from dubito.report.run_tables import arm_tables, contender_tables
-from dubito.report.verdicts import verdict_in_words
+from dubito.report.verdicts import describe_verdict
 from dubito.stats.ranking import rank_contenders
 
 
@@ -53,7 +53,7 @@ def merge(
     RUN... are the folders of all shards. Missing, unfinished, duplicate or foreign shards are reported. The cost of all
     models is always printed.
     """
-    shards = _shards_of(runs, calls_of({"budget": budget}).caps)
+    shards = _shards_of(runs, limited_call_options({"budget": budget}).caps)
     registry = find_bots(Path.cwd(), shards[0].planned.game)
     whole = shards[0].experiment.whole
     for player in whole.players:
@@ -103,21 +103,21 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
         check_comparable(stored)
         notes, comparison = list_caveats(stored), compare_runs(stored)
         arms, parts = list_arms(stored, comparison), [*comparison_parts(stored, comparison)]
-    found = comparison.tally, comparison.contenders, comparison.results
+    ranking_inputs = comparison.tally, comparison.contenders, comparison.results
     kinds = {contender.name: contender.kind for contender in comparison.contenders}
-    order = rank_contenders(*found)
-    verdict = verdict_in_words(order, player_labels(kinds)) if order else None
+    order = rank_contenders(*ranking_inputs)
+    verdict = describe_verdict(order, player_labels(kinds)) if order else None
     if as_json:
         names = [str(run or folder) for run, folder in zip(runs or (None,), folders, strict=True)]
         print_document(
             ComparisonObject(
                 runs=names,
                 notes=notes,
-                contenders=documents.contenders(*found, names),
-                pairs=documents.pairs(*found),
+                contenders=documents.contenders(*ranking_inputs, names),
+                pairs=documents.pairs(*ranking_inputs),
                 verdict=verdict,
                 arms=documents.arms(arms),
-                comparison=documents.comparison(*found),
+                comparison=documents.comparison(*ranking_inputs),
                 **cast(Any, {part.key: part.rows for part in parts}),
             )
         )
@@ -128,6 +128,6 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
         note(f"note: {sentence}")
     if verdict is not None:
         say(fill(verdict, 79, break_on_hyphens=False))
-    show(*contender_tables(*found), notes=False, kinds=kinds)
+    show(*contender_tables(*ranking_inputs), notes=False, kinds=kinds)
     more = [block for part in parts for block in part.blocks]
     show(*arm_tables(arms, comparison.results), *more, notes=False, kinds=kinds)

@@ -14,7 +14,7 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.files import write_whole
 from dubito.game import Game
 from dubito.game.record import Forfeit, records_of
-from dubito.game.words import forfeit_in_words, question_in_words, words_of
+from dubito.game.words import describe_forfeit, describe_question, words_of
 from dubito.show.company import Thought
 from dubito.show.session import Moment, Session
 
@@ -54,7 +54,7 @@ class Narrator:
         state, game = self._session.state, self._session.game
         truth = game.truth(state) if self._show_hands and not state.over else None
         name = self._session.label(thought.seat)
-        self.print_aside(thought.in_words(name, question_in_words(game, thought.node), game.node(thought.node), truth))
+        self.print_aside(thought.in_words(name, describe_question(game, thought.node), game.node(thought.node), truth))
         self._show_thinking()
 
     def show_partial_reply(self, seat: int, words: str) -> None:
@@ -88,7 +88,7 @@ class Narrator:
         for fault in moment.faults:
             note(fault)
         if forfeited:
-            self._say(forfeit_in_words(output.seat, session.label, session.game))
+            self._say(describe_forfeit(output.seat, session.label, session.game))
 
     def _say(self, text: str) -> None:
         self._voice(f"{max(1, self._turn):4}. {text}")

@@ -148,11 +148,11 @@ def config_options(*keys: str) -> Callable[[_Function], _Function]:
 
 
 def setting_options(settings: Iterable["Setting"]) -> Callable[[_Function], _Function]:
-    declared = map(_declare, settings)
+    declared = map(_option_declaration, settings)
     return flags(*(click.option(*names, **attributes) for names, attributes in declared))
 
 
-def _declare(setting: "Setting") -> tuple[list[str], dict[str, Any]]:
+def _option_declaration(setting: "Setting") -> tuple[list[str], dict[str, Any]]:
     """Return the names and attributes of a setting's option. Its value is None unless it is given."""
     about = f"{setting.about} [default: {setting.usual}]"
     if setting.kind is bool:
@@ -183,16 +183,16 @@ class GameCommand(click.Command):
         rules: list[click.Parameter] = self._rules(self._game(known, rest)) if is_asked else []
         ctx.meta[_RULES] = rules
         try:
-            left = super().parse_args(ctx, args)
+            remaining = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             key = error.option_name.lstrip("-").replace("-", "_")
-            if _is_a_rule(key):
+            if _is_rule_option(key):
                 # Raises an error that suggests the most similar rule.
                 parse_rules({key: ""}, self._game(known, rest))
             raise
         given = {str(rule.name): ctx.params.pop(str(rule.name)) for rule in rules}
         ctx.params["rules"] = {key: value for key, value in given.items() if value is not None}
-        return left
+        return remaining
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         params, rules = super().get_params(ctx), ctx.meta.get(_RULES, [])
@@ -241,16 +241,16 @@ class GameCommand(click.Command):
         from dubito.experiment.config import SETTINGS
         from dubito.settings import Setting
 
-        taken = {*SETTINGS, *(param.name for param in self.params)}
-        rules = [Setting(key, field) for key, field in rules_model(game).model_fields.items() if key not in taken]
-        return [click.Option(names, **attributes) for names, attributes in map(_declare, rules)]
+        used_names = {*SETTINGS, *(param.name for param in self.params)}
+        rules = [Setting(key, field) for key, field in rules_model(game).model_fields.items() if key not in used_names]
+        return [click.Option(names, **attributes) for names, attributes in map(_option_declaration, rules)]
 
 
 def rules_model(game: Game) -> "type[BaseModel]":
     return type(game.rules())
 
 
-def _is_a_rule(key: str) -> bool:
+def _is_rule_option(key: str) -> bool:
     for name in game_names(Path.cwd()):
         # A family of games has no rules; errors in other games do not matter here.
         with suppress(UsageError):

@@ -221,9 +221,9 @@ class GamesProgress:
         pace, new = self._speed(seconds, done), done - self._speed.before
         if not pace or seconds < _MIN_SECONDS or new < min(_MIN_GAMES, _MIN_SHARE * (new + rest)):
             return []
-        left = max(0.0, rest) / pace
-        unit, name = (1, "s") if left < 120 else (60, "min") if left < 7200 else (3600, "h")
-        return [f"{left / unit:.{int(unit == 3600)}f} {name} left"]
+        remaining = max(0.0, rest) / pace
+        unit, name = (1, "s") if remaining < 120 else (60, "min") if remaining < 7200 else (3600, "h")
+        return [f"{remaining / unit:.{int(unit == 3600)}f} {name} left"]
 
 
 class Voice(Protocol):

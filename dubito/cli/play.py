@@ -73,7 +73,7 @@ def play(
     play --game defuse Sapper`.
     """
     checked = rules_at_table(config, game, rules)
-    against = bots or (words_of(game).BOTS or _some_bots(game))[: game.seats_by(checked)[1] - 1]
+    against = bots or (words_of(game).BOTS or _default_bots(game))[: game.seats_by(checked)[1] - 1]
     check_save(save)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
@@ -99,7 +99,7 @@ def _play_until_over(company: Opponents, sitting: Sitting, config: Path | None, 
     """Play the game and return it, or None if the person left."""
     others = [sitting.label(seat) for seat in range(len(sitting.setup.players)) if seat != sitting.me]
     voice, wait = make_voice(others, company.game.results.lie_words[0]), make_pause(pace)
-    _welcome(sitting, voice)
+    _print_welcome(sitting, voice)
     try:
         while not sitting.state.over:
             try:
@@ -115,11 +115,11 @@ def _play_until_over(company: Opponents, sitting: Sitting, config: Path | None, 
     return sitting
 
 
-def _some_bots(game: Game) -> list[str]:
+def _default_bots(game: Game) -> list[str]:
     return [bot.name for bot in find_bots(Path.cwd(), game.name).hand_written()][: max(1, game.seats[0] - 1)]
 
 
-def _welcome(sitting: Sitting, voice: Voice) -> None:
+def _print_welcome(sitting: Sitting, voice: Voice) -> None:
     seats = [sitting.to_me(sitting.label(seat)) for seat in range(len(sitting.setup.players))]
     voice(f"Players, in playing order: {', '.join(seats)}.")
     voice(sitting.rules()[0])
@@ -133,7 +133,7 @@ def _play_move(sitting: Sitting, voice: Voice) -> bool:
     """Make a move and print it. Return whether anything was printed."""
     before = sitting.words.cheer(sitting.state, sitting.me)
     if sitting.is_asked:
-        moment, words = _typed_move(sitting, voice)
+        moment, words = _play_typed_move(sitting, voice)
     else:
         if sitting.thinks(sitting.state.seat):
             voice.show_thinking(sitting.label(sitting.state.seat))
@@ -150,7 +150,7 @@ def _play_move(sitting: Sitting, voice: Voice) -> bool:
 
 
 def _resume_after_error(company: Opponents, sitting: Sitting, error: RunStopped, voice: Voice) -> Sitting:
-    """Ask the person to retry, and return the game as it was before the failed turn."""
+    """Ask the person to retry, and return the game before the failed turn."""
     voice(describe_trouble(error))
     read_line("Press Enter to try again, or Ctrl-D to leave. ")
     company.try_again()
@@ -159,7 +159,7 @@ def _resume_after_error(company: Opponents, sitting: Sitting, error: RunStopped,
     return again
 
 
-def _typed_move(sitting: Sitting, voice: Voice) -> tuple[Moment, list[str]]:
+def _play_typed_move(sitting: Sitting, voice: Voice) -> tuple[Moment, list[str]]:
     """Ask the person until the answer is legal, and play it."""
     _show(sitting, voice)
     while True:
@@ -257,14 +257,14 @@ def web(
             make_app(tables, host, allow_host),
             host,
             listener,
-            lambda at: _announce(at, host, open_to_all, games, models),
+            lambda at: _print_address(at, host, open_to_all, games, models),
         )
         stop.set()
         tables.close()
     say("stopped")
 
 
-def _announce(address: str, host: str, open_to_all: bool, games: Path, models: list[str]) -> None:
+def _print_address(address: str, host: str, open_to_all: bool, games: Path, models: list[str]) -> None:
     if open_to_all:
         at_your_cost = ", use the models at your cost" if models else ""
         note(

@@ -9,7 +9,14 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from dubito.cli.asking import asking_options, calls_of, model_progress, question_progress, resumable, settings_of_model
+from dubito.cli.asking import (
+    asking_options,
+    limited_call_options,
+    model_progress,
+    question_progress,
+    settings_of_model,
+    suggest_resume,
+)
 from dubito.cli.main import LateListing
 from dubito.cli.options import game_option, games_path_option, json_option
 from dubito.cli.output import note, say, show, table
@@ -253,13 +260,13 @@ def _nodes(registry: Registry, node: str | None) -> Sequence[str]:
 
 
 def _record_from_run(folder: Path, node: str | None, count: int) -> list[RecordedPosition]:
-    with opened_run(folder) as kept:
-        nodes = _nodes(kept.registry, node)
-        check_to_replay(kept)
-        found = record_from_run(kept, nodes, count)
-    for mismatch in dict.fromkeys(kept.mismatches):
+    with opened_run(folder) as run_source:
+        nodes = _nodes(run_source.registry, node)
+        check_to_replay(run_source)
+        positions = record_from_run(run_source, nodes, count)
+    for mismatch in dict.fromkeys(run_source.mismatches):
         note(f"manifest mismatch: {mismatch}")
-    return found
+    return positions
 
 
 def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Trial, price: Price | None) -> None:
@@ -279,12 +286,12 @@ def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Tria
 
 
 def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | None) -> None:
-    found = [
+    rows = [
         (entry.name, row)
-        for entry, taken in zip(entries, trial.answers, strict=True)
-        for row in score_rows(taken, price)
+        for entry, answers in zip(entries, trial.answers, strict=True)
+        for row in score_rows(answers, price)
     ]
-    causes = sorted({cause for _, row in found for cause in row.causes})
+    causes = sorted({cause for _, row in rows for cause in row.causes})
     right: str | None = workshop_part(entries[0].prompt.game, "RIGHT", None)
     headers = ["prompt", "node", "positions", "yes %", *(["right %"] if right else []), "invalid %", *causes]
     headers += ["tokens in", "cached in", "tokens out", "cost per 1,000"]
@@ -299,11 +306,11 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
             *(cell_text(row.causes.get(cause, 0) / row.positions, "rate") for cause in causes),
             *_tokens_and_cost(row),
         ]
-        for name, row in found
+        for name, row in rows
     ]
-    taken = trial.answers[0]
-    deals = len({one.recorded.deal for one in taken})
-    title = f"{entries[0].settings.model} at {len(taken):,} positions of {deals:,} deals; 95 % confidence intervals, "
+    answers = trial.answers[0]
+    deals = len({one.recorded.deal for one in answers})
+    title = f"{entries[0].settings.model} at {len(answers):,} positions of {deals:,} deals; 95 % confidence intervals, "
     title += f"clustered by deal; {f'right: {right}; ' if right else ''}tokens are per decision"
     table(one_line(title), headers, cells)
 
@@ -314,16 +321,19 @@ def _tokens_and_cost(row: ScoreRow) -> list[str]:
 
 
 def _print_agreement(
-    entries: Sequence[TrialEntry], files: Sequence[str], taken: Sequence[TrialAnswer], other: Sequence[TrialAnswer]
+    entries: Sequence[TrialEntry],
+    files: Sequence[str],
+    trial_answers: Sequence[TrialAnswer],
+    other: Sequence[TrialAnswer],
 ) -> None:
     one, two = (entry.name for entry in entries)
     headers = ["node", "positions", "same answer %", f"{one} yes, {two} no", f"{one} no, {two} yes"]
     cells = [
         [row.node, f"{row.positions}", cell_text(row.same, "rate"), f"{row.to_yes}", f"{row.to_no}"]
-        for row in compare_answers(taken, other)
+        for row in compare_answers(trial_answers, other)
     ]
     table(f"{one_line(one)} and {one_line(two)} at positions that both answered", headers, cells)
-    for name, first, second in zip(files, taken, other, strict=True):
+    for name, first, second in zip(files, trial_answers, other, strict=True):
         if None not in (first.answer, second.answer) and first.answer != second.answer:
             answers = (describe_answer(first.answer), describe_answer(second.answer))
             say(f"different: {name}: {one_line(one)} {answers[0]}, {one_line(two)} {answers[1]}")
@@ -360,7 +370,7 @@ def test(
     No games are played and fallbacks are not used. Repeating the command costs nothing.
     """
     expected = [] if expect is None else parse_expectations(expect)
-    calls = calls_of(flags)
+    calls = limited_call_options(flags)
     if model is None or cassette is not None:
         if cassette is None or any(option is not None for option in (model, against, record, positions)):
             raise UsageError("give either --model, or --cassette without --against, --record and --positions")
@@ -370,17 +380,17 @@ def test(
     game = game_of(name, game)
     settings = settings_of_model(model, flags, game)
     entries = _entries([name] if against is None else [name, against], settings, game)
-    found = read_folder(_folder(game) if positions is None else positions, game)
+    recorded = read_folder(_folder(game) if positions is None else positions, game)
     check_model_calls(model, settings, game, calls)
     _note_end(settings)
-    folder = output or trial_folder(entries, found)
-    with resumable(folder, flags=True), question_progress(len(found) * len(entries), quiet) as progress:
-        done = run_trial(entries, found, folder, TrialOptions(calls, model_progress(quiet), progress))
+    folder = output or trial_folder(entries, recorded)
+    with suggest_resume(folder, flags=True), question_progress(len(recorded) * len(entries), quiet) as progress:
+        done = run_trial(entries, recorded, folder, TrialOptions(calls, model_progress(quiet), progress))
     if record is not None:
         save_cassette(record_trial(entries[0], done, model), record)
         note(f"recorded: {record}")
     if not as_json:
-        print_trial(entries, list(found), done, price_of_model(settings, calls))
+        print_trial(entries, list(recorded), done, price_of_model(settings, calls))
     return judge_trial(entries, done, expected, as_json)
 
 

@@ -47,29 +47,29 @@ def replay(what: Path | None, game: int | None, show_hands: bool, workers: int |
 
 
 def _replay_run(folder: Path, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
-    kept = run_to_replay(folder)
+    run = run_to_replay(folder)
     if game is not None:
-        return _show_game(kept, game, show_hands)
-    with GamesProgress(kept.experiment.games, quiet, time.monotonic) as progress:
-        found = run_replay.replay(kept, workers or cores(), progress)
-    for mismatch in found.mismatches:
+        return _show_game(run, game, show_hands)
+    with GamesProgress(run.experiment.games, quiet, time.monotonic) as progress:
+        result = run_replay.replay(run, workers or cores(), progress)
+    for mismatch in result.mismatches:
         note(f"manifest mismatch: {mismatch}")
-    if found.difference is not None:
-        say(f"differs: {found.difference}")
-        for line in found.difference.details:
+    if result.difference is not None:
+        say(f"differs: {result.difference}")
+        for line in result.difference.details:
             say(one_line(line, 400))
         return 1
-    say(f"identical: {found.games:,} games, {found.decisions:,} decisions")
-    if found.games:
-        say(f"results digest: {found.results_digest}")
-    if not kept.is_finished:
-        note(f"the run is unfinished: {kept.game_count:,} of {kept.planned.games:,} games")
-    elif not (kept.folder / RESULTS).exists():
+    say(f"identical: {result.games:,} games, {result.decisions:,} decisions")
+    if result.games:
+        say(f"results digest: {result.results_digest}")
+    if not run.is_finished:
+        note(f"the run is unfinished: {run.game_count:,} of {run.planned.games:,} games")
+    elif not (run.folder / RESULTS).exists():
         note(f"{RESULTS} is missing; run the same command again to write it")
     return 0
 
 
-def _show_game(kept: Run, wanted: int, show_hands: bool) -> int:
+def _show_game(run: Run, wanted: int, show_hands: bool) -> int:
     def show_attempt(place: Place, question: str, end: Reply | AttemptFailed) -> None:
         attempt = f", attempt {place.attempt + 1}" if place.attempt else ""
         number = f"{place.game}.{place.seat}.{place.decision}"
@@ -78,10 +78,10 @@ def _show_game(kept: Run, wanted: int, show_hands: bool) -> int:
         text = f"(no reply: {end.cause})" if isinstance(end, AttemptFailed) else end.text or "(empty)"
         narrator.print_aside(f"Reply of {one_line(place.player)}: {one_line(text, 2000)}")
 
-    narrator, game = Narrator(show_hands), kept.registry.game
-    if wanted not in (games := kept.experiment.game_numbers):
-        raise UsageError(f"{kept.describe_games(games)}: there is no game {wanted}")
-    table, names = rebuild_table(kept, wanted, show_attempt)
+    narrator, game = Narrator(show_hands), run.registry.game
+    if wanted not in (games := run.experiment.game_numbers):
+        raise UsageError(f"{run.describe_games(games)}: there is no game {wanted}")
+    table, names = rebuild_table(run, wanted, show_attempt)
     try:
         narrator.narrate(Session(game, table.state, labels(names, None), table_moves(table), table=table))
     except Differs as error:

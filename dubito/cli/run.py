@@ -17,7 +17,7 @@ from dubito.cli.descriptors import limit_in_flight
 from dubito.cli.options import GameCommand, config_options, games_path_option, json_option
 from dubito.cli.output import GamesProgress, note, print_document, say
 from dubito.cli.summary import document_of, exit_code, print_next_steps, print_summary, write_run_report
-from dubito.errors import one_line, signal_in_words
+from dubito.errors import describe_signal, one_line
 from dubito.experiment.config import SETTINGS, parse_config, read_config
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.plan import default_run_folder, open_executor, plan_experiment
@@ -161,11 +161,11 @@ def _graceful_interrupt(stop: Stop, models: bool) -> Iterator[list[int]]:
     def stop_run(number: int, _: object) -> None:
         received.append(number)
         if len(received) > 1:
-            note(f"dubito: stopped by {signal_in_words(number)}{_SHOW_CURSOR if sys.stderr.isatty() else ''}")
+            note(f"dubito: stopped by {describe_signal(number)}{_SHOW_CURSOR if sys.stderr.isatty() else ''}")
             os._exit(128 + number)
         set_from_thread(stop)
-        cause = "" if number == signal.SIGINT else f"{signal_in_words(number)}: "
-        note(f"{cause}finishing {work}; {signal_in_words(number)} again stops immediately")
+        cause = "" if number == signal.SIGINT else f"{describe_signal(number)}: "
+        note(f"{cause}finishing {work}; {describe_signal(number)} again stops immediately")
 
     previous_handler = signal.signal(signal.SIGINT, stop_run)
     try:

@@ -61,7 +61,7 @@ def _status_of(folder: Path, name: str, as_json: bool) -> None:
         log = ModelLog(run.db)
         counts = run.counts
         pairs = pair_standings(run)
-        found = _status_object(
+        status = _status_object(
             name,
             log,
             run.kinds,
@@ -72,19 +72,19 @@ def _status_of(folder: Path, name: str, as_json: bool) -> None:
             pairs=documents.pair_statuses(pairs),
             replies=counts.replies if log.players() else None,
             results_digest=run.results_digest if counts.counted else None,
-            **_awaited(WaveLog(log)),
+            **_list_awaited(WaveLog(log)),
         )
         if as_json:
-            print_document(found)
+            print_document(status)
             return
         _say_plan(run)
-        say(f"state: {found.state}")
+        say(f"state: {status.state}")
         _say_pairs(run, pairs)
         if log.players():
             say(f"so far: {counts}")
         _say_models(log, run.kinds, "games")
-        _say_awaited(found)
-        _say_digest(found, counts)
+        _say_awaited(status)
+        _say_digest(status, counts)
 
 
 def _say_plan(run: Run) -> None:
@@ -142,28 +142,28 @@ def _status_object(name: str, log: ModelLog, kinds: Mapping[str, PlayerKind], **
     return StatusObject(folder=name, models=models, failed_calls=log.count_failures(), **of_run)
 
 
-def _awaited(kept: WaveLog) -> dict[str, Any]:
+def _list_awaited(log: WaveLog) -> dict[str, Any]:
     """Return the fields about batches that a run with `wait` waits for."""
     batches = [
         documents.AwaitedBatch(
             account=batch.account,
             id=batch.id,
             requests=batch.entries,
-            since=_moment(batch.since),
-            expires=None if batch.expires is None else _moment(batch.expires),
+            since=_format_minute(batch.since),
+            expires=None if batch.expires is None else _format_minute(batch.expires),
         )
-        for batch in kept.batches()
+        for batch in log.batches()
     ]
-    return {"awaited": batches, "to_be_sent": len(kept.unsent())}
+    return {"awaited": batches, "to_be_sent": len(log.unsent())}
 
 
-def _moment(seconds: float) -> str:
+def _format_minute(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def _say_awaited(found: StatusObject) -> None:
+def _say_awaited(status: StatusObject) -> None:
     groups = defaultdict[tuple[str, bool], list[documents.AwaitedBatch]](list)
-    for batch in found.awaited:
+    for batch in status.awaited:
         groups[batch.account, batch.id is None].append(batch)
     for (account, unconfirmed), batches in groups.items():
         name = (
@@ -176,17 +176,17 @@ def _say_awaited(found: StatusObject) -> None:
         until = f", expires {ends[0]}" if ends else ""
         to = f"{sum(batch.requests for batch in batches):,} requests to {one_line(account)}"
         say(f"pending: {to} since {min(batch.since for batch in batches)}{until} (UTC; {name}{more})")
-    if found.to_be_sent:
-        say(f"next batch: {found.to_be_sent:,} requests")
+    if status.to_be_sent:
+        say(f"next batch: {status.to_be_sent:,} requests")
 
 
-def _say_digest(found: StatusObject, counts: GameCounts) -> None:
+def _say_digest(status: StatusObject, counts: GameCounts) -> None:
     """Print the results digest, and which games it covers if more are finished."""
     if not counts.counted:
         say("results digest: none, since no game is counted yet")
         return
     of = "" if counts.counted == counts.finished else f" of the first {counts.counted:,} games"
-    say(f"results digest{of}: {found.results_digest}")
+    say(f"results digest{of}: {status.results_digest}")
 
 
 def _cost(own: PlayerLog) -> str:
@@ -220,13 +220,13 @@ def _say_models(log: ModelLog, kinds: Mapping[str, PlayerKind], places: str) -> 
 
 
 def _list_runs(folder: Path, runs: Sequence[Path], as_json: bool) -> None:
-    found = [_row_of_run(run) for run in runs]
+    rows = [_row_of_run(run) for run in runs]
     if as_json:
-        print_document(RunsObject(runs=found))
+        print_document(RunsObject(runs=rows))
         return
     headers = ["run", "game", "state", "games", "models", "cost", "last written"]
-    table(f"{len(found)} runs in {one_line(str(folder))}", headers, [_cells(run) for run in found if run.fault is None])
-    for run in found:
+    table(f"{len(rows)} runs in {one_line(str(folder))}", headers, [_cells(run) for run in rows if run.fault is None])
+    for run in rows:
         if run.fault is not None:
             note(f"cannot be read: {run.fault}")
 

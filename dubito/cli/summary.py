@@ -14,7 +14,7 @@ from typing import Final
 
 from dubito.cli import output
 from dubito.cli.output import note, say, table
-from dubito.errors import BotError, GameError, RunStopped, UsageError, one_line, signal_in_words
+from dubito.errors import BotError, GameError, RunStopped, UsageError, describe_signal, one_line
 from dubito.experiment.experiment import describe_fake_models, player_labels
 from dubito.experiment.replay import count_lies_in_folder
 from dubito.experiment.run import RunResult
@@ -37,7 +37,7 @@ from dubito.report.run_tables import (
     turns_a_game,
 )
 from dubito.report.tables import ResultTable, Value, cell_text, kind_of, player_columns, texts
-from dubito.report.verdicts import verdict_in_words
+from dubito.report.verdicts import describe_verdict
 from dubito.stats.players import calibrations
 from dubito.stats.ranking import (
     Order,
@@ -98,7 +98,7 @@ def print_end(run: RunResult) -> None:
     title += f"; the best {_MAX_SUMMARY_ROWS} of {len(rows)}" if len(rows) > _MAX_SUMMARY_ROWS else ""
     counted = "deals" if order.paired else "games"
     table(title, ["player", "kind", "rank", counted, f"{rated} [95 % CI]"], cells)
-    say(fill(verdict_in_words(order, player_labels(kinds)), 79, break_on_hyphens=False))
+    say(fill(describe_verdict(order, player_labels(kinds)), 79, break_on_hyphens=False))
     if run.models:
         say(_describe_model_use(run))
 
@@ -152,18 +152,18 @@ def print_tables(run: RunResult, sizes: bool) -> None:
         say(stand_ins)
     rows, twice = ranking(run.tally, run.experiment.names, results), run.game.lineup == "uniform"
     order = _order(run)
-    said = fill(verdict_in_words(order, player_labels(run.experiment.kinds)), 79, break_on_hyphens=False)
+    verdict = fill(describe_verdict(order, player_labels(run.experiment.kinds)), 79, break_on_hyphens=False)
     title = f"{run.tally.games:,} games; 95 % confidence intervals, clustered by deal"
     title += ", for a fixed number of deals" if run.experiment.stop else ""
     compared = contender_tables(run.tally, run.contenders, results)
     if order.paired:
-        say(said)
+        say(verdict)
         show(*compared, notes=False)
         show(opponents_table(rows, order, results, f"Opponents, in {title}", twice=twice), notes=False)
         if both := contenders_among_opponents(order, [player.name for player in run.experiment.bots]):
             say(fill(both, 79))
     else:
-        say(said)
+        say(verdict)
         show(replace(ranking_table(rows, order, results, twice=twice), title=title), *compared, notes=False)
     if run.game.has_neighbours:
         show(_neighbours(rows, results.rate))
@@ -218,26 +218,26 @@ def write_run_report(folder: Path, new: bool) -> Path | None:
 
 def document_of(run: RunResult, report: Path | None) -> RunObject:
     """Return the run as the object of `--json`."""
-    experiment, results, kept, folder = run.experiment, run.game.results, run.counts.counted, str(run.folder)
-    stopped = signal_in_words(run.stop_signal) if run.interrupted else None
+    experiment, results, counted, folder = run.experiment, run.game.results, run.counts.counted, str(run.folder)
+    stopped = describe_signal(run.stop_signal) if run.interrupted else None
     if run.failure is not None:
         stopped = one_line(str(run.failure), 600)
-    lies = count_lies_in_folder(run.folder) if kept else None
+    lies = count_lies_in_folder(run.folder) if counted else None
     return RunObject(
         folder=folder,
         game=run.game.name,
         seed=experiment.seed,
         games=experiment.games,
-        kept=kept,
+        kept=counted,
         finished=run.counts.finished,
         state="stopped" if stopped else "finished",
         stopped=stopped,
-        results_digest=run.results_digest if kept else None,
-        verdict=verdict_in_words(_order(run), player_labels(experiment.kinds)) if kept else None,
-        ranking=documents.players(run.tally, run.experiment.kinds, _order(run), results, lies) if kept else [],
-        contenders=documents.contenders(run.tally, run.contenders, results, [folder]) if kept else [],
-        pairs=documents.pairs(run.tally, run.contenders, results) if kept else [],
-        comparison=documents.comparison(run.tally, run.contenders, results) if kept else None,
+        results_digest=run.results_digest if counted else None,
+        verdict=describe_verdict(_order(run), player_labels(experiment.kinds)) if counted else None,
+        ranking=documents.players(run.tally, run.experiment.kinds, _order(run), results, lies) if counted else [],
+        contenders=documents.contenders(run.tally, run.contenders, results, [folder]) if counted else [],
+        pairs=documents.pairs(run.tally, run.contenders, results) if counted else [],
+        comparison=documents.comparison(run.tally, run.contenders, results) if counted else None,
         models=documents.model_uses(run.models, run.experiment.kinds),
         report=None if report is None else str(report),
     )
@@ -256,7 +256,7 @@ def exit_code(run: RunResult, command: str = "the same command") -> int:
     """Return the exit code. If the run stopped, print why, what was saved and which command resumes it."""
     if run.failure is None and not run.interrupted:
         return 0
-    why = f"stopped by {signal_in_words(run.stop_signal)}" if run.failure is None else one_line(str(run.failure), 600)
+    why = f"stopped by {describe_signal(run.stop_signal)}" if run.failure is None else one_line(str(run.failure), 600)
     by_kind = {BotError: _AFTER_BOT_ERROR, GameError: _AFTER_GAME_ERROR}
     next_step = by_kind.get(type(run.failure), f"{command} resumes the run")
     note(f"dubito: {why}; {_describe_saved_games(run)}; {next_step}")

@@ -49,24 +49,24 @@ def record_cassette(run: Path, file: Path, player: str | None, count: int) -> No
 
     `dubito prompts test PROMPT --cassette FILE` then plays them.
     """
-    with opened_run(run) as kept:
-        players = {spec.name: spec for spec in model_specs(kept.experiment, kept.registry)}
+    with opened_run(run) as stored_run:
+        players = {spec.name: spec for spec in model_specs(stored_run.experiment, stored_run.registry)}
         if player is None and len(players) == 1:
             (player,) = players
         if player not in players:
             raise UsageError(f"name a model player of this run with --player: {', '.join(map(one_line, players))}")
-        check_to_replay(kept)
-        nodes = [node.name for node in kept.registry.game.nodes]
-        positions = record_from_run(kept, nodes, _MANY * count)
-        settings = model_settings(players[player], kept.registry)
-        cassette = record_run(ModelLog(kept.db), positions, player, settings, count)
+        check_to_replay(stored_run)
+        nodes = [node.name for node in stored_run.registry.game.nodes]
+        positions = record_from_run(stored_run, nodes, _MANY * count)
+        settings = model_settings(players[player], stored_run.registry)
+        cassette = record_run(ModelLog(stored_run.db), positions, player, settings, count)
     save_cassette(cassette, file)
     say(f"recorded: {len(cassette.positions)} positions of {one_line(player)} in {file}")
 
 
 def judge_trial(entries: Sequence[TrialEntry], trial: Trial, expected: Sequence[Expectation], as_json: bool) -> int:
     """Print the verdict, or all as JSON. Return the exit code: 1 if an expectation of the first prompt is not met."""
-    rows = [score_rows(taken, None)[-1] for taken in trial.answers]
+    rows = [score_rows(answers, None)[-1] for answers in trial.answers]
     unmet = [fault for one in expected if (fault := one.check(rows[0]))]
     names = [entry.name for entry in entries]
     if len(entries) == 1:

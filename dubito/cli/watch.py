@@ -86,7 +86,7 @@ def watch(
     """
     if len(what) == 1 and "," in what[0] and not os.path.exists(what[0]):
         raise UsageError(f"separate players with spaces, not commas: {what[0].replace(',', ' ')}")
-    of_run = not what or (len(what) == 1 and _means_a_run(what[0]))
+    of_run = not what or (len(what) == 1 and _is_run_argument(what[0]))
     _refuse((*_NEW_GAME_FLAGS, *flags["rules"]) if of_run else (), "is only for a new game; name its bots")
     _refuse(() if web else ("port", "host", "allow_host"), "needs --web")
     _refuse(("pace",) if web and of_run else (), "cannot be used here; choose the pace on the page")
@@ -105,7 +105,7 @@ def watch(
             _play_and_print(game, pace, show_hands, flags["save"])
 
 
-def _means_a_run(word: str) -> bool:
+def _is_run_argument(word: str) -> bool:
     return os.path.exists(word) or not (word.isidentifier() or ":" in word)
 
 
@@ -171,11 +171,11 @@ def print_new_games(
 
 
 def _print_followed_game(followed: FollowedRun, game: int, wait: Callable[[], None], show_hands: bool) -> None:
-    # Raises an error if the game does not replay as it was recorded.
-    told = followed.games.play(game)
-    thoughts = _by_move(followed.questions(game, told)["decisions"])
-    voice = make_voice(told["names"], told["lie"])
-    voice(f"Game {game}: {', '.join(told['names'])}.")
+    # Raises an error if the replay differs from the record.
+    story = followed.games.play(game)
+    thoughts = _group_by_move(followed.questions(game, story)["decisions"])
+    voice = make_voice(story["names"], story["lie"])
+    voice(f"Game {game}: {', '.join(story['names'])}.")
     _narrate_with_thoughts(followed.games.replay(game)[0], thoughts, Narrator(show_hands, voice, wait))
 
 
@@ -190,7 +190,7 @@ def show_saved_game(path: Path, wait: Callable[[], None], show_hands: bool, site
         note(warning)
     label = labels(record.players, None)
     voice = make_voice([label(seat) for seat in range(len(record.players))], game.results.lie_words[0])
-    thoughts = _by_move(page.told["decisions"])
+    thoughts = _group_by_move(page.told["decisions"])
     session = session_of_record(game, record, label)
     with require_whole_game(session.state):
         _narrate_with_thoughts(session, thoughts, Narrator(show_hands, voice, wait))
@@ -210,7 +210,7 @@ def _narrate_with_thoughts(
     narrator.narrate(session)
 
 
-def _by_move(decisions: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], list[Thought]]:
+def _group_by_move(decisions: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], list[Thought]]:
     thoughts: dict[tuple[int, int], list[Thought]] = {}
     for one in decisions:
         last = one["attempts"][-1] if one["attempts"] else {}

@@ -189,7 +189,7 @@ def describe_config_error(error: Mapping[str, Any], sources: SettingSources) -> 
         return f"{sources.locate(*loc)}: must not be empty"
     setting = SETTINGS.get(str(loc[0]))
     if error["type"] == "extra_forbidden":
-        nested = setting.nested if setting and len(loc) > 1 else None
+        nested = setting.keys_model if setting and len(loc) > 1 else None
         key, where = one_line(str(loc[-1])), f"--{loc[0]}" if nested and loc[0] in sources.flags else sources.file
         return f"{where}: unknown key '{key}': {suggestion(key, (nested or Config).model_fields)}"
     example = ", ".join(f"{key}: {value}" for key, value in (setting.example if setting else {}).items())

@@ -71,8 +71,8 @@ def _draw_bots(experiment: Experiment, deal: int, size: int, draw: Callable[[], 
     if experiment.lineup == "ordered_pairs":  # all ordered pairs in turn
         first, second = divmod(deal % (n * (n - 1)), n - 1)
         return [first, second + (second >= first)]
-    left = list(range(n))
-    return [left.pop(int(draw() * len(left))) for _ in range(size)]
+    remaining = list(range(n))
+    return [remaining.pop(int(draw() * len(remaining))) for _ in range(size)]
 
 
 DEALS_PER_CHUNK: Final = 1000  # changing it would change every results digest
@@ -119,7 +119,7 @@ class ChunkResult:
     decided: bool = False  # the last deal decided the run (`stop.py`)
 
     @property
-    def ended_early(self) -> bool:
+    def has_ended_early(self) -> bool:
         return self.stopped or self.decided or self.error is not None
 
     def append(self, later: "ChunkResult") -> "ChunkResult":

@@ -17,7 +17,7 @@ from unicodedata import normalize
 
 from pydantic import BaseModel, ValidationError
 
-from dubito.errors import UsageError, is_visible, near, nearest_first, one_line, suggestion
+from dubito.errors import UsageError, find_similar, is_visible, one_line, sort_by_similarity, suggestion
 from dubito.experiment.config import Config, PlayerEntry, StopConfig, describe_config_error
 from dubito.experiment.experiment import Experiment, OnUnusable, PlayerSpec, StopRule
 from dubito.experiment.servers import identify_weights
@@ -270,7 +270,7 @@ def _expand_short_form(entry: str, registry: Registry, server: Mapping[str, Any]
     prompts = prompt_names(home, registry.game)
     if provider == "house" or is_path or prompt in prompts:
         return settings | {"model": before, "prompt": prompt}
-    if not _VERSION.fullmatch(prompt) or near(prompt, prompts):
+    if not _VERSION.fullmatch(prompt) or find_similar(prompt, prompts):
         long_form = f"{{bot: {provided['bot']}, model: '{one_line(model)}'}}"
         unknown = describe_unknown_prompt(prompt, home, registry.game)
         raise UsageError(f"{unknown} (for a model with @ in its name, write `{long_form}` in a config)")
@@ -495,7 +495,7 @@ def check_house(name: str, settings: ModelSettings, game: Game) -> None:
     from dubito.house.core import models_of  # late: most runs need no server
 
     if settings.model not in models_of(game):
-        known = ", ".join(nearest_first(settings.model, models_of(game)))
+        known = ", ".join(sort_by_similarity(settings.model, models_of(game)))
         raise UsageError(f"{one_line(name)}: the house has no model {one_line(settings.model, 80)!r}; it has {known}")
     faults = faults_in(settings.base_url)
     if faults:

@@ -12,7 +12,7 @@ from platform import python_version
 from typing import Any
 
 from dubito import __version__
-from dubito.errors import BotError, DubitoError, RunStopped, signal_in_words
+from dubito.errors import BotError, DubitoError, RunStopped, describe_signal
 from dubito.experiment.counts import GameCounts, count_games
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.play import (
@@ -119,12 +119,12 @@ def play(experiment: Experiment, folder: Path, options: RunOptions) -> RunResult
     """
     with lock_folder(folder) as is_locked:
         manifest = build_manifest(experiment, options.registry)
-        kept = run_folder.count_kept_games(folder, manifest) or 0
+        games_kept = run_folder.count_kept_games(folder, manifest) or 0
         with run_folder.open_run(folder, manifest) as db:
             options.progress(count_games(db, experiment.first_game, experiment.games_per_deal).finished)
             log = RunLog(folder)
             options.model_progress.connect_log(log)
-            log("begins", games=experiment.games, kept=kept, offline=options.calls.offline)
+            log("begins", games=experiment.games, kept=games_kept, offline=options.calls.offline)
             if not is_locked:
                 options.model_progress.warn(
                     f"the file system of {folder} does not support locks: do not start another process in this folder"
@@ -139,7 +139,7 @@ def play(experiment: Experiment, folder: Path, options: RunOptions) -> RunResult
             run = replace(run, bot_notes=notes, stop_signal=options.stop_signal(), oldest_reply=oldest_reply)
         try:
             _write_results(run)
-            reason = signal_in_words(run.stop_signal) if run.interrupted else str(run.failure or "finished")
+            reason = describe_signal(run.stop_signal) if run.interrupted else str(run.failure or "finished")
             games = run.tally.games
             log("ends", why=reason, games=games, digest=run.results_digest if games else None)
         except RunStopped as error:

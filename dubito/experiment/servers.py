@@ -43,7 +43,7 @@ def identify_weights(name: str, settings: ModelSettings) -> ModelSettings:
     if kind is None or kind == HOUSE:
         return settings
     suffix = (settings.base_url or "").removeprefix(kind)
-    identified = f"{_WEIGHTS}{_starts(kind).fingerprint(settings.model)}"
+    identified = f"{_WEIGHTS}{_find_starter(kind).fingerprint(settings.model)}"
     if suffix not in ("", identified):
         raise UsageError(
             f"{one_line(name)}: base_url: {one_line(settings.model, 200)} has the weights {identified}, not "
@@ -52,7 +52,7 @@ def identify_weights(name: str, settings: ModelSettings) -> ModelSettings:
     return settings.model_copy(update={"base_url": f"{kind}{identified}"})
 
 
-def _starts(kind: str) -> Starts:
+def _find_starter(kind: str) -> Starts:
     starter: Starts = import_place(model_servers()[kind].place)
     return starter
 
@@ -74,7 +74,7 @@ class EmbeddedServers:
             if kind == HOUSE:
                 return self._house(server).base_url(api)
             if server not in self._started:
-                start = _starts(kind).start(model, self._in_flight, self._tell)
+                start = _find_starter(kind).start(model, self._in_flight, self._tell)
                 self._started[server] = self._running.enter_context(start)
             return self._started[server].base_url
 

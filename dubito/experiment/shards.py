@@ -85,12 +85,12 @@ def describe_spending(shards: Sequence[Run], caps: Caps) -> list[str]:
         return sentences
     if len(shards) < of:
         return [*sentences, "name all shards to see what is left of the budget"]
-    left = caps.minus(spent)
-    sentences.append(f"left of the budget: {left.describe()}")
+    remaining = caps.minus(spent)
+    sentences.append(f"left of the budget: {remaining.describe()}")
     missing, before = sum(run.planned.games - run.game_count for run in shards), 0
     for run in shards:
         if games := run.planned.games - run.game_count:
-            part = left.share(before, before + games, missing)
+            part = remaining.share(before, before + games, missing)
             before += games
             budget = _budget_for(run, part)
             shard = f"{shard_of(run).number}/{of}"

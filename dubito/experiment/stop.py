@@ -146,8 +146,8 @@ def find_stop_flaw(run: Run) -> str | None:
         if decision.test.decided:
             return "it continues after it was decided"
         decision.add(deals)
-    kept = dict(read_tally(run.db, run.game.results).rows("decided"))
-    return None if kept == decision.test.rows() else "its stored decisions differ from the decisions of its games"
+    stored = dict(read_tally(run.db, run.game.results).rows("decided"))
+    return None if stored == decision.test.rows() else "its stored decisions differ from the decisions of its games"
 
 
 def decided_pairs(run: Run) -> dict[tuple[int, ...], list[int]]:

@@ -106,11 +106,11 @@ class Run:
             raise UsageError(
                 f"{self} has games of {one_line(self.planned.game, 60)} (sources "
                 f"{one_line(self.planned.game_source[:12])}), which is not installed",
-                hint=self._where_to_get,
+                hint=self._install_hint,
             ) from None
 
     @property
-    def _where_to_get(self) -> str:
+    def _install_hint(self) -> str:
         return missing_game_hint(self.versions.get("game"))
 
     @property
@@ -124,7 +124,7 @@ class Run:
             return None
         then = one_line(planned.game_source[:12])
         return (
-            f"{changed} sources {then}, {here.origin} has {source[:12]}; to get the run's version, {self._where_to_get}"
+            f"{changed} sources {then}, {here.origin} has {source[:12]}; to get the run's version, {self._install_hint}"
         )
 
     @property

@@ -141,8 +141,8 @@ class GameQueue:
             self._changed.notify_all()
 
     def reasons(self) -> list[str]:
-        left = [*self._requeued, *self._waiting, *self._games]
-        return [waiting.reason for waiting in left if waiting.reason]
+        unfinished = [*self._requeued, *self._waiting, *self._games]
+        return [waiting.reason for waiting in unfinished if waiting.reason]
 
 
 @dataclass(frozen=True, slots=True)

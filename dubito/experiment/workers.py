@@ -229,9 +229,9 @@ def join_chunks(
     for deals, later in played:
         chunk = later if chunk is None else chunk.append(later)
         whole = deals.stop == deals_of_chunk(experiment, chunk.number).stop
-        if chunk.ended_early or whole or as_they_grow:
+        if chunk.has_ended_early or whole or as_they_grow:
             yield chunk
-        if chunk.ended_early:
+        if chunk.has_ended_early:
             return
         chunk = None if whole else chunk
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Literal, NamedTuple
 
-from dubito.errors import UsageError, near, one_line, suggestion
+from dubito.errors import UsageError, find_similar, one_line, suggestion
 from dubito.game import Family, Game, Player, without_bytecode
 from dubito.game.flaws import flaws_of
 from dubito.game.native import compiled_twin
@@ -130,13 +130,13 @@ def find_families(working_directory: Path) -> list[Family]:
 
 def usable_games(working_directory: Path) -> tuple[list[Game | Family], list[str]]:
     """Return all games and families by name, and why other packages cannot be used."""
-    found, faults = list[Game | Family](), list[str]()
+    games, faults = list[Game | Family](), list[str]()
     for package in all_packages(working_directory):
         try:
-            found.append(_load_game(package, working_directory))
+            games.append(_load_game(package, working_directory))
         except UsageError as error:
             faults.append(str(error))
-    return found, faults
+    return games, faults
 
 
 def game_names(working_directory: Path) -> list[str]:
@@ -319,7 +319,7 @@ class BrokenBot(NamedTuple):
 
     def is_called(self, name: str) -> bool:
         """Return whether this name refers to this file."""
-        return name == self.name or _same_name(self.file.stem, name)
+        return name == self.name or _is_same_name(self.file.stem, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,18 +348,18 @@ class Registry:
             )
         if name in self.elsewhere:
             raise UsageError(f"{name} {self.elsewhere[name]}: choose from {', '.join(sorted(self.bots))}")
-        if having := self._elsewhere(name):
+        if having := self._games_with_bot(name):
             raise UsageError(
                 f"no bot of {self.game.name} is named {one_line(name)!r}, but {' and '.join(having)} "
                 f"{'has' if len(having) == 1 else 'have'} one: "
                 f"add `game: {having[0]}`, or choose from {', '.join(sorted(self.bots))}"
             )
-        model = "" if ":" in name or near(name, self.bots) else f"; a model is `openai:{one_line(name)}`"
+        model = "" if ":" in name or find_similar(name, self.bots) else f"; a model is `openai:{one_line(name)}`"
         files = " and ".join(_short_path(broken.file) for broken in self.broken)
         unused = f"; {files} cannot be used: `dubito bots` shows why" if files else ""
         raise UsageError(f"no bot is named {one_line(name)!r}: {suggestion(name, self.bots)}{model}{unused}")
 
-    def _elsewhere(self, name: str) -> list[str]:
+    def _games_with_bot(self, name: str) -> list[str]:
         """Return the other games that have a bot of this name."""
         games = []
         for game in game_names(self.working_directory):
@@ -514,8 +514,8 @@ def _bot_class(module: ModuleType, file: Path, game: Game) -> tuple[type[Player]
     classes = [
         value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__
     ]
-    named = [cls for cls in classes if _same_name(cls.__name__, file.stem)]
-    exact = [cls for cls in named if _folded(cls.__name__) == _folded(file.stem)]
+    named = [cls for cls in classes if _is_same_name(cls.__name__, file.stem)]
+    exact = [cls for cls in named if _normalize(cls.__name__) == _normalize(file.stem)]
     for cls in exact or named:
         if is_bot(cls):
             others = {one.__name__ for one in classes if is_bot(one) and not issubclass(cls, one)}
@@ -525,12 +525,12 @@ def _bot_class(module: ModuleType, file: Path, game: Game) -> tuple[type[Player]
     raise _UnusableError(f"no class has the name of the file (classes found: {names}): rename the class or the file")
 
 
-def _folded(name: str) -> str:
+def _normalize(name: str) -> str:
     return "".join(filter(str.isalnum, name.casefold()))
 
 
-def _same_name(one: str, other: str) -> bool:
-    return _folded(one).removesuffix("bot") == _folded(other).removesuffix("bot")
+def _is_same_name(one: str, other: str) -> bool:
+    return _normalize(one).removesuffix("bot") == _normalize(other).removesuffix("bot")
 
 
 @cache
@@ -540,12 +540,12 @@ def _is_repeatable(source: bytes) -> bool:
     For speed, sources that do not mention one on a line with `import` are not parsed.
     """
     lines = b"\n".join(source.splitlines()).replace(b"\\\n", b" ").split(b"\n")
-    if source.isascii() and not any(b"import" in line and _names_unseeded(line) for line in lines):
+    if source.isascii() and not any(b"import" in line and _mentions_unseeded(line) for line in lines):
         return True
     return _imports(source).isdisjoint(_UNSEEDED)
 
 
-def _names_unseeded(line: bytes) -> bool:
+def _mentions_unseeded(line: bytes) -> bool:
     return any(name.encode() in line for name in _UNSEEDED)
 
 

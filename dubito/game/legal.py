@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dubito.errors import describe_value, near, one_line
+from dubito.errors import describe_value, find_similar, one_line
 
 _MAX_LISTED: Final = 60  # number of legal moves listed in a sentence
 
@@ -29,21 +29,22 @@ class View:
         """
         legal = self.legal()
         if legal is None:
+            hint = _suggest_spelling(type(self))
             raise NotImplementedError(
-                f"{type(self).__name__} lists nothing at {self.node}: write why_illegal there{_misspelt(type(self))}"
+                f"{type(self).__name__} lists nothing at {self.node}: write why_illegal there{hint}"
             )
         if is_listed(output, legal):
             return None
         if not legal:
             return "no move is legal here"
-        return f"a move here is {listed_in_words(legal)}, and not {describe_value(output, 60)}"
+        return f"a move here is {describe_legal(legal)}, and not {describe_value(output, 60)}"
 
 
-def _misspelt(view: type[View]) -> str:
+def _suggest_spelling(view: type[View]) -> str:
     """Suggest which method may be a misspelt `legal` or `why_illegal`; else empty."""
     own = {name for name in {*dir(view)} - {*dir(View)} if callable(getattr(view, name))}
     for name in ("legal", "why_illegal"):
-        if getattr(view, name) is getattr(View, name) and (meant := near(name, own)):
+        if getattr(view, name) is getattr(View, name) and (meant := find_similar(name, own)):
             return f", or is `{meant}` to be `{name}`?"
     return ""
 
@@ -64,7 +65,7 @@ def is_listed(output: Any, legal: Sequence[Any]) -> bool:
     return any(type(output) is type(one) and output == one for one in legal)
 
 
-def listed_in_words(legal: Sequence[Any]) -> str:
+def describe_legal(legal: Sequence[Any]) -> str:
     """Describe legal moves: `pass or bet`, `one of 2, 3, 5`, `a whole number from 0 to 9`."""
     if _is_unbroken(legal):
         return f"a whole number from {min(legal[0], legal[-1])} to {max(legal[0], legal[-1])}"

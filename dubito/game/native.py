@@ -50,7 +50,7 @@ def compiled_twin(cls: type[T], file: Path, digest: str) -> type[T]:
     return twin
 
 
-def engine_in_words() -> str:
+def describe_engine() -> str:
     """Return which engine runs: `compiled` or `pure Python`."""
     spec = find_spec("dubito.game.streams")
     return "pure Python" if spec and (spec.origin or "").endswith(".py") else "compiled"

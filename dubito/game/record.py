@@ -14,7 +14,7 @@ from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
 from dubito.files import Checked, check_format, fault
 from dubito.game import Game, State
 from dubito.game.streams import DealStreams
-from dubito.game.words import forfeit_in_words, seat_label, words_of
+from dubito.game.words import describe_forfeit, seat_label, words_of
 
 FORMAT: Final = "dubito game 2"
 
@@ -197,7 +197,7 @@ class Recorder:
         """Record one move of a turn, counted from 1."""
         if isinstance(output, Forfeit):
             self.outputs.append(asdict(output))
-            self.story.append(f"turn {turn}: {forfeit_in_words(output.seat, seat_label, self._game)}")
+            self.story.append(f"turn {turn}: {describe_forfeit(output.seat, seat_label, self._game)}")
             return
         self.outputs.append(self._game.output_to_json(output))
         for line in self._teller.moved(self._seat, output, events):

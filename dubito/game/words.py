@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from typing import Any, Final, NamedTuple, Protocol
 
-from dubito.errors import UsageError, one_line, with_stop
+from dubito.errors import UsageError, end_sentence, one_line
 from dubito.game import Bool, Cards, Choice, Game, GameEvent, Node, State, Text
-from dubito.game.legal import listed_in_words
+from dubito.game.legal import describe_legal
 from dubito.game.streams import DealStreams
 
 Label = Callable[[int], str]  # names a seat in a sentence
@@ -119,7 +119,7 @@ class Words:
     def __init__(self, game: Game) -> None:
         self._game = game
         self.Teller: Callable[[Any, Label], Teller] = lambda state, label: _PlainTeller(self, game, state, label)
-        self.LEAD = with_stop(game.summary)  # the game in a sentence or two
+        self.LEAD = end_sentence(game.summary)  # the game in a sentence or two
         kinds = dict.fromkeys(
             f"Where you are asked `{node.name}`, type {describe_answers(node)}." for node in game.nodes
         )
@@ -132,7 +132,7 @@ class Words:
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         """Return the rules in force, one sentence or paragraph per item."""
-        return [with_stop(sentence) for sentence in (self._game.summary, self.in_short(rules)) if sentence]
+        return [end_sentence(sentence) for sentence in (self._game.summary, self.in_short(rules)) if sentence]
 
     def in_short(self, rules: Any) -> str:
         """Return the rules that can vary, with their values."""
@@ -271,7 +271,7 @@ def display_name(game: Game) -> str:
     return game.summary[: len(name)] if game.summary.lower().startswith(name.lower()) else name
 
 
-def question_in_words(game: Game, node: str) -> str:
+def describe_question(game: Game, node: str) -> str:
     """Return a node's question in short; by default, the name of the bots' method."""
     return words_of(game).QUESTIONS.get(node) or f"{game.node(node).method.replace('_', ' ').capitalize()}?"
 
@@ -289,8 +289,8 @@ def faces_of(words: Words, names: Sequence[str]) -> list[list[str]]:
 
 def to_person(text: str, to_me: Mapping[str, str]) -> str:
     """Address a sentence to the person whose label is `ME`, using these replacements."""
-    for phrase, said in to_me.items():
-        text = text.replace(phrase, said)
+    for phrase, replacement in to_me.items():
+        text = text.replace(phrase, replacement)
     return text
 
 
@@ -362,7 +362,7 @@ def person_sentences(words: Words, events: Sequence[GameEvent], label: Label, me
     ]
 
 
-def forfeit_in_words(seat: int, label: Label, game: Game) -> str:
+def describe_forfeit(seat: int, label: Label, game: Game) -> str:
     """Say that a seat has ended the game by a mistake."""
     return f"{label(seat)} has failed: the game is over, and {game.forfeit_means}."
 
@@ -414,7 +414,7 @@ _YES: Final = {"yes": True, "y": True, "no": False, "n": False}
 def describe_answers(node: Node, legal: Sequence[Any] | None = None) -> str:
     """Describe valid answers to a node; lists the legal ones if given."""
     if legal:
-        return listed_in_words(legal)
+        return describe_legal(legal)
     match node.answer:
         case Bool():
             return "yes or no"

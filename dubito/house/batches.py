@@ -151,7 +151,7 @@ class BatchDesk:
         answer = self._core.create(wire, request, headers)
         # A fault of the connection means that the entry is not processed.
         if answer.delivery is not None:
-            self._log.add(answer.call.as_unsent())
+            self._log.add(answer.call.without_response())
             return _EntryResult(name)
         self._log.add(answer.call)
         return _EntryResult(name, answer.status, _with_batch_tier(answer.content))

@@ -15,7 +15,7 @@ from random import Random
 from threading import Lock
 from typing import IO, Any, Final
 
-from dubito.errors import UsageError, nearest_first
+from dubito.errors import UsageError, sort_by_similarity
 from dubito.game import ODDS, REASON, STATED, Game, HousePolicy
 from dubito.game.find import DUBITO
 from dubito.game.words import legal_in
@@ -42,7 +42,7 @@ class Call:
     understood: bool | None = None  # whether the model found the facts in the prompt; None if it was not asked
     fault: str | None = None
 
-    def as_unsent(self) -> "Call":
+    def without_response(self) -> "Call":
         return replace(self, status=0, input_tokens=0, output_tokens=0, cached_tokens=0)
 
 
@@ -178,7 +178,7 @@ class Core:
         return ServerAnswer(status, headers, canonical_bytes(wire.error(refusal, request_id)), call)
 
     def _unknown(self, model: str) -> Refusal:
-        known = ", ".join(nearest_first(model, self.policy.models))
+        known = ", ".join(sort_by_similarity(model, self.policy.models))
         return Refusal("unknown_model", name="model", model=model, known=known)
 
     def _check_prompt(self, prompt: ReadPrompt) -> None:
@@ -227,7 +227,7 @@ def form_opinion(policy: HousePolicy | None, text: str, chance: Random, schema: 
     """
     if schema is not None and "questions" in schema:
         return decide(policy, text, chance, schema["questions"])
-    if nodes := _nodes_asked_at_once(text, schema):
+    if nodes := _batched_nodes(text, schema):
         each = {node: form_opinion(policy, _ask_only(text, node), chance, _schema_of(schema, node)) for node in nodes}
         stated = [one.stated for one in each.values() if one.stated is not None]
         understood = all(one.understood for one in each.values())
@@ -289,7 +289,7 @@ def _nodes_in(text: str) -> list[str]:
     return lines[-1].split() if lines else [""]
 
 
-def _nodes_asked_at_once(text: str, schema: _Schema | None) -> list[str]:
+def _batched_nodes(text: str, schema: _Schema | None) -> list[str]:
     fields = (schema or {}).get("properties", {})
     return [node for node in _nodes_in(text) if node in fields] if "answer" not in fields else []
 

@@ -62,7 +62,7 @@ class FaultyResponse(Response):
         if self._delivery.part == "all":
             await self._trickle(transport, receive)
         else:
-            self._log.add(self._answer.call.as_unsent())
+            self._log.add(self._answer.call.without_response())
             transport.write(self._bytes())
         if transport.is_closing():
             # The client closed it first.
@@ -79,7 +79,7 @@ class FaultyResponse(Response):
         for place in range(len(content) - 1):
             transport.write(content[place : place + 1])
             if await _wait_for_disconnect(receive, self._delivery.interval):
-                self._log.add(self._answer.call.as_unsent())
+                self._log.add(self._answer.call.without_response())
                 return
         self._log.add(self._answer.call)
         transport.write(content[-1:])

@@ -69,9 +69,9 @@ class ModelOutput:
         """Return the output cut at a limit. Thoughts count first; a refusal stays a refusal."""
         if limit is None or self.tokens <= limit:
             return self
-        left = limit - self.thought_tokens
+        remaining = limit - self.thought_tokens
         thoughts = first_tokens(self.thoughts, limit) if self.thoughts is not None else None
-        text = first_tokens(self.text, left) if self.text is not None and left > 0 else None
+        text = first_tokens(self.text, remaining) if self.text is not None and remaining > 0 else None
         return ModelOutput(text, "length" if self.end == "stop" else self.end, thoughts, self.odds)
 
     @property

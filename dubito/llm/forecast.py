@@ -29,9 +29,9 @@ class PastGames:
     spent: Spend = _NOTHING  # on these replies and on failed calls
 
 
-def _remaining_questions(usual: float, asked: float) -> float:
+def _remaining_questions(usual: float, asked_so_far: float) -> float:
     """Return how many questions a game probably has left; a long game is assumed to last half as long again."""
-    return max(usual - asked, max(usual, asked) * _MIN_REST)
+    return max(usual - asked_so_far, max(usual, asked_so_far) * _MIN_REST)
 
 
 class Forecast:

@@ -190,12 +190,12 @@ def _build_provider(listed: Mapping[str, Any]) -> _Provider:
         for mode, values in line.price.terms.modes.items():
             highest[mode] = max(Fraction(1), highest.get(mode, Fraction(1)), *values.values())
     return _Provider(
-        {model: replace(line, price=_with_highest(line.price, highest)) for model, line in lines.items()},
+        {model: replace(line, price=_set_highest(line.price, highest)) for model, line in lines.items()},
         _parse_lines(listed.get("decisions", {}), Terms()),
     )
 
 
-def _with_highest(price: Price, highest: Mapping[str, Fraction]) -> Price:
+def _set_highest(price: Price, highest: Mapping[str, Fraction]) -> Price:
     return replace(price, terms=replace(price.terms, highest=highest))
 
 

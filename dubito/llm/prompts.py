@@ -25,7 +25,7 @@ from typing import Any, Final, Literal
 from jinja2.meta import find_undeclared_variables
 from pydantic import Field, ValidationError, field_validator
 
-from dubito.errors import UsageError, listed, near, one_line, suggestion
+from dubito.errors import UsageError, find_similar, listed, one_line, suggestion
 from dubito.files import Checked, fault, from_yaml
 from dubito.game import STATED, Bool, Game, Position
 from dubito.game.find import DUBITO, find_game
@@ -361,7 +361,7 @@ def _similar_paths(name: str, working_directory: Path) -> list[str]:
     """Return the path of a prompt's folder that is similar to this one, if there is one."""
     depth = name.count("/") + 1
     files = working_directory.glob(f"{'*/' * depth}{DESCRIPTION}") if 1 < depth <= _MAX_PATH_DEPTH else ()
-    similar = near(name, (file.parent.relative_to(working_directory).as_posix() for file in files))
+    similar = find_similar(name, (file.parent.relative_to(working_directory).as_posix() for file in files))
     return [] if similar is None else [similar]
 
 

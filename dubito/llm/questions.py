@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.game import STATED, Bool, Choice, Game, Node, Position, Whole
-from dubito.game.words import question_in_words
+from dubito.game.words import describe_question
 from dubito.llm.answers import HARMLESS, ModelAnswer, ReadAnswers, describe_kind
 from dubito.llm.request import AttemptFailed, Reply, parse_json
 
@@ -202,7 +202,7 @@ def build_question_form(
         if choices is None:
             problem = f"a decision model needs a list of {_MIN_VALUES} to {_MAX_VALUES} answers, but this node has none"
             raise RunStopped(f"{game.name}: node {node.name}: {problem}", hint="choose another `api`")
-        words = str(facts.get("question") or question_in_words(game, node.name))
+        words = str(facts.get("question") or describe_question(game, node.name))
         content = {"type": "choice", "name": name, "instructions": words, "choices": choices}
         questions.append(DecisionQuestion(name, node, position, content))
     return QuestionForm(tuple(questions))

@@ -17,7 +17,7 @@ from dubito.llm.protocols import read_recorded_reply, read_reply
 from dubito.llm.provider_errors import ErrorReader, describe_non_reply, error_in_reply
 from dubito.llm.request import AccountFault, Asks, Attempt, AttemptFailed, Cause, RawReply, Reply, Sends, TryFailed
 from dubito.llm.settings import Account, ModelSettings
-from dubito.llm.streamed import READING, streaming_to, text_callback
+from dubito.llm.streamed import READING, stream_to, text_callback
 from dubito.store.model_log import ModelLog, RecordedAttempt, Spend
 
 _WAITING_FOR_CACHE: Final = "for another process with the same request"
@@ -287,7 +287,7 @@ class ReadingProgress:
         if text_callback():
             return self.inner.send(attempt, number)
         try:
-            with streaming_to(self.reading.update):
+            with stream_to(self.reading.update):
                 return self.inner.send(attempt, number)
         finally:
             self.reading.update("")

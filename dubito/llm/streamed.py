@@ -36,7 +36,7 @@ _MEMBER: Final = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*:\s*')
 
 
 @contextmanager
-def streaming_to(callback: TextCallback) -> Iterator[None]:
+def stream_to(callback: TextCallback) -> Iterator[None]:
     """Stream the replies to this thread's calls to a callback. An exception of the callback ends the call."""
     before = _CALLBACK.set(callback)
     try:

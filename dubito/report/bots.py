@@ -33,13 +33,13 @@ from dubito.report.tables import (
     ResultTable,
     Section,
     Value,
-    beside_equal_share,
     counts,
     ends_of,
     kind_of,
     player_columns,
     points,
     texts,
+    with_chance_level,
 )
 from dubito.stats.players import Calibration, calibrations
 from dubito.stats.ranking import (
@@ -57,7 +57,7 @@ from dubito.stats.rates import Rate, deviation, independent_difference
 _LIE_TITLES: Final[dict[Lie, str]] = {"chosen": "voluntary", "forced": "forced"}
 
 
-def habits_of(results: Results) -> list[Column]:
+def habit_columns(results: Results) -> list[Column]:
     return [Column(habit.key, habit.title, "rate" if habit.most == 1 else "cards") for habit in results.habits]
 
 
@@ -74,7 +74,7 @@ def strategy(source: Run, scanned: Scan, lies: LieCounts | str | None) -> Page:
         name = source.game.results.habit(source.game.results.lies).name
         sections.insert(1, Section(f"Voluntary and forced {name}", lies_blocks(source, lies, order, "lies")))
     if stated := calibrations(source.tally, source.names):
-        sections.append(Section("Stated probabilities", _stated(stated, source)))
+        sections.append(Section("Stated probabilities", _statement_blocks(stated, source)))
     return Page("strategy.html", "Strategy", sections)
 
 
@@ -86,7 +86,7 @@ def _habits(source: Run, scanned: Scan, order: Sequence[int]) -> list[Block]:
     names = [source.names[player] for player in order]
     labels = [*map(source.label, names)]
     results = source.game.results
-    habits = habits_of(results)
+    habits = habit_columns(results)
     rows = [[scanned.style(player, column.key) for column in habits] for player in order]
     notes = [*([results.habits_in_words] if results.habits_in_words else []), *scanned.widths]
     drawn = [habit for habit in results.habits if habit.key in results.charted]
@@ -179,7 +179,7 @@ def _counts(source: Run, order: Sequence[int]) -> ResultTable:
     return ResultTable("counts", "Counts, as in all_games.yaml", columns, cells)
 
 
-def _stated(stated: Sequence[Calibration], source: Run) -> list[Block]:
+def _statement_blocks(stated: Sequence[Calibration], source: Run) -> list[Block]:
     results = source.game.results
     words = Paragraph(
         f"A prompt may ask for the probability {results.stated}. The Brier score is the mean of (stated - truth)²; 0 "
@@ -257,7 +257,7 @@ def _deviations(source: Run, scanned: Scan) -> list[Block]:
         [points(f"with the {name} player", [one.beyond for one in varied[side]]) for side, name in SIDES],
     )
     columns = [*player_columns("bot"), Column("more", "varies more with", "text")]
-    columns += [column for column in habits_of(results) if column.key in results.charted]
+    columns += [column for column in habit_columns(results) if column.key in results.charted]
     columns += [Column(f"by_{key}{end}", title, "rate") for key in ("next", "prev") for end, title in _DEVIATION[key]]
     columns += [Column("difference", "next - previous", "points")]
     cells: list[list[Value]] = []
@@ -265,13 +265,13 @@ def _deviations(source: Run, scanned: Scan) -> list[Block]:
         habits = [scanned.style(player, habit).value for habit in results.charted]
         difference = independent_difference(by_next.beyond, by_prev.beyond)
         sides = [value for one in (by_next, by_prev) for value in (one.seen, one.chance, one.beyond)]
-        cells.append([name, _side_that_varies_more(difference), *habits, *sides, difference])
+        cells.append([name, _stronger_side(difference), *habits, *sides, difference])
     title = f"Standard deviations of the {rate} over neighbours, in percentage points"
     words = [Paragraph(results.neighbours)] if results.neighbours else []
     return [*words, chart, ResultTable("deviations", title, columns, cells, [*_NOTES, *scanned.widths])]
 
 
-def _side_that_varies_more(difference: Rate) -> str | None:
+def _stronger_side(difference: Rate) -> str | None:
     if difference.value is None:
         return None
     return "next" if difference.low > 0 else "previous" if difference.high < 0 else "may be chance"
@@ -327,7 +327,7 @@ def neighbour_table(
         if best:
             with_whom.sort(key=lambda line: (-line[0], line[2]))
         for _, sat, other in with_whom:
-            value = scanned.beside(player, side, other, measure.key)
+            value = scanned.measure_beside(player, side, other, measure.key)
             lines.append([source.names[player], source.names[other], sat, value])
     return ResultTable(key, f"{measure.name} by {name} player", columns, lines, scanned.widths)
 
@@ -351,8 +351,8 @@ def bot_pages(
             source, scanned, lies, row, [one for one in sizes if one.name == row.name], examples.get(row.name)
         )
         if stories and row.name in source.models:
-            told = stories.section(source.names.index(row.name), players_ranked(source))
-            page = replace(page, sections=[*told, *page.sections])
+            lie_section = stories.section(source.names.index(row.name), players_ranked(source))
+            page = replace(page, sections=[*lie_section, *page.sections])
         pages.append(page)
     return pages
 
@@ -402,7 +402,7 @@ def _results_and_habits(source: Run, scanned: Scan, row: RankingRow, player: int
         columns,
         lines,
     )
-    columns = habits_of(results_of_game)
+    columns = habit_columns(results_of_game)
     habits: list[Value] = [scanned.style(player, column.key) for column in columns]
     own = ResultTable(f"bot-{player}-habits", "Habits", columns, [habits], scanned.widths)
     return [results, own] if columns else [results]
@@ -417,16 +417,16 @@ def _sizes(source: Run, scanned: Scan, sizes: Sequence[SizeRow], player: int, ke
         [
             row.size,
             row.games,
-            *(scanned.sized(player, row.size, c.key) for c in rates),
+            *(scanned.measure_at_size(player, row.size, c.key) for c in rates),
             *(row.equal_share.get(key) for key in results.headline),
         ]
         for row in rows
     ]
-    chart = beside_equal_share(
+    chart = with_chance_level(
         f"{first.name} by table size, with the chance level",
         first,
         [f"{row.size} players" for row in rows],
-        [scanned.sized(player, row.size, first.key) for row in rows],
+        [scanned.measure_at_size(player, row.size, first.key) for row in rows],
         [row.equal_share.get(first.key) for row in rows],
     )
     return [chart, ResultTable(f"{key}-by-size", "By table size", columns, cells, scanned.widths)]
@@ -441,7 +441,7 @@ def _seats(source: Run, scanned: Scan, player: int, key: str) -> list[Block]:
     for size in table_sizes(source.tally):
         for seat in range(size):
             if games := scanned.seats(player, size, seat):
-                seated = [scanned.seated(player, size, seat, column.key) for column in rates]
+                seated = [scanned.measure_in_seat(player, size, seat, column.key) for column in rates]
                 cells.append([size, seat, games, *seated, results.equal_share(size).get(results.headline[0])])
     return [ResultTable(f"{key}-by-seat", "By seat; seat 0 plays first", columns, cells, scanned.missing)]
 
@@ -451,14 +451,14 @@ def _neighbours(source: Run, scanned: Scan, player: int, key: str) -> list[Block
     first = source.game.results.measures[0]
     for side, name in SIDES:
         table = neighbour_table(source, scanned, first, side, [player], f"{key}-{name}", best=True)
-        found = [row[3] for row in table.rows]
+        sides = [row[3] for row in table.rows]
         blocks += [
             Chart(
                 "intervals",
                 f"{first.name} by {name} player, best first",
                 f"{first.name}, %",
                 [source.label(str(row[1])) for row in table.rows],
-                [points(first.name, [value for value in found if isinstance(value, Rate | float)])],
+                [points(first.name, [value for value in sides if isinstance(value, Rate | float)])],
             ),
             table,
         ]

@@ -61,7 +61,7 @@ class Stories:
     def tiles(self) -> list[Tiles]:
         """Return a card per player: three figures, a description and two links."""
         lie, lies, _ = self._words
-        found = []
+        cards = []
         for name in self.source.models:
             player = self.source.names.index(name)
             figures = [(f"voluntary {lies}", self.lies.share(player, "chosen"), "of its plays")]
@@ -74,8 +74,8 @@ class Stories:
             links = [(f"Its boldest {lie}", *self._link_to(one)) for one in self.boldest(player)[:1]]
             links += [("Its worst mistake", *self._link_to(one)) for one in self.mistakes(player)[:1]]
             text = " ".join(self._describe(player)) if self.source.game.deed else ""
-            found.append(Tiles(name, self.source.kinds[name], f"bots/{player}.html", figures, text, links))
-        return found
+            cards.append(Tiles(name, self.source.kinds[name], f"bots/{player}.html", figures, text, links))
+        return cards
 
     def section(self, player: int, order: Sequence[int]) -> list[Section]:
         """Return the section for the player's page.
@@ -98,8 +98,8 @@ class Stories:
         return [Section(f"{lies.capitalize()} and {call}s", blocks)]
 
     def boldest(self, player: int) -> list[ModelPlay]:
-        told = (one for one in self.lies.model_plays if one.player == player and one.lie == "chosen")
-        passed = [one for one in told if one.called and not any(called for _, called in one.called)]
+        voluntary = (one for one in self.lies.model_plays if one.player == player and one.lie == "chosen")
+        passed = [one for one in voluntary if one.called and not any(called for _, called in one.called)]
         return self._with_pages(passed)
 
     def mistakes(self, player: int) -> list[ModelResponse]:
@@ -110,8 +110,8 @@ class Stories:
         outcome, stated = self._answer(one)
         return not outcome.startswith(FALLBACK_OUTCOME) and is_mistake(one.is_lie, one.called, stated)
 
-    def _with_pages(self, found: Iterable[TrackedMove]) -> list[TrackedMove]:
-        return sorted((one for one in found if one.game in self.turns), key=lambda one: (-one.pile, one.game, one.move))
+    def _with_pages(self, moves: Iterable[TrackedMove]) -> list[TrackedMove]:
+        return sorted((one for one in moves if one.game in self.turns), key=lambda one: (-one.pile, one.game, one.move))
 
     def _answer(self, one: ModelResponse) -> tuple[str, float | None]:
         return self._answers.get((one.game, one.seat, one.move), ("", None))
@@ -135,10 +135,10 @@ class Stories:
         lie, _, call = self._words
         return f"let a {lie} pass" if one.is_lie else f"false {call}"
 
-    def _rate(self, told: Iterable[tuple[int, bool]]) -> Rate:
+    def _rate(self, cases: Iterable[tuple[int, bool]]) -> Rate:
         """Return the rate over moves, given as (game, whether), clustered by deal."""
         seen, so = Counter[int](), Counter[int]()
-        for game, is_so in told:
+        for game, is_so in cases:
             deal = game // self.source.planned.games_per_deal
             seen[deal] += 1
             so[deal] += is_so
@@ -148,23 +148,23 @@ class Stories:
     def _describe(self, player: int) -> Iterator[str]:
         """Describe how the player plays. Differences within chance are not claimed."""
         lies, call = self._words[1:]
-        rates: tuple[LieRate, ...] = ("chosen", "forced", "caught", "hits", "alarms")
-        shares = {rate: self.lies.share(player, rate) for rate in rates}
-        said = {rate: cell_text(share, "rate").replace(" [", " % [") for rate, share in shares.items()}
+        keys: tuple[LieRate, ...] = ("chosen", "forced", "caught", "hits", "alarms")
+        shares = {key: self.lies.share(player, key) for key in keys}
+        rates = {rate: cell_text(share, "rate").replace(" [", " % [") for rate, share in shares.items()}
         if shares["chosen"].value is not None:
             than = self._compare_with_others(player)
-            yield f"Voluntary {lies} are {said['chosen']} of its plays{than}; forced ones are {said['forced']}."
+            yield f"Voluntary {lies} are {rates['chosen']} of its plays{than}; forced ones are {rates['forced']}."
             yield from self._compare_halves(player)
         if shares["caught"].value is not None and self.source.game.results.found_out:
-            yield f"Of its {lies}, {said['caught']} are caught."
+            yield f"Of its {lies}, {rates['caught']} are caught."
         if shares["hits"].value is not None and shares["alarms"].value is not None:
             verdicts = (
                 f"So it can tell {lies} from honest plays.",
                 f"So it calls honest plays more often than {lies}.",
                 f"There is no significant evidence that it can tell {lies} from honest plays.",
             )
-            yield f"It catches {said['hits']} of the {lies} that it is asked about."
-            yield f"Of the honest plays, it calls {said['alarms']} (a false {call})."
+            yield f"It catches {rates['hits']} of the {lies} that it is asked about."
+            yield f"Of the honest plays, it calls {rates['alarms']} (a false {call})."
             yield _compare(shares["hits"], shares["alarms"], *verdicts)
         yield from (_describe_calibration(one) for one in self._calibrations if one.name == self.source.names[player])
 
@@ -176,8 +176,12 @@ class Stories:
         """Return a clause if it lies voluntarily more, or less, than every other player."""
         own, names = self.lies.share(player, "chosen"), range(len(self.source.names))
         others = [self.lies.share(other, "chosen") for other in names if other != player]
-        said = {_compare(own, other, "more", "less") for other in others if other.value is not None}
-        return f", {said.pop()} than for any other player" if len(said) == 1 and "" not in said else ""
+        comparisons = {_compare(own, other, "more", "less") for other in others if other.value is not None}
+        return (
+            f", {comparisons.pop()} than for any other player"
+            if len(comparisons) == 1 and "" not in comparisons
+            else ""
+        )
 
     def _compare_halves(self, player: int) -> Iterator[str]:
         """Say in which half of a game it lies more, if that is significant."""
@@ -207,7 +211,7 @@ class Stories:
         lies, call = self._words[1:]
         titles: dict[LieRate, str] = {"chosen": f"voluntary {lies}, % of plays", "forced": f"forced {lies}, % of plays"}
         titles |= {"caught": f"caught, % of {lies}"} if self.source.game.results.found_out else {}
-        titles |= {"hits": f"{lies} that it called, % of those it was asked about"}
+        titles |= {"hits": f"{lies} that it called, % of the {lies} it was asked about"}
         titles |= {"alarms": f"false {call}s, % of honest plays it was asked about"}
         columns = [*player_columns("bot"), *(Column(rate, title, "rate") for rate, title in titles.items())]
         rows: list[list[Value]] = [
@@ -248,7 +252,7 @@ class Stories:
     def _opponents_table(self, player: int, order: Sequence[int], key: str) -> ResultTable:
         """Return whom it deceives, and who deceives it."""
         lies, call = self._words[1:]
-        asked = [
+        asked_moves = [
             (who, one.game, so)
             for one in self.lies.model_plays
             if one.player == player and one.lie
@@ -264,11 +268,11 @@ class Stories:
         columns += [Column("honest", "honest plays"), Column("alarms", f"false {call}s, %", "rate")]
         rows: list[list[Value]] = []
         for other in order:
-            theirs = [(game, so) for who, game, so in asked if who == other]
+            theirs = [(game, so) for who, game, so in asked_moves if who == other]
             met = [(one.game, one.called) for one in words if one.of == other and one.is_lie]
             honest = [(one.game, one.called) for one in words if one.of == other and not one.is_lie]
             if theirs or met or honest:
-                rated = (value for told in (theirs, met, honest) for value in (len(told), self._rate(told)))
+                rated = (value for cases in (theirs, met, honest) for value in (len(cases), self._rate(cases)))
                 rows.append([self.source.names[other], *rated])
         return ResultTable(f"{key}-lies-against", f"By opponent: its {lies}, and theirs", columns, rows)
 
@@ -280,9 +284,9 @@ class Stories:
         stated = [None for _ in best] + [self._answer(one)[1] for one in worst]
         which = [f"successful {lie}" for _ in best] + ["mistake" for _ in worst]
         shown: list[ModelPlay | ModelResponse] = [*best, *worst]
-        found = [(one, *self._link_to(one)) for one in shown]
+        moments = [(one, *self._link_to(one)) for one in shown]
         rows: list[list[Value]] = []
-        for (one, _, said), seats, probability, kind in zip(found, whom, stated, which, strict=True):
+        for (one, _, said), seats, probability, kind in zip(moments, whom, stated, which, strict=True):
             (where, what), names = said.rpartition(", ")[0].split(": "), [self.source.names[who] for who in seats]
             rows.append([where, kind, what, one.pile, ", ".join(map(self.source.label, names)), probability])
         if not rows:
@@ -295,7 +299,7 @@ class Stories:
             Column("whom", "against", "text"),
         ]
         columns.append(Column("stated", "stated probability", "decimal"))
-        notes, links = [_MOMENTS_NOTE.format(lies=lies, call=call)], [path for _, path, _ in found]
+        notes, links = [_MOMENTS_NOTE.format(lies=lies, call=call)], [path for _, path, _ in moments]
         title = f"Its best {lies} and its worst mistakes"
         return ResultTable(f"{key}-lies-moments", title, columns, rows, notes, links)
 

@@ -83,7 +83,7 @@ class ContenderResult(DocumentPart):
 
     name: str
     kind: PlayerKind
-    rank: int | None = Field(description="null: there is no other contender")
+    rank: int | None = Field(description="null: the only contender")
     run: str = Field(description="the run folder")
     deals: int
     rates: dict[str, Interval]
@@ -393,14 +393,16 @@ def players(
     """Return all players of a run, the best first; `kinds` are theirs, by name."""
     names = [*kinds]
 
-    def lied(player: int) -> LieResult | None:
+    def lie_result(player: int) -> LieResult | None:
         if lies is None:
             return None
         counts = {lie: lies.count(player, lie) for lie in get_args(Lie)}
         return LieResult(games=lies.games, plays=lies.plays(player), **counts)
 
     return [
-        part_of(PlayerResult, row, kind=kinds[row.name], rank=order.rank(row.name), lies=lied(names.index(row.name)))
+        part_of(
+            PlayerResult, row, kind=kinds[row.name], rank=order.rank(row.name), lies=lie_result(names.index(row.name))
+        )
         for row in ranking(tally, names, results)
     ]
 
@@ -427,16 +429,16 @@ def contenders(
     ]
 
 
-def _difference(pair: PairRow, found: PairedDifference) -> Difference:
-    verdict = found.verdict
+def _difference(pair: PairRow, difference: PairedDifference) -> Difference:
+    verdict = difference.verdict
     return part_of(
         Difference,
-        found,
-        difference=found.rate,
+        difference,
+        difference=difference.rate,
         winner=None if verdict.winner is None else (pair.one, pair.other)[verdict.winner].name,
         worst=verdict.worst,
         best=verdict.best,
-        verdict=found.stop_test,
+        verdict=difference.stop_test,
     )
 
 
@@ -446,7 +448,7 @@ def pairs(tally: Tally, compared: Sequence[Contender], results: Results) -> list
         PairResult(
             one=row.one.name,
             other=row.other.name,
-            differences={key: _difference(row, found) for key, found in row.differences.items()},
+            differences={key: _difference(row, difference) for key, difference in row.differences.items()},
         )
         for row in contender_pairs(tally, compared, results)
     ]
@@ -457,12 +459,12 @@ def comparison(tally: Tally, compared: Sequence[Contender], results: Results) ->
     return ComparedResult(preliminary=order.is_preliminary, fragility=order.fragility) if order else None
 
 
-def pair_statuses(found: "Sequence[PairStanding]") -> list[PairStatus]:
-    return [part_of(PairStatus, pair.test, one=pair.one, other=pair.other, verdict=pair.verdict) for pair in found]
+def pair_statuses(standings: "Sequence[PairStanding]") -> list[PairStatus]:
+    return [part_of(PairStatus, pair.test, one=pair.one, other=pair.other, verdict=pair.verdict) for pair in standings]
 
 
-def arms(found: "Sequence[Arm]") -> list[ArmResult]:
-    return [part_of(ArmResult, arm) for arm in found]
+def arms(compared: "Sequence[Arm]") -> list[ArmResult]:
+    return [part_of(ArmResult, arm) for arm in compared]
 
 
 def model_uses(logs: Mapping[str, PlayerLog], kinds: Mapping[str, PlayerKind]) -> list[ModelUse]:

@@ -35,41 +35,43 @@ class GameChoice:
     bounded: bool = False
 
 
-def choose_games(source: Run, asked: str | None) -> GameChoice:
+def choose_games(source: Run, requested: str | None) -> GameChoice:
     """Select games by `--games`: `0,5,17` or `all`. Raises UsageError.
 
     By default, the first and the longest ones.
     """
-    kept = source.tally.games
-    every = range(source.planned.first_game, source.planned.first_game + kept)
-    if asked == "all":
-        if kept > MAX_GAMES:
+    count = source.tally.games
+    every = range(source.planned.first_game, source.planned.first_game + count)
+    if requested == "all":
+        if count > MAX_GAMES:
             raise UsageError(
-                f"--games all: the run has {kept:,} games, but a report can show at most {MAX_GAMES:,}",
+                f"--games all: the run has {count:,} games, but a report can show at most {MAX_GAMES:,}",
                 hint="list the games to show",
             )
-        return GameChoice([*every], f"All {kept:,} games.")
-    if asked is not None:
-        games = _numbers(asked, source, every)
-        return GameChoice(games, f"{len(games):,} of {kept:,} games, as selected with --games.")
+        return GameChoice([*every], f"All {count:,} games.")
+    if requested is not None:
+        games = _numbers(requested, source, every)
+        return GameChoice(games, f"{len(games):,} of {count:,} games, as selected with --games.")
     first = DEFAULT_GAMES if source.models else DEFAULT_REPLAYS
-    if kept <= max(first, SHOW_ALL_UP_TO):
-        return GameChoice([*every], f"All {kept:,} games.", bounded=True)
-    among, others = min(kept, _SEARCHED_GAMES), every[first:_SEARCHED_GAMES]
+    if count <= max(first, SHOW_ALL_UP_TO):
+        return GameChoice([*every], f"All {count:,} games.", bounded=True)
+    among, others = min(count, _SEARCHED_GAMES), every[first:_SEARCHED_GAMES]
     rows = source.db.read("SELECT game, outcome FROM games WHERE game >= ? AND game < ?", (others.start, others.stop))
     by_length = sorted((-sum(source.outcome(row).game_counts), game) for game, row in rows)
     longest = sorted(game for _, game in by_length[:_LONGEST_GAMES])
     why = (
-        f"{first + len(longest):,} of {kept:,} games: the first {first:,}, and the {len(longest)} longest others of "
+        f"{first + len(longest):,} of {count:,} games: the first {first:,}, and the {len(longest)} longest others of "
         f"the first {among:,}. To show other games: dubito report RUN --games 0,5,17"
     )
     return GameChoice([*every[:first], *longest], why, bounded=True)
 
 
-def _numbers(asked: str, source: Run, every: range) -> list[int]:
-    parts = [part.strip() for part in asked.split(",")]
+def _numbers(requested: str, source: Run, every: range) -> list[int]:
+    parts = [part.strip() for part in requested.split(",")]
     if not all(part.isascii() and part.isdecimal() and len(part) < 16 for part in parts):
-        raise UsageError(f"--games: '{one_line(asked, 60)}' is not valid", hint="give `all`, or numbers such as 0,5,17")
+        raise UsageError(
+            f"--games: '{one_line(requested, 60)}' is not valid", hint="give `all`, or numbers such as 0,5,17"
+        )
     games = sorted(set(map(int, parts)))
     if missing := [game for game in games if game not in every]:
         raise UsageError(f"--games: there is no game {missing[-1]}; {source.describe_games(every)}")
@@ -116,34 +118,34 @@ class ShownGames:
                 self.why_not[game] = "the report would be too large; select games with --games"
                 continue
             try:
-                told = self.games.play(game)
+                story = self.games.play(game)
             except CannotShowGame as error:
                 self.why_not[game] = str(error)
                 continue
             texts = Texts()
             try:
-                decisions = self.asked.decisions(game, told, texts) if self.source.models else []
+                decisions = self.asked.decisions(game, story, texts) if self.source.models else []
             except RunStopped as error:
                 self.why_not[game] = self.source.without_folder(str(error))
                 continue
-            del told["truths"]
+            del story["truths"]
             names = self._names(game)
-            self.highlights.look(game, told, [self.source.label(name) for name in names], decisions)
+            self.highlights.look(game, story, [self.source.label(name) for name in names], decisions)
             for decision in decisions:
                 self._example(game, names[decision["seat"]], decision, texts)
             self.with_pages.append(game)
             if decisions:
-                self.turns[game] = {move: turn for move, (turn, _) in own_moves(told["turns"]).items()}
+                self.turns[game] = {move: turn for move, (turn, _) in own_moves(story["turns"]).items()}
             about = f"Deal {game // self.source.planned.games_per_deal} of seed {self.source.planned.seed}."
-            asked = {"decisions": decisions, "pieces": texts.pieces}
-            data = told | asked | {"game": game, "opens": opening(told)[0]}
+            model_data = {"decisions": decisions, "pieces": texts.pieces}
+            data = story | model_data | {"game": game, "opens": opening(story)[0]}
             if self.odds:
                 data["odds"] = odds_or_reason(self.source, game)
-            seated = zip(told["names"], map(self.source.label, names), names, strict=True)
+            seated = zip(story["names"], map(self.source.label, names), names, strict=True)
             labels = [
                 own + label.removeprefix(one_line(name)) for own, label, name in seated
             ]  # the seat goes before the kind
-            title = title_of(f"Game {game}", labels, told["winners"])
+            title = title_of(f"Game {game}", labels, story["winners"])
             yield GamePage(f"games/{game}.html", title, about, data)
 
     def _names(self, game: int) -> list[str]:
@@ -166,9 +168,9 @@ class ShownGames:
             len(attempts),
             None if reply is None else one_line(reply, 300),
         ]
-        kept = self.examples.setdefault(name, [])
-        if sum(other == rank for other, _, _ in kept) < 5:
-            kept.append((rank, cells, f"games/{game}.html#{decision['link']}"))
+        examples = self.examples.setdefault(name, [])
+        if sum(other == rank for other, _, _ in examples) < 5:
+            examples.append((rank, cells, f"games/{game}.html#{decision['link']}"))
 
     def example_tables(self) -> dict[str, ResultTable]:
         columns = [
@@ -182,10 +184,10 @@ class ShownGames:
                 f"bot-{self.source.names.index(name)}-examples",
                 "Some decisions in the games shown here: failures first, then re-asks",
                 columns,
-                [cells for _, cells, _ in sorted(kept, key=lambda one: one[0])],
-                links=[link for _, _, link in sorted(kept, key=lambda one: one[0])],
+                [cells for _, cells, _ in sorted(examples, key=lambda one: one[0])],
+                links=[link for _, _, link in sorted(examples, key=lambda one: one[0])],
             )
-            for name, kept in self.examples.items()
+            for name, examples in self.examples.items()
         }
 
     def list_page(self) -> Page:
@@ -199,11 +201,11 @@ class ShownGames:
             columns += [Column("decisions", "model decisions"), Column("fallbacks", "fallbacks")]
             if self._caught is not None:
                 columns.append(Column("caught", f"caught {self._caught.of.replace('_', ' ')} of models"))
-        asked, there = self._counts(), set(self.with_pages)
+        question_counts, there = self._counts(), set(self.with_pages)
         rows, links = [], []
         for game in self.choice.games:
             ((row,),) = self.source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
-            rows.append(self._line(game, self.source.outcome(row), asked))
+            rows.append(self._line(game, self.source.outcome(row), question_counts))
             links.append(f"games/{game}.html" if game in there else None)
         notes = [self.choice.why, *_reasons(self.why_not)]
         seats = [column.key for column in columns].index("seats")
@@ -213,24 +215,24 @@ class ShownGames:
         )
         table = ResultTable("games", "Games", columns, rows, notes, links)
         more = {"filter": "games", "filters": self._filters(columns, rows)}
-        found = self.highlights.table()
-        sections = [Section("Highlights", [found])] if found else []
+        highlights = self.highlights.table()
+        sections = [Section("Highlights", [highlights])] if highlights else []
         return Page("games.html", "Games", [*sections, Section("All games", [words, table])], more)
 
     def _filters(self, columns: Sequence[Column], rows: Sequence[Sequence[Value]]) -> list[Filter]:
         places = {column.key: place for place, column in enumerate(columns)}
         sizes = sorted({f"{row[places['size']]}" for row in rows}, key=int)
-        found = [
+        filters = [
             Filter("Winner", places["winner"], "is", self.source.names),
             Filter("Player", places["seats"], "names", self.source.names),
             *([Filter("Size", places["size"], "is", sizes)] if len(sizes) > 1 else []),
             Filter("Minimum turns", places[self.source.game.results.game_counts[0]], "least"),
         ]
         if "fallbacks" in places:
-            found.append(Filter("With a fallback", places["fallbacks"], "some"))
+            filters.append(Filter("With a fallback", places["fallbacks"], "some"))
         if "caught" in places:
-            found.append(Filter("With a caught model", places["caught"], "some"))
-        return found
+            filters.append(Filter("With a caught model", places["caught"], "some"))
+        return filters
 
     @property
     def _caught(self) -> Habit | None:
@@ -244,7 +246,7 @@ class ShownGames:
         )
         return {game: (decisions, fallbacks) for game, decisions, fallbacks in rows}
 
-    def _line(self, game: int, outcome: Outcome, asked: dict[int, tuple[int, int]]) -> list[Value]:
+    def _line(self, game: int, outcome: Outcome, question_counts: dict[int, tuple[int, int]]) -> list[Value]:
         results = self.source.game.results
         ended = [results.ended_in_words(mark, outcome.capped) for mark in outcome.marks]
         names = [self.source.names[player] for player in outcome.seats]
@@ -267,7 +269,7 @@ class ShownGames:
             ]
             line += [contender, self.source.kinds[contender]]
         if self.source.models:
-            line += asked.get(game, (0, 0))
+            line += question_counts.get(game, (0, 0))
             if self._caught is not None:
                 seated, at = zip(names, outcome.counts, strict=True), results.counts.index(self._caught.count)
                 line.append(sum(own[at] for name, own in seated if name in self.source.models))

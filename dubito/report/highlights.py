@@ -9,7 +9,7 @@ from dubito.errors import one_line
 from dubito.game import STATED
 from dubito.report.tables import ResultTable, texts
 
-_LONGEST_LIE: Final = "most lies in a row"
+_LONGEST_LIE: Final = "longest run of lies"
 _MOST_PICKED_UP: Final = "most cards picked up"
 _OPENING_KINDS: Final = (_LONGEST_LIE, _MOST_PICKED_UP)
 
@@ -23,21 +23,21 @@ class Highlights:
     _found: dict[str, tuple[float, str, str]] = field(default_factory=dict)  # by kind: size, text, link
 
     def look(
-        self, game: int, told: Mapping[str, Any], names: Sequence[str], decisions: Iterable[Mapping[str, Any]]
+        self, game: int, story: Mapping[str, Any], names: Sequence[str], decisions: Iterable[Mapping[str, Any]]
     ) -> None:
         """Search a game for highlights.
 
-        `told` is the viewer's data, `names` the players seat by seat.
+        `story` is the viewer's data, `names` the players seat by seat.
         """
-        if "hands" in told:
-            self._note_pickups(game, told, names)
-            self._note_lies_in_a_row(game, told, names)
+        if "hands" in story:
+            self._note_pickups(game, story, names)
+            self._note_lies_in_a_row(game, story, names)
         for one in decisions:
             if one[STATED] is not None and one["answer"] is True and one["truth"] is False:
                 answer = f"{names[one['seat']]} answered yes to “{one['question']}”"
                 text = f"{answer} with {100 * one[STATED]:.0f} % confidence, but was wrong"
                 self._note("most confident mistake", one[STATED], text, f"games/{game}.html#{one['link']}")
-        won = {names[seat] for seat in told["winners"]}
+        won = {names[seat] for seat in story["winners"]}
         if len(won) == 1 and len({*names}) > 1:
             (name,) = won
             best = max(self.strength.get(other, 0.0) for other in names if other != name)
@@ -48,15 +48,15 @@ class Highlights:
         if size > self._found.get(kind, (0.0,))[0]:
             self._found[kind] = size, text, link
 
-    def _note_pickups(self, game: int, told: Mapping[str, Any], names: Sequence[str]) -> None:
-        for number, (before, after) in enumerate(pairwise(count_cards(told)), 1):
+    def _note_pickups(self, game: int, story: Mapping[str, Any], names: Sequence[str]) -> None:
+        for number, (before, after) in enumerate(pairwise(count_cards(story)), 1):
             for name, had, has in zip(names, before, after, strict=True):
                 text = f"{name} picked up {has - had} cards"
                 self._note(_MOST_PICKED_UP, has - had, text, f"games/{game}.html#turn-{number}")
 
-    def _note_lies_in_a_row(self, game: int, told: Mapping[str, Any], names: Sequence[str]) -> None:
+    def _note_lies_in_a_row(self, game: int, story: Mapping[str, Any], names: Sequence[str]) -> None:
         row = [0] * len(names)
-        turns = told["turns"]
+        turns = story["turns"]
         for number, turn in enumerate(turns, 1):
             seat = turn["seat"]
             if turn.get("honest") is not False:
@@ -76,12 +76,12 @@ class Highlights:
         return ResultTable("highlights", "Highlights", texts("highlight", "what happened"), rows, links=links)
 
 
-def opening(told: Mapping[str, Any]) -> tuple[int, str]:
+def opening(story: Mapping[str, Any]) -> tuple[int, str]:
     """Return the best turn to open a game at, and what happens there.
 
     That is the first caught lie, otherwise the greatest highlight, otherwise the deal.
     """
-    turns, lie = told["turns"], told["lie"]
+    turns, lie = story["turns"], story["lie"]
     caught_lie = f"first {lie} that was caught"
     for number, (turn, after) in enumerate(pairwise([*turns, {}]), 1):
         if turn.get("honest") is False and after and "honest" not in after:
@@ -89,20 +89,20 @@ def opening(told: Mapping[str, Any]) -> tuple[int, str]:
         if "movers" in turn and lie in turn["marks"] and len(turn["let_pass"]) < len(turn["movers"]) - 1:
             return number, caught_lie
     seen = Highlights(lie, {})
-    seen.look(0, told, told["names"], [])
+    seen.look(0, story, story["names"], [])
     links = {kind: link for kind, (_, _, link) in seen._found.items() if "#turn-" in link}
     at = next((kind for kind in _OPENING_KINDS if kind in links), "")
     return int(links[at].rpartition("-")[2]) if at else 0, at
 
 
-def count_cards(told: Mapping[str, Any]) -> list[list[int]]:
+def count_cards(story: Mapping[str, Any]) -> list[list[int]]:
     """Return each seat's number of cards at the deal and after each turn.
 
     Empty for a game that is shown as text.
     """
-    if "hands" not in told:
+    if "hands" not in story:
         return []
-    held = [[len(hand) for hand in told["hands"]]]
-    for turn in told["turns"]:
-        held.append([len(turn["hands"][seat]) if seat in turn["hands"] else n for seat, n in enumerate(held[-1])])
-    return held
+    counts = [[len(hand) for hand in story["hands"]]]
+    for turn in story["turns"]:
+        counts.append([len(turn["hands"][seat]) if seat in turn["hands"] else n for seat, n in enumerate(counts[-1])])
+    return counts

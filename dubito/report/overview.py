@@ -39,13 +39,13 @@ from dubito.report.tables import (
     ResultTable,
     Section,
     Value,
-    beside_equal_share,
     player_columns,
     points,
     texts,
     unit_of,
+    with_chance_level,
 )
-from dubito.report.verdicts import verdict_in_words
+from dubito.report.verdicts import describe_verdict
 from dubito.stats.players import fallback_share
 from dubito.stats.ranking import (
     Order,
@@ -69,11 +69,11 @@ def _order(source: Run) -> Order:
 
 
 def headline(source: Run) -> list[str]:
-    verdict = verdict_in_words(_order(source), source.label)
-    return [verdict, *(_models_in_words(source.models, source.label) if source.models else [])]
+    verdict = describe_verdict(_order(source), source.label)
+    return [verdict, *(_describe_models(source.models, source.label) if source.models else [])]
 
 
-def _models_in_words(models: Mapping[str, PlayerLog], label: Callable[[str], str]) -> list[str]:
+def _describe_models(models: Mapping[str, PlayerLog], label: Callable[[str], str]) -> list[str]:
     """Summarize tokens, cost and fallbacks of all model players.
 
     A player whose every answer was a fallback is named.
@@ -85,9 +85,9 @@ def _models_in_words(models: Mapping[str, PlayerLog], label: Callable[[str], str
     some = {name: share for name, share in shares.items() if 0 < share < 1}
     every = [name for name, share in shares.items() if share == 1]
     usable = "" if some or every else " Every model answer was usable (no fallbacks)."
-    sentences = [f"{_rounded(tokens)} tokens, {cost}.{usable}"]
+    sentences = [f"{_format_count(tokens)} tokens, {cost}.{usable}"]
     if some:
-        parts = [f"{_share_in_words(share)} of the answers of {name}" for name, share in some.items()]
+        parts = [f"{_describe_share(share)} of the answers of {name}" for name, share in some.items()]
         sentences.append(f"Fallbacks ({_FALLBACK}): {' and '.join(parts)}.")
     if every:
         what = "fallbacks" if some else f"fallbacks ({_FALLBACK})"
@@ -95,11 +95,11 @@ def _models_in_words(models: Mapping[str, PlayerLog], label: Callable[[str], str
     return sentences
 
 
-def _share_in_words(share: float) -> str:
+def _describe_share(share: float) -> str:
     return "less than 0.1 %" if share < 0.001 else f"{100 * min(share, 0.999):.1f} %"
 
 
-def _rounded(count: int) -> str:
+def _format_count(count: int) -> str:
     """Format a large number, such as 5.9 M."""
     for size, unit in _UNITS:
         if count >= size:
@@ -220,18 +220,18 @@ def _run_summary(source: Run) -> list[Block]:
 
 def _ranking(source: Run, rows: Sequence[RankingRow], order: Order) -> list[Block]:
     table = ranking_table(rows, order, source.game.results, twice=source.game.lineup == "uniform")
-    return [_linked(table, source), *bot_errors(rows)]
+    return [_link_to_bots(table, source), *bot_errors(rows)]
 
 
 def _opponents(source: Run, rows: Sequence[RankingRow], order: Order) -> list[Block]:
     results, twice = source.game.results, source.game.lineup == "uniform"
     table = opponents_table(rows, order, results, "Opponents, over all their seats", twice=twice)
     both = contenders_among_opponents(order, [player.name for player in source.planned.bots])
-    blocks: list[Block] = [_linked(table, source)] if table else []
+    blocks: list[Block] = [_link_to_bots(table, source)] if table else []
     return [*blocks, *([Paragraph(both)] if both else []), *bot_errors(rows)]
 
 
-def _linked(table: ResultTable, source: Run) -> ResultTable:
+def _link_to_bots(table: ResultTable, source: Run) -> ResultTable:
     return replace(table, links=[f"bots/{source.names.index(str(row[0]))}.html" for row in table.rows])
 
 
@@ -243,18 +243,18 @@ def players_chart(source: Run) -> Chart:
         seat = "the same seat" if source.planned.contender_seats == 1 else "both seats"
         whom = f"contender in {seat} of the same deals"
         rows = contender_ranking(source.tally, contenders, results)
-        found = [(row.contender.name, row.rates[first.key], row.equal_share.get(first.key)) for row in rows]
+        points_by_player = [(row.contender.name, row.rates[first.key], row.equal_share.get(first.key)) for row in rows]
     else:
         whom, players = "player", ranking(source.tally, source.names, results)
-        found = [(row.name, row.rates[first.key], row.equal_share.get(first.key)) for row in players]
-    names = [name for name, _, _ in found]
-    return beside_equal_share(
+        points_by_player = [(row.name, row.rates[first.key], row.equal_share.get(first.key)) for row in players]
+    names = [name for name, _, _ in points_by_player]
+    return with_chance_level(
         f"{first.name} of each {whom}, with its 95 % confidence interval; grey: the chance level, which is the score "
         "if all players were equal",
         first,
         [source.label(name) for name in names],
-        [rate for _, rate, _ in found],
-        [share for _, _, share in found],
+        [rate for _, rate, _ in points_by_player],
+        [share for _, _, share in points_by_player],
         [source.kinds[name] for name in names],
     )
 
@@ -265,7 +265,7 @@ def _contenders(source: Run) -> list[Block]:
     first = results.measures[0]
     first_table, *others = contender_tables(source.tally, contenders, results)
     assert isinstance(first_table, ResultTable)
-    blocks: list[Block] = [_linked(first_table, source), *others]
+    blocks: list[Block] = [_link_to_bots(first_table, source), *others]
     if pairs := contender_pairs(source.tally, contenders, results):
         kind = "anytime " if source.planned.stop else ""
         chart = Chart(
@@ -285,7 +285,9 @@ def _sizes(source: Run, scanned: Scan) -> list[Block]:
     places = {name: player for player, name in enumerate(source.names)}
     results = source.game.results
     rows = by_table_size(source.tally, source.names, results)
-    sized = sizes_table(rows, lambda row, key: scanned.sized(places[row.name], row.size, key), results, scanned.widths)
+    sized = sizes_table(
+        rows, lambda row, key: scanned.measure_at_size(places[row.name], row.size, key), results, scanned.widths
+    )
     return [sized]
 
 

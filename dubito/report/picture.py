@@ -62,10 +62,7 @@ def _to_ascii(text: str) -> str:
 
 
 def picture_of_page(title: str, preview: Preview) -> bytes:
-    """Draw the first rows of a preview's chart as a PNG.
-
-    If some names are `lit`, the others are dimmed.
-    """
+    """Draw the first rows of a preview's chart as a PNG. If any names are `lit`, all others are dimmed."""
     picture, chart, lit = _Picture(title, preview.words), preview.chart, preview.lit
     rows = list(_rows(chart)) if chart else []
     shown = [row for row in rows if row[0] in lit or not lit or len(rows) <= _MAX_ROWS][:_MAX_ROWS]
@@ -104,16 +101,16 @@ def picture_of_game(page: GamePage) -> bytes:
 
     Games without hands show only the winners.
     """
-    told: Mapping[str, Any] = page.told
-    picture, turns, held = _Picture(page.title, page.about), len(told["turns"]), count_cards(told)
-    most = max((cards for row in held for cards in row), default=0)
+    story: Mapping[str, Any] = page.told
+    picture, turns, card_counts = _Picture(page.title, page.about), len(story["turns"]), count_cards(story)
+    most = max((cards for row in card_counts for cards in row), default=0)
     step, high = 640 / max(1, turns), 330 / max(1, most)
-    for seat, name in enumerate(told["names"]):
-        won, colour = seat in told["winners"], _SEATS[seat % len(_SEATS)]
-        if len(held) > 1:
-            points = [(60 + step * at, 550 - high * row[seat]) for at, row in enumerate(held)]
+    for seat, name in enumerate(story["names"]):
+        won, colour = seat in story["winners"], _SEATS[seat % len(_SEATS)]
+        if len(card_counts) > 1:
+            points = [(60 + step * at, 550 - high * row[seat]) for at, row in enumerate(card_counts)]
             picture.line(points, colour, 7 if won else 3)
-        x, y = (760, 230 + 42 * seat) if held else (60, 230 + 42 * seat)
+        x, y = (760, 230 + 42 * seat) if card_counts else (60, 230 + 42 * seat)
         picture.dot(x, y + 15, 11 if won else 7, colour)
         picture.text(x + 30, y, 27, f"{one_line(name, 20)}{' (won)' if won else ''}")
     scale = f"Cards in hand over {turns:,} turns (at most {most})" if most else f"{turns:,} turns"

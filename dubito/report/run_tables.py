@@ -14,7 +14,7 @@ from dubito.errors import listed, one_line
 from dubito.experiment.compare import Arm
 from dubito.experiment.stored import Run
 from dubito.game import Bool, Measure, Results
-from dubito.game.words import question_in_words
+from dubito.game.words import describe_question
 from dubito.llm.prices import PICO, dollars
 from dubito.report.tables import (
     Block,
@@ -171,10 +171,10 @@ def bot_errors(rows: Sequence[RankingRow]) -> list[Paragraph]:
     """Return a sentence for each bot with fallback turns or forfeits after errors."""
     played = "{:,} turns of {} were played by the fallback after bot errors."
     forfeited = "{:,} games were forfeited by {} after bot errors; they count for all of their players."
-    said = [(played, row.fallback_turns, row.name) for row in rows] + [
+    errors = [(played, row.fallback_turns, row.name) for row in rows] + [
         (forfeited, row.forfeits, row.name) for row in rows
     ]
-    return [Paragraph(sentence.format(n, one_line(name)), warning=True) for sentence, n, name in said if n]
+    return [Paragraph(sentence.format(n, one_line(name)), warning=True) for sentence, n, name in errors if n]
 
 
 def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[ResultTable | Paragraph]:
@@ -195,16 +195,16 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
     title = f"Contenders, in {seat} of the same deals"
     title += f"; {_FIXED}" if any(one.within is not None for one in contenders) else ""
     shown_rates = [column if column.key in results.headline else replace(column, detail=True) for column in rates]
-    found: list[ResultTable | Paragraph] = [
+    blocks: list[ResultTable | Paragraph] = [
         ResultTable("contenders", title, [*ranked, *shown_rates, *shares], cells, [_RANK_NOTE] if order else [])
     ]
     if pairs := _contender_pairs(tally, contenders, rows[0].deals, results):
-        found.append(pairs)
-    found += [Paragraph(" ".join(said))] if order and (said := cautions(order)) else []
+        blocks.append(pairs)
+    blocks += [Paragraph(" ".join(warnings))] if order and (warnings := cautions(order)) else []
     if any(row.bounds.touched for row in rows):
         columns = [*columns, Column("fallback_share", "fallbacks, % of decisions", "rate"), *_bounds_of(results)]
         cells = [[row.contender.name, row.deals, row.contender.fallback_share, *_bounds(row.bounds)] for row in rows]
-        found.append(
+        blocks.append(
             ResultTable("contenders-bounds", f"Fallbacks of contenders: {_extreme_case(results)}", columns, cells)
         )
     if two := find_unequal_fallbacks(contenders):
@@ -213,8 +213,8 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
             f"Fallbacks made {most[0]} % of the decisions of {most[1]} and {least[0]} % for {least[1]}, so this "
             "compares systems (model, prompt and fallback), not models."
         )
-        found.append(Paragraph(text, warning=True))
-    return found
+        blocks.append(Paragraph(text, warning=True))
+    return blocks
 
 
 def arm_tables(arms: Sequence[Arm], results: Results) -> list[ResultTable | Paragraph]:
@@ -268,11 +268,11 @@ def _contender_pairs(tally: Tally, contenders: Sequence[Contender], deals: int, 
     stopped = any(one.interval == "anytime" for pair in pairs for one in pair.differences.values())
     for pair in pairs:
         within = min((one.within for one in (pair.one, pair.other) if one.within is not None), default=0.0)
-        found: list[Value] = [pair.one.name, pair.other.name]
+        row: list[Value] = [pair.one.name, pair.other.name]
         for difference in (pair.differences[key] for key in results.headline):
-            found += [difference.rate, significance_in_words(difference, within)]
-            found += [difference.verdict.worst, difference.verdict.best] if has_fallbacks else []
-        cells.append(found)
+            row += [difference.rate, describe_significance(difference, within)]
+            row += [difference.verdict.worst, difference.verdict.best] if has_fallbacks else []
+        cells.append(row)
     unit = " in points" if any(column.kind == "points" for column in columns) else ""
     title = f"Pairs: differences{unit} on {deals:,} common deals; {_ANYTIME if stopped else _FIXED}"
     notes = [_HOLM_NOTE.format(len(pairs))] if len(pairs) > 1 else []
@@ -280,7 +280,7 @@ def _contender_pairs(tally: Tally, contenders: Sequence[Contender], deals: int, 
     return ResultTable("pairs", title, columns, cells, [_STOP_NOTE, *notes] if stopped else notes)
 
 
-def significance_in_words(difference: PairedDifference, within: float = 0.0) -> str:
+def describe_significance(difference: PairedDifference, within: float = 0.0) -> str:
     """Return whether a pair has a winner, or why not.
 
     `within` is the difference that a run with `stop` looks for.
@@ -421,8 +421,8 @@ def duel_blocks(
     """Return the tables of two-player games for a page, with the matrix also as a map."""
     whole = Duels(tally, results, results.measures[0])
     order = _best_first(whole, names)
-    matrix, pairs, said = duel_tables(tally, names, results, label)
-    return [said, _heat_map(whole, names, order, label), matrix, pairs]
+    matrix, pairs, sentence = duel_tables(tally, names, results, label)
+    return [sentence, _heat_map(whole, names, order, label), matrix, pairs]
 
 
 def _best_first(whole: Duels, names: Sequence[str]) -> list[int]:
@@ -596,8 +596,8 @@ def decisions_table(source: Run, name: str, key: str) -> ResultTable:
         ended = {outcome: count for at, outcome, _, count in rows if at == node}
         total, yes = sum(ended.values()), sum(row[2] for row in rows if row[0] == node)
         share = yes / total if isinstance(source.game.node(node).answer, Bool) else None
-        asked = question_in_words(source.game, node)
-        cells.append([asked, node, total, share, *(ended.get(outcome, 0) for outcome in outcomes)])
+        question = describe_question(source.game, node)
+        cells.append([question, node, total, share, *(ended.get(outcome, 0) for outcome in outcomes)])
     return ResultTable(f"{key}-decisions", "Decisions by node and outcome", columns, cells)
 
 

@@ -85,21 +85,21 @@ class Scan:
         rate = sampled_rate(whole[one.count], whole[one.of], self._sample("style", player, habit), most)
         return rate if rate.value is None else Rate(rate.value * most, rate.low * most, rate.high * most)
 
-    def sized(self, player: int, size: int, measure: str) -> Rate:
+    def measure_at_size(self, player: int, size: int, measure: str) -> Rate:
         """Return a measure of a player at tables of one size."""
         rated, sample = self.results.measure(measure), self._sample("size", player, size, measure)
         seats = seat_sums(self._tally, self.results, player, size)["games"]
         won = sum_of(self._tally, self.results, rated, player, size)
         return sampled_rate(won, seats, sample, rated.scale).on(rated.span)
 
-    def seated(self, player: int, size: int, seat: int, measure: str) -> Rate:
+    def measure_in_seat(self, player: int, size: int, seat: int, measure: str) -> Rate:
         sums, rated = self._sample("seat", player, size, seat, measure), self.results.measure(measure)
         return sampled_rate(sums.y, sums.m, sums, rated.scale).on(rated.span)
 
     def seats(self, player: int, size: int, seat: int) -> int:
         return self._sample("seat", player, size, seat, self.results.headline[0]).m
 
-    def beside(self, player: int, side: int, other: int, measure: str) -> Rate:
+    def measure_beside(self, player: int, side: int, other: int, measure: str) -> Rate:
         """Return a measure of a player with a given neighbour.
 
         Side 0 is the player before it at the deal, side 1 the one after.
@@ -140,12 +140,12 @@ def _group_by_key(seated: Iterable[Seated], keys_of: KeysOf) -> Iterator[tuple[R
     """Yield, for each deal and key, the measurements of all seats with that key."""
     for games, ways in seated:
         keys = [*chain.from_iterable(map(keys_of, games))]
-        found = dict(zip(keys, ways, strict=True))
-        if len(found) < len(keys):
-            found = {}
+        values = dict(zip(keys, ways, strict=True))
+        if len(values) < len(keys):
+            values = {}
             for key, way in zip(keys, ways, strict=True):
-                found[key] = found[key] + way if key in found else way
-        yield from found.items()
+                values[key] = values[key] + way if key in values else way
+        yield from values.items()
 
 
 def _sum_counts(outcomes: Iterable[Outcome]) -> dict[int, Sequence[int]]:

@@ -63,42 +63,42 @@ def saved_record(path: Path) -> tuple[Game, Any]:
     return game, records_of(game).load(text)
 
 
-def page_of_file(path: Path, address: str, said: str) -> GamePage:
+def page_of_file(path: Path, address: str, file_name: str) -> GamePage:
     """Return the page of a saved game, to be published at `address`.
 
-    `said` is the name of its file to show. Model calls are read from the store beside the file; if that fails, the
+    `file_name` is the name to show. Model calls are read from the store beside the file; if that fails, the
     page says why. Raises UsageError if the game cannot be shown.
     """
     game, record = saved_record(path)
-    told, warnings = _story_and_warnings(game, record, path)
-    proof = f"Verify this game with: dubito replay {said}"
-    title = title_of(f"Game {path.stem}", told["names"], told["winners"])
-    return GamePage(address, title, _deal_in_short(game, record), told | {"opens": opening(told)[0]}, proof, warnings)
+    story, warnings = _story_and_warnings(game, record, path)
+    proof = f"Verify this game with: dubito replay {file_name}"
+    title = title_of(f"Game {path.stem}", story["names"], story["winners"])
+    return GamePage(address, title, _short_deal(game, record), story | {"opens": opening(story)[0]}, proof, warnings)
 
 
 def _story_and_warnings(
     game: Game, record: Any, path: Path, for_others: bool = False
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the viewer's data with model calls, and warnings about the file."""
-    told = story_of_record(game, record, for_others)
+    story = story_of_record(game, record, for_others)
     warnings = [] if list(records_of(game).replay(record)) == record.story else [_CHANGED]
-    asked: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}
+    model_data: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}
     if record.number is not None:
         try:
-            asked = _load_model_calls(game, path.parent / DATABASE, record.number, told)
+            model_data = _load_model_calls(game, path.parent / DATABASE, record.number, story)
         except DubitoError as error:
             why = one_line(str(error).replace(str(path.parent / DATABASE), DATABASE))
             warnings.append(as_sentence(f"model requests are not shown: {why}"))
-    del told["truths"]
-    return told | asked, warnings
+    del story["truths"]
+    return story | model_data, warnings
 
 
-def _deal_in_short(game: Game, record: Any) -> str:
+def _short_deal(game: Game, record: Any) -> str:
     rules = game.rules(**record.rules) if isinstance(record.rules, dict) else record.rules
     return game_in_short(game, rules, record.deal, record.seed)
 
 
-def _load_model_calls(game: Game, database: Path, number: int, told: Mapping[str, Any]) -> dict[str, Any]:
+def _load_model_calls(game: Game, database: Path, number: int, story: Mapping[str, Any]) -> dict[str, Any]:
     """Return the model calls of a game.
 
     Raises DubitoError if they cannot be read or belong to another game.
@@ -106,11 +106,13 @@ def _load_model_calls(game: Game, database: Path, number: int, told: Mapping[str
     if not database.exists():
         raise UsageError(f"there is no {DATABASE} in its folder")
     with RunDb.open(database) as db:
-        asked = ModelDecisions(db, game).of_game(number, told, Texts())
+        model_data = ModelDecisions(db, game).of_game(number, story, Texts())
     fits = words_of(game).fits
-    if not all(decision["turn"] and (fits is None or fits(decision, told["turns"])) for decision in asked["decisions"]):
+    if not all(
+        decision["turn"] and (fits is None or fits(decision, story["turns"])) for decision in model_data["decisions"]
+    ):
         raise UsageError(f"the {DATABASE} in its folder has a different game with this number")
-    return asked
+    return model_data
 
 
 def shared_file(path: Path) -> SharedGame:
@@ -118,35 +120,35 @@ def shared_file(path: Path) -> SharedGame:
     game, record = saved_record(path)
     if path.stat().st_size > MAX_PAGE_BYTES:  # checked before the game is replayed
         raise UsageError(_too_large(), hint=_SEND_FILE)
-    told, warnings = _story_and_warnings(game, record, path, for_others=True)
-    kinds = _kinds(game, told, record.players)
-    return _shared(game, record, told | {"kinds": kinds}, told.pop("standing"), warnings)
+    story, warnings = _story_and_warnings(game, record, path, for_others=True)
+    kinds = _kinds(game, story, record.players)
+    return _shared(game, record, story | {"kinds": kinds}, story.pop("standing"), warnings)
 
 
-def _kinds(game: Game, told: Mapping[str, Any], players: Sequence[str]) -> list[str | None]:
+def _kinds(game: Game, story: Mapping[str, Any], players: Sequence[str]) -> list[str | None]:
     """Return what decided for each seat, as far as known.
 
     A seat with model calls is a model, or a fake model of the built-in server.
     """
     bots, shared = find_bots(Path.cwd(), game.name).bots, Texts()
-    shared.pieces, kinds = told["shared"], [*told["kinds"]]
-    asked = {one["seat"]: one["attempts"][-1]["rest"] for one in told["decisions"] if one["attempts"]}
+    shared.pieces, kinds = story["shared"], [*story["kinds"]]
+    rest_by_seat = {one["seat"]: one["attempts"][-1]["rest"] for one in story["decisions"] if one["attempts"]}
     for seat, name in enumerate(players):
-        if seat in asked:
-            model = str(json.loads(shared.read(asked[seat])).get("model"))
+        if seat in rest_by_seat:
+            model = str(json.loads(shared.read(rest_by_seat[seat])).get("model"))
             kinds[seat] = "stand-in" if model.startswith(f"{HOUSE}-") else "model"
         elif name in bots and not bots[name].cls.is_model:
             kinds[seat] = kinds[seat] or "hand-written"
     return kinds
 
 
-def _shared(game: Game, record: Any, told: Mapping[str, Any], about: str, warnings: Sequence[str]) -> SharedGame:
-    names = [A_PERSON if seat == told.get("me") else name for seat, name in enumerate(told["names"])]
-    title = title_of(f"A game of {display_name(game)}", names, told["winners"])
-    opens, opens_at = opening(told)
-    sent = {**told, "opens": opens, "sent": True, "opens_at": opens_at}
+def _shared(game: Game, record: Any, story: Mapping[str, Any], about: str, warnings: Sequence[str]) -> SharedGame:
+    names = [A_PERSON if seat == story.get("me") else name for seat, name in enumerate(story["names"])]
+    title = title_of(f"A game of {display_name(game)}", names, story["winners"])
+    opens, opens_at = opening(story)
+    sent = {**story, "opens": opens, "sent": True, "opens_at": opens_at}
     page = GamePage("game.html", title, about, sent, "", warnings)
-    return SharedGame(page, words_of(game).LEAD, _deal_in_short(game, record), records_of(game).dump(record))
+    return SharedGame(page, words_of(game).LEAD, _short_deal(game, record), records_of(game).dump(record))
 
 
 def shared_game(source: Run, number: int) -> SharedGame:
@@ -154,8 +156,8 @@ def shared_game(source: Run, number: int) -> SharedGame:
 
     Raises UsageError if the run has no such game, or it cannot be replayed.
     """
-    asked = ModelDecisions(source.db, source.game)
-    shown = ShownGames(source, GameChoice([number], ""), ReplayedGames(source), asked)
+    decisions = ModelDecisions(source.db, source.game)
+    shown = ShownGames(source, GameChoice([number], ""), ReplayedGames(source), decisions)
     try:
         record = shown.games.record(number, max_moves := MAX_PAGE_BYTES // _LEAST_BYTES_A_MOVE)
     except CannotShowGame as error:
@@ -163,13 +165,13 @@ def shared_game(source: Run, number: int) -> SharedGame:
     if record is None:
         raise UsageError(f"{_too_large()} (more than {max_moves:,} moves)", hint=_SHARE_RUN)
     (page,) = shown.pages()
-    told = {**page.told, "shared": shown.asked.shared.pieces}
+    story = {**page.told, "shared": shown.asked.shared.pieces}
     ((row,),) = source.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
-    about = describe_results(source.game.results, source.outcome(row), told["names"], len(told["turns"]))
-    shared = _shared(source.game, record, told, about, page.warnings)
+    about = describe_results(source.game.results, source.outcome(row), story["names"], len(story["turns"]))
+    shared = _shared(source.game, record, story, about, page.warnings)
     shared_page(shared)  # refuse games that are too large before computing odds, which takes some seconds
-    told["odds"] = odds_or_reason(source, number)
-    return _shared(source.game, record, told, about, page.warnings)
+    story["odds"] = odds_or_reason(source, number)
+    return _shared(source.game, record, story, about, page.warnings)
 
 
 def shared_page(shared: SharedGame, picture: str = "") -> str:
@@ -178,7 +180,7 @@ def shared_page(shared: SharedGame, picture: str = "") -> str:
     Parts are left out until it fits. Raises UsageError if the game alone is too large. `picture` is the URL of the
     preview picture; empty: none.
     """
-    if _least_bytes(shared) <= MAX_PAGE_BYTES:
+    if _estimate_bytes(shared) <= MAX_PAGE_BYTES:
         for leaner in (lambda told: told, _without_bodies, _without_requests, _without_odds):
             page = replace(shared.page, told=leaner(shared.page.told))
             text = _render(replace(shared, page=page), picture)
@@ -192,28 +194,28 @@ def _too_large() -> str:
     return f"the game needs more than {MAX_PAGE_BYTES // 1000} kB as one page"
 
 
-def _least_bytes(shared: SharedGame) -> int:
-    told = {key: shared.page.told[key] for key in ("turns", "story") if key in shared.page.told}
-    return len(str(embedded(told)).encode()) + len(shared.record.encode()) * 4 // 3
+def _estimate_bytes(shared: SharedGame) -> int:
+    story = {key: shared.page.told[key] for key in ("turns", "story") if key in shared.page.told}
+    return len(str(embedded(story)).encode()) + len(shared.record.encode()) * 4 // 3
 
 
-def _without_odds(told: Mapping[str, Any]) -> Mapping[str, Any]:
+def _without_odds(story: Mapping[str, Any]) -> Mapping[str, Any]:
     why = {"why": "the page would be too large to send"}
-    return {**_without_requests(told), **({"odds": why} if "odds" in told else {})}
+    return {**_without_requests(story), **({"odds": why} if "odds" in story else {})}
 
 
-def _without_bodies(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _with_attempts(told, raw=None)
+def _without_bodies(story: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _with_attempts(story, raw=None)
 
 
-def _without_requests(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _with_attempts(told, raw=None, system=[], said=[])
+def _without_requests(story: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _with_attempts(story, raw=None, system=[], said=[])
 
 
-def _with_attempts(told: Mapping[str, Any], **changed: Any) -> Mapping[str, Any]:
+def _with_attempts(story: Mapping[str, Any], **changed: Any) -> Mapping[str, Any]:
     """Return the data with these changes to every attempt, and without unused texts."""
     pieces, shared, kept = Texts(), Texts(), Texts()
-    pieces.pieces, shared.pieces = told["pieces"], told["shared"]
+    pieces.pieces, shared.pieces = story["pieces"], story["shared"]
     rest = Texts()
 
     def copy_text(runs: list[int] | None, old: Texts, new: Texts) -> list[int] | None:
@@ -226,8 +228,8 @@ def _with_attempts(told: Mapping[str, Any], **changed: Any) -> Mapping[str, Any]
         system = [copy_text(runs, shared, rest) for runs in one["system"]]
         return one | texts | {"said": said, "system": system, "rest": copy_text(one["rest"], shared, rest)}
 
-    decisions = [{**one, "attempts": [lean(each) for each in one["attempts"]]} for one in told["decisions"]]
-    return {**told, "decisions": decisions, "pieces": kept.pieces, "shared": rest.pieces}
+    decisions = [{**one, "attempts": [lean(each) for each in one["attempts"]]} for one in story["decisions"]]
+    return {**story, "decisions": decisions, "pieces": kept.pieces, "shared": rest.pieces}
 
 
 def _render(shared: SharedGame, picture: str) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.replay import LieCounts
 from dubito.experiment.stored import Run, opened_run
-from dubito.files import reason_of
+from dubito.files import describe_os_error
 from dubito.game.words import display_name
 from dubito.report.bots import bot_pages, neighbours, players_ranked, strategy
 from dubito.report.deception import Stories
@@ -82,8 +82,8 @@ def write_report(
             raise UsageError(f"{source} has no counted games yet, so there is nothing to show")
         choice = choose_games(source, games)
         with draft_site(folder) as draft:
-            asked = ModelDecisions(source.db, source.game)
-            shown = ShownGames(source, choice, ReplayedGames(source), asked, odds=odds)
+            decisions = ModelDecisions(source.db, source.game)
+            shown = ShownGames(source, choice, ReplayedGames(source), decisions, odds=odds)
             write_run_pages(draft, source, shown, scan(source, scanned), name, address=address)
     return folder / "index.html"
 
@@ -112,15 +112,15 @@ def write_site(folder: Path, title: str, about: str, runs: Mapping[str, Path], h
 
 
 @contextmanager
-def draft_site(said: Path, ours: bool = False) -> Iterator[Path]:
-    """Yield a new folder with the shared files; replace the folder `said` at the end.
+def draft_site(shown: Path, ours: bool = False) -> Iterator[Path]:
+    """Yield a new folder with the shared files; replace the folder `shown` at the end.
 
     Links are followed. If anything fails, the old folder stays unchanged.
     """
-    folder = said.resolve()
+    folder = shown.resolve()
     draft = folder.with_name(f"{folder.name}.part")
     if not ours:
-        _refuse_others(folder, said)
+        _refuse_others(folder, shown)
         _refuse_others(draft, draft)
     try:
         shutil.rmtree(draft, ignore_errors=True)
@@ -129,25 +129,25 @@ def draft_site(said: Path, ours: bool = False) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
         draft.replace(folder)
     except OSError as error:
-        raise RunStopped(f"cannot write {said}: {reason_of(error)}") from None
+        raise RunStopped(f"cannot write {shown}: {describe_os_error(error)}") from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _refuse_others(folder: Path, said: Path) -> None:
+def _refuse_others(folder: Path, shown: Path) -> None:
     """Refuse to overwrite anything but a report.
 
-    `said` is the folder as the user wrote it.
+    `shown` is the folder as the user wrote it.
     """
     try:
         there = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
         ours = (folder / _MARK_FILE).exists()
     except OSError as error:
         raise UsageError(
-            f"cannot read {one_line(str(said))}: {error.strerror}", hint="choose another --output"
+            f"cannot read {one_line(str(shown))}: {error.strerror}", hint="choose another --output"
         ) from None
     if there and not ours:
-        raise UsageError(f"{one_line(str(said))} exists and is not a report", hint="choose another --output")
+        raise UsageError(f"{one_line(str(shown))} exists and is not a report", hint="choose another --output")
 
 
 def write_run_pages(

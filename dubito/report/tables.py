@@ -380,8 +380,8 @@ class Page:
     @property
     def tables(self) -> list[ResultTable]:
         blocks = (block for section in self.sections for block in section.blocks)
-        found = (block.table if isinstance(block, HeatMap) else block for block in blocks)
-        return [block for block in found if isinstance(block, ResultTable)]
+        tables = (block.table if isinstance(block, HeatMap) else block for block in blocks)
+        return [block for block in tables if isinstance(block, ResultTable)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,7 +414,7 @@ def marks(name: str, shares: Sequence[float | None], unit: float = 100) -> dict[
     return points(name, shares, unit) | {"mark": True}
 
 
-def beside_equal_share(
+def with_chance_level(
     title: str,
     measure: Measure,
     names: Sequence[str],

@@ -19,7 +19,7 @@ _MAX_LEADS: Final = 2
 _FEW_DEALS: Final = f"Preliminary (fewer than {PRELIMINARY} deals): "
 
 
-def verdict_in_words(order: Order, label: Callable[[str], str] = one_line) -> str:
+def describe_verdict(order: Order, label: Callable[[str], str] = one_line) -> str:
     """Return the result in a sentence or two; `label` returns a player's name."""
     order = replace(order, names=[*map(label, order.names)])
     if len(order.names) < 2:

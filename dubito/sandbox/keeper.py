@@ -66,13 +66,13 @@ def enter_namespaces(network: bool) -> bool:
 
 def find_sockets(home: str) -> list[str]:
     """Return sockets with a path: the machine's, and those near the bot's folder."""
-    found = []
+    sockets = []
     with suppress(OSError), open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as table:
-        found = [line.rstrip("\n").partition(" /")[2] for line in table]
+        sockets = [line.rstrip("\n").partition(" /")[2] for line in table]
     folders = [home]
     while folders[-1] != os.path.dirname(folders[-1]):
         folders.append(os.path.dirname(folders[-1]))
-    paths = [f"/{name}" for name in found if name]
+    paths = [f"/{name}" for name in sockets if name]
     for folder in folders:
         with suppress(OSError), os.scandir(folder) as entries:
             paths += [entry.path for entry in entries if not (entry.is_file() or entry.is_dir() or entry.is_symlink())]
@@ -137,8 +137,8 @@ class World:
             _LIBC.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
         if private:
             self._mount_scratch()
-        limit(resource.RLIMIT_NPROC, MAX_PROCESSES)
-        bound(self._memory, max(self._room, self._scratch))
+        set_limit(resource.RLIMIT_NPROC, MAX_PROCESSES)
+        limit_resources(self._memory, max(self._room, self._scratch))
         return [*self._able, *(self._test_promises() if tries else ())]
 
     def _mount_scratch(self) -> None:
@@ -171,15 +171,17 @@ class World:
         reads, writes = os.pipe()
         if (child := os.fork()) == 0:
             with suppress(OSError):
-                os.write(writes, " ".join(word for word, holds in self._promises() if _holds(holds)).encode())
+                os.write(
+                    writes, " ".join(word for word, holds in self._list_promises() if _is_fulfilled(holds)).encode()
+                )
             os._exit(0)
         os.close(writes)
-        found = os.read(reads, 1000).decode().split()
+        kept_promises = os.read(reads, 1000).decode().split()
         os.close(reads)
         os.waitpid(child, 0)
-        return found
+        return kept_promises
 
-    def _promises(self) -> Iterator[tuple[str, Callable[[], bool]]]:
+    def _list_promises(self) -> Iterator[tuple[str, Callable[[], bool]]]:
         yield "files", lambda: not any(map(self._shows, (*self._hidden, *self._sockets)))
         yield "still", lambda: _is_refused(lambda: os.close(os.open(self._home, os.O_TMPFILE | os.O_WRONLY)))
         yield "scratch", lambda: all(os.statvfs(path).f_blocks < 2 * self._scratch // 4096 for path in self._places)
@@ -217,13 +219,13 @@ class World:
 
     def refresh(self) -> None:
         """Empty the temporary folders. Raises OSError."""
-        for place, kept in self._places.items():
+        for place, saved in self._places.items():
             if place in self._empty:
                 if self._empty[place] == _free_space(place):
                     continue
                 _LIBC.umount2(os.fsencode(place), _DETACH)
             if _mount("none", place, "tmpfs", 2 | 4, f"size={self._scratch},nr_inodes={MAX_FILES},mode=1777"):
-                for name, file in kept.items():
+                for name, file in saved.items():
                     _bind_mount(os.path.join(place, name), file)
             self._empty[place] = _free_space(place)
         os.chdir(self._home)
@@ -268,8 +270,8 @@ class World:
 
 
 def _free_space(place: str) -> tuple[int, int]:
-    found = os.statvfs(place)
-    return found.f_bfree, found.f_ffree
+    status = os.statvfs(place)
+    return status.f_bfree, status.f_ffree
 
 
 def _bind_mount(path: str, file: int) -> None:
@@ -293,7 +295,7 @@ def stays_on_core() -> bool:
     return _is_refused(lambda: os.sched_setaffinity(0, os.sched_getaffinity(0)))
 
 
-def _holds(promise: Callable[[], bool]) -> bool:
+def _is_fulfilled(promise: Callable[[], bool]) -> bool:
     with suppress(OSError):
         return promise()
     return False
@@ -301,9 +303,9 @@ def _holds(promise: Callable[[], bool]) -> bool:
 
 def _mount_own_devices() -> None:
     """Replace /dev by one with only the few devices that programs need."""
-    kept = [(name, os.open(f"/dev/{name}", os.O_PATH)) for name in _DEVICES if os.path.exists(f"/dev/{name}")]
+    devices = [(name, os.open(f"/dev/{name}", os.O_PATH)) for name in _DEVICES if os.path.exists(f"/dev/{name}")]
     if _mount("none", "/dev", "tmpfs", 2 | 8, "size=64k,nr_inodes=64,mode=755"):
-        for name, file in kept:
+        for name, file in devices:
             _bind_mount(f"/dev/{name}", file)
             os.close(file)
         for name, to in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
@@ -384,23 +386,23 @@ def _deleted_bytes(pids: Sequence[str], device: int) -> int:
         with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as files:
             for file in files:
                 with suppress(OSError):
-                    found = file.stat()
-                    if found.st_nlink == 0 and found.st_dev == device and stat.S_ISREG(found.st_mode):
-                        sizes[found.st_ino] = found.st_size
+                    status = file.stat()
+                    if status.st_nlink == 0 and status.st_dev == device and stat.S_ISREG(status.st_mode):
+                        sizes[status.st_ino] = status.st_size
     return sum(sizes.values())
 
 
-def limit(what: int, most: int) -> None:
+def set_limit(what: int, most: int) -> None:
     _, hard = resource.getrlimit(what)
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(what, (most, most))
 
 
-def bound(memory: int, file: int) -> None:
+def limit_resources(memory: int, file: int) -> None:
     """Limit memory, file size and system calls of this process and its children."""
-    limit(resource.RLIMIT_CORE, 0)
-    limit(resource.RLIMIT_AS, memory)
-    limit(resource.RLIMIT_FSIZE, file)
+    set_limit(resource.RLIMIT_CORE, 0)
+    set_limit(resource.RLIMIT_AS, memory)
+    set_limit(resource.RLIMIT_FSIZE, file)
     _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if (filter_ := _filter()) is not None:
         code = ctypes.create_string_buffer(filter_)
@@ -528,8 +530,8 @@ def main(words: Sequence[str]) -> None:
         referee.close()
         os.waitpid(inner, 0)
         return
-    found = world.set_up_mounts(tries)
-    referee.send(" ".join(["apart", *found]).encode())
+    protections = world.set_up_mounts(tries)
+    referee.send(" ".join(["apart", *protections]).encode())
     with suppress(ConnectionError):
         serve_referee(referee, world)
 

@@ -21,14 +21,14 @@ _MAX_SWEEPS, _CLEAN_SWEEPS, _PAUSE_SECONDS = 100, 5, 0.05
 
 def sweep(mark: str) -> int:
     """Kill every other process with this mark that we may kill. Return how many."""
-    wanted, found = f"{MARK}={mark}".encode(), 0
+    wanted, count = f"{MARK}={mark}".encode(), 0
     for entry in Path("/proc").glob("[0-9]*"):
         pid = int(entry.name)
         if pid != os.getpid() and _is_marked(entry, wanted):
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-                found += 1
-    return found
+                count += 1
+    return count
 
 
 def _is_marked(entry: Path, wanted: bytes) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from dubito.errors import DubitoError, UsageError, format_error, one_line, suggestion, with_stop
+from dubito.errors import DubitoError, UsageError, end_sentence, format_error, one_line, suggestion
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
 from dubito.experiment.resolve import default_player, parse_player, resolve, rules_incompatibility, rules_of_config
@@ -18,7 +18,7 @@ from dubito.game.table import Entrant
 from dubito.llm.answers import reasoning_of
 from dubito.llm.decide import Decider, DecisionLog, GameServices, Journal
 from dubito.llm.request import Asks, Attempt, Reply, Suspended
-from dubito.llm.streamed import streaming_to
+from dubito.llm.streamed import stream_to
 from dubito.store.model_log import Decision, describe_answer
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _CAUSES: Final = {  # why a decision was left to the fallback, by cause
 
 def as_sentence(reason: str) -> str:
     first = reason[:1] if "/" in reason.partition(" ")[0] else reason[:1].upper()
-    return with_stop(f"{first}{reason[1:]}")
+    return end_sentence(f"{first}{reason[1:]}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class _Listener:
 
     def ask(self, ask: Attempt) -> Reply:
         self._asked, self._text = self._asked + 1, ""
-        with streaming_to(lambda words: self._on_text(ask.place.seat, words)):
+        with stream_to(lambda words: self._on_text(ask.place.seat, words)):
             reply = self._asks.ask(ask)
         self._text = reply.text or ""
         return reply

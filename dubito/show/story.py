@@ -19,12 +19,12 @@ from dubito.game.words import (
     Marks,
     Panel,
     counted,
+    describe_forfeit,
+    describe_question,
     faces_of,
-    forfeit_in_words,
     labels,
     marks_of,
     names_to,
-    question_in_words,
     to_others,
     words_of,
 )
@@ -150,7 +150,7 @@ class _PanelStory:
         for moment in moments:
             movers.append(moment.seat)
             if isinstance(moment.output, Forfeit):
-                lines.append(Line(forfeit_in_words(moment.output.seat, label, game)))
+                lines.append(Line(describe_forfeit(moment.output.seat, label, game)))
                 marks.append(Marks())
             else:
                 lines += teller.moved(moment.seat, moment.output, moment.events)
@@ -277,7 +277,7 @@ class ModelDecisions:
                     "number": f"{game}.{one.seat}.{one.number}",  # as `dubito cache explain` takes it
                     "turn": turn,
                     "node": one.node,
-                    "question": question_in_words(self.game, one.node),
+                    "question": describe_question(self.game, one.node),
                     "method": self.game.node(one.node).method,
                     "answer": one.answer,
                     "outcome": one.outcome,

@@ -33,7 +33,7 @@ from dubito.stats.rates import (
 )
 from dubito.stats.stopping import PairVerdict, anytime_difference, decode_verdict, scale_difference
 from dubito.stats.tally import Tally
-from dubito.stats.verdict import ComparedPair, RateLimits, limits_in_words, reach_verdict
+from dubito.stats.verdict import ComparedPair, RateLimits, describe_limits, reach_verdict
 from dubito.store.model_log import PlayerLog
 
 MIN_DEALS: Final = 10  # with fewer, no difference is significant
@@ -490,7 +490,7 @@ def rank_contenders(tally: Tally, contenders: Sequence[Contender], results: Resu
         close={place for place, one in by_place.items() if one.stop_test == "within"},
         within=min((one.within for one in contenders if one.within is not None), default=None),
         fragility=_count_decisive_deals(tally, _best_first(tally, contenders)),
-        limits=limits_in_words(results),
+        limits=describe_limits(results),
     )
 
 
@@ -507,7 +507,7 @@ def _rank_by_intervals(rows: Sequence[RankingRow], deals: int, results: Results,
         limits = (better.bounds.rates[results.headline[0]], worse.bounds.rates[results.headline[0]])
         both_shares = (shares.get(better.name, 0.0), shares.get(worse.name, 0.0))
         verdicts[one, other] = reach_verdict(difference, deals >= MIN_DEALS and difference.low > 0, limits, both_shares)
-    return Order([row.name for row in played], verdicts, measure, deals=deals, limits=limits_in_words(results))
+    return Order([row.name for row in played], verdicts, measure, deals=deals, limits=describe_limits(results))
 
 
 def _ranking_row(tally: Tally, player: int, names: Sequence[str], results: Results) -> RankingRow:

@@ -55,7 +55,7 @@ def reach_verdict(
     return ComparedPair(difference, is_significant, lowest - other_highest, highest - other_lowest, fallback_shares)
 
 
-def limits_in_words(results: Results) -> str:
+def describe_limits(results: Results) -> str:
     """Describe how the worst and best case count games with a fallback: losses or hard wins."""
     first = results.measures[0]
     if first.span:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import yaml
 
-from dubito.errors import RunStopped, UsageError, near, one_line
+from dubito.errors import RunStopped, UsageError, find_similar, one_line
 from dubito.files import MissingFile, UnreadableFile, check_format, check_is_file, read_yaml, write_whole
 from dubito.store.lock import LOCK, draft_folder
 from dubito.store.run_db import FORMAT, RunDb, open_readonly
@@ -280,7 +280,7 @@ def unpack(file: Path) -> Iterator[Path]:
 
 def _unpack(file: Path, folder: Path) -> None:
     """Unpack a file, counting the bytes as they are written: the sizes in a zip cannot be trusted."""
-    shown, left = one_line(str(file)), _MIN_ALLOWED_BYTES + _MAX_RATIO * file.stat().st_size
+    shown, allowance = one_line(str(file)), _MIN_ALLOWED_BYTES + _MAX_RATIO * file.stat().st_size
     try:
         with zipfile.ZipFile(file) as archive:
             parts = archive.infolist()
@@ -290,8 +290,8 @@ def _unpack(file: Path, folder: Path) -> None:
             for part in parts:
                 if part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                     raise UsageError(f"{shown} is not an exported run: its {part.filename} has an unknown compression")
-                left = _write_part(archive, part, folder / part.filename, left)
-                if left < 0:
+                allowance = _write_part(archive, part, folder / part.filename, allowance)
+                if allowance < 0:
                     raise UsageError(
                         f"{shown} unpacks to more than {_MAX_RATIO} times its size, unlike any exported run",
                         hint="if you trust it, unpack it yourself and use the folder",
@@ -345,7 +345,7 @@ def latest_run(root: Path) -> Path:
 def missing_run_error(path: Path, root: Path, hint: str = "") -> UsageError:
     """Return the error for a path without a run: it names a similar run, or else gives the `hint`."""
     known = {folder.name: folder for folder in reversed(run_folders(root))}
-    similar = near(path.name.removesuffix(".zip"), known)
+    similar = find_similar(path.name.removesuffix(".zip"), known)
     if similar is not None:
         hint = f"did you mean {one_line(str(known[similar]))}?"
     elif not hint:

@@ -138,12 +138,12 @@ def _collect(
     positions, replies = dict[str, RecordedPosition](), list[CacheEntry]()
     for game, one in asked:
         place = find_provenance(one)
-        found = log.replies_at(player, game, place.seat, place.decision) if len(positions) < count else []
-        if found:
+        logged = log.replies_at(player, game, place.seat, place.decision) if len(positions) < count else []
+        if logged:
             positions[one.file_name] = one
             replies += [
                 CacheEntry(request.server, request.text, request.draw, RawReply(HTTPStatus.OK, raw))
-                for request, raw in found
+                for request, raw in logged
             ]
     return positions, replies
 

@@ -40,8 +40,8 @@ def prompt_checks(folder: Path, game: Game | None = None) -> Iterator[Check]:
         for node, (file, text) in zip(nodes, golden_files(prompt).items(), strict=True):
             yield f"golden[{node}]", partial(_check_golden, file, text)
     rendered = cache(lambda: render_requests(prompt, sample_games(game)))
-    yield "system_text_stays", lambda: _fail_if(find_system_fault(rendered()))
-    yield "beginning_stays", lambda: _fail_if(find_beginning_fault(rendered()))
+    yield "system_text_stays", lambda: _raise_if_faulty(find_system_fault(rendered()))
+    yield "beginning_stays", lambda: _raise_if_faulty(find_beginning_fault(rendered()))
     if worlds := workshop_part(game, "world_pairs", None):
         yield "tells_nothing_hidden", partial(_check_no_leak, prompt, worlds)
 
@@ -83,7 +83,7 @@ def _check_golden(file: Path, text: str) -> None:
         raise CheckFailed(f"{lines}\n\nif this is intended: dubito prompts golden {file.parent.parent}")
 
 
-def _fail_if(fault: str | None) -> None:
+def _raise_if_faulty(fault: str | None) -> None:
     if fault is not None:
         raise CheckFailed(fault)
 

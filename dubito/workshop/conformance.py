@@ -446,7 +446,7 @@ def _check_speech(subject: Subject) -> Iterator[Flaw]:
     game = subject.game
     if game.walk or game.module("facts") is None or not any(isinstance(node.answer, Text) for node in game.nodes):
         return
-    table = subject.table(0, game.seats[0], lambda cls: _make_loud(cls, game))
+    table = subject.table(0, game.seats[0], lambda cls: _with_hostile_messages(cls, game))
     spoken = record_positions(table, Origin(None, 0, 0, 0), game, game.rules())
     for prompt in (load_prompt(name, subject.here, game) for name in subject.prompts):
         file = subject.shown(prompt.folder)
@@ -458,7 +458,7 @@ def _check_speech(subject: Subject) -> Iterator[Flaw]:
             yield Flaw(file, f'{what}: write {{% include "shared/speech.jinja" %}}', sure=False)
 
 
-def _make_loud(cls: type[Player], game: Game) -> type[Player]:
+def _with_hostile_messages(cls: type[Player], game: Game) -> type[Player]:
     """Return a bot class that sends a hostile message whenever it is asked for one."""
 
     class Loud(cls):  # type: ignore[misc, valid-type]

@@ -32,7 +32,7 @@ from dubito.workshop.worlds import (
     build_world,
     find_variants,
     is_allowed,
-    shows_as_own,
+    is_known_to_mover,
     similar_outputs,
 )
 
@@ -203,7 +203,7 @@ class _Pair:
         events = apply_in_both(one, other, output, self.variant.instead if place == move else None)
         if events is None or one.state.seat != other.state.seat or one.state.over or other.state.over:
             return False
-        if place == move and one.state.seat == mover and not shows_as_own(mover, one, other):
+        if place == move and one.state.seat == mover and not is_known_to_mover(mover, one, other):
             return False
         if mover == self.variant.seat and one.notebook is not None:
             for each in (one, other):

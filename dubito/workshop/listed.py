@@ -120,12 +120,12 @@ def _find_refused(subject: Subject) -> Iterator[str]:
             view = state.view()
             if place % apart == 0 and subject.game.legal(view) is None:
                 for each in similar_outputs(subject, view.node, output, state, chance)[:3]:
-                    if is_allowed(view, each) and (wrong := _apply_anew(subject, deal, seats, place, each)):
+                    if is_allowed(view, each) and (wrong := _apply_again(subject, deal, seats, place, each)):
                         yield wrong
             state.apply(output)
 
 
-def _apply_anew(subject: Subject, deal: int, seats: int, place: int, output: Any) -> str:
+def _apply_again(subject: Subject, deal: int, seats: int, place: int, output: Any) -> str:
     state = subject.state(deal, seats)
     for each in subject.outputs[deal, seats][:place]:
         state.apply(each)

@@ -263,7 +263,7 @@ def _exchange_cards(subject: Subject, output: Any, removed: Counter[Any], added:
     return subject.game.output_from_json(exchange(subject.game.output_to_json(output)))
 
 
-def shows_as_own(mover: int, one: SeatWorld, other: SeatWorld) -> bool:
+def is_known_to_mover(mover: int, one: SeatWorld, other: SeatWorld) -> bool:
     """Return whether a seat that moves again holds the difference, and its view shows it only in the legal moves.
 
     Then the move may be hidden from others.

@@ -56,7 +56,7 @@ def _rows(setting: Setting, flags: bool) -> list[tuple[str, str, str, str]]:
     flag = setting.flag if setting.kind is bool else f"{setting.flag} {value}"
     default = str(setting.field.default).lower() if setting.kind is bool else setting.usual
     shown = FILE_ONLY.get(setting.key, f"`{flag}`") if flags else f"`{value}`"
-    nested = setting.nested.model_fields if setting.nested else {}
+    nested = setting.keys_model.model_fields if setting.keys_model else {}
     keys = [Setting(key, field) for key, field in nested.items()]
     return [(f"`{setting.key}`", shown, default, setting.about)] + [
         (f"`{setting.key}.{one.key}`", "", one.usual, one.about) for one in keys

@@ -23,7 +23,7 @@ LATE = "turn 4: node C (should_doubt) took longer than 0.25 s (looping.py, line 
 
 
 @pytest.mark.parametrize(("games", "workers"), [(10, 1), (1010, 2)])
-def test_a_bot_that_loops_is_named_and_stops_the_run(shell: Shell, games: int, workers: int) -> None:
+def test_looping_bot_stops_the_run_by_name(shell: Shell, games: int, workers: int) -> None:
     game = games - 5
     shell.bot("looping.py", LOOPING.replace("GAME", f"{game}"))
     said = shell(*RUN, "--games", f"{games}", "--workers", f"{workers}", "--bot-deadline", "0.25")
@@ -32,7 +32,7 @@ def test_a_bot_that_loops_is_named_and_stops_the_run(shell: Shell, games: int, w
     assert "bot_deadline" not in Path("out/manifest.yaml").read_text(), "no finished run depends on it"
 
 
-def test_a_fallback_plays_the_turn_and_a_replay_meets_it_again(shell: Shell) -> None:
+def test_fallback_plays_the_turn_and_is_replayed(shell: Shell) -> None:
     shell.bot("looping.py", LOOPING.replace("GAME", "5"))
     fallback = (*RUN, "--games", "10", "--on-bot-error", "fallback")
     said = shell(*fallback, "--bot-deadline", "0.25")
@@ -65,12 +65,12 @@ def test_one_game_has_a_deadline_too(shell: Shell) -> None:
         (("--bot-deadline", "soon"), "dubito: --bot-deadline: must be a number, not 'soon'\n"),
     ],
 )
-def test_no_time_at_all_is_refused(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
+def test_deadline_of_zero_is_refused(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
     said = shell("run", *words)
     assert (said.code, said.err) == (2, sentence)
 
 
-def test_a_run_with_models_refuses_it(shell: Shell) -> None:
+def test_run_with_models_refuses_a_deadline(shell: Shell) -> None:
     said = shell("run", "--bots", "StefaBot,house:house-honest", "--bot-deadline", "1")
     assert said.code == 2
     assert said.err.startswith("dubito: bot_deadline: games with model players run in threads")

@@ -42,7 +42,7 @@ def execute(folder: str, statement: str) -> None:
         connection.execute(statement)
 
 
-def test_contenders_of_several_runs_compare_as_if_they_had_been_in_one(shell: Shell) -> None:
+def test_contenders_of_several_runs_compare_as_in_one_run(shell: Shell) -> None:
     run(shell, "a", "ClaudeBot,MrDoubt", games=80)
     run(shell, "b", "AdaptyBoi", games=40)
     whole = run(shell, "all", "AdaptyBoi,ClaudeBot,MrDoubt", games=120)
@@ -57,7 +57,7 @@ def test_contenders_of_several_runs_compare_as_if_they_had_been_in_one(shell: Sh
     assert said.out != shell("compare", "all").out
 
 
-def test_the_deals_that_all_runs_keep_are_compared(shell: Shell) -> None:
+def test_only_common_deals_are_compared(shell: Shell) -> None:
     run(shell, "long", "ClaudeBot", games=50)
     run(shell, "short", "AdaptyBoi", games=20)
     run(shell, "all", "ClaudeBot,AdaptyBoi", games=40)
@@ -66,7 +66,7 @@ def test_the_deals_that_all_runs_keep_are_compared(shell: Shell) -> None:
     assert said.err == ("note: only the first 20 deals, which all runs have, are compared: long has 50, short has 20\n")
 
 
-def test_contenders_of_one_name_are_told_apart_by_their_run(shell: Shell) -> None:
+def test_equal_names_are_distinguished_by_their_run(shell: Shell) -> None:
     run(shell, "a", "ClaudeBot,MrDoubt")
     run(shell, "b", "ClaudeBot", games=20)
     out = shell("compare", "a", "b").out
@@ -82,7 +82,7 @@ def flawed(heard: Incoming) -> Response:
     return respond("responses", "I would rather not say." if lost else '{"answer": true}')
 
 
-def test_bounds_of_players_in_the_field_are_shown_too(shell: Shell) -> None:
+def test_bounds_of_opponents_are_shown(shell: Shell) -> None:
     with Server(flawed) as server:
         url = server.base_url("responses")
         field = [contender("flawed", "flawed", base_url=url, reasks=0), "StefaBot"]
@@ -136,7 +136,7 @@ OTHER_CARDS = "a and b do not have the same cards, so their contenders cannot be
         ({"rules": {"jokers": 0}}, "rules.jokers is 2 in a and 0 in b"),
     ],
 )
-def test_other_cards_are_refused(pair: Shell, identity: dict[str, Any], sentence: str) -> None:
+def test_runs_with_other_deals_are_refused(pair: Shell, identity: dict[str, Any], sentence: str) -> None:
     change("b", **identity)
     said = pair("compare", "a", "b")
     assert (said.code, said.out, said.err) == (2, "", f"dubito: {OTHER_CARDS}{sentence}\n")
@@ -189,7 +189,7 @@ def field_of(folder: str) -> list[dict[str, Any]]:
     return bots
 
 
-def test_other_company_and_other_rules_are_said_and_compared(pair: Shell) -> None:
+def test_other_opponents_and_rules_are_compared_with_a_caveat(pair: Shell) -> None:
     untouched = pair("compare", "a", "b")
     stefa, usual, random = field_of("b")
     change(
@@ -214,14 +214,14 @@ def test_other_company_and_other_rules_are_said_and_compared(pair: Shell) -> Non
     ]
 
 
-def test_an_unfinished_run_is_said_to_be_one(pair: Shell) -> None:
+def test_unfinished_run_is_labelled(pair: Shell) -> None:
     path = Path("b/manifest.yaml")
     path.write_text(path.read_text().replace("games: 40\n", "games: 1000\n"))
     said = pair("compare", "a", "b")
     assert (said.code, said.err) == (0, "note: b is unfinished: 40 of 1,000 games are counted\n")
 
 
-def test_compare_names_the_arms_and_their_lies(shell: Shell) -> None:
+def test_compare_lists_arms_and_their_lies(shell: Shell) -> None:
     contenders = "house:house-sharp@plain,house:house-sharp@hud,house:house-honest@must-not-lie"
     words = ("--bots", "StefaBot,UsualBot", "--table-sizes", "3", "--games", "6", "--max-turns", "18", "--quiet")
     assert shell("run", "--contenders", contenders, *words, "--output", "r").code == 0

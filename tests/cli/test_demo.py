@@ -8,9 +8,7 @@ from dubito.games.dubito.game import GAME
 from tests.cli.kit import Shell
 
 
-def test_what_a_visitor_sees_is_short_and_the_tables_are_a_flag_away(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_default_output_is_short_and_tables_need_a_flag(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(GAME.demo, "games", 4)
     monkeypatch.setitem(GAME.demo, "rules", {"max_turns": 20})
     said = shell("demo")

@@ -16,7 +16,7 @@ SMALL = ("--duel", "--ranks", "3", "--copies", "3", "--jokers", "0", "--win-rule
 RUN = ("run", "--bots", "StefaBot,ClaudeBot", "--games", "12", "--quiet", "--output", "r", *SMALL)
 
 
-def test_a_run_names_the_variant_and_is_played_again(shell: Shell) -> None:
+def test_run_states_the_variant_and_can_be_replayed(shell: Shell) -> None:
     said = shell(*RUN, "--contenders", "house:house-sharp@plain,UsualBot")
     assert said.code == 0, said.err
     kept = yaml.safe_load(Path("r/manifest.yaml").read_text())["identity"]
@@ -26,7 +26,7 @@ def test_a_run_names_the_variant_and_is_played_again(shell: Shell) -> None:
     assert "identical: 12 games" in shell("replay", "r").out
 
 
-def test_a_solved_opponent_sits_at_the_table(shell: Shell) -> None:
+def test_solved_bot_can_be_an_opponent(shell: Shell) -> None:
     small = ("--duel", "--ranks", "2", "--copies", "2", "--jokers", "0", "--win-rule", "contested", "--max-turns", "2")
     run = ("run", "--bots", "Solved", "--contenders", "StefaBot,MrNoDoubt", "--games", "60", "--quiet")
     said = shell(*run, "--workers", "1", "--output", "r", *small)
@@ -40,7 +40,7 @@ def test_a_solved_opponent_sits_at_the_table(shell: Shell) -> None:
     assert large.err.startswith(f"dubito: {needed} (dubito has more than 100 moves in a game")
 
 
-def test_a_bot_of_duels_is_not_offered_at_usual_tables(shell: Shell) -> None:
+def test_duel_bot_is_not_offered_at_larger_tables(shell: Shell) -> None:
     with open_opponents(None, None, Path("games"), 1, lambda: False, {}, "dubito") as company:
         offered = [choice.name for choice in company.choices()]
     assert "Sherlock" in offered
@@ -70,12 +70,12 @@ def test_a_prompt_with_rules_of_its_own_is_refused(shell: Shell) -> None:
         (("--copies", "1"), "dubito: --copies: must be at least 2, not 1"),
     ],
 )
-def test_values_that_do_not_fit_are_one_sentence(shell: Shell, flags: tuple[str, ...], sentence: str) -> None:
+def test_invalid_rules_are_one_sentence(shell: Shell, flags: tuple[str, ...], sentence: str) -> None:
     said = shell("run", "--bots", "StefaBot", "--games", "2", *flags)
     assert (said.code, said.err.strip()) == (2, sentence)
 
 
-def test_what_is_said_of_a_variant_is_true_of_it() -> None:
+def test_description_of_a_variant_is_correct() -> None:
     rules = Rules(jokers=0, win_rule="contested", max_turns=8, ranks=2, copies=3, duel=True)
     told = " ".join(rule_sentences(rules, 2))
     for words in (
@@ -89,7 +89,7 @@ def test_what_is_said_of_a_variant_is_true_of_it() -> None:
 
 
 @pytest.mark.parametrize("said", [{}, {"duel": True}, {"ranks": 5}, {"copies": 2, "ranks": 13}])
-def test_rules_are_kept_as_far_as_they_differ(said: dict[str, Any]) -> None:
+def test_only_changed_rules_are_stored(said: dict[str, Any]) -> None:
     kept = GAME.rules(**said).model_dump()
     differs = {key: value for key, value in said.items() if (key, value) != ("ranks", 13)}
     assert kept == {"jokers": 2, "win_rule": "immediate", "max_turns": 1000, **differs}

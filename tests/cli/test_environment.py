@@ -64,7 +64,7 @@ def test_output_in_narrow_encoding_escapes_other_characters(tmp_path: Path, flag
     ("limits", "most", "said"),
     [("ulimit -n 256", 32, "only 32 games are in flight instead of 300"), ("ulimit -S -n 256", 300, "")],
 )
-def test_games_in_flight_keep_to_open_files(tmp_path: Path, limits: str, most: int, said: str) -> None:
+def test_in_flight_is_limited_by_open_files(tmp_path: Path, limits: str, most: int, said: str) -> None:
     """The soft limit is raised; the hard one bounds how many games are in flight."""
     code = "from dubito.cli.descriptors import limit_in_flight; print(limit_in_flight(300))"
     ended = subprocess.run(

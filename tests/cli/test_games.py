@@ -26,7 +26,7 @@ class Mover(StefaBot):
 """
 
 
-def test_a_game_is_told_turn_by_turn(shell: Shell) -> None:
+def test_game_is_narrated_turn_by_turn(shell: Shell) -> None:
     said = shell(*GAME, "--seed", "3", "--deal", "4")
     lines = said.out.splitlines()
     assert said.code == 0
@@ -48,7 +48,7 @@ def test_hands_are_shown_only_on_request(shell: Shell) -> None:
     assert told == hidden.splitlines(), "the same game, only with more said"
 
 
-def test_two_of_one_name_are_told_apart_by_seat(shell: Shell) -> None:
+def test_equal_names_are_distinguished_by_seat(shell: Shell) -> None:
     out = shell("watch", "StefaBot", "MrDoubt", "StefaBot").out
     assert out.startswith("The cards are dealt: StefaBot 0 holds 18, MrDoubt holds 18, StefaBot 2 holds 18.")
 
@@ -85,7 +85,7 @@ def test_mistakes_are_one_sentence(shell: Shell, words: tuple[str, ...], sentenc
     assert said.err.count("\n") == 1
 
 
-def test_a_path_that_cannot_be_saved_to_is_refused_before_the_game(shell: Shell) -> None:
+def test_unwritable_path_is_refused_before_the_game(shell: Shell) -> None:
     Path("folder").mkdir()
     for path, why in (
         ("no/such/game.json", "the folder no/such does not exist"),
@@ -97,7 +97,7 @@ def test_a_path_that_cannot_be_saved_to_is_refused_before_the_game(shell: Shell)
     assert [path.name for path in Path().iterdir()] == ["folder"]
 
 
-def test_a_game_that_cannot_be_saved_after_all_was_still_told(shell: Shell) -> None:
+def test_game_is_narrated_even_if_saving_fails(shell: Shell) -> None:
     Path("there").mkdir()
     shell.bot("mover.py", MOVER)
     said = shell("watch", "Mover", "StefaBot", "StefaBot", "--save", "there/game.json")
@@ -124,7 +124,7 @@ def test_bots_lists_every_bot_and_every_broken_file(shell: Shell) -> None:
     assert unfinished == f"unfinished: bots/llms/mine.py: missing {nodes}"
 
 
-def test_dubito_alone_says_what_it_can_do(shell: Shell) -> None:
+def test_dubito_without_arguments_prints_help(shell: Shell) -> None:
     said = shell()
     assert said.code == 0
     for command in ("run", "bots", "watch", "replay"):
@@ -135,7 +135,7 @@ GROUPS = [(), ("cache",), ("games",), ("prompts",), ("leaderboard",), ("tourname
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_help_lists_each_command_with_a_sentence_on_one_line(shell: Shell, group: tuple[str, ...]) -> None:
+def test_help_lists_each_command_on_one_line(shell: Shell, group: tuple[str, ...]) -> None:
     said = shell(*group, "--help").out
     listed = said.partition("\nCommands:\n" if group else "\nPlay:\n")[2].partition("Examples:")[0]
     rows = [line for line in listed.splitlines() if line.startswith("  ") and line.strip()]
@@ -153,19 +153,19 @@ def test_options_of_a_run_are_listed_in_groups(shell: Shell) -> None:
     assert said.partition("\nOptions:\n")[2] == "  -h, --help  Show this message and exit.\n"
 
 
-def test_the_list_of_commands_says_what_each_says_itself() -> None:
+def test_command_list_matches_each_help_text() -> None:
     context = click.Context(cli)
     for name in cli.list_commands(context):
         assert Listing.summary_of(cli, context, name) == cli.summary_of(context, name)
     assert {"run", "watch"} < {*cli.list_commands(context)}
 
 
-def test_a_name_like_a_command_is_answered_with_it(shell: Shell) -> None:
+def test_similar_command_is_suggested(shell: Shell) -> None:
     assert shell("rum").err == "dubito: No such command 'rum'. Did you mean 'run'?\n"
 
 
 @pytest.mark.parametrize("commands", [["--help"], ["bots", "bots --game bs", "games"]])
-def test_what_only_lists_loads_no_library_for_it(commands: list[str]) -> None:
+def test_listing_commands_load_no_heavy_library(commands: list[str]) -> None:
     script = (
         "import contextlib, sys; from dubito.cli.main import main\n"
         f"for command in {commands}:\n with contextlib.suppress(SystemExit): main(command.split())\n"
@@ -177,7 +177,7 @@ def test_what_only_lists_loads_no_library_for_it(commands: list[str]) -> None:
     assert not loaded & {"pydantic", "jinja2", "yaml", "rich", "openai", "anthropic", "httpx2", "multiprocessing"}
 
 
-def test_a_run_alone_starts_no_other_process_and_loads_no_way_to_ask(tmp_path: Path) -> None:
+def test_run_of_bots_starts_no_process_and_loads_no_client(tmp_path: Path) -> None:
     script = (
         "import contextlib, sys; from multiprocessing import resource_tracker; from dubito.cli.main import main\n"
         "with contextlib.suppress(SystemExit): main(sys.argv[1:])\n"
@@ -193,7 +193,7 @@ def test_a_run_alone_starts_no_other_process_and_loads_no_way_to_ask(tmp_path: P
     assert not {"httpx2", "dubito.llm.client", "dubito.workshop.trial"} & {*loaded}
 
 
-def test_a_config_that_is_mistyped_or_misnamed(shell: Shell) -> None:
+def test_misnamed_config_is_reported(shell: Shell) -> None:
     Path("first.yaml").write_text("games:20\nbots: [StefaBot]\n")
     assert "cannot read first.yml: No such file or directory: did you mean first.yaml?" in shell("run", "first.yml").err
     assert (

@@ -30,7 +30,7 @@ def printed(shell: Shell, shape: Any, *words: str) -> Any:
     return content
 
 
-def test_the_page_says_what_is_printed() -> None:
+def test_json_page_is_current() -> None:
     assert json_docs.FILE.read_text(encoding="utf-8") == json_docs.text(), "python -m tests.cli.json_docs"
 
 
@@ -48,7 +48,7 @@ def test_schema_of_the_output_describes_each_document() -> None:
 
 
 @pytest.mark.parametrize("low", [float("-inf"), float("nan")])
-def test_a_number_that_json_has_not_is_no_figure(low: float) -> None:
+def test_non_finite_number_becomes_null(low: float) -> None:
     with pytest.raises(ValidationError, match="finite"):
         documents.Interval(value=0, low=low, high=0)
 
@@ -84,7 +84,7 @@ def test_a_run_with_models(shell: Shell) -> None:
     assert 0 < estimate["seconds"][0] <= estimate["seconds"][1]
 
 
-def test_a_run_that_a_bot_stops(shell: Shell) -> None:
+def test_run_stopped_by_a_bot_error(shell: Shell) -> None:
     shell.bot(
         "breaks.py",
         "from bots.base import BotBase\n\nclass Breaks(BotBase):\n    def play(self, p):\n        return 1 / 0\n",

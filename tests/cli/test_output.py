@@ -39,12 +39,12 @@ def words(lines: Sequence[str]) -> list[list[str]]:
     return [re.split(r"\s{2,}", line.strip()) for line in lines if line.strip("─ ")]
 
 
-def test_a_table_that_fits_is_one(prints: Prints) -> None:
+def test_table_that_fits_is_not_split(prints: Prints) -> None:
     assert words(prints(100)) == [["Title"], HEADERS, *ROWS]
 
 
 @pytest.mark.parametrize("columns", [30, 40, 50, 60])
-def test_a_table_that_does_not_fit_goes_on_below_with_no_cell_cut(prints: Prints, columns: int) -> None:
+def test_wide_table_is_split_without_truncated_cells(prints: Prints, columns: int) -> None:
     """What tells the rows apart stands in each part: here the bot and the table's size."""
     lines = prints(columns)
     assert max(map(len, lines)) <= columns
@@ -65,7 +65,7 @@ def test_a_long_name_leaves_room_for_numbers(prints: Prints) -> None:
 
 
 @pytest.mark.parametrize("rows", [[], [["a", "1"]], [["a", "1"], ["a", "1"]]])
-def test_few_columns_and_rows_that_are_alike(prints: Prints, rows: list[list[str]]) -> None:
+def test_few_columns_and_equal_rows(prints: Prints, rows: list[list[str]]) -> None:
     assert words(prints(80, rows, ["bot", "games"])) == [["Title"], ["bot", "games"], *rows]
 
 
@@ -80,7 +80,7 @@ def test_without_a_terminal_a_row_is_a_line(
 
 
 @pytest.mark.parametrize("columns", [30, 80, 200])
-def test_the_progress_of_models_is_a_bar_and_what_else_is_said_below_it(
+def test_model_progress_is_a_bar_above_other_output(
     columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nothing of it is cut, however narrow the terminal is."""
@@ -106,7 +106,7 @@ def test_the_progress_of_models_is_a_bar_and_what_else_is_said_below_it(
         (((4, 20), (20, 22), (40, 24)), [", 4 s left", ", 2 min left", ", 3 min left"]),  # from the cache, at first
     ],
 )
-def test_how_long_it_takes_follows_from_how_it_goes_now_once_there_is_enough_to_go_by(
+def test_time_left_follows_the_recent_speed(
     course: tuple[tuple[int, int], ...], said: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = iter((0.0, 0.0, *(float(seconds) for seconds, _ in course)))
@@ -117,7 +117,7 @@ def test_how_long_it_takes_follows_from_how_it_goes_now_once_there_is_enough_to_
     assert [line.partition(" games/s")[2] for line in lines] == said
 
 
-def test_games_that_ask_nothing_say_nothing_of_how_long_the_others_take() -> None:
+def test_games_without_models_do_not_affect_time_left() -> None:
     """Ten of 40 are over at once; of two others a short one is over, and one has had 12 of its questions."""
     forecast = Forecast(PastGames())
     for game in range(10):
@@ -134,7 +134,7 @@ def test_games_that_ask_nothing_say_nothing_of_how_long_the_others_take() -> Non
     assert left == pytest.approx(20 / 32 + 28 * 2 / 12)  # most of those that are not begun ask nothing either
 
 
-def test_before_the_first_question_there_is_no_word_of_calls() -> None:
+def test_progress_omits_calls_before_the_first_request() -> None:
     assert ModelProgress().sentence() == "fallback 0.0 %, 0 decisions, 0/s, cache 0.0 %"
 
 
@@ -147,7 +147,7 @@ def test_progress_tells_when_one_process_is_the_limit(seconds: float, processor:
     assert ("limited by what one process can do" in progress.figures()) is is_busy
 
 
-def test_the_progress_of_models_is_whole_records_in_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+def test_model_progress_in_a_log_is_complete_lines(capsys: pytest.CaptureFixture[str]) -> None:
     """One every five seconds, and never a smaller number after a larger one."""
     clock = iter((0.0, 1.0, 10.0, 14.0, 20.0, 24.0))
     with GamesProgress(4, False, lambda: next(clock), lambda: ["fallback 0.0 %", "x" * 300]) as progress:
@@ -157,7 +157,7 @@ def test_the_progress_of_models_is_whole_records_in_a_log(capsys: pytest.Capture
     assert capsys.readouterr().err == f"{first}, fallback 0.0 %, {'x' * 300}\n{second}, fallback 0.0 %, {'x' * 300}\n"
 
 
-def test_ctrl_c_while_the_command_is_loaded_is_no_traceback(
+def test_ctrl_c_during_startup_has_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Interrupts:
@@ -175,7 +175,7 @@ def test_ctrl_c_while_the_command_is_loaded_is_no_traceback(
     assert capsys.readouterr().err == "dubito: stopped by Ctrl-C\n"
 
 
-def test_a_name_that_no_file_can_have_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_impossible_file_name_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (("status", "a" * 300), ("compare", "a" * 300, "b")):
         with pytest.raises(SystemExit) as ended:
             main(words)
@@ -184,7 +184,7 @@ def test_a_name_that_no_file_can_have_is_one_sentence(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_output_that_finds_no_room_is_one_sentence(
+def test_output_to_a_full_disk_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with suppress(OSError), open("/dev/full", "w", buffering=1) as full:  # which cannot be closed either
@@ -195,7 +195,7 @@ def test_output_that_finds_no_room_is_one_sentence(
     assert capsys.readouterr().err == "dubito: cannot write the output: the disk is full\n"
 
 
-def test_progress_in_a_log_moves_although_no_game_ends(
+def test_progress_in_a_log_advances_during_long_games(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With the true counts, from before the first game on: a slow model may think for minutes."""

@@ -102,9 +102,7 @@ def test_rules_of_every_kind_are_flags(orchard: Shell) -> None:
         (("--game", "orchard", "--season", "May"), "--season: must be 'summer' or 'autumn', not 'May'\n"),
     ],
 )
-def test_a_rule_that_cannot_be_meant_is_told_in_a_sentence(
-    orchard: Shell, words: tuple[str, ...], sentence: str
-) -> None:
+def test_invalid_rule_is_one_sentence(orchard: Shell, words: tuple[str, ...], sentence: str) -> None:
     Path("bs.yaml").write_text("game: bs\n")
     said = orchard("run", *words)
     assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
@@ -133,7 +131,7 @@ def test_a_person_plays_by_the_rules_of_the_game(shell: Shell) -> None:
     assert "If nobody has won after 3 rounds" in told
 
 
-def test_a_table_in_the_browser_keeps_the_rules_that_were_given(shell: Shell) -> None:
+def test_browser_table_uses_the_given_rules(shell: Shell) -> None:
     with start(shell.folder, "web", "--port", "0", "--jokers", "1", "--max-turns", "77") as process:
         assert process.stdout is not None
         address = process.stdout.readline().removeprefix("Play at ").strip()

@@ -63,13 +63,13 @@ def rows(said: Result, title: str) -> dict[str, list[str]]:
         (("--contenders", "house:house-sharp@nothing"), "no prompt is named 'nothing': choose from"),
     ],
 )
-def test_a_flag_that_belongs_elsewhere_is_told_where(shell: Shell, words: tuple[str, ...], said: str) -> None:
+def test_misplaced_flag_gets_a_hint(shell: Shell, words: tuple[str, ...], said: str) -> None:
     ended = shell("run", *words)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith(f"dubito: {said}")
 
 
-def test_one_bot_alone_is_told_that_it_has_nobody_to_compare_with(shell: Shell) -> None:
+def test_single_bot_has_no_comparison(shell: Shell) -> None:
     said = shell("run", "--bots", "ClaudeBot", "--games", "4", "--output", "r", "--quiet")
     assert said.err == "note: ClaudeBot only plays against itself; add another bot to compare it\n"
 
@@ -94,7 +94,7 @@ def test_a_run_prints_its_ranking_and_keeps_it_on_disk(shell: Shell) -> None:
     assert len(digest(said)) == 64
 
 
-def test_r32_says_which_turns_it_means(shell: Shell) -> None:
+def test_r32_names_the_turns_it_counts(shell: Shell) -> None:
     said = shell("run", *SHORT, "--output", "mine")
     with RunDb.open(Path("mine/run.db")) as db:
         games = [unpack_outcome(row, RESULTS) for row in db.outcomes()]
@@ -121,19 +121,19 @@ def test_the_default_folder_is_named_after_config_and_identity(shell: Shell) -> 
     assert len(list(Path("runs").iterdir())) == 2
 
 
-def test_by_table_size_on_request(shell: Shell) -> None:
+def test_tables_by_size_are_optional(shell: Shell) -> None:
     said = shell("run", *FIELD, "--games", "40", "--table-sizes", "3,6", "--quiet", "--by-table-size")
     sizes = [line.split()[2] for line in said.out.split("All bots by table size\n")[1].splitlines()[1:7]]
     assert sizes == ["3", "3", "3", "6", "6", "6"]
 
 
-def test_progress_is_plain_lines_in_a_log_and_nothing_when_quiet(shell: Shell) -> None:
+def test_progress_is_plain_lines_in_a_log_and_absent_if_quiet(shell: Shell) -> None:
     said = shell("run", *FIELD, "--games", "40")
     assert said.err.startswith("40 of 40 games, ")
     assert shell("run", *FIELD, "--games", "40", "--seed", "2", "--quiet").err == ""
 
 
-def test_who_is_not_told_apart_is_told_how_to_go_on(shell: Shell) -> None:
+def test_tie_suggests_how_to_continue(shell: Shell) -> None:
     words = ("run", *FIELD, "--contenders", "ClaudeBot,StefaBot", "--quiet", "--no-report")
     said = shell(*words, "--games", "40").out
     (more,) = re.findall(r"^to settle first place: run the same command with --games (\d+)$", said, re.MULTILINE)
@@ -142,7 +142,7 @@ def test_who_is_not_told_apart_is_told_how_to_go_on(shell: Shell) -> None:
     assert "to settle first place" not in shell(*words, "--stop", "within=30,most=60").out
 
 
-def test_contenders_and_their_pairs_have_tables_of_their_own(shell: Shell) -> None:
+def test_contenders_and_pairs_have_separate_tables(shell: Shell) -> None:
     said = shell("run", *FIELD, "--contenders", "ClaudeBot,RandomBoi", "--games", "80", "--quiet")
     lines = said.out.split("Contenders, in the same seat")[1].splitlines()[2:7]
     assert [line.split()[2:4] for line in lines[:2]] == [["1", "40"], ["2", "40"]]
@@ -150,7 +150,7 @@ def test_contenders_and_their_pairs_have_tables_of_their_own(shell: Shell) -> No
     assert lines[4].split()[:3:2] == ["ClaudeBot", "RandomBoi"]
 
 
-def test_a_bot_error_stops_the_run_and_names_itself_r13(shell: Shell) -> None:
+def test_bot_error_stops_the_run_and_is_reported_r13(shell: Shell) -> None:
     shell.bot("faulty.py", FAULTY)
     said = shell("run", "--bots", "Faulty,StefaBot", "--games", "300", "--quiet", "--output", "out")
     assert said.code == 3
@@ -164,7 +164,7 @@ def test_a_bot_error_stops_the_run_and_names_itself_r13(shell: Shell) -> None:
     assert (again.code, again.err) == (3, said.err), "it goes on, and comes to the same game"
 
 
-def test_what_is_said_after_a_bot_error_is_true_once_the_bot_is_mended(shell: Shell) -> None:
+def test_run_can_resume_after_the_bot_is_fixed(shell: Shell) -> None:
     command = ("run", "--bots", "Faulty,StefaBot", "--games", "60", "--quiet")
     faulty = FAULTY.replace("0.001", "0.01")
     shell.bot("faulty.py", faulty)
@@ -178,7 +178,7 @@ def test_what_is_said_after_a_bot_error_is_true_once_the_bot_is_mended(shell: Sh
     assert len(list(Path("runs").iterdir())) == 2
 
 
-def test_a_fallback_plays_on_and_is_shown_r13(shell: Shell) -> None:
+def test_fallback_continues_and_is_shown_r13(shell: Shell) -> None:
     shell.bot("faulty.py", FAULTY)
     said = shell("run", "--bots", "Faulty,StefaBot", "--games", "300", "--quiet", "--on-bot-error", "fallback")
     assert said.code == 0
@@ -195,7 +195,7 @@ def test_a_bot_that_imports_random_runs_with_a_note(shell: Shell) -> None:
     assert said.err.count("games with Faulty are not repeatable") == 1
 
 
-def test_a_broken_file_stops_only_who_asks_for_it(shell: Shell) -> None:
+def test_broken_bot_file_affects_only_its_users(shell: Shell) -> None:
     shell.bot("broken.py", "class Broken(:\n")
     assert shell("run", *SHORT).code == 0
     for words in (("--bots", "Broken,StefaBot"), ()):
@@ -229,7 +229,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(shell: Shell, words: tuple[st
     assert said.err == sentence or (sentence is None and said.err.startswith("dubito: cannot write /proc/none"))
 
 
-def test_ctrl_c_stops_in_order_and_keeps_the_games_before(tmp_path: Path) -> None:
+def test_ctrl_c_stops_and_saves_finished_games(tmp_path: Path) -> None:
     words = (
         *FIELD,
         "--games",
@@ -270,7 +270,7 @@ def _files_of_at_most(size: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("workers", in_gate("21", 1))
-def test_a_full_disk_stops_in_order(tmp_path: Path, workers: str) -> None:
+def test_full_disk_stops_the_run_cleanly(tmp_path: Path, workers: str) -> None:
     words = (*FIELD, "--games", "60000", "--table-sizes", "3", "--max-turns", "6", "--workers", workers, "--no-report")
     with _files_of_at_most(150_000), start(tmp_path, "run", *words, "--output", "out", "--quiet") as process:
         _, err = process.communicate(timeout=120)
@@ -284,7 +284,7 @@ def test_a_full_disk_stops_in_order(tmp_path: Path, workers: str) -> None:
     assert sum(bot["total"]["games"] for bot in results.values()) == 3 * kept > 0
 
 
-def test_a_run_writes_its_report_and_says_where(shell: Shell) -> None:
+def test_run_writes_its_report_and_prints_the_path(shell: Shell) -> None:
     said = shell("run", *SHORT, "--output", "mine", "--report")
     assert "report: mine/report/index.html" in said.out
     page = Path("mine/report/index.html")
@@ -294,7 +294,7 @@ def test_a_run_writes_its_report_and_says_where(shell: Shell) -> None:
     assert (again.out, page.read_text()) == (said.out, "kept"), "a finished run's report is not written again"
 
 
-def test_a_report_that_cannot_be_written_costs_nothing_but_itself(shell: Shell) -> None:
+def test_unwritable_report_does_not_affect_the_run(shell: Shell) -> None:
     Path("mine").mkdir()
     shell("run", *SHORT, "--output", "mine")
     (Path("mine") / "report").write_text("mine")

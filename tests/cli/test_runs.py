@@ -18,7 +18,7 @@ def play(shell: Shell, folder: str, date: int, *more: str) -> None:
         os.utime(file, (date, date))
 
 
-def test_runs_are_listed_the_last_written_first(shell: Shell) -> None:
+def test_latest_run_is_listed_first(shell: Shell) -> None:
     play(shell, "runs/older", 1_700_000_000)
     play(
         shell,
@@ -44,14 +44,14 @@ def test_runs_are_listed_the_last_written_first(shell: Shell) -> None:
     assert shell("status").err == "the latest run: runs/set/newer\n"
 
 
-def test_a_run_that_was_stopped_says_how_far_it_came(shell: Shell) -> None:
+def test_stopped_run_reports_its_progress(shell: Shell) -> None:
     play(shell, "runs/one", 1_700_000_000)
     manifest = Path("runs/one/manifest.yaml")
     manifest.write_text(manifest.read_text().replace("games: 20", "games: 1000", 1))
     assert " stopped  20 of 1,000 " in shell("status", "runs").out
 
 
-def test_nothing_there_yet(shell: Shell) -> None:
+def test_folder_without_runs(shell: Shell) -> None:
     assert shell("status", "runs").err == "dubito: runs does not exist: no runs in runs either\n"
     Path("runs").mkdir()
     for command in ("status", "report", "replay", "compare"):
@@ -59,7 +59,7 @@ def test_nothing_there_yet(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("command", ["status", "report", "replay", "compare"])
-def test_a_misspelt_run_gets_the_nearest(shell: Shell, command: str) -> None:
+def test_misspelt_run_gets_a_suggestion(shell: Shell, command: str) -> None:
     play(shell, "runs/sharp-against-all", 1_700_000_000)
     said = shell(command, "runs/shrap-against-all")
     assert (said.code, said.err) == (
@@ -68,7 +68,7 @@ def test_a_misspelt_run_gets_the_nearest(shell: Shell, command: str) -> None:
     )
 
 
-def test_an_exported_run_is_read_like_its_folder(shell: Shell) -> None:
+def test_exported_run_is_read_like_a_folder(shell: Shell) -> None:
     play(shell, "runs/one", 1_700_000_000, "--contenders", "MrDoubt,ClaudeBot")
     assert shell("export", "runs/one", "one.zip").code == 0
     assert shell("compare", "one.zip").out == shell("compare", "runs/one").out
@@ -82,7 +82,7 @@ def test_an_exported_run_is_read_like_its_folder(shell: Shell) -> None:
     )
 
 
-def test_an_export_is_not_called_like_a_page(shell: Shell) -> None:
+def test_export_with_the_name_of_a_page_is_refused(shell: Shell) -> None:
     play(shell, "runs/one", 1_700_000_000)
     said = shell("export", "runs/one", "one.html")
     assert (said.code, said.out, Path("one.html").exists()) == (2, "", False)
@@ -91,7 +91,7 @@ def test_an_export_is_not_called_like_a_page(shell: Shell) -> None:
     )
 
 
-def test_a_report_is_opened_and_written_anew_after_more_games(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_is_rewritten_after_more_games(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
 
     def open_browser(address: str) -> bool:

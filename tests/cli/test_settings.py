@@ -31,7 +31,7 @@ def all_commands(group: click.Group, name: str = "dubito") -> Iterator[tuple[str
             yield from all_commands(command, f"{name} {each}")
 
 
-def test_every_setting_is_a_flag_or_has_a_reason_to_be_none() -> None:
+def test_every_setting_has_a_flag_or_a_reason() -> None:
     assert SETTINGS.keys() - options_of(run).keys() == FILE_ONLY.keys()
     assert all(FILE_ONLY.values())
 
@@ -49,7 +49,7 @@ def test_every_flag_of_a_run_has_help_and_a_heading(subtests: pytest.Subtests) -
             assert name in run.headings
 
 
-def test_commands_describe_a_setting_alike() -> None:
+def test_commands_describe_settings_consistently() -> None:
     of_run = options_of(run)
     found = set()
     for name, command in all_commands(cli):

@@ -33,18 +33,18 @@ UNREAD = [">&-", "| true", ">&- 2>&- <&-"]
 
 
 @pytest.mark.parametrize(("to", "command"), in_gate(product(UNREAD, COMMANDS), zip(cycle(UNREAD), COMMANDS)))
-def test_an_output_that_nobody_reads_is_no_fault(run: Shell, to: str, command: str) -> None:
+def test_unread_output_is_not_an_error(run: Shell, to: str, command: str) -> None:
     done = in_bash(f"dubito {command} {to}")
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_difference_is_one_whoever_reads_it(run: Shell) -> None:
+def test_difference_does_not_depend_on_the_output(run: Shell) -> None:
     Path("r/all_games.yaml").write_text("changed")
     assert in_bash("dubito replay r --quiet >&-").returncode == 1
     assert in_bash("dubito nothing >&-").returncode == 2
 
 
-def test_a_killed_export_hinders_no_other(run: Shell, tmp_path: Path) -> None:
+def test_killed_export_does_not_block_the_next(run: Shell, tmp_path: Path) -> None:
     """It lies beside its target until the next one, which is there whole or not at all."""
     (tmp_path / "scratch").mkdir()
     program = (

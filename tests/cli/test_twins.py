@@ -80,7 +80,9 @@ def test_contender_in_field_meets_same_opponents(name: str) -> None:
 
 @pytest.mark.parametrize("workers", in_gate(["1", "2"], 1))
 @pytest.mark.parametrize(("name", "bot"), in_gate(TWINS, IN_GATE))
-def test_twins_differ_by_nothing_on_any_deal(shell: Shell, name: str, bot: str, workers: str, at_length: bool) -> None:
+def test_identical_contenders_differ_by_zero_on_every_deal(
+    shell: Shell, name: str, bot: str, workers: str, at_length: bool
+) -> None:
     deals = 150 if at_length else 40
     assert run_differences(shell, twin_config(name, bot, deals), workers) == {0: deals}
 
@@ -97,7 +99,9 @@ def test_twins_differ_by_nothing_on_any_deal(shell: Shell, name: str, bot: str, 
         1,
     ),
 )
-def test_twins_of_two_runs_tie(shell: Shell, config: Config, bot: str, module: str, game: str, workers: str) -> None:
+def test_identical_contenders_of_two_runs_tie(
+    shell: Shell, config: Config, bot: str, module: str, game: str, workers: str
+) -> None:
     twin = write_twin(shell, bot, module, game)
     for folder, contender in (("one", bot), ("two", twin)):
         words = *run_words(config), "--contenders", contender, "--games", "80", "--workers", workers
@@ -108,7 +112,7 @@ def test_twins_of_two_runs_tie(shell: Shell, config: Config, bot: str, module: s
 
 
 @pytest.mark.parametrize(("name", "bot"), in_gate([("bs", "ConMan"), ("defuse", "Simple")], [("defuse", "Simple")]))
-def test_a_run_of_twins_does_not_stop_with_a_winner(shell: Shell, name: str, bot: str) -> None:
+def test_run_of_identical_contenders_has_no_winner(shell: Shell, name: str, bot: str) -> None:
     config = twin_config(name, bot, 40) | {"stop": {"within": 1, "most": 400}}
     del config["games"]
     assert run_differences(shell, config).keys() == {0}

@@ -25,7 +25,7 @@ from dubito.games.dubito.record import (
     RecordedOutput,
     Recorder,
     card_name,
-    cards_in_words,
+    describe_cards,
     dump,
     ending,
     load,
@@ -75,8 +75,8 @@ def test_r1_the_names_of_the_cards() -> None:
 
 
 def test_cards_in_words_are_sorted_with_jokers_last() -> None:
-    assert cards_in_words([0, 13, 1, 7, 0, 7]) == "ace 7 7 king joker joker"
-    assert cards_in_words([]) == ""
+    assert describe_cards([0, 13, 1, 7, 0, 7]) == "ace 7 7 king joker joker"
+    assert describe_cards([]) == ""
 
 
 def test_the_ending_in_words() -> None:

@@ -25,7 +25,7 @@ def experiment(games: int = 8) -> Experiment:
     return resolve(parse_config(config, "test"), registry_of("defuse"))
 
 
-def test_each_contender_plays_both_seats_against_the_same_other() -> None:
+def test_each_contender_plays_both_seats_against_the_same_opponent() -> None:
     whole = experiment()
     opponents = set()
     for deal in range(60):
@@ -56,7 +56,7 @@ def contended(ended: int, other: int, seat: int) -> Outcome:
     return one
 
 
-def test_rates_and_differences_are_a_game() -> None:
+def test_rates_and_differences_are_per_game() -> None:
     """Three deals of two contenders; the points are 2 for a win, 1 for a draw, of 2."""
     deals = [
         [contended(*how) for how in ((WON, 0, 0), (LOST, 0, 1), (LOST, 0, 0), (DRAWN, 0, 1))],  # 4 to 1

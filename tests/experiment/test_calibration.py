@@ -81,20 +81,20 @@ def test_a_worked_example() -> None:
     ("p", "low"),
     [(0.0, 0.0), (0.0999, 0.0), (0.1, 0.1), (0.3, 0.3), (0.6, 0.6), (0.7, 0.7), (0.8999, 0.8), (0.95, 0.9), (1.0, 0.9)],
 )
-def test_each_probability_falls_into_its_tenth(p: float, low: float) -> None:
+def test_probabilities_are_binned_by_tenths(p: float, low: float) -> None:
     (only,) = calibration([make_statement(p, True)]).bins
     assert only.low == low
     assert only.mean == pytest.approx(p)
 
 
-def test_who_stated_only_nulls_is_shown_without_a_score() -> None:
+def test_player_with_only_null_statements_has_no_score() -> None:
     one = calibration([make_statement(None, True), make_statement(None, False, impossible=True)])
     assert (one.statements, one.nulls, one.impossible, one.bins) == (0, 1, 1, [])
     assert (one.brier.value, one.base_rate, one.base_brier) == (None, None, None)
     assert calibrations(Tally(), ["somebody"]) == []
 
 
-def test_players_are_kept_apart() -> None:
+def test_players_are_calibrated_separately() -> None:
     one, other = calibrations(summed([make_statement(1.0, True), make_statement(0.0, True, player=2)]), ["a", "b", "c"])
     assert (one.name, one.brier.value, other.name, other.brier.value) == ("a", 0.0, "c", 1.0)
     assert [b.low for b in one.bins] == [0.9]
@@ -154,7 +154,7 @@ def asked_again(record: str, rules: Rules) -> list[tuple[int, bool]]:
 
 
 @pytest.mark.parametrize("win_rule", ["immediate", "contested"])
-def test_statements_are_judged_by_the_cards_that_lay_there(tmp_path: Path, win_rule: str) -> None:
+def test_statements_are_compared_with_the_actual_cards(tmp_path: Path, win_rule: str) -> None:
     (tmp_path / "bots" / "manual").mkdir(parents=True)
     (tmp_path / "bots" / "manual" / "stater.py").write_text(STATER)
     bots = find_bots(tmp_path)
@@ -171,7 +171,7 @@ def test_statements_are_judged_by_the_cards_that_lay_there(tmp_path: Path, win_r
     assert min(judged.values()) > 100, "both happened often"
 
 
-def test_the_seats_that_a_fallback_touched_leave_the_game_with_it() -> None:
+def test_fallback_seats_are_removed_with_their_game() -> None:
     of = experiment(bots=["RandomBoi"], games=1, table_sizes=[4])
     streams = DealStreams(of.seed, 0)
     (lineup,) = draw_lineups(of, 0, streams)
@@ -180,7 +180,7 @@ def test_the_seats_that_a_fallback_touched_leave_the_game_with_it() -> None:
     assert not game.statements
 
 
-def test_a_run_is_scored_as_its_store_tells_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_is_scored_from_its_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     of = small(contender("sharp", "house-sharp", prompt="reasoned"), games=2, turns=20)
     run = run_games(of, tmp_path / "r")
     assert run.failure is None

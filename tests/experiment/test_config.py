@@ -43,7 +43,7 @@ THREE = ["StefaBot", "ClaudeBot", "SusBoi"]
         ({"stop": {"withn": 3}}, "test.yaml: unknown key 'withn': did you mean 'within'?"),
     ],
 )
-def test_a_wrong_config_is_one_sentence(content: dict[str, Any], sentence: str) -> None:
+def test_invalid_config_is_one_sentence(content: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError) as caught:
         experiment(**content) if all(isinstance(key, str) for key in content) else parse_config(content, "test.yaml")
     assert str(caught.value) == sentence
@@ -62,7 +62,7 @@ def test_a_wrong_config_is_one_sentence(content: dict[str, Any], sentence: str) 
         ({"bots": THREE, "contenders": [{"bot": "MrDoubt", "name": "SusBoi"}]}, "has the name of a different opponent"),
     ],
 )
-def test_what_cannot_be_played_is_refused(content: dict[str, Any], words: str) -> None:
+def test_unplayable_config_is_refused(content: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words.replace("?", r"\?")):
         experiment(**content)
 
@@ -92,7 +92,7 @@ def test_a_flag_that_does_not_fit_its_setting_is_one_sentence(key: str, text: st
     assert str(caught.value).startswith(sentence)
 
 
-def test_flags_go_over_the_file_and_are_named_as_flags() -> None:
+def test_flags_override_the_file_and_are_named_in_errors() -> None:
     config = parse_config({"games": 5, "rules": {"jokers": 1}}, "f.yaml", {"games": 7, "win_rule": "contested"})
     assert (config.games, config.rules) == (7, {"jokers": 1, "win_rule": "contested"})
     with pytest.raises(UsageError, match=r"^--max-turns: must be at least 1, not 0$"):
@@ -121,7 +121,7 @@ def test_an_unreadable_file_is_one_sentence(tmp_path: Path, text: bytes, words: 
     assert "\n" not in str(caught.value)
 
 
-def test_a_config_that_was_written_as_json_or_merges_mappings(tmp_path: Path) -> None:
+def test_json_config_and_merged_mappings_are_read(tmp_path: Path) -> None:
     """JSON escapes an emoji as two halves; a merged key is no twin of the one that goes over it, and has no name."""
     (tmp_path / "x.yaml").write_text('{"bots": [{"bot": "StefaBot", "name": "\\ud83c\\udccf"}]}')
     assert read_config(tmp_path / "x.yaml") == {"bots": [{"bot": "StefaBot", "name": "\U0001f0cf"}]}
@@ -153,7 +153,7 @@ def test_settings_are_checked_against_the_signature(tmp_path: Path) -> None:
         game({"bot": "Picky", "risk": float("nan")})
 
 
-def test_the_identity_is_what_can_change_a_result_and_nothing_else() -> None:
+def test_identity_has_exactly_what_can_change_a_result() -> None:
     one = experiment(bots=THREE, games=30)
     same = [
         experiment(bots=THREE, games=60),
@@ -174,7 +174,7 @@ def test_the_identity_is_what_can_change_a_result_and_nothing_else() -> None:
     assert len({one.digest(), *(other.digest() for other in others)}) == 1 + len(others)
 
 
-def test_a_changed_bot_file_is_another_run(tmp_path: Path) -> None:
+def test_changed_bot_file_changes_the_identity(tmp_path: Path) -> None:
     digests = set()
     for text in ("honest", "honester"):
         folder = tmp_path / text / "bots" / "manual"
@@ -184,6 +184,6 @@ def test_a_changed_bot_file_is_another_run(tmp_path: Path) -> None:
     assert len(digests) == 2
 
 
-def test_the_field_is_the_eleven_of_the_source_by_default() -> None:
+def test_default_opponents_are_the_eleven_bots() -> None:
     eleven = [name for name, bot in sorted(registry().bots.items()) if "isBre/Dubito" in bot.cls.origin]
     assert [player.name for player in experiment().bots] == eleven

@@ -96,7 +96,7 @@ def test_r33_every_pair_is_compared_on_its_own_seat() -> None:
     assert {pair.differences["score"].more_games for pair in pairs[:2]} == {0}, "the best bot is seen to be better"
 
 
-def test_how_many_more_games_would_tell_two_apart() -> None:
+def test_number_of_games_to_a_significant_difference() -> None:
     """Twenty deals; d is 1 in four of them, -1 in two, else 0: mean 0.1, so (2.8 / 0.1)^2 variance deals in all."""
     deals = [(HARD, LOSS)] * 4 + [(LOSS, HARD)] * 2 + [(LOSS, LOSS)] * 14
     wanted = 2.8**2 / 0.1**2 * variance([1] * 4 + [-1] * 2 + [0] * 14)
@@ -118,19 +118,19 @@ def test_how_many_more_games_would_tell_two_apart() -> None:
     )
 
 
-def test_no_number_of_games_tells_apart_who_differ_by_nothing() -> None:
+def test_equal_players_never_become_significant() -> None:
     (pair,) = contender_pairs(summed((HARD, SOFT), (LOSS, SOFT)), make_contenders("a", "b"), RESULTS)
     assert (pair.differences["score"].rate.value, pair.differences["score"].more_games) == (0.0, None)
     assert pair.differences["hard_wins"].more_games is not None, "but by hard wins they may be"
 
 
-def test_a_lone_contender_has_no_pair_and_none_no_row() -> None:
+def test_single_contender_has_no_pair() -> None:
     assert contender_pairs(summed((HARD,), (LOSS,)), make_contenders("a"), RESULTS) == []
     assert contender_ranking(Tally(), make_contenders("a", "b"), RESULTS) == []
     assert contender_pairs(Tally(), make_contenders("a", "b"), RESULTS) == []
 
 
-def test_fallback_shares_2_points_apart_compare_systems() -> None:
+def test_unequal_fallback_shares_compare_systems() -> None:
     close = [Contender("a", fallback_share=0.05), Contender("b", fallback_share=0.035), Contender("c", 0, 0.04)]
     assert find_unequal_fallbacks(close) is None
     two = find_unequal_fallbacks([*close, Contender("d")])

@@ -67,7 +67,7 @@ def test_95_of_100_intervals_cover_the_true_difference(population: list[int], de
     assert 0.935 <= covered / 1500 <= (0.965 if deals > 5 else 1.0)
 
 
-def test_twins_differ_by_nothing_that_an_interval_excludes(tmp_path: Path) -> None:
+def test_intervals_of_identical_players_include_zero(tmp_path: Path) -> None:
     """Fifty runs of 20 deals each, played and not drawn."""
     population = differences(tmp_path, TWINS, table_sizes=[3])
     assert len({*population}) > 1, "twins play games of their own"

@@ -52,7 +52,7 @@ def test_games_and_rates_are_by_pair_and_seat(tally: Tally) -> None:
     assert whole.rate(0).value == pytest.approx(9 / 12)
 
 
-def test_the_advantage_is_the_firsts_more_a_game(tally: Tally) -> None:
+def test_advantage_is_the_first_players_extra_per_game(tally: Tally) -> None:
     rate = Duels(tally, RESULTS, RESULTS.measures[0]).advantage()
     assert rate.value == pytest.approx(3 / 6)
     assert -1 <= rate.low < 0.5 < rate.high <= 1
@@ -68,14 +68,14 @@ def test_parts_add_up_and_come_back_from_json(tally: Tally) -> None:
         Tally.from_json(json.dumps(broken), RESULTS)
 
 
-def test_tables_of_three_have_no_such_sums() -> None:
+def test_tables_of_three_have_no_duel_sums() -> None:
     three = Outcome((1,), False, None, [0, 1, 2], [WON, LOST, LOST], [(0,)] * 3)
     whole = tally_of([[three]], RESULTS)
     assert not {"seated", "begun"} & whole.tables.keys()
     assert Tally.from_json(whole.to_json(), RESULTS).to_json() == whole.to_json()
 
 
-def test_tables_and_map_say_the_same(tally: Tally) -> None:
+def test_tables_and_map_agree(tally: Tally) -> None:
     names = ["A", "B", "C"]
     matrix, pairs, said = duel_tables(tally, names, RESULTS)
     assert isinstance(matrix, ResultTable)
@@ -92,7 +92,7 @@ def test_tables_and_map_say_the_same(tally: Tally) -> None:
     assert whole.games(0, seat=BOTH) == 6
 
 
-def test_a_cell_of_few_games_neither_has_a_colour_nor_sets_the_scale() -> None:
+def test_cell_with_few_games_has_no_colour_and_no_effect_on_scale() -> None:
     cells: list[list[tuple[float | None, int]]] = [[(0.9, FEW_GAMES - 1), (0.4, FEW_GAMES)], [(0.2, 500), (None, 0)]]
     shown = HeatMap("", "", "AB", cells, [None, None], ResultTable("t", "", [], []), ends_of(cells[0] + cells[1]))
     assert shown.ends == (0.2, 0.4)

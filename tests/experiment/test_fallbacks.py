@@ -10,7 +10,7 @@ from dubito.games.dubito.engine import RESULTS
 from dubito.stats.players import add_fallback_contender, add_fallback_seats, fallback_share
 from dubito.stats.ranking import Contender, contender_pairs, contender_ranking, ranking
 from dubito.stats.tally import Outcome, Tally, add_contender_deals, tally_of
-from dubito.stats.verdict import limits_in_words
+from dubito.stats.verdict import describe_limits
 from tests.experiment.kit import experiment, outcomes
 
 BOTS = ["StefaBot", "ClaudeBot", "MrDoubt"]
@@ -50,7 +50,7 @@ def rescored(seats: list[tuple[Outcome, frozenset[int], int]], touched_as: int) 
     return sum(POINTS[result] for result in results) / len(seats), results.count(HARD) / len(seats)
 
 
-def test_the_bounds_of_a_player_count_all_his_seats(deals: list[list[Game]]) -> None:
+def test_bounds_of_a_player_cover_all_its_seats(deals: list[list[Game]]) -> None:
     for row in ranking(summed(deals), NAMES, RESULTS):
         player = NAMES.index(row.name)
         seats = [(g, t, s) for games in deals for g, t in games for s, who in enumerate(g.seats) if who == player]
@@ -62,7 +62,7 @@ def test_the_bounds_of_a_player_count_all_his_seats(deals: list[list[Game]]) -> 
         assert worst[0] < (row.rates["score"].value or 0) < best[0], "the headline stays as played"
 
 
-def test_the_bounds_of_a_contender_count_only_his_own_seat(deals: list[list[Game]]) -> None:
+def test_bounds_of_a_contender_cover_only_its_seat(deals: list[list[Game]]) -> None:
     rows = contender_ranking(summed(deals), [Contender(name) for name in CONTENDERS], RESULTS)
     assert len(rows) == 2
     for row in rows:
@@ -81,7 +81,7 @@ def test_chunks_add_up_in_any_grouping(deals: list[list[Game]]) -> None:
     assert Tally.from_json(whole, RESULTS).to_json() == whole
 
 
-def test_who_played_no_game_has_no_bounds() -> None:
+def test_player_without_games_has_no_bounds() -> None:
     (row,) = ranking(Tally(), ["a"], RESULTS)
     assert (row.bounds.touched, row.bounds.rates["score"]) == (0, (0.0, 1.0))
 
@@ -93,9 +93,7 @@ def test_the_share_of_decisions() -> None:
 
 
 @pytest.mark.parametrize("share", [0.02, 0.021, 0.6])
-def test_the_verdict_on_a_pair_counts_every_game_with_a_fallback_both_ways(
-    deals: list[list[Game]], share: float
-) -> None:
+def test_verdict_counts_fallback_games_both_ways(deals: list[list[Game]], share: float) -> None:
     """Worst for the first: its games with a fallback are lost, and those of the other are hard wins."""
     contenders = [Contender(name, fallback_share=share) for name in CONTENDERS]
     (pair,) = contender_pairs(summed(deals), contenders, RESULTS)
@@ -130,4 +128,4 @@ def test_the_worst_case_of_a_payoff_is_on_its_own_scale(touched: int, winner: in
     assert verdict.difference.value == pytest.approx(4.0)
     assert (verdict.worst, verdict.best) == pytest.approx((4 - 0.3 * touched, 4 + 0.1 * touched))
     assert (verdict.worst > 0, verdict.winner) == (winner == 0, winner)
-    assert limits_in_words(RETURNS) == "the lowest or the highest Payoff"
+    assert describe_limits(RETURNS) == "the lowest or the highest Payoff"

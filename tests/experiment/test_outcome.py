@@ -29,7 +29,7 @@ def test_unpack_is_the_inverse_of_pack(outcome: Outcome) -> None:
     assert unpack_outcome(outcome.pack(), RESULTS) == outcome
 
 
-def test_an_everyday_row_takes_a_byte_a_number() -> None:
+def test_typical_row_takes_one_byte_per_number() -> None:
     outcome = Outcome((40, 6), False, None, [0, 1, 2], [0, 1, 0], [(9,) * len(RESULTS.counts)] * 3)
     assert len(outcome.pack()) == 1 + 5 + 3 * (2 + len(RESULTS.counts))
 
@@ -43,6 +43,6 @@ def test_results_follow_places_and_the_cap() -> None:
 
 
 @pytest.mark.parametrize("row", [b"", b"\x01", b"\x03abc", b"\x01\x03\x00", b"\x02abc", b"\x01" + b"\x00" * 38])
-def test_what_is_no_row_is_refused(row: bytes) -> None:
+def test_invalid_row_is_refused(row: bytes) -> None:
     with pytest.raises(ValueError, match="not a packed outcome"):
         unpack_outcome(row, RESULTS)

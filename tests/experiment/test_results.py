@@ -92,7 +92,7 @@ def test_r31_the_two_losers_share_their_place() -> None:
     assert positions == pytest.approx([1, 2 / 3, 1 / 6, 1 / 6])
 
 
-def test_r31_means_over_nothing_are_null() -> None:
+def test_r31_means_without_data_are_null() -> None:
     game = Outcome((9, 0), True, None, [0, 1, 2], [0, 0, 0], [(5,) * len(RESULTS.counts)] * 3)
     results = all_games(tally_of([[game]], RESULTS), BOTS, GAME)
     assert results["StefaBot"]["total"]["relative_position"] is None, "unfinished seats are left out"

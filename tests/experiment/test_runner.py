@@ -13,7 +13,7 @@ from tests.experiment.kit import experiment, play_all, registry
 BOTS = ["RandomBoi", "JustPutCards", "AdaptyBoi"]
 
 
-def test_the_sums_on_disk_are_those_of_the_games_on_disk(tmp_path: Path) -> None:
+def test_stored_sums_match_the_stored_games(tmp_path: Path) -> None:
     of = experiment(bots=BOTS, games=60, contenders=["StefaBot", "ClaudeBot"])
     run = play_all(of, tmp_path / "run")
     with RunDb.open(tmp_path / "run" / "run.db") as db:

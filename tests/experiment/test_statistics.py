@@ -40,7 +40,7 @@ def test_wilson_matches_the_published_example() -> None:
     assert (none.low, round(none.high, 4)) == (0.0, 0.1611)
 
 
-def test_seats_one_a_deal_are_a_plain_proportion_up_to_bessel() -> None:
+def test_one_seat_per_deal_is_a_plain_proportion() -> None:
     clustered = clustered_rate(*sums([(1, 1)] * 300 + [(1, 0)] * 700))
     plain = wilson(0.3, 999, student_quantile(999))
     assert clustered.low == pytest.approx(plain.low, abs=1e-12)
@@ -62,7 +62,7 @@ def test_no_interval_is_a_point(y: int, value: float) -> None:
     assert rate.high - rate.low > 0.05
 
 
-def test_nothing_is_no_rate() -> None:
+def test_no_data_has_no_rate() -> None:
     assert clustered_rate(0, 0, 0, 0, 0, 0).value is None
     assert paired_difference(0, 0, 0).value is None
 
@@ -90,7 +90,7 @@ def test_the_interval_covers_what_it_claims_when_seats_cluster(deals: int, state
 
 
 @pytest.mark.parametrize("clusters", [[(2, 1), (1, 0), (3, 2), (1, 1), (2, 2)] * 40, [(2, 0)] * 200, [(1, 1)] * 200])
-def test_a_sample_that_repeats_gives_the_interval_of_the_whole(clusters: list[tuple[int, int]]) -> None:
+def test_repeated_sample_gives_the_full_interval(clusters: list[tuple[int, int]]) -> None:
     """A run of fifty times the same deals: but for Bessel and Student its interval is that of its first fiftieth."""
     exact = clustered_rate(*sums(clusters * 50))
     known = sampled_rate(50 * sum(y for _, y in clusters), 50 * sum(m for m, _ in clusters), Sums(*sums(clusters)))
@@ -98,7 +98,7 @@ def test_a_sample_that_repeats_gives_the_interval_of_the_whole(clusters: list[tu
     assert (known.low, known.high) == pytest.approx((exact.low, exact.high), abs=2e-4)
 
 
-def test_of_what_no_sample_holds_only_the_rate_is_known() -> None:
+def test_unsampled_data_has_a_rate_without_interval() -> None:
     nothing, alike = Sums(0, 0, 0, 0, 0, 0), Sums(*sums([(2, 0)] * 30))
     assert sampled_rate(3, 10, nothing) == Rate(0.3, 0.0, 1.0)
     assert sampled_rate(0, 0, nothing).value is None
@@ -139,14 +139,14 @@ def test_paired_differences() -> None:
     assert paired_difference(4, 2, 4).low == -1.0, "no difference is greater than 1"
 
 
-def test_differences_that_are_all_alike_have_the_rule_of_three() -> None:
+def test_equal_differences_use_the_rule_of_three() -> None:
     twins = paired_difference(300, 0, 0)
     assert (twins.value, twins.low, twins.high) == (0.0, -0.01, 0.01)
     always = paired_difference(10, 10, 10)
     assert (always.value, always.low, always.high) == pytest.approx((1.0, 0.7, 1.0))
 
 
-def test_how_many_deals_would_separate() -> None:
+def test_number_of_deals_to_significance() -> None:
     """statistics.md, section 3: sd .41, so d = .05 takes about 530 pairs, .10 about 130, .20 about 33."""
     for d, pairs in ((0.05, 530), (0.10, 130), (0.20, 33)):
         n = 10**6
@@ -160,7 +160,7 @@ def test_how_many_deals_would_separate() -> None:
         assert deals_to_significance(*alike) is None
 
 
-def test_what_is_always_the_same_is_not_known_exactly() -> None:
+def test_constant_result_has_an_interval() -> None:
     """Seven seats a deal that have .81 each, in millionths squared: nothing varies, so a deal counts as one."""
     deals, y = 20_000, 7 * 81 * 10**10
     rate = clustered_rate(deals, 7 * deals, 49 * deals, y * deals, y * y * deals, 7 * y * deals, scale=10**12)
@@ -168,13 +168,13 @@ def test_what_is_always_the_same_is_not_known_exactly() -> None:
     assert (rate.value, rate.low, rate.high) == pytest.approx((plain.value, plain.low, plain.high))
 
 
-def test_deviation_is_over_the_values_as_they_are() -> None:
+def test_deviation_uses_the_true_values() -> None:
     assert deviation([0.2, 0.4]) == pytest.approx(0.1)
     assert deviation([0.2]) is None
 
 
 @pytest.mark.parametrize("n", range(3, 9))
-def test_equal_shares_add_up_to_what_a_table_gives(n: int) -> None:
+def test_chance_levels_add_up_to_the_tables_total(n: int) -> None:
     share = RESULTS.equal_share(n)
     game = State(Rules(), [Hand([1])] * n)
     assert game.n_players == n

@@ -24,7 +24,7 @@ def compared(weights: tuple[float, ...], seed: int, comparisons: int, within: fl
     return tests
 
 
-def test_the_ratio_is_that_of_normal_differences() -> None:
+def test_ratio_matches_normal_differences() -> None:
     seen = Counter({2: 20, 1: 25, -1: 15, -2: 10, 0: 10})
     n, s, q = 80, 40 + 25 - 15 - 20, 80 + 25 + 15 + 40
     s2 = (q - s * s / n) / (n - 1)
@@ -32,7 +32,7 @@ def test_the_ratio_is_that_of_normal_differences() -> None:
     assert log_likelihoods(seen, 0.06, 2) == pytest.approx(expected)
 
 
-def test_the_exact_ratio_is_that_of_the_likeliest_distributions() -> None:
+def test_exact_ratio_uses_the_likeliest_distributions() -> None:
     """Of 8 deals won, 2 lost and 190 alike, against all distributions on a grid over these three values."""
     wins, losses, alike, mean = 8, 2, 190, 0.05
 
@@ -49,7 +49,7 @@ def test_the_exact_ratio_is_that_of_the_likeliest_distributions() -> None:
     assert less < -5
 
 
-def test_two_who_never_differ_are_not_close_at_once() -> None:
+def test_equal_pair_is_not_declared_close_immediately() -> None:
     """Nothing seen in 30 deals does not exclude 3 points, which one in 33 makes; the formula would: no variance."""
     test = PairTest(THREE, 2)
     for _ in range(30):
@@ -60,7 +60,7 @@ def test_two_who_never_differ_are_not_close_at_once() -> None:
     assert test.verdict == "within"
 
 
-def test_it_looks_after_30_deals_and_every_10() -> None:
+def test_first_look_is_after_30_deals_then_every_10() -> None:
     assert [*split_at_looks(range(57))] == [range(30), range(30, 40), range(40, 50), range(50, 57)]
     assert [*split_at_looks(range(1000, 1015))] == [range(1000, 1010), range(1010, 1015)]
     test = PairTest(THREE, 2)
@@ -72,7 +72,7 @@ def test_it_looks_after_30_deals_and_every_10() -> None:
     assert (test.deals, test.sign, test.way) == (30, 1, 1.0), "what is decided stays as it was"
 
 
-def test_several_pairs_share_the_error_and_all_must_be_decided() -> None:
+def test_pairs_share_the_error_rate_and_all_must_be_decided() -> None:
     three = StopTest(3, THREE, 2)
     assert three.pairs[0, 2].bounds[0] == pytest.approx(math.log(0.7 / (0.025 / 3)))
     for _ in range(30):
@@ -92,7 +92,7 @@ def test_several_pairs_share_the_error_and_all_must_be_decided() -> None:
         ((0.08, 0.05, 0.45, 0.22, 0.2), 20.5, (1, 1)),
     ],
 )
-def test_twins_are_seldom_told_apart_and_others_mostly(
+def test_equal_players_rarely_differ_and_unequal_mostly_do(
     weights: tuple[float, ...], difference: float, told: tuple[float, float]
 ) -> None:
     """A cheap cell of `benchmarks/stopping.py`, which plays 500 comparisons each."""
@@ -112,7 +112,7 @@ def test_twins_are_seldom_told_apart_and_others_mostly(
     assert held >= len(tests) - 1
 
 
-def test_the_anytime_interval_is_that_of_its_formula() -> None:
+def test_anytime_interval_matches_its_formula() -> None:
     n, d, d2 = 400, 60, 520
     s2 = (n * d2 - d * d) / (n * (n - 1))
     n0 = (2.8**2) * s2 / 0.06**2
@@ -123,7 +123,7 @@ def test_the_anytime_interval_is_that_of_its_formula() -> None:
     assert anytime_difference(20, 0, 0, 0.06, 2).high == pytest.approx(0.15), "where all are alike, the rule of three"
 
 
-def test_who_gives_up_has_waited_three_times_as_long() -> None:
+def test_test_gives_up_after_three_times_the_deals() -> None:
     """Differences between no points and three: neither bound is reached for long."""
     test, n = PairTest(THREE, 2), 0
     while test.verdict is None:

@@ -32,7 +32,7 @@ def test_the_interval_covers_what_it_claims(rates: list[float], least: float, se
 
 
 @pytest.mark.parametrize("seats", [10, 60])
-def test_where_all_are_alike_chance_is_what_is_seen(seats: int) -> None:
+def test_equal_groups_show_only_chance(seats: int) -> None:
     rng = Random(2)
     found = [sample_variation(rng, ALIKE, seats) for _ in range(300)]
     assert sum(one.beyond.low == 0 for one in found) / 300 >= 0.95
@@ -41,7 +41,7 @@ def test_where_all_are_alike_chance_is_what_is_seen(seats: int) -> None:
     assert sum(squares) == pytest.approx(sum(expected), rel=0.1)
 
 
-def test_what_is_there_is_found_without_chance() -> None:
+def test_true_variation_is_found_without_chance() -> None:
     rng, true = Random(3), deviation(FAR)
     found = [sample_variation(rng, FAR, 60) for _ in range(200)]
     assert sum(one.beyond.value or 0 for one in found) / 200 == pytest.approx(true, rel=0.02)
@@ -49,7 +49,7 @@ def test_what_is_there_is_found_without_chance() -> None:
 
 
 @pytest.mark.at_length
-def test_a_side_is_named_where_it_matters_and_rarely_by_chance() -> None:
+def test_side_is_named_if_it_matters_and_rarely_by_chance() -> None:
     rng = Random(4)
     named = {"alike": 0, "both": 0, "one": 0}
     for _ in range(200):
@@ -70,7 +70,7 @@ def test_no_interval_is_a_point(rate: float) -> None:
     assert found.beyond.high > 0.1
 
 
-def test_one_seat_each_says_nothing() -> None:
+def test_one_seat_per_group_gives_no_estimate() -> None:
     for effect in (1.0, 3.0):
         found = variation([1, 0, 0, 0], [1] * 4, effect)
         assert found.beyond.low == 0

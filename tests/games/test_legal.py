@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dubito.game import Node, View, Whole
-from dubito.game.legal import legal_of, listed_in_words
+from dubito.game.legal import describe_legal, legal_of
 from dubito.game.table import Entrant
 from dubito.show.person import Sitting, set_up
 from dubito.web.tables import Question, frame_in_words
@@ -73,8 +73,8 @@ def test_view_without_legal_and_why_illegal_is_an_error() -> None:
 
 
 def test_long_list_is_cut_in_messages() -> None:
-    assert listed_in_words([f"n{place}" for place in range(1062)]).endswith("n58, n59, and 1,002 others")
-    assert listed_in_words(["b\n\x1b[2J"]) == "b \\x1b[2J"
+    assert describe_legal([f"n{place}" for place in range(1062)]).endswith("n58, n59, and 1,002 others")
+    assert describe_legal(["b\n\x1b[2J"]) == "b \\x1b[2J"
 
 
 def test_attribute_named_legal_is_not_a_method() -> None:

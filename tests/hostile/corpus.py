@@ -118,18 +118,18 @@ def bodies(protocol: Api) -> Iterator[str]:
         yield json.dumps(whole)
         yield from mutations(json.dumps(whole), ("", '"', "}"))
         for value in (None, True, 0, 1.0, "", "x", [], [None], {}, {"text": GOOD[0]}, [[whole]], whole, float("nan")):
-            yield from (json.dumps(each) for each in _elsewhere(whole, value))
+            yield from (json.dumps(each) for each in _games_with_bot(whole, value))
 
 
-def _elsewhere(whole: Any, value: Any) -> Iterator[Any]:
+def _games_with_bot(whole: Any, value: Any) -> Iterator[Any]:
     """Yield copies of `whole` with each part in turn replaced by the value."""
     yield value
     if isinstance(whole, dict):
         for key in whole:
-            yield from ({**whole, key: inner} for inner in _elsewhere(whole[key], value))
+            yield from ({**whole, key: inner} for inner in _games_with_bot(whole[key], value))
     elif isinstance(whole, list):
         for place in range(len(whole)):
-            yield from ([*whole[:place], inner, *whole[place + 1 :]] for inner in _elsewhere(whole[place], value))
+            yield from ([*whole[:place], inner, *whole[place + 1 :]] for inner in _games_with_bot(whole[place], value))
 
 
 _FIELDS: Final = st.sampled_from(["answer", "reasoning", "p_bluff"])

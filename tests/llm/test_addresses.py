@@ -37,7 +37,7 @@ def test_the_house_has_a_short_form(shell: Shell) -> None:
     assert "the house has no model 'house-sharpp'; it has house-sharp, house-honest, house-random" in refused.err
 
 
-def test_a_short_form_speaks_another_protocol(shell: Shell) -> None:
+def test_short_form_can_use_another_protocol(shell: Shell) -> None:
     with House() as house:
         address = house.openai_base_url
         said = run(shell, "openai:house-random", "--base-url", address, "--api", "chat")
@@ -46,14 +46,14 @@ def test_a_short_form_speaks_another_protocol(shell: Shell) -> None:
     assert paths == {"/v1/chat/completions"}
 
 
-def test_a_protocol_that_the_provider_does_not_speak(shell: Shell) -> None:
+def test_unsupported_protocol_is_refused(shell: Shell) -> None:
     said = run(shell, "anthropic:claude-x", "--api", "chat")
     assert said.code == 2
     assert "anthropic:claude-x: anthropic does not support `api: chat`; set --base-url to a server" in said.err
     assert "--api: must be 'responses', 'chat', " in run(shell, "openai:x", "--api", "chatt").err
 
 
-def test_an_address_that_speaks_no_tls_is_told_so(shell: Shell) -> None:
+def test_address_without_tls_gets_a_hint(shell: Shell) -> None:
     with Server(lambda _: respond("responses")) as server:
         address = server.base_url("responses").replace("http:", "https:")
         said = run(shell, "openai:my-model", "--base-url", address).err
@@ -81,7 +81,7 @@ def test_a_server_of_another_protocol_names_the_flag(shell: Shell) -> None:
         product(VARIABLES, ["flag", "env", "config"]), [("OPENAI_BASE_URL", "flag"), ("ANTHROPIC_BASE_URL", "config")]
     ),
 )
-def test_a_short_form_asks_the_server_that_is_named(
+def test_short_form_uses_the_given_server(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, variable: str, said_by: str
 ) -> None:
     """The run keeps the address itself, never `env`."""
@@ -108,9 +108,7 @@ def test_env_without_the_variable_is_refused(shell: Shell) -> None:
     assert (said.code, said.err) == (2, f"dubito: --contenders: openai:m: base_url: {problem}\n")
 
 
-def test_a_foreign_server_of_the_environment_gets_no_providers_key(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_server_from_the_environment_gets_no_provider_key(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
     monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example/v1")
     said = run(shell, "openai:m", "--base-url", "env")
@@ -123,9 +121,7 @@ def test_a_foreign_server_of_the_environment_gets_no_providers_key(
 
 
 @pytest.mark.parametrize("said_by", ["flag", "config"])
-def test_a_foreign_server_gets_the_key_that_is_named_for_it(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, said_by: str
-) -> None:
+def test_other_server_gets_only_its_own_key(shell: Shell, monkeypatch: pytest.MonkeyPatch, said_by: str) -> None:
     """The provider's own only if that is the one named; the house is asked for none."""
     flags, base = ["--api-key-env", "OPENAI_API_KEY"], ["--base-url", "https://models.example/v1", "--offline"]
     if said_by == "config":
@@ -144,7 +140,7 @@ def test_a_foreign_server_gets_the_key_that_is_named_for_it(
     assert keys == {"openai:m": "OPENAI_API_KEY", "house:house-random": None}
 
 
-def test_a_variable_that_nobody_uses_is_said_once(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unused_variable_is_reported_once(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
     monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example/v1")
     note = "note: OPENAI_BASE_URL is set but not used. To ask that server, set `base_url: env` or --base-url env"

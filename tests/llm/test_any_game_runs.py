@@ -84,7 +84,7 @@ def test_estimate_uses_the_games_own_fake_model(home: Shell) -> None:
     assert row[1:3] == ["model", "32"], "eight decisions a game, four games"
 
 
-def test_a_miss_is_explained(home: Shell) -> None:
+def test_cache_miss_is_explained(home: Shell) -> None:
     assert home("run", config(PAIR[0], games=2), "--output", "r", "--quiet").code == 0
     user = Path("prompts/guess/plain/user.jinja")
     user.write_text("Now! " + user.read_text())

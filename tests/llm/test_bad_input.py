@@ -32,7 +32,7 @@ def refused(shell: Shell, *words: str, flags: tuple[str, ...] = (), **settings: 
 
 
 @pytest.mark.parametrize(("bot", "variable"), [("OpenAIBot", "OPENAI_API_KEY"), ("AnthropicBot", "ANTHROPIC_API_KEY")])
-def test_no_key(shell: Shell, bot: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_key_is_reported(shell: Shell, bot: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     advice = f"set the environment variable {variable}, or try it without a key by `base_url: house`"
     refused(shell, "Asker needs a key for https://api.", advice, bot=bot, base_url=None)
     monkeypatch.setenv(variable, "  ")
@@ -70,7 +70,7 @@ def sentence_after_no_game(ended: Ended) -> str:
 
 
 @pytest.mark.usefixtures("unhurried")
-def test_a_server_that_is_down(shell: Shell) -> None:
+def test_unreachable_server_is_reported(shell: Shell) -> None:
     with House() as house:
         gone = house.openai_base_url
     down = contender("Asker", base_url=gone, tries=1)
@@ -82,7 +82,7 @@ def test_a_server_that_is_down(shell: Shell) -> None:
     assert "check that the server is up, that `base_url` is right" in said
 
 
-def test_an_unknown_model(shell: Shell) -> None:
+def test_unknown_model_is_reported(shell: Shell) -> None:
     known = "house-sharp, house-honest, house-random"
     ended = run_cli(shell, contender("Asker", "house-sharpp"))
     assert (ended.code, ended.err) == (2, f"dubito: Asker: the house has no model 'house-sharpp'; it has {known}\n")
@@ -94,7 +94,7 @@ def test_an_unknown_model(shell: Shell) -> None:
     assert "; change `model` in the entry of 'Asker'; 0 of 2 games are saved in r" in said
 
 
-def test_an_unknown_prompt(shell: Shell) -> None:
+def test_unknown_prompt_is_reported(shell: Shell) -> None:
     refused(shell, "no prompt is named 'reasond': did you mean 'reasoned'?", prompt="reasond")
     refused(shell, "no such folder", "nowhere: use the path of a prompt's folder", prompt="./nowhere")
 
@@ -188,7 +188,7 @@ def test_parameters_that_resemble_credentials_are_accepted(name: str) -> None:
         ),
     ],
 )
-def test_a_wrong_setting(settings: dict[str, Any], words: str) -> None:
+def test_invalid_setting_is_reported(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as refused:
         check_settings("Asker", {"model": "m", "api": "responses", "base_url": "house", **settings})
     assert str(refused.value).startswith(words)
@@ -197,7 +197,7 @@ def test_a_wrong_setting(settings: dict[str, Any], words: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_no_model(shell: Shell) -> None:
+def test_missing_model_is_reported(shell: Shell) -> None:
     said = sentence(run_cli(shell, {"bot": "OpenAIBot", "base_url": "house"}), 2)
     assert said == "c.yaml: contenders.0: OpenAIBot: model: is needed"
 
@@ -228,7 +228,7 @@ def test_offline_needs_no_key(shell: Shell) -> None:
         ("anthropic:claude-sonnet-4@20250514", "AnthropicBot", "claude-sonnet-4@20250514", None),
     ],
 )
-def test_the_short_form(short: str, bot: str, model: str, prompt: str | None) -> None:
+def test_invalid_short_form_is_reported(short: str, bot: str, model: str, prompt: str | None) -> None:
     (game,) = experiment(games=1, bots=["StefaBot"], contenders=[short]).contenders
     assert (game.name, game.bot, game.settings["model"]) == (short, bot, model)
     assert game.settings.get("prompt") == prompt
@@ -255,7 +255,7 @@ def test_misspelt_prompt_is_not_part_of_the_model_name(shell: Shell, short: str,
     assert said in sentence(shell("run", "--bots", "StefaBot", "--contenders", short), 2)
 
 
-def test_two_contenders_of_one_name(shell: Shell) -> None:
+def test_contenders_with_equal_names_are_refused(shell: Shell) -> None:
     said = sentence(run_cli(shell, contender("Asker"), contender("Asker", "house-sharp")), 2)
     assert said == "two players are named 'Asker'; rename one of them: {bot: ..., name: ...}"
     said = sentence(run_cli(shell, contender("StefaBot")), 2)
@@ -267,7 +267,7 @@ def test_short_form_without_a_model_is_refused(shell: Shell, short: str) -> None
     assert sentence(run_cli(shell, short), 2).startswith(f"c.yaml: contenders.0: no bot is named '{short}'")
 
 
-def test_two_short_forms_of_one_player(shell: Shell) -> None:
+def test_repeated_short_form_is_refused(shell: Shell) -> None:
     assert "two players are named 'openai:m'" in sentence(run_cli(shell, "openai:m", "openai:m"), 2)
     assert "model: must not be empty" in sentence(run_cli(shell, "openai:"), 2)
 

@@ -21,7 +21,7 @@ class OnceBot(OpenAIBot):
 """
 
 
-def test_a_turn_of_the_substitute_is_remembered_as_an_own_play(shell: Shell) -> None:
+def test_fallback_turn_is_remembered_as_the_players_own(shell: Shell) -> None:
     shell.bot("once_bot.py", ONCE, "llms")
     player = contender("one", "house-honest", bot="OnceBot")
     said = run_cli(shell, player, games=1, on_bot_error="fallback", rules={"max_turns": 40})

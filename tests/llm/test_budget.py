@@ -65,7 +65,7 @@ def refused(shell: Shell, *flags: str, **config: Any) -> str:
         ("usd=5,usd=6", "--budget: usd is set twice"),
     ],
 )
-def test_a_flag_that_is_no_budget(shell: Shell, flag: str, words: str) -> None:
+def test_invalid_budget_flag_is_refused(shell: Shell, flag: str, words: str) -> None:
     assert refused(shell, "--budget", flag).startswith(words)
 
 
@@ -80,11 +80,11 @@ def test_a_flag_that_is_no_budget(shell: Shell, flag: str, words: str) -> None:
         (5, "c.yaml: budget: must be a mapping such as {usd: 5, calls: 1000}, not 5"),
     ],
 )
-def test_a_config_without_a_proper_budget(shell: Shell, budget: Any, words: str) -> None:
+def test_invalid_budget_in_a_config_is_refused(shell: Shell, budget: Any, words: str) -> None:
     assert refused(shell, budget=budget).startswith(words)
 
 
-def test_a_flag_takes_no_other_cap_away(shell: Shell) -> None:
+def test_budget_flag_keeps_other_caps(shell: Shell) -> None:
     """As with the rules: what a flag does not say stands as the config says it."""
     with Server(lambda heard: respond(heard.protocol)) as server:
         ended = run_cli(shell, player_at(server), flags=("--budget", "calls=500"), budget={"tokens": 1})
@@ -106,7 +106,7 @@ def test_dollars_need_a_price(shell: Shell) -> None:
         assert run_cli(shell, player_at(server), games=1, budget={"tokens": 10**9}).code == 0, "other caps need none"
 
 
-def test_prices_are_said_in_the_config_or_in_a_file(shell: Shell) -> None:
+def test_prices_come_from_the_config_or_a_file(shell: Shell) -> None:
     Path("p.yaml").write_text(yaml.safe_dump({"some-model": ENTRY}))
     with Server(lambda heard: respond(heard.protocol)) as server:
         how: list[tuple[list[str], dict[str, Any]]] = [
@@ -126,7 +126,7 @@ def test_prices_are_said_in_the_config_or_in_a_file(shell: Shell) -> None:
 GAPPED = {name: value for name, value in ENTRY.items() if name != "cache_write"}
 
 
-def test_a_price_with_a_gap(shell: Shell) -> None:
+def test_incomplete_price_is_refused(shell: Shell) -> None:
     """Also of a model that nobody asks: whoever has it in a file means to use it."""
     words = "m: cache_write is missing: set it in USD per million tokens"
     assert refused(shell, prices={"m": GAPPED}).startswith(f"prices: {words}")
@@ -136,7 +136,7 @@ def test_a_price_with_a_gap(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("prices", [5, ["m"], True, None])
-def test_prices_that_are_none(shell: Shell, prices: Any) -> None:
+def test_invalid_prices_are_refused(shell: Shell, prices: Any) -> None:
     assert refused(shell, prices=prices).startswith("c.yaml: prices: must be ")
 
 
@@ -156,7 +156,7 @@ def test_dollars_need_the_price_of_what_costs_more(shell: Shell) -> None:
         assert "--offline: the cache has no reply" in ended.err
 
 
-def test_dollars_hold_no_tools_that_are_charged_by_the_call(shell: Shell) -> None:
+def test_dollar_budget_refuses_tools_charged_by_the_call(shell: Shell) -> None:
     with Server(lambda heard: respond(heard.protocol)) as server:
         player = player_at(server, name="Asker", parameters={"tools": [{"type": "web_search"}]})
         said = sentence(run_cli(shell, player, budget={"usd": 5}, prices={"some-model": ENTRY}), 2)
@@ -191,7 +191,7 @@ def new_budget(**caps: int) -> Budget:
         ({"usd": WORST.usd - 1, "tokens": 1, "calls": 0}, "usd"),
     ],
 )
-def test_a_try_whose_worst_case_does_not_fit_is_not_made(caps: dict[str, int], cap: str) -> None:
+def test_try_over_the_budget_is_not_made(caps: dict[str, int], cap: str) -> None:
     script, budget = Script(), new_budget(**caps)
     with pytest.raises(AccountFault) as refused:
         BudgetGuard(budget, TARIFF, script).send(ask(), 1)
@@ -208,7 +208,7 @@ def test_a_try_whose_worst_case_does_not_fit_is_not_made(caps: dict[str, int], c
         ({"usd": 5 * 10**12}, Spend(1, 1, 4_999_912 * 10**6), "$4.9999 of $5.0000 spent, and the next call may take"),
     ],
 )
-def test_the_sentence_says_what_is_spent_of_what(caps: dict[str, int], spent: Spend, sentence: str) -> None:
+def test_budget_message_states_spending_and_cap(caps: dict[str, int], spent: Spend, sentence: str) -> None:
     with pytest.raises(AccountFault) as refused:
         BudgetGuard(Budget(Caps(**caps), unseen, spent), TARIFF, Script()).send(ask(), 1)
     assert sentence.format(f"{WORST.tokens:,}") in str(refused.value)
@@ -290,7 +290,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunResult, Spend]:
 
 
 @pytest.mark.parametrize(("cap", "share"), in_gate([("calls", 0.6), ("tokens", 0.5), ("usd", 0.4)], [("usd", 0.4)]))
-def test_no_run_passes_its_cap_and_all_books_agree(
+def test_no_run_exceeds_its_cap_and_counts_agree(
     tmp_path: Path, whole: tuple[RunResult, Spend], cap: str, share: float
 ) -> None:
     complete, took = whole
@@ -317,7 +317,7 @@ def test_a_cap_that_is_not_reached_changes_nothing(tmp_path: Path, whole: tuple[
     assert spent.calls > took.calls
 
 
-def test_a_run_stopped_by_its_budget_goes_on_with_more(tmp_path: Path, whole: tuple[RunResult, Spend]) -> None:
+def test_run_stopped_by_its_budget_resumes_with_more(tmp_path: Path, whole: tuple[RunResult, Spend]) -> None:
     """And what it spent before counts: in the end the books are those of a run at once."""
     complete, took = whole
     with House() as house:

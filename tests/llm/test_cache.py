@@ -48,7 +48,7 @@ def never() -> RawReply:
     raise AssertionError("it was asked, though the reply was there")
 
 
-def test_the_first_reply_serves_ever_after(cache: ReplyCache, folder: Path) -> None:
+def test_first_reply_is_always_reused(cache: ReplyCache, folder: Path) -> None:
     assert KEY not in cache
     assert cache.get_or_ask(*PARTS, says(GOOD)) == (GOOD, False)
     assert cache.get_or_ask(*PARTS, never) == (GOOD, True)
@@ -76,17 +76,17 @@ def test_server_request_and_draw_are_the_key(cache: ReplyCache, other: tuple[str
     assert cache.get_or_ask(*PARTS, never) == (GOOD, True)
 
 
-def test_no_part_of_a_key_can_borrow_from_another() -> None:
+def test_parts_of_a_key_are_unambiguous() -> None:
     keys = {compute_key(*parts) for parts in [("ab", "c", "d"), ("a", "bc", "d"), ("a", "b", "cd"), ("abcd", "", "")]}
     assert len(keys) == 4
 
 
-def test_the_key_stays_what_it_is() -> None:
+def test_cache_keys_are_stable() -> None:
     assert KEY == "0371e5f4dbd576dfcd70a1e335ba9cc7b3be6b78a3f55ac93d246a170903a8eb"
     assert ASKED.digest == "5ee33ff63cac751285f67cf5d656cacf4382520b4dd9adaf3bd433e7ef1cc502"
 
 
-def test_an_entry_says_what_it_answers(cache: ReplyCache, folder: Path) -> None:
+def test_entry_contains_its_request(cache: ReplyCache, folder: Path) -> None:
     cache.get_or_ask(*PARTS, says(GOOD))
     with closing(ReplyCache(folder)) as again:
         entry = again.entry(KEY)
@@ -107,7 +107,7 @@ def test_all_keys_and_nothing_else_are_listed_and_counted(cache: ReplyCache) -> 
     assert cache.bytes > 0
 
 
-def test_one_flight_per_key(cache: ReplyCache) -> None:
+def test_one_request_in_flight_per_key(cache: ReplyCache) -> None:
     all_want_it, calls, wanting = threading.Event(), list[int](), list[int]()
 
     def ask() -> RawReply:
@@ -128,7 +128,7 @@ def test_one_flight_per_key(cache: ReplyCache) -> None:
     assert sorted(stored for _, stored in answers) == [False] + [True] * 63
 
 
-def test_different_keys_fly_at_once(cache: ReplyCache) -> None:
+def test_different_keys_are_requested_in_parallel(cache: ReplyCache) -> None:
     both = threading.Barrier(2)
 
     def ask() -> RawReply:
@@ -141,7 +141,7 @@ def test_different_keys_fly_at_once(cache: ReplyCache) -> None:
 
 
 @pytest.mark.parametrize("error", [AttemptFailed("unreachable", "x"), AccountFault("x"), RunStopped("x")])
-def test_an_error_is_not_stored_and_the_next_asks(cache: ReplyCache, error: Exception) -> None:
+def test_error_is_not_cached(cache: ReplyCache, error: Exception) -> None:
     def fails() -> RawReply:
         raise error
 
@@ -151,20 +151,20 @@ def test_an_error_is_not_stored_and_the_next_asks(cache: ReplyCache, error: Exce
     assert cache.get_or_ask(*PARTS, says(GOOD)) == (GOOD, False)
 
 
-def test_nothing_is_ever_dropped(cache: ReplyCache, folder: Path) -> None:
+def test_cache_never_evicts(cache: ReplyCache, folder: Path) -> None:
     cache.get_or_ask(*PARTS, says(GOOD))
     with closing(diskcache.Cache(str(folder))) as theirs:
         assert (theirs.eviction_policy, theirs.cull_limit, theirs.size_limit) == ("none", 0, 2**40)
 
 
-def test_a_cache_that_was_made_to_drop_is_mended(folder: Path) -> None:
+def test_eviction_setting_is_corrected(folder: Path) -> None:
     diskcache.Cache(str(folder)).close()  # diskcache's own settings: least recently stored, at a gigabyte
     ReplyCache(folder).close()
     with closing(diskcache.Cache(str(folder))) as theirs:
         assert (theirs.eviction_policy, theirs.cull_limit) == ("none", 0)
 
 
-def test_a_folder_made_by_something_else_is_refused_and_left_alone(folder: Path) -> None:
+def test_foreign_folder_is_refused_and_unchanged(folder: Path) -> None:
     folder.mkdir()
     (folder / "thesis.txt").write_text("mine")
     with pytest.raises(UsageError, match=r"cache exists and is not a cache of replies: choose another --cache"):
@@ -182,7 +182,7 @@ def test_an_empty_folder_becomes_a_cache(folder: Path, contents: list[str]) -> N
 
 
 @pytest.mark.parametrize("content", [b"", b"this is no database, and longer than a header of one" * 9])
-def test_a_file_in_its_place_is_refused(folder: Path, content: bytes) -> None:
+def test_file_instead_of_the_cache_folder_is_refused(folder: Path, content: bytes) -> None:
     folder.write_bytes(content)
     with pytest.raises(UsageError, match="choose another --cache"):
         ReplyCache(folder)
@@ -201,7 +201,7 @@ def test_a_read_only_folder_is_refused(folder: Path) -> None:
         folder.chmod(0o755)
 
 
-def test_a_folder_that_cannot_be_made_is_refused() -> None:
+def test_impossible_cache_folder_is_refused() -> None:
     with pytest.raises(UsageError, match=r"cannot use the cache /proc/.*choose another --cache"):
         ReplyCache(Path("/proc/nowhere/cache"))
 
@@ -222,7 +222,7 @@ def change(folder: Path, statement: str, *values: object) -> None:
 
 
 @pytest.mark.parametrize("mode", [2, 4])  # diskcache's BINARY and PICKLE
-def test_a_pickle_is_refused_and_not_opened(cache: ReplyCache, folder: Path, tmp_path: Path, mode: int) -> None:
+def test_pickle_is_refused_unopened(cache: ReplyCache, folder: Path, tmp_path: Path, mode: int) -> None:
     cache.get_or_ask(*PARTS, says(GOOD))
     evil = pickle.dumps(Evil(tmp_path / "opened"))
     change(folder, "UPDATE Cache SET mode = ?, value = ? WHERE key = ?", mode, evil, KEY)
@@ -278,9 +278,7 @@ def test_a_changed_entry_is_refused(cache: ReplyCache, folder: Path, changes: di
 
 
 @pytest.mark.parametrize("changes", [{"server": "house"}, {"draw": "another"}], ids=str)
-def test_a_sealed_entry_of_something_else_is_refused_too(
-    cache: ReplyCache, folder: Path, changes: dict[str, Any]
-) -> None:
+def test_sealed_entry_with_other_content_is_refused(cache: ReplyCache, folder: Path, changes: dict[str, Any]) -> None:
     cache.get_or_ask(*PARTS, says(GOOD))
     rewrite(folder, seal_anew=True, **changes)
     refused(cache)
@@ -295,13 +293,13 @@ def test_a_request_of_another_entry_is_not_shown(cache: ReplyCache, folder: Path
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "7", '"text"', "\n{}", "a seal\n{}"])
-def test_a_text_that_is_no_entry_is_refused(cache: ReplyCache, folder: Path, text: str) -> None:
+def test_invalid_entry_text_is_refused(cache: ReplyCache, folder: Path, text: str) -> None:
     cache.get_or_ask(*PARTS, says(GOOD))
     change(folder, "UPDATE Cache SET value = ? WHERE key = ?", text, KEY)
     refused(cache)
 
 
-def test_entries_that_are_as_they_were_written_have_no_faults(cache: ReplyCache, folder: Path) -> None:
+def test_unchanged_entries_have_no_faults(cache: ReplyCache, folder: Path) -> None:
     """Otherwise the tests above would show nothing."""
     cache.get_or_ask(*PARTS, says(GOOD))
     cache.get_or_ask(PARTS[0], OTHER, PARTS[2], says(GOOD))
@@ -319,7 +317,7 @@ def test_a_long_reply_is_kept_whole(cache: ReplyCache, folder: Path) -> None:
         assert again.get_or_ask(*PARTS, never) == (long, True)
 
 
-def test_a_dropped_entry_is_put_aside_and_asked_for_anew(cache: ReplyCache, folder: Path) -> None:
+def test_dropped_entry_is_moved_and_requested_again(cache: ReplyCache, folder: Path) -> None:
     cache.get_or_ask(*PARTS, says(GOOD))
     cache.get_or_ask("house", *PARTS[1:], says(GOOD))
     rewrite(folder, raw="changed")
@@ -334,7 +332,7 @@ def test_a_dropped_entry_is_put_aside_and_asked_for_anew(cache: ReplyCache, fold
         assert again.get_or_ask(*PARTS, never) == (OTHER_REPLY, True)
 
 
-def test_a_value_file_of_other_bytes_is_refused_by_name(cache: ReplyCache, folder: Path) -> None:
+def test_changed_value_file_is_refused_by_name(cache: ReplyCache, folder: Path) -> None:
     cache.get_or_ask(*PARTS, says(RawReply(200, noise(200_000))))
     (file,) = folder.glob("*/*/*.val")
     file.write_bytes(b"\xff\xfe")

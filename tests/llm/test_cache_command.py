@@ -99,7 +99,7 @@ def test_show_refuses_unknown_and_ambiguous_keys(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("escape", ["\x1b[2J\x1b]0;mine\x07", "\r", "\x00", "\x9b31m", "\u202e"])
-def test_a_reply_cannot_steer_the_terminal(shell: Shell, escape: str) -> None:
+def test_control_characters_in_a_reply_are_escaped(shell: Shell, escape: str) -> None:
     (key,) = fill(("house", 1, "a"), received=RawReply(200, f"{escape}\nsecond line", {"request-id": escape}))
     ended = shell("cache", "show", key)
     assert escape not in ended.out
@@ -118,7 +118,7 @@ def damage(key: str) -> None:
         cache[key] = zlib.compress(text.replace('"draw": "a"', '"draw": "b"').encode())
 
 
-def test_an_entry_changed_by_hand_is_named(shell: Shell) -> None:
+def test_edited_entry_is_named(shell: Shell) -> None:
     (key,) = fill(("house", 1, "a"))
     damage(key)
     assert sentence(shell("cache", "show", key), 3).startswith(

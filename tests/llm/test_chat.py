@@ -52,7 +52,7 @@ def test_content_in_parts_is_one_text() -> None:
     assert read({"content": []}).text is None
 
 
-def test_of_several_choices_none_is_read() -> None:
+def test_reply_with_several_choices_is_not_read() -> None:
     no = {"index": 1, "message": {"content": '{"answer": false}'}, "finish_reason": "length"}
     first = reply_body("chat")["choices"][0]
     body = reply_body("chat", choices=[first, no])

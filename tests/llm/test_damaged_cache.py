@@ -19,7 +19,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("left", ["", "-wal"])
-def test_an_emptied_cache_is_not_taken_for_a_new_one(folder: Path, left: str) -> None:
+def test_emptied_cache_is_not_treated_as_new(folder: Path, left: str) -> None:
     with closing(ReplyCache(folder)) as cache:
         cache.get_or_ask(*PARTS, says(GOOD))
     (folder / "cache.db").write_bytes(b"")
@@ -31,7 +31,7 @@ def test_an_emptied_cache_is_not_taken_for_a_new_one(folder: Path, left: str) ->
     assert (folder / "cache.db").read_bytes() == b""
 
 
-def test_a_cache_without_its_file_is_not_taken_for_a_new_one(folder: Path) -> None:
+def test_cache_without_its_database_is_not_treated_as_new(folder: Path) -> None:
     ReplyCache(folder).close()
     (folder / "cache.db").unlink()
     with pytest.raises(UsageError, match=r"has lost its cache\.db: choose another --cache"):

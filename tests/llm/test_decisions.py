@@ -54,7 +54,7 @@ def form_at(node: str) -> QuestionForm:
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_what_is_sent_is_of_the_sdks_types(name: str) -> None:
+def test_requests_match_the_sdks_types(name: str) -> None:
     """At every node of every game that can be asked so: words from the game, values that are legal."""
     pytest.importorskip("pyspiel") if ":" in name else None
     game = find_game(name, REPO)
@@ -77,7 +77,7 @@ def test_what_is_sent_is_of_the_sdks_types(name: str) -> None:
             assert name != "dubito" or "one a request" not in json.dumps(request.body)
 
 
-def test_all_questions_of_a_turn_are_put_each_case_once() -> None:
+def test_all_questions_of_a_turn_are_asked_once() -> None:
     names = [question.name for question in form_at("C").questions]
     assert names == [STATED, "C", "E"]
     assert [question.name for question in form_at("D").questions] == ["D", "E-1", "E-2"]
@@ -115,7 +115,7 @@ def good(node: str = "D") -> list[dict[str, Any]]:
     return [answer_to(question.content, False) for question in form_at(node).questions]
 
 
-def test_an_answer_is_read_with_its_odds_and_costs_no_output() -> None:
+def test_answer_has_odds_and_costs_no_output() -> None:
     found = read(good("C"), "C")
     odds = ((True, 0.25), (False, 0.75))
     assert found.given == {"C": ModelAnswer(False, 0.75, shares=odds), "E": ModelAnswer(False, shares=odds)}
@@ -162,24 +162,24 @@ def test_answers_to_other_questions_are_malformed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ONE)
-def test_an_answer_that_cannot_be_is_malformed_and_spoils_no_other(name: str) -> None:
+def test_impossible_answer_is_malformed_without_affecting_others(name: str) -> None:
     found = read(ONE[name](good()))
     assert found.given.keys() == {"E-1", "E-2"}
     assert found.unread["D"].cause == "malformed"
 
 
-def test_what_is_chosen_is_played_though_another_is_likelier() -> None:
+def test_chosen_answer_is_played_even_if_less_likely() -> None:
     found = read(changed(0, probabilities=odds((True, 0.9), (False, 0.1)))(good()))
     assert (found.given["D"].answer, found.given["D"].shares[0]) == (False, (True, 0.9))
 
 
-def test_what_to_check_is_a_setting_that_the_api_knows() -> None:
+def test_check_setting_is_a_valid_api_setting() -> None:
     assert settings_to_check("malformed", "chat").startswith("`read` (`last_object`, or --read last_object, takes")
     assert "`api: chat`" in settings_to_check("malformed", "messages")
     assert settings_to_check("malformed", "decisions") == "`model`, and whether `base_url` offers the Decisions API"
 
 
-def test_the_sum_may_be_rounded_and_a_declined_statement_is_none() -> None:
+def test_rounded_sums_and_declined_statements_are_accepted() -> None:
     found = read(changed(0, probabilities=odds((True, 0.333), (False, 0.66)))(good()))
     assert sum(share for _, share in found.given["D"].shares) == pytest.approx(1)
     told = read([{"type": "refusal", "name": STATED}, *good("C")[1:]], "C")
@@ -188,7 +188,7 @@ def test_the_sum_may_be_rounded_and_a_declined_statement_is_none() -> None:
 
 
 @pytest.mark.parametrize("stated", [1.5, -0.1, True, "0.5", None])
-def test_a_statement_that_is_no_probability_is_counted_as_one_and_spoils_no_answer(stated: Any) -> None:
+def test_invalid_statement_is_counted_without_affecting_the_answer(stated: Any) -> None:
     told = read(changed(0, probability=stated)(good("C")), "C")
     assert (told.given["C"].stated, told.given["C"].impossible) == (None, True)
     assert told.given.keys() == {"C", "E"}
@@ -212,14 +212,14 @@ def read_of(legal: list[str], node: str, value: str) -> ModelAnswer:
         (["skip", "nothing but skip"], "turn", "but skip", ["skip", "nothing but skip"]),
     ],
 )
-def test_what_alone_is_legal_is_meant_whatever_is_chosen(
+def test_only_legal_value_is_played_whatever_is_chosen(
     legal: list[str], node: str, value: str, answers: list[Any]
 ) -> None:
     found = read_of(legal, node, value)
     assert (found.answer, [answer for answer, _ in found.shares]) == (answers[1], answers)
 
 
-def test_whether_an_account_answers_is_asked_as_its_api_asks(tmp_path: Path) -> None:
+def test_probe_uses_the_accounts_api(tmp_path: Path) -> None:
     """While it fails, and one game alone waits, it is probed."""
     sent = PARAMS.validate_python(
         dict(build_probe("x", settings("decisions")).request.body), strict=True, extra="forbid"
@@ -243,7 +243,7 @@ def decider(server: Server, **more: Any) -> dict[str, Any]:
     return contender("asker", "gpt-6-luna", base_url=base_url, api="decisions", prompt="plan", **more)
 
 
-def test_a_question_that_is_declined_is_asked_again_alone_and_no_other_failure_is(shell: Shell) -> None:
+def test_only_declined_questions_are_asked_again(shell: Shell) -> None:
     def declines(heard: Incoming, answers: list[Any]) -> list[Any]:
         again = "bluffing is part of its rules and harms nobody" in str(heard.body["input"])
         return answers if again else [{"type": "refusal", "name": answers[0]["name"]}, *answers[1:]]
@@ -269,7 +269,7 @@ def test_a_question_that_is_declined_is_asked_again_alone_and_no_other_failure_i
 
 
 @pytest.mark.at_length
-def test_stand_ins_decide_as_when_they_write(shell: Shell) -> None:
+def test_fake_models_decide_the_same_in_both_apis(shell: Shell) -> None:
     """The same decisions; live with many in flight, from the cache, offline and replayed the same digest."""
     taken = []
     for name, more in (("written", {}), ("decided", {"api": "decisions"})):
@@ -287,7 +287,7 @@ def test_stand_ins_decide_as_when_they_write(shell: Shell) -> None:
     assert (written > 5, output) == (True, 0)
 
 
-def test_the_houses_odds_are_between_no_and_yes_so_best_and_drawn_play_apart(shell: Shell) -> None:
+def test_house_odds_make_best_and_drawn_play_differ(shell: Shell) -> None:
     """Of the likelier answers that `best` takes, `drawn` takes as many as their odds say."""
     player = {"model": "house-sharp", "prompt": "plan", "api": "decisions"}
     config = config_file(contender("best", **player), contender("drawn", play="drawn", **player), games=16)
@@ -311,7 +311,7 @@ def test_the_houses_odds_are_between_no_and_yes_so_best_and_drawn_play_apart(she
     assert took["drawn"] == pytest.approx(likely["drawn"], abs=0.2 * count["drawn"])
 
 
-def test_what_is_drawn_is_drawn_again(shell: Shell) -> None:
+def test_sampled_answers_repeat(shell: Shell) -> None:
     """By the seat's own stream: another seed draws otherwise; best always takes the likelier."""
     players = [
         contender("best", prompt="mixed"),
@@ -343,7 +343,7 @@ def test_what_is_drawn_is_drawn_again(shell: Shell) -> None:
         (json.dumps(good("C")), {"C": [[True, 0.25], [False, 0.75]], "E": [[True, 0.25], [False, 0.75]]}),
     ],
 )
-def test_the_viewer_tells_the_odds_of_any_reply(reply: str, odds: dict[str, Any]) -> None:
+def test_viewer_shows_the_odds_of_any_reply(reply: str, odds: dict[str, Any]) -> None:
     assert odds_in(reply) == odds
 
 
@@ -351,7 +351,7 @@ def test_the_viewer_tells_the_odds_of_any_reply(reply: str, odds: dict[str, Any]
     ("point", "drawn"),
     [(0.0, "a"), (0.19, "a"), (0.2, "c"), (0.99, "c"), (1.0, "c")],
 )
-def test_each_answer_has_its_part_of_the_whole(point: float, drawn: str) -> None:
+def test_answers_are_sampled_by_their_share(point: float, drawn: str) -> None:
     assert sample_answer((("a", 0.2), ("b", 0.0), ("c", 0.8), ("d", 0.0)), point) == drawn
 
 
@@ -365,7 +365,7 @@ def test_odds_are_read_as_a_number(text: str, answer: bool) -> None:
 
 
 @pytest.mark.parametrize("text", ["1.01", "-0.1", "true", '"0.5"', "null"])
-def test_odds_that_are_none_are_malformed(text: str) -> None:
+def test_invalid_odds_are_malformed(text: str) -> None:
     with pytest.raises(AttemptFailed, match="`answer` is not a number from 0 to 1"):
         read_answer(a_reply(f'{{"answer": {text}}}'), ODDS)
 
@@ -380,7 +380,7 @@ def test_odds_that_are_none_are_malformed(text: str) -> None:
         ("dubito", {"api": "decision"}, "api: must be"),
     ],
 )
-def test_what_cannot_be_asked_or_drawn_is_said_first(shell: Shell, game: str, more: dict[str, Any], fault: str) -> None:
+def test_unsupported_questions_are_reported_first(shell: Shell, game: str, more: dict[str, Any], fault: str) -> None:
     bots = {"bs": ["Player1", "Player3", "Player4", "RiskTaker"]}.get(game, ["StefaBot", "UsualBot"])
     base: dict[str, Any] = {
         "game": game,
@@ -395,7 +395,7 @@ def test_what_cannot_be_asked_or_drawn_is_said_first(shell: Shell, game: str, mo
     assert not Path("r").exists()
 
 
-def test_a_short_form_may_say_more_in_a_mapping(shell: Shell) -> None:
+def test_short_form_can_be_a_mapping(shell: Shell) -> None:
     config = config_file({"bot": "house:house-sharp@plan", "api": "decisions"}, games=1)
     assert shell("run", config, "--output", "r", "--quiet", "--no-report").code == 0
     ((protocol,),) = set(rows(Path("r"), "SELECT DISTINCT player FROM attempts"))
@@ -414,7 +414,7 @@ FAULTS: Final = {
 
 
 @pytest.mark.parametrize("fault", in_gate(FAULTS, 3))
-def test_the_houses_faults_come_under_their_names(shell: Shell, fault: str) -> None:
+def test_house_faults_have_their_causes(shell: Shell, fault: str) -> None:
     outcomes = FAULTS[fault]
     player = contender("one", "house-sharp", prompt="plan", api="decisions", base_url=f"house?faults={fault}:1")
     if fault == "html":  # no reply: tried again
@@ -444,7 +444,7 @@ def test_the_house_answers_in_the_sdks_types() -> None:
     assert said.usage.output_tokens == 0
 
 
-def test_a_game_that_lists_nothing_cannot_be_asked() -> None:
+def test_game_without_listed_answers_is_refused() -> None:
     with pytest.raises(UsageError, match="api: decisions"):
         check_askable("x", find_game("bs", REPO))
     check_askable("x", find_game("defuse", REPO))

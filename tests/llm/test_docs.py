@@ -72,7 +72,7 @@ def doubt_rate(request: str) -> str:
     return str(fact("prev", request)).split()[2]
 
 
-def test_the_first_config_plays(shell: Shell) -> None:
+def test_first_config_of_the_guide_plays(shell: Shell) -> None:
     Path("c.yaml").write_text(PLAIN)
     said = shell("run", "c.yaml", "--output", "r", "--quiet", "--games", "3", "--max-turns", "9")
     assert said.code == 0

@@ -16,7 +16,7 @@ def test_the_same_place_in_the_same_game_is_the_same_draw() -> None:
     assert len(DRAW) == 16
 
 
-def test_the_draw_stays_what_it_is() -> None:
+def test_draw_numbers_are_stable() -> None:
     assert DRAW == "a6bc898b23122892"
 
 
@@ -38,7 +38,7 @@ def test_another_seed_or_sample_is_another_draw() -> None:
 
 
 @pytest.mark.parametrize("other", [replace(PLACE, player="Renamed"), replace(PLACE, game=99)])
-def test_the_players_name_and_the_games_number_are_no_part_of_it(other: Place) -> None:
+def test_draw_does_not_depend_on_name_or_game_number(other: Place) -> None:
     assert compute_draw(0, other, 0) == DRAW
 
 
@@ -57,7 +57,7 @@ def test_the_players_name_and_the_games_number_are_no_part_of_it(other: Place) -
         ("http://0.0.0.0:8000", True),
     ],
 )
-def test_loopback_is_this_very_machine(server: str, loopback: bool) -> None:
+def test_loopback_addresses_are_recognized(server: str, loopback: bool) -> None:
     assert is_on_this_machine(server) is loopback
 
 

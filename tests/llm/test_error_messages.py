@@ -29,7 +29,7 @@ def test_setting_is_shown_where_user_sets_it(error: AccountFault, config: str, f
     assert format_error(error, as_flags=True) == f"house rejected the request: {QUOTE}; change {flags}"
 
 
-def test_quote_of_a_server_can_be_left_out() -> None:
+def test_server_quote_can_be_omitted() -> None:
     assert format_error(fault(), with_quote=False) == (
         "house rejected the request; change `max_output` in the entry of 'asker'"
     )

@@ -104,7 +104,7 @@ REFUSED = always("I cannot.", "refusal")
         2,
     ),
 )
-def test_a_good_answer_to_a_re_ask_is_the_models(tmp_path: Path, first: Answer, asked_again: str) -> None:
+def test_usable_answer_to_a_re_ask_counts_as_the_models(tmp_path: Path, first: Answer, asked_again: str) -> None:
     """Who declined once goes on declining: after a refusal the model does not see that it did."""
     with Server(lambda heard: respond(heard.protocol) if heard.re_asked else first(heard)) as server:
         players = [player_at(server, protocol, protocol) for protocol in PROTOCOLS]
@@ -140,7 +140,7 @@ def test_re_asks_after_a_refusal_build_on_the_new_conversation(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("reasks", "requests"), in_gate([(0, 1), (1, 2), (3, 4)], [(3, 4)]))
-def test_the_number_of_re_asks_is_the_players(tmp_path: Path, reasks: int, requests: int) -> None:
+def test_number_of_re_asks_is_a_player_setting(tmp_path: Path, reasks: int, requests: int) -> None:
     with Server(always("prose")) as server:
         run = run_at(server, "responses", tmp_path / "run", reasks=reasks)
     log = run.models["asker"]
@@ -178,7 +178,7 @@ def test_the_fallback_decides_and_has_seen_the_game(shell: Shell) -> None:
     assert set(answers.values()) == {"0"}
 
 
-def test_replies_that_were_paid_for_are_kept_readable_or_not(tmp_path: Path) -> None:
+def test_paid_replies_are_stored_even_if_unreadable(tmp_path: Path) -> None:
     with Server(always("prose")) as server:
         first = run_at(server, "responses", tmp_path / "first")
         calls = len(server.heard)
@@ -188,7 +188,7 @@ def test_replies_that_were_paid_for_are_kept_readable_or_not(tmp_path: Path) -> 
     assert rows(first.folder, "SELECT DISTINCT state FROM tries") == [("received",)]
 
 
-def test_what_was_unreachable_is_asked_again_by_the_next_run(tmp_path: Path) -> None:
+def test_unreachable_requests_are_repeated_by_the_next_run(tmp_path: Path) -> None:
     answers: list[Answer] = [failing(503)]
 
     with Server(lambda heard: answers[0](heard)) as server:
@@ -200,7 +200,7 @@ def test_what_was_unreachable_is_asked_again_by_the_next_run(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("count", [2**24, 10**400])
-def test_a_nonsensical_count_of_tokens_stops_nobody(tmp_path: Path, count: int) -> None:
+def test_absurd_token_count_does_not_stop_the_run(tmp_path: Path, count: int) -> None:
     """At whatever price."""
     usage = {"input_tokens": count, "output_tokens": count}
     prices = read_prices(

@@ -93,7 +93,7 @@ def test_a_sleeping_try_holds_no_slot(kind: FailureKind) -> None:
     assert heard == [2]
 
 
-def test_a_slot_is_given_back_whatever_happens() -> None:
+def test_slot_is_always_released() -> None:
     call = limited_calls(new_traffic(), "server", "too_long", AccountFault("no"), None)
     for error in (TryFailed, TryFailed, AccountFault):
         with pytest.raises(error):
@@ -173,7 +173,7 @@ def test_a_rate_limit_that_names_no_time_slows_the_account_shortly() -> None:
 
 
 @pytest.mark.parametrize("kind", ["server", "connection", "deadline"])
-def test_other_failures_slow_nobody_else(kind: FailureKind) -> None:
+def test_other_failures_do_not_slow_the_account(kind: FailureKind) -> None:
     clock = Clock()
     traffic, second = new_traffic(4, clock), Timed(clock)
     fail(1, lambda: through(traffic, Timed(clock, TryFailed(kind, "slowly", 7))).send(ask(1), 1))
@@ -181,7 +181,7 @@ def test_other_failures_slow_nobody_else(kind: FailureKind) -> None:
     assert second.sent == [0.0]
 
 
-def test_a_call_in_line_for_a_slot_goes_back_when_the_gate_closes() -> None:
+def test_call_waiting_for_a_slot_stops_when_the_gate_closes() -> None:
     """The only slot is taken while the other stands in line for it; then a rate limit closes the traffic."""
     clock = Clock()
     traffic, second = new_traffic(1, clock), Timed(clock)
@@ -232,7 +232,7 @@ def in_turn(narrow: Narrow, error: TryFailed, second: Sends) -> Future[Reply]:
         return late[0]
 
 
-def test_a_call_that_waits_for_the_budget_goes_back_too() -> None:
+def test_call_waiting_for_budget_stops_when_the_gate_closes() -> None:
     """The rate limit that gives the budget back closes the account before anybody else can use it."""
     clock = Clock()
     narrow, second = Narrow(new_traffic(2, clock)), Timed(clock)
@@ -240,7 +240,7 @@ def test_a_call_that_waits_for_the_budget_goes_back_too() -> None:
     assert second.sent == [pytest.approx(5.0, abs=0.01)]
 
 
-def test_a_call_that_waits_for_the_gate_keeps_no_budget() -> None:
+def test_call_waiting_for_the_gate_reserves_no_budget() -> None:
     clock, held = Clock(), list[Spend]()
 
     def sleep(seconds: float, why: str) -> None:
@@ -254,7 +254,7 @@ def test_a_call_that_waits_for_the_gate_keeps_no_budget() -> None:
     assert narrow.budget.spent == Spend(1) + narrow.tariff.worst(ask(2).request), "and what was not sent costs nothing"
 
 
-def test_a_call_that_waited_for_the_budget_meets_no_outage() -> None:
+def test_waiting_for_budget_is_not_an_outage() -> None:
     clock = Clock()
     traffic, script = new_traffic(2, clock, patience=100), Script()
     fail(1, limited_calls(traffic, "server"))

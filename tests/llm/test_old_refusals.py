@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("unhurried")
     ("protocol", "finish"),
     in_gate([(protocol, finish) for protocol in PROTOCOLS for finish in ("refusal", "filter")], [("chat", "filter")]),
 )
-def test_a_new_run_asks_refusals_anew_and_says_how_old_the_rest_is(shell: Shell, protocol: Api, finish: str) -> None:
+def test_new_run_repeats_refusals_and_reports_the_cache_age(shell: Shell, protocol: Api, finish: str) -> None:
     refuses = True
 
     def answer(heard: Incoming) -> Response:

@@ -65,7 +65,7 @@ def test_a_younger_game_waits_until_the_older_one_has_left() -> None:
     assert budget.spent.calls == 3
 
 
-def test_what_the_older_ones_do_not_need_is_the_youngers() -> None:
+def test_budget_unused_by_older_games_is_available() -> None:
     waits = Waits()
     budget = Budget(Caps(calls=30), waits, past=PAST)
     one = through(budget, Script())
@@ -75,7 +75,7 @@ def test_what_the_older_ones_do_not_need_is_the_youngers() -> None:
     assert waits.whys == []
 
 
-def test_games_of_one_deal_and_what_belongs_to_none_never_wait() -> None:
+def test_games_of_one_deal_never_wait_for_each_other() -> None:
     """One of them may wait for the reply to another's same question."""
     waits = Waits()
     budget = Budget(Caps(calls=2), waits, past=PAST)
@@ -90,14 +90,14 @@ def test_games_of_one_deal_and_what_belongs_to_none_never_wait() -> None:
 
 
 @pytest.mark.parametrize("seed", in_gate(range(60), 12))
-def test_nobody_waits_forever_and_books_stay_within_the_cap(seed: int) -> None:
+def test_no_game_waits_forever_and_spending_stays_within_the_cap(seed: int) -> None:
     """Games of any length in threads, some of which give up; calls end in every way in which calls end."""
     chance, waits, settled = Random(seed), Waits(), list[Spend]()
     lengths = [chance.choice([3, 5, 8, 40]) for _ in range(12)]
     leaves = [chance.random() < 0.1 for _ in lengths]
-    dearest = TARIFF.worst(of(0).request).usd
-    cap = int(chance.uniform(2, 40) * dearest)
-    half = Spend(8, 8 * dearest // 2, 8 * dearest // 2)
+    most_expensive = TARIFF.worst(of(0).request).usd
+    cap = int(chance.uniform(2, 40) * most_expensive)
+    half = Spend(8, 8 * most_expensive // 2, 8 * most_expensive // 2)
     budget = Budget(Caps(usd=cap), waits, past=PastGames({-1: 8}, replies=8, spent=half))
 
     def answer(asked: Attempt, number: int) -> Reply:
@@ -151,7 +151,7 @@ def uneven(heard: Incoming) -> Response:
 
 
 @pytest.mark.parametrize("left", in_gate([3, 15], 1))
-def test_ctrl_c_ends_those_that_wait_too(tmp_path: Path, left: int) -> None:
+def test_ctrl_c_ends_waiting_games(tmp_path: Path, left: int) -> None:
     with Server(uneven) as server:
         experiment = small(player_at(server, "chat"), games=20, turns=60)
         run = go(experiment, tmp_path / "r", stop_after=60 - left, caps=Caps(calls=60), in_flight=32)

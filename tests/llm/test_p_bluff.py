@@ -40,7 +40,7 @@ def stated_in(run: RunResult) -> list[float | None]:
     return [value for (value,) in rows(run.folder, "SELECT p_bluff FROM decisions WHERE node = 'C'")]
 
 
-def test_it_is_recorded_at_c_and_nowhere_else(tmp_path: Path) -> None:
+def test_p_bluff_is_recorded_only_at_c(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", lambda _: 0.37)
     assert set(stated_in(run)) == {0.37}
     elsewhere = rows(run.folder, "SELECT DISTINCT p_bluff FROM decisions WHERE node != 'C'")
@@ -48,7 +48,7 @@ def test_it_is_recorded_at_c_and_nowhere_else(tmp_path: Path) -> None:
     assert {node for *_, node, _, _ in decisions(run)} == set("ABCDE")
 
 
-def test_whatever_is_stated_the_same_is_played(tmp_path: Path, at_length: bool) -> None:
+def test_stated_probability_does_not_change_play(tmp_path: Path, at_length: bool) -> None:
     games = "SELECT outcome, record FROM games"
     other = run_of(tmp_path / "other", lambda _: 0.37)
     said = [(None, None), (1, 1.0), (1.5, None), (0, 0.0), (-1, None), ("0.4", None), (True, None), ([0.4], None)]

@@ -65,7 +65,7 @@ def test_a_model_that_is_silent_while_another_answers_stops_the_run() -> None:
         down.send(ask(model="down"), 1)
 
 
-def test_time_in_which_nothing_is_asked_is_no_silence() -> None:
+def test_time_without_requests_is_not_silence() -> None:
     clock = Clock()
     traffic = new_traffic(clock=clock, patience=100)
     assert limited_calls(traffic)().text
@@ -85,13 +85,13 @@ def test_a_wait_longer_than_patience_stops_the_run_at_once(seconds: float, stops
         fail(1, call)
 
 
-def test_twenty_failures_in_a_row_are_no_outage() -> None:
+def test_twenty_failures_in_a_row_are_not_an_outage() -> None:
     call = limited_calls(new_traffic(), *times("server", 200))
     fail(200, call)
     assert call().text
 
 
-def test_games_that_gave_up_within_the_silence_are_put_back() -> None:
+def test_games_abandoned_during_an_outage_are_requeued() -> None:
     clock = Clock()
     traffic = new_traffic(clock=clock, patience=100)
     call = limited_calls(traffic, "server", None, *times("server", 2))
@@ -109,7 +109,7 @@ def test_games_that_gave_up_within_the_silence_are_put_back() -> None:
     assert traffic.lost_games == {3, 4}
 
 
-def test_games_stay_put_back_when_a_late_answer_comes_in() -> None:
+def test_games_stay_requeued_after_a_late_answer() -> None:
     """One try is under way when the outage is found; its answer does not end it."""
     clock = Clock()
     traffic = new_traffic(2, clock, patience=100)
@@ -146,7 +146,7 @@ def test_an_outage_that_may_be_over_is_tried_again() -> None:
     assert limited_calls(traffic)().text
 
 
-def test_a_sign_of_life_is_anybody_s_answer() -> None:
+def test_any_answer_ends_an_outage() -> None:
     traffic = new_traffic(4)
     under_way, go_on = threading.Event(), threading.Event()
 
@@ -169,7 +169,7 @@ def test_a_sign_of_life_is_anybody_s_answer() -> None:
         waits.result(20)
 
 
-def test_where_nobody_asks_a_probe_does_until_it_is_answered() -> None:
+def test_probe_repeats_until_it_is_answered() -> None:
     clock = Clock()
     traffic = new_traffic(4, clock)
     probes = limited_calls(traffic, "server", "connection", "rate_limit", None)
@@ -186,7 +186,7 @@ def test_patience_ends_probing_too() -> None:
         traffic.wait_for_answer(ask(), limited_calls(traffic, *times("server", 1000)), since=1)
 
 
-def test_who_waits_for_the_gate_leaves_off_when_the_run_does() -> None:
+def test_waiting_calls_end_with_the_run() -> None:
     clock, stop = Clock(), threading.Event()
 
     def sleep(seconds: float, why: str) -> None:
@@ -200,7 +200,7 @@ def test_who_waits_for_the_gate_leaves_off_when_the_run_does() -> None:
     assert clock.now < 60, "at once, not when the wait were over"
 
 
-def test_the_pace_is_said_while_it_holds_calls_back() -> None:
+def test_pace_is_shown_while_it_delays_calls() -> None:
     clock = Clock()
     traffic = new_traffic(4, clock)
     told = {"x-ratelimit-limit-requests": "500", "x-ratelimit-remaining-requests": "0"}

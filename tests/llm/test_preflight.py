@@ -59,7 +59,7 @@ def stopped(ended: Ended, folder: str = "r") -> str:
     ("protocol", "prompt"),
     in_gate(product(PROTOCOLS, ["reasoned", "plain"]), [("messages", "reasoned"), ("chat", "plain")]),
 )
-def test_it_comes_first_and_asks_what_the_game_will_ask(shell: Shell, protocol: Api, prompt: str) -> None:
+def test_preflight_comes_first_and_asks_a_games_questions(shell: Shell, protocol: Api, prompt: str) -> None:
     """For each form of an answer a whole question of a late turn, with the player's own settings."""
     settings: dict[str, Any] = {"max_output": 99, "parameters": {"metadata": {"mine": "x"}}, "prompt": prompt}
     with Server(answering_by_form) as server:
@@ -82,7 +82,7 @@ def test_it_comes_first_and_asks_what_the_game_will_ask(shell: Shell, protocol: 
 
 
 @pytest.mark.parametrize("seated", in_gate([True, False], 1))
-def test_its_question_is_as_long_as_those_of_late_turns(shell: Shell, seated: bool) -> None:
+def test_preflight_question_is_as_long_as_in_late_turns(shell: Shell, seated: bool) -> None:
     """A server with too small a window, or a limit that late turns exceed, is found before the first game."""
     with Server(answering) as server:
         who, rest = player_at(server), list[object](["StefaBot", "UsualBot"])
@@ -106,7 +106,7 @@ def answering_by_form(heard: Incoming) -> Response:
     return respond(heard.protocol, json.dumps(asked))
 
 
-def test_it_is_logged_and_budgeted(shell: Shell) -> None:
+def test_preflight_is_logged_and_budgeted(shell: Shell) -> None:
     with Server(answering) as server:
         assert run_cli(shell, player_at(server), games=1, budget={"calls": 500}).code == 0
     attempts = rows(Path("r"), "SELECT player, game, seat, decision, attempt, cause FROM attempts WHERE game < 0")
@@ -119,7 +119,7 @@ def test_it_is_logged_and_budgeted(shell: Shell) -> None:
     assert "the budget is used up: 0 of 500 tokens spent" in stopped(ended, "s")
 
 
-def test_players_who_are_asked_alike_share_the_call(shell: Shell) -> None:
+def test_players_with_equal_requests_share_the_preflight(shell: Shell) -> None:
     """Whatever their names, fallbacks and samples; another model, parameter or form of the answer is another call."""
     with Server(answering_by_form) as server:
         alike = [player_at(server, name="a"), player_at(server, name="b", sample=1, reasks=0, fallback="StefaBot")]
@@ -132,7 +132,7 @@ def test_players_who_are_asked_alike_share_the_call(shell: Shell) -> None:
     assert asked == [(name, seat, "cache" if name == "b" else "live") for name, seat in names]
 
 
-def test_models_of_the_field_are_asked_too_and_no_hand_written_bot(shell: Shell) -> None:
+def test_preflight_includes_opponent_models_but_no_bots(shell: Shell) -> None:
     with Server(answering) as server:
         field = [player_at(server, name="seated"), "StefaBot", "UsualBot"]
         assert run_cli(shell, "ClaudeBot", games=1, bots=field).code == 0
@@ -140,7 +140,7 @@ def test_models_of_the_field_are_asked_too_and_no_hand_written_bot(shell: Shell)
     assert rows(Path("r"), "SELECT player FROM attempts WHERE game < 0") == [("seated",)]
 
 
-def test_it_changes_no_result(shell: Shell) -> None:
+def test_preflight_does_not_change_results(shell: Shell) -> None:
     with Server(answering) as server:
         digests = set()
         for folder, flags in (("r", ["--preflight"]), ("s", ["--no-preflight"]), ("t", ["--offline"])):
@@ -153,7 +153,7 @@ def test_it_changes_no_result(shell: Shell) -> None:
     assert digests.pop().startswith("results digest: ")
 
 
-def test_it_may_be_skipped_in_the_config(shell: Shell) -> None:
+def test_preflight_can_be_skipped_in_the_config(shell: Shell) -> None:
     with Server(answering) as server:
         assert run_cli(shell, player_at(server), games=1, preflight=False).code == 0
     assert checks(server.heard) == []
@@ -194,7 +194,7 @@ def test_a_re_ask_that_is_answered_passes(shell: Shell) -> None:
     assert set(outcomes_of(Path("r"))) == {"model_after_reask"}
 
 
-def test_told_to_go_on_it_warns(shell: Shell) -> None:
+def test_skipped_preflight_failure_is_a_warning(shell: Shell) -> None:
     """And plays: who wants to see how bad a small model is sees it."""
     with Server(lambda heard: respond("chat", "Sure.")) as server:
         ended = run_cli(shell, player_at(server, "chat", reasks=0), rules={"max_turns": 40}, on_unusable="fallback")
@@ -227,7 +227,7 @@ def test_a_run_stops_when_the_first_answers_are_all_unusable(shell: Shell, odd: 
         assert len(server.heard) == 20
 
 
-def test_a_run_that_stopped_so_goes_on_when_the_model_is_right_again(shell: Shell) -> None:
+def test_run_stopped_for_unusable_answers_can_resume(shell: Shell) -> None:
     """The same command; what is kept tells nothing of the model of today, and is not bought again."""
     said = ["Hm."]
     with Server(lambda heard: respond(heard.protocol, *said) if said else respond(heard.protocol)) as server:
@@ -242,7 +242,7 @@ def test_a_run_that_stopped_so_goes_on_when_the_model_is_right_again(shell: Shel
 
 
 @pytest.mark.at_length
-def test_a_stopped_run_goes_on_when_told_to_with_the_result_of_one_that_never_stopped(shell: Shell) -> None:
+def test_run_resumed_after_the_stop_has_the_same_result(shell: Shell) -> None:
     with Server(lambda heard: respond(heard.protocol, "Hm.")) as server:
         who, flags = player_at(server, "chat"), ["--no-preflight", "--on-unusable"]
         assert run_cli(shell, who, flags=[*flags, "stop"], **LONG).code == 3
@@ -265,7 +265,7 @@ def test_one_usable_answer_is_enough(shell: Shell) -> None:
     assert len(server.heard) > 25
 
 
-def test_each_player_s_answers_count_alone(shell: Shell) -> None:
+def test_answers_are_counted_per_player(shell: Shell) -> None:
     with Server(lambda heard: respond(heard.protocol, YES if heard.body.get("user") else "Hm.")) as server:
         players = [
             player_at(server, "chat", name="good", parameters={"user": "x"}),
@@ -284,7 +284,7 @@ def test_each_player_s_answers_count_alone(shell: Shell) -> None:
         ("chat", 400, "'max_tokens' is too large", "; change `max_output` in the entry of 'asker'"),
     ],
 )
-def test_what_the_account_or_its_entry_is_wrong_in(
+def test_account_error_stops_in_the_preflight(
     shell: Shell, protocol: Api, status: int, message: str, ending: str
 ) -> None:
     with Server(lambda heard: Response(status, error_body(protocol, "some_error", message))) as server:
@@ -295,7 +295,7 @@ def test_what_the_account_or_its_entry_is_wrong_in(
 
 
 @pytest.mark.usefixtures("unhurried")
-def test_a_server_that_does_not_answer(shell: Shell) -> None:
+def test_silent_server_stops_in_the_preflight(shell: Shell) -> None:
     """It stops the run with `suspend` too."""
     words = "unreachable: 40 tries; last error: status 503"
     with Server(lambda _: Response(503)) as server:
@@ -306,7 +306,7 @@ def test_a_server_that_does_not_answer(shell: Shell) -> None:
     assert len(server.heard) == 40
 
 
-def test_the_first_player_with_a_fault_is_the_one_named(shell: Shell) -> None:
+def test_first_faulty_player_is_named(shell: Shell) -> None:
     with House() as house:
         good = contender("good", base_url=house.openai_base_url)
         bad = contender("bad", "house-sharpp", base_url=house.openai_base_url)
@@ -316,7 +316,7 @@ def test_the_first_player_with_a_fault_is_the_one_named(shell: Shell) -> None:
 
 
 @pytest.mark.usefixtures("unhurried")
-def test_a_run_that_it_stopped_goes_on_when_the_server_is_up_again(shell: Shell) -> None:
+def test_run_stopped_by_the_preflight_can_resume(shell: Shell) -> None:
     """The same command; what did not answer then is asked again."""
     answers = [Response(503)]
     with Server(lambda heard: answers[0] if answers else respond("responses")) as server:
@@ -327,7 +327,7 @@ def test_a_run_that_it_stopped_goes_on_when_the_server_is_up_again(shell: Shell)
     assert set(outcomes_of(Path("r"))) == {"model"}
 
 
-def test_ctrl_c_in_the_midst_of_it_interrupts_and_is_no_failure(tmp_path: Path) -> None:
+def test_ctrl_c_interrupts_the_preflight(tmp_path: Path) -> None:
     """Two players: the wish comes while the first is asked, and the second is not asked any more."""
 
     def answer(heard: Incoming) -> Response:

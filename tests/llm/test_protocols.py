@@ -24,7 +24,7 @@ def test_text_and_finish(protocol: Api, finish: str, read_as: str) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("finish", ["stop", "length", "filter"])
-def test_a_reply_that_never_came_to_text(protocol: Api, finish: str) -> None:
+def test_reply_without_text_has_a_cause(protocol: Api, finish: str) -> None:
     reply = read(protocol, reply_body(protocol, None, finish))
     assert reply.text is None
     assert reply.finish == {"stop": "stop", "length": "length", "filter": "refusal"}[finish]
@@ -39,7 +39,7 @@ def test_refusals_of_each_protocol() -> None:
     assert (chat.text, chat.finish) == ("I cannot help with that.", "refusal")
 
 
-def test_text_is_found_behind_reasoning() -> None:
+def test_text_after_reasoning_is_read() -> None:
     inner = [{"type": "output_text", "text": "no text of the reply"}]
     thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}], "content": inner}
     body = reply_body("responses")
@@ -75,12 +75,12 @@ def test_other_ends_of_a_message() -> None:
     assert read("messages", reply_body("messages", stop_reason="model_context_window_exceeded")).finish == "length"
 
 
-def test_an_incomplete_response_for_another_reason_is_no_end() -> None:
+def test_other_incomplete_response_is_not_finished() -> None:
     body = reply_body("responses", status="incomplete", incomplete_details={"reason": "something new"})
     assert (read("responses", body).text, read("responses", body).finish) == (None, "other")
 
 
-def test_what_is_no_object_has_no_text(subtests: pytest.Subtests) -> None:
+def test_body_that_is_not_an_object_has_no_text(subtests: pytest.Subtests) -> None:
     for protocol in PROTOCOLS:
         for raw in ["", "<html>", "{", "null", "[]", '"text"', "7", "true", "[" * 100_000, "9" * 5000]:
             with subtests.test(protocol=protocol, raw=raw):
@@ -91,7 +91,7 @@ def test_what_is_no_object_has_no_text(subtests: pytest.Subtests) -> None:
                 assert read_recorded_reply(protocol, raw).digest == Reply(None, "other", None, RawReply(200, "")).digest
 
 
-def test_the_reply_digest_is_of_text_and_finish() -> None:
+def test_reply_digest_covers_text_and_finish() -> None:
     reply = read("responses", reply_body("responses"))
     assert reply.digest == read("messages", reply_body("messages", usage=None)).digest
     assert reply.digest == read("chat", reply_body("chat", id="another")).digest

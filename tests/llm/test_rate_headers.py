@@ -24,13 +24,13 @@ def openai(**more: str) -> dict[str, str]:
         *(("", None), ("soon", None), ("-1s", None), ("nan", None), ("1s and more", None)),
     ],
 )
-def test_when_all_is_there_again(reset: str, seconds: float | None) -> None:
+def test_time_until_the_limit_is_full_again(reset: str, seconds: float | None) -> None:
     (limit,) = read_limits(openai(reset_requests=reset), NOW)
     assert (limit.kind, limit.limit, limit.remaining) == ("requests", 500, 499)
     assert limit.reset == (None if seconds is None else pytest.approx(seconds, abs=1e-3))
 
 
-def test_each_limit_by_its_kind() -> None:
+def test_limits_are_read_by_kind() -> None:
     anthropic = {
         "Anthropic-RateLimit-Requests-Limit": "50",
         "Anthropic-RateLimit-Requests-Remaining": "49",
@@ -47,11 +47,11 @@ def test_each_limit_by_its_kind() -> None:
 
 @pytest.mark.parametrize("left_out", ["limit_requests", "remaining_requests"])
 @pytest.mark.parametrize("value", ["", "many", "-1", "inf", "nan", "1e300"])
-def test_what_cannot_be_followed_is_passed_over(left_out: str, value: str) -> None:
+def test_unparsable_rate_header_is_ignored(left_out: str, value: str) -> None:
     assert read_limits(openai(**{left_out: value}), NOW) == []
 
 
-def test_a_limit_of_nothing_is_none() -> None:
+def test_limit_of_zero_is_ignored() -> None:
     assert read_limits(openai(limit_requests="0", remaining_requests="0"), NOW) == []
 
 
@@ -63,5 +63,5 @@ def test_any_headers_are_read(headers: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("text", "seconds"), [("30m", 1800.0), ("90s", 90.0), ("2h", 7200.0), ("30", None), ("", None)]
 )
-def test_a_duration(text: str, seconds: float | None) -> None:
+def test_duration_is_parsed(text: str, seconds: float | None) -> None:
     assert parse_duration(text) == seconds

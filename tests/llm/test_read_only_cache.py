@@ -81,7 +81,7 @@ def test_a_damaged_entry_is_named_and_can_be_dropped(played: Shell, damage: str)
 
 
 @pytest.mark.parametrize("key", in_gate(["x'ff'", "CAST(x'ff' AS TEXT)", "7"], 1))
-def test_a_key_that_is_none_hides_no_other(played: Shell, key: str) -> None:
+def test_invalid_key_hides_no_other_entry(played: Shell, key: str) -> None:
     bad, other, *_ = keys(Path("cache"))
     DAMAGES["half of it"](other)
     change(Path("cache"), f"UPDATE Cache SET key = {key} WHERE key = ?", bad)  # noqa: S608
@@ -106,7 +106,7 @@ def as_nobody() -> Iterator[None]:
         os.setresgid(0, 0, 0)
 
 
-def test_a_cache_that_cannot_be_written_serves(tmp_path: Path) -> None:
+def test_read_only_cache_can_be_read(tmp_path: Path) -> None:
     """Nothing is written there, and nothing is asked."""
     outside = Path(mkdtemp())  # which others may enter
     try:

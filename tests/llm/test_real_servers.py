@@ -67,7 +67,7 @@ def test_prompt_cut_during_play_is_a_separate_fallback_cause(shell: Shell, proto
 
 @pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["messages"]))
 @pytest.mark.parametrize("cached", in_gate([0.0, 0.3, 0.6, 0.9], [0.6]))
-def test_a_healthy_server_with_a_prompt_cache_is_not_accused(shell: Shell, protocol: Api, cached: float) -> None:
+def test_server_with_a_prompt_cache_is_not_flagged(shell: Shell, protocol: Api, cached: float) -> None:
     with Server(counting(10**6, cached)) as server:
         ended = run_cli(shell, player_at(server, protocol), rules={"max_turns": 40}, games=1)
     assert ended.code == 0, ended.err
@@ -81,7 +81,7 @@ def always_counting(count: int, protocol: Api) -> Callable[[Incoming], Response]
 
 
 @pytest.mark.parametrize("count", in_gate([0, 1, 10, 100], [1]))
-def test_server_that_counts_nothing_is_not_accused(shell: Shell, count: int) -> None:
+def test_server_without_counts_is_not_flagged(shell: Shell, count: int) -> None:
     with Server(always_counting(count, "chat")) as server:
         ended = run_cli(shell, player_at(server, "chat"), rules={"max_turns": 40}, games=1)
     assert ended.code == 0, ended.err

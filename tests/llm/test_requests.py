@@ -55,7 +55,7 @@ def test_a_request_of_the_messages_api() -> None:
     }
 
 
-def test_the_history_is_one_text_or_blocks_that_may_be_cached() -> None:
+def test_history_is_one_text_or_cacheable_blocks() -> None:
     exchange = Exchange("S", "U", FORM.schema, AGAIN, ("one\n", "two\n"))
     bodies = {protocol: build_request(settings(protocol), exchange, "").body for protocol in PROTOCOLS}
     told = {"role": "user", "content": "one\ntwo\nU"}
@@ -94,7 +94,7 @@ def test_a_request_of_chat_completions_to_openai(base_url: str | None) -> None:
 @pytest.mark.parametrize(
     ("protocol", "tier"), [("responses", "default"), ("chat", "default"), ("messages", "standard_only")]
 )
-def test_the_provider_itself_is_told_the_tier_of_the_list_price(protocol: Api, tier: str) -> None:
+def test_provider_gets_the_service_tier_of_the_list_price(protocol: Api, tier: str) -> None:
     """Left out, it would be a project's own choice; nobody else is told, and the player's own goes before."""
     assert built(protocol, base_url=None).body["service_tier"] == tier
     assert built(protocol, base_url=None, parameters={"service_tier": "priority"}).body["service_tier"] == "priority"
@@ -103,7 +103,7 @@ def test_the_provider_itself_is_told_the_tier_of_the_list_price(protocol: Api, t
 
 
 @pytest.mark.parametrize("base_url", [ELSEWHERE, "https://openrouter.ai/api/v1", "https://api.openai.com.example/v1"])
-def test_chat_requests_to_others_hold_what_all_of_them_know(base_url: str) -> None:
+def test_chat_requests_to_others_use_common_fields(base_url: str) -> None:
     request = built("chat", again=AGAIN, max_output=99, base_url=base_url)
     assert (request.protocol, request.path) == ("chat", "/chat/completions")
     assert request.body == CHAT | {"max_tokens": 99}
@@ -117,14 +117,14 @@ def test_the_limit_on_output_has_the_name_the_server_knows(name: str, base_url: 
 
 
 @pytest.mark.parametrize("base_url", [None, ELSEWHERE])
-def test_what_a_chat_server_is_asked_for(base_url: str | None) -> None:
+def test_fields_of_a_chat_request(base_url: str | None) -> None:
     asked = {form: built("chat", base_url=base_url, response_format=form).body for form in ("json_object", "text")}
     assert asked["json_object"]["response_format"] == {"type": "json_object"}
     assert "response_format" not in asked["text"]
     assert "response_format" in built("chat", base_url=base_url).body
 
 
-def test_parameters_are_sent_beside_what_the_harness_sends() -> None:
+def test_parameters_are_added_to_the_request() -> None:
     ours = built("responses", parameters={"reasoning": {"effort": "low"}})
     assert ours.body["reasoning"] == {"effort": "low"}
     terse = built("responses", parameters={"text": {"verbosity": "low"}})
@@ -137,13 +137,13 @@ def test_parameters_are_sent_beside_what_the_harness_sends() -> None:
     assert theirs.body["output_config"]["format"]["type"] == "json_schema"
 
 
-def test_the_schema_cannot_be_taken_away_by_a_parameter() -> None:
+def test_parameter_cannot_remove_the_schema() -> None:
     request = built("messages", parameters={"output_config": {"format": {"type": "text"}}})
     assert request.body["output_config"]["format"]["type"] == "json_schema"
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_digest_tells_requests_apart_and_nothing_else(protocol: Api) -> None:
+def test_digest_depends_only_on_the_request(protocol: Api) -> None:
     def digest(system: str = "S", base_url: str = ELSEWHERE, **changes: Any) -> str:
         return built(protocol, system, base_url=base_url, **changes).digest
 
@@ -159,13 +159,13 @@ def test_the_same_question_in_another_protocol_is_another_request() -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_half_a_character_of_a_reply_can_be_quoted_to_the_model(protocol: Api) -> None:
+def test_partial_character_of_a_reply_can_be_quoted(protocol: Api) -> None:
     request = built(protocol, again=(("a half \ud83d", "Only JSON."),))
     assert "a half ?" in request.text
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_order_of_the_fields_is_told_apart(protocol: Api) -> None:
+def test_digest_depends_on_field_order(protocol: Api) -> None:
     """Models write their fields in the schema's order, so that it may change an answer."""
     exchanges = [
         Exchange("S", "U", build_form(fields, GAME.node("C")).schema)

@@ -41,7 +41,7 @@ def draws(run: RunResult, player: str) -> set[tuple[Any, ...]]:
     return set(rows(run.folder, "SELECT draw FROM attempts WHERE player = ?", (player,)))
 
 
-def test_a_twin_with_a_sample_of_its_own_gets_answers_of_its_own(tmp_path: Path) -> None:
+def test_player_with_another_sample_gets_other_answers(tmp_path: Path) -> None:
     twins = [contender("one"), contender("same"), contender("other", sample=1)]
     run = run_games(small(*twins, games=6), tmp_path / "run", in_flight=4)
     per_game = {
@@ -76,7 +76,7 @@ def test_an_offline_miss_names_player_game_node_and_what_to_do(tmp_path: Path) -
     assert rows(run.folder, "SELECT count(*) FROM tries") == [(0,)]
 
 
-def test_a_try_and_its_reply_are_on_disk_before_what_follows(tmp_path: Path) -> None:
+def test_try_and_reply_are_stored_before_the_next_step(tmp_path: Path) -> None:
     def answer(heard: Incoming) -> Response:
         books.append(dict(rows(tmp_path / "run", "SELECT state, count(*) FROM tries GROUP BY state")))
         return Response(429, headers={"retry-after": "0"}) if len(books) % 3 == 0 else respond("responses")

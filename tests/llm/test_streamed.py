@@ -19,7 +19,7 @@ from dubito.llm.protocols import Exchange, build_request, read_reply
 from dubito.llm.redaction import Redaction
 from dubito.llm.request import Api, Attempt, RawReply, TryFailed
 from dubito.llm.settings import Account, ModelSettings
-from dubito.llm.streamed import StreamedReply, streaming_to
+from dubito.llm.streamed import StreamedReply, stream_to
 from tests.llm.kit import (
     PROTOCOLS,
     Incoming,
@@ -142,7 +142,7 @@ def line() -> Iterator[Line]:
 def streamed(line: Line, protocol: Api, said: Response) -> tuple[str, list[str]]:
     """Return the stored body, and the pieces that were reported while it arrived."""
     told: list[str] = []
-    with streaming_to(told.append):
+    with stream_to(told.append):
         received = line(said, ask(protocol=protocol))
     return received.raw, told
 
@@ -210,7 +210,7 @@ def test_account_without_streaming_is_asked_without_it(protocol: Api) -> None:
     with Server(strict) as server:
         address = server.base_url(protocol)
         provider, told = Provider(Account(protocol, address, None), address, KEY, 1), list[str]()
-        with streaming_to(told.append):
+        with stream_to(told.append):
             for _ in range(2):
                 assert json.loads(provider.send(ask(protocol=protocol), 1, 20.0).raw) == reply_body(protocol)
         provider.close()
@@ -227,7 +227,7 @@ def test_house_reply_is_the_same_with_and_without_streaming(protocol: Api) -> No
         address = house.base_url(protocol)
         provider, told = Provider(Account(protocol, address, None), address, KEY, 1), list[str]()
         plain = provider.send(Attempt(request, "d", ask().place), 1, 20.0)
-        with streaming_to(told.append):
+        with stream_to(told.append):
             assert provider.send(Attempt(request, "d", ask().place), 1, 20.0) == plain
         provider.close()
     assert len(told) > 2

@@ -33,7 +33,7 @@ class Changing:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_reply_says_who_it_is_of(protocol: Any) -> None:
+def test_reply_names_its_model(protocol: Any) -> None:
     def read(**changes: Any) -> str | None:
         return read_reply(protocol, RawReply(200, json.dumps(reply_body(protocol, **changes)))).model
 
@@ -42,7 +42,7 @@ def test_a_reply_says_who_it_is_of(protocol: Any) -> None:
     assert read(model="\ud800" * 999) == "?" * 200
 
 
-def test_who_answered_is_kept_and_shown_and_two_under_one_name_are_named(shell: Shell) -> None:
+def test_answering_models_are_recorded_and_differences_reported(shell: Shell) -> None:
     changing = Changing(OLD, OLD, NEW)
     with changing.server:
         said = changing.run(shell, "r")
@@ -55,7 +55,7 @@ def test_who_answered_is_kept_and_shown_and_two_under_one_name_are_named(shell: 
     assert json.loads(shell("status", "r", "--json").out)["models"][0]["ids"] == ids
 
 
-def test_a_comparison_names_a_model_that_became_another(shell: Shell) -> None:
+def test_comparison_reports_a_changed_model(shell: Shell) -> None:
     changing = Changing(OLD)
     with changing.server:
         changing.run(shell, "r")

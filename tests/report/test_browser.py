@@ -63,7 +63,7 @@ def test_every_page_opens_without_an_error(
             assert max(chrome.run(HEADERS)) < 62, "two lines"
 
 
-def test_a_chart_is_where_its_numbers_are_and_its_names_are_whole(bots_run: Path, chrome: Chrome) -> None:
+def test_chart_is_near_its_numbers_with_full_names(bots_run: Path, chrome: Chrome) -> None:
     """The better of two bots stands further to the right, by as much as the axis says."""
     chrome.screen(390)
     chrome.open(bots_run / "report" / "index.html")
@@ -115,7 +115,7 @@ def test_the_viewer_steps_by_keys_buttons_and_links(bots_run: Path, chrome: Chro
     assert game["ending"] in chrome.text("#said")
 
 
-def test_cards_go_from_hand_to_board_and_have_no_suit(bots_run: Path, chrome: Chrome) -> None:
+def test_cards_move_from_hand_to_board_without_suits(bots_run: Path, chrome: Chrome) -> None:
     page, game = briefest(bots_run)
     chrome.open(page, "#turn-0")
     states: list[list[list[list[str]]]] = chrome.run(
@@ -135,7 +135,7 @@ def test_cards_go_from_hand_to_board_and_have_no_suit(bots_run: Path, chrome: Ch
         assert len({card.lstrip("0123456789JQKA") for hand in hands for card in hand if card != "★"}) == 1
 
 
-def test_the_viewer_goes_to_the_next_bluff_and_plays_on(bots_run: Path, chrome: Chrome) -> None:
+def test_viewer_jumps_to_the_next_bluff_and_plays(bots_run: Path, chrome: Chrome) -> None:
     page, game = briefest(bots_run)
     bluff, *_ = [turn for turn, one in enumerate(game["turns"], 1) if not one.get("honest", True)]
     doubt, *_ = [turn for turn, one in enumerate(game["turns"], 1) if turn > bluff and "cards" not in one]
@@ -165,7 +165,7 @@ def test_the_viewer_goes_to_the_next_bluff_and_plays_on(bots_run: Path, chrome: 
     assert chrome.text("#play") == "▶ Play"
 
 
-def test_a_decision_has_a_link_of_its_own(stating_run: Path, chrome: Chrome) -> None:
+def test_each_decision_has_a_link(stating_run: Path, chrome: Chrome) -> None:
     """It opens there; beside the model's seat stands what it said, and the truth."""
     page, turn, place = game_with(stating_run)
     (game,) = Page(page).json
@@ -251,7 +251,7 @@ def test_a_decision_has_its_prompt_and_its_reply(models_run: Path, chrome: Chrom
     assert f"Decision {decision['number']}, seat {decision['seat']}, node C (should_doubt)" in words
 
 
-def test_a_hostile_reply_is_shown_and_never_run(models_run: Path, chrome: Chrome) -> None:
+def test_hostile_reply_is_shown_but_not_executed(models_run: Path, chrome: Chrome) -> None:
     page, turn, _ = game_with(models_run, "ABCDE", attempts=2)
     chrome.open(page, f"#turn={turn}")
     assert HOSTILE in chrome.text("#decisions")
@@ -261,7 +261,7 @@ def test_a_hostile_reply_is_shown_and_never_run(models_run: Path, chrome: Chrome
     assert chrome.run("document.querySelectorAll('#decisions script, #decisions img').length") == 0
 
 
-def test_a_decision_says_that_its_reply_is_from_the_cache(stating_run: Path, tmp_path: Path, chrome: Chrome) -> None:
+def test_decision_shows_that_its_reply_is_cached(stating_run: Path, tmp_path: Path, chrome: Chrome) -> None:
     (tmp_path / "cache").symlink_to(stating_run.parent / "cache")
     stating(tmp_path / "run")
     report_of(tmp_path / "run", games="0")
@@ -271,7 +271,7 @@ def test_a_decision_says_that_its_reply_is_from_the_cache(stating_run: Path, tmp
     assert chrome.text("#decisions .cost").endswith(" · no call")
 
 
-def test_the_games_that_a_player_won_are_found(bots_run: Path, chrome: Chrome) -> None:
+def test_games_can_be_filtered_by_winner(bots_run: Path, chrome: Chrome) -> None:
     """Not those that it sat in, and somebody won."""
     listed = data(bots_run / "report", "games")
     won = [row for row in listed if "UsualBot (place 1)" in row["seats"]]
@@ -289,7 +289,7 @@ def test_the_games_that_a_player_won_are_found(bots_run: Path, chrome: Chrome) -
         assert chrome.text("#found") == f"{len(wanted)} of 60 games shown"
 
 
-def test_on_a_phone_filters_fold_and_a_game_is_a_card(models_run: Path, chrome: Chrome) -> None:
+def test_on_a_phone_filters_collapse_and_games_are_cards(models_run: Path, chrome: Chrome) -> None:
     wide, turns = (
         "document.documentElement.scrollWidth",
         "[...document.querySelectorAll('#games tbody tr')].map(r => r.cells[{}].textContent)",
@@ -317,7 +317,7 @@ def test_on_a_phone_filters_fold_and_a_game_is_a_card(models_run: Path, chrome: 
     assert found == sorted(found, reverse=True)
 
 
-def test_games_are_chosen_by_winner_and_what_happened(models_run: Path, chrome: Chrome) -> None:
+def test_games_are_filtered_by_winner_and_event(models_run: Path, chrome: Chrome) -> None:
     listed = data(models_run / "report", "games")
     chrome.open(models_run / "report" / "games.html")
     winner = next(row["winner"] for row in listed if row["fallbacks"] and row["winner"])
@@ -327,7 +327,7 @@ def test_games_are_chosen_by_winner_and_what_happened(models_run: Path, chrome: 
     assert chrome.run(LEFT) == wanted
 
 
-def test_games_are_chosen_by_length_and_what_did_not_happen(models_run: Path, tmp_path: Path, chrome: Chrome) -> None:
+def test_games_are_filtered_by_length_and_missing_event(models_run: Path, tmp_path: Path, chrome: Chrome) -> None:
     """On a page in which one game has no fallback."""
     report, listed = models_run / "report", data(models_run / "report", "games")
     shutil.copytree(report / "static", tmp_path / "static", ignore=shutil.ignore_patterns("echarts*"))

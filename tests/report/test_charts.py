@@ -7,7 +7,7 @@ from tests.chromium import Chrome
 from tests.report.kit import hand_written, report_of
 
 
-def test_a_name_without_end_does_not_stretch_a_chart(tmp_path: Path, chrome: Chrome) -> None:
+def test_long_name_does_not_stretch_a_chart(tmp_path: Path, chrome: Chrome) -> None:
     """Beside the chart stand three lines of it, in the table all."""
     name = "a bot of " + "many words " * 20 + "x" * 100
     hand_written(tmp_path / "run", games=4, bots=[{"bot": "RandomBoi", "name": name}, "StefaBot"])
@@ -19,7 +19,7 @@ def test_a_name_without_end_does_not_stretch_a_chart(tmp_path: Path, chrome: Chr
     assert chrome.run("document.documentElement.scrollWidth") <= 390
 
 
-def test_both_of_a_pair_are_read_on_a_phone(tmp_path: Path, chrome: Chrome) -> None:
+def test_both_names_of_a_pair_fit_on_a_phone(tmp_path: Path, chrome: Chrome) -> None:
     """However long the first one's name is; else two lines of a chart would be called alike."""
     long = [{"bot": bot, "name": f"{name} of many words"} for bot, name in (("ClaudeBot", "one"), ("MrDoubt", "two"))]
     contenders = [{"bot": "StefaBot", "name": "a first that takes three lines"}, *long]
@@ -31,7 +31,7 @@ def test_both_of_a_pair_are_read_on_a_phone(tmp_path: Path, chrome: Chrome) -> N
     assert drawn.count("againsttwoofmanywords") + drawn.count("againstoneofmanywords") >= 2
 
 
-def test_what_lies_at_an_end_of_the_axis_is_whole(bots_run: Path, chrome: Chrome) -> None:
+def test_points_at_the_end_of_an_axis_are_visible(bots_run: Path, chrome: Chrome) -> None:
     """A symbol at 0 reaches over the axis, and nothing cuts it off."""
     chrome.open(bots_run / "report" / "neighbours.html")
     series = json.loads(chrome.text("figure.chart script"))["series"]

@@ -19,7 +19,7 @@ def linked(report: Path, address: str) -> tuple[Any, Any]:
     return game["turns"][int(turn) - 1], game["turns"][int(turn)]
 
 
-def test_the_boldest_lie_is_there_and_passed(models_run: Path) -> None:
+def test_boldest_lie_exists_and_was_not_caught(models_run: Path) -> None:
     report = models_run / "report"
     page = (report / "index.html").read_text()
     found = re.findall(r'<a href="([^"]*)">Its boldest bluff</a>: game \d+, turn \d+: (\d) card', page)
@@ -31,9 +31,7 @@ def test_the_boldest_lie_is_there_and_passed(models_run: Path) -> None:
 
 
 @pytest.mark.parametrize("which", ["models_run", "stating_run"])
-def test_the_best_lies_and_the_worst_mistakes_are_what_they_are_called(
-    which: str, request: pytest.FixtureRequest
-) -> None:
+def test_best_lies_and_worst_mistakes_are_correct(which: str, request: pytest.FixtureRequest) -> None:
     """The viewer has the same decisions for mistakes; a lie let pass is one only of who had stated it."""
     report = request.getfixturevalue(which) / "report"
     mistakes = {"let a bluff pass": "let a bluff pass", "false doubt": "doubted an honest play"}
@@ -62,7 +60,7 @@ def judged(page: Path) -> list[Any]:
     return [one for one in game["decisions"] if one.get("mistake")]
 
 
-def test_the_viewer_marks_a_lie_let_pass_only_where_it_was_thought_likely(stating_run: Path) -> None:
+def test_viewer_marks_missed_lies_only_if_thought_likely(stating_run: Path) -> None:
     seen = set()
     for page in (stating_run / "report" / "games").glob("*.html"):
         (game,) = Page(page).json
@@ -79,7 +77,7 @@ def bot_page(path: Path) -> Path:
     return path.parents[1] / "bots" / f"{path.name.split('-')[1]}.html"
 
 
-def test_the_parts_of_a_story_are_the_whole_and_its_words_true_to_it(stating_run: Path) -> None:
+def test_story_parts_are_complete_and_correct(stating_run: Path) -> None:
     report = stating_run / "report"
     found = sorted(report.glob("data/bot-*-lies-parts.csv"))
     assert found
@@ -99,13 +97,13 @@ def test_the_parts_of_a_story_are_the_whole_and_its_words_true_to_it(stating_run
         assert ("So it can tell bluffs from honest plays." in text) == (own["hits_low"] > own["alarms_high"])
 
 
-def test_the_title_says_who_played_whom_at_what(bots_run: Path, models_run: Path) -> None:
+def test_title_names_players_and_game(bots_run: Path, models_run: Path) -> None:
     titles = [re.search("<h1>(.*)</h1>", (run / "report/index.html").read_text()) for run in (bots_run, models_run)]
     against = f"asked again and fails {SCRIPT} against two bots at Dubito"
     assert [title and unescape(title[1]) for title in titles] == ["Four bots at Dubito", against]
 
 
-def test_an_export_does_not_say_when_its_run_was_written(bots_run: Path, tmp_path: Path) -> None:
+def test_export_has_no_timestamp(bots_run: Path, tmp_path: Path) -> None:
     pack(bots_run, tmp_path / "run.zip")
     with unpack(tmp_path / "run.zip") as folder:
         page = write_report(folder, output=tmp_path / "r", games="0").read_text()

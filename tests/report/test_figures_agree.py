@@ -199,7 +199,7 @@ def test_a_player_has_one_rank(shown: Shown) -> None:
         assert ranked(rows, key) == ranks
 
 
-def test_the_headline_says_what_the_ranks_say(shown: Shown) -> None:
+def test_headline_agrees_with_the_ranks(shown: Shown) -> None:
     """All first players are named, and the winners differ significantly from the players that they beat."""
     ranks = {name: rank for name, rank in ranked(shown.run["ranking"], "name").items() if rank != "-"}
     first = {name for name, rank in ranks.items() if rank == "1"}
@@ -233,7 +233,7 @@ def test_the_verdict_is_the_same_everywhere(shown: Shown) -> None:
         assert len(kinds) == 1 or again["verdict"] == shown.answer
 
 
-def test_status_says_of_pairs_what_the_run_says(shown: Shown) -> None:
+def test_status_agrees_with_the_run_about_pairs(shown: Shown) -> None:
     """Of a run that stops when its pairs are decided, also where fallbacks leave no winner."""
     first = next(iter(shown.run["ranking"][0]["rates"]))
     pairs = {frozenset((pair["one"], pair["other"])): pair["differences"][first] for pair in shown.run["pairs"]}
@@ -249,7 +249,7 @@ def test_status_says_of_pairs_what_the_run_says(shown: Shown) -> None:
         assert (f"{names}\n" in said) == (status["verdict"] == "told apart")
 
 
-def test_charts_draw_the_figures_of_tables_and_json(shown: Shown) -> None:
+def test_charts_agree_with_tables_and_json(shown: Shown) -> None:
     """Contenders that are compared are drawn as contenders, whether they sit among the opponents too or not."""
     charts = [chart for chart in shown.page.json if chart.get("kind") == "intervals"]
     key = next(iter(shown.run["ranking"][0]["rates"]))
@@ -294,7 +294,7 @@ def assert_same(point: list[float], rate: Mapping[str, float]) -> None:
     assert point == pytest.approx([100 * rate[end] for end in ("value", "low", "high")], abs=1e-3)
 
 
-def test_how_much_hangs_on_few_deals_is_said_everywhere_alike(shown: Shown) -> None:
+def test_few_deals_have_the_same_warning_everywhere(shown: Shown) -> None:
     """The fewest deals are found again from the games that are kept, all others left out one after the other."""
     said = shown.run["comparison"]
     if not shown.run["pairs"]:
@@ -335,7 +335,7 @@ def batched(rows: Iterator[bytes], size: int) -> Iterator[list[bytes]]:
         yield some
 
 
-def test_a_column_of_a_file_has_a_key_of_its_own(shown: Shown) -> None:
+def test_columns_of_a_file_have_unique_keys(shown: Shown) -> None:
     """As many cells as keys in every line of a CSV; how many games were won and what share of them are two columns."""
     for file in sorted((shown.report / "data").glob("*.csv")):
         keys, *lines = csv.reader(file.read_text().splitlines())
@@ -378,7 +378,7 @@ def test_a_player_has_one_kind(shown: Shown) -> None:
     assert all(row["kind"] == kinds[row["name"]] for row in status["models"])
 
 
-def test_charts_legends_maps_and_sentences_tell_kinds_apart_where_they_meet(shown: Shown) -> None:
+def test_charts_and_sentences_distinguish_kinds_of_players(shown: Shown) -> None:
     kinds = {row["name"]: row["kind"] for row in shown.run["ranking"]}
     several = len({*kinds.values()}) > 1
     labels = {f"{name} ({kind})" if several else name for name, kind in kinds.items()}
@@ -397,7 +397,7 @@ def test_charts_legends_maps_and_sentences_tell_kinds_apart_where_they_meet(show
     assert [kinds[re.sub(" [0-9]$", "", name)] for name in told["names"]] == told["kinds"]
 
 
-def test_a_run_with_stand_ins_says_so_first(shown: Shown) -> None:
+def test_run_with_fake_models_starts_with_a_warning(shown: Shown) -> None:
     said = "These are fake models: a built-in server on this machine answers for gpt-9 and opus."
     there = "opus" in {row["name"] for row in shown.run["ranking"]}
     first = next(text for tag, text in re.findall("<p( class=[^>]*)?>([^<]*)</p>", _in_short(shown.report)))
@@ -411,7 +411,7 @@ def _in_short(report: Path) -> str:
     return (report / "index.html").read_text().split("Summary")[1]
 
 
-def test_who_saw_through_whom_is_what_the_engine_counted(shown: Shown) -> None:
+def test_catches_by_pair_match_the_engine(shown: Shown) -> None:
     """Hits and false alarms are all that was called a lie; those found out are those that the run published."""
     called = {"dubito": ("doubts", "bluff_caught"), "bs": ("accusations", "lies_accused")}
     if shown.run["game"] in called:
@@ -425,7 +425,7 @@ def test_who_saw_through_whom_is_what_the_engine_counted(shown: Shown) -> None:
                 assert lies.count(player, "caught") == own[found_out]
 
 
-def test_lies_by_choice_and_forced_ones_are_all_lies(shown: Shown) -> None:
+def test_voluntary_and_forced_lies_add_up(shown: Shown) -> None:
     """On the page, in CSV and JSON, on each bot's page, in `--json`: the same numbers, adding up to the published."""
     if shown.run["game"] == "defuse":
         assert not (shown.report / "data/lies.json").exists()
@@ -458,7 +458,7 @@ def test_lies_by_choice_and_forced_ones_are_all_lies(shown: Shown) -> None:
 
 
 @pytest.mark.parametrize("shown", ["stand-ins"], indirect=True)
-def test_what_a_model_chose_is_what_it_decided(shown: Shown) -> None:
+def test_models_choices_match_its_decisions(shown: Shown) -> None:
     """A lie by choice follows a yes at A or D, a forced one neither; a yes may come out honest all the same."""
     players = {row["name"] for row in shown.run["models"]}
     counted, lied = {row["bot"]: row for row in data(shown.report, "lies")}, dishonest(shown.folder / "r")
@@ -491,7 +491,7 @@ def dishonest(run: Path) -> set[tuple[int, int, int]]:
     return found
 
 
-def test_lies_of_bots_that_were_changed_are_not_counted(tmp_path: Path) -> None:
+def test_lies_of_changed_bots_are_not_counted(tmp_path: Path) -> None:
     """They would play otherwise: the page says so, and `--json` has none."""
     bot = tmp_path / "bots/manual/mine.py"
     bot.parent.mkdir(parents=True)

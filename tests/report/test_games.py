@@ -31,7 +31,7 @@ def game_of(report: Path, number: int) -> Any:
     return game
 
 
-def test_what_is_looked_for_is_what_was_played(bots_run: Path) -> None:
+def test_filters_match_the_games(bots_run: Path) -> None:
     """Bluffs, doubts, and what a seat got wrong of the play before."""
     for number in range(10):
         turns = game_of(bots_run / "report", number)["turns"]
@@ -49,7 +49,7 @@ def test_what_is_looked_for_is_what_was_played(bots_run: Path) -> None:
             assert not (mistakes and let_pass)
 
 
-def test_what_was_stated_stands_beside_the_truth(stating_run: Path) -> None:
+def test_stated_probability_is_next_to_the_truth(stating_run: Path) -> None:
     stated = 0
     for page in (stating_run / "report" / "games").glob("*.html"):
         (game,) = Page(page).json
@@ -60,7 +60,7 @@ def test_what_was_stated_stands_beside_the_truth(stating_run: Path) -> None:
     assert stated > 10
 
 
-def test_the_winner_stands_in_the_title(bots_run: Path) -> None:
+def test_title_names_the_winner(bots_run: Path) -> None:
     for number in range(5):
         page = Page(bots_run / "report" / "games" / f"{number}.html")
         (game,) = page.json
@@ -69,7 +69,7 @@ def test_the_winner_stands_in_the_title(bots_run: Path) -> None:
 
 
 @pytest.mark.parametrize("which", ["bots_run", "models_run"])
-def test_every_game_of_a_small_run_is_there(which: str, request: pytest.FixtureRequest) -> None:
+def test_small_run_shows_every_game(which: str, request: pytest.FixtureRequest) -> None:
     run: Path = request.getfixturevalue(which)
     listed = data(run / "report", "games")
     assert [row["game"] for row in listed] == [str(game) for game in range(len(listed))]
@@ -79,7 +79,7 @@ def test_every_game_of_a_small_run_is_there(which: str, request: pytest.FixtureR
         assert len(game["names"]) == row["size"]
 
 
-def test_states_are_whole(bots_run: Path) -> None:
+def test_states_are_complete(bots_run: Path) -> None:
     """No card is lost between two turns but by discards, and jokers of wrong doubts."""
     game = game_of(bots_run / "report", 0)
     hands = list(game["hands"])
@@ -97,7 +97,7 @@ def test_states_are_whole(bots_run: Path) -> None:
             assert turn["pile"] == number + 1
 
 
-def test_decisions_stand_at_their_turn(models_run: Path) -> None:
+def test_decisions_are_at_their_turn(models_run: Path) -> None:
     asked = dict(rows(models_run, "SELECT game, count(*) FROM decisions GROUP BY game"))
     for number, count in asked.items():
         game = game_of(models_run / "report", number)
@@ -109,7 +109,7 @@ def test_decisions_stand_at_their_turn(models_run: Path) -> None:
                 assert ("cards" not in turn) == decision["answer"]
 
 
-def test_a_changed_bot_is_refused_and_not_shown_wrongly(tmp_path: Path) -> None:
+def test_game_of_a_changed_bot_is_not_shown(tmp_path: Path) -> None:
     own = tmp_path / "bots" / "manual"
     own.mkdir(parents=True)
     text = (REPO / "bots" / "manual" / "always_truthful.py").read_text().replace("AlwaysTruthful", "MyBot")
@@ -138,7 +138,7 @@ def test_a_changed_bot_is_refused_and_not_shown_wrongly(tmp_path: Path) -> None:
     assert "the file of MyBot has changed" in Page(report / "games.html").words
 
 
-def test_a_game_that_ends_otherwise_is_not_shown(tmp_path: Path) -> None:
+def test_game_with_a_different_ending_is_not_shown(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=4)
     with closing(sqlite3.connect(tmp_path / "run" / "run.db")) as connection, connection:
         ((row,),) = connection.execute("SELECT outcome FROM games WHERE game = 2").fetchall()
@@ -165,7 +165,7 @@ def test_a_long_run_shows_the_first_games_and_the_longest(tmp_path: Path, monkey
     assert "8 of 20 games: the first 4, and the 4 longest others" in Page(report / "games.html").words
 
 
-def test_games_that_are_named_are_shown(tmp_path: Path) -> None:
+def test_named_games_are_shown(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=12)
     assert [row["game"] for row in data(report_of(tmp_path / "run", games="5, 0,11"), "games")] == ["0", "5", "11"]
     assert len(data(report_of(tmp_path / "run", games="all"), "games")) == 12
@@ -180,13 +180,13 @@ def test_games_that_are_named_are_shown(tmp_path: Path) -> None:
         ("", "'' is not valid"),
     ],
 )
-def test_games_that_are_not_there_are_refused(bots_run: Path, tmp_path: Path, games: str, sentence: str) -> None:
+def test_missing_games_are_refused(bots_run: Path, tmp_path: Path, games: str, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         report_of(bots_run, games=games, output=tmp_path / "report")
     assert not (tmp_path / "report").exists()
 
 
-def test_pages_that_grow_too_large_are_left_out_and_said(
+def test_too_large_pages_are_omitted_with_a_note(
     models_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dubito.report.games._MAX_PAGES_BYTES", 60_000)
@@ -195,14 +195,14 @@ def test_pages_that_grow_too_large_are_left_out_and_said(
     assert "would be too large" in Page(report / "games.html").words
 
 
-def test_what_is_no_report_is_not_written_over(bots_run: Path, tmp_path: Path) -> None:
+def test_other_files_are_not_overwritten(bots_run: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(UsageError, match="is not a report; choose another --output"):
         report_of(bots_run, output=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_nor_is_what_lies_where_its_draft_goes(bots_run: Path, tmp_path: Path) -> None:
+def test_other_files_at_the_drafts_path_are_not_overwritten(bots_run: Path, tmp_path: Path) -> None:
     (tmp_path / "r.part").mkdir()
     (tmp_path / "r.part" / "mine.txt").write_text("mine")
     with pytest.raises(UsageError, match=r"r\.part exists and is not a report; choose another --output"):
@@ -210,7 +210,7 @@ def test_nor_is_what_lies_where_its_draft_goes(bots_run: Path, tmp_path: Path) -
     assert (tmp_path / "r.part" / "mine.txt").read_text() == "mine"
 
 
-def test_a_link_to_a_folder_is_written_through(stating_run: Path, tmp_path: Path) -> None:
+def test_symlink_to_a_folder_is_followed(stating_run: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "there")
     for _ in range(2):
         assert report_of(stating_run, output=tmp_path / "link", games="0") == tmp_path / "link"
@@ -218,7 +218,7 @@ def test_a_link_to_a_folder_is_written_through(stating_run: Path, tmp_path: Path
     assert (tmp_path / "there" / "index.html").exists()
 
 
-def test_a_report_is_written_over_with_the_same_bytes(stating_run: Path, tmp_path: Path) -> None:
+def test_report_is_rewritten_with_the_same_bytes(stating_run: Path, tmp_path: Path) -> None:
     def bytes_of(report: Path) -> dict[str, bytes]:
         return {str(path.relative_to(report)): path.read_bytes() for path in report.rglob("*") if path.is_file()}
 
@@ -228,7 +228,7 @@ def test_a_report_is_written_over_with_the_same_bytes(stating_run: Path, tmp_pat
     assert bytes_of(report_of(stating_run, output=tmp_path / "r")) == first
 
 
-def test_without_a_finished_game_there_is_no_report(tmp_path: Path) -> None:
+def test_run_without_finished_games_has_no_report(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=4)
     with closing(sqlite3.connect(tmp_path / "run" / "run.db")) as connection, connection:
         for table in ("games", "chunks", "tally"):
@@ -239,16 +239,14 @@ def test_without_a_finished_game_there_is_no_report(tmp_path: Path) -> None:
         report_of(tmp_path)
 
 
-def test_an_unfinished_run_says_so(tmp_path: Path) -> None:
+def test_report_of_an_unfinished_run_is_labelled(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=4)
     manifest = yaml.safe_load((tmp_path / "run" / "manifest.yaml").read_text())
     (tmp_path / "run" / "manifest.yaml").write_text(yaml.safe_dump(manifest | {"games": 10}))
     assert "unfinished: 4 of 10 games" in Page(report_of(tmp_path / "run") / "index.html").words
 
 
-def test_the_command_says_where_the_report_is(
-    bots_run: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_command_prints_the_reports_path(bots_run: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     command.main([str(bots_run), "--output", str(tmp_path / "r"), "--games", "1"], standalone_mode=False)
     assert capsys.readouterr().out == f"report: {tmp_path / 'r' / 'index.html'}\n"
     assert [row["game"] for row in data(tmp_path / "r", "games")] == ["1"]

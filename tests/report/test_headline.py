@@ -9,7 +9,7 @@ import pytest
 from dubito.experiment.stored import opened_run
 from dubito.game import Measure
 from dubito.report.overview import headline
-from dubito.report.verdicts import verdict_in_words
+from dubito.report.verdicts import describe_verdict
 from dubito.stats.ranking import Order, ranking
 from dubito.stats.rates import Rate
 from dubito.stats.verdict import ComparedPair
@@ -56,7 +56,7 @@ def order(*rates: tuple[float, float, float]) -> Order:
         ([(0.5, 0.2, 0.9)], [1]),
     ],
 )
-def test_a_rank_counts_the_players_that_win(rates: list[tuple[float, float, float]], ranks: list[int]) -> None:
+def test_rank_counts_the_better_players(rates: list[tuple[float, float, float]], ranks: list[int]) -> None:
     assert order(*rates).ranks == ranks
 
 
@@ -95,15 +95,15 @@ def test_a_rank_counts_the_players_that_win(rates: list[tuple[float, float, floa
 def test_others_are_named_where_they_differ_significantly(
     rates: list[tuple[float, float, float]], sentence: str
 ) -> None:
-    assert verdict_in_words(order(*rates)) == sentence
+    assert describe_verdict(order(*rates)) == sentence
 
 
-def test_everybody_else_is_all_others() -> None:
+def test_everyone_else_means_all_others() -> None:
     """By paired differences C is told apart from B and not from A, who is ahead of B."""
     wins, does_not = verdict(Rate(0.2, 0.1, 0.3)), verdict(Rate(0.4, -0.1, 0.9))
     pairs = dict.fromkeys(combinations(range(4), 2), wins)
     some = Order("ABCD", pairs | {(0, 2): does_not}, SCORE)
-    assert verdict_in_words(some) == (
+    assert describe_verdict(some) == (
         "A is significantly better than B by 20.0 points of Score [10.0, 30.0] (95 % confidence interval)."
     )
 
@@ -111,14 +111,14 @@ def test_everybody_else_is_all_others() -> None:
 def test_a_tie_says_how_many_more_games_would_help() -> None:
     tied = replace(order((0.5, 0.2, 0.9), (0.4, 0.1, 0.8)), more_games=1200)
     assert (
-        verdict_in_words(tied) == "No significant difference between A and B. "
+        describe_verdict(tied) == "No significant difference between A and B. "
         "About 1,200 more games would probably settle first place."
     )
 
 
-def test_returns_are_said_on_their_own_scale() -> None:
+def test_returns_are_stated_on_their_scale() -> None:
     returns = replace(order((3, 2, 4), (-3, -4, -2)), measure=replace(SCORE, name="Return", span=(-13, 13)))
-    assert verdict_in_words(returns) == (
+    assert describe_verdict(returns) == (
         "A is significantly better than B by 6.000 Return [4.000, 1.000] (95 % confidence interval)."
     )
 
@@ -138,17 +138,17 @@ def test_the_winner_wins_by_the_points_of_the_table(tmp_path: Path) -> None:
     )
 
 
-def test_few_games_compare_nobody(tmp_path: Path) -> None:
+def test_too_few_games_have_no_comparison(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=9)
     assert read_headline(tmp_path / "run") == ["Too few games for a comparison: 9 deals, but at least 10 are needed."]
 
 
-def test_one_bot_is_compared_with_nobody(tmp_path: Path) -> None:
+def test_one_bot_has_no_comparison(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=20, bots=["StefaBot"])
     assert read_headline(tmp_path / "run") == ["Only StefaBot played, so there is no comparison."]
 
 
-def test_a_model_that_never_answered_is_said_to(tmp_path: Path) -> None:
+def test_model_without_answers_is_reported(tmp_path: Path) -> None:
     with Server(lambda heard: respond(heard.protocol, "no answer")) as server:
         run_games(small(player_at(server, name="mute", reasks=0), games=6), tmp_path / "run")
     _, *models = read_headline(tmp_path / "run")
@@ -158,7 +158,7 @@ def test_a_model_that_never_answered_is_said_to(tmp_path: Path) -> None:
     assert "usable" not in models[0]
 
 
-def test_tokens_cost_and_fallbacks_are_those_of_the_run(models_run: Path, stating_run: Path) -> None:
+def test_overview_has_the_runs_tokens_cost_and_fallbacks(models_run: Path, stating_run: Path) -> None:
     share = next(row["fallback"] for row in data(models_run / "report", "models") if row["fallback"])
     _, use, fallbacks = read_headline(models_run)
     assert use.endswith(" tokens, cost unknown.")
@@ -166,7 +166,7 @@ def test_tokens_cost_and_fallbacks_are_those_of_the_run(models_run: Path, statin
     assert read_headline(stating_run)[-1].endswith(" k tokens, $0.00. Every model answer was usable (no fallbacks).")
 
 
-def test_a_game_for_two_and_returns_have_their_own_units(shell: Shell) -> None:
+def test_duels_and_returns_have_their_own_units(shell: Shell) -> None:
     words = ("run", "--bots", "Medium,Scared", "--game", "defuse", "--games", "400", "--output", "r", "--quiet")
     assert shell(*words).code == 0
     (sentence,) = read_headline(Path("r"))
@@ -216,25 +216,25 @@ def test_above_two_percent_of_fallbacks_the_verdict_gives_worst_and_best_case(
     difference: Rate, limits: tuple[float, float], share: float, words: str, ranks: list[int]
 ) -> None:
     found = Order("AB", {(0, 1): verdict(difference, *limits, share)}, SCORE, limits="losses or hard wins")
-    assert verdict_in_words(found) == words
+    assert describe_verdict(found) == words
     assert found.ranks == ranks
 
 
-def test_one_open_lead_among_several_leaves_the_other_ranks() -> None:
+def test_one_open_lead_does_not_change_other_ranks() -> None:
     """A and B beat C; A leads B, which fallbacks leave open."""
     wins, is_open = verdict(Rate(0.4, 0.3, 0.5)), verdict(Rate(0.2, 0.1, 0.3), -0.1, 0.5, 0.3)
     some = Order("ABC", {(0, 1): is_open, (0, 2): wins, (1, 2): wins}, SCORE, limits="losses or hard wins")
     assert some.ranks == [1, 1, 3]
-    assert verdict_in_words(some) == (
+    assert describe_verdict(some) == (
         "A and B are significantly better than C by 40.0 points of Score [30.0, 50.0] (95 % confidence interval); A "
         "leads B by 20.0 points of Score [10.0, 30.0] (95 % confidence interval), but the fallback made 30.0 % of the "
         "decisions of B: counting those games as losses or hard wins gives -10.0 to 50.0, so there is no winner."
     )
 
 
-def test_where_all_is_open_every_player_is_named() -> None:
+def test_all_players_are_named_if_every_lead_is_open() -> None:
     is_open = verdict(Rate(0.2, 0.1, 0.3), -0.1, 0.5, 0.3)
-    words = verdict_in_words(Order("ABCD", dict.fromkeys(combinations(range(4), 2), is_open), SCORE))
+    words = describe_verdict(Order("ABCD", dict.fromkeys(combinations(range(4), 2), is_open), SCORE))
     assert words.count("so there is no winner") == 2
     assert "; no winner among A, B, C and D. " in words
     assert words.endswith("4 more leads could be due to fallbacks.")

@@ -21,7 +21,7 @@ def row_of(run: Path, kind: str) -> tuple[str, str]:
     return cells[kind], [link for link in links if link.startswith("games/")][at]  # they come first
 
 
-def test_the_most_cards_taken_up_and_the_longest_lie(bots_run: Path) -> None:
+def test_highlights_are_the_largest_pickup_and_longest_lies(bots_run: Path) -> None:
     most, longest = 0, 0
     for told in games(bots_run).values():
         held, row = [len(hand) for hand in told["hands"]], [0] * len(told["names"])
@@ -33,7 +33,7 @@ def test_the_most_cards_taken_up_and_the_longest_lie(bots_run: Path) -> None:
                 row[turn["seat"]] = row[turn["seat"]] + 1 if told_on else 0
                 longest = max(longest, row[turn["seat"]])
     assert row_of(bots_run, "most cards picked up")[0].endswith(f" picked up {most} cards")
-    assert row_of(bots_run, "most lies in a row")[0].endswith(f"got away with {longest} bluffs in a row")
+    assert row_of(bots_run, "longest run of lies")[0].endswith(f"got away with {longest} bluffs in a row")
 
 
 def test_the_most_confident_mistake_is_a_link_to_its_decision(stating_run: Path) -> None:
@@ -62,7 +62,7 @@ def test_the_upset_is_a_win_against_stronger_ones(bots_run: Path) -> None:
     assert min(place.values()) < place[winner]
 
 
-def test_a_game_opens_at_its_first_lie_found_out_else_at_the_longest_else_at_the_deal() -> None:
+def test_game_opens_at_first_caught_lie_or_highlight_or_deal() -> None:
     play = {"seat": 0, "hands": {}, "marks": [], "honest": True}
     lie, doubt = {**play, "honest": False}, {"seat": 1, "hands": {}, "marks": ["doubt"]}
 
@@ -71,7 +71,7 @@ def test_a_game_opens_at_its_first_lie_found_out_else_at_the_longest_else_at_the
         return opening(told)
 
     assert opens(lie, play, lie, doubt, lie, doubt) == (4, "first bluff that was caught")
-    assert opens(lie, play, lie, lie) == (4, "most lies in a row")
+    assert opens(lie, play, lie, lie) == (4, "longest run of lies")
     assert opens(play, doubt, play) == (0, "")
     said = {"movers": [0, 1, 2], "marks": ["bluff"], "let_pass": {1: "let it pass", 2: "let it pass"}}
     caught = {**said, "let_pass": {1: "let it pass"}}

@@ -26,7 +26,7 @@ def read_results(run: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("which", ["bots_run", "models_run"])
-def test_counts_are_those_of_all_games(which: str, request: pytest.FixtureRequest) -> None:
+def test_counts_cover_all_games(which: str, request: pytest.FixtureRequest) -> None:
     run: Path = request.getfixturevalue(which)
     counted = read_results(run)
     page = Page(run / "report" / "strategy.html")
@@ -38,7 +38,7 @@ def test_counts_are_those_of_all_games(which: str, request: pytest.FixtureReques
     assert in_words.keys() == counted.keys()
 
 
-def test_results_are_those_of_all_games(bots_run: Path) -> None:
+def test_results_cover_all_games(bots_run: Path) -> None:
     for row in data(bots_run / "report", "outcomes"):
         own = read_results(bots_run)[row["bot"]]
         assert [row[result] for result in RESULTS.buckets] == [own[result]["games"] for result in RESULTS.buckets]
@@ -46,7 +46,7 @@ def test_results_are_those_of_all_games(bots_run: Path) -> None:
         assert row["hard_wins_rate"] == pytest.approx(own["hard_wins"]["games"] / own["total"]["games"])
 
 
-def test_neighbours_are_those_of_all_games(bots_run: Path) -> None:
+def test_neighbours_cover_all_games(bots_run: Path) -> None:
     counted = read_results(bots_run)
     for side, key in (("next", "next"), ("previous", "prev")):
         rows = data(bots_run / "report", f"hard-wins-by-{side}")
@@ -66,18 +66,18 @@ def test_a_map_shows_the_neighbours_rates(bots_run: Path) -> None:
             assert cell == f"{100 * own['hard_wins']['next'][other] / own['total']['next'][other]:.0f}"
 
 
-def test_each_table_size_has_its_own_equal_share(bots_run: Path) -> None:
+def test_each_table_size_has_its_chance_level(bots_run: Path) -> None:
     shares = {row["size"]: row["equal_share_hard_wins"] for row in data(bots_run / "report", "by-table-size")}
     assert shares == {3: pytest.approx(1 / 3), 5: pytest.approx(1 / 5)}
 
 
-def test_intervals_of_a_size_are_those_of_a_run_of_that_size(tmp_path: Path) -> None:
+def test_intervals_of_a_size_equal_a_run_of_that_size(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", table_sizes=[4])
     with opened_run(tmp_path / "run") as source:
         scanned = scan(source)
         for row in ranking(source.tally, source.names, RESULTS):
             for measure, rate in row.rates.items():
-                assert scanned.sized(source.names.index(row.name), 4, measure) == rate
+                assert scanned.measure_at_size(source.names.index(row.name), 4, measure) == rate
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def long_report(long_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 @pytest.mark.at_length
-def test_a_long_run_says_how_its_intervals_and_seats_are_known(long_run: Path, long_report: Path) -> None:
+def test_long_run_explains_its_sampled_intervals(long_run: Path, long_report: Path) -> None:
     report = long_report
     with opened_run(long_run) as source:
         whole = {(row.name, row.size): row.rates["score"] for row in by_table_size(source.tally, source.names, RESULTS)}
@@ -113,7 +113,7 @@ def test_a_long_run_says_how_its_intervals_and_seats_are_known(long_run: Path, l
     assert sum(data(report, f"bot-{player}-by-seat")[place]["games"] for player in range(4) for place in range(3)) < 300
 
 
-def test_a_run_that_was_added_up_has_no_more_to_say(bots_run: Path) -> None:
+def test_merged_run_has_no_further_notes(bots_run: Path) -> None:
     for path in (bots_run / "report" / "data").glob("*.json"):
         assert "first" not in " ".join(json.loads(path.read_text())["notes"]), path
 
@@ -123,7 +123,7 @@ def test_contenders_are_sampled_by_whole_deals(models_run: Path) -> None:
         assert (scan(source, 3).games, scan(source).games) == (2, 6)
 
 
-def test_no_side_is_named_where_it_may_be_chance(bots_run: Path) -> None:
+def test_no_side_is_named_within_chance(bots_run: Path) -> None:
     rows = data(bots_run / "report", "deviations")
     assert {row["more"] for row in rows} == {"may be chance"}
     assert all(row["difference_low"] < 0 < row["difference_high"] and row["by_next_chance"] > 0 for row in rows)
@@ -140,7 +140,7 @@ def test_model_players_have_their_fallbacks_cost_and_decisions(models_run: Path)
     assert sum(row["model_after_reask"] for row in decided) == players["asked again"]["reasks"]
 
 
-def test_what_calls_took_is_what_was_logged(stating_run: Path) -> None:
+def test_call_statistics_match_the_log(stating_run: Path) -> None:
     where = place(stating_run, "states")
     median, _, most = data(stating_run / "report", f"bot-{where}-use")
     query = "SELECT input, output FROM attempts WHERE player = 'states' AND game >= 0 AND input IS NOT NULL"
@@ -148,8 +148,8 @@ def test_what_calls_took_is_what_was_logged(stating_run: Path) -> None:
     for key, counts in zip(("input", "output"), zip(*tokens, strict=True), strict=True):
         assert most[key] == max(counts)
         assert median[key] == sorted(counts)[(len(counts) + 1) // 2 - 1]
-    ((longest, dearest),) = rows(stating_run, "SELECT max(seconds), max(picodollars) FROM tries")
-    assert (most["seconds"], most["cost"]) == (longest, dearest / PICO)
+    ((longest, most_expensive),) = rows(stating_run, "SELECT max(seconds), max(picodollars) FROM tries")
+    assert (most["seconds"], most["cost"]) == (longest, most_expensive / PICO)
 
 
 def test_calibration_is_shown(stating_run: Path) -> None:
@@ -158,7 +158,7 @@ def test_calibration_is_shown(stating_run: Path) -> None:
     assert sum(line["statements"] for line in bins) == row["statements"] > 0
 
 
-def test_csv_and_json_say_the_same(models_run: Path) -> None:
+def test_csv_and_json_agree(models_run: Path) -> None:
     report = models_run / "report"
     tables = sorted(path.stem for path in (report / "data").glob("*.csv"))
     assert tables == sorted(path.stem for path in (report / "data").glob("*.json"))
@@ -167,7 +167,7 @@ def test_csv_and_json_say_the_same(models_run: Path) -> None:
         assert records(report, key) == plain
 
 
-def test_an_interval_has_its_ends_in_columns_of_their_own() -> None:
+def test_interval_ends_have_separate_columns() -> None:
     table = ResultTable(
         "t", "T", [Column("bot", "bot", "text"), Column("x", "x", "rate")], [["a", Rate(0.5, 0.25, 0.75)], ["b", None]]
     )

@@ -29,7 +29,7 @@ def odds_in(folder: str, game: int = 0) -> odds.Playouts:
 
 
 @pytest.mark.usefixtures("three")
-def test_they_end_with_who_won_and_are_the_same_again(shell: Shell) -> None:
+def test_playouts_end_with_a_winner_and_repeat(shell: Shell) -> None:
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", "--games", "1", "--quiet", "--output", "r").code == 0
     found = odds_in("r")
     assert [sum(row) for row in found.won] == [3] * len(found.won), "one of them wins each game"
@@ -44,7 +44,7 @@ def test_they_end_with_who_won_and_are_the_same_again(shell: Shell) -> None:
 
 
 @pytest.mark.usefixtures("three")
-def test_in_a_models_place_a_bot_plays_and_the_page_says_which(shell: Shell, chrome: Chrome) -> None:
+def test_bot_replaces_a_model_in_playouts_and_is_named(shell: Shell, chrome: Chrome) -> None:
     players = "--contenders", "house:house-random@plain", "--bots", "StefaBot,RandomBoi", "--table-sizes", "3"
     assert shell("run", *players, *FEW, "--output", "m").code == 0
     assert odds_in("m", 1).stand_in == "ClaudeBot"
@@ -61,7 +61,7 @@ def test_in_a_models_place_a_bot_plays_and_the_page_says_which(shell: Shell, chr
     )
 
 
-def test_a_game_that_cannot_be_played_on_says_why_to_who_asked(shell: Shell, chrome: Chrome) -> None:
+def test_failed_playouts_report_the_reason(shell: Shell, chrome: Chrome) -> None:
     """Whoever is sent it did not."""
     assert shell("run", "--game", "defuse", "--bots", "Simple,Sapper", "--games", "1", "--output", "d").code == 0
     assert shell("report", "d", "--games", "0", "--odds", "--output", "pages").code == 0
@@ -75,7 +75,7 @@ def test_a_game_that_cannot_be_played_on_says_why_to_who_asked(shell: Shell, chr
     assert chrome.text("#strip") == ""
 
 
-def test_a_longer_game_is_played_on_less_often_and_a_very_long_one_not_at_all() -> None:
+def test_longer_games_get_fewer_playouts() -> None:
     assert odds.playouts_for(60, 1) == odds.PLAYOUTS
     often = [odds.playouts_for(moves, 1) for moves in range(0, 240, 20)]
     assert often == sorted(often, reverse=True)
@@ -84,7 +84,7 @@ def test_a_longer_game_is_played_on_less_often_and_a_very_long_one_not_at_all() 
             odds.playouts_for(moves, 1)
 
 
-def test_bots_that_do_more_work_are_played_on_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slower_bots_get_fewer_playouts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(odds, "PLAYOUTS", 40)
     often = [odds.playouts_for(60, weight) for weight in (2, 4, 8)]
     assert often == sorted({*often}, reverse=True)
@@ -122,16 +122,14 @@ def test_work_of_bots_is_counted(shell: Shell) -> None:
     assert heavy >= 8
 
 
-def test_playouts_that_go_on_and_on_are_given_up(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_playouts_are_abandoned(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
     monkeypatch.setattr(odds, "_MAX_EXCESS", 0)
     with pytest.raises(UsageError, match=r"^game 0 cannot be continued from its turns: the playouts take too long$"):
         odds_in("r")
 
 
-def test_a_game_that_is_too_large_to_send_is_refused_before_it_is_played_on(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_large_game_is_refused_before_playouts(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
     monkeypatch.setattr(share, "MAX_PAGE_BYTES", 1000)
     said = shell("share", "r", "--game", "0")

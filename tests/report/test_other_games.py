@@ -47,7 +47,7 @@ def accusers(game: Any, turn: Any) -> set[str]:
 
 
 @pytest.mark.usefixtures("bs_report")
-def test_a_game_of_bs_is_told_with_all_its_cards() -> None:
+def test_game_of_bs_is_shown_with_all_cards() -> None:
     listed = data(Path("r/report"), "games")
     assert len(listed) == 12
     for row in listed:
@@ -75,7 +75,7 @@ def test_a_game_of_bs_is_told_with_all_its_cards() -> None:
 
 
 @pytest.mark.usefixtures("bs_report")
-def test_the_story_of_bs_holds_only_what_was_public() -> None:
+def test_story_of_bs_has_only_public_information() -> None:
     told = game_of(0)
     public = " ".join(told["story"])
     truth = " ".join(line for turn in told["turns"] for line, _ in turn["truth"])
@@ -85,7 +85,7 @@ def test_the_story_of_bs_holds_only_what_was_public() -> None:
     assert "plays" in public
 
 
-def test_a_forfeit_among_models_is_told_from_the_record(shell: Shell) -> None:
+def test_forfeit_among_models_is_shown_from_the_record(shell: Shell) -> None:
     bad(Path("bots/manual/bs"))
     field = "Bad,Player1,Player2,house:house-random@plain"
     words = (field, "--games", "2", "--output", "r", "--on-bot-error", "forfeit", "--report", "--quiet")
@@ -133,7 +133,7 @@ def test_a_game_without_words_is_shown_as_plain_data(shell: Shell, chrome: Chrom
 
 @pytest.mark.usefixtures("bs_report")
 @pytest.mark.parametrize("width", in_gate([390, 1440], 1))
-def test_the_viewer_of_bs_steps_and_hides_what_was_hidden(chrome: Chrome, width: int) -> None:
+def test_viewer_of_bs_steps_and_hides_cards(chrome: Chrome, width: int) -> None:
     game = game_of(0)
     chrome.screen(width)
     chrome.open(Path("r/report/games/0.html"))
@@ -166,7 +166,7 @@ def test_the_viewer_of_bs_steps_and_hides_what_was_hidden(chrome: Chrome, width:
 
 
 @pytest.mark.parametrize("game", EVERY_GAME)
-def test_every_link_of_a_report_leads_somewhere(shell: Shell, game: str) -> None:
+def test_links_of_a_report_resolve(shell: Shell, game: str) -> None:
     said = shell("run", "--game", game, "--games", "12", "--output", "r", "--quiet", "--report", "--workers", "1")
     assert said.code == 0, said.err
     followed = 0

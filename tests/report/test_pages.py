@@ -22,7 +22,7 @@ def pages(run: Path) -> dict[Path, Page]:
 
 
 @RUNS
-def test_no_script_but_our_own(which: str, request: pytest.FixtureRequest) -> None:
+def test_pages_have_only_shipped_scripts(which: str, request: pytest.FixtureRequest) -> None:
     for path, page in pages(request.getfixturevalue(which)).items():
         for tag, attributes in page.elements:
             assert not any(name.startswith("on") for name in attributes), path
@@ -34,7 +34,7 @@ def test_no_script_but_our_own(which: str, request: pytest.FixtureRequest) -> No
 
 
 @RUNS
-def test_nothing_is_loaded_from_elsewhere_and_no_link_is_broken(which: str, request: pytest.FixtureRequest) -> None:
+def test_pages_are_self_contained_and_links_resolve(which: str, request: pytest.FixtureRequest) -> None:
     for path, page in pages(request.getfixturevalue(which)).items():
         for _, attributes in page.elements:
             for address in (attributes.get("src"), attributes.get("href")):
@@ -46,14 +46,14 @@ def test_nothing_is_loaded_from_elsewhere_and_no_link_is_broken(which: str, requ
         assert not re.search(r"url\(|@import", css.read_text())
 
 
-def test_names_are_shown_as_they_are(bots_run: Path) -> None:
+def test_names_are_shown_unchanged(bots_run: Path) -> None:
     page = pages(bots_run)[bots_run / "report" / "index.html"]
     names = [cells[0] for cells in page.tables["ranking"]]
     assert SCRIPT in names
     assert TEMPLATE in names
 
 
-def test_a_hostile_reply_is_shown_as_it_is(models_run: Path) -> None:
+def test_hostile_reply_is_shown_unchanged(models_run: Path) -> None:
     shown = 0
     for path, page in pages(models_run).items():
         if path.parent.name == "games":
@@ -69,7 +69,7 @@ def test_a_hostile_reply_is_shown_as_it_is(models_run: Path) -> None:
 
 
 @given(any_text())
-def test_embedded_text_ends_no_element(text: str) -> None:
+def test_embedded_text_cannot_close_an_element(text: str) -> None:
     assert "<" not in embedded(text + HOSTILE)
 
 
@@ -77,14 +77,14 @@ LINES = st.lists(st.sampled_from(["a\n", "b\n", '"key":1,', '"', "\n", "\r", "\u
 
 
 @given(st.lists(LINES))
-def test_texts_are_kept_as_they_are(texts: list[str]) -> None:
+def test_texts_are_stored_unchanged(texts: list[str]) -> None:
     kept = Texts()
     runs = [kept.add(text) for text in texts]
     assert [kept.read(run) for run in runs] == texts
     assert len(set(kept.pieces)) == len(kept.pieces)
 
 
-def test_a_very_long_text_is_cut_and_says_so() -> None:
+def test_very_long_text_is_truncated_with_a_note() -> None:
     kept = Texts()
     text = kept.read(kept.add("x" * 50_000))
     assert len(text) < 21_000

@@ -75,7 +75,7 @@ def test_a_picture_needs_pillow_and_a_page_does_not(shell: Shell, monkeypatch: p
     assert refused.err == "dubito: --url needs Pillow to draw preview pictures; pip install 'dubito[pictures]'\n"
 
 
-def test_a_persons_game_is_told_to_whoever_is_sent_it(shell: Shell, chrome: Chrome) -> None:
+def test_persons_game_can_be_shared(shell: Shell, chrome: Chrome) -> None:
     record = load((FOLDER / "three_immediate.json").read_text())
     Path("g.json").write_text(dump(replace(record, players=[*record.players[:2], GUEST])))
     assert shell("share", "g.json").code == 0
@@ -156,7 +156,7 @@ def test_bad_input_is_one_sentence(bots_run: Path, shell: Shell, words: tuple[st
     assert sentence in said.err
 
 
-def test_without_a_name_it_says_what_there_is(bots_run: Path, shell: Shell) -> None:
+def test_share_without_a_name_lists_games(bots_run: Path, shell: Shell) -> None:
     assert "there are no games here yet; play one with `dubito web`" in shell("share").err
     Path("runs").mkdir()
     Path("runs/r").symlink_to(bots_run)
@@ -195,7 +195,7 @@ def test_runs_are_a_site_with_an_index(models_run: Path, stating_run: Path, shel
 
 
 @pytest.mark.usefixtures("bots_run")
-def test_game_with_too_many_moves_is_refused_before_it_is_told(
+def test_game_with_too_many_moves_is_refused_early(
     bots_run: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def tell(games: ReplayedGames, game: int) -> dict[str, Any]:
@@ -208,7 +208,7 @@ def test_game_with_too_many_moves_is_refused_before_it_is_told(
     assert said.err.startswith("dubito: the game needs more than 1 kB as one page (more than 5 moves); share its run")
 
 
-def test_large_saved_game_is_refused_before_it_is_played(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_saved_game_is_refused_early(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     def play(*_: object, **__: object) -> None:
         raise AssertionError("the game was played again")
 

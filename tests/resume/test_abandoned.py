@@ -30,7 +30,7 @@ class Hangs:
 
 
 @pytest.mark.parametrize("preflight", [False, True])
-def test_hanging_calls_are_given_up_at_worst_price(
+def test_hanging_calls_are_abandoned_at_the_worst_price(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, preflight: bool
 ) -> None:
     monkeypatch.setattr("dubito.llm.threads.STOP_GRACE_SECONDS", 0.1)

@@ -36,9 +36,7 @@ def config(house: House, game: str, games: int) -> dict[str, Any]:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 @pytest.mark.at_length
 @pytest.mark.parametrize("game", GAMES)
-def test_a_run_with_models_that_is_killed_ends_as_undisturbed_and_replays(
-    tmp_path: Path, shell: Shell, game: str
-) -> None:
+def test_killed_run_with_models_resumes_to_the_same_result(tmp_path: Path, shell: Shell, game: str) -> None:
     """In the gate see test_signals.py and test_paid_once.py."""
     faults = Faults(storm=0.3)
     many, games = (25, 40) if game == "dubito" else (1, 4)
@@ -69,7 +67,7 @@ def test_a_run_with_models_that_is_killed_ends_as_undisturbed_and_replays(
 
 
 @pytest.mark.at_length
-def test_a_run_of_two_workers_that_is_killed_ends_as_undisturbed(tmp_path: Path, shell: Shell) -> None:
+def test_killed_run_with_two_workers_resumes_to_the_same_result(tmp_path: Path, shell: Shell) -> None:
     """And the workers end with it."""
     games, kills = 9000, (1, 3, 6)
     base = {"bots": ["StefaBot", "ClaudeBot", "RandomBoi"], "table_sizes": [3], "rules": {"max_turns": 12}}

@@ -29,7 +29,7 @@ def line_of(out: str, player: str) -> str:
     return next(line for line in out.splitlines() if line.startswith(player))
 
 
-def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_free_estimate_covers_the_runs_usage(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """The key is not even set: nothing is asked of the model's own server."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     one = {"bot": "OpenAIBot", "name": "one", "model": "m", "prompt": "reasoned"}
@@ -58,7 +58,7 @@ def test_a_free_estimate_holds_what_the_run_then_takes(shell: Shell, monkeypatch
     assert tokens_out[0] <= got <= tokens_out[1]
 
 
-def test_an_estimate_learns_from_a_run(shell: Shell) -> None:
+def test_estimate_uses_earlier_runs(shell: Shell) -> None:
     one, two = contender("one", "house-sharp"), contender("two", "house-honest", "AnthropicBot")
     shell("run", config_file(one, two, games=6), "--output", "r", "--quiet")
     said = shell("estimate", config_file(one, two, games=60, name="longer.yaml"), "--from", "r")
@@ -72,7 +72,7 @@ def test_an_estimate_learns_from_a_run(shell: Shell) -> None:
     assert shorter[1] < high
 
 
-def test_old_list_prices_are_warned_of_and_ones_own_are_not(shell: Shell) -> None:
+def test_old_list_prices_have_a_warning(shell: Shell) -> None:
     shipped = yaml.safe_load(Path(prices.__file__).with_name("prices.yaml").read_text())["servers"]
     read: date = shipped[OPENAI]["models"]["gpt-6-sol"]["as_of"]
     listed = {"bot": "OpenAIBot", "name": "one", "model": "gpt-6-sol"}
@@ -83,7 +83,7 @@ def test_old_list_prices_are_warned_of_and_ones_own_are_not(shell: Shell) -> Non
     assert "list prices" not in shell("estimate", config_file(listed, prices={"gpt-6-sol": PRICES["m"]})).err
 
 
-def test_all_prices_in_use_are_looked_at_on_the_day_given(tmp_path: Path) -> None:
+def test_all_used_prices_are_checked_for_the_given_day(tmp_path: Path) -> None:
     players = [
         {"bot": "OpenAIBot", "name": "one", "model": "gpt-6-sol"},
         {"bot": "OpenAIBot", "name": "two", "model": "gpt-6-luna"},
@@ -101,7 +101,7 @@ def test_all_prices_in_use_are_looked_at_on_the_day_given(tmp_path: Path) -> Non
     ]
 
 
-def test_what_cannot_be_estimated_is_one_sentence(shell: Shell) -> None:
+def test_impossible_estimate_is_one_sentence(shell: Shell) -> None:
     Path("bots.yaml").write_text("bots: [StefaBot, UsualBot]\n")
     said = shell("estimate", "bots.yaml")
     assert (said.code, said.err) == (2, "dubito: bots.yaml has no model players, so it costs nothing\n")
@@ -145,7 +145,7 @@ def test_duration_is_bounded_by_what_one_process_can_call() -> None:
 
 
 @pytest.mark.at_length
-def test_two_prompts_of_one_model_are_kept_apart(shell: Shell) -> None:
+def test_prompts_of_one_model_are_estimated_separately(shell: Shell) -> None:
     plain, reasoned = contender("plain", "house-sharp"), contender("wordy", "house-sharp", prompt="reasoned")
     shell("run", config_file(plain, reasoned, games=12), "--output", "r", "--quiet")
     said = shell("estimate", "c.yaml", "--from", "r").out

@@ -31,7 +31,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, bytes]:
     return run.results_digest, read_results(folder)
 
 
-def test_a_run_stopped_after_a_chunk_goes_on_to_the_same_end(whole: tuple[str, bytes], tmp_path: Path) -> None:
+def test_run_stopped_after_a_chunk_resumes_to_the_same_result(whole: tuple[str, bytes], tmp_path: Path) -> None:
     of, folder = experiment(bots=BOTS, games=GAMES, table_sizes=[3], rules=SHORT), tmp_path / "run"
     how = means(folder, progress=lambda games: how.stop.set() if games else None)
     cut = play(of, folder, how)
@@ -47,7 +47,7 @@ def test_a_run_stopped_after_a_chunk_goes_on_to_the_same_end(whole: tuple[str, b
     assert again.results_digest == whole[0]
 
 
-def test_a_run_is_lengthened_step_by_step(whole: tuple[str, bytes], tmp_path: Path) -> None:
+def test_run_can_be_extended_step_by_step(whole: tuple[str, bytes], tmp_path: Path) -> None:
     folder = tmp_path / "run"
     for games in (3, 14, DEALS, DEALS + 1, GAMES):
         of = experiment(bots=BOTS, games=games, table_sizes=[3], rules=SHORT)
@@ -71,7 +71,7 @@ def test_complete_chunks_are_not_played_again(tmp_path: Path) -> None:
         assert db.read("SELECT outcome FROM games WHERE game = 5") == [(b"\x00",)]
 
 
-def test_a_shorter_second_go_takes_nothing_back(tmp_path: Path) -> None:
+def test_shorter_second_run_removes_nothing(tmp_path: Path) -> None:
     """A chunk that was cut at 14 deals, cut again earlier: the 14 stay."""
     folder = tmp_path / "run"
     play_all(experiment(bots=BOTS, games=14, table_sizes=[3], rules=SHORT), folder)

@@ -25,7 +25,7 @@ def calls(folder: Path) -> int:
 
 
 @pytest.mark.parametrize(("stops", "in_flight"), in_gate([([15], 6), ([15, 3, 25], 6), ([1], 1), ([15, 3, 25], 1)], 1))
-def test_a_stopped_run_goes_on_to_the_same_end(
+def test_stopped_run_resumes_to_the_same_result(
     whole: tuple[RunResult, bytes, int], tmp_path: Path, stops: list[int], in_flight: int
 ) -> None:
     folder = tmp_path / "run"
@@ -39,9 +39,7 @@ def test_a_stopped_run_goes_on_to_the_same_end(
     assert [run.models[name].outcomes for name in run.models] == [log.outcomes for log in whole[0].models.values()]
 
 
-def test_what_was_asked_before_comes_from_the_tape_offline_too(
-    whole: tuple[RunResult, bytes, int], tmp_path: Path
-) -> None:
+def test_recorded_answers_are_reused_offline(whole: tuple[RunResult, bytes, int], tmp_path: Path) -> None:
     folder = tmp_path / "run"
     go(models(games=4), folder)
     of = models(games=4)
@@ -51,9 +49,7 @@ def test_what_was_asked_before_comes_from_the_tape_offline_too(
     assert longer.results_digest == whole[0].results_digest
 
 
-def test_a_call_cut_off_is_counted_and_its_number_stays_taken(
-    whole: tuple[RunResult, bytes, int], tmp_path: Path
-) -> None:
+def test_interrupted_call_is_counted(whole: tuple[RunResult, bytes, int], tmp_path: Path) -> None:
     folder = tmp_path / "run"
     go(models(), folder, stop_after=10, in_flight=1)
     ((game, seat, decision),) = rows(
@@ -82,7 +78,7 @@ def _as_if_killed(folder: Path, place: tuple[int, ...]) -> None:
         )
 
 
-def test_the_log_of_the_run_says_what_happened(tmp_path: Path) -> None:
+def test_run_log_describes_the_run(tmp_path: Path) -> None:
     go(models(games=2), tmp_path / "run", stop_after=5)
     run = go(models(games=2), tmp_path / "run")
     lines = [json.loads(line) for line in (tmp_path / "run" / "run.log").read_text().splitlines()]

@@ -86,7 +86,7 @@ def until_stuck(folder: Path) -> None:
     raise AssertionError(rows(folder, query))
 
 
-def test_killed_between_body_and_cache_nothing_is_bought_twice(tmp_path: Path, at_length: bool) -> None:
+def test_kill_before_caching_buys_nothing_twice(tmp_path: Path, at_length: bool) -> None:
     folder, cache = tmp_path / "run", tmp_path / "cache"
     with House() as house:
         of = played_at(house, games=24 if at_length else 6)
@@ -125,7 +125,7 @@ def no_file_longer_than(size: int) -> Iterator[None]:
 
 
 @pytest.mark.at_length
-def test_what_found_no_room_in_the_cache_is_not_bought_again(tmp_path: Path) -> None:
+def test_reply_that_could_not_be_cached_is_not_bought_again(tmp_path: Path) -> None:
     """Replies so long that the cache keeps each in a file, as it is; in the run, compressed, they have room."""
     padding = "".join(Random(0).choices("0123456789abcdef", k=20_000)) * 100
     with Server(lambda heard: respond(heard.protocol, padding=padding)) as server:
@@ -157,7 +157,7 @@ def test_two_processes_with_one_cache_buy_each_reply_once(tmp_path: Path) -> Non
     assert sum(tries) == len(house.calls)
 
 
-def _holds(folder: Path, line: Connection) -> None:
+def _hold_lock(folder: Path, line: Connection) -> None:
     """Ask for everything that can be asked for, and never get an answer."""
     with (folder / "locks").open("ab") as file:
         fcntl.lockf(file, fcntl.LOCK_EX)
@@ -165,10 +165,10 @@ def _holds(folder: Path, line: Connection) -> None:
         line.recv()
 
 
-def test_who_waits_for_another_process_outlives_it_or_is_stopped(tmp_path: Path) -> None:
+def test_process_waiting_for_another_continues_or_stops(tmp_path: Path) -> None:
     ReplyCache(tmp_path / "cache").close()
     ours, theirs = SERVER.Pipe()
-    other = SERVER.Process(target=_holds, args=(tmp_path / "cache", theirs))
+    other = SERVER.Process(target=_hold_lock, args=(tmp_path / "cache", theirs))
     other.start()
     assert ours.recv() == "held"
     how, whys = means(tmp_path / "run"), list[str]()
@@ -189,7 +189,7 @@ def test_who_waits_for_another_process_outlives_it_or_is_stopped(tmp_path: Path)
     assert run_games(of, tmp_path / "run").failure is None
 
 
-def test_where_no_locks_can_be_had_it_is_said(shell: Shell) -> None:
+def test_missing_lock_support_is_reported(shell: Shell) -> None:
     ReplyCache(Path("cache")).close()
     (Path("cache") / "locks").unlink()
     (Path("cache") / "locks").mkdir()

@@ -107,7 +107,7 @@ CASES: Final = [(name, table, offset) for name in CONFIGS for table in TABLES fo
 
 
 @pytest.mark.parametrize(("name", "table", "offset"), in_gate(CASES, [("waves", table, 1) for table in TABLES]))
-def test_a_changed_value_in_any_column_is_found(
+def test_changed_value_in_any_column_is_detected(
     run_of: Get, tmp_path: Path, name: str, table: str, offset: int, at_length: bool
 ) -> None:
     """Of the columns that there are: one that is added later fails here until replay handles it."""
@@ -122,7 +122,7 @@ def test_a_changed_value_in_any_column_is_found(
     assert finding(folder) == ""
 
 
-def test_the_runs_hold_what_there_is_to_prove(run_of: Get) -> None:
+def test_test_runs_cover_every_column(run_of: Get) -> None:
     """Re-asks, fallbacks, failed calls, stated probabilities; waves."""
     with closing(sqlite3.connect(run_of("waves") / "run.db")) as db:
         for table in ("decisions", "attempts", "tries", "texts", "prompts", "ended", "batches"):
@@ -137,13 +137,13 @@ def test_the_runs_hold_what_there_is_to_prove(run_of: Get) -> None:
             assert db.execute(f"SELECT count(*) FROM {what}").fetchone() > (0,), what  # noqa: S608
 
 
-def test_what_is_not_proven_is_named_in_the_documentation() -> None:
+def test_unverified_columns_are_documented() -> None:
     page = (REPO / "docs" / "runs.md").read_text()
     assert [f"`{table}.{column}`" for table, column in sorted(UNPROVEN) if f"`{table}.{column}`" not in page] == []
 
 
 @pytest.mark.parametrize("name", in_gate(CONFIGS, ["models"]))
-def test_a_false_ranking_is_found(run_of: Get, tmp_path: Path, shell: Shell, name: str) -> None:
+def test_false_ranking_is_detected(run_of: Get, tmp_path: Path, shell: Shell, name: str) -> None:
     """The sums that tables are made of, edited so that they still fit together."""
     copytree(run_of(name), "r")
     with closing(sqlite3.connect("r/run.db")) as db, db:
@@ -173,7 +173,7 @@ def killed(run_of: Get, shell: Shell) -> Shell:
     return shell
 
 
-def test_a_killed_run_replays_as_far_as_it_got(killed: Shell) -> None:
+def test_killed_run_is_replayed_up_to_its_end(killed: Shell) -> None:
     said = killed("replay", "r", "--quiet")
     with closing(sqlite3.connect("r/run.db")) as db:
         ((decisions,),) = db.execute("SELECT count(*) FROM decisions")
@@ -190,9 +190,7 @@ def test_a_killed_run_replays_as_far_as_it_got(killed: Shell) -> None:
         ("INSERT INTO ended VALUES (77)", "game 77: the run has no such game"),
     ],
 )
-def test_of_a_killed_run_a_difference_is_found_and_no_temporary_path_is_shown(
-    killed: Shell, change: str, found: str
-) -> None:
+def test_difference_in_a_killed_run_shows_no_temporary_path(killed: Shell, change: str, found: str) -> None:
     with closing(sqlite3.connect("r/run.db")) as db, db:
         db.execute(change)
     assert killed("export", "r", "r.zip").code == 0
@@ -201,7 +199,7 @@ def test_of_a_killed_run_a_difference_is_found_and_no_temporary_path_is_shown(
     assert gettempdir() not in said.out + said.err
 
 
-def test_a_report_with_a_damaged_text_keeps_its_tables_and_names_the_text(run_of: Get, shell: Shell) -> None:
+def test_report_with_a_damaged_text_keeps_its_tables(run_of: Get, shell: Shell) -> None:
     copytree(run_of("models"), "r")
     with closing(sqlite3.connect("r/run.db")) as db, db:
         query = (
@@ -218,7 +216,7 @@ def test_a_report_with_a_damaged_text_keeps_its_tables_and_names_the_text(run_of
     assert shell("status", "r").code == 0
 
 
-def test_a_comparison_does_without_the_description_of_a_prompt(run_of: Get, shell: Shell) -> None:
+def test_comparison_works_without_a_prompts_description(run_of: Get, shell: Shell) -> None:
     for name in ("r", "s"):
         copytree(run_of("models"), name)
     with closing(sqlite3.connect("r/run.db")) as db, db:
@@ -227,7 +225,7 @@ def test_a_comparison_does_without_the_description_of_a_prompt(run_of: Get, shel
     assert (said.code, "prompt.yaml" in said.err, said.err.count("\n")) == (2, True, 1)
 
 
-def test_a_page_shows_no_sums_that_were_changed(run_of: Get, tmp_path: Path, shell: Shell) -> None:
+def test_changed_sums_are_not_shown(run_of: Get, tmp_path: Path, shell: Shell) -> None:
     """Impossible sums ended in a traceback, possible ones in a false ranking."""
     folder = Path(copytree(run_of("models"), tmp_path / "run"))
     with closing(sqlite3.connect(folder / "run.db", isolation_level=None)) as db:

@@ -94,11 +94,11 @@ def test_two_processes_play_the_same_as_one(run: Shell) -> None:
 
 
 @pytest.mark.parametrize(("games", "workers", "most"), [(8, 4, 1), (250, 4, 2), (100_000, 4, 4), (100_000, 1, 1)])
-def test_a_process_is_started_where_it_is_worth_it(games: int, workers: int, most: int) -> None:
+def test_processes_are_started_only_for_enough_games(games: int, workers: int, most: int) -> None:
     assert useful_workers(games, workers) == most
 
 
-def test_it_is_identical_elsewhere_under_another_hash_seed(run: Shell, tmp_path: Path) -> None:
+def test_replay_is_identical_in_another_folder_and_hash_seed(run: Shell, tmp_path: Path) -> None:
     """Another working directory, where the prompt is not to be found: it is taken from the run."""
     assert run("export", "r", "run.zip").code == 0
     (tmp_path / "elsewhere").mkdir()
@@ -110,7 +110,7 @@ def test_it_is_identical_elsewhere_under_another_hash_seed(run: Shell, tmp_path:
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, run("replay", "r").out.splitlines()[0])
 
 
-def test_a_changed_template_is_found_at_the_first_question(run: Shell) -> None:
+def test_changed_template_differs_at_the_first_question(run: Shell) -> None:
     (run.folder / "prompts" / "brief" / "user.jinja").write_text(
         PROMPT["user.jinja"].replace("question }}", "question }}!")
     )
@@ -127,7 +127,7 @@ def test_a_changed_template_is_found_at_the_first_question(run: Shell) -> None:
     assert "manifest mismatch: the prompt of one has changed: user.jinja" in said.err
 
 
-def test_a_change_of_nothing_asked_is_a_mismatch_only(run: Shell) -> None:
+def test_change_without_effect_on_requests_is_only_a_mismatch(run: Shell) -> None:
     (run.folder / "prompts" / "brief" / "prompt.yaml").write_text("title: briefer\nanswer: [answer]\n")
     said = run("replay", "r")
     assert said.code == 0
@@ -140,7 +140,7 @@ def text_of(digest: str) -> bytes:
         return ModelLog(db).text(digest).encode()
 
 
-def test_a_changed_byte_of_a_reply_is_found_where_it_was_said(run: Shell) -> None:
+def test_changed_reply_is_reported_at_its_decision(run: Shell) -> None:
     place = rows(
         Path("r"), "SELECT game, seat, decision, raw FROM attempts WHERE game = 5 ORDER BY decision DESC LIMIT 1"
     )
@@ -153,7 +153,7 @@ def test_a_changed_byte_of_a_reply_is_found_where_it_was_said(run: Shell) -> Non
     assert f"(decision {decision}): the recorded reply was changed or is damaged" in said.out
 
 
-def test_a_reply_exchanged_with_its_digest_is_found_too(run: Shell) -> None:
+def test_replaced_reply_with_digest_is_detected(run: Shell) -> None:
     ((game, decision, raw),) = rows(
         Path("r"), "SELECT game, decision, raw FROM attempts WHERE player = 'one' ORDER BY game, decision LIMIT 1"
     )
@@ -180,21 +180,21 @@ def test_a_reply_exchanged_with_its_digest_is_found_too(run: Shell) -> None:
         ("DELETE FROM attempts WHERE (game, decision) = (3, 1)", "game 3, node "),
     ],
 )
-def test_a_record_that_was_changed_is_found_and_named(run: Shell, statement: str, words: str) -> None:
+def test_changed_record_is_detected_and_named(run: Shell, statement: str, words: str) -> None:
     change(statement)
     said = run("replay", "r")
     assert said.code == 1
     assert words in said.out
 
 
-def test_published_counts_that_do_not_follow_are_a_difference(run: Shell) -> None:
+def test_inconsistent_counts_are_a_difference(run: Shell) -> None:
     results = run.folder / "r" / "all_games.yaml"
     results.write_text(results.read_text().replace("games: 8", "games: 9", 1))
     said = run("replay", "r")
     assert (said.code, "its counts differ from the counts of its games" in said.out) == (1, True)
 
 
-def test_a_changed_ruling_of_the_engine_is_found(run: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_engine_rule_is_detected(run: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the liar were right."""
     monkeypatch.setattr("dubito.games.dubito.engine.is_honest", lambda cards, number: not is_honest(cards, number))
     said = run("replay", "r")
@@ -202,7 +202,7 @@ def test_a_changed_ruling_of_the_engine_is_found(run: Shell, monkeypatch: pytest
     assert said.out.startswith("differs: ")
 
 
-def test_one_game_is_told_with_what_was_asked_and_said(run: Shell) -> None:
+def test_one_game_is_shown_with_requests_and_replies(run: Shell) -> None:
     said = run("replay", "r", "--game", "3")
     assert said.code == 0
     asked = rows(Path("r"), "SELECT node FROM decisions WHERE game = 3 ORDER BY decision")
@@ -214,7 +214,7 @@ def test_one_game_is_told_with_what_was_asked_and_said(run: Shell) -> None:
     assert (refused.code, refused.err) == (2, "dubito: r has games 0 to 7: there is no game 8\n")
 
 
-def test_what_cannot_be_replayed_is_one_sentence(run: Shell) -> None:
+def test_impossible_replay_is_one_sentence(run: Shell) -> None:
     (run.folder / "empty").mkdir()
     assert run("replay", "empty").err == "dubito: empty is not a run folder: it has no manifest.yaml\n"
     assert run("replay", "nowhere").code == 2
@@ -225,7 +225,7 @@ def test_what_cannot_be_replayed_is_one_sentence(run: Shell) -> None:
     assert not (run.folder / "x.zip").exists()
 
 
-def test_an_export_overwrites_nothing_and_holds_no_code(run: Shell) -> None:
+def test_export_overwrites_nothing_and_contains_no_code(run: Shell) -> None:
     assert run("export", "r", "run.zip").out == "written: run.zip\n"
     with zipfile.ZipFile("run.zip") as archive:
         assert sorted(archive.namelist()) == ["all_games.yaml", "manifest.yaml", "run.db"]
@@ -244,7 +244,7 @@ def test_an_export_that_cannot_be_written_leaves_nothing(run: Shell) -> None:
     assert not Path("run.zip").exists()
 
 
-def test_what_is_wrong_with_an_export_is_said_of_the_file(run: Shell) -> None:
+def test_export_error_names_the_file(run: Shell) -> None:
     """Not of the folder that it is unpacked into, which nobody has seen."""
     assert run("export", "r", "run.zip").code == 0
     said = run("replay", "run.zip", "--game", "8")
@@ -255,7 +255,7 @@ def test_what_is_wrong_with_an_export_is_said_of_the_file(run: Shell) -> None:
     assert said.err.startswith("dubito: odd.zip/manifest.yaml is damaged: it is not valid YAML (line 1: ")
 
 
-def test_a_run_of_hand_written_bots_is_played_again_from_its_seed(shell: Shell) -> None:
+def test_run_of_bots_is_replayed_from_its_seed(shell: Shell) -> None:
     words = ("--bots", "StefaBot,RandomBoi", "--games", "1010", "--table-sizes", "3", "--max-turns", "2")
     first = shell("run", *words, "--quiet", "--output", "h")
     said = shell("replay", "h", "--workers", "2")

@@ -73,7 +73,7 @@ def models(folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> tup
 
 
 @pytest.mark.parametrize("number", in_gate(SIGNALS, [signal.SIGHUP]))
-def test_a_run_with_models_ends_in_order_and_goes_on(
+def test_interrupted_run_with_models_can_resume(
     tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     """And says so under the signal's name, which is in the exit code as shells have it."""
@@ -147,7 +147,7 @@ def test_watch_ends_at_first_signal_with_call_at_worst_price(tmp_path: Path, num
     assert calls == [(1, 1)]
 
 
-def test_a_signal_that_wakes_no_waiting_thread_is_heard_all_the_same(tmp_path: Path) -> None:
+def test_signal_is_handled_even_if_no_thread_wakes(tmp_path: Path) -> None:
     """Whether another thread gets it, as here, or the first one just before it waits."""
     heard, in_time = threading.Event(), list[bool]()
 
@@ -186,7 +186,7 @@ SERVERS: dict[str, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize(("name", "number"), in_gate([(n, s) for s in SIGNALS[:2] for n in SERVERS], 1))
-def test_a_server_of_ours_ends_as_by_ctrl_c(tmp_path: Path, name: str, number: signal.Signals) -> None:
+def test_signal_ends_a_server_like_ctrl_c(tmp_path: Path, name: str, number: signal.Signals) -> None:
     with start(tmp_path, *SERVERS[name]) as process:
         assert process.stdout is not None
         while "ress Ctrl-C to stop" not in process.stdout.readline():
@@ -197,7 +197,7 @@ def test_a_server_of_ours_ends_as_by_ctrl_c(tmp_path: Path, name: str, number: s
     assert out.splitlines()[-1] in ("stopped", "0 calls answered")
 
 
-def test_a_command_without_a_way_to_end_says_what_ended_it(tmp_path: Path) -> None:
+def test_other_commands_report_the_signal(tmp_path: Path) -> None:
     """In a game that waits for a person, say."""
     how = {"stdin": subprocess.PIPE}  # where nobody can type any more, the game ends by itself
     with start(tmp_path, "play", "ClaudeBot", "StefaBot", "--seed", "1", **how) as process:

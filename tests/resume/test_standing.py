@@ -23,7 +23,7 @@ FIGURES = r"\d+ games finished, \d+ of them counted, [\d,]+ replies saved"
 
 
 @pytest.mark.parametrize("stops", in_gate([[15, 10, 15], [30]], [[30]]))
-def test_progress_end_and_status_say_the_same(
+def test_progress_summary_and_status_agree(
     shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str], stops: list[int]
 ) -> None:
     for stop in stops:

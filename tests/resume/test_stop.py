@@ -56,14 +56,14 @@ def test_hand_written_bots_stop_after_the_same_deal_with_any_number_of_workers(t
     assert play_all(longer, one).tally.games == 3 * deals, "what is decided is not played on"
 
 
-def test_models_play_no_deal_beyond_the_one_that_decides(whole: Path) -> None:
+def test_models_stop_after_the_deciding_deal(whole: Path) -> None:
     deals, pairs, _ = decided(whole)
     assert 30 < deals == pairs[0, 1][0] < 60
     assert rows(whole, "SELECT max(game) FROM ended") == [(4 * deals - 1,)]
 
 
 @pytest.mark.parametrize(("stops", "in_flight"), [([60], 7)])
-def test_a_stopped_run_stops_for_good_after_the_same_deal(
+def test_stopped_run_stays_stopped_after_the_same_deal(
     whole: Path, tmp_path: Path, stops: list[int], in_flight: int
 ) -> None:
     folder = tmp_path / "run"
@@ -77,7 +77,7 @@ def test_a_stopped_run_stops_for_good_after_the_same_deal(
 
 
 @pytest.mark.at_length
-def test_a_run_that_came_to_its_most_goes_on_with_a_larger_one(whole: Path, tmp_path: Path) -> None:
+def test_run_at_its_limit_continues_with_a_larger_one(whole: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     short = go(models(most=30), folder)
     assert (short.tally.games, short.failure) == (120, None)
@@ -95,7 +95,7 @@ def test_a_run_that_came_to_its_most_goes_on_with_a_larger_one(whole: Path, tmp_
 
 
 @pytest.mark.at_length
-def test_what_is_kept_stays_kept_while_its_chunk_is_played_anew(tmp_path: Path) -> None:
+def test_stored_games_remain_while_their_chunk_is_replayed(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     assert go(models(50, within=0.1), folder).tally.games == 200
     ((before,),) = rows(folder, "SELECT count(*) FROM decisions WHERE game < 180")
@@ -103,7 +103,7 @@ def test_what_is_kept_stays_kept_while_its_chunk_is_played_anew(tmp_path: Path) 
     assert (cut.interrupted, cut.tally.games) == (True, 200)
 
 
-def test_a_replay_proves_where_the_run_stopped(shell: Shell, whole: Path) -> None:
+def test_replay_verifies_where_the_run_stopped(shell: Shell, whole: Path) -> None:
     said = shell("replay", str(whole)).out
     assert said.startswith("identical: ")
     manifest = whole / MANIFEST
@@ -115,7 +115,7 @@ def test_a_replay_proves_where_the_run_stopped(shell: Shell, whole: Path) -> Non
     assert (found.code, "it continues after it was decided" in found.out) == (1, True)
 
 
-def test_every_view_says_which_intervals_it_shows_and_how_near_a_pair_is(shell: Shell) -> None:
+def test_every_view_names_its_intervals_and_progress(shell: Shell) -> None:
     config = {**BOTS, "contenders": ["MrNoDoubt", "RandomBoi"]}
     (shell.folder / "c.yaml").write_text(yaml.safe_dump(config))
     words = ("run", "c.yaml", "--stop", "within=8,most=400", "--output", "r", "--workers", "1")
@@ -166,7 +166,7 @@ def test_every_view_says_which_intervals_it_shows_and_how_near_a_pair_is(shell: 
         ({"stop": {"within": 3, "most": 90}}, ("--shard", "1/2"), "--shard 1/2: a run with `stop` cannot be split"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(
+def test_contradictory_stop_settings_are_refused(
     shell: Shell, config: dict[str, Any], flags: tuple[str, ...], sentence: str
 ) -> None:
     (shell.folder / "c.yaml").write_text(yaml.safe_dump(BOTS | config))
@@ -174,7 +174,7 @@ def test_what_cannot_be_meant_is_refused(
     assert (ended.code, sentence in ended.err) == (2, True), ended.err
 
 
-def test_flags_go_over_the_config_part_by_part(shell: Shell) -> None:
+def test_flags_override_parts_of_the_config(shell: Shell) -> None:
     (shell.folder / "c.yaml").write_text(yaml.safe_dump({**BOTS, "stop": {"within": 8, "most": 30}}))
     said = json.loads(shell("run", "c.yaml", "--stop", "most=40", "--no-report", "--workers", "1", "--json").out)
     assert said["games"] == 120

@@ -53,7 +53,7 @@ def config(address: str, together: bool = False, **more: Any) -> Experiment:
     return experiment(**base | {"provider_errors": "suspend"} | seated | more)
 
 
-def test_games_are_put_back_and_end_as_if_nothing_had_happened(tmp_path: Path) -> None:
+def test_requeued_games_have_the_same_result(tmp_path: Path) -> None:
     asked: dict[bytes, int] = {}
 
     def every_request_fails_three_times(heard: Incoming) -> Response:
@@ -81,7 +81,7 @@ def test_games_are_put_back_and_end_as_if_nothing_had_happened(tmp_path: Path) -
     assert {number for (number,) in numbers} == {4}, "the numbers of tries go on when a game is taken up again"
 
 
-def test_other_games_go_on_while_one_waits(tmp_path: Path) -> None:
+def test_other_games_continue_while_one_waits(tmp_path: Path) -> None:
     """The one player's server fails until the other player's games have all ended."""
     ended = [0]
 
@@ -103,7 +103,7 @@ def test_other_games_go_on_while_one_waits(tmp_path: Path) -> None:
     assert outcomes_of(tmp_path / "run").keys() == {"model"}
 
 
-def test_an_outage_stops_the_run_and_it_goes_on_later(tmp_path: Path) -> None:
+def test_outage_stops_the_run_which_can_resume(tmp_path: Path) -> None:
     down = [True]
     with Server(lambda heard: Response(500, "{}") if down[0] else respond(heard.protocol)) as server:
         cut = go(config(server.address), tmp_path / "run", watch=Hurried(), patience=600)

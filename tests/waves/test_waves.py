@@ -40,7 +40,7 @@ POINTS = [  # where a run is killed: how often what has happened since the last 
 ]
 
 
-def test_killed_anywhere_and_resumed_elsewhere_each_request_is_bought_once(tmp_path: Path, at_length: bool) -> None:
+def test_each_request_is_bought_once_after_a_kill(tmp_path: Path, at_length: bool) -> None:
     with Provider() as server:
         turns = 8 if at_length else 6
         live = play_to_end(waiting(server, *THREE, wait=None, turns=turns), tmp_path / "live" / "run")
@@ -61,7 +61,7 @@ def test_killed_anywhere_and_resumed_elsewhere_each_request_is_bought_once(tmp_p
     assert rows(folder, "SELECT DISTINCT state FROM tries") == [("received",)]
 
 
-def test_waves_are_no_more_than_the_longest_game_has_requests(tmp_path: Path, at_length: bool) -> None:
+def test_number_of_waves_is_the_longest_games_requests(tmp_path: Path, at_length: bool) -> None:
     with House() as house:
         players = [
             contender("one", "house-sharp", base_url=house.openai_base_url, wait="batch"),
@@ -74,7 +74,7 @@ def test_waves_are_no_more_than_the_longest_game_has_requests(tmp_path: Path, at
 
 
 @pytest.mark.parametrize("fault", in_gate(BATCH_FAULTS, {"expired_batch", "doubled_entries"}))
-def test_with_every_fault_the_games_are_those_of_the_live_run(tmp_path: Path, fault: str) -> None:
+def test_games_with_faults_equal_the_live_run(tmp_path: Path, fault: str) -> None:
     share = 0.3 if fault in ("failed_batch", "expired_batch", "missing_entries") else 1.0  # such a one is sent again
     with House() as quiet, House(faults=Faults(**{fault: share})) as house:
         digests = []
@@ -120,7 +120,7 @@ def test_a_wave_costs_half_and_is_reserved_at_half(tmp_path: Path, tier: str) ->
     assert reserved[0] == ((into * 2_500_000 + 8192 * 10_000_000) // 2,)
 
 
-def test_a_budget_holds_and_the_run_goes_on_with_more(tmp_path: Path) -> None:
+def test_budget_is_kept_and_run_resumes_with_more(tmp_path: Path) -> None:
     with Provider() as server:
         of = waiting(server, "responses")
         run = go(of, tmp_path / "run", caps=Caps(calls=3))
@@ -134,7 +134,7 @@ def test_a_budget_holds_and_the_run_goes_on_with_more(tmp_path: Path) -> None:
         )
 
 
-def test_stopped_while_it_waits_status_says_what_is_awaited(tmp_path: Path, shell: Shell) -> None:
+def test_status_lists_batches_of_a_stopped_run(tmp_path: Path, shell: Shell) -> None:
     with Provider() as server:
         how = means(Path("r"))
 
@@ -181,14 +181,14 @@ def test_requests_in_flight_are_found_under_another_key_variable(
     assert (said.code, run.results_digest in said.out) == (0, True), said.err
 
 
-def test_a_server_without_batches_is_told_before_the_first_game(tmp_path: Path) -> None:
+def test_server_without_batches_is_refused_early(tmp_path: Path) -> None:
     with Provider() as server:
         server.answer = lambda target, kind, raw: (404, b"{}")  # type: ignore[method-assign]
         run = go(waiting(server, "chat"), tmp_path / "run")
     assert "has no batches (status 404); remove `wait` in the entry of 'by chat'" in str(run.failure)
 
 
-def test_who_cannot_wait_is_told_in_one_sentence(shell: Shell) -> None:
+def test_unsupported_wait_is_one_sentence(shell: Shell) -> None:
     file = config_file(contender("one", wait="batch", bot="OpenAIBot", api="decisions"))
     said = shell("run", file)
     assert (said.code, said.err) == (
@@ -205,7 +205,7 @@ def test_who_cannot_wait_is_told_in_one_sentence(shell: Shell) -> None:
     ("kind", "status", "cause", "tries"),
     in_gate([("server_error", 500, "unreachable", 2), ("context_length_exceeded", 400, "too_long", 1)], 1),
 )
-def test_a_request_that_fails_again_and_again_is_given_up(
+def test_repeatedly_failing_request_is_abandoned(
     tmp_path: Path, kind: str, status: int, cause: str, tries: int
 ) -> None:
     broken: list[str] = []  # the draw of the first
@@ -238,7 +238,7 @@ def test_a_batch_asks_the_same_bytes_as_the_live_run(tmp_path: Path) -> None:
     assert [body for body in asked if body not in sent] == []
 
 
-def test_what_is_sent_is_what_the_providers_take(tmp_path: Path) -> None:
+def test_batches_match_the_providers_formats(tmp_path: Path) -> None:
     with Provider() as server:
         play_to_end(waiting(server, *THREE, turns=3), tmp_path / "r")
         entries = [entry for batch in server.batches for entry in batch.entries]

@@ -120,11 +120,11 @@ def test_two_worlds_that_differ_in_hidden_cards_look_the_same(home: Path) -> Non
                 given = cards[:1] if sitting.state.view().node == "cards" else bool(len(cards) % 2)
             moment, said = sitting.step(given)
             frame = frame_in_words(sitting, 1, moment, said)
-            assert replace(frame_in_words(_elsewhere(sitting), 1, moment, said), truth=frame.truth) == frame
+            assert replace(frame_in_words(_games_with_bot(sitting), 1, moment, said), truth=frame.truth) == frame
             assert bool(frame.truth) == sitting.state.over
 
 
-def _elsewhere(sitting: Sitting) -> Sitting:
+def _games_with_bot(sitting: Sitting) -> Sitting:
     """The same game to whoever sits at it: the others' cards and the pile are dealt anew among them."""
     other, game = copy(sitting), deepcopy(sitting.state)
     assert isinstance(game, State)

@@ -22,11 +22,11 @@ class BSBot(Player):
 
     def request_cards(self, number: int, table: View) -> Sequence[Card]:
         """Return the cards to play, at least one of `self.cards`. A card of another number makes it a lie."""
-        raise _not_written("request_cards", self)
+        raise _unwritten_error("request_cards", self)
 
     def bs(self, seat: int, number: int, n_cards: int, table: View) -> bool:
         """Return whether to accuse the seat, which played n_cards claimed to be of this number."""
-        raise _not_written("bs", self)
+        raise _unwritten_error("bs", self)
 
     def update(self, table: View) -> None:
         """Receive the table at the end of every round."""
@@ -54,5 +54,5 @@ class BSBot(Player):
         )
 
 
-def _not_written(method: str, bot: BSBot) -> IllegalOutput:
+def _unwritten_error(method: str, bot: BSBot) -> IllegalOutput:
     return IllegalOutput(f"{method} of {type(bot).__name__} is not written yet")

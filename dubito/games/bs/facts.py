@@ -61,7 +61,7 @@ def _ending(seen: Seen, own: int) -> str:
     who = f"seat {accuser} accuses" if accuser != own else "Your accusation counts"
     taker = seen.mover if seen.lie else accuser
     take = (
-        f"you pick up the pile: {', '.join(map(_laid_in_words, seen.shown))}"
+        f"you pick up the pile: {', '.join(map(_describe_laid, seen.shown))}"
         if taker == own
         else f"seat {taker} picks up the pile"
     )
@@ -71,7 +71,7 @@ def _ending(seen: Seen, own: int) -> str:
     return f"{who}: it was a lie; {take}; {card}."
 
 
-def _laid_in_words(laid: Laid) -> str:
+def _describe_laid(laid: Laid) -> str:
     how = "drawn" if laid.number is None else f"as {laid.number}s"
     return f"{numbers(sorted(laid.cards))} of seat {laid.seat} ({how})"
 
@@ -154,9 +154,9 @@ to_json, from_json = _FILE.to_json, _FILE.from_json
 def example_position(node: str) -> Position:
     """Return a fixed position in the middle of a random game at which this node is asked."""
     return next(
-        asked.position
-        for _, asked in sample_game(_EXAMPLE_DEAL)
-        if asked.position.node == node and len(asked.position.turns) >= _EXAMPLE_TURNS
+        position.position
+        for _, position in sample_game(_EXAMPLE_DEAL)
+        if position.position.node == node and len(position.position.turns) >= _EXAMPLE_TURNS
     )
 
 
@@ -197,7 +197,7 @@ def facts(position: Position) -> dict[str, Any]:
     witness = Witness(position)
     history, own_moves = lines(witness, position.dealt)
     return {
-        **_rules_in_words(position.rules),
+        **_describe_rules(position.rules),
         "seat": position.seat,
         "history": history,
         "own_moves": own_moves,
@@ -210,11 +210,11 @@ def facts(position: Position) -> dict[str, Any]:
 
 
 def steady_facts() -> frozenset[str]:
-    return frozenset(_rules_in_words(BSRules())) | {"seat"}
+    return frozenset(_describe_rules(BSRules())) | {"seat"}
 
 
 @lru_cache(maxsize=8)
-def _rules_in_words(rules: BSRules) -> dict[str, Any]:
+def _describe_rules(rules: BSRules) -> dict[str, Any]:
     return {
         "rules": rules.model_dump(),
         "rule_text": rule_sentences(rules),

@@ -52,12 +52,12 @@ def _output_of(node: str, answer: Any, cards: HandView) -> Any:
     for number, wanted in Counter(answer).items():
         held = cards.of(number)
         if wanted > len(held):
-            raise IllegalOutput(short_of(number, len(held), wanted))
+            raise IllegalOutput(explain_shortage(number, len(held), wanted))
         output += held[:wanted]
     return output
 
 
-def short_of(number: int, held: int, wanted: int) -> str:
+def explain_shortage(number: int, held: int, wanted: int) -> str:
     if not held:
         return f"the hand holds no card of number {number}; play cards that it holds"
     return f"the hand holds {held} card{'s' * (held > 1)} of number {number}, not {wanted}"

@@ -232,11 +232,11 @@ class Witness:
                 self.put_down[taker] = max(0, self.put_down[taker] - laid.n_cards)
             elif laid.cards:
                 self._identified(laid)
-        taken = Counter(card for laid in self.pile if laid.seat != taker for card in laid.cards)
+        taken_cards = Counter(card for laid in self.pile if laid.seat != taker for card in laid.cards)
         if taker == self.seat:
             self.hand += Counter(turn.taken)
         else:
-            self.known[taker] += taken
+            self.known[taker] += taken_cards
         shown = tuple(self.pile) if taker == self.seat else ()
         self.pile = []
         self._forget()

@@ -13,7 +13,7 @@ from dubito.game.table import Entrant, Table
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.engine import State, deal
 from dubito.games.bs.facts import random_answer, sample_game
-from dubito.games.bs.game import short_of
+from dubito.games.bs.game import explain_shortage
 from dubito.games.bs.table import SEATS, View
 from dubito.games.bs.witness import BSRules, Number, Position, Witness
 from dubito.games.bs.worlds import another
@@ -112,16 +112,16 @@ def check(position: Position, answer: bool | Sequence[int]) -> None:
     held = Witness(position).hand
     for number, wanted in Counter(answer).items():
         if wanted > held[number]:
-            raise IllegalOutput(short_of(number, held[number], wanted))
+            raise IllegalOutput(explain_shortage(number, held[number], wanted))
 
 
 def world_pairs() -> Iterator[tuple[Position, Position]]:
     """Yield positions for which another world is found, each with the same position in that world."""
     chance = Random(0)
-    for world, asked in sample_game(0):
-        seat = asked.position.seat
+    for world, position in sample_game(0):
+        seat = position.position.seat
         if other := another(world, seat, chance):
-            yield asked.position, other.seen_by(seat)[0]
+            yield position.position, other.seen_by(seat)[0]
 
 
 def where(position: Position) -> str:

@@ -52,7 +52,7 @@ class DefuseBot(Player):
             return _last_act(stop.value)
         if type(act) is not str or act not in KEEPS_TURN:
             raise IllegalOutput(
-                f"a turn yields {' or '.join(KEEPS_TURN)} and returns what ends it: it has yielded {_act_in_words(act)}"
+                f"a turn yields {' or '.join(KEEPS_TURN)} and returns what ends it: it has yielded {_describe_act(act)}"
             )
         self._waiting, self._asked_next = turn, view.moves + 1
         return act
@@ -64,11 +64,11 @@ def _last_act(act: object) -> Any:
         return DRAW
     if type(act) is not str or act not in ENDS_TURN:
         raise IllegalOutput(
-            f"a turn returns {', '.join(map(repr, ENDS_TURN))} or None: it has returned {_act_in_words(act)}"
+            f"a turn returns {', '.join(map(repr, ENDS_TURN))} or None: it has returned {_describe_act(act)}"
         )
     return act
 
 
-def _act_in_words(act: object) -> str:
+def _describe_act(act: object) -> str:
     """Describe a bot's action. Only plain strings are quoted, so that no code of the bot runs."""
     return repr(act) if type(act) is str and len(act) <= 20 else f"a value of type {type(act).__name__}"

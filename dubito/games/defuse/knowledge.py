@@ -174,12 +174,12 @@ class Witness:
 
     def unseen(self) -> dict[str, int]:
         """Return the cards in the pile and the other hand: all but the seat's hand and the played cards."""
-        left = Counter(ALL_CARDS)
-        left.subtract(self.hand)
-        left.subtract(self.played)
+        remaining = Counter(ALL_CARDS)
+        remaining.subtract(self.hand)
+        remaining.subtract(self.played)
         if self.placing:
-            left[BOMB] -= 1
-        return {card: n for card, n in left.items() if n}
+            remaining[BOMB] -= 1
+        return {card: n for card, n in remaining.items() if n}
 
     def _act(self, act: Act) -> None:
         own = self.position.seat

@@ -98,14 +98,14 @@ def another(position: Position, chance: Random) -> World:
     acts = [
         act if act.seat == seat else Act(act.seat, act.act, BOMB if act.card == BOMB else None) for act in position.acts
     ]
-    trace = _traced(acts, seat, chance)
+    trace = _trace_acts(acts, seat, chance)
     hand = range(-HAND_SIZE, 0)  # the other seat's deal
     kinds = _Guess(trace, dealt, hand).kinds(chance)
-    orders = _arranged(trace, dealt, hand, kinds, chance)
+    orders = _arrange_piles(trace, dealt, hand, kinds, chance)
     return World([kinds[card] for card in hand], orders, trace.places)
 
 
-def _traced(acts: Sequence[Act], seat: int, chance: Random) -> Trace:
+def _trace_acts(acts: Sequence[Act], seat: int, chance: Random) -> Trace:
     """Trace the actions, with places of the bomb that agree with all that was seen."""
     spots = {place: chance.random() for place, act in enumerate(acts) if act.act == "place"}
     while True:
@@ -219,7 +219,7 @@ def _ways(cards: Counter[str], given: Counter[str]) -> tuple[int, float]:
     return faults, weight
 
 
-def _arranged(
+def _arrange_piles(
     trace: Trace, dealt: Sequence[str], hand: Sequence[int], kinds: Kinds, chance: Random
 ) -> dict[int, list[str]]:
     """Return the piles, the top first, by the action that ordered them; unknown cards in random order."""

@@ -221,11 +221,11 @@ class HandView:
     def pick_random(self, n: Loose[int]) -> list[int]:
         """Draw up to `n` random cards of the hand from the framework's stream."""
         pool = self._cards[:]
-        left = len(pool)
-        if n >= left:
+        remaining = len(pool)
+        if n >= remaining:
             return pool
         draw = self._streams.framework.random
         picked = []
-        for size in range(left, left - n, -1):
+        for size in range(remaining, remaining - n, -1):
             picked.append(pool.pop(int(draw() * size)))  # noqa: PERF401, a comprehension costs a call more
         return picked

@@ -103,7 +103,7 @@ def facts(position: Position, memory: Memory | None = None) -> dict[str, Any]:
     active = witness.active()
     question, if_true, if_false = effects(position.node, position.hand, turn, position.answers, position.rules.win_rule)
     return {
-        **_rules_in_words(position.rules, len(witness.players)),
+        **_describe_rules(position.rules, len(witness.players)),
         "seat": seat,
         "history": memory.history.copy(),
         "own_moves": memory.own_moves.copy(),
@@ -128,11 +128,11 @@ def facts(position: Position, memory: Memory | None = None) -> dict[str, Any]:
 
 
 def steady_facts() -> frozenset[str]:
-    return frozenset(_rules_in_words(Rules(), 3)) | {"seat"}
+    return frozenset(_describe_rules(Rules(), 3)) | {"seat"}
 
 
 @lru_cache(maxsize=64)
-def _rules_in_words(rules: Rules, seats: int) -> dict[str, Any]:
+def _describe_rules(rules: Rules, seats: int) -> dict[str, Any]:
     return {
         "rules": rules.stored_form(),
         "win_rule": rules.win_rule,

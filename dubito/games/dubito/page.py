@@ -63,14 +63,14 @@ def first_frame(state: State, label: Label, me: int) -> Frame:
 
 
 def next_frame(
-    state: State, mover: int | None, output: TurnOutput | None, events: Sequence[Event], said: list[str], me: int
+    state: State, mover: int | None, output: TurnOutput | None, events: Sequence[Event], lines: list[str], me: int
 ) -> Frame:
     shown = output.cards if output and (mover == me or state.over) else None
     really = None if shown is None else in_order(shown)
     return Frame(
         turn=state.turns_played,
         mover=mover,
-        said=said,
+        said=lines,
         counts=[state.player_data(seat).n_cards for seat in range(len(state.hands))],
         places=list(state.places),
         board=len(state.board),

@@ -68,7 +68,7 @@ def in_order(cards: Iterable[int]) -> list[int]:
     return sorted(cards, key=lambda card: card or NUMBERS[-1] + 1)
 
 
-def cards_in_words(cards: Iterable[int]) -> str:
+def describe_cards(cards: Iterable[int]) -> str:
     return " ".join(map(card_name, in_order(cards)))
 
 
@@ -82,7 +82,7 @@ def sentence(event: Event, label: Label = seat_label) -> str:
             count = counted(event.n_cards)
             return f"{label(event.player_id)} plays {count} as {card_name(event.declared_number, plural=True)}."
         case DoubtResolvedEvent():
-            return _doubt_in_words(event, label)
+            return _describe_doubt(event, label)
         case DiscardEvent():
             cards = f"{number_word(event.n_cards)} {card_name(event.card_number, plural=True)}"
             return f"{label(event.player_id)} discards the {cards}."
@@ -93,8 +93,8 @@ def sentence(event: Event, label: Label = seat_label) -> str:
             assert_never(event)
 
 
-def _doubt_in_words(event: DoubtResolvedEvent, label: Label) -> str:
-    shown = cards_in_words(event.latest_cards)
+def _describe_doubt(event: DoubtResolvedEvent, label: Label) -> str:
+    shown = describe_cards(event.latest_cards)
     verdict = "a bluff" if event.correct else "honest"
     text = f"{label(event.doubter_id)} doubts {label(event.target_id)}, who shows {shown}: {verdict}."
     if event.jokers_discarded:
@@ -104,10 +104,10 @@ def _doubt_in_words(event: DoubtResolvedEvent, label: Label) -> str:
 
 
 def ending(state: State, label: Label = seat_label) -> str:
-    left = " and ".join(label(seat) for seat, place in enumerate(state.places) if place is None)
+    losers = " and ".join(label(seat) for seat, place in enumerate(state.places) if place is None)
     if state.capped:
-        return f"The game stops after {state.turns} turns, unfinished for {left}."
-    return f"The game is over; {left} {'loses' if state.rules.duel else 'lose'}."
+        return f"The game stops after {state.turns} turns, unfinished for {losers}."
+    return f"The game is over; {losers} {'loses' if state.rules.duel else 'lose'}."
 
 
 def _seal(hands: list[list[int]], outputs: list[RecordedOutput]) -> str:

@@ -19,7 +19,7 @@ from dubito.games.dubito.events import (
     GameStartEvent,
     PlayerWonEvent,
 )
-from dubito.games.dubito.record import card_name, cards_in_words, in_order, sentence
+from dubito.games.dubito.record import card_name, describe_cards, in_order, sentence
 
 _VALUES: Final = NUMBERS[-1] + 1
 
@@ -184,7 +184,7 @@ class Memory:
             if own_play is None:
                 raise LookupError(f"seat {seat} played more often than own_plays lists")
             number, cards, honest = own_play.number, own_play.cards, is_honest(own_play.cards, own_play.number)
-            line += f" Yours: {cards_in_words(cards)}, {'honest' if honest else 'a bluff'}."
+            line += f" Yours: {describe_cards(cards)}, {'honest' if honest else 'a bluff'}."
             self.own_plays.append({"number": card_name(number), "cards": names(in_order(cards)), "honest": honest})
         self.witness.watch(event, own_play.cards if own_play else ())
         if _acting_seat(event) == seat:
@@ -202,7 +202,7 @@ def _acting_seat(event: Event) -> int | None:
 def _line(event: Event) -> str:
     line = sentence(event)
     if isinstance(event, DoubtResolvedEvent) and event.board_cards:
-        line = f"{line.removesuffix('.')}: {cards_in_words(event.board_cards)}."
+        line = f"{line.removesuffix('.')}: {describe_cards(event.board_cards)}."
     return line
 
 

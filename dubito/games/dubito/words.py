@@ -19,7 +19,7 @@ from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, TurnData, TurnOu
 from dubito.games.dubito.engine import DUEL, Result, Rules, State, WinRule, is_honest
 from dubito.games.dubito.engine import why_illegal as refused
 from dubito.games.dubito.events import Event, PlayerWonEvent
-from dubito.games.dubito.record import card_name, cards_in_words, ending, in_order, number_word
+from dubito.games.dubito.record import card_name, describe_cards, ending, in_order, number_word
 from dubito.games.dubito.record import sentence as sentence
 
 WALK: Final = (
@@ -265,13 +265,13 @@ class Teller:
         self._state, self._label, self._number = state, label, state.number
 
     def holds(self, seat: int) -> str:
-        return cards_in_words(self._state.hands[seat].cards)
+        return describe_cards(self._state.hands[seat].cards)
 
     def moved(self, seat: int, output: TurnOutput, events: Sequence[Event]) -> list[Line]:
         lines = [Line(sentence(event, self._label)) for event in events]
         if output.cards:
             verdict = "honest" if is_honest(output.cards, output.number or self._number) else "a bluff"
-            lines[0] = Line(lines[0].said, f"really {cards_in_words(output.cards)}: {verdict}")
+            lines[0] = Line(lines[0].said, f"really {describe_cards(output.cards)}: {verdict}")
         self._number = self._state.number
         return lines
 
@@ -279,7 +279,7 @@ class Teller:
         state, label = self._state, self._label
         seats = range(len(state.hands))
         hands = [Panel(label(seat), f"{len(state.hands[seat].cards)} cards", self.holds(seat), seat) for seat in seats]
-        return [*hands, Panel("The board", f"{len(state.board)} cards", cards_in_words(state.board))]
+        return [*hands, Panel("The board", f"{len(state.board)} cards", describe_cards(state.board))]
 
     def ending(self) -> list[str]:
         state, label = self._state, self._label
@@ -396,7 +396,7 @@ def sees(state: State, seat: int, label: Label) -> list[str]:
     counts = [state.player_data(other).n_cards for other in range(len(state.hands))]
     there = [other for other, place in enumerate(state.places) if place is None]
     held = [f"{to_person(label(other), TO_ME)} {counts[other]}" for other in there]
-    lines = [f"Cards held: {', '.join(held)}.", f"Your hand: {cards_in_words(state.hands[seat].cards)}"]
+    lines = [f"Cards held: {', '.join(held)}.", f"Your hand: {describe_cards(state.hands[seat].cards)}"]
     if not state.number:
         return [*lines, "Your turn. The board is empty: you open a round."]
     assert state.last_player is not None

@@ -63,7 +63,7 @@ def another(position: Position, chance: Random) -> World:
     return World(rules, tuple(map(tuple, hands)), tuple(moves))
 
 
-def turned_over(event: DoubtResolvedEvent, sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def split_shown_cards(event: DoubtResolvedEvent, sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """Split the cards that a doubt has shown into the round's plays, which have these sizes."""
     cards = [*event.board_cards[: sum(sizes[:-1])], *event.latest_cards]
     for n in sizes:
@@ -103,9 +103,9 @@ class _Bounds:
             case CardsPlayedEvent(seat, _, n):
                 self._round.append((place, seat, n))
             case DoubtResolvedEvent():
-                shown = turned_over(event, [n for _, _, n in self._round])
+                shown = split_shown_cards(event, [n for _, _, n in self._round])
                 for (played, seat, _), cards in zip(self._round, shown, strict=True):
-                    self._put_down(played, seat, cards)
+                    self._record_play(played, seat, cards)
                 self._round = []
                 self._net[event.loser_id].update(event.board_cards)
                 self._grown = event.loser_id
@@ -114,7 +114,7 @@ class _Bounds:
                 self.least[seat][number] = self.most[seat][number] = dealt
                 self._net[seat][number] -= self.rules.copies
 
-    def _put_down(self, place: int, seat: int, cards: tuple[int, ...]) -> None:
+    def _record_play(self, place: int, seat: int, cards: tuple[int, ...]) -> None:
         self.shown[place] = cards
         self._net[seat].subtract(cards)
         for card in cards:
@@ -130,12 +130,12 @@ class _Bounds:
 
     def deal(self, chance: Random) -> list[list[int]]:
         """Sample first hands that fit the bounds."""
-        left = Counter(self.rules.deck)
-        left.subtract(self.own)
+        remaining = Counter(self.rules.deck)
+        remaining.subtract(self.own)
         for least in self.least[: self.seat] + self.least[self.seat + 1 :]:
-            left.subtract(least)
+            remaining.subtract(least)
         while True:
-            rest = list(left.elements())
+            rest = list(remaining.elements())
             chance.shuffle(rest)
             hands = []
             for seat, size in enumerate(self._sizes):

@@ -18,7 +18,7 @@ from dubito.llm.prices import PICO, dollars
 from dubito.llm.settings import account_for
 from dubito.plugins.leaderboard.submissions import MIN_SAMPLE, Answerers, Submissions, VerifiedRun
 from dubito.report.games import GameChoice
-from dubito.report.run_tables import cautions, significance_in_words
+from dubito.report.run_tables import cautions, describe_significance
 from dubito.report.tables import (
     Block,
     Chart,
@@ -38,7 +38,7 @@ from dubito.report.tables import (
     texts,
     unit_of,
 )
-from dubito.report.verdicts import verdict_in_words
+from dubito.report.verdicts import describe_verdict
 from dubito.stats.players import fallback_share
 from dubito.stats.ranking import (
     ContenderRow,
@@ -238,7 +238,7 @@ def _index_page(submissions: Submissions, boards: Sequence[_Board], title: str) 
 def _summary_sentence(board: _Board) -> str:
     if board.order is None:
         return f"{board.label(board.ranked[0].contender.name)} is the only row of {_title_of(board)}."
-    text = verdict_in_words(board.order, board.label_with_kind)
+    text = describe_verdict(board.order, board.label_with_kind)
     return f"{one_line(board.book)}: {text}" if board.book else text
 
 
@@ -417,7 +417,7 @@ def _pairs_of(board: _Board, row: _Row) -> ResultTable:
         other = board.rows[pair.other.name if ours else pair.one.name]
         rates = [pair.differences[one.key].rate.times(1 if ours else -1) for one in measures]
         rates = rates if ours else [replace(rate, low=rate.high, high=rate.low) for rate in rates]
-        cells.append([board.label(other.id), *rates, significance_in_words(pair.differences[measures[0].key])])
+        cells.append([board.label(other.id), *rates, describe_significance(pair.differences[measures[0].key])])
         links.append(other.path)
     key = f"{row.submission.key}-{row.place}-pairs"
     title = (
@@ -465,7 +465,7 @@ def _page_of_pair(board: _Board, pair: PairRow) -> Page:
     assert board.order is not None
     first, second = (board.order.names.index(row.id) for row in (one, other))
     order = board.order.pair(first, second, differences[0].more_games)
-    summary = f"{board.ranked[0].deals:,} common deals. {verdict_in_words(order, board.label_with_kind)}"
+    summary = f"{board.ranked[0].deals:,} common deals. {describe_verdict(order, board.label_with_kind)}"
     key = board.path_of(pair).partition("/")[2].partition(".")[0]
     columns = [Column(each.key, f"{each.title}, more than {names[1]}", difference_of(each)) for each in measures]
     table = ResultTable(

@@ -201,8 +201,8 @@ def _print_rating(rating: _Rating) -> None:
     use = rating.use
     if use.decisions:
         cost = "" if use.usd is None else f", ${use.usd:.4f}"
-        asked = f"{use.decisions:,} decisions, {use.calls:,} calls, {use.tokens:,} tokens"
-        say(f"{asked}{cost}; {use.fallbacks:,} fallbacks")
+        usage = f"{use.decisions:,} decisions, {use.calls:,} calls, {use.tokens:,} tokens"
+        say(f"{usage}{cost}; {use.fallbacks:,} fallbacks")
     say(f"runs: {rating.folder / 'field'} and {rating.folder / 'exploiters'}")
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli.asking import calls_of, model_progress, question_progress, resumable
+from dubito.cli.asking import limited_call_options, model_progress, question_progress, suggest_resume
 from dubito.cli.options import SPENDING, config_options, flags, games_path_option, open_run_folder
 from dubito.cli.output import say
 from dubito.errors import UsageError, one_line
@@ -54,18 +54,18 @@ def review(file: Path, by: str, sample: int, quiet: bool, **given: Any) -> None:
     if path.exists():
         raise UsageError(f"{one_line(str(path))} already exists: delete it to repeat the sample")
     digest = sha256(file.read_bytes()).hexdigest()
-    calls = calls_of(given)
+    calls = limited_call_options(given)
     with open_run_folder(file) as folder, opened_run(folder, Path.cwd()) as run:
         player = _only_model(run)
         positions = _sample_positions(run, player, digest, sample)
         trial = _ask_twice(run, player, positions, Path("runs") / f"review-{digest[:8]}-{sample}", calls, quiet)
         answers = [(one.answer, two.answer) for one, two in zip(*trial.answers, strict=True)]
-        asked = [
+        repeated = [
             {"decision": place, "answers": [*both]}
             for place, both in zip(positions, answers, strict=True)
             if None not in both
         ]
-        content = {"submission": digest, "by": by, "asked": asked}
+        content = {"submission": digest, "by": by, "asked": repeated}
         result = compare_sample(run, Review.model_validate(content))
     write_whole(path, to_yaml(content))
     say(
@@ -112,5 +112,5 @@ def _ask_twice(
         TrialEntry(f"{player} {number}", prompt, settings.model_copy(update={"sample": settings.sample + number}))
         for number in (1, 2)
     ]
-    with resumable(folder), question_progress(2 * len(positions), quiet) as progress:
+    with suggest_resume(folder), question_progress(2 * len(positions), quiet) as progress:
         return run_trial(entries, positions, folder, TrialOptions(calls, model_progress(quiet), progress))

@@ -353,7 +353,7 @@ def _judge_sample(by: str, sample: SampleResult, answerers: Mapping[str, Answere
 def compare_sample(run: Run, review: Review) -> SampleResult:
     """Compare a review's answers with the run's. Raises UsageError if it names a decision that no model made."""
     log, agreed, repeated, d, d2 = ModelLog(run.db), 0, 0, 0, 0
-    places = {asked.decision: asked.answers for asked in review.asked}
+    places = {repeated_request.decision: repeated_request.answers for repeated_request in review.asked}
     for place, (first, second) in places.items():
         game, seat, number = map(int, place.split("."))
         decision = log.decisions(game).get((seat, number))

@@ -80,7 +80,7 @@ def models_folder() -> Path:
 
 
 def known_model(name: str) -> KnownModel:
-    """Return the model with this name. Raises UsageError if there is none."""
+    """Return the model with this name; raises UsageError for an unknown name."""
     if name not in KNOWN_MODELS:
         raise UsageError(f"unknown local model {one_line(repr(name), 80)}: {suggestion(name, KNOWN_MODELS)}")
     return KNOWN_MODELS[name]
@@ -95,7 +95,7 @@ def fingerprint(model: str) -> str:
     """Return what identifies a model's weights: part of the SHA-256 of a known file, or of samples of another file.
 
     Reading all of a file of many gigabytes would take a minute, so 64 blocks spread over it have to do.
-    Raises UsageError if there is no such model or file.
+    Raises UsageError for an unknown model or file.
     """
     if not is_path(model):
         return known_model(model).digest[:FINGERPRINT_LENGTH]

@@ -1,4 +1,4 @@
-"""A local model server of a run: llama.cpp's, in a process of its own."""
+"""A run's local model server: llama.cpp in a separate process."""
 
 import contextlib
 import json

@@ -163,7 +163,7 @@ class Course:
     game: ClassVar[Game]
     short_name: ClassVar[str] = ""  # name in pyspiel; empty: the harness's name
     long_name: ClassVar[str] = ""  # empty: the game's summary
-    zero_sum: bool = False  # whether a seat's return is relative to the others; variants may differ
+    zero_sum: bool = False  # whether returns are relative to the other seats; variants may differ
     kinds: ClassVar[Sequence[Any]]  # of cards that hands hold
     drawn: ClassVar[Sequence[Any]]  # outcomes of chance
     done: ClassVar[Sequence[Any]]  # actions of seats: outputs or their words
@@ -272,7 +272,7 @@ class Course:
         self.tell([engine.start])
         for seat in range(self.players):
             cards = tuple(self.hand(seat))
-            self.note(f"hand {spaced(cards)}", ("hand", cards), seat)
+            self.note(f"hand {join_spaced(cards)}", ("hand", cards), seat)
 
     def hand(self, seat: int) -> Sequence[Any]:
         """Return the kinds of cards that a seat holds, by its bot's `self.cards`."""
@@ -290,8 +290,8 @@ class Course:
 
     def in_words(self, event: Any) -> str:
         """Describe an event briefly: by the sentence for people, or by its fields."""
-        said, plain = _words(self.game)
-        return (said.sentence(event, seat_label) or plain.sentence(event, seat_label)).removesuffix(".")
+        sentences, plain = _words(self.game)
+        return (sentences.sentence(event, seat_label) or plain.sentence(event, seat_label)).removesuffix(".")
 
     def entries_seen_by(self, seat: int) -> Iterator[LogEntry]:
         """Return the log entries that a seat has seen before it left the game."""
@@ -328,7 +328,7 @@ class Course:
         """Return outcomes of chance that the engine has not received yet."""
         begun = self.history[len(self.history) - len(self.script) :]
         drawn = [self.drawn[outcome] for player, outcome in begun if player == CHANCE]
-        return [f"drawn {spaced(drawn)}"] if drawn else []
+        return [f"drawn {join_spaced(drawn)}"] if drawn else []
 
     def recall(self, seat: int) -> Pieces:
         """Return the information state as numbers; missing rows are 0."""
@@ -361,9 +361,9 @@ class Course:
         )
 
     def returns(self) -> list[float]:
-        """Return the ranking measure by seat; 0 while the game goes on.
+        """Return the ranking measure by seat; 0 before the end.
 
-        If `zero_sum`, a seat gets its measure minus the mean of the others'.
+        If `zero_sum`, a seat gets its measure minus the mean of the other seats'.
         """
         if self.player != TERMINAL:
             return [0.0] * self.players
@@ -392,10 +392,10 @@ class Course:
                     return [action for _, action in ahead.history]
 
     def world(self, seat: int, chance: Random) -> Self:
-        """Sample such a game, up to what the seat has seen; the others may have moved since.
+        """Sample a game that looks the same to the seat. Other seats may have moved since its last observation.
 
-        By default it is found by trial: the seat decides as it did, all others and chance at random. Raises UsageError
-        after more games than a small game would need.
+        By default this is rejection sampling: the seat repeats its decisions, and everything else is random.
+        Raises UsageError after more games than a small game would need.
         """
         known, own = self.information(seat), [action for player, action in self.history if player == seat]
         for _ in range(_MAX_TRIALS):
@@ -416,7 +416,7 @@ class Course:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_stage": None, "_recalls": {}}  # a stage goes on from `script`, recalls from the log
+        return {**vars(self), "_stage": None, "_recalls": {}}  # rebuilt from `script` and the log
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Copy the game, sharing what never changes: the log entries and `shared`."""
@@ -446,7 +446,7 @@ def courses_of(game: Game) -> Mapping[str, type[Course]]:
         module = import_module(f"{__package__}.courses.{game.name}") if own else game.module("training")
         course: Any = getattr(module, "COURSE", None)
     except (Exception, SystemExit) as error:  # foreign code: its import may raise anything
-        raise UsageError(f"importing it raises {_raised(error)}: correct it") from None
+        raise UsageError(f"importing it raises {_format_exception(error)}: correct it") from None
     if module is None:
         return {}
     courses: Mapping[str, Any] = course if isinstance(course, Mapping) and course else {"": course}
@@ -463,7 +463,7 @@ def try_out(game: Game, course: type[Course], players: int) -> None:
     except DubitoError:
         raise
     except Exception as error:  # foreign code
-        raise UsageError(f"a random game raises {_raised(error)}: correct it") from None
+        raise UsageError(f"a random game raises {_format_exception(error)}: correct it") from None
 
 
 def check_courses(subject: "Subject") -> "Iterator[Flaw]":
@@ -479,7 +479,7 @@ def check_courses(subject: "Subject") -> "Iterator[Flaw]":
         yield Flaw(subject.file("training.py"), str(error))
 
 
-def _raised(error: BaseException) -> str:
+def _format_exception(error: BaseException) -> str:
     return one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
 
 
@@ -511,6 +511,6 @@ def _words(game: Game) -> tuple[Words, Words]:
     return words_of(game), Words(game)
 
 
-def spaced(values: Iterable[Any]) -> str:
+def join_spaced(values: Iterable[Any]) -> str:
     """Join the items, as in `3 3 7`."""
     return " ".join(map(str, values))

@@ -79,7 +79,7 @@ def load(name: str) -> Any:
     if why := why_not(kind):
         raise UsageError(f"openspiel:{short} cannot be played here: {why}")
     if rest not in ("", ")"):
-        _try(name)
+        _try_parameters(name)
     game = _loaded(name)
     if game.num_players() < 2:
         raise UsageError(f"openspiel:{one_line(name, 80)} cannot be played here: it has only one player")
@@ -91,7 +91,7 @@ def load(name: str) -> Any:
     return game
 
 
-def _try(name: str) -> None:
+def _try_parameters(name: str) -> None:
     """Refuse parameters for which the engine fails within some moves: it may crash or never return."""
     try:
         command = [sys.executable, "-c", _TRIAL, name]
@@ -169,7 +169,7 @@ def _check_names(short: str, rest: str, kind: Any) -> None:
 
 def _loaded(name: str) -> Any:
     try:
-        with quiet():
+        with silence_stderr():
             return pyspiel().load_game(name)
     except (RuntimeError, LookupError, ValueError) as error:  # SpielError, or an unwrapped C++ exception
         text = str(error).rsplit("/", 1)[-1].replace("\n", ": ")
@@ -177,7 +177,7 @@ def _loaded(name: str) -> Any:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def silence_stderr() -> Iterator[None]:
     """Silence standard error, where the engine also writes the errors that it raises."""
     with _STDERR_LOCK:
         try:

@@ -23,7 +23,7 @@ def parameters(game: Any) -> dict[str, Any]:
     return {**game.get_type().parameter_specification, **game.get_parameters()}
 
 
-def seats_in_words(players: int) -> str:
+def describe_seats(players: int) -> str:
     return "Two players sit in seats 0 and 1" if players == 2 else f"{players} players sit in seats 0 to {players - 1}"
 
 
@@ -154,9 +154,9 @@ class GinRummy:
         ]
         return [
             *seats,
-            Panel("Upcard", _list_of_cards(upcard), cards=_gin_card_names(upcard)),
+            Panel("Upcard", _format_cards(upcard), cards=_gin_card_names(upcard)),
             Panel("Stock", f"{counted(state.stock_size())}, face down"),
-            Panel("Discard pile, the last one last", _list_of_cards(discarded), cards=_gin_card_names(discarded)),
+            Panel("Discard pile, the last one last", _format_cards(discarded), cards=_gin_card_names(discarded)),
             *melds,
         ]
 
@@ -166,18 +166,18 @@ class GinRummy:
         points = sum(map(_points, hand)) if knocked else state.deadwood()[seat]
         upcard = _CARDS[state.upcard()] if state.upcard() is not None else "none"
         parts = [
-            f"{_list_of_cards(hand)} ({len(hand)} cards, deadwood {points})",
+            f"{_format_cards(hand)} ({len(hand)} cards, deadwood {points})",
             f"upcard: {upcard}",
             f"stock: {state.stock_size()} cards",
-            f"discard pile, the last one last: {_list_of_cards(state.discard_pile())}",
-            f"known in the hand of seat {other}: {_list_of_cards(state.known_cards()[other])}",
+            f"discard pile, the last one last: {_format_cards(state.discard_pile())}",
+            f"known in the hand of seat {other}: {_format_cards(state.known_cards()[other])}",
         ]
         if knocked:
             who = "you" if state.knocked()[seat] else f"seat {other}"
             parts += [f"{who} knocked", f"melds that you have laid: {self._melds(state, seat)}"]
             parts += [
                 f"melds of seat {other}: {self._melds(state, other)}",
-                f"laid off: {_list_of_cards(state.layoffs())}",
+                f"laid off: {_format_cards(state.layoffs())}",
             ]
         return "; ".join(parts)
 
@@ -189,7 +189,7 @@ class GinRummy:
         replay = state.get_game().new_initial_state()
         for entry in entries[:dealt]:
             replay.apply_action(entry.action)
-        cards = _list_of_cards(sorted(replay.hands()[seat]))
+        cards = _format_cards(sorted(replay.hands()[seat]))
         lines: list[Line] = [(None, f"The cards are dealt. Yours: {cards}. The upcard is {_CARDS[replay.upcard()]}.")]
         drawer = None
         for entry in entries[dealt:]:
@@ -231,7 +231,7 @@ class GinRummy:
 def _melds_by_number() -> Iterable[Sequence[int]]:
     """Yield all melds in the engine's order.
 
-    By rank: those of three, ordered by the missing suit, and that of four. Then sequences by length, suit and lowest
+    By rank: sets of three, ordered by the missing suit, then the set of four. Then sequences by length, suit and lowest
     rank.
     """
     for rank in range(13):
@@ -256,7 +256,7 @@ def _gin_card_names(numbers: Iterable[int]) -> list[str]:
     return [_GIN_NAMES[number] for number in numbers]
 
 
-def _list_of_cards(numbers: Iterable[int]) -> str:
+def _format_cards(numbers: Iterable[int]) -> str:
     return " ".join(_cards(numbers)) or "none"
 
 
@@ -287,7 +287,7 @@ class Kuhn:
     def rules(self) -> tuple[str, ...]:
         cards = ranks(self.players + 1)
         return (
-            f"{seats_in_words(self.players)}. The deck has {len(cards)} cards, from the lowest to the highest: "
+            f"{describe_seats(self.players)}. The deck has {len(cards)} cards, from the lowest to the highest: "
             f"{', '.join(cards)}. Each player puts 1 chip into the pot and is dealt one card, unseen by the others; "
             "the last card stays unseen.",
             "Seat 0 begins, and the players act in seat order. A bet puts 1 more chip into the pot, a pass nothing.",
@@ -370,7 +370,7 @@ class Leduc:
     def rules(self) -> tuple[str, ...]:
         order = ranks(self.players + 1)
         return (
-            f"{seats_in_words(self.players)}. The deck has {2 * len(order)} cards: {', '.join(order)}, from the "
+            f"{describe_seats(self.players)}. The deck has {2 * len(order)} cards: {', '.join(order)}, from the "
             f"lowest to the highest, each once in {_LEDUC_SUITS[0]} and once in {_LEDUC_SUITS[1]}. Each player puts 1 "
             "chip into the pot and is dealt one card, unseen by the others.",
             "There are two rounds of betting; between them one more card is turned up, the community card. In each "

@@ -1,7 +1,7 @@
-"""The state of one of OpenSpiel's games, and what a seat sees of it: in words, as the engine's string, as events.
+"""The state of an OpenSpiel game, and what a seat sees of it: in words, as the engine's string, and as events.
 
-Its randomness is the stream that dealt it; the engine applies the rules. If several seats move at once, they are asked
-in turn, and nobody sees a move before all are made (O3).
+Chance draws come from the stream that dealt the game; the engine applies the rules. If several seats move at once, they
+are asked in turn, and no seat sees a move before all are made (O3).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from dubito.game.streams import SeatStreams
 from dubito.plugins.openspiel.engine import range_of
 from dubito.plugins.openspiel.named import OwnWords, words_for
 
-Step = int | Sequence[int]  # what is applied to a state: an action, or those of all seats at once
+Step = int | Sequence[int]  # what a state applies: one action, or the actions of all seats at once
 
 MAX_NAMES: Final = 250  # names in a schema; no provider accepts more
 
@@ -25,7 +25,7 @@ MAX_NAMES: Final = 250  # names in a schema; no provider accepts more
 class Entry:
     """One line of what a seat has observed."""
 
-    by: int | None  # the moving seat; None: chance or nobody
+    by: int | None  # the moving seat; None: chance or no seat
     text: str
 
 
@@ -106,27 +106,27 @@ def names_at(state: Any, seat: int) -> Mapping[int, str]:
     words, legal = own_words(state.get_game()), state.legal_actions(seat)
     if words is not None:
         return {action: words.names[action] for action in legal}
-    names = {action: _tidy(state.action_to_string(seat, action)) for action in legal}
+    names = {action: _clean_name(state.action_to_string(seat, action)) for action in legal}
     if len({*names.values()}) == len(names):
         return names
     return {action: f"{name} #{action}" for action, name in names.items()}
 
 
 def all_names(engine: Any) -> tuple[str, ...] | None:
-    """Return the names of all actions of all seats, in order; None if there is no such list."""
+    """Return the names of all actions of all seats, in order; None if the engine has no list."""
     words, seats = own_words(engine), range(engine.num_players())
     if words is not None:
         return words.names
     if engine.num_distinct_actions() > MAX_NAMES:
         return None
-    from dubito.plugins.openspiel.engine import quiet
+    from dubito.plugins.openspiel.engine import silence_stderr
 
     try:
-        with quiet():
+        with silence_stderr():
             texts = [engine.action_to_string(seat, a) for a in range(engine.num_distinct_actions()) for seat in seats]
     except RuntimeError:  # SpielError: some actions belong to one seat only
         return None
-    names = tuple(dict.fromkeys(map(_tidy, texts)))
+    names = tuple(dict.fromkeys(map(_clean_name, texts)))
     return names if len(names) <= MAX_NAMES and not any(name.startswith("Action(id=") for name in names) else None
 
 
@@ -141,7 +141,7 @@ def _words(name: str) -> OwnWords | None:
     return words_for(pyspiel().load_game(name))
 
 
-def _tidy(name: str) -> str:
+def _clean_name(name: str) -> str:
     return " ".join(name.split()).strip(" ,;").replace("|", "/")
 
 
@@ -286,7 +286,7 @@ class State:
         self._chance()
 
     def _chance(self) -> None:
-        """Draw outcomes of chance, and skip nodes at which nobody can move."""
+        """Draw outcomes of chance, and skip nodes without legal moves."""
         state = self.state
         while not state.is_terminal():
             if state.is_chance_node():

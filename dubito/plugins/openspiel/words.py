@@ -51,7 +51,7 @@ class OpenSpielWords(Words):
     def sees(self, state: State, seat: int, label: Label) -> list[str]:
         if (hand := state.hand(seat)) is not None:
             lines = [
-                f"You hold {_hand_in_words(state, seat)}.",
+                f"You hold {_describe_hand(state, seat)}.",
                 *(each[:1].upper() + each[1:] for each in hand.split("; ")[1:]),
             ]
         else:
@@ -91,7 +91,7 @@ of = OpenSpielWords  # by the game
 
 
 class Teller:
-    """Narrates one game, including what nobody at its table knows."""
+    """Narrates one game, including information that no seat has."""
 
     def __init__(self, state: State, label: Label) -> None:
         self._state, self._label = state, label
@@ -99,7 +99,7 @@ class Teller:
     def holds(self, seat: int) -> str:
         own, label = own_words(self._state.engine), self._label
         boards = [one for one in own.panels(self._state.state, label) if one.seat is None] if own else []
-        return "; ".join([_hand_in_words(self._state, seat), *(f"{one.title.lower()}: {one.public}" for one in boards)])
+        return "; ".join([_describe_hand(self._state, seat), *(f"{one.title.lower()}: {one.public}" for one in boards)])
 
     def moved(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
         """Return a line with the action, which is public if we have words for the game or nothing is hidden."""
@@ -114,7 +114,7 @@ class Teller:
             return [
                 each
                 if (seat := each.seat) is None
-                else replace(each, truth=_hand_in_words(state, seat), cards=own.cards(state.state, seat))
+                else replace(each, truth=_describe_hand(state, seat), cards=own.cards(state.state, seat))
                 for each in own.panels(state.state, label)
             ]
         if is_open(state.engine):
@@ -134,7 +134,7 @@ def _written(title: str, text: str, seat: int | None = None, under: str = "", *,
     return Panel(title, plain if is_public else "", "" if is_public else plain, seat, folded=folded)
 
 
-def _hand_in_words(state: State, seat: int) -> str:
+def _describe_hand(state: State, seat: int) -> str:
     cards, _, about = (state.hand(seat) or "").partition("; ")[0].partition(" (")
     return f"{about.rstrip(')').rpartition(', ')[2]}: {cards}" if about else cards
 

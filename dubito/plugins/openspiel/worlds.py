@@ -5,7 +5,7 @@ from contextlib import suppress
 from random import Random
 from typing import Any, Final
 
-from dubito.plugins.openspiel.engine import quiet
+from dubito.plugins.openspiel.engine import silence_stderr
 from dubito.plugins.openspiel.state import Step, apply_step, names_at, seen_by
 
 _MAX_TRIES: Final = 12  # where the game has no resampling
@@ -16,19 +16,19 @@ def another(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> Seque
     state = engine.new_initial_state()
     for step in steps:
         apply_step(state, step)
-    with quiet(), suppress(RuntimeError):  # SpielError: the game has no resampling, or none here
+    with silence_stderr(), suppress(RuntimeError):  # SpielError: the game has no resampling, or none here
         history = list(state.resample_from_infostate(seat, rng.random).history())
         if history != list(steps):
             return history
     wanted = _observations(engine, steps, seat)
     for _ in range(_MAX_TRIES):
-        other = rng.choice((_varied, _swapped))(engine, steps, seat, rng)
+        other = rng.choice((_vary_steps, _swap_outcomes))(engine, steps, seat, rng)
         if other != list(steps) and _observations(engine, other, seat) == wanted:
             return other
     return None
 
 
-def _varied(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> list[Step]:
+def _vary_steps(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> list[Step]:
     """Vary some steps of the other seats and of chance, as far as that is legal."""
     state, varied = engine.new_initial_state(), list[Step]()
     for step in steps:
@@ -51,7 +51,7 @@ def _varied(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> list[
     return varied
 
 
-def _swapped(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> list[Step]:
+def _swap_outcomes(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> list[Step]:
     """Swap two outcomes of chance, like cards in a deck, as far as that is legal."""
     state, drawn = engine.new_initial_state(), list[int]()
     for step in steps:

@@ -145,7 +145,7 @@ class Pair:
             core = self._confinement.core(seat)
             return Channel(lambda pipes: keeper.start(pipes, seed, core))
         environment = bot.environment(self._mark, self._data[bot.name], seed)
-        bound = self._confinement.bound(seat, self._max_data_bytes(self._data[bot.name]))
+        bound = self._confinement.resource_limiter(seat, self._max_data_bytes(self._data[bot.name]))
         return Channel(start_directly(bot.command, bot.home, environment, bound))
 
     def _line(self, number: int, bots: list[Program], seeds: Seeds, match: Match, referee: Referee) -> MatchLine:

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.sandbox import warden
-from dubito.sandbox.keeper import MAX_PROCESSES, SHARE, bound, stays_on_core
+from dubito.sandbox.keeper import MAX_PROCESSES, SHARE, limit_resources, stays_on_core
 from dubito.sandbox.process import Keeper, start_directly
 
 NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,39}", re.ASCII)
@@ -273,7 +273,7 @@ class Confinement:
     def core(self, seat: int) -> int | None:
         return None if self._cores is None else self._cores[seat]
 
-    def bound(self, seat: int, file: int) -> Callable[[], None] | None:
+    def resource_limiter(self, seat: int, file: int) -> Callable[[], None] | None:
         """Return a function that limits core, memory and file size of a bot without a keeper; None if unsupported."""
         if not self._linux:
             return None
@@ -283,7 +283,7 @@ class Confinement:
             if core is not None:
                 with suppress(OSError):
                     os.sched_setaffinity(0, {core})
-            bound(memory, max(file, memory // SHARE))
+            limit_resources(memory, max(file, memory // SHARE))
 
         return apply_limits
 
@@ -330,7 +330,7 @@ class Confinement:
 
     def _can_set_core(self) -> bool:
         """Test whether a bot without a keeper stays on its core."""
-        if (apply_limits := self.bound(0, 0)) is None:
+        if (apply_limits := self.resource_limiter(0, 0)) is None:
             return False
         if (child := os.fork()) == 0:
             try:

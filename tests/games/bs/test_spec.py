@@ -109,7 +109,7 @@ def test_habits_are_ratios_of_existing_counts() -> None:
         *[([4, 5], [5], "forced"), ([4, 5], [4, 5], "forced")],
     ],
 )
-def test_a_lie_is_forced_where_no_card_of_the_number_is_held(hand: list[int], played: list[int], lie: str) -> None:
+def test_a_lie_is_forced_where_no_card_of_the_number_hold_lock(hand: list[int], played: list[int], lie: str) -> None:
     """The first number is 0 (B1)."""
     game = with_hands(hand, [1], [2], [3])
     view = HandView(game.hands[0])

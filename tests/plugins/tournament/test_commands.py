@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dubito.errors import signal_in_words
+from dubito.errors import describe_signal
 from dubito.plugins.tournament import check
 from dubito.plugins.tournament.check import check_protocol, play_trial, start_partner
 from dubito.plugins.tournament.pair import Pair
@@ -92,7 +92,7 @@ def test_ctrl_c_saves_finished_matches(tmp_path: Path, number: signal.Signals) -
         os.killpg(process.pid, number)
         said = process.stderr.read()
         assert process.wait() == 128 + number
-    assert said.splitlines()[-1] == f"dubito: stopped by {signal_in_words(number)}"
+    assert said.splitlines()[-1] == f"dubito: stopped by {describe_signal(number)}"
     assert "finishing 1 match; press Ctrl-C again to stop now" in said or said.count("\n") == 2  # or none was under way
     (path,) = (tmp_path / "tournaments" / "t" / "matches").glob("*/*")
     assert 1 <= path.read_bytes().count(b"\n") < 200

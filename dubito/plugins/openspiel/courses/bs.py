@@ -26,10 +26,10 @@ from dubito.plugins.openspiel.course import (
     by_kind,
     draw,
     hand_feature,
+    join_spaced,
     node_feature,
     one_hot,
     share,
-    spaced,
 )
 
 KINDS: Final = range(NUMBERS)
@@ -182,7 +182,7 @@ class BSCourse(Course):
         self.tell(game.apply(accuses))
         assert not self._draws.shares, "the engine has drawn less than chance has decided"
         if accusers:
-            self.note(f"takes {spaced(pile)}", ("takes", pile), mover if lie else accusers[0])
+            self.note(f"takes {join_spaced(pile)}", ("takes", pile), mover if lie else accusers[0])
         if lost is not None:
             self.note(f"loses {lost}", ("loses", lost), accusers[0])
 
@@ -191,7 +191,7 @@ class BSCourse(Course):
             case PlayEvent(seat, number, n):
                 return f"seat {seat} plays {n} as {number}"
             case TurnEvent(pile, hands):
-                return f"pile {pile}, hands {spaced(hands)}"
+                return f"pile {pile}, hands {join_spaced(hands)}"
             case WinEvent(seat):
                 return f"seat {seat} wins"
         return type(event).__name__.removesuffix("Event").lower()
@@ -204,7 +204,7 @@ class BSCourse(Course):
     def undone(self) -> Sequence[str]:
         """Return the undone deal or accusations."""
         if self.engine is None:
-            return [f"dealt {spaced(self.script)}"] if self.script else []
+            return [f"dealt {join_spaced(self.script)}"] if self.script else []
         accused, drawn = ([], []) if self.node == "cards" else (self.script[:1], self.script[1:])
         return [f"accuser {a}" for a in [*drawn, *self._accusers, *[self.engine.seat] * (accused == [YES])][:1]]
 

@@ -44,10 +44,10 @@ from dubito.plugins.openspiel.course import (
     by_kind,
     draw,
     hand_feature,
+    join_spaced,
     node_feature,
     one_hot,
     share,
-    spaced,
 )
 
 CARDS: Final = (*HAND_CARDS, BOMB)  # outcomes of chance
@@ -79,7 +79,7 @@ class DefuseRecall(Recall):
 
 
 class DefuseCourse(Course):
-    """A game of draw and defuse. Actions 0 to 4 are those of `ACTS`; 5 and more are places of the bomb."""
+    """A game of draw and defuse. Actions 0 to 4 are in `ACTS`; 5 and more are places of the bomb."""
 
     game, short_name, long_name, zero_sum = GAME, "dubito_defuse", "Draw and defuse", True
     kinds, drawn = HAND_CARDS, CARDS
@@ -136,7 +136,7 @@ class DefuseCourse(Course):
     def _note_pile(self) -> None:
         assert not self._draws.shares, "the engine has drawn less than chance has decided"
         pile = tuple(reversed(self.engine.pile))
-        self.note(f"top {spaced(pile)}", ("pile", pile), CHANCE)
+        self.note(f"top {join_spaced(pile)}", ("pile", pile), CHANCE)
 
     def turn(self) -> Stage:
         """Yield an action or a place, and the order of the pile after a shuffle card."""
@@ -159,7 +159,7 @@ class DefuseCourse(Course):
             case PlayEvent(seat, card):
                 return f"seat {seat} plays {card}"
             case LookEvent(cards):
-                return f"sees {spaced(cards)}"
+                return f"sees {join_spaced(cards)}"
             case DrawEvent(seat, end, bomb):
                 return f"seat {seat} draws {'the bomb' if bomb else 'a card'} from the {end}"
             case TakeEvent(card):
@@ -177,7 +177,7 @@ class DefuseCourse(Course):
 
     def undone(self) -> Sequence[str]:
         before = {"deal": 0, "pile": 1 if self.engine else 2 * HAND_SIZE}.get(self.node)
-        return [] if before is None else [spaced(["top", *(CARDS[n] for n in self.script[before:])])]
+        return [] if before is None else [join_spaced(["top", *(CARDS[n] for n in self.script[before:])])]
 
     def world(self, seat: int, chance: Random) -> Self:
         """Sample a game with the same decisions of this seat and other unseen cards."""

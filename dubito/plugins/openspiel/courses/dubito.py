@@ -39,7 +39,7 @@ from dubito.games.dubito.events import (
 from dubito.games.dubito.facts import OwnPlay, Position
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.knowledge import Notebook
-from dubito.games.dubito.worlds import another, turned_over
+from dubito.games.dubito.worlds import another, split_shown_cards
 from dubito.plugins.openspiel.course import (
     CHANCE,
     ChanceDraws,
@@ -51,9 +51,9 @@ from dubito.plugins.openspiel.course import (
     by_kind,
     draw,
     hand_feature,
+    join_spaced,
     node_feature,
     one_hot,
-    spaced,
 )
 
 VALUES: Final = len(NUMBERS) + 1  # of cards, the joker 0 among them
@@ -117,7 +117,7 @@ class Deal:
 
 @lru_cache(maxsize=2**15)
 def _orders_without_set(undealt: int, seats: tuple[Seat, ...], copies: int = COPIES) -> int:
-    """Count the orders of the rest of the deck in which nobody completes a set.
+    """Count the orders of the rest of the deck in which no seat completes a set.
 
     All copies of the `undealt` numbers are in the rest.
     """
@@ -171,15 +171,15 @@ def _ways(rules: Rules, begun: Sequence[int]) -> int:
     counts, last = Counter(begun), begun[-1]
 
     @cache
-    def of_the_rest(card: int, left: int) -> int:
+    def count_rest(card: int, left: int) -> int:
         if card > rules.ranks:
             return left == 0
         n, least, most = (rules.copies, 1, rules.copies - 1) if card else (rules.jokers, 0, rules.jokers)
         top = counts[card] if card < last else most
         held = range(max(least, counts[card]), min(top, left) + 1)
-        return sum(comb(n, k) * of_the_rest(card + 1, left - k) for k in held)
+        return sum(comb(n, k) * count_rest(card + 1, left - k) for k in held)
 
-    return of_the_rest(JOKER, _first_hand(rules))
+    return count_rest(JOKER, _first_hand(rules))
 
 
 @lru_cache(maxsize=2**12)
@@ -224,7 +224,7 @@ class DubitoRecall(Recall):
                 self._round.append((self.begin(seat=seat + 1, number=number, n=n), n))
             case DoubtResolvedEvent():
                 self.begin(seat=what.doubter_id + 1, doubt=1, number=what.declared_number)
-                shown = turned_over(what, [n for _, n in self._round])
+                shown = split_shown_cards(what, [n for _, n in self._round])
                 for (row, _), cards in zip(self._round, shown, strict=True):
                     self.fill(row, cards=[card + 1 for card in cards])
                 self._round = []
@@ -341,13 +341,13 @@ _SETS: Final = Feature("sets", VALUES, lambda course, seat: course.remembered(se
 def _in_words(event: Event) -> str:
     match event:
         case GameStartEvent():
-            return f"{len(event.player_ids)} seats hold {spaced(event.initial_card_counts)}"
+            return f"{len(event.player_ids)} seats hold {join_spaced(event.initial_card_counts)}"
         case CardsPlayedEvent(seat, number, n):
             return f"seat {seat} plays {n} as {number}"
         case DoubtResolvedEvent():
             truth = "a bluff" if event.correct else "honest"
-            latest, taken = spaced(event.latest_cards), spaced(event.board_cards)
-            return f"seat {event.doubter_id} doubts {event.target_id}: {latest}, {truth}, takes {taken}".rstrip()
+            latest, taken_cards = join_spaced(event.latest_cards), join_spaced(event.board_cards)
+            return f"seat {event.doubter_id} doubts {event.target_id}: {latest}, {truth}, takes {taken_cards}".rstrip()
         case DiscardEvent(seat, number):
             return f"seat {seat} discards the set of {number}"
         case PlayerWonEvent(seat, place):
@@ -376,7 +376,7 @@ class Diary:
         match event:
             case GameStartEvent():
                 self._held = Counter(hand)
-                self._texts.append(f"hand {spaced(sorted(self._held.elements()))}")
+                self._texts.append(f"hand {join_spaced(sorted(self._held.elements()))}")
             case CardsPlayedEvent(seat, _, n):
                 self._turn_lasts = seat == self._seat
                 self._sizes.append(n)
@@ -390,7 +390,7 @@ class Diary:
         """Sort the cards of a doubted play, as a course does."""
         if not isinstance(event, DoubtResolvedEvent):
             return event
-        *older, latest = (sorted(cards) for cards in turned_over(event, self._sizes))
+        *older, latest = (sorted(cards) for cards in split_shown_cards(event, self._sizes))
         left = latest if event.correct else [card for card in latest if card != JOKER]
         return replace(event, latest_cards=tuple(latest), board_cards=(*chain(*older), *left))
 
@@ -404,7 +404,7 @@ class Diary:
         self._end_turn()
         if self._unknown is not None:
             put_down = self._held - Counter(hand)
-            self._texts[self._unknown] = f"with {spaced(sorted(put_down.elements()))}"
+            self._texts[self._unknown] = f"with {join_spaced(sorted(put_down.elements()))}"
             self._held, self._unknown = Counter(hand), None
         return "; ".join(self._texts)
 
@@ -465,7 +465,7 @@ class DubitoCourse(Course):
         cards = tuple(sorted(output.cards or ()))  # their order within a play has no meaning
         self.tell(self.engine.apply(replace(output, cards=cards)))
         if cards:
-            self.note(f"with {spaced(cards)}", ("cards", cards), seat)
+            self.note(f"with {join_spaced(cards)}", ("cards", cards), seat)
 
     def _output(self, given: Sequence[int]) -> TurnOutput | Fork:
         """Return the turn's output, or the fork to decide next."""
@@ -503,7 +503,7 @@ class DubitoCourse(Course):
         return super().words(player, action) if player == CHANCE else f"{self.node} {self.done[action]}"
 
     def undone(self) -> Sequence[str]:
-        return [f"{self.node} after {spaced(self.script)}"] if self.script else []
+        return [f"{self.node} after {join_spaced(self.script)}"] if self.script else []
 
     def make(self, move: TurnOutput) -> None:
         """Make a turn with this output; a play is made as a bluff, which may play any cards."""

@@ -47,10 +47,10 @@ class ChancesTest:
     def _guess_by_place(self, action: int, row: Row) -> float:
         """Guess the stated probabilities, tilted towards the places that were taken more often than stated."""
         places = {one: (len(row), place) for place, one in enumerate(row)}
-        tilted = {
+        tilt_weights = {
             one: share * (self._taken[places[one]] + 1) / (self._stated[places[one]] + 1) for one, share in row.items()
         }
         self._taken[places[action]] += 1
         for one, share in row.items():
             self._stated[places[one]] += share
-        return tilted[action] / sum(tilted.values())
+        return tilt_weights[action] / sum(tilt_weights.values())

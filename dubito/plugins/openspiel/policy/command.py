@@ -9,7 +9,14 @@ from typing import Any
 import click
 
 from dubito import __version__
-from dubito.cli.asking import asking_options, calls_of, model_progress, question_progress, resumable, settings_of_model
+from dubito.cli.asking import (
+    asking_options,
+    limited_call_options,
+    model_progress,
+    question_progress,
+    settings_of_model,
+    suggest_resume,
+)
 from dubito.cli.options import GAME, GameCommand, parse_rules
 from dubito.cli.output import note, say, show
 from dubito.errors import UsageError, one_line
@@ -28,7 +35,7 @@ from dubito.plugins.openspiel.policy.report import (
     largest_losses,
     pages,
     site_of,
-    worth_table,
+    value_table,
 )
 from dubito.plugins.openspiel.policy.small import SmallGame, small_game
 from dubito.plugins.openspiel.policy.solver import ITERATIONS, solution_in
@@ -78,17 +85,17 @@ def policy(
     every situation for the probability of each action, or with --draws for an action. The same command again costs
     nothing.
     """
-    calls, small = calls_of(flags), small_game(game, parse_rules(rules, game))
+    calls, small = limited_call_options(flags), small_game(game, parse_rules(rules, game))
     if len({*players}) < len(players):
         raise UsageError("a player is listed twice: list each once")
     tree = Tree(small.engine)
-    to_ask = [asked_player(name, flags, small, tree.states, draws, calls) for name in players]
+    to_ask = [read_strategy(name, flags, small, tree.states, draws, calls) for name in players]
     identity = {"policy": small.name, "iterations": iterations, "draws": draws, "seed": seed}
     folder = output or _default_folder(f"{small.name} {iterations} {draws} {seed}", to_ask)
     _begin(folder, {**identity, "players": [{"name": one.name, "digest": _digest(one.identity)} for one in to_ask]})
     if not quiet:
         note(f"{small.name}: {len(tree.states):,} information states")
-    with resumable(folder):
+    with suggest_resume(folder):
         statements = [
             one.state(tree.states, draws, seed, folder / f"{n}", calls, quiet) for n, one in enumerate(to_ask)
         ]
@@ -147,7 +154,7 @@ class _Player:
         return "\n\n".join(filter(None, (texts.system, *texts.history, texts.user)))
 
 
-def asked_player(
+def read_strategy(
     name: str,
     given: dict[str, Any],
     small: SmallGame,
@@ -205,7 +212,7 @@ def _print(findings: Findings, tables: bool) -> None:
         say(stand_ins)
     if tables:
         lost = [largest_losses(findings, one, _MAX_SHOWN) for one in findings.statements]
-        show(worth_table(findings), *fallbacks(findings), against(findings), *lost, kinds=findings.kinds)
+        show(value_table(findings), *fallbacks(findings), against(findings), *lost, kinds=findings.kinds)
     else:
         say("What best responses win against each strategy, summed over the seats; 0 means unbeatable")
     for one in findings.statements:

@@ -138,7 +138,7 @@ class _Known:
 
     def games(self, player: int) -> list[LuckyGame]:
         """Return a contender's games, or none if an opponent failed or does not state how it plays."""
-        experiment, found, failed = self._run.experiment, list[LuckyGame](), False
+        experiment, games, failed = self._run.experiment, list[LuckyGame](), False
         for number in experiment.game_numbers[:_MAX_GAMES]:
             ((row,),) = self._run.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
             outcome = self._run.outcome(row)
@@ -160,8 +160,8 @@ class _Known:
             if place < experiment.contender_seats:
                 self._test_opponents(outcome.seats, seat, decisions)
             own = tuple(decision for at, decision in decisions if at == seat)
-            found.append(LuckyGame(deal, seat, tuple(outcome.seats), came_to, own))
-        return [] if failed else found
+            games.append(LuckyGame(deal, seat, tuple(outcome.seats), came_to, own))
+        return [] if failed else games
 
     def _decisions(self, number: int) -> list[tuple[int, OwnDecision]]:
         """Return the decisions of a game, each with its seat."""

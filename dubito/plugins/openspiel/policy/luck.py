@@ -8,8 +8,8 @@ return how far each lucky step was from its mean leaves
 
     the table's value at the start + the sum of Q - V over the seat's own decisions.
 
-The mean stays that of the return, whatever the table and however the seat plays, as long as the table does not depend
-on the game that it corrects. The closer the table is to how the seat plays, the smaller the variance.
+This does not change the mean of the return, whatever the table and however the seat plays, as long as the table does
+not depend on the game that it corrects. The closer the table is to how the seat plays, the smaller the variance.
 """
 
 from collections import Counter

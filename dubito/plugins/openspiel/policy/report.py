@@ -76,7 +76,7 @@ class Findings:
         return losses(self.tree, statement.rows)
 
 
-def worth_table(findings: Findings) -> ResultTable:
+def value_table(findings: Findings) -> ResultTable:
     """Tabulate how exploitable each strategy is, and its value against the solved and the uniform one."""
     columns = [*player_columns("player"), *counts("states"), *texts("asked")]
     columns += [Column("fallback", "fallback %", "rate"), Column("nash_conv", "nash_conv", "decimal")]
@@ -186,7 +186,7 @@ def pages(findings: Findings, prompted: Prompted) -> Iterator[Page]:
     """Return the index page, a page per player with all states, and pages of the important states."""
     stand_ins = describe_fake_models(findings.kinds)
     blocks: list[Block] = [Paragraph(stand_ins, warning=True)] if stand_ins else []
-    blocks += [worth_table(findings), *fallbacks(findings)]
+    blocks += [value_table(findings), *fallbacks(findings)]
     between = against(findings)
     sections = [Section("How good it is", blocks), *([Section("Against each other", [between])] if between else [])]
     yield Page("index.html", f"Ways to play {findings.game.name}", sections).with_kinds(findings.kinds)

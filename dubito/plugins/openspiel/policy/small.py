@@ -51,7 +51,7 @@ class SmallGame(Protocol):
     def prompt_game(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
         """Return the game whose prompts are used, and the draws per state; None: probabilities are stated."""
 
-    def position(self, asked: Game, state: InfoState) -> Any:
+    def position(self, game: Game, state: InfoState) -> Any:
         """Return the position of a state, for prompts."""
 
     def seat_view(self, state: InfoState) -> SeatView: ...
@@ -81,7 +81,7 @@ def _player_at(game: Game, rules: Any, entrant: Entrant, seat: int, draw: int, s
     return make_player(entrant.bot, Seating(seat, draw, draw, streams, look, None, rules), entrant.settings)
 
 
-def _having_observed(player: Any, events: Sequence[GameEvent]) -> Any:
+def _with_observations(player: Any, events: Sequence[GameEvent]) -> Any:
     if player.observes():
         for event in events:
             player.observe(event)
@@ -103,8 +103,8 @@ class _OfOpenSpiel:
     def prompt_game(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
         return (self.game if draws else self._workshop.of_policies([state.history for state in states])), draws
 
-    def position(self, asked: Game, state: InfoState) -> Any:
-        return self._workshop.position_at(state.history, asked.nodes[0].name)
+    def position(self, game: Game, state: InfoState) -> Any:
+        return self._workshop.position_at(state.history, game.nodes[0].name)
 
     def seat_view(self, state: InfoState) -> SeatView:
         position = self._workshop.position_at(state.history, "act")
@@ -116,7 +116,7 @@ class _OfOpenSpiel:
     def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Any:
         look = partial(self.situation(state).look, state.seat)
         player = _player_at(self.game, self.rules, entrant, state.seat, draw, seed, look)
-        return _having_observed(player, self._workshop.events_at(state.history, state.seat))
+        return _with_observations(player, self._workshop.events_at(state.history, state.seat))
 
     def act(self, player: Any, state: InfoState) -> int:
         view = self.situation(state)
@@ -219,7 +219,7 @@ class _OfOurs:
     def prompt_game(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
         return self.game, draws or 1
 
-    def position(self, asked: Game, state: InfoState) -> Any:
+    def position(self, game: Game, state: InfoState) -> Any:
         return self._course(state).question()
 
     def seat_view(self, state: InfoState) -> SeatView:
@@ -240,7 +240,7 @@ class _OfOurs:
         look = partial(course.engine.cards, state.seat)
         rules = getattr(course.engine, "rules", self.rules)  # in the engine's form
         player = _player_at(self.game, rules, entrant, state.seat, draw, seed, look)
-        return _having_observed(
+        return _with_observations(
             player, [entry.what for entry in course.entries_seen_by(state.seat) if isinstance(entry.what, GameEvent)]
         )
 

@@ -50,8 +50,8 @@ class _Place:
 class Tree:
     """An enumerated game. Raises UsageError with the reason if a game cannot be enumerated.
 
-    `nodes[0]` is the start, and children come after their parents. `states` has those of seat 0 first, then those of
-    seat 1 and so on, each seat's in depth-first order by lowest action.
+    `nodes[0]` is the start, and children come after their parents. `states` are ordered by
+    seat, and each seat's in depth-first order by lowest action.
     """
 
     def __init__(self, game: Any, limit: int = MAX_STATES, histories: int | None = None) -> None:

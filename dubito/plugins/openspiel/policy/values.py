@@ -32,7 +32,7 @@ def expected_values(tree: Tree, tables: Sequence[PolicyTable]) -> list[float]:
 
 @dataclass(frozen=True)
 class Response:
-    """A seat's best response to the tables of the others."""
+    """A seat's best response to the other seats' tables."""
 
     value: float
     choices: dict[str, int]  # by state: the action, the lowest of equals
@@ -44,7 +44,7 @@ def best_response(
 ) -> Response:
     """Return the best response of a seat, or with `sign` -1 the worst.
 
-    It chooses only in the `free` states (None: in all its own) and follows its table in the others.
+    It chooses only in the `free` states (None: all of its own) and follows its table elsewhere.
     """
     return _Responder(tree, seat, tables, free, sign).response()
 
@@ -137,12 +137,12 @@ class Loss:
 def losses(tree: Tree, table: PolicyTable) -> list[Loss]:
     """Return what the table loses in every information state, the largest loss first.
 
-    The loss is the value of the best response's action minus that of the table's mixture, each followed by the best
+    The loss is the value of the best response's action minus the table's mixture, each followed by the best
     response, times the probability that the table reaches the state. It is never negative. The losses of a seat sum
     to how much more a best response wins than the table (the performance difference lemma of Kakade and Langford,
-    2002), so those of all seats sum to its nash_conv. States that the table never reaches have no loss.
+    2002), so the losses of all seats sum to its nash_conv. States that the table never reaches have no loss.
     """
-    found, tables = [], [table] * tree.players
+    losses_by_state, tables = [], [table] * tree.players
     for seat in range(tree.players):
         response = best_response(tree, seat, tables)
         by_others, by_all = others_reach(tree, seat, tables), others_reach(tree, None, tables)
@@ -154,8 +154,8 @@ def losses(tree: Tree, table: PolicyTable) -> list[Loss]:
                 row = table[state.string]
                 short = max(worth) - sum(row[a] * w for a, w in zip(state.actions, worth, strict=True))
                 own = reach / might if might else 0.0
-                found.append(Loss(state, max(0.0, own * short), response.choices[state.string], reach))
-    return sorted(found, key=lambda loss: -loss.loss)
+                losses_by_state.append(Loss(state, max(0.0, own * short), response.choices[state.string], reach))
+    return sorted(losses_by_state, key=lambda loss: -loss.loss)
 
 
 def _weights(node: TreeNode, tables: Sequence[PolicyTable]) -> Sequence[float]:
@@ -180,7 +180,7 @@ class MeasureBounds:
 def value_bounds(tree: Tree, seat: int, table: PolicyTable, others: PolicyTable, free: Sequence[str]) -> MeasureBounds:
     """Bound the mean return of a table in a seat, over all probabilities in its `free` rows.
 
-    Both ends are exact: a best and a worst response that choose only in these states. The others' table is fixed.
+    Both ends are exact: a best and a worst response that choose only in these states. The other seats' table is fixed.
     """
     tables, states = seat_tables(tree, seat, table, others), frozenset(free)
     low, high = (best_response(tree, seat, tables, states, sign).value for sign in (-1, 1))
@@ -204,7 +204,7 @@ def nash_conv_bounds(tree: Tree, table: PolicyTable, free: Sequence[str]) -> Mea
     groups = [[s for s in free_states if s.seat == seat] for seat in (0, 1)] if two else [free_states]
     low = max(0.0, _certain(tree, table, frozenset(free))) if two else 0.0
     if sum(prod(len(s.actions) for s in group) for group in groups) * len(tree.nodes) > _MAX_NODES:
-        return MeasureBounds(low, max(base, _with_insight(tree, table, frozenset(free))), exact=False)
+        return MeasureBounds(low, max(base, _open_card_bound(tree, table, frozenset(free))), exact=False)
     tops = (max(nash_conv(tree, pure) for pure in _pure(table, group)) for group in groups)
     return MeasureBounds(low, base + sum(top - base for top in tops))
 
@@ -228,7 +228,7 @@ def _certain(tree: Tree, table: PolicyTable, free: frozenset[str]) -> float:
     return won + tree.constant_sum
 
 
-def _with_insight(tree: Tree, table: PolicyTable, free: frozenset[str]) -> float:
+def _open_card_bound(tree: Tree, table: PolicyTable, free: frozenset[str]) -> float:
     """Return an upper bound of nash_conv: each seat's best with all cards open, minus the total."""
     most = sum(_open(tree, table, free, seat) for seat in range(tree.players))
     if tree.constant_sum is not None:
