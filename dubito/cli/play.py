@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -35,6 +35,10 @@ from dubito.llm.settings import SHORT_FORM_SETTINGS
 from dubito.show.company import Opponents, as_sentence, describe_trouble
 from dubito.show.person import Sitting, seat_person, set_up
 from dubito.show.session import Moment
+
+_COMMANDS: Final = (
+    "`help` shows the rules, `hand` what you see, `log` what happened; `quit` or Ctrl-D leaves the table."
+)
 
 
 @click.command(cls=GameCommand)
@@ -123,7 +127,7 @@ def _print_welcome(sitting: Sitting, voice: Voice) -> None:
     seats = [sitting.to_me(sitting.label(seat)) for seat in range(len(sitting.setup.players))]
     voice(f"Players, in playing order: {', '.join(seats)}.")
     voice(sitting.rules()[0])
-    voice(sitting.words.HOW)
+    voice(f"{sitting.words.HOW} {_COMMANDS}")
     voice()
     for line in sitting.start:
         voice(line)
@@ -165,10 +169,12 @@ def _play_typed_move(sitting: Sitting, voice: Voice) -> tuple[Moment, list[str]]
     while True:
         keys = sitting.words.keys(sitting.state)
         line = read_line(f"{keys}\n> " if keys else "> ").strip() or sitting.words.ENTER
-        if line in ("?", "rules"):
+        if line in ("help", "?", "rules"):
             for rule in sitting.rules():
                 voice(f"- {rule}")
-            voice(sitting.words.HOW)
+            voice(f"{sitting.words.HOW} {_COMMANDS}")
+        elif line in ("quit", "exit"):
+            raise EOFError
         elif line == "hand":
             _show(sitting, voice)
         elif line == "log":

@@ -123,10 +123,7 @@ class Words:
         kinds = dict.fromkeys(
             f"Where you are asked `{node.name}`, type {describe_answers(node)}." for node in game.nodes
         )
-        self.HOW = (  # how to type a move
-            f"{' '.join(kinds)} `rules` shows the rules, `hand` what you see, `log` what happened; Ctrl-D leaves the "
-            "table."
-        )
+        self.HOW = " ".join(kinds)  # how to type a move
         if any(isinstance(node.answer, Text) for node in game.nodes):
             self.HOW += " You may put your message in quotes."
 

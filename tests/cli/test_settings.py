@@ -72,3 +72,11 @@ def test_the_schema_describes_every_setting() -> None:
     assert schema["additionalProperties"] is False
     assert schema["properties"].keys() == SETTINGS.keys()
     assert all(setting["description"] for setting in schema["properties"].values())
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_completion_script_names_its_shell(shell: Shell, name: str) -> None:
+    printed = shell("completion", name)
+    assert (printed.code, printed.err) == (0, "")
+    assert f"_DUBITO_COMPLETE={name}_complete" in printed.out
+    assert shell("completion", "tcsh").code == 2

@@ -85,6 +85,13 @@ def test_the_rules_are_told_on_request(play: Play) -> None:
     assert "- A player who plays their last card waits until the next player's turn ends. " in said.out
     assert " and no joker. All cards are dealt to the 4 players" in said.out
     assert said.out.count("Ctrl-D leaves the table") == 2
+    assert play(*SEATED, typed="help\n").out.count("- A hard win scores 1") == 1
+
+
+def test_quit_leaves_the_table(play: Play) -> None:
+    said = play(*SEATED, typed="quit\n2\n")
+    assert said.out.splitlines()[-1] == "You left the game before its end."
+    assert "You play" not in said.out
 
 
 def test_a_whole_game_is_played_saved_and_proved(play: Play) -> None:

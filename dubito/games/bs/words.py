@@ -190,8 +190,7 @@ class Teller:
 BOTS: Final = ("Player1", "Player4", "CalculatingLiar")
 HOW: Final = (
     "On your turn type the numbers of the cards you play, as in `3 3 7`; you claim that all of them have the number "
-    "asked for. After another player's turn type `yes` to accuse them of lying, or `no`. `rules` shows the rules, "
-    "`hand` what you see, `log` what happened; Ctrl-D leaves the table."
+    "asked for. After another player's turn type `yes` to accuse them of lying, or `no`."
 )
 
 

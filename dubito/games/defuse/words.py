@@ -169,8 +169,7 @@ HARD: Final = ("Sapper",)
 ENTER: Final = "draw"  # the meaning of an empty line
 HOW: Final = (
     "On your turn press Enter to draw, or type `h` to play a shuffle card, `s` see, `k` skip, `b` bottom, or the whole "
-    "words. When you have defused the bomb, type its place in the pile: 0 is the top. `rules` shows the rules, `hand` "
-    "what you see, `log` what happened; Ctrl-D leaves the table."
+    "words. When you have defused the bomb, type its place in the pile: 0 is the top."
 )
 _LETTERS: Final = {"d": "draw", "h": "shuffle", "s": "see", "k": "skip", "b": "bottom"}
 

@@ -367,8 +367,7 @@ EASY: Final = ("RandomBoi", "JustPutCards", "MrNoDoubt")
 HARD: Final = ("Sherlock",)
 HOW: Final = (
     "Type `doubt` (or `d`), or the cards you play: `7 7 joker`, also `a k j`, `jack`, `*` for a joker. When you open a "
-    "round, add the number you claim: `7 king as 7`. Without it, cards of one number are claimed as that number. `?` "
-    "shows the rules, Ctrl-D leaves the table."
+    "round, add the number you claim: `7 king as 7`. Without it, cards of one number are claimed as that number."
 )
 LEAD: Final = (
     "Dubito, “I doubt it”: play cards face down, claim what they are, and catch other players lying. First out wins "
@@ -409,7 +408,10 @@ def sees(state: State, seat: int, label: Label) -> list[str]:
 
 
 def read(line: str, state: State, seat: int) -> TurnOutput:
-    return read_move(line, state.number)
+    move = read_move(line, state.number)
+    if not state.number and not move.doubt and move.number is None:
+        raise UsageError(f"name the number you claim, as in `{one_line(line.strip(), 40)} as 7`")
+    return move
 
 
 def read_move(line: str, number: int) -> TurnOutput:

@@ -24,10 +24,7 @@ class OpenSpielWords(Words):
         self.Teller = Teller
         if own := own_words(engine_of(game)):
             self.FACES, self.LEAD = own.faces, own.lead
-        self.HOW = (
-            "Type the name of an action, or its number in the list. `rules` shows the rules, `hand` what you see, "
-            "`log` what happened; Ctrl-D leaves the table."
-        )
+        self.HOW = "Type the name of an action, or its number in the list."
         bot = "SimpleGin" if game.name.startswith(_GIN) else game.fallback
         self.BOTS = [bot] * (game.seats[0] - 1)  # one for each other seat
 
