@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pluggy
 
-from dubito.errors import DubitoError, UsageError, one_line
+from dubito.errors import UsageError, one_line
 from dubito.game.packages import plugin_folders
 
 if TYPE_CHECKING:
@@ -197,13 +197,11 @@ def game_checks() -> "Iterator[Probe]":
 
 def _call_each(hook: pluggy.HookCaller, **arguments: Any) -> Iterator[Any]:
     """Yield what each plugin returns. Raises UsageError with the plugin's name if its hook fails."""
-    for implementation in reversed(hook.get_hookimpls()):
+    for each in reversed(hook.get_hookimpls()):
         try:
-            parts: Any = implementation.function(*(arguments[name] for name in implementation.argnames))
-            yield from parts or ()
-        except DubitoError:
-            raise
+            added: Any = each.function(*(arguments[name] for name in each.argnames))
+            yield from added or ()
         except Exception as error:
             reason = one_line(f"{type(error).__name__}: {error}", 200)
-            message = f"plugin {one_line(implementation.plugin_name)}: its hook {hook.name} raises {reason}"
+            message = f"plugin {one_line(each.plugin_name)}: its hook {hook.name} raises {reason}"
             raise UsageError(message, hint="reinstall or remove its package") from error

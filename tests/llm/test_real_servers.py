@@ -1,6 +1,9 @@
 """What real servers do, written from their documents: cut prompts, think aloud, refuse roles, name no setting."""
 
 import json
+import shutil
+import socket
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -224,3 +227,44 @@ def test_error_names_what_the_server_does_not_know(
         ended = run_cli(shell, player_at(server, protocol))
     assert ended.code == 3
     assert said in ended.err
+
+
+MOVE = '{"answer": "pass"}'
+FAKES = {
+    "fakellm": ("serve",),
+    "mockllm": ("start", "--responses", "responses.yml", "--host", "127.0.0.1"),
+    "llmock": ("serve", *("--error-rate", "429=0.15", "--error-rate", "503=0.1", "--error-rate", "500=0.1")),
+}
+FILES = {
+    "fakellm.yaml": json.dumps(
+        {"version": 1, "rules": [{"name": "a", "when": {"messages_contain": "e"}, "respond": {"content": MOVE}}]}
+    ),
+    "responses.yml": f"responses: {{}}\ndefaults: {{unknown_response: '{MOVE}'}}\n",
+}
+
+
+@pytest.mark.at_length
+@pytest.mark.parametrize("name", FAKES)
+def test_fake_server_of_another_project_plays_whole_run(shell: Shell, name: str) -> None:
+    """See docs/servers.md for the packages; llmock also fails a third of the calls."""
+    pytest.importorskip("pyspiel")
+    program = shutil.which(name)
+    if program is None:
+        pytest.skip(f"{name} is not installed")
+    for file, text in FILES.items():
+        (shell.folder / file).write_text(text)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    command = [program, *FAKES[name], "--port", f"{port}"]
+    how: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(command, cwd=shell.folder, **how) as server:
+        try:
+            assert server.stdout is not None
+            while "startup complete" not in server.stdout.readline():
+                assert server.poll() is None
+            at = ("--base-url", f"http://127.0.0.1:{port}/v1", "--api", "chat", "--contenders", "openai:gpt-4o-mini")
+            ended = shell("run", "--game", "openspiel:kuhn_poker", *at, "--games", "4", "--no-report", "--output", "r")
+        finally:
+            server.terminate()
+    assert ended.code == 0, ended.err
+    assert outcomes_of(Path("r")) == {"model": 4}
