@@ -14,7 +14,7 @@ from dubito.cli.run import run
 from dubito.experiment.config import FILE_ONLY, SETTINGS, Config
 from dubito.llm.settings import SHORT_FORM_SETTINGS, ModelSettings
 from tests.cli import settings_docs
-from tests.cli.kit import REPO
+from tests.cli.kit import REPO, Shell
 
 
 def options_of(command: click.Command) -> dict[str, click.Option]:
