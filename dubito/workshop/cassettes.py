@@ -208,7 +208,7 @@ def _received(reply: CacheEntry) -> RawReply:
 def _first_difference(cassette: Cassette, folder: Path) -> str | None:
     """Return how a request without a reply differs from the most similar one of the cassette.
 
-    None if there is no such request.
+    If all requests have replies, return None.
     """
     with RunDb.open(folder / "run.db") as db:
         asked = ModelLog(db).find_unanswered()
