@@ -15,11 +15,11 @@ from tests.cli.kit import REPO
 FILE: Final = REPO / "docs" / "json.md"
 _HEAD: Final = """# `--json`
 
-With `--json` these commands print one object, and nothing else, to standard output; all else goes to standard error,
-and the exit codes are the usual ones. An error before anything started prints no object. Keys stay as they are; new
-ones may join, and a change that could break a reader raises the number in `format`, such as "dubito run 1". A rate is a
-share from 0 to 1, or on the game's own scale where its measure has one; money is in dollars. `?` is what may be null,
-`[...]` a list, `{...}` an object by names; a *kind* is "model", "stand-in", "hand-written" or "person".
+With `--json` these commands print one JSON object to standard output, and everything else to standard error. Exit codes
+do not change. If nothing was started because of an error, no object is printed. Keys are never removed; a change that
+could break a reader raises the number in `format`, such as "dubito run 1". A rate is a share from 0 to 1, or on the
+scale of the game's measure; money is in dollars. `?` marks values that can be null, `[...]` a list and `{...}` an object
+by name. A *kind* is "model", "stand-in", "hand-written" or "person".
 
 ```sh
 dubito run examples/models.yaml --json > result.json
@@ -60,7 +60,7 @@ def text() -> str:
     commands = [f"## `dubito {page.commands[name]} --json`\n\n{page.keys(schema)}" for name, schema in schemas.items()]
     apart = sorted(parts.keys() - page.inside.keys() - schemas.keys())
     others = [f"### {name}\n\n{parts[name]['description']}\n\n{page.keys(parts[name])}" for name in apart]
-    return "\n".join([_HEAD, *commands, "## Their parts\n", *others])
+    return "\n".join([_HEAD, *commands, "## Shared parts\n", *others])
 
 
 def _clause(sentence: str) -> str:
