@@ -52,7 +52,7 @@ def play(tree: Tree, deal: int, seat: int, tables: list[PolicyTable], chance: Ra
     return LuckyGame(deal, seat, (seat, 1 - seat), node.returns[seat], decided)
 
 
-def cell(tree: Tree, hero: PolicyTable, solved: PolicyTable, chance: Random) -> str:
+def describe_cell(tree: Tree, hero: PolicyTable, solved: PolicyTable, chance: Random) -> str:
     """Describe the factor of games saved, the exact and the corrected mean, and the coverage of the 95 % interval."""
     exact = fmean(expected_values(tree, seat_tables(tree, seat, hero, solved))[seat] for seat in (0, 1))
     spreads, means, held = list[tuple[float, float]](), list[float](), 0
@@ -78,7 +78,7 @@ def main() -> None:
         engine = game.module("workshop").engine
         tree, solved = Tree(engine), solve(engine).table
         for player, table in players(name, tree, solved).items():
-            print(f"{name:36} {player:14} {cell(tree, table, solved, Random(1))}", flush=True)
+            print(f"{name:36} {player:14} {describe_cell(tree, table, solved, Random(1))}", flush=True)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from itertools import count
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 
-from speed import timed
+from speed import time_call
 
 from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.events import CardsPlayedEvent, Event
@@ -66,7 +66,7 @@ class Seats:
         self._prompt = prompt
         self._kept: dict[int, tuple[list[Event], Memory, SeatTexts]] = {}
 
-    def rendered(self, position: Position) -> RenderedPrompt:
+    def render_position(self, position: Position) -> RenderedPrompt:
         """Return a question's texts, after observing what happened since the seat's last one, as in a run."""
         seat, events = position.seat, position.events
         watched, memory, texts = self._kept.get(seat, ([], Memory(seat), SeatTexts()))
@@ -82,7 +82,10 @@ class Seats:
 
 def asks(prompt: Prompt, of: Sequence[Position], game: int) -> list[Attempt]:
     seats = Seats(prompt)
-    return [ask_of(prompt, seats.rendered(position), position.node, game, number) for number, position in enumerate(of)]
+    return [
+        ask_of(prompt, seats.render_position(position), position.node, game, number)
+        for number, position in enumerate(of)
+    ]
 
 
 def ask_of(prompt: Prompt, rendered: RenderedPrompt, node: str, game: int, number: int) -> Attempt:
@@ -157,7 +160,7 @@ def time_cached_decision(name: str, of: Sequence[Position], folder: Path, addres
         ask = opened.build_asks("bench", SETTINGS, None).ask
         whole = asks(prompt, of, 0)
         per_second(ask, whole, IN_FLIGHT)
-        rounds = [timed(partial(_round, prompt, of, opened, account)) for _ in range(5)]
+        rounds = [time_call(partial(_round, prompt, of, opened, account)) for _ in range(5)]
         _, seconds, iterations = zip(*rounds, strict=True)
 
     def each(costs: Sequence[float]) -> float:
@@ -175,7 +178,7 @@ def _round(prompt: Prompt, of: Sequence[Position], opened: Pipeline, account: Ac
     """Make all decisions once."""
     seats = Seats(prompt)
     for number, position in enumerate(of):
-        one = ask_of(prompt, seats.rendered(position), position.node, 0, number)
+        one = ask_of(prompt, seats.render_position(position), position.node, 0, number)
         received, stored = opened._cache.get_or_ask(account.server, one.request, one.draw, _fail_on_call)
         assert stored
         read_answer(read_reply("responses", received), prompt.form(position.node))
@@ -217,12 +220,12 @@ def speeds(of: Sequence[Attempt], folder: Path, address: str, threads: int) -> t
     provider = Provider(account_for(SETTINGS), address, "no-key-needed", threads)
     create = provider._client[0].responses.with_raw_response.create
 
-    def bare(ask: Attempt) -> object:
+    def call_sdk(ask: Attempt) -> object:
         body = dict(ask.request.body)
         return create(model=body.pop("model"), input=body.pop("input"), extra_body=body, timeout=60).http_response
 
-    per_second(bare, of[:64], threads)
-    alone = per_second(bare, of, threads)
+    per_second(call_sdk, of[:64], threads)
+    alone = per_second(call_sdk, of, threads)
     provider.close()
     with pipeline(folder, address, threads) as opened:
         ask = opened.build_asks("bench", SETTINGS, None).ask

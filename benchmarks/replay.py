@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from pipeline import USUAL
-from speed import timed
+from speed import time_call
 
 from dubito.experiment import replay
 from dubito.experiment import run as runner
@@ -27,14 +27,14 @@ MODELS = [
 ]
 
 
-def replayed(registry: Registry, folder: Path) -> None:
+def time_replay(registry: Registry, folder: Path) -> None:
     """Return the CPU time per replayed decision."""
     config = Config(games=200, table_sizes=[3, 4, 5], bots=["StefaBot", "UsualBot", "ClaudeBot"], contenders=[*MODELS])
     calls = CallOptions(32, folder / "cache", False, preflight=False)
     experiment = check_models(resolve(config, registry), registry, calls)
     run = runner.play(experiment, folder / "run", runner.RunOptions(registry, 1, calls, new_stop(1)))
     kept = run_to_replay(folder / "run", registry.working_directory)
-    found, seconds, iterations = timed(lambda: replay.replay(kept, 1, lambda games: None))
+    found, seconds, iterations = time_call(lambda: replay.replay(kept, 1, lambda games: None))
     assert found.difference is None, found.difference
     assert found.results_digest == run.results_digest
     ms, iterations = seconds / found.decisions * 1e3, iterations / found.decisions
@@ -73,7 +73,7 @@ def main() -> None:
     games: int = parser.parse_args().games
     registry = find_bots(HERE)
     with tempfile.TemporaryDirectory() as scratch:
-        replayed(registry, Path(scratch))
+        time_replay(registry, Path(scratch))
         time_resume(registry, Path(scratch), games)
 
 

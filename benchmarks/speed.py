@@ -56,7 +56,7 @@ def function_yardstick() -> float:
     return (time.process_time() - start) / _ITERATIONS
 
 
-def timed(call: Callable[[], T]) -> tuple[T, float, float]:
+def time_call(call: Callable[[], T]) -> tuple[T, float, float]:
     """Return a call's result, its CPU seconds, and the same in iterations of a loop timed right before and after."""
     before, start = function_yardstick(), time.process_time()
     returned = call()
@@ -142,7 +142,7 @@ def costs_by_size(round_: int) -> list[float]:
     return costs
 
 
-def pair(pythons: list[str], rounds: int) -> None:
+def compare_pythons(pythons: list[str], rounds: int) -> None:
     """Print what a game costs under each of two Pythons, measured alternately."""
     costs: dict[str, list[list[float]]] = {python: [] for python in pythons}
     for number in range(rounds):
@@ -195,7 +195,7 @@ def main() -> None:
     if arguments.round is not None:
         print(json.dumps(costs_by_size(arguments.round)))
     elif arguments.pair:
-        pair(arguments.pair, arguments.rounds or 7)
+        compare_pythons(arguments.pair, arguments.rounds or 7)
     else:
         figures(arguments.games, arguments.rounds or 9)
 

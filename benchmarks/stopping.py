@@ -35,7 +35,7 @@ def tilt_weights(weights: Sequence[float], points: float) -> list[float]:
     return [share / sum(shares) for share in shares]
 
 
-def compared(weights: Sequence[float], rng: random.Random) -> PairTest:
+def simulate_test(weights: Sequence[float], rng: random.Random) -> PairTest:
     """Simulate one comparison until it is decided."""
     test = PairTest(WITHIN, 2)
     while test.verdict is None:
@@ -72,7 +72,7 @@ def main() -> None:
         cells = {}
         for points in arguments.points:
             rng = random.Random(f"{arguments.seed} {name} {points}")
-            cells[points] = [compared(tilt_weights(weights, points), rng) for _ in range(arguments.comparisons)]
+            cells[points] = [simulate_test(tilt_weights(weights, points), rng) for _ in range(arguments.comparisons)]
         apart = {points: [test for test in tests if test.verdict == "told apart"] for points, tests in cells.items()}
         length = fixed_length(weights, len(apart[3.0]) / arguments.comparisons) if 3.0 in apart else math.nan
         for points, tests in cells.items():

@@ -70,12 +70,12 @@ class Answers(asyncio.Protocol):
 
 
 def serve(listener: socket.socket, latency: float) -> None:
-    async def forever() -> None:
+    async def serve() -> None:
         said = reply()
         server = await asyncio.get_running_loop().create_server(lambda: Answers(latency, said), sock=listener)
         await server.serve_forever()
 
-    asyncio.run(forever())
+    asyncio.run(serve())
 
 
 @contextmanager
@@ -91,7 +91,7 @@ def server(latency: float) -> Iterator[str]:
             process.join()
 
 
-def timed(call: Callable[[], int]) -> tuple[float, float]:
+def measure_calls(call: Callable[[], int]) -> tuple[float, float]:
     start, cpu = time.perf_counter(), time.process_time()
     calls = call()
     return calls / (time.perf_counter() - start), 1e3 * (time.process_time() - cpu) / calls
@@ -111,7 +111,7 @@ def run(address: str, folder: Path, games: int) -> int:
         return int(db.execute("SELECT count(*) FROM tries").fetchone()[0])
 
 
-def allowed(folder: Path) -> float:
+def max_share(folder: Path) -> float:
     """Return the share of the pool's speed that sequential games allow, with 32 at once in order."""
     with closing(sqlite3.connect(folder / "run" / "run.db")) as db:
         calls = [int(n) for (n,) in db.execute("SELECT count(*) FROM tries GROUP BY game ORDER BY game")]
@@ -149,9 +149,9 @@ def main() -> None:
             run(address, folder / "warm", 2)
             for number in range(PAIRS):
                 here = folder / str(number)
-                whole, ours = timed(partial(run, address, here, GAMES))
-                alone, theirs = timed(partial(bare, address, bodies(here)))
-                target, most, load = 90 if latency else 80, allowed(here), os.getloadavg()[0]
+                whole, ours = measure_calls(partial(run, address, here, GAMES))
+                alone, theirs = measure_calls(partial(bare, address, bodies(here)))
+                target, most, load = 90 if latency else 80, max_share(here), os.getloadavg()[0]
                 print(
                     f"{latency * 1e3:.0f} ms: run {whole:.0f}/s, {ours:.2f} ms of CPU a call; bare {alone:.0f}/s, "
                     f"{theirs:.2f} ms: {whole / alone:.0%} (target {target} %, allowed {most:.0%}), "

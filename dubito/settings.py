@@ -36,7 +36,7 @@ class Setting:
     key: str
     field: FieldInfo
 
-    def _extra(self, name: str) -> str:
+    def _extra_text(self, name: str) -> str:
         extra = self.field.json_schema_extra
         return str(extra.get(name, "")) if isinstance(extra, dict) else ""
 
@@ -46,7 +46,7 @@ class Setting:
 
     @property
     def group(self) -> str:
-        return self._extra("group")
+        return self._extra_text("group")
 
     @property
     def about(self) -> str:
@@ -68,7 +68,7 @@ class Setting:
     @property
     def metavar(self) -> str:
         """The placeholder for a value in `--help`."""
-        if shown := self._extra("metavar"):
+        if shown := self._extra_text("metavar"):
             return shown
         if nested := self.keys_model:
             return ",".join(f"{key}=N" for key in nested.model_fields)
@@ -79,7 +79,7 @@ class Setting:
     @property
     def usual(self) -> str:
         """The default in words."""
-        if (shown := self._extra("usual")) or self.field.is_required():
+        if (shown := self._extra_text("usual")) or self.field.is_required():
             return shown or "needed"
         default = self.field.get_default(call_default_factory=True)
         if self.kind is bool:

@@ -161,7 +161,7 @@ def most_expensive(lines: list[Line]) -> Line:
     return first
 
 
-def step(
+def long_input_step(
     rates: Mapping[str, Decimal], above: Mapping[str, Decimal], tokens: int
 ) -> tuple[int, Decimal, Decimal] | None:
     """From where a call is long, and how many times its input and its output cost then."""
@@ -211,7 +211,7 @@ def genai_line(price: Any, complete: bool = True) -> Line | None:
     tiered = {kind: value for kind, value in given.items() if isinstance(value, TieredPrices)}
     above = {kind: max(tier.price for tier in value.tiers) for kind, value in tiered.items()}
     tokens = min((tier.start for value in tiered.values() for tier in value.tiers), default=0)
-    return Line(rates, step(rates, above, tokens) if complete else None)
+    return Line(rates, long_input_step(rates, above, tokens) if complete else None)
 
 
 def from_litellm(table: Mapping[str, Any], server: Server) -> Iterator[tuple[str, Line]]:
@@ -233,7 +233,7 @@ def from_litellm(table: Mapping[str, Any], server: Server) -> Iterator[tuple[str
             times["speed"] = {"fast": Decimal(str(fast))}
         if server.genai == "openai" and (priority := times.get("service_tier", {}).get("priority")):
             times["service_tier"]["fast"] = priority  # one thing, by two names
-        line = Line(rates, step(rates, above, size * 1000), times, entry.get("deprecation_date"), "L")
+        line = Line(rates, long_input_step(rates, above, size * 1000), times, entry.get("deprecation_date"), "L")
         yield name.removeprefix(server.prefix), line
 
 

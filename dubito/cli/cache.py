@@ -44,7 +44,7 @@ def stats(folder: Path, as_json: bool) -> None:
     """Count the cached replies by server and model."""
     with closing(_cache_in_folder(folder)) as opened:
         damaged, older = list[str](), list[str]()
-        entries = Counter((entry.server, _model(entry)) for entry in _readable(opened, damaged, older))
+        entries = Counter((entry.server, _model(entry)) for entry in _readable_entries(opened, damaged, older))
         if as_json:
             print_document(_stats(opened, entries, len(older), len(damaged)))
             return
@@ -110,7 +110,7 @@ def show(key: str, folder: Path) -> None:
         *sorted(received.headers.items()),
         ("reply", received.raw),
     ):
-        say(f"{name}: {_printable(text)}")
+        say(f"{name}: {_escape_unprintable(text)}")
 
 
 @cache.command()
@@ -135,7 +135,10 @@ def drop(key: str | None, cause: str | None, folder: Path) -> None:
             say(f"removed {full}" + ("" if copy is None else f"; a copy is in {copy}"))
             return
         damaged: list[str] = []
-        total, entries = len(opened), [entry for entry in _readable(opened, damaged) if cause in _causes(entry)]
+        total, entries = (
+            len(opened),
+            [entry for entry in _readable_entries(opened, damaged) if cause in _unusable_causes(entry)],
+        )
         for fault in damaged:
             note(fault)
         copies = [opened.drop(entry.key) for entry in entries]
@@ -144,7 +147,7 @@ def drop(key: str | None, cause: str | None, folder: Path) -> None:
     say(f"removed {len(entries):,} of {total:,} replies, {size:,} bytes{where}")
 
 
-def _readable(opened: ReplyCache, damaged: list[str], older: list[str] | None = None) -> Iterator[CacheEntry]:
+def _readable_entries(opened: ReplyCache, damaged: list[str], older: list[str] | None = None) -> Iterator[CacheEntry]:
     """Yield the readable entries. Messages for unreadable ones go to `damaged`, or to `older` for old formats."""
     for key in opened:
         try:
@@ -162,7 +165,7 @@ def _note_damaged(damaged: Sequence[str]) -> None:
         note(f"{len(damaged):,} damaged entries were skipped; list them with `dubito cache verify`")
 
 
-def _causes(entry: CacheEntry) -> set[str]:
+def _unusable_causes(entry: CacheEntry) -> set[str]:
     """Return why a reply is unusable, as far as its body shows; empty if it may be usable."""
     reply = read_reply(json.loads(entry.request)["protocol"], entry.received)
     if reply.non_reply is not None:
@@ -204,7 +207,7 @@ def _explain(opened: ReplyCache, request: StoredRequest) -> None:
         say(f"the cache has a reply: {key}")
         return
     damaged: list[str] = []
-    entry = nearest(_readable(opened, damaged), request.server, request.text, request.draw)
+    entry = nearest(_readable_entries(opened, damaged), request.server, request.text, request.draw)
     _note_damaged(damaged)
     if entry is None:
         say(f"the cache {opened.folder} {'has no readable replies' if damaged else 'is empty'}")
@@ -213,7 +216,7 @@ def _explain(opened: ReplyCache, request: StoredRequest) -> None:
         return
     say(f"the cache has no reply to this request; the most similar entry, {entry.key}, differs in:")
     for difference in differing_parts(request.server, request.text, request.draw, entry):
-        wanted, stored = _printable(difference.wanted), _printable(difference.stored)
+        wanted, stored = _escape_unprintable(difference.wanted), _escape_unprintable(difference.stored)
         say(f"- {difference.part}\n  request: {wanted}\n  cached: {stored}")
 
 
@@ -249,5 +252,5 @@ def _model(entry: CacheEntry) -> str:
     return one_line(str(json.loads(entry.request)["body"].get("model")), 80)
 
 
-def _printable(text: str) -> str:
+def _escape_unprintable(text: str) -> str:
     return "".join(char if char.isprintable() or char == "\n" else f"\\x{ord(char):02x}" for char in text)

@@ -74,9 +74,9 @@ def _list_games(openspiel: bool, as_json: bool) -> None:
     if as_json:
         print_document(_games_object(games, origins, openspiel))
     elif openspiel:
-        _members(next(family for family in families if family.name == "openspiel"))
+        _print_members(next(family for family in families if family.name == "openspiel"))
     else:
-        rows = [[game.name, _seats(game.seats), game.summary] for game in games if isinstance(game, Game)]
+        rows = [[game.name, _format_seats(game.seats), game.summary] for game in games if isinstance(game, Game)]
         more = [[f"{family.name}:NAME", "", family.summary] for family in families]
         headers = ["game", "players", "description"]
         # Only shown if a game comes from another folder or an installed package.
@@ -90,7 +90,7 @@ def _list_games(openspiel: bool, as_json: bool) -> None:
 
 def _origin(game: Game, here: Path) -> str | None:
     package = package_of(game, here)
-    return None if package.is_own else one_line(package.distribution or _relative(package.folder, here))
+    return None if package.is_own else one_line(package.distribution or _relative_path(package.folder, here))
 
 
 def _games_object(
@@ -116,10 +116,10 @@ def _games_object(
     )
 
 
-def _members(family: Family) -> None:
+def _print_members(family: Family) -> None:
     members = [*family.members()]
     playable, barred = ([one for one in members if (one.why_not is None) is here] for here in (True, False))
-    rows = [[f"{family.name}:{one.name}", _seats(one.seats), one.about] for one in playable]
+    rows = [[f"{family.name}:{one.name}", _format_seats(one.seats), one.about] for one in playable]
     table(f"{len(rows)} games of {family.name} can be played", ["game", "players", "hidden information"], rows)
     reasons = Counter(one.why_not or "" for one in barred)
     groups = [[why, ", ".join(one.name for one in barred if one.why_not == why)] for why, _ in reasons.most_common()]
@@ -127,7 +127,7 @@ def _members(family: Family) -> None:
     note(f"put parameters in parentheses: {family.name}:kuhn_poker(players=3); some games require them")
 
 
-def _seats(seats: tuple[int, int]) -> str:
+def _format_seats(seats: tuple[int, int]) -> str:
     least, most = seats
     return f"{least}" if least == most else f"{least} to {most}"
 
@@ -154,15 +154,15 @@ def bots(game: Game, as_json: bool) -> None:
             strategy += f" ({bot.cls.interface})"
         if not bot.usual:
             strategy += " (only plays if named)"
-        rows.append([bot.name, strategy, one_line(str(bot.cls.origin)), _relative(bot.file, here)])
+        rows.append([bot.name, strategy, one_line(str(bot.cls.origin)), _relative_path(bot.file, here)])
     table(f"{len(rows)} bots", ["bot", "strategy", "origin", "file"], rows)
     for _, bot in sorted(registry.bots.items()):
         if bot.missing:
-            say(f"unfinished: {_relative(bot.file, here)}: missing {', '.join(bot.missing)}")
+            say(f"unfinished: {_relative_path(bot.file, here)}: missing {', '.join(bot.missing)}")
         for other in bot.unused:
-            say(f"unused: {other}: {describe_unused(_relative(bot.file, here), bot.name)}")
+            say(f"unused: {other}: {describe_unused(_relative_path(bot.file, here), bot.name)}")
     for broken in registry.broken:
-        say(f"broken: {_relative(broken.file, here)}: {broken.reason}")
+        say(f"broken: {_relative_path(broken.file, here)}: {broken.reason}")
 
 
 def _bots_object(registry: Registry, here: Path) -> "BotsObject":
@@ -175,14 +175,14 @@ def _bots_object(registry: Registry, here: Path) -> "BotsObject":
                 name=bot.name,
                 strategy=bot.summary,
                 origin=str(bot.cls.origin),
-                file=_relative(bot.file, here),
+                file=_relative_path(bot.file, here),
                 usual=bot.usual,
                 repeatable=bot.repeatable,
                 missing=list(bot.missing),
             )
             for bot in _playable_bots(registry)
         ],
-        broken=[BrokenFile(file=_relative(broken.file, here), reason=broken.reason) for broken in registry.broken],
+        broken=[BrokenFile(file=_relative_path(broken.file, here), reason=broken.reason) for broken in registry.broken],
     )
 
 
@@ -190,7 +190,7 @@ def _playable_bots(registry: Registry) -> list[Bot]:
     return [bot for _, bot in sorted(registry.bots.items()) if not bot.is_base]
 
 
-def _relative(file: Path, here: Path) -> str:
+def _relative_path(file: Path, here: Path) -> str:
     return str(file.relative_to(here) if file.is_relative_to(here) else file)
 
 

@@ -75,7 +75,7 @@ class Narrator:
 
     def _show_hand(self) -> None:
         if self._hand_to_show:
-            self._say(f"[{self._session.label(self._seat)} holds {self._hand_to_show}]")
+            self._print_line(f"[{self._session.label(self._seat)} holds {self._hand_to_show}]")
         self._hand_to_show = ""
 
     def _print_move(self, moment: Moment) -> None:
@@ -84,13 +84,13 @@ class Narrator:
         for each in () if forfeited else self._teller.moved(moment.seat, output, moment.events):
             truth = f"[{each.truth}]" if self._show_hands and each.truth else ""
             if text := " ".join(filter(None, (each.said, truth))):
-                self._say(text)
+                self._print_line(text)
         for fault in moment.faults:
             note(fault)
         if forfeited:
-            self._say(describe_forfeit(output.seat, session.label, session.game))
+            self._print_line(describe_forfeit(output.seat, session.label, session.game))
 
-    def _say(self, text: str) -> None:
+    def _print_line(self, text: str) -> None:
         self._voice(f"{max(1, self._turn):4}. {text}")
 
 

@@ -1,4 +1,4 @@
-"""Output of the commands: tables that fit a terminal, and plain lines if there is no terminal."""
+"""Output of the commands: tables that fit the terminal, or plain lines without one."""
 
 import json
 import sys

@@ -77,17 +77,17 @@ def _status_of(folder: Path, name: str, as_json: bool) -> None:
         if as_json:
             print_document(status)
             return
-        _say_plan(run)
+        _print_plan(run)
         say(f"state: {status.state}")
-        _say_pairs(run, pairs)
+        _print_pairs(run, pairs)
         if log.players():
             say(f"so far: {counts}")
-        _say_models(log, run.kinds, "games")
-        _say_awaited(status)
-        _say_digest(status, counts)
+        _print_models(log, run.kinds, "games")
+        _print_awaited(status)
+        _print_digest(status, counts)
 
 
-def _say_plan(run: Run) -> None:
+def _print_plan(run: Run) -> None:
     """Print the kinds of players, the shard, and how many games are counted."""
     if stand_ins := describe_fake_models(run.kinds):
         say(stand_ins)
@@ -99,7 +99,7 @@ def _say_plan(run: Run) -> None:
         say(f"stops: {describe_stop_rule(run.planned, run.game)}")
 
 
-def _say_pairs(run: Run, pairs: Sequence[PairStanding]) -> None:
+def _print_pairs(run: Run, pairs: Sequence[PairStanding]) -> None:
     for pair in pairs:
         say(describe_standing(pair, run.planned))
 
@@ -110,7 +110,7 @@ def _status_of_trial(log: ModelLog, name: str, kinds: Mapping[str, PlayerKind], 
         return
     say("test of prompts: no games are played")
     # The players in the log are prompts, so they have no kinds.
-    _say_models(log, {}, "positions")
+    _print_models(log, {}, "positions")
 
 
 def _status_of_policies(folder: Path, name: str, identity: Mapping[str, Any], as_json: bool) -> None:
@@ -134,7 +134,7 @@ def _status_of_policies(folder: Path, name: str, identity: Mapping[str, Any], as
         if stand_ins := describe_fake_models(kinds):
             say(stand_ins)
         for log in logs:
-            _say_models(log, kinds, "states")
+            _print_models(log, kinds, "states")
 
 
 def _status_object(name: str, log: ModelLog, kinds: Mapping[str, PlayerKind], **of_run: Any) -> StatusObject:
@@ -161,7 +161,7 @@ def _format_minute(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def _say_awaited(status: StatusObject) -> None:
+def _print_awaited(status: StatusObject) -> None:
     groups = defaultdict[tuple[str, bool], list[documents.AwaitedBatch]](list)
     for batch in status.awaited:
         groups[batch.account, batch.id is None].append(batch)
@@ -180,7 +180,7 @@ def _say_awaited(status: StatusObject) -> None:
         say(f"next batch: {status.to_be_sent:,} requests")
 
 
-def _say_digest(status: StatusObject, counts: GameCounts) -> None:
+def _print_digest(status: StatusObject, counts: GameCounts) -> None:
     """Print the results digest, and which games it covers if more are finished."""
     if not counts.counted:
         say("results digest: none, since no game is counted yet")
@@ -198,7 +198,7 @@ def _cost(own: PlayerLog) -> str:
     return f"{dollars(own.picodollars)} ({parts}; the budget counts these as {dollars(own.at_worst)})"
 
 
-def _say_models(log: ModelLog, kinds: Mapping[str, PlayerKind], places: str) -> None:
+def _print_models(log: ModelLog, kinds: Mapping[str, PlayerKind], places: str) -> None:
     from dubito.report.tables import cell_text
 
     for name in log.players():

@@ -34,7 +34,7 @@ from dubito.report.run_tables import (
     opponents_table,
     ranking_table,
     sizes_table,
-    turns_a_game,
+    turns_per_game,
 )
 from dubito.report.tables import ResultTable, Value, cell_text, kind_of, player_columns, texts
 from dubito.report.verdicts import describe_verdict
@@ -64,14 +64,14 @@ def print_summary(run: RunResult, tables: bool, sizes: bool = False) -> None:
         _print_notes(run)
 
 
-def _order(run: RunResult) -> Order:
+def _rank_order(run: RunResult) -> Order:
     return rank_players(run.tally, run.experiment.names, run.contenders, run.game.results, run.models)
 
 
 def print_end(run: RunResult) -> None:
     """Print the best players, the verdict, and the models' calls and cost."""
     results = run.game.results
-    first, order = results.measures[0], _order(run)
+    first, order = results.measures[0], _rank_order(run)
     # Only the contenders are compared, on their common deals; the opponents filled the other seats.
     if order.paired:
         contenders = contender_ranking(run.tally, run.contenders, results)
@@ -151,7 +151,7 @@ def print_tables(run: RunResult, sizes: bool) -> None:
     if stand_ins := describe_fake_models(run.experiment.kinds):
         say(stand_ins)
     rows, twice = ranking(run.tally, run.experiment.names, results), run.game.lineup == "uniform"
-    order = _order(run)
+    order = _rank_order(run)
     verdict = fill(describe_verdict(order, player_labels(run.experiment.kinds)), 79, break_on_hyphens=False)
     title = f"{run.tally.games:,} games; 95 % confidence intervals, clustered by deal"
     title += ", for a fixed number of deals" if run.experiment.stop else ""
@@ -166,7 +166,7 @@ def print_tables(run: RunResult, sizes: bool) -> None:
         say(verdict)
         show(replace(ranking_table(rows, order, results, twice=twice), title=title), *compared, notes=False)
     if run.game.has_neighbours:
-        show(_neighbours(rows, results.rate))
+        show(_neighbours_table(rows, results.rate))
     if run.game.is_duel:
         show(*duel_tables(run.tally, run.experiment.names, results, player_labels(run.experiment.kinds)))
     if run.models:
@@ -181,11 +181,11 @@ def print_tables(run: RunResult, sizes: bool) -> None:
         show(sizes_table(rows_by_size, lambda row, measure: row.rates[measure], results))
     show(*bot_errors(rows))
     _print_notes(run)
-    say(f"turns per game: {turns_a_game(run.tally, results)}")
+    say(f"turns per game: {turns_per_game(run.tally, results)}")
     say(f"results digest: {run.results_digest}")
 
 
-def _neighbours(rows: Sequence[RankingRow], rate: str) -> ResultTable:
+def _neighbours_table(rows: Sequence[RankingRow], rate: str) -> ResultTable:
     cells: list[list[Value]] = []
     for row in rows:
         deviations = row.deviation_by_next, row.deviation_by_prev
@@ -233,8 +233,8 @@ def document_of(run: RunResult, report: Path | None) -> RunObject:
         state="stopped" if stopped else "finished",
         stopped=stopped,
         results_digest=run.results_digest if counted else None,
-        verdict=describe_verdict(_order(run), player_labels(experiment.kinds)) if counted else None,
-        ranking=documents.players(run.tally, run.experiment.kinds, _order(run), results, lies) if counted else [],
+        verdict=describe_verdict(_rank_order(run), player_labels(experiment.kinds)) if counted else None,
+        ranking=documents.players(run.tally, run.experiment.kinds, _rank_order(run), results, lies) if counted else [],
         contenders=documents.contenders(run.tally, run.contenders, results, [folder]) if counted else [],
         pairs=documents.pairs(run.tally, run.contenders, results) if counted else [],
         comparison=documents.comparison(run.tally, run.contenders, results) if counted else None,
@@ -282,7 +282,7 @@ def _games_to_significance(run: RunResult) -> int | None:
     """Return how many games would probably make the first difference significant; None if it is, or if unknown."""
     if run.experiment.stop or run.experiment.shard:
         return None
-    order = _order(run)
+    order = _rank_order(run)
     if not order.more_games:
         return None
     a_deal = run.experiment.games_per_deal

@@ -63,7 +63,7 @@ def check_comparable(runs: Sequence[Run]) -> None:
             if here != (there := _deal_settings(first)[key]):
                 raise UsageError(
                     f"{first} and {run} do not have the same cards, so their contenders cannot be compared: "
-                    f"{key} is {_brief(there)} in {first} and {_brief(here)} in {run}"
+                    f"{key} is {_shorten(there)} in {first} and {_shorten(here)} in {run}"
                 )
 
 
@@ -99,7 +99,7 @@ def list_caveats(runs: Sequence[Run]) -> list[str]:
         ours, theirs = _run_settings(first), _run_settings(run)
         for key in sorted(ours.keys() & theirs.keys()):
             if ours[key] != theirs[key]:
-                values = f"{_brief(ours[key])} in {first} and {_brief(theirs[key])} in {run}"
+                values = f"{_shorten(ours[key])} in {first} and {_shorten(theirs[key])} in {run}"
                 sentences.append(f"the same cards were played by different rules: {key} is {values}")
     return sentences
 
@@ -109,8 +109,8 @@ def _describe_other_ids(first: Run, run: Run) -> Iterator[str]:
     ours, theirs = _model_ids(first), _model_ids(run)
     for model in sorted(ours.keys() & theirs.keys()):
         if ours[model] != theirs[model]:
-            one, other = (_brief(" and ".join(sorted(ids[model]))) for ids in (ours, theirs))
-            yield f"{_brief(model[1])} is not the same model: it answered as {one} in {first} and as {other} in {run}"
+            one, other = (_shorten(" and ".join(sorted(ids[model]))) for ids in (ours, theirs))
+            yield f"{_shorten(model[1])} is not the same model: it answered as {one} in {first} and as {other} in {run}"
 
 
 def _model_ids(run: Run) -> dict[tuple[str, str], set[str]]:
@@ -131,12 +131,12 @@ def _run_settings(run: Run) -> dict[str, Any]:
 def _describe_other_bot(one: PlayerSpec, other: PlayerSpec, first: Run, run: Run) -> str:
     ours, theirs = asdict(one), asdict(other)
     if one.name != other.name:
-        return f"{_brief(one.name)} in {first} is {_brief(other.name)} in {run}"
+        return f"{_shorten(one.name)} in {first} is {_shorten(other.name)} in {run}"
     keys = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
-    return f"{_brief(one.name)} has a different {one_line(' and '.join(map(str, keys)))}"
+    return f"{_shorten(one.name)} has a different {one_line(' and '.join(map(str, keys)))}"
 
 
-def _brief(value: Any) -> str:
+def _shorten(value: Any) -> str:
     return one_line(str(value), 120)
 
 

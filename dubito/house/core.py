@@ -161,7 +161,7 @@ class Core:
         try:
             wire.admit(headers)
             if name is not None and name not in self.policy.models:
-                raise self._unknown(name)
+                raise self._unknown_model(name)
         except Refusal as refusal:
             return self.refuse(wire, request, refusal)
         body = wire.models(self.policy.models) if name is None else wire.model(name)
@@ -177,13 +177,13 @@ class Core:
         headers = wire.headers(request_id, limited=refusal.kind == "rate_limit")
         return ServerAnswer(status, headers, canonical_bytes(wire.error(refusal, request_id)), call)
 
-    def _unknown(self, model: str) -> Refusal:
+    def _unknown_model(self, model: str) -> Refusal:
         known = ", ".join(sort_by_similarity(model, self.policy.models))
         return Refusal("unknown_model", name="model", model=model, known=known)
 
     def _check_prompt(self, prompt: ReadPrompt) -> None:
         if prompt.model not in self.policy.models:
-            raise self._unknown(prompt.model)
+            raise self._unknown_model(prompt.model)
         if prompt.tokens > self.context:
             raise Refusal("too_long", name="input", tokens=prompt.tokens, limit=self.context)
 
@@ -228,7 +228,9 @@ def form_opinion(policy: HousePolicy | None, text: str, chance: Random, schema: 
     if schema is not None and "questions" in schema:
         return decide(policy, text, chance, schema["questions"])
     if nodes := _batched_nodes(text, schema):
-        each = {node: form_opinion(policy, _ask_only(text, node), chance, _schema_of(schema, node)) for node in nodes}
+        each = {
+            node: form_opinion(policy, _keep_question(text, node), chance, _schema_of(schema, node)) for node in nodes
+        }
         stated = [one.stated for one in each.values() if one.stated is not None]
         understood = all(one.understood for one in each.values())
         answers = {node: one.answer for node, one in each.items()}
@@ -256,7 +258,7 @@ def decide(policy: HousePolicy | None, text: str, chance: Random, questions: Seq
         name = question.get("name", "")
         if question["type"] == "choice":
             values = [choice["value"] for choice in question["choices"]]
-            opinion = form_opinion(policy, _ask_only(text, name.partition("-")[0]), chance, _schema_for(values))
+            opinion = form_opinion(policy, _keep_question(text, name.partition("-")[0]), chance, _schema_for(values))
             choice = opinion.answer if isinstance(values[0], bool) else str(opinion.answer)
             is_sure = choice in values and policy is not None and opinion.understood
             choice = choice if choice in values else values[0]
@@ -267,7 +269,7 @@ def decide(policy: HousePolicy | None, text: str, chance: Random, questions: Seq
             answers.append(_choice(name, choice, values, shares))
         else:
             nodes = _nodes_in(text) if policy else []
-            stated = (form_opinion(policy, _ask_only(text, node), chance).stated for node in nodes)
+            stated = (form_opinion(policy, _keep_question(text, node), chance).stated for node in nodes)
             share = next((each for each in stated if each is not None), 0.5)
             answers.append({"type": "predicate", "name": name, "probability": share})
     return Opinion(answers, understood)
@@ -294,7 +296,7 @@ def _batched_nodes(text: str, schema: _Schema | None) -> list[str]:
     return [node for node in _nodes_in(text) if node in fields] if "answer" not in fields else []
 
 
-def _ask_only(text: str, node: str) -> str:
+def _keep_question(text: str, node: str) -> str:
     """Return the text with only this question."""
     if f"\n{_NODE_LINE}" not in text or not node:
         return text

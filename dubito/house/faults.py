@@ -34,66 +34,70 @@ class ContentFault:
     has_usage: bool = True  # whether a reader finds the usage in it
 
 
-def _in_text(change: Callable[[str], str]) -> ContentFault:
+def _change_text(change: Callable[[str], str]) -> ContentFault:
     return ContentFault(write=lambda text: ModelOutput(change(text)))
 
 
-def _in_body(pack: Callable[[JsonBody, int], bytes]) -> ContentFault:
+def _change_body(pack: Callable[[JsonBody, int], bytes]) -> ContentFault:
     return ContentFault(pack=pack, has_usage=False)
 
 
 CONTENT_FAULTS: Final[Mapping[str, ContentFault]] = {
-    "fenced": _in_text(lambda text: f"```json\n{text}\n```"),
-    "prose": _in_text(lambda text: f"I have thought about it. My answer is {text}. I hope this helps!"),
-    "wrong_string": _in_text(lambda text: _with_answer(text, _as_text(_answer_in(text)))),
-    "wrong_number": _in_text(lambda text: _with_answer(text, _as_number(_answer_in(text)))),
-    "wrong_null": _in_text(lambda text: _with_answer(text, None)),
-    "nan": _in_text(lambda text: _with_answer(text, float("nan"))),
-    "no_answer": _in_text(lambda text: "{}"),
-    "duplicate_keys": _in_text(lambda text: f'{text[:-1]},"answer":{json.dumps(not _answer_in(text))}}}'),
-    "extra_fields": _in_text(lambda text: f'{text[:-1]},"confidence":"high"}}'),
-    "surrogate": _in_text(lambda text: f'{text[:-1]},"mood":"\ud83d"}}'),
-    "escapes": _in_text(lambda text: f"{_ESCAPES}{text}"),
-    "deep": _in_text(lambda text: f'{{"answer":{"[" * _DEEP_TEXT}{"]" * _DEEP_TEXT}}}'),
-    "empty_text": _in_text(lambda text: ""),
+    "fenced": _change_text(lambda text: f"```json\n{text}\n```"),
+    "prose": _change_text(lambda text: f"I have thought about it. My answer is {text}. I hope this helps!"),
+    "wrong_string": _change_text(lambda text: _replace_answer(text, _as_text(_answer_in(text)))),
+    "wrong_number": _change_text(lambda text: _replace_answer(text, _as_number(_answer_in(text)))),
+    "wrong_null": _change_text(lambda text: _replace_answer(text, None)),
+    "nan": _change_text(lambda text: _replace_answer(text, float("nan"))),
+    "no_answer": _change_text(lambda text: "{}"),
+    "duplicate_keys": _change_text(lambda text: f'{text[:-1]},"answer":{json.dumps(not _answer_in(text))}}}'),
+    "extra_fields": _change_text(lambda text: f'{text[:-1]},"confidence":"high"}}'),
+    "surrogate": _change_text(lambda text: f'{text[:-1]},"mood":"\ud83d"}}'),
+    "escapes": _change_text(lambda text: f"{_ESCAPES}{text}"),
+    "deep": _change_text(lambda text: f'{{"answer":{"[" * _DEEP_TEXT}{"]" * _DEEP_TEXT}}}'),
+    "empty_text": _change_text(lambda text: ""),
     "no_output": ContentFault(write=lambda text: ModelOutput(None)),
     "reasoning_only": ContentFault(write=lambda text: ModelOutput(None, "stop", f"I would say {text}")),
     "reasoning_cut": ContentFault(write=lambda text: ModelOutput(None, "length", f"I would say {text}, but then")),
-    "cut_off": ContentFault(write=lambda text: ModelOutput(_half(text), "length")),
+    "cut_off": ContentFault(write=lambda text: ModelOutput(_first_half(text), "length")),
     "refusal": ContentFault(write=lambda text: ModelOutput(_REFUSAL, "refused")),
-    "content_filter": ContentFault(write=lambda text: ModelOutput(_half(text), "filtered")),
+    "content_filter": ContentFault(write=lambda text: ModelOutput(_first_half(text), "filtered")),
     "unknown_fields": ContentFault(pack=lambda body, size: canonical_bytes(_with_unknown(body))),
     "huge": ContentFault(pack=lambda body, size: canonical_bytes({**body, "padding": "x" * size})),
-    "no_usage": _in_body(lambda body, size: canonical_bytes({name: body[name] for name in body if name != "usage"})),
-    "bad_usage": _in_body(lambda body, size: canonical_bytes({**body, "usage": dict.fromkeys(body["usage"], -1)})),
-    "deep_body": _in_body(
+    "no_usage": _change_body(
+        lambda body, size: canonical_bytes({name: body[name] for name in body if name != "usage"})
+    ),
+    "bad_usage": _change_body(lambda body, size: canonical_bytes({**body, "usage": dict.fromkeys(body["usage"], -1)})),
+    "deep_body": _change_body(
         lambda body, size: canonical_bytes(body)[:-1] + b',"deep":' + b"[" * _DEEP_BODY + b"]" * _DEEP_BODY + b"}"
     ),
-    "truncated_json": _in_body(lambda body, size: _half(canonical_bytes(body))),
-    "broken_json": _in_body(lambda body, size: canonical_bytes(body).replace(b'"', b"'")),
-    "wrong_shape": _in_body(lambda body, size: canonical_bytes([body])),
-    "empty_body": _in_body(lambda body, size: b""),
+    "truncated_json": _change_body(lambda body, size: _first_half(canonical_bytes(body))),
+    "broken_json": _change_body(lambda body, size: canonical_bytes(body).replace(b'"', b"'")),
+    "wrong_shape": _change_body(lambda body, size: canonical_bytes([body])),
+    "empty_body": _change_body(lambda body, size: b""),
     "html": ContentFault(pack=lambda body, size: PAGE, media="text/html", has_usage=False),
 }
 
 
-def _in_answers(change: Callable[[list[JsonBody]], list[JsonBody]]) -> ContentFault:
-    return _in_text(lambda text: json.dumps(change(json.loads(text))))
+def _change_answers(change: Callable[[list[JsonBody]], list[JsonBody]]) -> ContentFault:
+    return _change_text(lambda text: json.dumps(change(json.loads(text))))
 
 
-def _in_first(**fields: Any) -> ContentFault:
-    return _in_answers(lambda answers: [{**answers[0], **fields}, *answers[1:]])
+def _change_first_answer(**fields: Any) -> ContentFault:
+    return _change_answers(lambda answers: [{**answers[0], **fields}, *answers[1:]])
 
 
 # Faults of replies of the Decisions API.
 DECISION_FAULTS: Final[Mapping[str, ContentFault]] = {
-    "declined": _in_answers(lambda answers: [{"type": "refusal", "name": answers[0]["name"]}, *answers[1:]]),
-    "missing": _in_answers(lambda answers: answers[:-1]),
-    "doubled": _in_answers(lambda answers: [answers[0], *answers]),
-    "reordered": _in_answers(lambda answers: [*answers[1:], answers[0]] if len(answers) > 1 else [*answers, *answers]),
-    "unoffered": _in_first(choice="perhaps"),
-    "off_scale": _in_first(probability=1.5, probabilities=[{"value": True, "probability": 1.5}]),
-    "uneven": _in_first(
+    "declined": _change_answers(lambda answers: [{"type": "refusal", "name": answers[0]["name"]}, *answers[1:]]),
+    "missing": _change_answers(lambda answers: answers[:-1]),
+    "doubled": _change_answers(lambda answers: [answers[0], *answers]),
+    "reordered": _change_answers(
+        lambda answers: [*answers[1:], answers[0]] if len(answers) > 1 else [*answers, *answers]
+    ),
+    "unoffered": _change_first_answer(choice="perhaps"),
+    "off_scale": _change_first_answer(probability=1.5, probabilities=[{"value": True, "probability": 1.5}]),
+    "uneven": _change_first_answer(
         probability=-0.1, probabilities=[{"value": value, "probability": 0.7} for value in (True, False)]
     ),
 }
@@ -126,12 +130,12 @@ def _as_number(answer: Any) -> float:
     return answer + 0.5 if isinstance(answer, int) else 1
 
 
-def _with_answer(text: str, value: object) -> str:
+def _replace_answer(text: str, value: object) -> str:
     content = json.loads(text)
     return json.dumps({**(content if isinstance(content, dict) else {}), "answer": value}, separators=(",", ":"))
 
 
-def _half(text: AnyStr) -> AnyStr:
+def _first_half(text: AnyStr) -> AnyStr:
     return text[: len(text) // 2]
 
 
@@ -186,16 +190,18 @@ _LONG: Final[Sequence[Mapping[str, str]]] = (
 )
 
 
-def _limit(value: str, name: str = "retry-after") -> TransportFault:
+def _rate_limit_fault(value: str, name: str = "retry-after") -> TransportFault:
     return TransportFault("rate_limit", {name: value})
 
 
 TRANSPORT_FAULTS: Final[Mapping[str, Callable[[Random, Parameters], TransportFault]]] = {
-    "rate_limit": lambda chance, parameters: _limit(f"{parameters.retry_after:g}"),
+    "rate_limit": lambda chance, parameters: _rate_limit_fault(f"{parameters.retry_after:g}"),
     "rate_limit_bare": lambda chance, parameters: TransportFault("rate_limit"),
-    "rate_limit_ms": lambda chance, parameters: _limit(f"{1000 * parameters.retry_after:g}", "retry-after-ms"),
-    "rate_limit_date": lambda chance, parameters: _limit(_PAST),
-    "rate_limit_garbled": lambda chance, parameters: _limit(chance.choice(_GARBLED)),
+    "rate_limit_ms": lambda chance, parameters: _rate_limit_fault(
+        f"{1000 * parameters.retry_after:g}", "retry-after-ms"
+    ),
+    "rate_limit_date": lambda chance, parameters: _rate_limit_fault(_PAST),
+    "rate_limit_garbled": lambda chance, parameters: _rate_limit_fault(chance.choice(_GARBLED)),
     "rate_limit_long": lambda chance, parameters: TransportFault("rate_limit", chance.choice(_LONG)),
     "server_error": lambda chance, parameters: TransportFault("server_error"),
     "bad_gateway": lambda chance, parameters: TransportFault("bad_gateway", page=True),

@@ -65,8 +65,8 @@ def strategy(source: Run, scanned: Scan, lies: LieCounts | str | None) -> Page:
     """Return the strategy page. If lies could not be counted, `lies` is the reason."""
     order = players_ranked(source)
     sections = [
-        Section("How games end", _outcomes(source, order)),
-        Section("Counts", [_counts(source, order)]),
+        Section("How games end", _outcome_blocks(source, order)),
+        Section("Counts", [_counts_table(source, order)]),
     ]
     if source.game.results.habits:
         sections.insert(0, Section("Habits", _habits(source, scanned, order)))
@@ -141,7 +141,7 @@ def lies_blocks(source: Run, lies: LieCounts | str, players: Sequence[int], key:
     return [chart, ResultTable(key, title, columns, cells, notes)]
 
 
-def _outcomes(source: Run, order: Sequence[int]) -> list[Block]:
+def _outcome_blocks(source: Run, order: Sequence[int]) -> list[Block]:
     results = source.game.results
     rows = ranking(source.tally, source.names, results)
     labels = [source.label(row.name) for row in rows]
@@ -169,7 +169,7 @@ def _outcomes(source: Run, order: Sequence[int]) -> list[Block]:
     return [chart, ResultTable("outcomes", "How games end, with 95 % confidence intervals", columns, cells)]
 
 
-def _counts(source: Run, order: Sequence[int]) -> ResultTable:
+def _counts_table(source: Run, order: Sequence[int]) -> ResultTable:
     results = source.game.results
     columns = [*player_columns("bot"), *(Column(count, count.replace("_", " ")) for count in results.published_counts)]
     cells: list[list[Value]] = []
@@ -236,7 +236,9 @@ def neighbours(source: Run, scanned: Scan) -> Page:
     sections = [Section("Effect of neighbours", _deviations(source, scanned))]
     results = source.game.results
     measures = [results.measure(key) for key in reversed(results.headline)]
-    sections += [Section(f"{measure.name} by neighbour", _maps(source, scanned, measure)) for measure in measures]
+    sections += [
+        Section(f"{measure.name} by neighbour", _neighbour_maps(source, scanned, measure)) for measure in measures
+    ]
     return Page("neighbours.html", "Neighbours", sections)
 
 
@@ -277,7 +279,7 @@ def _stronger_side(difference: Rate) -> str | None:
     return "next" if difference.low > 0 else "previous" if difference.high < 0 else "may be chance"
 
 
-def _maps(source: Run, scanned: Scan, measure: Measure) -> list[Block]:
+def _neighbour_maps(source: Run, scanned: Scan, measure: Measure) -> list[Block]:
     """Return maps of a measure by next and previous player, on the same scale."""
     order, title = players_ranked(source), measure.name
     maps = {side: [_cells(source, measure, side, player) for player in order] for side, _ in SIDES}

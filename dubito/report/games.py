@@ -130,7 +130,7 @@ class ShownGames:
                 continue
             del story["truths"]
             names = self._names(game)
-            self.highlights.look(game, story, [self.source.label(name) for name in names], decisions)
+            self.highlights.scan_game(game, story, [self.source.label(name) for name in names], decisions)
             for decision in decisions:
                 self._example(game, names[decision["seat"]], decision, texts)
             self.with_pages.append(game)
@@ -205,7 +205,7 @@ class ShownGames:
         rows, links = [], []
         for game in self.choice.games:
             ((row,),) = self.source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
-            rows.append(self._line(game, self.source.outcome(row), question_counts))
+            rows.append(self._game_row(game, self.source.outcome(row), question_counts))
             links.append(f"games/{game}.html" if game in there else None)
         notes = [self.choice.why, *_reasons(self.why_not)]
         seats = [column.key for column in columns].index("seats")
@@ -246,7 +246,7 @@ class ShownGames:
         )
         return {game: (decisions, fallbacks) for game, decisions, fallbacks in rows}
 
-    def _line(self, game: int, outcome: Outcome, question_counts: dict[int, tuple[int, int]]) -> list[Value]:
+    def _game_row(self, game: int, outcome: Outcome, question_counts: dict[int, tuple[int, int]]) -> list[Value]:
         results = self.source.game.results
         ended = [results.ended_in_words(mark, outcome.capped) for mark in outcome.marks]
         names = [self.source.names[player] for player in outcome.seats]

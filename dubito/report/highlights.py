@@ -22,7 +22,7 @@ class Highlights:
     strength: Mapping[str, float]  # by player: the value that ranks the run
     _found: dict[str, tuple[float, str, str]] = field(default_factory=dict)  # by kind: size, text, link
 
-    def look(
+    def scan_game(
         self, game: int, story: Mapping[str, Any], names: Sequence[str], decisions: Iterable[Mapping[str, Any]]
     ) -> None:
         """Search a game for highlights.
@@ -89,7 +89,7 @@ def opening(story: Mapping[str, Any]) -> tuple[int, str]:
         if "movers" in turn and lie in turn["marks"] and len(turn["let_pass"]) < len(turn["movers"]) - 1:
             return number, caught_lie
     seen = Highlights(lie, {})
-    seen.look(0, story, story["names"], [])
+    seen.scan_game(0, story, story["names"], [])
     links = {kind: link for kind, (_, _, link) in seen._found.items() if "#turn-" in link}
     at = next((kind for kind in _OPENING_KINDS if kind in links), "")
     return int(links[at].rpartition("-")[2]) if at else 0, at

@@ -25,7 +25,7 @@ from dubito.report.run_tables import (
     opponents_table,
     ranking_table,
     sizes_table,
-    turns_a_game,
+    turns_per_game,
 )
 from dubito.report.scan import Scan
 from dubito.report.tables import (
@@ -143,7 +143,7 @@ def overview(source: Run, scanned: Scan, stories: Stories | None) -> Page:
         costs = [models_table(source.models, source.names), *([bounds] if bounds else [])]
         sections.append(Section("Model cost and usage", costs))
     if len(source.planned.table_sizes) > 1:
-        sections.append(Section("By table size", [*over_all_seats, *_sizes(source, scanned)]))
+        sections.append(Section("By table size", [*over_all_seats, *_size_blocks(source, scanned)]))
     sections.append(Section("Settings", [NamedValues(_settings_pairs(source))]))
     sections.append(Section("Digests, versions and files", _digests(source), folded=True))
     preview = Preview(" ".join(headline(source)), players_chart(source))
@@ -281,7 +281,7 @@ def _contenders(source: Run) -> list[Block]:
     return blocks
 
 
-def _sizes(source: Run, scanned: Scan) -> list[Block]:
+def _size_blocks(source: Run, scanned: Scan) -> list[Block]:
     places = {name: player for player, name in enumerate(source.names)}
     results = source.game.results
     rows = by_table_size(source.tally, source.names, results)
@@ -300,7 +300,7 @@ def _settings_pairs(source: Run) -> list[tuple[str, str]]:
         ("game", planned.game),
         ("seed", f"{planned.seed}"),
         ("table sizes", ", ".join(map(str, planned.table_sizes))),
-        ("turns per game", turns_a_game(source.tally, source.game.results)),
+        ("turns per game", turns_per_game(source.tally, source.game.results)),
         *((f"rules: {key}", f"{value}") for key, value in planned.rules.items()),
         ("on_bot_error", planned.on_bot_error),
         *((f"player: {player.name}", _settings_of(player)) for player in planned.players if player.settings),

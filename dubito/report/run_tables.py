@@ -60,8 +60,8 @@ _HOLM_NOTE: Final = (
 )
 _FALLBACK_NOTE: Final = (
     f'"no: fallbacks" means that the fallback made more than {100 * FALLBACK_LIMIT:g} % of the decisions of one of the '
-    "two, and that the order would change if all games with a fallback counted against the leader. So there is no "
-    "winner."
+    "two, and that the order would change if all games with a fallback counted against the leader. Then there is "
+    "no winner."
 )
 _FIXED: Final = "95 % confidence intervals for a fixed number of deals"
 _ANYTIME: Final = "anytime 95 % confidence intervals"
@@ -117,7 +117,7 @@ def ranking_table(rows: Sequence[RankingRow], order: Order, results: Results, *,
 def opponents_table(
     rows: Sequence[RankingRow], order: Order, results: Results, title: str, *, twice: bool
 ) -> ResultTable | None:
-    """Return the opponents of the contenders, without ranks; None if there are none."""
+    """Return the opponents of the contenders, without ranks; None if all players are contenders."""
     others = [row for row in rows if row.name not in order.names]
     if not others:
         return None
@@ -368,7 +368,7 @@ def calibration_bins(stated: Sequence[Calibration], key: str) -> ResultTable | N
     return ResultTable(key, title, columns, cells) if cells else None
 
 
-def turns_a_game(tally: Tally, results: Results) -> str:
+def turns_per_game(tally: Tally, results: Results) -> str:
     games, *counts = (sum(column) for column in zip(*(values for _, values in tally.rows("sizes")), strict=True))
     return results.turns_in_words([count / games for count in counts])
 
@@ -387,12 +387,12 @@ class Duels:
 
     def rate(self, player: int, other: int = ANYBODY, seat: int = BOTH) -> Rate:
         row = self.tally.tables.get("seated", {}).get((player, other, seat))
-        return self._rate(row, self.measure.scale).on(self.measure.span)
+        return self._rate(row, self.measure.scale).on_span(self.measure.span)
 
     def advantage(self) -> Rate:
         least, most = self.measure.span or (0, 1)
         rate = self._rate(self.tally.tables.get("begun", {}).get(()), 2 * self.measure.scale)
-        return rate.on((least - most, most - least))
+        return rate.on_span((least - most, most - least))
 
     def _rate(self, row: list[int] | None, scale: int) -> Rate:
         if row is None:
@@ -564,7 +564,7 @@ def _model_notes(models: Mapping[str, PlayerLog]) -> list[str]:
     for player, log in models.items():
         name = one_line(player)
         if log.picodollars is None:
-            notes.append(f"The cost of {name} is unknown, since there is no price for its model.")
+            notes.append(f"The cost of {name} is unknown, since its model has no price.")
         if log.assumed:
             notes.append(f"Assumed: {log.assumed:,} calls of {name} reported no cost; {_describe_assumed(log)}.")
         if log.beyond:

@@ -90,11 +90,11 @@ class Scan:
         rated, sample = self.results.measure(measure), self._sample("size", player, size, measure)
         seats = seat_sums(self._tally, self.results, player, size)["games"]
         won = sum_of(self._tally, self.results, rated, player, size)
-        return sampled_rate(won, seats, sample, rated.scale).on(rated.span)
+        return sampled_rate(won, seats, sample, rated.scale).on_span(rated.span)
 
     def measure_in_seat(self, player: int, size: int, seat: int, measure: str) -> Rate:
         sums, rated = self._sample("seat", player, size, seat, measure), self.results.measure(measure)
-        return sampled_rate(sums.y, sums.m, sums, rated.scale).on(rated.span)
+        return sampled_rate(sums.y, sums.m, sums, rated.scale).on_span(rated.span)
 
     def seats(self, player: int, size: int, seat: int) -> int:
         return self._sample("seat", player, size, seat, self.results.headline[0]).m

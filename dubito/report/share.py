@@ -119,7 +119,7 @@ def shared_file(path: Path) -> SharedGame:
     """Load a saved game for sharing. Raises UsageError."""
     game, record = saved_record(path)
     if path.stat().st_size > MAX_PAGE_BYTES:  # checked before the game is replayed
-        raise UsageError(_too_large(), hint=_SEND_FILE)
+        raise UsageError(_size_message(), hint=_SEND_FILE)
     story, warnings = _story_and_warnings(game, record, path, for_others=True)
     kinds = _kinds(game, story, record.players)
     return _shared(game, record, story | {"kinds": kinds}, story.pop("standing"), warnings)
@@ -163,7 +163,7 @@ def shared_game(source: Run, number: int) -> SharedGame:
     except CannotShowGame as error:
         raise UsageError(f"game {number} of {source} cannot be shared: {error}") from None
     if record is None:
-        raise UsageError(f"{_too_large()} (more than {max_moves:,} moves)", hint=_SHARE_RUN)
+        raise UsageError(f"{_size_message()} (more than {max_moves:,} moves)", hint=_SHARE_RUN)
     (page,) = shown.pages()
     story = {**page.told, "shared": shown.asked.shared.pieces}
     ((row,),) = source.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
@@ -187,10 +187,10 @@ def shared_page(shared: SharedGame, picture: str = "") -> str:
             if len(text.encode()) <= MAX_PAGE_BYTES:
                 return text
     instead = _SHARE_RUN if "game" in shared.page.told else _SEND_FILE
-    raise UsageError(f"{_too_large()} ({len(shared.page.told['turns']):,} turns)", hint=instead)
+    raise UsageError(f"{_size_message()} ({len(shared.page.told['turns']):,} turns)", hint=instead)
 
 
-def _too_large() -> str:
+def _size_message() -> str:
     return f"the game needs more than {MAX_PAGE_BYTES // 1000} kB as one page"
 
 
@@ -221,14 +221,14 @@ def _with_attempts(story: Mapping[str, Any], **changed: Any) -> Mapping[str, Any
     def copy_text(runs: list[int] | None, old: Texts, new: Texts) -> list[int] | None:
         return None if runs is None else new.add(old.read(runs))
 
-    def lean(attempt: Mapping[str, Any]) -> dict[str, Any]:
+    def strip_attempt(attempt: Mapping[str, Any]) -> dict[str, Any]:
         one = {**attempt, **changed}
         said = [[role, copy_text(runs, pieces, kept)] for role, runs in one["said"]]
         texts = {key: copy_text(one[key], pieces, kept) for key in ("reply", "raw")}
         system = [copy_text(runs, shared, rest) for runs in one["system"]]
         return one | texts | {"said": said, "system": system, "rest": copy_text(one["rest"], shared, rest)}
 
-    decisions = [{**one, "attempts": [lean(each) for each in one["attempts"]]} for one in story["decisions"]]
+    decisions = [{**one, "attempts": [strip_attempt(each) for each in one["attempts"]]} for one in story["decisions"]]
     return {**story, "decisions": decisions, "pieces": kept.pieces, "shared": rest.pieces}
 
 

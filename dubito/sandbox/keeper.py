@@ -182,13 +182,13 @@ class World:
         return kept_promises
 
     def _list_promises(self) -> Iterator[tuple[str, Callable[[], bool]]]:
-        yield "files", lambda: not any(map(self._shows, (*self._hidden, *self._sockets)))
+        yield "files", lambda: not any(map(self._is_visible, (*self._hidden, *self._sockets)))
         yield "still", lambda: _is_refused(lambda: os.close(os.open(self._home, os.O_TMPFILE | os.O_WRONLY)))
         yield "scratch", lambda: all(os.statvfs(path).f_blocks < 2 * self._scratch // 4096 for path in self._places)
         yield "core", stays_on_core
         yield "loopback", _has_loopback
 
-    def _shows(self, path: str) -> bool:
+    def _is_visible(self, path: str) -> bool:
         if os.path.isdir(path):
             return any(not self.data.startswith(os.path.join(path, name)) for name in os.listdir(path))
         return _is_socket(path) or (os.path.isfile(path) and os.path.getsize(path) > 0)

@@ -70,7 +70,7 @@ def _bounds(sums: Sequence[int] | None, results: Results, seats: int, measured: 
         place = results.place(key)
         least, scale = measured[place] - their, results.measures[place].scale
         ends = Rate(None, least / (scale * seats), (least + scale * touched) / (scale * seats))
-        ends = ends.on(results.measures[place].span)
+        ends = ends.on_span(results.measures[place].span)
         rates[key] = (ends.low, ends.high)
     return FallbackBounds(touched, seats, rates)
 

@@ -144,7 +144,7 @@ class _PairSums:
             rate = paired_difference(self.n, self.d, self.d2, self.scale, error)
         else:
             rate = anytime_difference(self.n, self.d, self.d2, self.within, self.scale, error)
-        return rate.times(self.width)
+        return rate.scaled(self.width)
 
     @property
     def strength(self) -> float:
@@ -261,7 +261,7 @@ def _contender_row(tally: Tally, place: int, contender: Contender, results: Resu
     for at, measure in enumerate(results.measures):
         y, y2 = sums[at], sums[len(results.measures) + at]
         rate = clustered_rate(deals, m * deals, m * m * deals, y, y2, m * y, measure.scale)
-        rates[measure.key] = rate.on(measure.span)
+        rates[measure.key] = rate.on_span(measure.span)
     return ContenderRow(
         contender, deals, rates, contender_bounds(tally, results, place, m), _chance_level(tally, results)
     )
@@ -341,7 +341,7 @@ def _counts_in(tally: Tally, player: int, bucket: str | None, names: Sequence[st
     for measure in results.measures:
         if measure.count:
             mean = Rate(sums[measure.count] / (measure.scale * games)) if games else Rate(None)
-            whole[f"avg_{measure.key}"] = mean.on(measure.span).value
+            whole[f"avg_{measure.key}"] = mean.on_span(measure.span).value
     whole |= {count: sums[count] for count in results.published_counts}
     if results.standing:
         whole["relative_position"] = relative_position(tally, results, player, bucket=bucket)
@@ -517,7 +517,7 @@ def _ranking_row(tally: Tally, player: int, names: Sequence[str], results: Resul
     rates = {}
     for place, measure in enumerate(results.measures):
         y, y2, ym = measured[3 * place : 3 * place + 3]
-        rates[measure.key] = clustered_rate(deals, games, m2, y, y2, ym, measure.scale).on(measure.span)
+        rates[measure.key] = clustered_rate(deals, games, m2, y, y2, ym, measure.scale).on_span(measure.span)
     buckets = {bucket: seat_sums(tally, results, player, bucket=bucket)["games"] for bucket in results.buckets}
     share: dict[str, float] = {}
     for size in table_sizes(tally):
@@ -559,7 +559,7 @@ def by_table_size(tally: Tally, names: Sequence[str], results: Results) -> list[
             rates: dict[str, float | None] = {measure.key: None for measure in results.measures}
             for measure in results.measures if games else ():
                 share = sum_of(tally, results, measure, player, size) / (measure.scale * games)
-                rates[measure.key] = Rate(share).on(measure.span).value
+                rates[measure.key] = Rate(share).on_span(measure.span).value
             at_size.append(SizeRow(name, size, games, rates, dict(results.equal_share(size))))
         rows += sorted(at_size, key=lambda row: (not row.games, -(row.rates[first] or 0.0), row.name))
     return rows

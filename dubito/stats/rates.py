@@ -47,10 +47,10 @@ class Rate:
     low: float = 0.0
     high: float = 1.0
 
-    def on(self, span: tuple[float, float] | None) -> "Rate":
-        return self if span is None else self.times(span[1] - span[0], span[0])
+    def on_span(self, span: tuple[float, float] | None) -> "Rate":
+        return self if span is None else self.scaled(span[1] - span[0], span[0])
 
-    def times(self, width: float, least: float = 0.0) -> "Rate":
+    def scaled(self, width: float, least: float = 0.0) -> "Rate":
         value = None if self.value is None else least + width * self.value
         return Rate(value, least + width * self.low, least + width * self.high)
 

@@ -171,7 +171,7 @@ def _check_same_run(folder: Path, existing: Mapping[str, Any], ours: Mapping[str
         if other != value:
             difference = describe_difference(key, other, value)
             raise UsageError(
-                f"{folder} belongs to another run: {difference}; choose another --output{_or_delete(folder)}"
+                f"{folder} belongs to another run: {difference}; choose another --output{_deletion_hint(folder)}"
             )
 
 
@@ -190,7 +190,7 @@ def _without_key_name(player: dict[str, Any]) -> dict[str, Any]:
     return {**player, "settings": {**settings, _KEY_NAME: None}}
 
 
-def _or_delete(folder: Path) -> str:
+def _deletion_hint(folder: Path) -> str:
     if not (folder / DATABASE).exists():
         return ""
     with RunDb.open(folder / DATABASE) as db:

@@ -69,7 +69,7 @@ class Cassette:
 
 
 def save_cassette(cassette: Cassette, file: Path) -> None:
-    """Write a cassette. Raises UsageError if there is none to write, or the file cannot be written."""
+    """Write a cassette. Raises UsageError if it has no replies or the file cannot be written."""
     if not cassette.replies:
         raise UsageError(f"no reply to write to {one_line(str(file))}: every question failed")
     (game,) = {one.game.name for one in cassette.positions.values()}

@@ -178,7 +178,7 @@ def game_rows(run: Run, numbers: range) -> Iterator[_Row]:
         outcome = read_outcome(packed, results, len(names), run.db.path)
         measured = [
             {
-                measure.key: Rate(count / measure.scale).on(measure.span).value
+                measure.key: Rate(count / measure.scale).on_span(measure.span).value
                 for measure, count in zip(results.measures, counts, strict=True)
             }
             for counts in outcome.measured(results)

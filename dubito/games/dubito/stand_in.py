@@ -80,9 +80,9 @@ def _advantage_of_yes(values: Mapping[str, str]) -> float:
         case "B" | "E":
             return _CERTAIN
         case "C":
-            return _doubting(values) - max(_playing_honestly(values), _bluffing(values))
+            return _value_of_doubt(values) - max(_value_of_honest_play(values), _value_of_bluff(values))
         case "D":
-            return _bluffing(values) - _playing_honestly(values)
+            return _value_of_bluff(values) - _value_of_honest_play(values)
         case _:
             raise ValueError(f"unknown node {node}")
 
@@ -152,7 +152,7 @@ _PICK_UP: Final = 0.6  # cost of a card picked up; less than 1, since some soon 
 _THREAT: Final = 3.0  # value of stopping a player who could win on their next turn
 
 
-def _doubting(values: Mapping[str, str]) -> float:
+def _value_of_doubt(values: Mapping[str, str]) -> float:
     if values["sure_bluff"] == "yes" or values["prev_about_to_win"] == "yes":
         return float("inf")
     p = _chance_of_bluff(values)
@@ -160,12 +160,12 @@ def _doubting(values: Mapping[str, str]) -> float:
     return p * gain - (1 - p) * _PICK_UP * int(values["board_cards"])
 
 
-def _playing_honestly(values: Mapping[str, str]) -> float:
+def _value_of_honest_play(values: Mapping[str, str]) -> float:
     held = min(_MAX_PLAY, int(values["held_of_number"]))
     return float(held) if held else float("-inf")
 
 
-def _bluffing(values: Mapping[str, str]) -> float:
+def _value_of_bluff(values: Mapping[str, str]) -> float:
     cards = min(_MAX_PLAY, int(values["own_cards"]))
     caught = _rate(values["next_doubt_rate"], values["table_doubt_rate"])
     return (1 - caught) * cards - caught * _PICK_UP * int(values["board_cards"])

@@ -82,7 +82,7 @@ class _Bounds:
         self._round: list[tuple[int, int, int]] = []  # place among the events, seat, number of cards
         for place, event in enumerate(position.events):
             self._watch(place, event)
-        self._keep_no_set()
+        self._note_discarded_sets()
         own = Counter(position.hand)
         own.subtract(self._net[self.seat])
         unseen = sum(seat == self.seat for _, seat, _ in self._round)
@@ -92,7 +92,7 @@ class _Bounds:
 
     def _watch(self, place: int, event: Event) -> None:
         if not isinstance(event, DiscardEvent):
-            self._keep_no_set()
+            self._note_discarded_sets()
         match event:
             case GameStartEvent():
                 self._sizes = event.initial_card_counts
@@ -120,7 +120,7 @@ class _Bounds:
         for card in cards:
             self.least[seat][card] = max(self.least[seat][card], -self._net[seat][card])
 
-    def _keep_no_set(self) -> None:
+    def _note_discarded_sets(self) -> None:
         """Note that a seat that picked up cards has discarded all its sets."""
         if self._grown is not None:
             most, net = self.most[self._grown], self._net[self._grown]
@@ -143,10 +143,10 @@ class _Bounds:
                 while len(hand) < size:
                     hand.append(rest.pop())
                 hands.append(hand)
-            if self._mix(hands, chance):
+            if self._improve_hands(hands, chance):
                 return hands
 
-    def _mix(self, hands: list[list[int]], chance: Random) -> bool:
+    def _improve_hands(self, hands: list[list[int]], chance: Random) -> bool:
         """Swap cards between hands where that fits no worse. Return whether they fit in the end."""
         counts = [Counter(hand) for hand in hands]
         others = [seat for seat in range(len(hands)) if seat != self.seat]

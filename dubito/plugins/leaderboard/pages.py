@@ -415,7 +415,7 @@ def _pairs_of(board: _Board, row: _Row) -> ResultTable:
         paths.append(board.path_of(pair))
         ours = pair.one.name == row.id
         other = board.rows[pair.other.name if ours else pair.one.name]
-        rates = [pair.differences[one.key].rate.times(1 if ours else -1) for one in measures]
+        rates = [pair.differences[one.key].rate.scaled(1 if ours else -1) for one in measures]
         rates = rates if ours else [replace(rate, low=rate.high, high=rate.low) for rate in rates]
         cells.append([board.label(other.id), *rates, describe_significance(pair.differences[measures[0].key])])
         links.append(other.path)

@@ -147,13 +147,15 @@ def _best_response_gain(player: _BookPlayer) -> tuple[float | None, int | None]:
         return None, None
     # Imported late: only small games need the plugin.
     from dubito.plugins.openspiel.policy.small import small_game
-    from dubito.plugins.openspiel.policy.stated import of_bot
+    from dubito.plugins.openspiel.policy.stated import read_bot_policy
     from dubito.plugins.openspiel.policy.tree import Tree
     from dubito.plugins.openspiel.policy.values import nash_conv
 
     tree = Tree(engine)
     small = small_game(game, game.rules())
-    stated = of_bot(Entrant(player.spec.name, cls, player.spec.settings), small, tree.states, _DRAWS_PER_SITUATION, 0)
+    stated = read_bot_policy(
+        Entrant(player.spec.name, cls, player.spec.settings), small, tree.states, _DRAWS_PER_SITUATION, 0
+    )
     return nash_conv(tree, stated.rows) / tree.players, stated.draws
 
 

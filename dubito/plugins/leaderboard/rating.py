@@ -67,7 +67,7 @@ def beside_worst(games: Sequence[RatedGame], names: Sequence[str], measure: Meas
     cells = [(len(ys), sum(ys)) for ys in by_deal.values()]
     m, y = sum(m for m, _ in cells), sum(y for _, y in cells)
     squares = [sum(one * other for one, other in pairs) for pairs in _products(cells)]
-    rate = clustered_rate(len(cells), m, squares[0], y, squares[1], squares[2], measure.scale).on(measure.span)
+    rate = clustered_rate(len(cells), m, squares[0], y, squares[1], squares[2], measure.scale).on_span(measure.span)
     who: defaultdict[str, list[str]] = defaultdict(list)
     for side, player in sorted(worst[0] | worst[1]):
         who[side].append(names[player])
@@ -141,7 +141,7 @@ def exploiter_gains(tally: Tally, experiment: Experiment, results: Results) -> l
     share = sum(games * one for games, one in sizes) / sum(games for games, _ in sizes)
     rows = {row.contender.name: row for row in contender_ranking(tally, contenders, results)}
     ordered = [rows[contender.name] for contender in contenders]
-    return [ExploiterGain(row.contender.name, row.deals, row.rates[key].times(1.0, -share)) for row in ordered]
+    return [ExploiterGain(row.contender.name, row.deals, row.rates[key].scaled(1.0, -share)) for row in ordered]
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,8 +85,8 @@ def _only_model(run: Run) -> str:
 
 def _sample_positions(run: Run, player: str, digest: str, sample: int) -> dict[str, RecordedPosition]:
     """Choose the sampled positions, by decision. Raises UsageError if there are too few."""
-    of_model = f"SELECT d.game, d.seat, d.decision {OF_PLAYER} WHERE d.game >= 0 AND d.outcome LIKE 'model%'"
-    rows = run.db.read(of_model, (player,))
+    query = f"SELECT d.game, d.seat, d.decision {OF_PLAYER} WHERE d.game >= 0 AND d.outcome LIKE 'model%'"
+    rows = run.db.read(query, (player,))
     if len(rows) < sample:
         raise UsageError(f"{one_line(player)} made {len(rows):,} decisions, too few for a sample of {sample}")
     chosen = {*sorted(rows, key=lambda row: sha256(f"{digest}/{row}".encode()).digest())[:sample]}

@@ -48,7 +48,7 @@ def bets(put: Sequence[int], label: Label) -> list[Panel]:
     return [*seats, Panel("The pot", counted(sum(put), "chip"))]
 
 
-def did(player: int, seat: int, verb: str, rest: str = "") -> Line:
+def action_line(player: int, seat: int, verb: str, rest: str = "") -> Line:
     if player == seat:
         return player, f"You {verb}{rest}."
     return player, f"seat {player} {verb}{'es' if verb.endswith('s') else 's'}{rest}."
@@ -196,11 +196,11 @@ class GinRummy:
             if entry.player < 0:
                 assert drawer is not None
                 what = _CARDS[entry.action] if drawer == seat else "a card"
-                lines.append(did(drawer, seat, "draw", f" {what} from the stock"))
+                lines.append(action_line(drawer, seat, "draw", f" {what} from the stock"))
             elif entry.action == _STOCK:
                 drawer = entry.player
             else:
-                lines.append(did(entry.player, seat, *self._act(replay, entry.action)))
+                lines.append(action_line(entry.player, seat, *self._act(replay, entry.action)))
             replay.apply_action(entry.action)
         return lines
 
@@ -214,10 +214,10 @@ class GinRummy:
         if action >= _MELDS:
             return "lay", f" the meld {self.names[action]}"
         if action == _PASS:
-            return "pass", self._what_passed(state, phase)
+            return "pass", self._describe_pass(state, phase)
         return ("lay", f" off {_CARDS[action]}") if phase == "LAYOFF" else ("discard", f" {_CARDS[action]}")
 
-    def _what_passed(self, state: Any, phase: str) -> str:
+    def _describe_pass(self, state: Any, phase: str) -> str:
         if phase == "FIRST_UPCARD":
             return f" on the upcard {_CARDS[state.upcard()]}"
         if phase == "WALL":
@@ -328,7 +328,7 @@ class Kuhn:
             bets = entry.action == _BET
             so = f"{'call' if bets else 'fold'}{'' if entry.player == seat else 's'}"
             then = f" ({so})" if has_bet else ""
-            lines.append(did(entry.player, seat, self.names[entry.action], then))
+            lines.append(action_line(entry.player, seat, self.names[entry.action], then))
             has_bet = has_bet or bets
         return lines
 
@@ -425,7 +425,7 @@ class Leduc:
             else:
                 put = _chips_in_pot(replay)[entry.player] - before[entry.player]
                 name, chips = self.names[entry.action], counted(put, "chip") if put else "nothing"
-                lines.append(did(entry.player, seat, name, "" if name == "fold" else f", putting in {chips}"))
+                lines.append(action_line(entry.player, seat, name, "" if name == "fold" else f", putting in {chips}"))
         return lines
 
     def _card(self, number: int) -> str:
@@ -536,7 +536,7 @@ class LiarsDice:
         for entry in state.full_history()[2 * self.dice :]:
             name = self.names[entry.action]
             verb, rest = ("call", ": liar") if name == _LIAR else ("bid", f" {name}")
-            lines.append(did(entry.player, seat, verb, rest))
+            lines.append(action_line(entry.player, seat, verb, rest))
         return lines
 
     def _dice(self, state: Any, seat: int) -> list[int]:

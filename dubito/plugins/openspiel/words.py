@@ -115,17 +115,17 @@ class Teller:
                 for each in own.panels(state.state, label)
             ]
         if is_open(state.engine):
-            return [_written(_BOARD, str(state.state), is_public=True)]
+            return [_text_panel(_BOARD, str(state.state), is_public=True)]
         seats = range(len(state.moves))
-        seen = [_written(label(seat), state.sees(seat), seat, f"What the seat sees{_WRITTEN}") for seat in seats]
-        return [*seen, _written(f"The whole state{_WRITTEN}", str(state.state))]
+        seen = [_text_panel(label(seat), state.sees(seat), seat, f"What the seat sees{_WRITTEN}") for seat in seats]
+        return [*seen, _text_panel(f"The whole state{_WRITTEN}", str(state.state))]
 
     def ending(self) -> list[str]:
         gains = ", ".join(f"{self._label(seat)} {gain:g}" for seat, gain in enumerate(self._state.state.returns()))
         return [f"The game is over. Returns: {gains}.", f"{self._state.turns_played} moves"]
 
 
-def _written(title: str, text: str, seat: int | None = None, under: str = "", *, is_public: bool = False) -> Panel:
+def _text_panel(title: str, text: str, seat: int | None = None, under: str = "", *, is_public: bool = False) -> Panel:
     plain = readable(text)
     folded = None if plain else (under or title, text.strip("\n"))
     return Panel(title, plain if is_public else "", "" if is_public else plain, seat, folded=folded)

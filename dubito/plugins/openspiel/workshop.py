@@ -62,7 +62,7 @@ class OpenSpielWorkshop:
     def engine(self) -> Any:
         return engine_of(self.game)
 
-    def of_policies(self, situations: Iterable[Sequence[int]] = ()) -> Game:
+    def ask_policies(self, situations: Iterable[Sequence[int]] = ()) -> Game:
         """Return the game in which players are asked for the probabilities of all their actions."""
         names = all_names(self.engine)
         if names is None:

@@ -283,7 +283,7 @@ class Standings:
 
 
 def compute_standings(log: Log, resamples: int = RESAMPLES) -> Standings:
-    """Compute the result of the matches in the log; raises UsageError if there are none."""
+    """Compute the result of the matches in the log; raises UsageError if no match is finished."""
     games = [GameResult(name, {}, [Conduct() for _ in log.bots]) for name in log.games]
     finished = 0
     for pairing, lines in log.read_lines():

@@ -39,7 +39,7 @@ from dubito.plugins.openspiel.policy.report import (
 )
 from dubito.plugins.openspiel.policy.small import SmallGame, small_game
 from dubito.plugins.openspiel.policy.solver import ITERATIONS, solution_in
-from dubito.plugins.openspiel.policy.stated import StatedPolicy, of_bot, of_model
+from dubito.plugins.openspiel.policy.stated import StatedPolicy, read_bot_policy, read_model_policy
 from dubito.plugins.openspiel.policy.tree import InfoState, Tree
 from dubito.plugins.openspiel.policy.values import nash_conv
 from dubito.report.site import write_pages
@@ -140,11 +140,11 @@ class _Player:
         """Return the player's answers for every state."""
         if self._prompt is None or self._settings is None:
             assert self._entrant is not None
-            return of_bot(self._entrant, self._game, states, draws or 100, seed)
+            return read_bot_policy(self._entrant, self._game, states, draws or 100, seed)
         draws = self._game.prompt_game(states, draws)[1]
         with question_progress(len(states) * (draws or 1), quiet) as progress:
             means = TrialOptions(calls, model_progress(quiet), progress)
-            return of_model(self.name, self._game, self._prompt, self._settings, states, draws, folder, means)
+            return read_model_policy(self.name, self._game, self._prompt, self._settings, states, draws, folder, means)
 
     def prompted(self, state: InfoState) -> str | None:
         """Return the prompt for a state."""

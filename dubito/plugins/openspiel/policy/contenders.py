@@ -24,7 +24,7 @@ from dubito.hooks import ComparisonPart
 from dubito.plugins.openspiel.policy.chances import ChancesTest
 from dubito.plugins.openspiel.policy.luck import LuckyGame, OwnDecision, corrected_returns
 from dubito.plugins.openspiel.policy.small import small_game
-from dubito.plugins.openspiel.policy.stated import of_bot
+from dubito.plugins.openspiel.policy.stated import read_bot_policy
 from dubito.plugins.openspiel.policy.tree import PolicyTable, Tree, uniform
 from dubito.report.documents import DocumentPart, Interval, part_of
 from dubito.report.tables import Column, Paragraph, ResultTable, Value, counts, player_columns
@@ -125,7 +125,9 @@ class _Known:
         for number, player in enumerate(run.experiment.players):
             cls = run.registry.find(player.bot).cls
             if callable(getattr(cls, "chances", None)):
-                self._tables[number] = of_bot(Entrant(player.name, cls, player.settings), small, states, 1, 0).rows
+                self._tables[number] = read_bot_policy(
+                    Entrant(player.name, cls, player.settings), small, states, 1, 0
+                ).rows
 
     @classmethod
     def of(cls, run: Run) -> "_Known | None":

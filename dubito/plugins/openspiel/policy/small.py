@@ -101,7 +101,7 @@ class _OfOpenSpiel:
         return {name: action for action, name in self.names(state).items()}
 
     def prompt_game(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
-        return (self.game if draws else self._workshop.of_policies([state.history for state in states])), draws
+        return (self.game if draws else self._workshop.ask_policies([state.history for state in states])), draws
 
     def position(self, game: Game, state: InfoState) -> Any:
         return self._workshop.position_at(state.history, game.nodes[0].name)

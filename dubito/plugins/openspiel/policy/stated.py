@@ -32,7 +32,9 @@ class StatedPolicy:
     spent: Spend | None = None  # by a model, in this run
 
 
-def of_bot(entrant: Entrant, game: SmallGame, states: Sequence[InfoState], draws: int, seed: int) -> StatedPolicy:
+def read_bot_policy(
+    entrant: Entrant, game: SmallGame, states: Sequence[InfoState], draws: int, seed: int
+) -> StatedPolicy:
     """Return what a hand-written bot states by `chances`, or else what it does in `draws` draws.
 
     Each draw uses a new instance with its own streams that has observed what its seat has. Raises BotError if the bot
@@ -89,7 +91,7 @@ class _Situation:
         return BotError(self._entrant.name, self._state.seat, self._number, 0, 1, reason)
 
 
-def of_model(
+def read_model_policy(
     name: str,
     game: SmallGame,
     prompt: "Prompt",

@@ -19,7 +19,7 @@ def rendered(name: str, prompt: str) -> str:
     """Render a prompt at the example position in its preferred form."""
     game = find_game(f"openspiel:{name}", REPO)
     if prompt == "policy":
-        game = game.module("workshop").of_policies()
+        game = game.module("workshop").ask_policies()
     loaded = load_prompt(prompt, REPO, game)
     texts = loaded.render(game.facts.example_position(game.nodes[0].name))
     return "\n\n".join(("--- system ---", texts.system, "--- history ---", *texts.history, "--- user ---", texts.user))

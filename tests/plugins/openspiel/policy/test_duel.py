@@ -18,7 +18,7 @@ from dubito.plugins.openspiel.bots.manual.solved import Solved  # noqa: E402
 from dubito.plugins.openspiel.policy.regret import cfr_plus  # noqa: E402
 from dubito.plugins.openspiel.policy.small import small_game  # noqa: E402
 from dubito.plugins.openspiel.policy.solver import solve  # noqa: E402
-from dubito.plugins.openspiel.policy.stated import of_bot  # noqa: E402
+from dubito.plugins.openspiel.policy.stated import read_bot_policy  # noqa: E402
 from dubito.plugins.openspiel.policy.tree import Tree  # noqa: E402
 from dubito.plugins.openspiel.policy.values import nash_conv  # noqa: E402
 from dubito.plugins.openspiel.spiel import SeatedBot  # noqa: E402
@@ -74,7 +74,7 @@ def test_what_cannot_be_asked_is_one_sentence(shell: Shell, player: str, more: t
 def test_solved_bot_cannot_be_beaten(shell: Shell) -> None:
     game = small(max_turns=3)
     tree = Tree(game.engine)
-    rows = of_bot(Entrant("Solved", Solved, {"iterations": 100}), game, tree.states, 1, 0).rows
+    rows = read_bot_policy(Entrant("Solved", Solved, {"iterations": 100}), game, tree.states, 1, 0).rows
     assert nash_conv(tree, rows) < 0.001
     assert list(Path("cache/solved").glob("dubito-*.json"))
 
