@@ -1,4 +1,4 @@
-"""Headless Chromium, driven over its DevTools protocol through a pipe: no driver, no library, no network."""
+"""Headless Chromium, driven over the DevTools protocol through a pipe, without a driver or library."""
 
 import base64
 import json

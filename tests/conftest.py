@@ -1,6 +1,6 @@
-"""The whole suite needs no network: a connection or a look-up beyond loopback is refused, in whatever library.
+"""Fixtures of the whole suite. Connections and look-ups beyond loopback are refused.
 
-No test sees a key, a proxy or an SDK's setting of whoever runs it. One browser serves all tests that open pages.
+Tests see no keys, proxies or SDK settings of the user. One browser serves all tests that open pages.
 """
 
 import gc

@@ -1,7 +1,4 @@
-"""The pictures of the README and the pages, made anew: `python -m tests.pictures`, a minute of CPU.
-
-The house plays the models: no key is needed.
-"""
+"""Make the pictures of the README and the docs: `python -m tests.pictures`, a minute of CPU, no key."""
 
 import os
 import subprocess

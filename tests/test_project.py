@@ -1,4 +1,4 @@
-"""What the project says of itself is true: the README's commands and rooms, links, rulings, a wheel that works."""
+"""The project's own statements: the README's commands and folders, links, rulings, and a working wheel."""
 
 import ast
 import functools

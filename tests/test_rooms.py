@@ -1,6 +1,6 @@
-"""How large each part of the code may be: a budget in lines of code, without blank lines, comments and docstrings.
+"""Budgets for each part of the code, in lines without blank lines, comments and docstrings.
 
-Raise a budget in the commit that needs it, and say why in its message.
+Raise a budget in the commit that needs it, and explain why in its message.
 """
 
 import ast

@@ -67,7 +67,7 @@ def _keys(cells: Sequence[Sequence[str]]) -> int:
 
 
 class _DescriptionColumn(ProgressColumn):
-    """The text beside the bar."""
+    """The text next to the bar."""
 
     def __init__(self, describe: Callable[[int], str]) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class _Lines(Progress):
 
 
 class LiveLines:
-    """Live progress on standard error. `describe` returns the text beside the bar, `more` the figures below it."""
+    """Live progress on standard error. `describe` returns the text next to the bar, `more` the figures below it."""
 
     def __init__(self, games: int, describe: Callable[[int], str], more: Callable[[], Sequence[str]]) -> None:
         self._bar = _Lines(Console(stderr=True), describe, more)

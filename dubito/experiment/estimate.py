@@ -1,6 +1,6 @@
 """Estimate the calls, tokens, dollars and time of an experiment with model players: a typical value and a range.
 
-The basis is a few deals of the experiment itself, played for free with a fake model of the house instead of every
+The basis is a few deals of the experiment itself, played for free with a built-in fake model instead of every
 model, or recorded runs. If d of D deals were measured, with mean x and deviation s, the typical total is D x and its
 range D x +- t s sqrt(D + D^2/d), with Student's t: the variation of the deals to come and of the measured deals. What
 fake models cannot show (reasoning, a call's time, the use of the provider's cache) widens the range further.

@@ -34,7 +34,7 @@ class PlayerSpec:
 
 
 def kind_of_player(player: PlayerSpec) -> PlayerKind:
-    """Return whether a language model, a fake model of the house, or code decides for this player."""
+    """Return whether a language model, a built-in fake model, or code decides for this player."""
     if not player.prompt:
         return "hand-written"
     from dubito.llm.settings import is_house  # late: processes that play hand-written bots do not need it

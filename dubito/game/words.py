@@ -120,9 +120,7 @@ class Words:
         self._game = game
         self.Teller: Callable[[Any, Label], Teller] = lambda state, label: _PlainTeller(self, game, state, label)
         self.LEAD = end_sentence(game.summary)  # the game in a sentence or two
-        kinds = dict.fromkeys(
-            f"Where you are asked `{node.name}`, type {describe_answers(node)}." for node in game.nodes
-        )
+        kinds = dict.fromkeys(f"When asked `{node.name}`, type {describe_answers(node)}." for node in game.nodes)
         self.HOW = " ".join(kinds)  # how to type a move
         if any(isinstance(node.answer, Text) for node in game.nodes):
             self.HOW += " You may put your message in quotes."

@@ -2,7 +2,7 @@
 
 A folder has `prompt.yaml` (title, answer fields), `system.jinja`, `user.jinja`, optionally `history.jinja`, and the
 files that these include: its own, its sibling folders', and the project's (`shared/facts.jinja`). A prompt that
-`extends` another one uses that one's files where it has none, and adds `paragraph.jinja` to its system text.
+`extends` another one uses that one's files for any it lacks, and adds `paragraph.jinja` to its system text.
 
 A template gets exactly the keys of the game's `facts()`, and `answer_format`. With `ask: turn`, a prompt asks all
 questions of a turn at once, and also gets `turn`, the facts of each question. Everything is read and tried once, when

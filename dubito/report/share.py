@@ -66,7 +66,7 @@ def saved_record(path: Path) -> tuple[Game, Any]:
 def page_of_file(path: Path, address: str, file_name: str) -> GamePage:
     """Return the page of a saved game, to be published at `address`.
 
-    `file_name` is the name to show. Model calls are read from the store beside the file; if that fails, the
+    `file_name` is the name to show. Model calls are read from the store next to the file; if that fails, the
     page says why. Raises UsageError if the game cannot be shown.
     """
     game, record = saved_record(path)

@@ -422,7 +422,7 @@ def with_chance_level(
     shares: Sequence[float | None],
     kinds: Sequence[PlayerKind] = (),
 ) -> Chart:
-    """Chart a measure beside its chance level. With `kinds`, series are split by kind."""
+    """Chart a measure with its chance level. With `kinds`, series are split by kind."""
     unit = unit_of(measure)
     series, equal = [points(measure.name, rates, unit)], marks("chance level", shares, unit)
     if kinds:

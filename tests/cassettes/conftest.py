@@ -1,4 +1,4 @@
-"""How cassettes are recorded and replayed: through the real SDKs, and replayed with no network, not even loopback."""
+"""Fixtures that record and replay cassettes through the real SDKs, without any network."""
 
 import os
 from typing import Any

@@ -1,4 +1,4 @@
-"""Cassettes: what is kept of an interaction, how a request finds its own, and what is said if it does not."""
+"""Cassettes: the stored interactions, matching of requests, and messages for missing ones."""
 
 import json
 import os

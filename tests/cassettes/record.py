@@ -1,7 +1,7 @@
-"""Record the cassettes anew: `python -m tests.cassettes.record`, against the house: no key, no network, no cost.
+"""Record the cassettes with `python -m tests.cassettes.record`, from the built-in server at no cost.
 
-`--real --openai MODEL --anthropic MODEL` asks the providers themselves, with OPENAI_API_KEY and ANTHROPIC_API_KEY: one
-short game for each cassette, which costs a few cents. It is meant for a person, never for CI.
+`--real --openai MODEL --anthropic MODEL` asks the providers instead, with OPENAI_API_KEY and ANTHROPIC_API_KEY: one
+short game per cassette, which costs a few cents. Do not run it in CI.
 """
 
 import argparse

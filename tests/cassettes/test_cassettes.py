@@ -1,4 +1,4 @@
-"""What cassettes are good for: they notice what changed, they need nobody, and they give nobody away."""
+"""Cassettes detect changes, need no network, and contain no secrets."""
 
 import json
 import re

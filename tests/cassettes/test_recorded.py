@@ -1,6 +1,6 @@
-"""Short games as they were recorded through the real SDKs, replayed with no network: not even loopback.
+"""Replay short games that were recorded through the real SDKs, without any network.
 
-`python -m tests.cassettes.record` records these, and only these, anew; tests/cassettes/README.md has the rest.
+`python -m tests.cassettes.record` records them; see tests/cassettes/README.md.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Writes docs/json.md from the objects themselves: `python -m tests.cli.json_docs`."""
+"""Write docs/json.md from the document classes: `python -m tests.cli.json_docs`."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What the tests of the command line share: a command in this process, or in one of its own."""
+"""Shared helpers for command line tests: run a command in this process or in a new one."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Writes docs/settings.md from the fields of settings: `python -m tests.cli.settings_docs`."""
+"""Write docs/settings.md from the settings' fields: `python -m tests.cli.settings_docs`."""
 
 from collections.abc import Iterable
 from typing import Final

@@ -1,4 +1,4 @@
-"""`--bot-deadline`: a bot that loops for ever is named instead of holding the run."""
+"""`--bot-deadline`: a bot in an endless loop is reported instead of blocking the run."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`dubito compare`: contenders of several runs on the same deals, as if they had been in one run."""
+"""`dubito compare`: contenders of several runs are compared as in one run."""
 
 import re
 import sqlite3

@@ -1,4 +1,4 @@
-"""`dubito demo`: a first visitor sees who won, the fallbacks, the report, and that a replay was identical."""
+"""`dubito demo` shows the result, the fallbacks, the report and an identical replay."""
 
 from pathlib import Path
 

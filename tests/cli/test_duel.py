@@ -1,4 +1,4 @@
-"""A variant of Dubito in runs: named where it differs, told truly, played again."""
+"""Variants of Dubito in runs: described correctly and replayed."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the machine or its environment lacks ends in one message: proxies, certificates, characters, open files."""
+"""Problems of the environment end in one message: proxies, certificates, encodings, open files."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""`dubito watch`, `dubito replay` and `dubito bots`, typed as a user would."""
+"""`dubito watch`, `dubito replay` and `dubito bots` on the command line."""
 
 import re
 import subprocess

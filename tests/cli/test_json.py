@@ -1,4 +1,4 @@
-"""`--json`: one object each, of the shape that docs/json.md has, with the figures that the tables have."""
+"""`--json` prints one object as documented, with the same figures as the tables."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What the commands print: tables on terminals of any width, and where there is none; the word of a Ctrl-C."""
+"""Output on terminals of any width and in logs, and Ctrl-C."""
 
 import re
 import sys

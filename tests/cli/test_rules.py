@@ -1,4 +1,4 @@
-"""The rules of a game as flags of the commands that play it: each game has its own, a user's game too."""
+"""Rules of a game as flags, including a user's own game."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`dubito run`: what it prints and writes, what it refuses, how it stops."""
+"""`dubito run`: its output, its files, its errors, and how it stops."""
 
 import re
 import resource

@@ -1,4 +1,4 @@
-"""The run that a command means, the list of runs, and reports that are opened or served."""
+"""Which run a command uses, the list of runs, and opening or serving reports."""
 
 import os
 import re

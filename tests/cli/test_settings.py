@@ -1,4 +1,4 @@
-"""Settings: each is described once, by its field, and flags, docs and schema come from there."""
+"""Flags, documentation and schema are generated from the settings' fields."""
 
 import json
 import subprocess

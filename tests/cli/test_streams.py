@@ -1,4 +1,4 @@
-"""An output that nobody reads, or that was closed, is no fault of a command; one that was killed hinders none."""
+"""Closed or unread output is not an error, and a killed command does not block others."""
 
 import os
 import signal

@@ -1,7 +1,7 @@
-"""The golden games: complete records, played by bots of the registry from a fixed seed and deal.
+"""The golden games: complete records of bots' games with a fixed seed and deal.
 
-`python -m tests.engine.golden` in the root of the project writes tests/data/golden/*.json anew, after a change
-of the engine, the streams or a bot that was meant; review the difference before it is committed.
+`python -m tests.engine.golden` in the project's root rewrites tests/data/golden/*.json after an intended change of
+the engine, the streams or a bot. Review the difference before you commit it.
 """
 
 from dataclasses import dataclass

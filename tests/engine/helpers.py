@@ -1,6 +1,6 @@
-"""What the engine's tests share: positions and moves in letters, random games, scripted players.
+"""Helpers for engine tests: positions and moves in letters, random games, scripted players.
 
-Cards are written `*` (joker), A, 2-9, T, J, Q, K; hands are parted by `/`. A move is `doubt`, `A*` on a
+Cards are written `*` (joker), A, 2-9, T, J, Q, K; hands are separated by `/`. A move is `doubt`, `A*` on a
 regular turn, or `A* as 7` when it opens a round.
 """
 

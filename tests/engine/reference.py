@@ -1,9 +1,9 @@
 """A second engine, written from the rulings alone: slow, immutable, without counters.
 
-A `World` is a tuple; what is not in it is worked out anew from the log of all turns. It shares no code
-with `dubito` and nothing of its shape: the board is a pile of plays, whoever has left is known by the
-list of winners, and a turn is a chain of functions from world to world. A move is None (a doubt) or
-the cards with the number (None on a regular turn). Events are plain tuples.
+A `World` is a tuple; everything else is computed from the log of all turns. It shares no code with `dubito` and has
+a different structure: the board is a pile of plays, the list of winners shows who has left, and a turn is a chain
+of functions from world to world. A move is None (a doubt) or the cards with the number (None on a regular turn).
+Events are plain tuples.
 """
 
 from itertools import combinations

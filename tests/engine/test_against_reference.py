@@ -1,4 +1,4 @@
-"""Whole random games in the engine and in the reference engine, compared state by state (R1-R12, R20-R23, R26)."""
+"""Compare random games in the engine and the reference state by state (R1-R12, R20-R23, R26)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import astuple

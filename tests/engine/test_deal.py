@@ -1,4 +1,4 @@
-"""R1, R2: the deck, the table, the deal; and what may be varied at all (R9, R12)."""
+"""R1, R2: the deck, the table and the deal, and their variants (R9, R12)."""
 
 from collections import Counter
 from collections.abc import MutableSequence

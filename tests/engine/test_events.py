@@ -1,4 +1,4 @@
-"""R26: what the table observes, when, and who does."""
+"""R26: which events a table observes, and when."""
 
 from dataclasses import FrozenInstanceError
 

@@ -1,4 +1,4 @@
-"""R13, R27: `on_bot_error: fallback`. RandomBoi's rules play the failed turn, on the fallback's own stream."""
+"""R13, R27: `on_bot_error: fallback` plays a failed turn by RandomBoi's rules, on a separate stream."""
 
 from functools import partial
 

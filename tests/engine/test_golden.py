@@ -1,6 +1,6 @@
-"""Golden games: frozen records that the same bots must play again, and that must replay to the same story.
+"""Golden games: the same bots must reproduce frozen records and their stories.
 
-When a change was meant, `python -m tests.engine.golden` writes the files anew; review the difference.
+After an intended change, `python -m tests.engine.golden` rewrites the files; review the difference.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""R13: bots that break the rules, raise, exit, recurse or lie, and what `on_bot_error: stop` says of them."""
+"""R13: bots that break rules, raise, exit, recurse or lie, and the message of `on_bot_error: stop`."""
 
 import pickle
 import sys

@@ -1,4 +1,4 @@
-"""R13: exceptions that are hostile themselves. Saying what went wrong runs the bot's code once more."""
+"""R13: exceptions that are hostile themselves: describing them runs the bot's code again."""
 
 from typing import Any, NoReturn
 

@@ -1,6 +1,6 @@
-"""R13: every output that the rules refuse, the words it is refused with, and that the game is untouched.
+"""R13: every illegal output is refused with a message and changes nothing.
 
-What only looks like a card, a bool, a list or a `TurnOutput` is refused as well, and its code never runs.
+Objects that resemble a card, a bool, a list or a `TurnOutput` are also refused, and their code never runs.
 """
 
 from collections.abc import Callable, Iterator

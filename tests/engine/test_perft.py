@@ -1,7 +1,7 @@
-"""Perft: how many ways the next moves can go, exactly, counted in both engines and kept in a file.
+"""Perft: count all move sequences exactly, in both engines, and compare with a file.
 
-A way is a sequence of `depth` distinct legal outputs; where the game is over there is none. Depth 1 of a
-failing position is shown move by move, which finds the fault in minutes.
+A sequence consists of `depth` distinct legal outputs. For a failing position, counts below each first move show
+where the engines differ.
 """
 
 from itertools import takewhile

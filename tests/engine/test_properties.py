@@ -1,4 +1,4 @@
-"""What is true of every game: properties over whole random games, both win rules, all tables and joker counts."""
+"""Properties of random games, with both win rules, all table sizes and joker counts."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Records: events in words, dump and load, and what is said of a file that is none."""
+"""Records: their sentences, dumping and loading, and errors for other files."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""R3-R8: play, doubt, what is honest, what a doubt does, sets."""
+"""R3-R8: plays, doubts, honesty, the effect of a doubt, and sets."""
 
 import pytest
 

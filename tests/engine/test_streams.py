@@ -1,4 +1,4 @@
-"""R27: named random streams, independent of each other and of everything else."""
+"""R27: named random streams are independent of each other and of everything else."""
 
 import copy
 import random

@@ -1,4 +1,4 @@
-"""R20-R23: what a player sees, and the three questions that are answered from it."""
+"""R20-R23: what a player sees, and the three helper questions."""
 
 from functools import partial
 

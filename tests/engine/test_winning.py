@@ -1,4 +1,4 @@
-"""R9-R12: who wins when, the end, the order of turns, the cap; both win rules."""
+"""R9-R12: who wins, the end, the order of turns and the cap, with both win rules."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""R28: the ways to write a bot, the helpers that build and never touch the hand, the hand's read-only view."""
+"""R28: the ways to write a bot, the helpers, and the read-only hand."""
 
 from collections import Counter
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the tests of experiments share: the registry, a config as an experiment, a played run."""
+"""Helpers for experiment tests: the registry, a config as an experiment, a finished run."""
 
 from functools import cache
 from pathlib import Path

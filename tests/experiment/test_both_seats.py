@@ -1,4 +1,4 @@
-"""Contenders where two sit at a table: each in both seats of the same deals (docs/comparing.md)."""
+"""Contenders at tables of two play both seats of each deal (docs/comparing.md)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Calibration: worked numbers, the edges of the bins, clustering, and the truth as the engine knows it."""
+"""Calibration: worked examples, bin edges, clustering, and the engine's truth."""
 
 import json
 from collections import Counter

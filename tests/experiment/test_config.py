@@ -1,4 +1,4 @@
-"""Configs: what is refused, in one sentence with the nearest known word, and what identifies a run."""
+"""Configs: error messages with suggestions, and the identity of a run."""
 
 from pathlib import Path
 from typing import Any

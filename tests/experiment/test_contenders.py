@@ -1,4 +1,4 @@
-"""Contenders compared: every pair on its deals, recounted; how many more games; when it is systems."""
+"""Comparisons of contenders: recounted pairs, the number of further games, and the systems warning."""
 
 from itertools import combinations
 from math import sqrt

@@ -1,4 +1,4 @@
-"""The interval of a paired difference covers what it claims, on differences as the game really makes them."""
+"""Intervals of paired differences have the stated coverage on real differences."""
 
 from pathlib import Path
 from random import Random

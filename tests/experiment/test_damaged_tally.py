@@ -1,4 +1,4 @@
-"""A run whose sums were damaged says so in a sentence, and changes nothing."""
+"""Damaged sums are reported in one sentence, and nothing is changed."""
 
 import json
 import sqlite3

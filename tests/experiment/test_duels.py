@@ -1,4 +1,4 @@
-"""Games of two counted by pair and seat: sums by hand, merged and kept like all the others."""
+"""Duels are counted by pair and seat, and merge like all other sums."""
 
 import json
 

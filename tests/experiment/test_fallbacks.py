@@ -1,4 +1,4 @@
-"""Bounds for fallbacks: recounted from changed results, exact in any grouping, absent where there was none."""
+"""Bounds for fallbacks: recounted, independent of grouping, and absent without fallbacks."""
 
 from dataclasses import replace
 from random import Random

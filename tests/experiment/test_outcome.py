@@ -1,4 +1,4 @@
-"""The packed row: small, exact, and refused when it is not one."""
+"""Packed rows are small and exact; invalid ones are refused."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""`all_games.yaml` (R30, R31) and the ranking, recounted from the games themselves."""
+"""`all_games.yaml` (R30, R31) and the ranking, recounted from the games."""
 
 from collections import Counter
 from typing import Any

@@ -1,4 +1,4 @@
-"""A run: the same bytes from one worker or two, and honest about how far it got."""
+"""Runs have the same bytes with one worker or two, and report their progress correctly."""
 
 from pathlib import Path
 

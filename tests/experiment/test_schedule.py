@@ -1,4 +1,4 @@
-"""The schedule (R33): uniform draws, each deal alone, contenders in one seat of the same deal."""
+"""The schedule (R33): uniform draws, independent deals, and contenders in one seat of each deal."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Intervals: against worked numbers, by coverage in simulation, and sane at the edges."""
+"""Intervals: worked examples, coverage in simulations, and edge cases."""
 
 from random import Random
 

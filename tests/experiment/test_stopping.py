@@ -1,4 +1,4 @@
-"""The test that a run stops by: its formulas, sparse differences, and how often it is wrong in simulations."""
+"""The stopping test: its formulas, sparse differences, and its error rate in simulations."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""How rates vary between groups: chance is told from what is there, and the intervals cover what they claim."""
+"""Variation between groups: chance is separated from real variation, with correct coverage."""
 
 import math
 from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""Providers as they are described in their documents, played by a server that knows nothing of our client."""
+"""Tests against servers that follow the providers' documents, written independently of the client."""

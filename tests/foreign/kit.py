@@ -1,4 +1,4 @@
-"""What these tests share: runs against a foreign server in whose world, and ours, time runs faster."""
+"""Helpers: runs against a foreign server, with time accelerated on both sides."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Rate limits as providers keep them: buckets that refill all the time, windows that begin anew. No clock here."""
+"""Rate limits of providers without a clock: buckets that refill continuously, and windows that restart."""
 
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,7 +1,7 @@
-"""A scriptable server in the way of foreign providers: limits, headers of several kinds, errors in bursts or at random.
+"""A scriptable server that behaves like providers: limits, headers, and bursts of errors.
 
-Written from the providers' documents, not from our client. Its time runs `scale` times as fast as the clock, so that
-a minute's limit is met within a second. A thread with an event loop of its own; every connection is kept alive.
+It is written from the providers' documents, not from the client. Time runs `scale` times as fast, so that a minute's
+limit is reached within a second. It is a thread with an event loop, and keeps every connection alive.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A pace against a server's limits, in simulated time: no clock, no threads, the same figures each time."""
+"""Simulate a pace against a server's limits without clocks or threads, with reproducible figures."""
 
 import heapq
 import math

@@ -1,4 +1,4 @@
-"""Servers that limit how many calls are under way at once: fewer are, and none waits for a rate that nobody asks."""
+"""Servers that limit concurrent calls get fewer calls in flight, and no call waits for an unused rate."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The pace against servers as providers have them, in simulated time: few refusals, and the rate is used."""
+"""The pace against simulated providers: few refusals, and the rate is used."""
 
 from collections.abc import Callable
 from itertools import cycle, product

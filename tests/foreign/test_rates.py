@@ -1,4 +1,4 @@
-"""Whole runs against servers with limits: no fallback, and the digest of the run that nothing limited."""
+"""Runs against servers with limits have no fallbacks and the same digest as an unlimited run."""
 
 from collections.abc import Callable
 from pathlib import Path

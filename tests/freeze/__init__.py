@@ -1,1 +1,1 @@
-"""What Dubito was before other games moved in beside it: digests, and files that its users keep."""
+"""Frozen behaviour: digests, and files of users that must stay readable."""

@@ -1,6 +1,6 @@
-"""What is frozen of every game beside its scenes: `python -m tests.freeze.games` made it, before rooms moved.
+"""Freeze digests of every game's requests and of what OpenSpiel's learners see.
 
-`games.json` holds digests of what models are asked, and of what OpenSpiel's learners see of our games.
+`python -m tests.freeze.games` writes `games.json`.
 """
 
 import json

@@ -1,7 +1,6 @@
-"""What is frozen: `python -m tests.freeze.made` made it, once; made anew it would hold nothing.
+"""Freeze results digests and request digests, two runs with model players, an export and a saved game.
 
-`digests.json` are results digests and request digests. Beside it lie a finished and a stopped run with model players,
-an export, and a saved game.
+`python -m tests.freeze.made` writes these files. Rewriting them makes the tests meaningless.
 """
 
 import json

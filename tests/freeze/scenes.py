@@ -1,7 +1,7 @@
-"""What Dubito says and does today: `python -m tests.freeze.scenes [NAME...]` made it, before rooms moved.
+"""Freeze the output of commands: `python -m tests.freeze.scenes [NAME...]` writes it.
 
-`scenes.yaml` lists commands by scene; `said/SCENE.txt` is what they said, byte for byte, but for what differs from one
-day or one machine to the next. `kept/NAME.zip` are files of today that must open later. A file is told as a digest.
+`scenes.yaml` lists commands by scene. `said/SCENE.txt` has their output, without values that depend on the day or the
+machine. `kept/NAME.zip` has files that later versions must open. Other files are stored as digests.
 """
 
 import os

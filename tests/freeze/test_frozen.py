@@ -1,4 +1,4 @@
-"""Dubito stays what it was when other games moved in beside it: same digests, and its users' files still open."""
+"""Digests do not change, and users' files stay readable."""
 
 import csv
 from pathlib import Path

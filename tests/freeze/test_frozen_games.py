@@ -1,4 +1,4 @@
-"""What is asked and what learners see stays what it was, in every game."""
+"""Requests to models and learners' observations do not change, in every game."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What is said and done stays what it was, and what was kept still opens: each scene against its frozen text."""
+"""Each scene's output matches its frozen text, and kept files can be opened."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""Tests of the games, a room each."""
+"""Tests of the games, one folder each."""

@@ -1,4 +1,4 @@
-"""What the tests of games share: every game of the house, and the one that docs/writing-a-game.md builds."""
+"""Helpers for game tests: every built-in game, and the one from docs/writing-a-game.md."""
 
 import shutil
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""`dubito games check` finds what is planted in a sound game, and finds nothing in a sound one."""
+"""`dubito games check` finds planted bugs in a sound game, and nothing in a sound game."""
 
 import re
 import shutil

@@ -1,6 +1,6 @@
-"""What every game of the house keeps to, by existing: nothing here names one.
+"""Requirements for all built-in games.
 
-Whatever `dubito games check` tries of a user's game, test_check.py tries of these.
+test_check.py covers the checks that `dubito games check` makes of users' games.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""One list of what is legal now: what is refused by it, and the buttons and words that are made of it."""
+"""The list of legal moves: what it refuses, and the buttons and words made from it."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Mistakes of a game's author: each is one sentence that names the fact and where it stands; no player is blamed."""
+"""Mistakes in a game's code are one message with the place, and no player is blamed."""
 
 import re
 from itertools import cycle, product

@@ -1,4 +1,4 @@
-"""The example of a game in which sentences are moves: it is sound, and what is said stays what was said."""
+"""The example game in which sentences are moves is sound, and preserves the text."""
 
 import json
 import re

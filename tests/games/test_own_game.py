@@ -1,4 +1,4 @@
-"""A game of one's own is served as those that come with Dubito, wherever a command names it."""
+"""A user's game works like the built-in ones in every command."""
 
 import os
 import re

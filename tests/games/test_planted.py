@@ -1,4 +1,4 @@
-"""`dubito games check` finds bugs that are planted in small sound games, and names the file, the line and the fact."""
+"""`dubito games check` finds planted bugs and names the file, the line and the fact."""
 
 import shutil
 from pathlib import Path

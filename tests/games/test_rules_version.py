@@ -1,4 +1,4 @@
-"""A game's `rules_version` is raised when its play changes: the number is held by a digest of games at random."""
+"""A changed game needs a new `rules_version`: a digest of random games detects changes."""
 
 import json
 from collections.abc import Mapping

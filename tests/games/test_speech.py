@@ -1,4 +1,4 @@
-"""What can be said as a move, how it is quoted, and how it is asked for and read."""
+"""Text moves: what is allowed, quoting, and reading them from models."""
 
 import json
 from dataclasses import replace

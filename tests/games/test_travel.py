@@ -1,4 +1,4 @@
-"""A game travels: as the package that docs/writing-a-game.md makes of its folder, and by --games-path."""
+"""A game can be installed as a package or used with --games-path (docs/writing-a-game.md)."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""docs/writing-a-game.md is true: the game that it builds, file by file, plays."""
+"""The guide's game, built file by file from docs/writing-a-game.md, works."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""Runs without waits, and a pipeline at a scripted server."""
+"""Runs without waits, and a pipeline to a scripted server."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Hostile replies by the thousand: texts that are almost an answer, bodies that are almost a message."""
+"""Thousands of hostile replies: almost-answers and almost-messages."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Errors as providers and routers word them, and what each must come to; with a status, and within status 200."""
+"""Error bodies of providers and routers with the expected verdicts, also with status 200."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the tests of a hostile world share: one decision, taken through the whole pipeline and the real SDKs."""
+"""Helpers: one decision through the whole pipeline and the real SDKs."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Every error that providers are known to word, through the real SDKs and the whole pipeline, over each protocol."""
+"""Every known provider error, through the real SDKs and the whole pipeline, in each protocol."""
 
 import gzip
 import json

@@ -1,6 +1,6 @@
-"""Every fault of the house by name, and what must come of it: through the real SDKs and the whole pipeline.
+"""Every fault of the built-in server and its effect, through the real SDKs and the whole pipeline.
 
-A fault that the house learns and these tables lack fails a test.
+A new fault that is missing from these tables fails a test.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

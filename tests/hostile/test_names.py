@@ -1,4 +1,4 @@
-"""Names are only names: no request knows a player's, and a model's is one field. No reply steers a terminal."""
+"""Requests contain no player names and the model's name only once. Replies cannot control the terminal."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The suite's own guard: what leaves this machine is refused before it goes (tests/conftest.py); names nobody knows."""
+"""The suite's network guard refuses everything that leaves this machine (tests/conftest.py)."""
 
 import socket
 from contextlib import closing

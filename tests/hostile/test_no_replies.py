@@ -1,4 +1,4 @@
-"""Bodies of status 200 that are no reply: each is a failed try, tried again, kept by its name, and never used."""
+"""Bodies with status 200 that are not replies: each is a failed try with a cause, retried and never used."""
 
 import gzip
 import json

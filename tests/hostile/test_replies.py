@@ -1,6 +1,6 @@
-"""Ten thousand hostile replies, each in every protocol: no crash, and no answer but what is one to the letter.
+"""Ten thousand hostile replies in each protocol: no crash, and only exact answers are accepted.
 
-What is one is said here again, on its own, by `json.loads` and a few checks.
+A separate oracle with `json.loads` and a few checks decides which texts are answers.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Keys, cookies and ids of organisations that a hostile server says in every way it can: none is kept or told."""
+"""Keys, cookies and organisation ids that a hostile server echoes are neither stored nor shown."""
 
 import html
 import json

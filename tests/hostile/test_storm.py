@@ -1,4 +1,4 @@
-"""A storm: many games in flight over three protocols, two of five calls go wrong. It repeats, and the sums agree."""
+"""Many games in flight over three protocols, with two of five calls failing: reproducible, with consistent sums."""
 
 import threading
 from collections import Counter

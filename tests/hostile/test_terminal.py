@@ -1,4 +1,4 @@
-"""No string in a stranger's file steers a terminal. A pipe would hide it, so all commands here print to a terminal."""
+"""No string in a foreign file can control the terminal. A pipe would hide it, so commands print to a terminal."""
 
 import contextlib
 import json

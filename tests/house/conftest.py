@@ -1,4 +1,4 @@
-"""A house without faults, one for all tests of a module."""
+"""A house without faults, shared by a module's tests."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What the tests of the house share: a small policy of their own, the two real SDKs, one question for all protocols."""
+"""Helpers for house tests: a small policy, the two real SDKs, one question for all protocols."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""The house as Anthropic's own SDK sees it."""
+"""The house through Anthropic's SDK."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The house's batches, as the providers' own SDKs see them."""
+"""The house's batches through the providers' SDKs."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The same request and draw get the same answer, the same try the same fault; and the rest does not."""
+"""Equal requests and draws get equal answers, equal tries get equal faults, and others differ."""
 
 import pytest
 

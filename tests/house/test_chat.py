@@ -1,4 +1,4 @@
-"""The house's Chat Completions as OpenAI's own SDK sees them."""
+"""The house's Chat Completions through OpenAI's SDK."""
 
 from collections.abc import Iterator
 from typing import Any

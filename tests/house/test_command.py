@@ -1,4 +1,4 @@
-"""`dubito house` in a process of its own, as a user has it."""
+"""`dubito house` in a separate process."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""Each content fault in each protocol: what is written, how it ends, what the SDKs make of it, what the log counts."""
+"""Each content fault in each protocol: the body, the finish reason, the SDKs' result and the log."""
 
 import json
 from collections.abc import Iterator

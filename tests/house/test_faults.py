@@ -1,4 +1,4 @@
-"""Which faults there are, how they are spelled, and what a storm is made of."""
+"""The list of faults, their spelling, and the parts of a storm."""
 
 from collections import Counter
 from functools import cache

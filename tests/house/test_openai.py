@@ -1,4 +1,4 @@
-"""The house as OpenAI's own SDK sees it."""
+"""The house through OpenAI's SDK."""
 
 from collections.abc import Iterator
 from typing import Any

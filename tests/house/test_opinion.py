@@ -1,4 +1,4 @@
-"""What the house's models state of the last play, beside their answer."""
+"""The probabilities that house models state with their answer."""
 
 from collections.abc import Iterator
 from random import Random

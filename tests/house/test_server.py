@@ -1,4 +1,4 @@
-"""The server around it: its log, its ports, many clients at once, its end."""
+"""The server: its log, its ports, many clients, and its end."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""The smallest JSON that fits a schema, and the schemas that the providers refuse."""
+"""The smallest JSON that fits a schema, and schemas that the providers refuse."""
 
 import json
 from enum import Enum

@@ -1,4 +1,4 @@
-"""Each transport fault as the SDKs meet it, or, where they would wait, a bare socket."""
+"""Each transport fault through the SDKs, or through a raw socket if they would wait."""
 
 import gc
 import os

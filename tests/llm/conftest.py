@@ -1,4 +1,4 @@
-"""A line to a scripted server."""
+"""A pipeline to a scripted server."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What the tests of the model side share: a scripted server, bodies of all protocols, small runs, a run's tables."""
+"""Helpers for model tests: a scripted server, bodies of all protocols, small runs, a run's tables."""
 
 import json
 import sqlite3

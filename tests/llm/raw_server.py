@@ -1,4 +1,4 @@
-"""A server on a raw socket that writes what a test wants, piece by piece, and keeps its connections open."""
+"""A server on a raw socket that writes given pieces and keeps its connections open."""
 
 import json
 import socket

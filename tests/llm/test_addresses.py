@@ -1,4 +1,4 @@
-"""Where models are asked: the short forms of players, `base_url: env`, and what is said of a variable nobody uses."""
+"""Model addresses: short forms, `base_url: env`, and unused variables."""
 
 from itertools import product
 from pathlib import Path

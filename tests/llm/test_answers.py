@@ -1,4 +1,4 @@
-"""Only JSON true and false pass, alone in their object; everything else is a named failure, never a guess."""
+"""Only JSON true and false, alone in their object, are accepted; anything else has a named cause."""
 
 import pytest
 

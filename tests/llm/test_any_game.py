@@ -1,4 +1,4 @@
-"""Models at a game of the working directory, with a node of each kind: asked, refused, re-asked, kept, given back."""
+"""Models at a user's game with a node of each kind: asked, refused, re-asked, stored, replayed."""
 
 import json
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Whole runs with models at a game of the working directory: played, cached, estimated, explained, recorded from."""
+"""Runs with models at a user's game: played, cached, estimated, explained, recorded."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""What users get wrong about models: one sentence each, that says where and what to do, and its exit code."""
+"""Users' mistakes with models: one message each, with the place, a hint and the exit code."""
 
 import re
 from pathlib import Path

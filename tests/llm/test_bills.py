@@ -1,4 +1,4 @@
-"""Tokens as replies state them, what each reply costs, and the bills of whole runs."""
+"""Token counts in replies, the cost of each reply, and the bills of whole runs."""
 
 import json
 from decimal import Decimal

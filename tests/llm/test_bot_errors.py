@@ -1,4 +1,4 @@
-"""A model player that fails at a turn plays on, and knows which cards the substitute put down for it (R13)."""
+"""A model player that fails at a turn continues and knows the fallback's cards (R13)."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The budget: what users get wrong about it, caps in any order of threads, and the books of whole runs."""
+"""Budgets: users' mistakes, caps with threads in any order, and the totals of whole runs."""
 
 import re
 from collections.abc import Iterator

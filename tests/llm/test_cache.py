@@ -1,4 +1,4 @@
-"""Replies on disk: one flight a key, nothing dropped, nothing unpickled, nothing that was changed or is damaged."""
+"""The reply cache: one request per key, no eviction, no unpickling, damaged entries refused."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`dubito cache`: what is there, one entry of it, and why there is no reply to a request."""
+"""`dubito cache`: statistics, single entries, and explanations of misses."""
 
 import json
 import re

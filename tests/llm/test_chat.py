@@ -1,4 +1,4 @@
-"""Replies of Chat Completions, as OpenAI and as other servers write them."""
+"""Chat Completions replies of OpenAI and other servers."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Connections that servers close while they idle, for which nothing is lost or assumed, and bodies that never end."""
+"""Connections that servers close while idle cost nothing, and endless bodies are rejected."""
 
 import gzip
 import socket

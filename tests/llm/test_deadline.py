@@ -1,4 +1,4 @@
-"""The deadline of a try: no server holds one longer, however it sends; the next try is not the worse for it."""
+"""The deadline of a try holds for any server, and does not affect the next try."""
 
 import socket
 import threading

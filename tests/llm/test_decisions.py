@@ -1,6 +1,6 @@
-"""Decision models: questions beside a text, answered with probabilities; and answers drawn by them.
+"""Decision models: questions answered with probabilities, and sampled answers.
 
-The server here answers as OpenAI's documents say (types in `openai.types.decision`), and as they do not.
+The server answers as in OpenAI's documents (types in `openai.types.decision`), and in invalid ways.
 """
 
 import json

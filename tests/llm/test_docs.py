@@ -1,4 +1,4 @@
-"""What is written for writers of model bots is true: every block plays against the house, every name exists."""
+"""The model bot guide is correct: code blocks play with the house, and names exist."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""A draw comes from the game and from nothing else; settings and accounts."""
+"""Draws depend only on the game; settings and accounts."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""One formatter makes the message of an error from its fields."""
+"""One formatter builds an error's message from its fields."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""When a model gives no answer: counted by cause, played by the fallback, shown; an outage or a fault stops the run."""
+"""Unusable answers: counted by cause, played by the fallback and shown; outages stop the run."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Answers with reasoning and a stated probability: what is asked for, what is read, what never decides."""
+"""Answers with reasoning and a stated probability: the request, the parsed reply, and what has no effect."""
 
 import json
 

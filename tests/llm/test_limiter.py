@@ -1,4 +1,4 @@
-"""The traffic of an account over scripted tries: how many at once, how long none at all, when it is an outage."""
+"""An account's traffic over scripted tries: concurrency, pauses and outages."""
 
 import threading
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""Calls whose cost nobody was told: what the run shows is near the server's own bill, and the cap counts the worst.
+"""Calls of unknown cost: shown near the server's bill, and counted at the worst case in the cap.
 
-The server counts what it bills: every request that it answered, whether the answer arrived or not.
+The server counts what it bills: every answered request, whether the answer arrived or not.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""Refusals that an earlier run has left in the cache: a new run asks anew, a resumed one keeps its own."""
+"""Refusals in the cache: a new run repeats the request, a resumed one uses them."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Near the cap what is left is kept for the oldest games: they are the ones that are published."""
+"""Near the cap the remaining budget is reserved for the oldest games, which are counted first."""
 
 import json
 import threading

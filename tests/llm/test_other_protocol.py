@@ -1,4 +1,4 @@
-"""A player at a server that speaks another protocol, or none: the preflight stops the run and says what came."""
+"""At a server with another protocol or none, the preflight stops the run and explains it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The stated probability of a bluff in whole runs: recorded at C, counted, and never deciding."""
+"""Stated bluff probabilities in runs: recorded at C, counted, and without effect."""
 
 import json
 from collections.abc import Callable

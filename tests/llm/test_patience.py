@@ -1,4 +1,4 @@
-"""How long an account may be silent, what ends its silence, and what its pace is called."""
+"""How long an account may be silent, what ends its silence, and how its pace is described."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

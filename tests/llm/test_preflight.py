@@ -1,4 +1,4 @@
-"""What the game will ask, asked before any game; what it finds wrong stops the run with one sentence."""
+"""The preflight asks a game's questions first, and stops the run with one message."""
 
 import json
 from collections.abc import Callable, Sequence

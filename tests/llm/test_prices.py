@@ -1,4 +1,4 @@
-"""What tokens cost: exact sums, a worst case that nothing passes, and files that are complete or refused."""
+"""Costs: exact sums, an upper bound, and complete price files."""
 
 from dataclasses import replace
 from datetime import date, timedelta

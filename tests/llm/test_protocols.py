@@ -1,4 +1,4 @@
-"""Replies of all protocols: what is read out of any body at all."""
+"""Reading replies of all protocols from any body."""
 
 import json
 from dataclasses import replace

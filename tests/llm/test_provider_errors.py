@@ -1,4 +1,4 @@
-"""Every way a call can fail, under its right name; never with the key in what is said."""
+"""Every failure of a call has the right name, and no message contains the key."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""One call through the real SDKs to a scripted server: what goes out, what comes in, and who is told what."""
+"""One call through the real SDKs to a scripted server: the request, the reply, and the headers."""
 
 import json
 import re

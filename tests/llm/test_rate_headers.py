@@ -1,4 +1,4 @@
-"""What servers say of their limits in headers, in each of their ways."""
+"""Rate limit headers in all their forms."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""A cache that is damaged in places, or cannot be written: what is bad is named and can be dropped, the rest serves."""
+"""A read-only or partly damaged cache: damaged entries are named and can be dropped, others work."""
 
 import os
 import sqlite3

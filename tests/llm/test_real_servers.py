@@ -1,4 +1,4 @@
-"""What real servers do, written from their documents: cut prompts, think aloud, refuse roles, name no setting."""
+"""Real servers' behaviour, from their documents: cut prompts, visible thinking, refused roles."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Requests of all protocols: what is sent for a prompt, a conversation and a player's settings."""
+"""Requests of all protocols for a prompt, a conversation and a player's settings."""
 
 from typing import Any
 

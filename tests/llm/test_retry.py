@@ -1,4 +1,4 @@
-"""Retry over scripted tries: how often, how long, and when it is over."""
+"""Retries over scripted tries: how often, how long, and when they end."""
 
 import random
 import re

@@ -1,4 +1,4 @@
-"""Whole runs against the house: the same results however they come about, and books that agree."""
+"""Whole runs with the house: reproducible results and consistent totals."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""No key in anything the project writes of runs that succeed; of those that fail see tests/hostile/test_secrets.py."""
+"""Successful runs write no key. For failing runs see tests/hostile/test_secrets.py."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`dubito status`: where a run stands, whatever state it is in."""
+"""`dubito status` in every state of a run."""
 
 import re
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""A reply that is told as it comes: what is kept is what comes unstreamed, and whatever breaks is put under its name.
+"""Streamed replies: the stored reply equals the unstreamed one, and broken streams have a cause.
 
-The streams are written from the providers' references; the house's own are another hand's.
+The streams are written from the providers' references, independently of the house's.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The summary of a run with models: decisions, fallbacks by cause, calls, tokens, and what they cost."""
+"""The summary of a run with models: decisions, fallbacks by cause, calls, tokens and costs."""
 
 import re
 from collections.abc import Callable, Mapping

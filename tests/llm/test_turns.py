@@ -1,4 +1,4 @@
-"""All the questions of a turn in one request: what is asked, read, asked again, kept, shown, and played again."""
+"""All questions of a turn in one request: asked, read, re-asked, stored, shown and replayed."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A provider's cache is warmed once: of many requests that begin alike, the first goes alone."""
+"""A provider's cache is warmed by one request before others with the same beginning."""
 
 import threading
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Who says that it answered: kept with each reply, shown, and named where one name stands for two."""
+"""The answering model is stored with each reply, shown, and reported if it changes."""
 
 import json
 from pathlib import Path

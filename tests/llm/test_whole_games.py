@@ -1,4 +1,4 @@
-"""A cap is spent on games that end: a new deal starts only if what is left pays for it and for those under way."""
+"""A cap is spent on complete games: a new deal starts only if the rest covers it and games in progress."""
 
 from contextlib import nullcontext
 from pathlib import Path

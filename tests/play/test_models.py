@@ -1,4 +1,4 @@
-"""Model players beside a person in the terminal."""
+"""Model players with a person in the terminal."""
 
 import itertools
 import subprocess

@@ -1,4 +1,4 @@
-"""People and bots at games other than Dubito in the terminal: played, told, saved, proved."""
+"""Other games in the terminal: played, narrated, saved, replayed."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""A person at the terminal: what they read, type and are told."""
+"""A person at the terminal: what they read and type."""
 
 import os
 import signal

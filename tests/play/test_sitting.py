@@ -1,4 +1,4 @@
-"""A person's seat behind `step`: what they may do changes the game, nothing else does."""
+"""A person's seat behind `step`: only allowed moves change the game."""
 
 from copy import deepcopy
 from pathlib import Path

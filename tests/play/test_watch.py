@@ -1,4 +1,4 @@
-"""`dubito watch`: games of bots and models told live, and those of a run as they finish."""
+"""`dubito watch`: live games of bots and models, and games of a run."""
 
 import os
 import pty

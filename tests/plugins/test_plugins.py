@@ -1,4 +1,4 @@
-"""Plugins can be deleted or added, and the rest works the same."""
+"""Plugins can be added or deleted without affecting the rest."""
 
 import os
 import re

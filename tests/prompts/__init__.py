@@ -1,1 +1,1 @@
-"""Tests of what a model is told: facts, positions, prompts, and the house that answers from them."""
+"""Tests of facts, positions, prompts, and the house's answers from them."""

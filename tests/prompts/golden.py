@@ -1,7 +1,7 @@
-"""The golden renderings: what each prompt of the project says at the example position of each node.
+"""The golden renderings of each prompt at the example position of each node.
 
-`python -m tests.prompts.golden` in the root of the project writes prompts/*/golden/*.txt anew, after a change of
-the templates, the facts or the example that was meant; review the difference before it is committed.
+`python -m tests.prompts.golden` in the project's root rewrites prompts/*/golden/*.txt after an intended change of the
+templates, the facts or the example. Review the difference before you commit it.
 """
 
 from pathlib import Path

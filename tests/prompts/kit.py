@@ -1,4 +1,4 @@
-"""What these tests share: a player that sees each of its questions as a position, and games full of them."""
+"""Helpers: a player that records its questions as positions, and games full of them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache

@@ -1,4 +1,4 @@
-"""What a template may take: a prompt that came with somebody's run is refused in a sentence, at little cost."""
+"""Limits of templates: an expensive foreign prompt is refused quickly in one sentence."""
 
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage

@@ -1,4 +1,4 @@
-"""`dubito prompts`: what it prints, and what it says of bad input."""
+"""`dubito prompts`: its output, and errors for bad input."""
 
 import pytest
 

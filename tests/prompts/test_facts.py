@@ -1,4 +1,4 @@
-"""The facts are true: counts, rates and certain knowledge against the engine, over whole random games."""
+"""Facts are true: counts, rates and certain knowledge, against the engine in random games."""
 
 import json
 from collections import Counter

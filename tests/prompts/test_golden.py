@@ -1,4 +1,4 @@
-"""Golden renderings of every node; `python -m tests.prompts.golden` writes them anew when a change was meant."""
+"""Golden renderings of every node; `python -m tests.prompts.golden` rewrites them."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""A prompt tells nothing that its seat cannot know: neither cards that it has not seen, nor names."""
+"""A prompt reveals neither hidden cards nor names."""
 
 import itertools
 from collections.abc import Iterator

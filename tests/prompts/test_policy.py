@@ -1,4 +1,4 @@
-"""The house's models decide by the facts in the text, and by nothing else."""
+"""The house's models decide by the facts in the text alone."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Position files: what is written is read, and what no game can have is refused in one sentence."""
+"""Position files can be read back; impossible ones are refused in one sentence."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Loading a prompt: what is found, what is refused and how that is said, what a template can reach."""
+"""Loading prompts: where they are found, what is refused, and what templates can access."""
 
 import shutil
 from pathlib import Path

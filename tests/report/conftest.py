@@ -1,4 +1,4 @@
-"""The runs and reports that most tests read, made once."""
+"""Shared runs and reports."""
 
 from collections.abc import Iterator
 from pathlib import Path

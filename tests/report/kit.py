@@ -1,4 +1,4 @@
-"""What the tests of the report share: two small runs, what is on a page, and the words that must never run."""
+"""Helpers for report tests: two small runs, page contents, and hostile text that must not run."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""The pages in a real browser, opened from disk with no network."""
+"""The pages in a real browser, opened from disk without a network."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""What charts look like in a real browser, where names and numbers are as awkward as they get."""
+"""Charts in a real browser, with awkward names and numbers."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is told of lies and who tells them: links lead to the turns that they name."""
+"""The story of lies: its links lead to the right turns."""
 
 import json
 import re

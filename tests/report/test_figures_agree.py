@@ -1,4 +1,4 @@
-"""No two figures of a run disagree, wherever they stand: terminal, pages, their files, `--json`, `compare`."""
+"""All figures of a run agree: terminal, pages, files, `--json` and `compare`."""
 
 import contextlib
 import csv

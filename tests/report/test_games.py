@@ -1,4 +1,4 @@
-"""The games of a report: which are chosen, that they are told as they were, and that none is shown wrongly."""
+"""The games of a report: selection, correct display, and refusals."""
 
 import sqlite3
 from contextlib import closing

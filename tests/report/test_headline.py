@@ -1,4 +1,4 @@
-"""The answer of a run in words: true to its intervals, whatever the run."""
+"""The result in words agrees with the intervals."""
 
 from dataclasses import replace
 from itertools import combinations

@@ -1,4 +1,4 @@
-"""What stands out in a report's games, recomputed from their pages, and the links that lead there."""
+"""A report's highlights, recomputed from its pages, and their links."""
 
 from pathlib import Path
 from typing import Any

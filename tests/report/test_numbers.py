@@ -1,4 +1,4 @@
-"""What the pages say is what the run counted: `all_games.yaml`, and the functions that the summary prints."""
+"""The pages agree with `all_games.yaml` and the summary."""
 
 import json
 from pathlib import Path

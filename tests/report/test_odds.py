@@ -1,4 +1,4 @@
-"""How a game stood at each of its turns: told by the games that end otherwise, and the same whenever it is asked."""
+"""The odds at each turn come from playouts with other endings, and repeat."""
 
 import itertools
 import re

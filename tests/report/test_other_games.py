@@ -1,4 +1,4 @@
-"""The viewer at games other than Dubito: in words where a game has them, as plain data where it has none."""
+"""The viewer with other games: in words if available, otherwise as plain data."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every page: foreign text is shown and never run, nothing is loaded from elsewhere, every link leads somewhere."""
+"""Every page: foreign text is escaped, nothing external is loaded, links resolve."""
 
 import re
 from pathlib import Path

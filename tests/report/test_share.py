@@ -1,4 +1,4 @@
-"""One game as one page: it holds all it needs, runs nothing but our scripts, and its record plays it again."""
+"""A shared game is one self-contained page that can be replayed."""
 
 import base64
 import re

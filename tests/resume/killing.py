@@ -1,4 +1,4 @@
-"""Runs in processes of their own that ask a house in a storm, so that they can be killed at chosen points."""
+"""Runs in separate processes with a stormy house, to be killed at chosen points."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What the tests of stopped runs share: a small run of models, cut off where a test wants it, and gone on with."""
+"""Helpers for resumed runs: a small run of models that a test interrupts and resumes."""
 
 from dataclasses import replace
 from pathlib import Path

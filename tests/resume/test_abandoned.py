@@ -1,4 +1,4 @@
-"""A stopped run waits for calls in flight for a while only; another variable of the key is no other run."""
+"""A stopped run waits only briefly for calls in flight; another key variable is the same run."""
 
 import threading
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Killed with SIGKILL at points chosen at random, gone on with each time: the end is that of an undisturbed run."""
+"""Runs killed with SIGKILL at random points and resumed have the same result as undisturbed ones."""
 
 import os
 import random

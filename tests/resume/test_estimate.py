@@ -1,4 +1,4 @@
-"""`dubito estimate`: ranges that hold what the run then takes; nothing is asked, nothing is spent."""
+"""`dubito estimate`: ranges that cover the run's usage, without requests or costs."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Runs of hand-written bots: stopped anywhere, gone on with, lengthened; the end is that of an undisturbed run."""
+"""Runs of hand-written bots, stopped, resumed and extended, equal an undisturbed run."""
 
 from collections.abc import Iterator
 from pathlib import Path

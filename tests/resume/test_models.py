@@ -1,4 +1,4 @@
-"""Runs with models: stopped between any two questions and gone on with; nothing is asked twice, the end is the same."""
+"""Runs with models, stopped between any two questions and resumed: same result, nothing asked twice."""
 
 import json
 import sqlite3

@@ -1,4 +1,4 @@
-"""What was paid for once is used, wherever the process died or the disk was full, and by whichever process."""
+"""Paid replies are used once, wherever the process died or the disk was full."""
 
 import fcntl
 import os

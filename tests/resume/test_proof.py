@@ -1,4 +1,4 @@
-"""No value of a run can be changed without `dubito replay` noticing, save those that docs/runs.md names."""
+"""`dubito replay` detects a change of any value in a run, except those listed in docs/runs.md."""
 
 import sqlite3
 from collections.abc import Callable, Iterator

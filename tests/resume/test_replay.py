@@ -1,4 +1,4 @@
-"""`dubito replay RUN`: identical, or the first difference at the right game and decision; with no network at all."""
+"""`dubito replay RUN`: identical, or the first difference, without a network."""
 
 import os
 import re

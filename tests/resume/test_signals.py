@@ -1,6 +1,6 @@
-"""SIGTERM and SIGHUP end a run as Ctrl-C does, and the same command goes on; a second one ends it at once.
+"""SIGTERM and SIGHUP end a run like Ctrl-C, and a second one ends it immediately.
 
-They go to the whole group, as from a closed terminal, `timeout`, a queue of jobs or `docker stop`.
+They are sent to the whole group, as by a closed terminal, `timeout`, a job queue or `docker stop`.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""How far a run is: the same three figures in the progress, at its end and in `status`; and a demo that was stopped."""
+"""Progress, summary and `status` show the same three figures; and a stopped demo."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A run that stops when decided: after the same deal however it is played, stopped, killed and gone on with."""
+"""A run with `stop` ends after the same deal, however it is played, killed or resumed."""
 
 import json
 from pathlib import Path

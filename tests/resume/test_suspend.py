@@ -1,4 +1,4 @@
-"""`provider_errors: suspend`: a game in which nobody can be reached is put back; no fallback plays for want of one."""
+"""`provider_errors: suspend`: games without a reachable model are requeued, without a fallback."""
 
 from dataclasses import replace
 from itertools import count

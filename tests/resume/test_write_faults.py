@@ -1,4 +1,4 @@
-"""A log or a store that cannot be written ends a run with models: with a message, and nobody waits forever."""
+"""An unwritable log or store ends a run with a message, and no thread waits forever."""
 
 import resource
 import shutil

@@ -1,4 +1,4 @@
-"""A seat whose questions are answered from outside, at the guide's Kuhn poker: what an environment is made of."""
+"""A seat that is controlled from outside, at the guide's Kuhn poker."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A seat as an environment of `verifiers`, asked over HTTP from the house by that library's own client."""
+"""A seat as a `verifiers` environment, asked over HTTP by that library's client."""
 
 from pathlib import Path
 from typing import Any

@@ -1,1 +1,1 @@
-"""Tests of runs that are played in parts, or by other executors."""
+"""Tests of runs in parts or with other executors."""

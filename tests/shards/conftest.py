@@ -1,4 +1,4 @@
-"""Chunks so short that a few games are many of them."""
+"""Short chunks, so that a few games are many chunks."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the tests of shards share: short chunks, the shards of an experiment played, merged and looked into."""
+"""Helpers for shards: short chunks, and the shards of an experiment played and merged."""
 
 from collections.abc import Sequence
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""The files of docs/clusters.md: they parse, and their commands play shards that merge."""
+"""The files of docs/clusters.md parse, and their commands play shards that merge."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Any executor plays chunks, and what comes back is what this process would have played; others' bytes are refused."""
+"""Any executor gives the results of this process; foreign bytes are refused."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What `dubito merge` refuses, each by name; what `--shard` refuses."""
+"""What `dubito merge` and `--shard` refuse, with names."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Shards merged are the run that one machine would have made: the same bytes, to the last row."""
+"""Merged shards equal the run of one machine, to the last row."""
 
 from collections import Counter
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The run folder: free, finished, to go on with, or refused with what differs; never half made, never overwritten."""
+"""The run folder: free, finished, resumable, or refused with the difference; never overwritten."""
 
 import errno
 import os

@@ -1,6 +1,6 @@
-"""Files from elsewhere: what is no run, export or config of anybody's good will is refused in a sentence.
+"""Foreign files: invalid runs, exports and configs are refused in one sentence.
 
-None of it is followed, waited for, or taken into memory first.
+They are not followed, waited for, or loaded into memory first.
 """
 
 import csv

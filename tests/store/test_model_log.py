@@ -1,4 +1,4 @@
-"""What `run.db` keeps of calls: reserved before it is sent, settled once, and never a sum that is not the rows'."""
+"""The calls in `run.db`: reserved before they are sent, settled once, with consistent sums."""
 
 import zlib
 from collections.abc import Iterator

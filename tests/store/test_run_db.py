@@ -1,4 +1,4 @@
-"""`run.db`: what is committed together, what is refused, what stands after a failure."""
+"""`run.db`: transactions, refusals, and its state after a failure."""
 
 import sqlite3
 from collections.abc import Callable, Iterator

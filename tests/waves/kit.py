@@ -1,4 +1,4 @@
-"""A server of batches from the providers' documents, and runs that wait for them."""
+"""A batch server from the providers' documents, and runs that wait for it."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Waves of batches: the games of a run asked at once, each request bought once, wherever the run was killed."""
+"""Waves of batches: each request is bought once, wherever the run was killed."""
 
 import json
 import re

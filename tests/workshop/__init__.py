@@ -1,1 +1,1 @@
-"""Tests of the prompt workshop: recorded positions, what prompts say at them, and what models answer."""
+"""Tests of the prompt workshop: recorded positions, rendered prompts, and models' answers."""

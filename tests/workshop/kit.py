@@ -1,4 +1,4 @@
-"""What these tests share: prompts of the tests' own, positions of a few games."""
+"""Helpers: test prompts, and positions of a few games."""
 
 from functools import cache
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The workshop at a game of the working directory, which brings nothing but its facts."""
+"""The workshop at a user's game that has nothing but facts."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The audits of games and prompts find what is planted, with its line, its byte and its fact."""
+"""Audits of games and prompts find planted leaks, with line, byte and fact."""
 
 import re
 import shutil

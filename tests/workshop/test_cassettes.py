@@ -1,4 +1,4 @@
-"""Cassettes of prompts: recorded once, then a prompt is tested without a key, a network or a model."""
+"""Prompt cassettes: recorded once, then tested without a key, a network or a model."""
 
 import json
 import shutil

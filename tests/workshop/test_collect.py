@@ -1,4 +1,4 @@
-"""Collecting positions: they are what was really asked, beside the truth, spread over games and nodes."""
+"""Collected positions are real questions with their truth, spread over games and nodes."""
 
 import sqlite3
 from collections import Counter

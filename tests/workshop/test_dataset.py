@@ -1,4 +1,4 @@
-"""A run as a dataset: what stands in it is what the run keeps, and what it was asked."""
+"""A run's dataset agrees with the run."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What lint says of a prompt: facts unused and untold, beginnings that move, sizes."""
+"""Lint: unused and missing facts, changing beginnings, and sizes."""
 
 from pathlib import Path
 

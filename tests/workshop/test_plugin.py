@@ -1,4 +1,4 @@
-"""A user's own prompts under pytest: one line of configuration, in a process of its own."""
+"""A user's prompts under pytest, with one line of configuration, in a separate process."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Position files with their hidden truth: what is written is read, and what contradicts itself is refused."""
+"""Position files with their hidden truth can be read back; contradictions are refused."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The figures of a trial: rates, agreement, calibration, tokens and cost, reckoned a second time."""
+"""The scores of a trial, recomputed: rates, agreement, calibration, tokens and cost."""
 
 import pytest
 

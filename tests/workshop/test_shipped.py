@@ -1,4 +1,4 @@
-"""The positions that come with the project: what `dubito prompts record` makes, and worth trying a prompt on."""
+"""The shipped positions can be recorded again and are useful for tests."""
 
 import shutil
 from collections import Counter

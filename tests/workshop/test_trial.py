@@ -1,4 +1,4 @@
-"""Prompts put to a model at recorded positions: the answers, their causes where none came, what was called."""
+"""Prompts tested on recorded positions: answers, causes of failure, and calls."""
 
 import json
 import re

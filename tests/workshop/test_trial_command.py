@@ -1,4 +1,4 @@
-"""`dubito prompts test`: what it prints, what it costs, and what it says of bad input."""
+"""`dubito prompts test`: its output, its cost, and errors for bad input."""
 
 import re
 import shutil

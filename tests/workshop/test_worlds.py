@@ -1,4 +1,4 @@
-"""Second worlds of Dubito: the seat sees the same, the truth is another."""
+"""Second worlds of Dubito look the same to the seat but differ in truth."""
 
 from random import Random
 

@@ -96,7 +96,7 @@ RESULTS = Results(
         Habit("cards", "cards per play", "cards", "cards_played", "plays", most=len(DECK)),
     ),
     lies="lies",
-    lies_in_words="A lie is by choice where the hand held a card of the number, and forced where it held none.",
+    lies_in_words="A lie is voluntary if the hand held a card of the number, and forced if it held none.",
     found_out="lies_accused",
     charted=("lies", "accuses", "accuracy"),
     meaning="A bot's score is the share of its games that it won; a game without a winner counts for all four.",

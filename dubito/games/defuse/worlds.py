@@ -24,14 +24,14 @@ Kinds = dict[int, str]  # names of cards, by their number in `Trace`
 
 @dataclass
 class Trace:
-    """The actions, with cards numbered anew after each shuffle; `kinds` has the identified cards."""
+    """The actions, with cards renumbered after each shuffle; `kinds` has the identified cards."""
 
     acts: Sequence[Act]
     seat: int
     orders: dict[int, list[int]] = field(default_factory=dict)  # before or by which act: the pile, top first
     kinds: Kinds = field(default_factory=dict)
     taken: dict[int, int] = field(default_factory=dict)  # by which act: the card that the other drew
-    places: dict[int, int] = field(default_factory=dict)  # by which act: where the other put the bomb
+    places: dict[int, int] = field(default_factory=dict)  # by act: where the other seat put the bomb
 
     def follow(self, spots: Mapping[int, float]) -> int | None:
         """Follow the actions, with the other seat's places as shares of the pile; return one that fails."""
@@ -75,7 +75,7 @@ class World(NamedTuple):
 
     hand: Sequence[str]  # the other seat's deal, without its defuse card
     orders: Mapping[int, Sequence[str]]  # by which act, -1 the deal: the pile, top first
-    places: Mapping[int, int]  # by which act: where the bomb lies now
+    places: Mapping[int, int]  # by act: where the bomb is now
 
     def replay_position(self, position: Position) -> Position:
         """Return the position in this world. Raises IllegalOutput for an impossible action."""

@@ -147,7 +147,7 @@ class _Bounds:
                 return hands
 
     def _improve_hands(self, hands: list[list[int]], chance: Random) -> bool:
-        """Swap cards between hands where that fits no worse. Return whether they fit in the end."""
+        """Swap cards between hands if that does not fit worse. Return whether they fit in the end."""
         counts = [Counter(hand) for hand in hands]
         others = [seat for seat in range(len(hands)) if seat != self.seat]
         wrong = sum(self._distance(seat, card, counts) for seat in others for card in (JOKER, *NUMBERS))

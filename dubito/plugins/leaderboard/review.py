@@ -44,7 +44,7 @@ _options = flags(
 def review(file: Path, by: str, sample: int, quiet: bool, **given: Any) -> None:
     """Repeat a sample of a submission's requests.
 
-    SUBMISSION is an exported run; the review is written beside it. The file alone determines the sample. `dubito
+    SUBMISSION is an exported run; the review is written next to it. The file alone determines the sample. `dubito
     leaderboard` reads the review: a row is attested if the model answers you as it answered the submitter, and
     challenged otherwise.
     """

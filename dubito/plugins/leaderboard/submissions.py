@@ -1,7 +1,7 @@
 """Verify exported runs that were submitted to a leaderboard: each is replayed offline before it counts.
 
 A replay shows that the games follow from the replies, but not which model gave them. A maintainer can add evidence in
-a review file beside the submission: `NAME.review.yaml` for `NAME.zip`.
+a review file next to the submission: `NAME.review.yaml` for `NAME.zip`.
 """
 
 import json

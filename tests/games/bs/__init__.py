@@ -1,1 +1,1 @@
-"""Tests of BS: its engine, and its players against the reference."""
+"""Tests of BS: the engine, and the players against a reference."""

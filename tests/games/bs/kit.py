@@ -1,4 +1,4 @@
-"""What the tests of BS share: bots in their seats, whole games, games of chosen hands."""
+"""Helpers for BS tests: seated bots, whole games, and games with chosen hands."""
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy

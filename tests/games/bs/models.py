@@ -1,4 +1,4 @@
-"""Small runs of BS with models of the house."""
+"""Small runs of BS with built-in fake models."""
 
 from dataclasses import replace
 from pathlib import Path

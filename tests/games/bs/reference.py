@@ -1,6 +1,6 @@
-"""A second, plain account of what ConMan and CalculatingLiar remember, written from their description alone.
+"""A second implementation of ConMan's and CalculatingLiar's memory, from their description alone.
 
-Tables are plain numbers: the own hand as a list of (number, copy), the pile's size, all hands' sizes by seat.
+Tables are plain numbers: the player's hand as a list of (number, copy), the pile's size, all hands' sizes by seat.
 """
 
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What is written for writers of BS bots is true: every code block plays, every command runs, every name exists."""
+"""The BS bot guide is correct: code blocks play, commands run, names exist."""
 
 import re
 from pathlib import Path

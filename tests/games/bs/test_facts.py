@@ -1,4 +1,4 @@
-"""What prompts are told of BS: true by the engine, the same in worlds that a seat cannot tell apart, kept as files."""
+"""Facts of BS are true, equal in indistinguishable worlds, and stored in files."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Illegal outputs of BS, of every kind: one sentence each, and nothing changes (B3)."""
+"""Illegal outputs of BS of every kind: one message each, and nothing changes (B3)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""ConMan and CalculatingLiar beside a second, plain account of their memory, question by question over whole games."""
+"""Compare ConMan and CalculatingLiar with the reference, question by question."""
 
 from collections.abc import Sequence
 from typing import Any

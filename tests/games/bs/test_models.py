@@ -1,4 +1,4 @@
-"""Models at BS: whatever they say is read or refused under its right cause."""
+"""Model players at BS: any reply is read, or rejected with the right cause."""
 
 import json
 import re

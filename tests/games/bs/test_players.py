@@ -1,4 +1,4 @@
-"""The ten players of BS: what they play and when they accuse, by example."""
+"""The ten players of BS: their plays and accusations, by example."""
 
 from itertools import pairwise
 from typing import Any

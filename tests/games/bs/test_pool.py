@@ -1,4 +1,4 @@
-"""The pool of the seven verbatim players against the controller's measured rates; games without an end."""
+"""Win rates of the seven original players against the controller's, and games without an end."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The shipped prompts of BS pass every check of prompts; the workshop's commands know the game."""
+"""The BS prompts pass all prompt checks, and the workshop's commands support the game."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What is true of every game of BS: properties over whole random games."""
+"""Properties of random games of BS."""
 
 from collections.abc import Iterator
 from random import Random

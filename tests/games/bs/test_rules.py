@@ -1,4 +1,4 @@
-"""The rules of BS one by one (B1-B7)."""
+"""The rules of BS, one by one (B1-B7)."""
 
 import pickle
 from collections import Counter

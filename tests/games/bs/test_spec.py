@@ -1,4 +1,4 @@
-"""BS as the harness has it: rules, JSON, a model's answers, buckets."""
+"""BS in the harness: rules, JSON, models' answers, and buckets."""
 
 import json
 from random import Random

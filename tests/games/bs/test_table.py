@@ -1,4 +1,4 @@
-"""What a seat of BS sees: the public facts as they are now, its own hand, and nothing else."""
+"""A seat of BS sees the current public facts and its own hand, and nothing else."""
 
 import gc
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""BS in words: the truth beside the moves is the engine's, and what is public holds nothing of it."""
+"""BS in words: hidden truth matches the engine, and public text does not contain it."""
 
 import re
 from random import Random

@@ -1,4 +1,4 @@
-"""What the tests of draw and defuse share: games of chosen cards, bots in their seats, whole games."""
+"""Helpers for draw and defuse: games with chosen cards, seated bots, whole games."""
 
 from collections.abc import Sequence
 from random import Random

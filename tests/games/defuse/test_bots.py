@@ -1,4 +1,4 @@
-"""Bots of draw and defuse: how a turn is written, what is a mistake, and how often the source's win."""
+"""Bots of draw and defuse: how a turn is written, mistakes, and the win rates of the original bots."""
 
 from collections.abc import Generator
 from typing import Any

@@ -1,4 +1,4 @@
-"""What prompts are told of draw and defuse: true, no more than the seat can know, kept as files."""
+"""Facts of draw and defuse are true, known to the seat, and stored in files."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Golden renderings; `dubito prompts golden --game defuse NAME` writes them anew when a change was meant."""
+"""Golden renderings; `dubito prompts golden --game defuse NAME` rewrites them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The rules of draw and defuse, one by one, with the rulings D1-D4 of docs/defuse.md."""
+"""The rules of draw and defuse, one by one, with rulings D1-D4."""
 
 from collections import Counter
 from typing import Any

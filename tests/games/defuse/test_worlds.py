@@ -1,4 +1,4 @@
-"""Second worlds of draw and defuse: the seat sees the same, the truth is another, and no prompt tells which."""
+"""Second worlds of draw and defuse look the same to the seat, differ in truth, and give equal prompts."""
 
 from functools import cache
 from operator import ne

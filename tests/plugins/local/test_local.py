@@ -1,4 +1,4 @@
-"""Local models in a run: their server is started and ended, and their weights are part of the run's identity."""
+"""Local models in a run: the server's lifetime, and weights as part of the identity."""
 
 import os
 import re

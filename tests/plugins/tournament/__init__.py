@@ -1,1 +1,1 @@
-"""The referee of the tournament."""
+"""Tests of the tournament's referee."""

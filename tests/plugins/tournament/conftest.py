@@ -1,4 +1,4 @@
-"""The whole room needs OpenSpiel and a system with sessions of processes."""
+"""Skip these tests without OpenSpiel or process sessions."""
 
 import multiprocessing
 import sys

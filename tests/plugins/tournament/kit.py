@@ -1,4 +1,4 @@
-"""Bots as scripts of the shell, which start in a moment, and what plays them."""
+"""Bots as short shell scripts, and helpers that play them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a bot cannot reach from the world of its own, and what bounds it there."""
+"""What an isolated bot cannot reach, and its limits."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A bot's pipes, without a match: what does not fit is kept, and nothing waits."""
+"""A bot's pipes without a match: data that does not fit is queued, and nothing blocks."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

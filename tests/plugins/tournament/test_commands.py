@@ -1,4 +1,4 @@
-"""`dubito tournament` from the shell: every command, the bots to start from, and bad input in one sentence."""
+"""`dubito tournament` on the command line: all commands, example bots, and error messages."""
 
 import os
 import re

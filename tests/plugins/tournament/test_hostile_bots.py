@@ -1,4 +1,4 @@
-"""Bots that hurt, read, break and fill what they can, files in `bots`: honest ones play as if they were not there."""
+"""Hostile bots in `bots` cannot affect honest ones."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The machine of a match, without a process: strikes, replacements, chance, who is asked when."""
+"""The state machine of a match: strikes, replacements, chance, and the order of moves."""
 
 from random import Random
 from typing import Any

@@ -1,4 +1,4 @@
-"""Every way to misbehave, as a process: the match goes on, the log says what happened, nothing is left running."""
+"""Misbehaving bot processes: the match continues, the log explains it, and no process is left."""
 
 from collections.abc import Callable
 from pathlib import Path

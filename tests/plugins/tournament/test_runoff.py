@@ -1,4 +1,4 @@
-"""Instant run-off: the announcement's example, OpenSpiel's own count where nothing is tied, and every tie decided."""
+"""Instant run-off voting: the announcement's example, OpenSpiel's count, and all ties."""
 
 from collections.abc import Sequence
 from fractions import Fraction

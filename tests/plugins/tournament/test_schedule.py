@@ -1,4 +1,4 @@
-"""Who meets whom, and what a match is drawn from."""
+"""The schedule, and the seeds of a match."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""Our players behind standard input and output: they see what their seat sees, and nothing else is needed."""
+"""Dubito's players behind standard input and output see exactly what their seat sees."""
 
 import io
 from random import Random

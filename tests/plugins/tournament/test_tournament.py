@@ -1,4 +1,4 @@
-"""Whole tournaments of small bots: the log, whatever plays at once and however often the referee is killed."""
+"""Whole tournaments of small bots: parallel pairs, interruptions, and the log."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Dialect v2, as the bots written for OpenSpiel's own referee speak it."""
+"""Dialect v2, the protocol of OpenSpiel's own referee."""
 
 import re
 from base64 import b64decode

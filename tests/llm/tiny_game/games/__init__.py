@@ -1,1 +1,1 @@
-"""Its games."""
+"""Games of this folder."""

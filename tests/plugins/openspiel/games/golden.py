@@ -1,4 +1,4 @@
-"""Golden renderings of the prompts at example positions: `python -m tests.plugins.openspiel.games.golden`."""
+"""Golden renderings at example positions: `python -m tests.plugins.openspiel.games.golden`."""
 
 from pathlib import Path
 

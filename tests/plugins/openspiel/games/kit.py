@@ -1,4 +1,4 @@
-"""Games of OpenSpiel, driven by hand: acts by their names in words, the sentences that a test plays, whole trees."""
+"""Drive OpenSpiel's games by hand: named acts, tested sentences, whole trees."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator

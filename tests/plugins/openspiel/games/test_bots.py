@@ -1,4 +1,4 @@
-"""The bots of OpenSpiel's games: who plays what, and how well, against what can be reckoned exactly."""
+"""Bots of OpenSpiel's games: supported games, and their strength against exact values."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""OpenSpiel's games at our table: which can be played, by which names, and what is refused."""
+"""OpenSpiel's games in the harness: supported games, names, and refusals."""
 
 from pathlib import Path
 from random import Random

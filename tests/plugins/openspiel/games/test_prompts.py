@@ -1,4 +1,4 @@
-"""What models are told of OpenSpiel's games: nothing that their seat cannot know, and the same from a file."""
+"""Prompts of OpenSpiel's games reveal nothing hidden, and are the same from a file."""
 
 from itertools import islice
 

@@ -1,4 +1,4 @@
-"""The `rules_version` of OpenSpiel's games, held by a digest of games at random."""
+"""A digest of random games guards the `rules_version` of OpenSpiel's games."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Which games have words, and that these tell a seat what it knows: all of it in small games, and never more."""
+"""Sentences of OpenSpiel's games contain exactly what the seat knows."""
 
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Gin rummy's rules in words, played on the engine sentence by sentence."""
+"""Gin rummy's rules, tested on the engine sentence by sentence."""
 
 from itertools import combinations
 from random import Random

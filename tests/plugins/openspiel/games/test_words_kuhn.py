@@ -1,4 +1,4 @@
-"""Kuhn poker's rules in words, played on the engine sentence by sentence."""
+"""Kuhn poker's rules, tested on the engine sentence by sentence."""
 
 from itertools import permutations
 

@@ -1,4 +1,4 @@
-"""Leduc poker's rules in words, played on the engine sentence by sentence."""
+"""Leduc poker's rules, tested on the engine sentence by sentence."""
 
 from itertools import permutations
 from random import Random

@@ -1,4 +1,4 @@
-"""Liar's dice in words, played on the engine sentence by sentence."""
+"""Liar's dice's rules, tested on the engine sentence by sentence."""
 
 from itertools import product
 from random import Random

@@ -1,4 +1,4 @@
-"""Games of OpenSpiel as trees, and tables for them by chance."""
+"""OpenSpiel's games as trees, with random tables."""
 
 from functools import cache
 from random import Random

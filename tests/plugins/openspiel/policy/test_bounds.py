@@ -1,4 +1,4 @@
-"""What unknown rows could change: no table passes the bounds, and some reach them."""
+"""Bounds over unknown rows: no table exceeds them, and some reach them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`dubito policy`: players asked for their whole way to play, by the house and by servers that answer oddly."""
+"""`dubito policy` with the house's models and with servers that answer oddly."""
 
 import json
 import re

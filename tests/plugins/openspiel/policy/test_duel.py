@@ -1,4 +1,4 @@
-"""A duel of Dubito solved: what is won of a player, and a bot of which nothing is."""
+"""A solved duel of Dubito: exact losses of players, and a bot that cannot be exploited."""
 
 from pathlib import Path
 from random import Random

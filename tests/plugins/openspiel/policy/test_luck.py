@@ -1,4 +1,4 @@
-"""Less luck: the mean of what a player came to stays, whatever the table; the better the table, the less it varies."""
+"""Luck correction keeps the mean for any table, and reduces the variance with a good one."""
 
 import json
 import re

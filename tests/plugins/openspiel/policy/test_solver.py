@@ -1,4 +1,4 @@
-"""Solved tables: near an equilibrium, the same every time, kept on disk and checked when they are read."""
+"""Solved tables: near an equilibrium, reproducible, stored and verified."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Information states of small games, and why others have none that could be asked for."""
+"""Information states of small games, and why other games are refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What tables are worth and what can be won of them: as OpenSpiel has it, and as can be worked out."""
+"""Values and exploitability of tables, against OpenSpiel and worked examples."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Our games in OpenSpiel's world; without its extra all of this is skipped, and says so."""
+"""Dubito's games in OpenSpiel. Skipped without the extra."""
 
 import pytest
 

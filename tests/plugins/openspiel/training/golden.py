@@ -1,4 +1,4 @@
-"""Writes the playthroughs anew: `python -m tests.plugins.openspiel.training.golden`."""
+"""Rewrite the playthroughs: `python -m tests.plugins.openspiel.training.golden`."""
 
 from open_spiel.python.algorithms.generate_playthrough import playthrough
 

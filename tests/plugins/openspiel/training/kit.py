@@ -1,4 +1,4 @@
-"""Games of ours in pyspiel, played by chance."""
+"""Random games of Dubito's games in pyspiel."""
 
 from collections.abc import Callable, Iterator
 from random import Random

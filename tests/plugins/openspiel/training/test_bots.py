@@ -1,4 +1,4 @@
-"""Hand-written bots of the harness in seats of pyspiel's games."""
+"""Hand-written bots in pyspiel's games."""
 
 from collections import deque
 from random import Random

@@ -1,4 +1,4 @@
-"""The duel as OpenSpiel has it: dealt as the engine deals it, and zero-sum."""
+"""The duel in OpenSpiel: dealt as by the engine, and zero-sum."""
 
 from collections import Counter
 from itertools import permutations

@@ -1,4 +1,4 @@
-"""Our games pass PettingZoo's own tests."""
+"""Dubito's games pass PettingZoo's own tests."""
 
 import pickle
 from collections.abc import Callable

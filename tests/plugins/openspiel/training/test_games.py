@@ -1,4 +1,4 @@
-"""Each game as pyspiel's own tests want it, and as its engine has it."""
+"""Each game passes pyspiel's own tests and agrees with its engine."""
 
 import subprocess
 import sys

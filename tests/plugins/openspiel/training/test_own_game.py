@@ -1,4 +1,4 @@
-"""The guide's Kuhn poker in OpenSpiel's world, by the module that dubito/plugins/openspiel/docs/training.md names."""
+"""The guide's Kuhn poker in OpenSpiel, through its training module."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A game driven through pyspiel and the same game at a table of the harness tell the same story."""
+"""A game driven through pyspiel gives the same story as in the harness."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The page training.md is true: its agent learns, its other examples run, its figures are the games'."""
+"""training.md is correct: its agent learns, its examples run, its figures match."""
 
 import re
 import subprocess

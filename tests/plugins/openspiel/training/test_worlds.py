@@ -1,4 +1,4 @@
-"""Searches are given worlds that their seat cannot tell from its own, and that follow from nothing that is hidden."""
+"""Resampled worlds look the same to the seat and do not depend on hidden information."""
 
 from collections import Counter
 from collections.abc import Iterator

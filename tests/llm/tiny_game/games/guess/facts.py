@@ -1,4 +1,4 @@
-"""What prompts are told."""
+"""Facts for prompts."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A turn is four moves: a hint, cards of the hand that are staked, a number, and whether the seat is sure of it."""
+"""A turn is four moves: a hint, staked cards, a number, and whether the seat is sure of it."""
 
 from collections import Counter
 from collections.abc import Sequence
