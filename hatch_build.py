@@ -1,4 +1,4 @@
-"""Put `bots` and `prompts` into the wheel's package `dubito`.
+"""Put `bots`, `prompts` and `examples` into the wheel's package `dubito`.
 
 With DUBITO_COMPILE=1 it also compiles hot modules and Dubito's bots (docs/performance.md). An editable install uses
 the clone's folders and stays pure Python.
@@ -52,7 +52,7 @@ class CompiledEngine(BuildHookInterface[Any]):
             return
         if self.target_name == "wheel":
             build_data["force_include"] |= {
-                str(Path(self.root, name)): f"dubito/{name}" for name in ("bots", "prompts")
+                str(Path(self.root, name)): f"dubito/{name}" for name in ("bots", "prompts", "examples")
             }
         if not self._wanted:
             return

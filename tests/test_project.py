@@ -416,6 +416,23 @@ def test_a_wheel_installed_outside_the_clone_plays(tmp_path: Path) -> None:
     ranked = command(tmp_path / "here", sys.executable, "-m", "dubito", *run, site=tmp_path / "site")
     assert "results digest: " in ranked
     assert len(list((tmp_path / "here" / "runs").iterdir())) == 1
+    command(tmp_path / "here", sys.executable, "-m", "dubito", "examples", "copy", "bs.yaml", site=tmp_path / "site")
+    assert (tmp_path / "here" / "bs.yaml").read_text() == (REPO / "examples" / "bs.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("schema", "pattern"),
+    [
+        ("vendor.github-workflows", ".github/workflows/*.yml"),
+        ("vendor.github-workflows", "examples/leaderboard/*.yml"),
+        ("vendor.github-issue-forms", ".github/ISSUE_TEMPLATE/[!c]*.yml"),
+        ("vendor.citation-file-format", "CITATION.cff"),
+    ],
+)
+def test_files_for_other_programs_follow_their_schemas(schema: str, pattern: str) -> None:
+    files = sorted(map(str, REPO.glob(pattern)))
+    assert files
+    command(REPO, sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, *files)
 
 
 RAISING = """from bots.base import BotBase

@@ -92,7 +92,7 @@ def games_path() -> tuple[Path, ...]:
 
 
 def own_folder(name: str) -> Path:
-    """Return Dubito's own `bots` or `prompts`.
+    """Return Dubito's own `bots`, `prompts` or `examples`.
 
     The folder is inside the package in a wheel, and beside it in a clone.
     """
