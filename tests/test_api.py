@@ -42,7 +42,7 @@ def test_run_has_the_rows_that_json_prints(run: dubito.Run, shell: Shell) -> Non
     assert [row.name for row in run.calibration()] == ["sharp"]
 
 
-def test_games_have_events_and_decisions_with_what_was_asked(run: dubito.Run) -> None:
+def test_games_have_events_and_decisions_with_requests(run: dubito.Run) -> None:
     games = [*run.games()]
     assert [game.number for game in games] == [*range(6)]
     (asked,) = {tuple(game.decisions) != () for game in games if "sharp" in game.players}

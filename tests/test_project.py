@@ -186,7 +186,7 @@ def types_of(path: Path) -> Iterator[str]:
         yield from (name for name in names if name[0].isupper())
 
 
-def test_a_room_imports_only_what_stands_above_it() -> None:
+def test_packages_import_only_lower_layers() -> None:
     """The README says in which order; the command line and `__main__` stand below all."""
     rooms = list(rooms_of_the_readme())
     found = {path.stem if path.parent == REPO / "dubito" else path.parent.name for path in room_files()}
@@ -234,7 +234,7 @@ WORDS_LEFT = {  # lines in rooms that serve every game; this list only shrinks
 }
 
 
-def test_no_word_of_a_game_stands_outside_its_folder() -> None:
+def test_game_terms_appear_only_in_the_games_folder() -> None:
     """But those that are left, and they are still there: a line that is gone goes from the list."""
     counts = {
         path.relative_to(REPO / "dubito").as_posix(): sum(map(bool, map(WORDS.search, path.read_text().splitlines())))
@@ -311,7 +311,7 @@ EXTRAS = {  # what they bring, and the only folders that may import it
 }
 
 
-def test_only_these_folders_import_what_an_extra_brings() -> None:
+def test_only_these_folders_import_extras() -> None:
     """Without it everything else works, and imports nothing of it."""
     against, users = [], set()
     for path in (*ours(), *(REPO / "bots").rglob("*.py")):

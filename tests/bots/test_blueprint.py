@@ -217,7 +217,7 @@ def attribute_of(bot: Bot, name: str) -> list[object]:
     return found
 
 
-def test_the_observe_example_is_told_of_every_kind_of_event(tmp_path: Path) -> None:
+def test_observe_example_gets_every_kind_of_event(tmp_path: Path) -> None:
     bot = load_bot(tmp_path, "example", EVENT_IMPORTS + EXAMPLE + OBSERVE_ALL + HELPERS)
     whole_games(bot)
     assert set(attribute_of(bot, "told")) == {"bluff", "honest", "known", "exhausted", "prior"}

@@ -69,7 +69,7 @@ def test_an_edited_file_plays_itself(clone: Path) -> None:
     assert error_of(clone) == "None"
 
 
-def test_a_twin_that_lacks_a_module_of_its_own_says_which(clone: Path) -> None:
+def test_compiled_twin_names_a_missing_module(clone: Path) -> None:
     write_bot(clone, f"{BOT}\n", f"import lost_module\n{TWIN}")
     with pytest.raises(ModuleNotFoundError, match="'lost_module'"):
         error_of(clone)

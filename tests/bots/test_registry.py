@@ -189,7 +189,7 @@ def test_ctrl_c_at_an_import_is_the_users(tmp_path: Path) -> None:
         find_bots(tmp_path)
 
 
-def test_an_unknown_name_may_be_that_of_a_file_that_cannot_be_used(tmp_path: Path) -> None:
+def test_unknown_name_can_refer_to_a_broken_file(tmp_path: Path) -> None:
     write_bot(tmp_path, "oops", "class Wrong: pass\n")
     with pytest.raises(UsageError, match=r"; bots/manual/oops\.py cannot be used: `dubito bots` shows why$"):
         find_bots(tmp_path).find("Wrong")

@@ -71,7 +71,7 @@ def test_risk_counter_doubts_only_without_the_number(board: int, risk: float) ->
 
 
 @pytest.mark.parametrize("hand", [HOLDING, LACKING])
-def test_risk_counter_always_doubts_who_has_no_cards(hand: tuple[int, ...]) -> None:
+def test_risk_counter_always_doubts_a_player_without_cards(hand: tuple[int, ...]) -> None:
     p = regular(hand, older=30, prev=neighbour(0, 0))
     player = bot("RiskCounter", hand)
     assert chance(player, "C", p) == 1
@@ -244,7 +244,7 @@ def test_claude_bot_trusts_an_opener_more(size: int, one: int | None, two: int |
         (4, 3, False, False, False),  # ... against .60
     ],
 )
-def test_claude_bot_suspects_an_unknown_neighbour_by_half(
+def test_claude_bot_assumes_half_for_an_unknown_neighbour(
     size: int, played: int, opened: bool, holds: bool, expected: bool
 ) -> None:
     hand = hand_of(size, holds=holds)
@@ -253,7 +253,7 @@ def test_claude_bot_suspects_an_unknown_neighbour_by_half(
 
 
 @pytest.mark.parametrize("opened", [True, False])
-def test_claude_bot_always_doubts_who_has_no_cards(opened: bool) -> None:
+def test_claude_bot_always_doubts_a_player_without_cards(opened: bool) -> None:
     hand = hand_of(2, holds=True)
     p = regular(hand, older=0 if opened else 4, prev=neighbour(0, 0, honest=9))
     assert answer(bot("ClaudeBot", hand), "C", p) is True
@@ -272,7 +272,7 @@ def test_claude_bot_always_doubts_who_has_no_cards(opened: bool) -> None:
         (1, 0, 0, False),  # unknown counts as .5
     ],
 )
-def test_claude_bot_bluffs_past_a_neighbour_who_seldom_doubts(
+def test_claude_bot_bluffs_if_the_neighbour_rarely_doubts(
     matching: int, doubts: int, turns: int, expected: bool
 ) -> None:
     hand = (NUMBER,) * matching + (1, 2, 3)

@@ -28,7 +28,7 @@ def index() -> dict[str, Any]:
     return found
 
 
-def test_there_is_a_cassette_for_each_scene_and_none_besides() -> None:
+def test_each_scene_has_exactly_one_cassette() -> None:
     names = {f"{protocol}-{prompt}" for protocol, prompt in SCENES}
     assert {path.stem for path in CASSETTES.glob("*.yaml")} - {"index"} == names == set(index()["results"])
     ends = {end for result in index()["results"].values() for end in result["outcomes"]}

@@ -64,7 +64,7 @@ def deal_with_fallback(*entrants: Entrant, seed: int = 3, max_turns: int = 60) -
         Entrant("Telling", Telling, {"answer": TurnOutput(True, None, [1])}),
     ],
 )
-def test_r13_the_game_goes_on_and_every_failed_turn_is_counted(bad: Entrant) -> None:
+def test_r13_game_continues_and_failed_turns_are_counted(bad: Entrant) -> None:
     """R13: a bot that never works; every turn of its seat, and no other, is the fallback's."""
     at = deal_with_fallback(Entrant("Quiet", Quiet), bad, Entrant("Quiet", Quiet), Entrant("Quiet", Quiet))
     game = play_game(at)

@@ -33,7 +33,7 @@ def test_a_record_replays_to_its_story(game: Golden) -> None:
     assert len(record.outputs) > 20
 
 
-def test_the_folder_holds_the_golden_games_and_nothing_else() -> None:
+def test_folder_has_exactly_the_golden_games() -> None:
     assert sorted(golden.FOLDER.iterdir()) == sorted(game.file for game in golden.GAMES)
 
 

@@ -238,7 +238,7 @@ class Meddling(Quiet):
             self.answer.cards[:] = [13, 13, 13]
 
 
-def test_r13_a_bot_that_changes_what_it_was_given_changes_nothing() -> None:
+def test_r13_bot_cannot_change_the_game_through_its_view() -> None:
     """R13, R26: neither the turn data nor the output's list is the game's."""
     games = [position("A2/34/56"), position("A2/34/56")]
     for game, cls in zip(games, (Quiet, Meddling), strict=True):

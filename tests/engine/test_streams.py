@@ -148,7 +148,7 @@ def test_r27_identical_bots_have_separate_streams() -> None:
     assert drawn[0] == [DealStreams(5, 6).seat(seat).bot.random() for seat in range(4)]
 
 
-def test_r27_the_deal_does_not_depend_on_who_plays() -> None:
+def test_r27_deal_does_not_depend_on_the_players() -> None:
     """R27: same deck for all contenders."""
     for_these = deal_table([Entrant("Using", Using)] * 4, Rules(), DealStreams(5, 6)).state.hands
     for_those = deal_table([Entrant("JustPutCards", JustPutCards)] * 4, Rules(), DealStreams(5, 6)).state.hands

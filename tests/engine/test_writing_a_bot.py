@@ -235,7 +235,7 @@ def test_r28_the_view_follows_the_hand() -> None:
     assert [(own.count(1), own.has(3), len(own)) for own in views][1] == (0, True, 1)
 
 
-def test_r28_a_hand_counts_what_it_holds() -> None:
+def test_r28_hand_counts_its_cards() -> None:
     """R28: cards and counts agree after every change."""
     held = Hand(cards("*2443"))
     held.add(cards("44K"))

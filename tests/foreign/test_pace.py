@@ -103,7 +103,7 @@ def test_after_a_pause_one_call_goes_first() -> None:
     assert pace.delay(5.9, {}) == 0, "nothing bad was heard of it"
 
 
-def test_the_server_s_own_pace_is_said() -> None:
+def test_servers_own_pace_is_shown() -> None:
     pace = Pacer()
     assert pace.per_minute() is None
     pace.accept(pace.start(0.0), 0.0, [Limit("requests", 500, 499, 0.12)])

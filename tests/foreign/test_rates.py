@@ -69,7 +69,7 @@ def test_a_burst_of_errors_takes_no_move(tmp_path: Path, unlimited: str, seconds
     assert run.results_digest == unlimited
 
 
-def test_a_day_used_up_stops_the_run_and_another_goes_on(tmp_path: Path, unlimited: str) -> None:
+def test_exhausted_daily_limit_stops_the_run_which_can_resume(tmp_path: Path, unlimited: str) -> None:
     day = Window(20, 86_400.0)
     with Foreign(Habits([day], retry_after="whole", latency=QUICK, scale=SCALE)) as server:
         cut = play_at(server, tmp_path / "run", 8, games=GAMES)

@@ -26,7 +26,7 @@ def test_games_end_as_they_did(shell: Shell, name: str) -> None:
     assert said_digest(said.out) == FROZEN["results"][name]
 
 
-def test_the_demo_ends_as_it_did(shell: Shell, at_length: bool) -> None:
+def test_demo_has_the_same_result(shell: Shell, at_length: bool) -> None:
     if not at_length:
         pytest.skip("takes long: --at-length")
     Path("demo.yaml").write_text(yaml.safe_dump(GAME.demo))
@@ -50,7 +50,7 @@ def test_an_export_is_played_again(shell: Shell) -> None:
     assert said_digest(said.out) == FROZEN["results"]["finished"]
 
 
-def test_a_saved_game_is_told_again(shell: Shell) -> None:
+def test_saved_game_is_narrated_again(shell: Shell) -> None:
     said = shell("replay", str(HERE / "game.json"))
     assert (said.code, said.out.partition(":")[0]) == (0, "identical")
 
@@ -80,7 +80,7 @@ def test_a_finished_run_tells_stand_ins_apart_and_counts_lies(shell: Shell) -> N
     assert all(int(row["chosen"]) + int(row["forced"]) == counted[row["bot"]]["total"]["bluffs"] > 0 for row in rows)
 
 
-def test_a_stopped_run_goes_on(shell: Shell) -> None:
+def test_stopped_run_resumes(shell: Shell) -> None:
     copytree(HERE / "stopped", "stopped")
     before = said_digest(shell("status", "stopped").out)
     assert before == FROZEN["results"]["stopped"] != FROZEN["results"]["finished"]

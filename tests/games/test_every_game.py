@@ -127,7 +127,7 @@ def test_a_users_own_model_bot_plays_it(game: Game, shell: Shell) -> None:
     assert shell("replay", "r").code == 0
 
 
-def test_every_game_of_the_house_is_in_its_list(shell: Shell) -> None:
+def test_every_built_in_game_is_listed(shell: Shell) -> None:
     listed = shell("games").out
     for folder in (REPO / "dubito" / "games").glob("*/game.py"):
         assert re.search(rf"^{folder.parent.name}(:NAME)? ", listed, re.MULTILINE)

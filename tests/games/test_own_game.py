@@ -87,7 +87,7 @@ def test_run_without_games_is_reported(shell: Shell) -> None:
     assert "0 to -1" not in said.err
 
 
-def test_what_a_seat_holds_is_shown_without_words() -> None:
+def test_hand_is_shown_without_words() -> None:
     Path("games/stacks/words.py").unlink()
     game = find_game("stacks", Path.cwd())
     lines = words_of(game).sees(deal_game(game), 0, str)
@@ -112,7 +112,7 @@ def test_after_seats_a_bot_in_any_game() -> None:
         after([], "Lowest", game="stacks", seats=5)
 
 
-def test_the_games_of_the_house_show_what_a_seat_holds_too() -> None:
+def test_built_in_games_show_a_seats_hand() -> None:
     for game in GAMES.values():
         state = deal_game(game)
         assert words_of(game).sees(state, state.seat, str)

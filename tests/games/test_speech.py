@@ -73,7 +73,7 @@ def test_visible_message_is_accepted() -> None:
 
 
 @given(any_text())
-def test_quoted_text_stays_in_its_quotes(text: str) -> None:
+def test_quoted_text_cannot_end_its_quotes(text: str) -> None:
     line = quoted(text)
     assert json.loads(line) == text
     assert line.isprintable()

@@ -123,7 +123,7 @@ def probed(error: Response) -> Answer:
 
 
 @pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, 1))
-def test_what_is_no_reply_with_status_200_is_never_cached(tmp_path: Path, protocol: Api) -> None:
+def test_non_reply_with_status_200_is_never_cached(tmp_path: Path, protocol: Api) -> None:
     scene = Scene(tmp_path)
     page = Response(body="<!DOCTYPE html><html><body>502 Bad Gateway</body></html>")
     with scene.server, scene.desk:
@@ -138,7 +138,7 @@ def test_what_is_no_reply_with_status_200_is_never_cached(tmp_path: Path, protoc
 @pytest.mark.parametrize(
     ("protocol", "name"), [(protocol, name) for protocol in PROTOCOLS for name in CONTRADICTIONS[protocol]]
 )
-def test_a_body_that_contradicts_itself_is_no_answer(scene: Scene, protocol: Api, name: str) -> None:
+def test_contradictory_body_is_not_an_answer(scene: Scene, protocol: Api, name: str) -> None:
     changes = CONTRADICTIONS[protocol][name]
     made = scene(protocol, lambda _: respond(protocol, **changes))
     assert (made.outcome, made.tries) == ("fallback:malformed", ("received", "received"))
@@ -146,7 +146,7 @@ def test_a_body_that_contradicts_itself_is_no_answer(scene: Scene, protocol: Api
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_key_that_stands_twice_anywhere_makes_a_body_unreadable(scene: Scene, protocol: Api) -> None:
+def test_duplicate_key_makes_a_body_unreadable(scene: Scene, protocol: Api) -> None:
     body = json.dumps(reply_body(protocol))
     for key in ("usage", "role", "text", "content"):
         if f'"{key}": ' in body:
@@ -175,7 +175,7 @@ def test_only_the_final_answer_counts(scene: Scene, output: list[dict[str, Any]]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_gzip_body_without_its_end_is_no_reply(scene: Scene, protocol: Api) -> None:
+def test_truncated_gzip_body_is_not_a_reply(scene: Scene, protocol: Api) -> None:
     """Cut anywhere: in the text, in the last block, in the sum behind it."""
     packed = gzip.compress(json.dumps(reply_body(protocol)).encode(), mtime=0)
     headers = {"content-type": "application/json", "content-encoding": "x-gzip" if protocol == "chat" else "gzip"}
@@ -214,7 +214,7 @@ WORDS = (None, "eos", "COMPLETE", "", 7, ["stop"], *["left out"] * 3)  # for an 
 
 
 @pytest.mark.parametrize(("protocol", "word"), [(PROTOCOLS[number % 3], word) for number, word in enumerate(WORDS)])
-def test_an_end_that_nobody_knows_is_none_of_an_answer_s_faults(scene: Scene, protocol: Api, word: Any) -> None:
+def test_unknown_finish_reason_is_not_an_answer_fault(scene: Scene, protocol: Api, word: Any) -> None:
     """Beside a complete answer; what is no answer is told by its text."""
     for text, outcome in ((YES, "model"), (YES[:-1], "model_after_reask")):
         body = with_end(reply_body(protocol, text), protocol, word)
@@ -235,7 +235,7 @@ def with_end(body: dict[str, Any], protocol: Api, word: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_re_ask_quotes_what_was_said_and_no_more_than_its_end(scene: Scene, protocol: Api) -> None:
+def test_re_ask_quotes_only_the_end_of_the_reply(scene: Scene, protocol: Api) -> None:
     words = "\x1b[2J" + "x" * 5000 + ' I would say {"answer": true'
     scene(protocol, first(respond(protocol, words)))
     said = scene.server.heard[1].conversation[-2]

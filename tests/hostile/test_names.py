@@ -57,7 +57,7 @@ STEERING: Final = "\x1b[2J\x1b]0;house\x07\x1b[31m\r\x08\x00\x9b5m\u202e\u2028\u
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_name_of_a_model_is_one_field_and_nothing_else(tmp_path: Path, protocol: Api) -> None:
+def test_models_name_is_in_one_field_only(tmp_path: Path, protocol: Api) -> None:
     names = ["gpt", "house-sharp", "house?faults=storm:1", *NAMES]
     names = [*names, STEERING]
     with (
@@ -88,7 +88,7 @@ def check(ended: Ended, *codes: int) -> None:
 
 
 @pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["messages"]))  # an SDK each
-def test_nothing_that_a_server_says_reaches_the_terminal_as_it_is(shell: Shell, protocol: Api) -> None:
+def test_server_text_is_escaped_in_the_terminal(shell: Shell, protocol: Api) -> None:
     with Server(hostile) as server:
         bots = [{"bot": "StefaBot", "name": NAMES[3]}, "UsualBot"]
         one = player_at(server, protocol, tries=3)
@@ -114,7 +114,7 @@ HIDDEN: Final = (
 @pytest.mark.parametrize(
     "hidden", in_gate(HIDDEN, ["\x1b[2J", "\xa0", "\u200b", "\u202e", "\u034f", "\ufe0f", "\U000e0041"])
 )
-def test_a_name_with_a_character_that_nobody_sees_is_refused(shell: Shell, hidden: str) -> None:
+def test_name_with_an_invisible_character_is_refused(shell: Shell, hidden: str) -> None:
     for name in (f"Ste{hidden}fa", f"Stefa{hidden}", f"{hidden}Stefa"):
         ended = shell("run", config_file("StefaBot", bots=[{"bot": "UsualBot", "name": name}, "ClaudeBot"]))
         check(ended, 2)
@@ -137,7 +137,7 @@ def test_two_spellings_of_one_name_are_one_name(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 401])
-def test_an_error_that_stops_the_run_is_told_harmless(shell: Shell, status: int) -> None:
+def test_error_that_stops_the_run_is_escaped(shell: Shell, status: int) -> None:
     with Server(lambda _: Response(status, STEERING * 3)) as server:
         ended = shell("run", config_file(player_at(server)), "--output", "r")
     check(ended)

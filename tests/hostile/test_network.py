@@ -36,7 +36,7 @@ def test_loopback_is_there(name: str | None) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_name_that_is_not_known_is_called_that(monkeypatch: pytest.MonkeyPatch, protocol: Api) -> None:
+def test_unknown_name_is_reported_as_unknown(monkeypatch: pytest.MonkeyPatch, protocol: Api) -> None:
     def unknown(host: str, *_: object, **__: object) -> NoReturn:
         raise socket.gaierror(socket.EAI_NONAME, f"Name or service not known: {host}")
 

@@ -90,7 +90,7 @@ def bodies(protocol: Api) -> Mapping[str, tuple[Response, str, bool]]:
     }
 
 
-def test_a_body_that_is_no_reply_is_tried_again(scene: Scene, at_length: bool, subtests: pytest.Subtests) -> None:
+def test_non_reply_is_retried(scene: Scene, at_length: bool, subtests: pytest.Subtests) -> None:
     """In the gate each by one of the protocols in turn."""
     for number, name in enumerate(bodies("chat")):
         with subtests.test(number=number, name=name):
@@ -103,7 +103,7 @@ def test_a_body_that_is_no_reply_is_tried_again(scene: Scene, at_length: bool, s
                 assert made.assumed == (lost, False), "what may have been billed is counted, a proxy's page is not"
 
 
-def test_what_it_is_is_told_with_its_first_words(scene: Scene) -> None:
+def test_first_line_describes_the_game(scene: Scene) -> None:
     made = scene("chat", first(PAGE, Response(body=whole("messages"))))
     assert made.errors[0] == f"a web page with status 200: {PAGE.body!s}"
     assert made.errors[1].startswith("JSON that is not a chat completion with status 200: {")
@@ -137,7 +137,7 @@ CAUSES: Final = {"malformed": ["OK", PROSE], **{end: [body] for end, body in END
 
 
 @pytest.mark.parametrize("cause", CAUSES)
-def test_entries_are_dropped_by_what_they_are(shell: Shell, cause: str) -> None:
+def test_entries_can_be_dropped_by_kind(shell: Shell, cause: str) -> None:
     held = ["OK", PROSE, *ENDED.values(), whole("chat")]
     with closing(ReplyCache(Path("cache"))) as cache:
         for number, raw in enumerate(held):

@@ -112,7 +112,7 @@ def test_every_text_of_the_corpus(at_length: bool) -> None:
 
 
 @pytest.mark.parametrize("finish", CAUSES)
-def test_a_text_that_did_not_end_well_is_no_answer(finish: str) -> None:
+def test_incomplete_text_is_not_an_answer(finish: str) -> None:
     for text in corpus()[::63]:
         check_text(text or "no", finish)
 
@@ -189,7 +189,7 @@ def test_generated_bodies(protocol: Api, body: Any) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_real_sdk_hands_each_body_on_as_it_came(protocol: Api) -> None:
+def test_real_sdk_returns_each_body_unchanged(protocol: Api) -> None:
     """A sample of both: what is read is what was sent, byte for byte, whatever the SDK thinks of it."""
     sample = [json.dumps(reply_body(protocol, text)) for text in corpus()[:: len(corpus()) // 25] if len(text) < 20_000]
     sample += list(mutations(json.dumps(reply_body(protocol)), ("\x00",)))[::48]

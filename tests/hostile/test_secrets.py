@@ -108,7 +108,7 @@ CHECKED: Final = (("refusing", "messages"), ("limited", "chat"))  # it is the pr
 @pytest.mark.parametrize(
     ("server", "protocol"), in_gate(product(SERVERS, PROTOCOLS), [*zip(SERVERS, cycle(PROTOCOLS)), *CHECKED])
 )
-def test_what_a_hostile_server_says_of_us_is_nowhere(shell: Shell, protocol: Api, server: str) -> None:
+def test_secrets_echoed_by_a_server_are_not_stored(shell: Shell, protocol: Api, server: str) -> None:
     with Server(SERVERS[server]) as hostile:
         player = player_at(hostile, protocol, api_key_env="MY_KEY", tries=2)
         check = "--preflight" if (server, protocol) in CHECKED else "--no-preflight"

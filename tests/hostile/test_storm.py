@@ -129,7 +129,7 @@ def test_no_more_calls_are_under_way_than_games_in_flight(storms: tuple[Storm, S
     assert few.most <= few.in_flight < many.most <= many.in_flight
 
 
-def test_the_gate_holds_where_more_want_through(tmp_path: Path) -> None:
+def test_gate_holds_with_more_waiting_calls(tmp_path: Path) -> None:
     """Many threads, and an account that lets four calls go at once."""
     faults = Faults(storm=0.4, size=10_000)
     with (
@@ -173,7 +173,7 @@ def test_each_try_failed_as_the_house_meant_it(each: Storm) -> None:
     assert (kept["received"], kept["connection"], errors) == (sent["received"], sent["connection"], sent["error"])
 
 
-def test_it_repeats_whatever_the_number_in_flight(storms: tuple[Storm, Storm]) -> None:
+def test_results_do_not_depend_on_calls_in_flight(storms: tuple[Storm, Storm]) -> None:
     many, few = storms
     assert many.run.results_digest == few.run.results_digest
     assert (many.run.folder / "all_games.yaml").read_bytes() == (few.run.folder / "all_games.yaml").read_bytes()

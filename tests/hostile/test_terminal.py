@@ -172,7 +172,7 @@ def test_json_output_is_escaped_and_stays_the_same_value() -> None:
     assert json.loads(printable_json(text)) == {"a": STEERING}
 
 
-def test_what_people_write_is_shown_as_it_is() -> None:
+def test_users_text_is_shown_unchanged() -> None:
     text = "José ♠️ 梅花 \t a\u00a0b\u3000c\nλ 🂡"
     assert printable(text) is text or printable(text) == text
 

@@ -28,7 +28,7 @@ def create(client: anthropic.Anthropic, **changed: Any) -> Any:
     return client.messages.create(**request)
 
 
-def test_a_structured_answer_comes_back(client: anthropic.Anthropic) -> None:
+def test_structured_answer_is_returned(client: anthropic.Anthropic) -> None:
     reply = create(client)
     assert [block.to_dict() for block in reply.content] == [
         {"type": "text", "text": '{"answer":true}', "citations": None}

@@ -29,7 +29,7 @@ def create(client: openai.OpenAI, **changed: Any) -> Any:
     )
 
 
-def test_a_structured_answer_comes_back(client: openai.OpenAI) -> None:
+def test_structured_answer_is_returned(client: openai.OpenAI) -> None:
     reply = create(client, store=False, temperature=0.5, prompt_cache_key="k", n=1)
     (choice,) = reply.choices
     assert (choice.message.content, choice.message.refusal, choice.finish_reason) == ('{"answer":true}', None, "stop")

@@ -148,7 +148,7 @@ def test_bodies_with_extra_or_missing_parts(replies: Replies, protocol: str) -> 
     assert set(json.loads(replies[protocol, "bad_usage"][0])["usage"].values()) == {-1}
 
 
-def test_the_log_counts_what_the_reply_states(replies: Replies, subtests: pytest.Subtests) -> None:
+def test_log_counts_match_the_reply(replies: Replies, subtests: pytest.Subtests) -> None:
     for protocol in PROTOCOLS:
         for name in CONTENT_FAULTS:
             with subtests.test(protocol=protocol, name=name):
@@ -194,7 +194,7 @@ def test_fault_changes_the_answer_of_a_filled_schema() -> None:
     }
 
 
-def test_a_limit_on_output_holds_for_faults_too() -> None:
+def test_output_limit_applies_to_faults() -> None:
     for name, end in (("prose", "length"), ("reasoning_only", "length"), ("content_filter", "content_filter")):
         with House(policy=POLICY, faults=Faults(**{name: 1})) as house, openai_at(house) as client:
             reply: Any = client.chat.completions.create(

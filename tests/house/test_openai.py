@@ -23,7 +23,7 @@ def create(client: openai.OpenAI, **changed: Any) -> Any:
     return client.responses.create(**{"model": "house-honest", "input": "say yes", **FORMAT, **changed})
 
 
-def test_a_structured_answer_comes_back(client: openai.OpenAI) -> None:
+def test_structured_answer_is_returned(client: openai.OpenAI) -> None:
     raw = client.responses.with_raw_response.create(model="house-honest", input="say yes", store=False, **FORMAT)
     reply = raw.parse()
     assert reply.output_text == '{"answer":true}'

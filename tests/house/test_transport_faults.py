@@ -125,7 +125,7 @@ def test_a_broken_connection_is_a_connection_error(name: str) -> None:
         assert (call.fault, call.status, call.input_tokens, call.output_tokens) == (name, 0, 0, 0)
 
 
-def test_what_is_sent_before_a_connection_breaks() -> None:
+def test_data_before_a_broken_connection() -> None:
     received: dict[str, bytes | None] = {}
     for name in CONNECTION:
         with struck(**{name: 1}) as house, bare(house) as connection:

@@ -97,7 +97,7 @@ def test_invalid_usage_detail_is_missing_usage(protocol: Api, count: Any) -> Non
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("said", [None, [], 7, "x", {}])
-def test_missing_usage_is_no_usage(protocol: Api, said: Any) -> None:
+def test_missing_usage_is_none(protocol: Api, said: Any) -> None:
     assert usage(protocol, said) is None
 
 

@@ -195,7 +195,7 @@ def test_connection_opened_during_close_is_closed(monkeypatch: pytest.MonkeyPatc
     assert [connection.fileno() for connection in opened] == [-1]
 
 
-def test_a_call_that_comes_after_the_close_opens_no_connection() -> None:
+def test_call_after_close_opens_no_connection() -> None:
     with RawServer(lambda connection, number: answer()) as server:
         address = server.base_url("responses")
         provider = Provider(Account("responses", address, None), address, "no-key-needed", 4)

@@ -173,7 +173,7 @@ def test_a_node_may_be_answered_by_the_bot_itself(shell: Shell, node: str, metho
         1,
     ),
 )
-def test_an_answer_of_the_bot_itself_is_told_at_the_next_question(
+def test_bots_own_answer_is_in_the_next_question(
     shell: Shell, method: str, answer: bool, then: str, question: str
 ) -> None:
     shell.bot("opens.py", OPENS.format(node="one node", method=method, answer=answer), "llms")

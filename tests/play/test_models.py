@@ -45,7 +45,7 @@ def test_a_game_with_a_configs_players_is_played_and_kept(play: Play) -> None:
 SILENCE = 20  # failures
 
 
-def test_what_stands_in_the_way_is_told_and_tried_again(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_obstacle_is_reported_and_retried(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_KEY", KEY)
     answers = iter([True, False] + [False] * SILENCE)  # within a turn, and for long
 

@@ -28,7 +28,7 @@ def saved(name: str = "g.json") -> Any:
     return json.loads(Path(name).read_text())
 
 
-def test_a_game_of_bs_is_told_and_its_record_proves_it(shell: Shell) -> None:
+def test_game_of_bs_is_narrated_and_replayed(shell: Shell) -> None:
     told = shell(*BS, "--seed", "3", "--deal", "5", "--save", "g.json")
     assert (told.code, told.err) == (0, "")
     lines = told.out.splitlines()
@@ -55,7 +55,7 @@ def test_a_game_of_bs_is_told_and_its_record_proves_it(shell: Shell) -> None:
     assert (said.code, said.out.partition(",")[0]) == (0, f"identical: {turns} turns")
 
 
-def test_only_show_hands_shows_what_nobody_knows(shell: Shell) -> None:
+def test_only_show_hands_reveals_hidden_cards(shell: Shell) -> None:
     hidden, shown = shell(*BS).out.splitlines(), shell(*BS, "--show-hands").out.splitlines()
     assert not any(word in line for line in hidden for word in ("[", "really", "lie", "BS"))
     told = [line.split(" [")[0] for line in shown if not line[5:].strip().startswith("[")]
@@ -92,7 +92,7 @@ def test_a_changed_record_is_found(shell: Shell, change: dict[str, Any], code: i
 
 
 @pytest.mark.parametrize("output", ["x", [99], [[1]], {"seat": "0"}, None])
-def test_an_output_that_is_none_is_one_sentence(shell: Shell, output: Any) -> None:
+def test_invalid_output_is_one_sentence(shell: Shell, output: Any) -> None:
     shell(*BS, "--save", "g.json")
     record = saved()
     Path("g.json").write_text(json.dumps(record | {"outputs": [output]}))
@@ -164,7 +164,7 @@ def test_a_person_sees_their_own_hand_and_sizes(play: Play) -> None:
         ("\x1b[31m", "'\\x1b[31m' is not an answer here: type cards, as numbers with spaces between."),
     ],
 )
-def test_what_may_not_be_is_asked_again(play: Play, typed: str, sentence: str) -> None:
+def test_illegal_input_is_asked_again(play: Play, typed: str, sentence: str) -> None:
     out = play(*SEATED, typed=f"1\nno\n{typed}\n").out.splitlines()
     assert "> '1' is not an answer here: type yes or no." in out
     assert f"> {sentence}" in out
@@ -233,7 +233,7 @@ def test_draw_and_defuse_is_typed_by_letters(play: Play) -> None:
 
 
 @pytest.mark.parametrize("game", ["dubito", "defuse"])
-def test_whoever_wants_a_hard_game_is_told_whom_to_name(shell: Shell, game: str) -> None:
+def test_hint_names_the_hard_bots(shell: Shell, game: str) -> None:
     hard = words_of(GAMES[game]).HARD
     assert {*hard} < {*registry_of(game).bots}
     assert all(f" {bot}" in shell("play", "--help").out for bot in hard)

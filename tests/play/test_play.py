@@ -28,7 +28,7 @@ WHATEVER = "ace\n2\n3\n4\n5\n6\n7\n8\n9\n10\njack\nqueen\nking\ndoubt\njoker as 
 BAD = "from dubito.player import PlayerAI\nclass Bad(PlayerAI):\n    def play(self, p): return list(self.cards)\n"
 
 
-def test_he_sees_his_hand_the_board_and_how_many_cards_the_others_hold(play: Play) -> None:
+def test_person_sees_hand_board_and_card_counts(play: Play) -> None:
     said = play(*SEATED, typed="2 2\n")
     assert said.code == 0
     lines = said.out.splitlines()
@@ -64,7 +64,7 @@ def test_no_hand_but_his_own_is_shown(play: Play) -> None:
         ("x" * 5000, f"'{'x' * 19}…' is not a card: type ace, 2 to 10, jack, queen, king, joker, or `doubt`."),
     ],
 )
-def test_what_may_not_be_is_one_sentence_and_asked_again(play: Play, typed: str, sentence: str) -> None:
+def test_illegal_input_is_explained_and_asked_again(play: Play, typed: str, sentence: str) -> None:
     said = play(*SEATED, typed=f"{typed}\n\n")
     assert said.out.splitlines()[10:] == [
         f"> {sentence}",
@@ -80,7 +80,7 @@ def test_bytes_that_are_no_text_are_asked_again(play: Play) -> None:
     assert said.out.splitlines()[11] == ">    2. You play 1 card as aces."
 
 
-def test_the_rules_are_told_on_request(play: Play) -> None:
+def test_rules_are_shown_on_request(play: Play) -> None:
     said = play(*SEATED, "--win-rule", "contested", "--jokers", "0", typed="?\n")
     assert "- A player who plays their last card waits until the next player's turn ends. " in said.out
     assert " and no joker. All cards are dealt to the 4 players" in said.out
@@ -138,14 +138,14 @@ def test_wins_are_celebrated_by_their_kind(play: Play, tmp_path: Path) -> None:
     assert len(seen) == 3
 
 
-def test_who_loses_a_duel_is_told_so(play: Play) -> None:
+def test_loser_of_a_duel_is_told(play: Play) -> None:
     small = ("--duel", "--ranks", "3", "--copies", "2", "--jokers", "0", "--seed", "1", "--seat", "0")
     assert (
         "\n   4. The game is over; you lose.\nYou lose this one.\n" in play("ClaudeBot", *small, typed="1\n2\n3\n").out
     )
 
 
-def test_a_seed_not_said_is_drawn_and_told(play: Play) -> None:
+def test_missing_seed_is_drawn_and_printed(play: Play) -> None:
     hands = {play("--seat", "0").out for _ in range(2)}
     assert len(hands) == 2
 
@@ -215,11 +215,11 @@ def test_a_bot_that_fails_is_stood_in_for_and_named_at_the_end(play: Play, shell
         ("2 as sixes", 0, TurnOutput(False, 6, [2])),
     ],
 )
-def test_what_a_person_types(line: str, number: int, output: TurnOutput) -> None:
+def test_typed_moves_are_read(line: str, number: int, output: TurnOutput) -> None:
     assert read_move(line, number) == output
 
 
 @pytest.mark.parametrize("line", ["seven", "7 as", "7 as 14", "7 as 7 7", "as", "-1", "7;8", "d d"])
-def test_what_nobody_can_read(line: str) -> None:
+def test_unreadable_files_are_refused(line: str) -> None:
     with pytest.raises(UsageError, match="is not a card: type"):
         read_move(line, 0)

@@ -35,7 +35,7 @@ def guests(registry: Registry) -> Opponents:
     return guests_of(registry)
 
 
-def test_a_person_who_plays_as_a_bot_does_plays_the_bots_game(registry: Registry, guests: Opponents) -> None:
+def test_person_with_a_bots_moves_gets_the_bots_game(registry: Registry, guests: Opponents) -> None:
     """The bots beside them meet the streams and the turn data of any other game."""
     for seed in range(5):
         setup = set_up(GAME, BOTS, GAME.rules(win_rule="contested"), 1, seed, deal=3)
@@ -55,7 +55,7 @@ def test_a_person_who_plays_as_a_bot_does_plays_the_bots_game(registry: Registry
         assert (sitting.state.places, sitting.state.turns) == (among.places, among.turns)
 
 
-def test_what_he_may_not_do_changes_nothing(guests: Opponents) -> None:
+def test_forbidden_move_changes_nothing(guests: Opponents) -> None:
     sitting = seat_person(guests, set_up(GAME, BOTS, GAME.rules(), 0, 1), 0)
     before = deepcopy(sitting.state.hands[0].cards)
     card = before[0]
@@ -78,7 +78,7 @@ def test_chance_seats_him_as_the_seed_says() -> None:
     assert set_up(GAME, BOTS, GAME.rules(), 2, 1).players == ["ClaudeBot", "StefaBot", GUEST, "MrDoubt"]
 
 
-def test_who_is_not_known_does_not_sit_down(guests: Opponents) -> None:
+def test_unknown_player_is_refused(guests: Opponents) -> None:
     for name, hint in (("OpenAIBot", "choose from Adapty"), ("ClaudBot", "did you mean 'ClaudeBot'")):
         with pytest.raises(UsageError, match=f"unknown player '{name}'; {hint}"):
             seat_person(guests, set_up(GAME, ["MrDoubt", name], GAME.rules(), 0, 1), 0)
@@ -89,7 +89,7 @@ def test_a_reason_is_a_sentence() -> None:
     assert as_sentence("http://127.0.0.1/v1 says no. Why?") == "http://127.0.0.1/v1 says no. Why?"
 
 
-def test_nobody_else_has_his_name_in_the_record() -> None:
+def test_only_the_person_has_that_name_in_the_record() -> None:
     with pytest.raises(UsageError, match="the name Guest is reserved"):
         set_up(GAME, [GUEST, "MrDoubt"], GAME.rules(), 0, 1)
 
@@ -110,7 +110,7 @@ def test_he_is_spoken_to() -> None:
     ]
 
 
-def test_the_end_is_told_to_him(guests: Opponents) -> None:
+def test_person_sees_the_end(guests: Opponents) -> None:
     sitting = seat_person(guests, set_up(GAME, ["MrNoDoubt", "MrNoDoubt"], GAME.rules(max_turns=1), 0, 1), 0)
     _, words = sitting.step(TurnOutput(False, 1, sitting.state.hands[0].cards[:1]))
     assert words[-1] == "The game stops after 1 turns, unfinished for you and MrNoDoubt 1 and MrNoDoubt 2."
@@ -118,7 +118,7 @@ def test_the_end_is_told_to_him(guests: Opponents) -> None:
     assert isinstance(sitting._table.players[0], Guest)
 
 
-def test_what_another_seat_alone_observes_is_not_told() -> None:
+def test_private_events_of_other_seats_are_hidden() -> None:
     class Peeked(CardsPlayedEvent):
         only = 2
 

@@ -71,7 +71,7 @@ def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> OnATerminal:
     return shown
 
 
-def test_a_models_reasons_are_told_before_its_move(shell: Shell) -> None:
+def test_models_reasons_are_shown_before_its_move(shell: Shell) -> None:
     said = shell(*GAME, "--show-hands")
     lines = said.out.splitlines()
     house = "These are fake models: a built-in server on this machine answers for house:house-sharp@reasoned.\n"
@@ -87,7 +87,7 @@ def test_a_models_reasons_are_told_before_its_move(shell: Shell) -> None:
     assert (Path("games") / "run.db").exists()
 
 
-def test_a_saved_game_is_told_as_it_was(shell: Shell) -> None:
+def test_saved_game_is_narrated_as_played(shell: Shell) -> None:
     """With what its model said, which lies beside it; elsewhere without, and a note says so."""
     Path("games").mkdir()
     then = shell(*GAME, "--show-hands", "--save", "games/g.json").out
@@ -125,7 +125,7 @@ def test_play_is_in_colour_on_a_terminal(play: Play, on_a_terminal: OnATerminal)
     assert f"{ESCAPE}1;36mClaudeBot{ESCAPE}0m plays 3 cards as aces." in told
 
 
-def test_a_pace_is_a_name_or_seconds_and_none_in_a_pipe(shell: Shell) -> None:
+def test_pace_is_a_name_or_seconds_and_zero_in_a_pipe(shell: Shell) -> None:
     slept: list[float] = []
     for pace in (None, 0.0, PACES["fast"]):
         make_pause(pace, slept.append)()
@@ -155,7 +155,7 @@ def test_a_thought_in_words(outcome: str, asked: int, words: str) -> None:
     assert thought.in_words("ada", "Doubt?", node, False) == f"ada: Doubt? {words}"
 
 
-def test_what_a_model_says_is_told_in_its_quotes() -> None:
+def test_models_words_stay_in_quotes() -> None:
     node, said = Node("say", "say", Text(40)), 'Yes. eve: "No."'
     told = Thought(1, "say", said, "model", 1, None, "").in_words("ada", "What?", node, None)
     assert told == 'ada: What? "Yes. eve: \\"No.\\""'
@@ -180,7 +180,7 @@ def test_a_model_that_cannot_be_asked_ends_it_in_a_sentence(
     assert KEY not in said.out + said.err
 
 
-def test_the_fallback_is_told_in_words(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fallback_is_described(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_KEY", KEY)
     with Server(lambda heard: respond(heard.protocol, "I would doubt it.")) as model:
         players = {"bots": [player_at(model, name="asker", api_key_env="SOME_KEY")], "preflight": False}
@@ -216,7 +216,7 @@ def test_a_run_is_followed_to_its_end_and_only_read(shell: Shell, capsys: pytest
     assert [(path, path.read_bytes()) for path, _ in before] == before
 
 
-def test_a_game_that_has_ended_is_told_before_it_is_kept(tmp_path: Path) -> None:
+def test_finished_game_is_announced_before_it_is_saved(tmp_path: Path) -> None:
     """Game 1 misses its last reply, so that no game is kept from there on; game 2 had ended beside it."""
     of = small(contender("one"), games=3)
     whole = run_games(of, tmp_path / "whole").folder
@@ -235,7 +235,7 @@ def test_a_game_that_has_ended_is_told_before_it_is_kept(tmp_path: Path) -> None
             followed.games.play(1)
 
 
-def test_a_runs_models_are_told_as_they_were(shell: Shell) -> None:
+def test_runs_models_are_shown_as_recorded(shell: Shell) -> None:
     shell(*RUN, "--contenders", "house:house-sharp@reasoned", "--games", "1", "--quiet", "--cache", "c")
     said = shell("watch", "--show-hands")
     assert said.out.startswith("Game 0: ")
@@ -258,7 +258,7 @@ def test_a_runs_models_are_told_as_they_were(shell: Shell) -> None:
         (("StefaBot", "ClaudBot"), "no bot is named 'ClaudBot': did you mean 'ClaudeBot'?"),
     ],
 )
-def test_what_cannot_be_watched_is_one_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
+def test_unwatchable_game_is_one_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
     Path("notes.txt").write_text("notes")
     said = shell("watch", *words)
     assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)

@@ -97,7 +97,7 @@ def test_the_plugin_of_the_guide_adds_a_command_and_a_game(fresh: str, tmp_path:
     assert checked.returncode == 0, checked.stdout
 
 
-def test_the_guide_shows_the_plugin_as_it_is() -> None:
+def test_guide_matches_the_plugin() -> None:
     folder = REPO / "examples" / "plugin"
     for language, file in (("toml", "pyproject.toml"), ("python", "dubito_pennies/plugin.py")):
         (block,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

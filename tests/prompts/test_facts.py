@@ -175,7 +175,7 @@ def player(values: dict[str, Any], seat: int) -> dict[str, Any]:
     return found
 
 
-def test_a_pick_up_is_known_card_by_card() -> None:
+def test_picked_up_cards_are_known_individually() -> None:
     values = facts_after(position("A2345/6789T/JQK23"), 2, "A as 2", "doubt", "6 as 6")
     assert player(values, 0)["surely_holds"] == ["ace"]
     assert player(values, 1)["surely_holds"] == []
@@ -253,7 +253,7 @@ def test_every_event_is_a_line_of_the_history(size: int) -> None:
             assert sum("Yours" in line for line in told) == len(own) == len(one.own_plays)
 
 
-def test_a_rate_without_data_is_none() -> None:
+def test_rate_without_data_is_null() -> None:
     values = facts(replace(example_position("C")))
     first = facts_after(position("A2345/6789T/JQK23"), 0)
     assert (first["prev_bluff_rate"], first["next_doubt_rate"], first["table_doubt_rate"]) == (None, None, None)
@@ -265,7 +265,7 @@ def as_many_as_possible(one: Position, chance: Random) -> bool:
 
 
 @GAMES
-def test_described_effect_of_many_cards_comes_true(rules: Rules, size: int) -> None:
+def test_described_effect_of_many_cards_is_correct(rules: Rules, size: int) -> None:
     """R9, R10, R24, R25: how many cards go down, and whether that wins."""
     promised, checked, won = None, 0, 0
     for game, positions in (turn for deal in range(6) for turn in turns(rules, size, deal, as_many_as_possible)):

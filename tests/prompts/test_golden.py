@@ -21,7 +21,7 @@ from tests.prompts.kit import PLAIN, PROMPTS, REPO, RULES, SIZES, turns
 
 
 @pytest.mark.parametrize("name", golden.NAMES)
-def test_the_folder_holds_the_golden_renderings_and_nothing_else(name: str) -> None:
+def test_folder_has_exactly_the_golden_renderings(name: str) -> None:
     assert {file: file.read_bytes().decode() for file in golden.folder(name).iterdir()} == golden.renderings(name)
 
 

@@ -59,7 +59,7 @@ def recorded(many: int) -> Iterator[Position]:
     return islice(asked, many)
 
 
-def test_house_sharp_answers_prompts_as_it_does_the_bare_facts(at_length: bool) -> None:
+def test_house_sharp_answers_prompts_like_bare_facts(at_length: bool) -> None:
     """And states the same probability: nothing is lost or turned round on the way through a prompt."""
     many = 2000 if at_length else 250
     answers = Counter[tuple[str, bool]]()
@@ -144,7 +144,7 @@ def test_house_sharp_doubts_impossible_plays_and_pending_winners() -> None:
     assert ask_house("house-sharp", question(**quiet, prev_about_to_win="yes")) == (True, True)
 
 
-def test_house_sharp_plays_its_last_cards_if_nobody_can_doubt() -> None:
+def test_house_sharp_plays_last_cards_that_cannot_be_doubted() -> None:
     """R9: under `immediate` an empty hand has won."""
     for node, expected in (("A", True), ("B", True), ("C", False), ("D", True), ("E", True)):
         assert sharp({"node": node, "own_cards": "3", "win_rule": "immediate"}) is expected

@@ -92,7 +92,7 @@ def test_rank_counts_the_better_players(rates: list[tuple[float, float, float]],
         ([(0.5, 0.1, 0.9)] * 6, "No significant difference among A, B, C, D and 2 others."),
     ],
 )
-def test_others_are_named_where_they_differ_significantly(
+def test_other_significantly_different_players_are_named(
     rates: list[tuple[float, float, float]], sentence: str
 ) -> None:
     assert describe_verdict(order(*rates)) == sentence

@@ -165,7 +165,7 @@ def test_signal_is_handled_even_if_no_thread_wakes(tmp_path: Path) -> None:
 
 
 @pytest.mark.at_length
-def test_what_nohup_ignores_stays_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signals_ignored_by_nohup_stay_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted(then_waits=5)
     with Server(counted) as server:
         words = models(tmp_path, server, monkeypatch)

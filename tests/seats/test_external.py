@@ -60,7 +60,7 @@ def test_it_is_the_same_game_as_a_bots_that_answers_so() -> None:
     assert len(scores) > 2
 
 
-def test_a_question_is_what_a_model_player_is_sent_and_the_same_again() -> None:
+def test_question_equals_the_sent_request_and_repeats() -> None:
     first, again = ([*ask_all(ExternalGame(seat_of(), 5), lambda question: BET)] for _ in range(2))
     assert first == again
     system, user = first[0].messages
@@ -101,7 +101,7 @@ def test_an_opponent_that_fails_ends_the_game_with_its_name() -> None:
     assert game.score is None
 
 
-def test_a_game_that_is_left_stands_still_no_more() -> None:
+def test_abandoned_game_does_not_block_others() -> None:
     game = ExternalGame(seat_of(), 0)
     game.begin()
     game.leave()
@@ -126,7 +126,7 @@ def test_a_game_that_is_left_stands_still_no_more() -> None:
         ({"reasks": -1}, "LLMBot: reasks: "),
     ],
 )
-def test_what_there_is_not_is_a_sentence(how: dict[str, Any], sentence: str) -> None:
+def test_missing_thing_is_one_sentence(how: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError) as refused:
         seat_of(**how)
     assert str(refused.value).startswith(sentence)

@@ -93,7 +93,7 @@ def test_a_worker_that_has_other_bytes_refuses_by_name(change: Callable[[Any], N
         workers.decode_result(workers.play_deals(json.dumps(content), range(4)), range(4), RESULTS)
 
 
-def test_a_bots_error_comes_back_with_the_games_before_it(shell: Shell) -> None:
+def test_bot_error_is_returned_with_the_earlier_games(shell: Shell) -> None:
     shell.bot("faulty.py", FAULTY)
     own = find_bots(shell.folder)
     for policy in ("stop", "fallback"):

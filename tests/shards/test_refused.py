@@ -64,7 +64,7 @@ def test_all_of_them_make_a_run_that_counts_as_finished(shards: Callable[..., Re
     assert "state: finished" in shell("status", folder).out
 
 
-def test_what_merge_prints_as_an_object(played: Path, shell: Shell, short_chunks: int) -> None:
+def test_merge_prints_json(played: Path, shell: Shell, short_chunks: int) -> None:
     shutil.copytree(played, shell.folder, dirs_exist_ok=True)
     merged = printed(shell, MergeObject, "merge", "3-of-3", "1-of-3", "2-of-3", "--output", "whole", "--no-report")
     assert merged["shards"] == ["1-of-3", "2-of-3", "3-of-3"]
@@ -81,7 +81,7 @@ def test_what_merge_prints_as_an_object(played: Path, shell: Shell, short_chunks
         ("1-of-3 nowhere", "nowhere is not a run folder"),
     ],
 )
-def test_gaps_twins_and_what_is_no_run_are_named(shards: Callable[..., Result], folders: str, why: str) -> None:
+def test_gaps_duplicates_and_non_runs_are_named(shards: Callable[..., Result], folders: str, why: str) -> None:
     said = shards(*folders.split())
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith(f"dubito: {why}")
@@ -130,7 +130,7 @@ def test_a_half_finished_shard_is_named(shards: Callable[..., Result]) -> None:
     )
 
 
-def test_a_whole_run_is_no_shard(shards: Callable[..., Result], shell: Shell) -> None:
+def test_whole_run_is_not_a_shard(shards: Callable[..., Result], shell: Shell) -> None:
     shards("1-of-3", "2-of-3", "3-of-3")
     (whole,) = Path().glob("run-*")
     assert shards(f"{whole}").err.startswith(f"dubito: {whole} is a whole run, not a shard")
@@ -160,14 +160,14 @@ def test_a_game_changed_by_hand_leaves_nothing_behind(shards: Callable[..., Resu
         ),
     ],
 )
-def test_shards_that_are_none_are_refused(shard: str, why: str, shell: Shell) -> None:
+def test_invalid_shards_are_refused(shard: str, why: str, shell: Shell) -> None:
     said = shell("run", "--games", "60", "--shard", shard)
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith(f"dubito: {why}")
     assert not Path("runs").exists()
 
 
-def test_a_shard_has_a_folder_of_its_own_and_says_so(shell: Shell, short_chunks: int) -> None:
+def test_shard_has_its_own_folder_and_label(shell: Shell, short_chunks: int) -> None:
     words = ("run", "--bots", ",".join(BOTS), "--games", "6", "--table-sizes", "3", "--quiet")
     for number in (1, 2):
         assert shell(*words, "--shard", f"{number}/2").code == 0
@@ -205,7 +205,7 @@ def test_the_shares_of_a_cap_sum_to_it(cap: int, games: list[int]) -> None:
     assert all(abs((share.usd or 0) - cap * own / ends[-1]) <= 1 for share, own in zip(shares, games, strict=True))
 
 
-def test_merge_says_what_was_spent_and_what_is_left_for_a_second_pass(shell: Shell, short_chunks: int) -> None:
+def test_merge_reports_spending_and_the_remaining_budget(shell: Shell, short_chunks: int) -> None:
     config = config_file(contender("one"), games=6)
 
     def play(number: int, budget: str) -> Result:

@@ -48,7 +48,7 @@ def test_shards_are_whole_chunks_as_even_as_can_be(short_chunks: int) -> None:
     assert all(shard.whole == of for shard in shards)
 
 
-def test_a_shard_goes_on_replays_and_reports_as_any_run(short_chunks: int, tmp_path: Path) -> None:
+def test_shard_resumes_replays_and_reports_like_any_run(short_chunks: int, tmp_path: Path) -> None:
     of = cut_shard(experiment(bots=BOTS, games=12, table_sizes=[3]), 2, 2, registry())
     how = means(tmp_path / "cut", progress=lambda games: how.stop.set() if games == short_chunks else None)
     assert play(of, tmp_path / "cut", how).interrupted

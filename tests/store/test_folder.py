@@ -35,7 +35,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.endswith(("-shm", "-wal"))}
 
 
-def test_kept_games_are_counted_or_none(tmp_path: Path) -> None:
+def test_stored_games_are_counted_in_whole_deals(tmp_path: Path) -> None:
     assert count_kept_games(tmp_path / "new", RUN) is None
     assert count_kept_games(tmp_path, RUN) is None, "an empty folder is free"
     with lock_folder(tmp_path / "claimed"):

@@ -122,7 +122,7 @@ def test_invalid_yaml_values_are_refused_in_a_sentence(value: str) -> None:
 @pytest.mark.parametrize(
     ("format", "shown"), [(3, "format 3"), (5, "format 5"), ("4", "format 4"), (None, "no format")]
 )
-def test_run_of_another_format_is_refused_whatever_reads_it(runs: Shell, format: object, shown: str) -> None:
+def test_run_of_another_format_is_refused_by_every_command(runs: Shell, format: object, shown: str) -> None:
     said = runs("export", "theirs", "theirs.zip")
     assert said.code == 0, said.err
     content = yaml.safe_load(Path("theirs/manifest.yaml").read_text())
@@ -177,7 +177,7 @@ def test_number_of_yaml_values_is_bounded(monkeypatch: pytest.MonkeyPatch, at_le
         from_yaml("\n\nbots: [" + "1," * (most + 1) + "]", "c.yaml")
 
 
-def test_our_own_yaml_has_no_aliases() -> None:
+def test_written_yaml_has_no_aliases() -> None:
     twice = {"parameters": {"top_k": 1, "stop": ["a: #"]}}
     text = to_yaml({"bots": [twice, twice], "rules": twice["parameters"]})
     assert from_yaml(text, "c.yaml") == {"bots": [twice, twice], "rules": twice["parameters"]}
@@ -357,7 +357,7 @@ def test_invalid_rows_are_one_sentence(runs: Shell, statement: str, words: str) 
         assert re.search(words, said.err), said.err
 
 
-def test_a_report_without_its_games_names_what_is_damaged(runs: Shell) -> None:
+def test_report_without_games_names_the_damage(runs: Shell) -> None:
     change("UPDATE decisions SET answer = x'00ff'")
     assert runs("report", "theirs").code == 0
     assert "is damaged: a row contains invalid JSON" in Path("theirs/report/games.html").read_text()
@@ -409,7 +409,7 @@ def test_names_are_escaped_in_a_dataset_card() -> None:
     assert text.count("\n") == 0
 
 
-def test_a_report_does_not_follow_a_link_that_came_with_a_run(runs: Shell) -> None:
+def test_report_does_not_follow_a_runs_symlink(runs: Shell) -> None:
     kept = Path("mine/index.html")
     kept.parent.mkdir()
     Path("mine/.dubito-report").touch()

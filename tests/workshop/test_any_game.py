@@ -50,7 +50,7 @@ def test_every_move_of_a_sample_game_is_a_question() -> None:
     assert len({game[0].position.held for game in games}) > 1
 
 
-def test_a_position_comes_back_with_where_it_was_taken() -> None:
+def test_position_keeps_its_source() -> None:
     for one in questions():
         assert parse_position(one.text, GAME) == one
         assert json.loads(one.text)["hidden"].keys() == {"source"}
@@ -69,7 +69,7 @@ def test_a_position_comes_back_with_where_it_was_taken() -> None:
         ({"source": {"seat": -1}}, "hidden.source.seat: "),
     ],
 )
-def test_what_is_told_beside_it_must_fit(hidden: object, words: str) -> None:
+def test_additional_facts_must_be_consistent(hidden: object, words: str) -> None:
     file = json.loads(questions()[0].text)
     if isinstance(hidden, dict) and hidden:
         hidden = {**file["hidden"], **hidden}
@@ -79,7 +79,7 @@ def test_what_is_told_beside_it_must_fit(hidden: object, words: str) -> None:
     assert str(refused.value).startswith(f"this is not a position: {words}")
 
 
-def test_a_prompt_is_checked_for_what_its_game_brings(home: Shell) -> None:
+def test_prompt_is_checked_against_its_games_facts(home: Shell) -> None:
     assert home("prompts", "golden", "plain", "--game", "guess").code == 0
     folder = home.folder / "prompts" / "guess" / "plain"
     names = []
@@ -96,7 +96,7 @@ def test_a_prompt_is_checked_for_what_its_game_brings(home: Shell) -> None:
     assert said.err == "leaks of hidden information are not checked: guess has no world_pairs\n"
 
 
-def test_positions_are_asked_for_where_the_project_has_none(home: Shell) -> None:
+def test_missing_positions_are_requested(home: Shell) -> None:
     said = home("prompts", "test", "plain", "--game", "guess", "--model", "house:house-random")
     assert said.code == 2
     assert said.err.startswith("dubito: there are no positions of guess in ")

@@ -48,7 +48,7 @@ def kuhn(shell: Shell) -> Shell:
 
 
 @pytest.mark.parametrize(("planted", "place"), PLANTED.values())
-def test_a_prompt_that_tells_what_is_hidden_is_found(kuhn: Shell, planted: str, place: str) -> None:
+def test_prompt_that_reveals_hidden_information_is_detected(kuhn: Shell, planted: str, place: str) -> None:
     """The facts are equal in both worlds; only the bytes are not, in the prompt that shows the order."""
     shutil.copytree(USER.parent, "prompts/kuhn/loud", dirs_exist_ok=True)
     exchange(Path("prompts/kuhn/loud/user.jinja"), ("What do you do?\n", f"What do you do?\n{planted}\n"))
@@ -72,7 +72,7 @@ def test_the_byte_is_the_first_that_differs(kuhn: Shell) -> None:
     assert int(said[1]) > len("You hold the jack. What do you do?\n")
 
 
-def test_a_game_that_tells_what_is_hidden_is_found(kuhn: Shell) -> None:
+def test_game_that_reveals_hidden_information_is_detected(kuhn: Shell) -> None:
     exchange(FACTS, ('"legal": list', '"other": position.deck[1 - position.seat],\n        "legal": list'))
     said = kuhn("games", "audit", "games/kuhn")
     assert said.code == 1
@@ -82,7 +82,7 @@ def test_a_game_that_tells_what_is_hidden_is_found(kuhn: Shell) -> None:
     assert re.fullmatch(what, said.out), said
 
 
-def test_what_is_clean_says_what_was_compared(kuhn: Shell) -> None:
+def test_clean_audit_reports_what_was_compared(kuhn: Shell) -> None:
     for words in (["kuhn"], [str(Path("games/kuhn").resolve())]):
         said = kuhn("games", "audit", *words)
         what = r"kuhn, prompt plain: no leaks in \d+ turns, each compared in two deals that look the same"

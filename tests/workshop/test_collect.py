@@ -75,7 +75,7 @@ def request_of(prompt: Prompt, settings: ModelSettings, one: RecordedPosition) -
     return deaf.asked[0]
 
 
-def test_recorded_positions_render_what_the_model_was_sent(tmp_path: Path) -> None:
+def test_recorded_positions_render_the_sent_request(tmp_path: Path) -> None:
     """To the byte: the digests of all its requests, in all protocols, with prompts that were changed since."""
     own = prompt(tmp_path, user="{{ history | join('|') }} {{ question }} {{ answers }} {{ own_plays }} {{ players }}")
     models = [
@@ -158,7 +158,7 @@ class _Silent(PlayerAI):
         return self.play_truthfully(p, maximize=False) if p.board_cards == 0 else self.bluff(p, maximize=False)
 
 
-def test_only_questions_of_the_walk_are_taken_and_of_who_walks() -> None:
+def test_only_questions_of_the_walk_are_collected() -> None:
     rules = Rules(max_turns=30)
     table = deal_table(
         [Entrant("a", _Doubter), Entrant("b", _Silent), Entrant("c", _Doubter)], rules, DealStreams(1, 1)
@@ -183,7 +183,7 @@ def test_positions_are_spread_over_nodes_and_games_and_repeat() -> None:
     assert set(Counter(game for game, _, _ in sources(of_c)).values()) == {2}
 
 
-def test_where_a_node_has_too_few_the_others_have_more() -> None:
+def test_shortage_at_a_node_is_filled_from_others() -> None:
     found = list(positions(100))
     few = [one for one in found if one.position.node != "A"] + [one for one in found if one.position.node == "A"][:2]
     assert Counter(one.position.node for one in spread_evenly(few, 30)) == {"A": 2, "B": 7, "C": 7, "D": 7, "E": 7}

@@ -39,7 +39,7 @@ def rows(name: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_decision_stands_beside_what_it_was_taken_by(shell: Shell) -> None:
+def test_decision_is_next_to_its_request_and_reply(shell: Shell) -> None:
     assert shell("export", "r", "--parquet", "d", "--quiet").out == "written: d\n"
     decisions = rows("decisions")
     with RunDb.open(Path("r/run.db")) as db:
@@ -61,7 +61,7 @@ def test_a_decision_stands_beside_what_it_was_taken_by(shell: Shell) -> None:
             assert row["tokens_input"] > 0 == row["usd"]
 
 
-def test_a_game_has_its_players_and_what_it_came_to(shell: Shell) -> None:
+def test_game_has_players_and_results(shell: Shell) -> None:
     shell("export", "r", "--parquet", "d", "--quiet")
     games = rows("games")
     assert [game["game"] for game in games] == list(range(4))
@@ -75,7 +75,7 @@ def test_a_game_has_its_players_and_what_it_came_to(shell: Shell) -> None:
     assert "config_name: decisions" in Path("d/README.md").read_text()
 
 
-def test_lies_by_choice_and_forced_ones_stand_beside_games_and_decisions(shell: Shell) -> None:
+def test_voluntary_and_forced_lies_are_in_games_and_decisions(shell: Shell) -> None:
     """A seat's are all its bluffs; a decision to bluff led to one by choice, or came out honest."""
     assert shell("export", "r", "--parquet", "d", "--quiet").code == 0
     games = {row["game"]: row for row in rows("games")}
@@ -95,7 +95,7 @@ def test_lies_by_choice_and_forced_ones_stand_beside_games_and_decisions(shell: 
     assert of_turns == Counter({place: n for place, n in told.items() if n and place[:2] in models})
 
 
-def test_what_cannot_be_exported_is_one_sentence(shell: Shell) -> None:
+def test_impossible_export_is_one_sentence(shell: Shell) -> None:
     Path("d").mkdir()
     for words, sentence in (
         (("r",), "give either a FILE, for `dubito replay`, or --parquet FOLDER, for a dataset"),

@@ -17,7 +17,7 @@ def two(shell: Shell) -> Shell:
     return shell
 
 
-def test_system_and_user_text_are_told_apart(two: Shell) -> None:
+def test_system_and_user_text_are_distinguished(two: Shell) -> None:
     said = two("prompts", "diff", "old", "./prompts/new", "--node", "C")
     assert said.code == 1
     lines = said.out.splitlines()
@@ -45,7 +45,7 @@ def test_other_answer_fields_are_a_difference(two: Shell) -> None:
     ]
 
 
-def test_the_same_is_said_to_be_the_same(two: Shell) -> None:
+def test_equal_prompts_are_reported_as_equal(two: Shell) -> None:
     for words in ((), ("--node", "A")):
         said = two("prompts", "diff", "old", "./prompts/old", *words)
         assert (said.code, said.out, said.err) == (0, "identical\n", "")
@@ -76,7 +76,7 @@ def test_bad_input_is_one_sentence(two: Shell, words: tuple[str, ...], sentence:
     assert said.err.count("\n") == 1
 
 
-def test_golden_writes_what_the_projects_own_golden_files_hold(shell: Shell) -> None:
+def test_golden_writes_the_projects_golden_files(shell: Shell) -> None:
     prompt(Path("prompts"), system='{% include "shared/system.jinja" %}', user='{% include "shared/moment.jinja" %}')
     Path("prompts/mine/history.jinja").write_text('{% include "shared/history.jinja" %}')
     said = shell("prompts", "golden", "mine")

@@ -37,7 +37,7 @@ def of_node(node: str) -> list[Position]:
 @pytest.mark.parametrize(
     "folder", in_gate(sorted(path.parent.name for path in OWN_PROMPTS.glob("*/prompt.yaml")), ["plan"])
 )
-def test_there_is_nothing_to_say_of_our_own_prompts(folder: str, at_length: bool) -> None:
+def test_shipped_prompts_have_no_warnings(folder: str, at_length: bool) -> None:
     assert lint(Prompt(OWN_PROMPTS / folder), sample_games(GAME) if at_length else SOME).findings == []
 
 
@@ -50,7 +50,7 @@ def test_the_sample_games_are_of_all_kinds() -> None:
     assert {one.position.node for game in sample_games(GAME) for one in game} == set(NODES)
 
 
-def test_facts_no_template_names_are_listed_unless_told_otherwise(tmp_path: Path) -> None:
+def test_unused_facts_are_listed_unless_excluded(tmp_path: Path) -> None:
     said = unused_facts(prompt(tmp_path, "a", SHORT, ASKS), KEYS)
     assert {"number_elsewhere", "sure_bluff", "history", "own_moves", "own_plays", "places", "answer_format"} <= set(
         said
@@ -63,7 +63,7 @@ def test_facts_no_template_names_are_listed_unless_told_otherwise(tmp_path: Path
 
 
 @pytest.mark.parametrize("node", NODES)
-def test_what_a_node_is_not_told_is_named(tmp_path: Path, node: str) -> None:
+def test_facts_missing_at_a_node_are_named(tmp_path: Path, node: str) -> None:
     regular = ["board_cards"] if node in "DE" else []
     expected = {
         "C": ["number_elsewhere", "prev_cards", "prev_bluff_rate"],
@@ -76,7 +76,7 @@ def test_what_a_node_is_not_told_is_named(tmp_path: Path, node: str) -> None:
     assert facts_left_out(empty, node, of_node(node))[:3] == ["rule_text", "objective", "seat"]
 
 
-def test_told_means_that_another_value_makes_another_text(tmp_path: Path) -> None:
+def test_fact_counts_as_used_if_it_changes_the_text(tmp_path: Path) -> None:
     """To name a fact is not enough; a look at it in a condition is."""
     asks = ASKS + "{{ history }}{% if next_cards is none %}{% endif %}"
     never = prompt(tmp_path, "never", SHORT, asks)
@@ -96,7 +96,7 @@ def test_another_value_is_another_one(value: object) -> None:
     assert other_value(value) != value
 
 
-def test_where_one_fact_is_said_to_tell_another_it_does() -> None:
+def test_facts_that_imply_others_really_do() -> None:
     """What the question and its effects are trusted to say, they say."""
     for game in sample_games(GAME):
         for one in game:

@@ -27,7 +27,7 @@ def truth(one: RecordedPosition) -> bool:
     return bool(one.hidden.dishonest)
 
 
-def test_rates_count_what_they_say_and_are_clustered_by_deal() -> None:
+def test_rates_are_correct_and_clustered_by_deal() -> None:
     assert len({one.deal for one in OF_C}) == 10
     deals = sorted({one.deal for one in OF_C}, key=str)
     right_in = deals[:7]  # everything right in seven deals, everything wrong in three
@@ -42,7 +42,7 @@ def test_rates_count_what_they_say_and_are_clustered_by_deal() -> None:
     assert (node.invalid.value, node.causes) == (0.0, {})
 
 
-def test_what_never_came_is_in_no_rate_of_answers() -> None:
+def test_missing_answers_are_not_in_the_rates() -> None:
     failed = [make_answer(one, None, "refused" if n % 2 else "malformed") for n, one in enumerate(OF_C[:10])]
     came = [make_answer(one, truth(one)) for one in OF_C[10:]]
     (node, _) = score_rows(failed + came, None)

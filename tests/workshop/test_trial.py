@@ -112,7 +112,7 @@ def by_node(heard: Incoming) -> Response:
             return respond("responses", '{"answer": true}' if heard.re_asked else '{"answer": "yes"}')
 
 
-def test_what_never_came_is_counted_by_cause_and_not_replaced(tmp_path: Path) -> None:
+def test_missing_answers_are_counted_by_cause(tmp_path: Path) -> None:
     with Server(by_node) as server:
         asker = entry(model="m", base_url=server.base_url("responses"), reasks=2)
         trial = run_trial(tmp_path, asker)
@@ -132,7 +132,7 @@ def test_what_never_came_is_counted_by_cause_and_not_replaced(tmp_path: Path) ->
     assert trial.spent.calls == 2 * (3 + 3 + 3 + 1 + 2)
 
 
-def test_a_stopped_trial_goes_on_and_its_cap_from_its_start(tmp_path: Path) -> None:
+def test_stopped_trial_resumes_with_its_spending(tmp_path: Path) -> None:
     with pytest.raises(AccountFault, match="the budget is used up: 7 of 7 calls spent"):
         run_trial(tmp_path, entry(), caps=Caps(calls=7))
     assert len(rows(tmp_path / "trial", "SELECT 1 FROM decisions")) == 7

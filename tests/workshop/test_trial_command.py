@@ -154,7 +154,7 @@ def test_bad_input_is_one_sentence_before_anything_is_asked(
         ("estimate", "models.yaml", "--from", "r"),
     ],
 )
-def test_a_trial_is_no_run_and_says_so(trial: Shell, words: tuple[str, ...]) -> None:
+def test_trial_folder_is_not_a_run(trial: Shell, words: tuple[str, ...]) -> None:
     said = trial(*words)
     assert (said.code, said.out) == (2, "")
     assert said.err == (

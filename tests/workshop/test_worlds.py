@@ -31,7 +31,7 @@ def watched(rules: Rules, size: int) -> list[tuple[World, Position]]:
 
 @pytest.mark.parametrize("size", in_gate([3, 5, 8], 2))
 @pytest.mark.parametrize("rules", in_gate([Rules(win_rule="contested"), Rules(jokers=0), Rules()], 1), ids=str)
-def test_another_world_shows_a_seat_what_it_saw(rules: Rules, size: int) -> None:
+def test_another_world_looks_the_same_to_the_seat(rules: Rules, size: int) -> None:
     """And one of the two is the game that was played."""
     chance, others, questions = Random(1), 0, watched(rules, size)
     for world, position in questions[::3]:
@@ -47,7 +47,7 @@ def truth(world: World) -> object:
     return [sorted(hand) for hand in world.hands], [sorted(move.cards or ()) for move in world.moves]
 
 
-def test_another_deal_or_fewer_moves_are_seen() -> None:
+def test_other_deals_and_missing_moves_are_detected() -> None:
     world, position = next((w, p) for w, p in watched(Rules(), 3) if len(p.own_plays) > 1 and len(w.moves) > 6)
     own = world.hands[position.seat]
     other = (position.seat + 1) % 3
@@ -58,7 +58,7 @@ def test_another_deal_or_fewer_moves_are_seen() -> None:
     assert World(world.rules, world.hands, world.moves[:-1]).replay_position(position) != position
 
 
-def test_a_world_follows_from_what_the_seat_has_seen() -> None:
+def test_world_depends_only_on_the_seats_observations() -> None:
     for _, position in watched(Rules(), 5)[::7]:
         there = another(position, Random(1)).replay_position(position)
         assert another(there, Random(2)) == another(position, Random(2))

@@ -60,7 +60,7 @@ def test_the_guide_shows_a_first_bot_and_one_that_remembers() -> None:
     assert shown.removeprefix("# examples/bots/memory.py\n") in MEMORY
 
 
-def test_the_bot_that_remembers_sees_who_was_caught(tmp_path: Path) -> None:
+def test_memory_bot_notices_caught_players(tmp_path: Path) -> None:
     """Its count is the engine's, of the plays that it was asked about."""
     (tmp_path / FOLDER).mkdir(parents=True)
     (tmp_path / FOLDER / "memory.py").write_text(MEMORY)

@@ -47,7 +47,7 @@ def test_b1_the_numbers_asked_go_from_0_to_12_and_round_again() -> None:
     assert asked == [(turn % 4, turn % 13, turn // 4 + 1) for turn in range(20)]
 
 
-def test_b2_nobody_wins_after_the_last_round() -> None:
+def test_b2_no_winner_after_the_last_round() -> None:
     game = small(max_rounds=1)
     for seat in range(3):
         turn(game, game.hands[seat].cards[:1])

@@ -55,7 +55,7 @@ def test_outputs_come_back_from_json(output: Any) -> None:
     assert type(back) in (bool, list)
 
 
-def test_models_numbers_become_the_first_such_cards() -> None:
+def test_numbers_of_a_model_become_the_first_matching_cards() -> None:
     cards = HandView(with_hands([5, 0, 5, 3, 5], [], [], []).hands[0])
     assert GAME.output_of("cards", [5, 3, 5], cards) == [Card(5, 0), Card(5, 1), Card(3, 0)]
     assert GAME.output_of("cards", [], cards) == []

@@ -27,7 +27,7 @@ def facts(table: Table) -> tuple[Any, ...]:
     return tuple(getattr(table, name) for name in FACTS)
 
 
-def test_the_table_shows_the_game_as_it_is_now() -> None:
+def test_table_shows_the_current_game() -> None:
     game = deal_game()
     table = game.view()
     assert facts(table) == ("cards", 0, 0, 0, 0, (13, 13, 13, 13), (0, 1, 2, 3), 1)
@@ -82,7 +82,7 @@ def test_events_contain_only_sizes() -> None:
     assert all(type(one) in (int, tuple) for event in seen for one in reachable(event)[1:])
 
 
-def test_a_hand_is_seen_live_and_in_the_order_drawn() -> None:
+def test_hand_is_live_and_in_the_order_drawn() -> None:
     game = with_hands([5, 0, 0, 5], [1, 6], [2, 7], [3, 8])
     view = HandView(game.hands[0])
     assert [card.number for card in view] == [5, 0, 0, 5]

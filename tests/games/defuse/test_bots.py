@@ -168,7 +168,7 @@ def test_a_mistake_stops_falls_back_or_forfeits(subtests: pytest.Subtests) -> No
             assert table.state.turns_played == 1 or table.state.node == "place"
 
 
-def test_turn_continued_by_a_substitute_begins_anew() -> None:
+def test_turn_continued_by_a_fallback_starts_again() -> None:
     """Whoever acts in a bot's place leaves it no half turn: not in this turn, and not in the next one."""
     asked = []
 

@@ -33,7 +33,7 @@ def cluster(distributed: Any) -> Iterator[Any]:
         yield cluster
 
 
-def test_a_cluster_plays_what_one_process_plays(cluster: Any, tmp_path: Path, short_chunks: int) -> None:
+def test_cluster_gives_the_results_of_one_process(cluster: Any, tmp_path: Path, short_chunks: int) -> None:
     of = experiment(bots=BOTS, games=9, table_sizes=[3])
     with open_pool(cluster.scheduler_address, 1) as pool:
         assert pool.capacity() == 2
@@ -86,7 +86,7 @@ def test_without_the_extra_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -
         (("--executor", "dask", "--contenders", "house:house-random"), "--executor: model players are asked from one"),
     ],
 )
-def test_what_no_executor_can_play_is_refused(words: tuple[str, ...], why: str, shell: Shell) -> None:
+def test_unsupported_run_is_refused_by_executors(words: tuple[str, ...], why: str, shell: Shell) -> None:
     said = shell("run", "--games", "9", *words)
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith(f"dubito: {why}")

@@ -78,7 +78,7 @@ def test_the_list_of_names_is_that_of_games_that_have_one() -> None:
     assert all_names(pyspiel.load_game("go_fish")) is None  # its names are said by states only
 
 
-def test_two_moves_of_one_name_are_told_apart() -> None:
+def test_moves_with_equal_names_are_distinguished() -> None:
     class Twins:
         def get_game(self) -> object:
             return pyspiel.load_game("tic_tac_toe")
@@ -115,13 +115,13 @@ def test_two_moves_of_one_name_are_told_apart() -> None:
         ("openspeil:kuhn_poker", "unknown game 'openspeil': did you mean 'openspiel'"),
     ],
 )
-def test_what_cannot_be_played_is_refused(name: str, said: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_unplayable_game_is_refused(name: str, said: str, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError, match=said):
         find_game(name, REPO)
     assert capfd.readouterr().err == ""  # the engine says what it raises there as well
 
 
-def test_a_game_has_one_name_however_it_is_said() -> None:
+def test_game_has_one_canonical_name() -> None:
     one = find_game("openspiel:liars_dice(numdice=1,dice_sides=3)", REPO)
     assert one is find_game("openspiel:liars_dice(dice_sides=3,numdice=1)", Path("elsewhere"))
     assert one.name == "openspiel:liars_dice(dice_sides=3,numdice=1)"
@@ -130,7 +130,7 @@ def test_a_game_has_one_name_however_it_is_said() -> None:
     assert words_of(find_game("openspiel:kuhn_poker", REPO)).in_short(None) == ""
 
 
-def test_no_move_is_seen_before_all_are_made() -> None:
+def test_moves_are_hidden_until_all_are_made() -> None:
     """Bids at goofspiel: who is asked second sees what the first one saw, whatever that one bids."""
     game = find_game("openspiel:goofspiel(imp_info=True,num_cards=4,points_order=descending)", REPO)
     seen = []

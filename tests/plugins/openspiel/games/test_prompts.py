@@ -59,7 +59,7 @@ def test_history_only_grows(name: str) -> None:
     assert any(len(history) > 1 for history in told.values())
 
 
-def test_each_prompt_says_the_rules_and_what_is_legal() -> None:
+def test_each_prompt_states_rules_and_legal_answers() -> None:
     game = find_game("openspiel:leduc_poker", REPO)
     assert prompt_names(REPO, game) == ["plain", "policy", "reasoned"]
     said = load_prompt("plain", REPO, game).render(game.facts.example_position("act"))

@@ -106,7 +106,7 @@ def test_words_are_the_information_state(name: str, count: int) -> None:
     assert len(by_state) == len(by_words) == count
 
 
-def test_every_moment_of_a_deal_can_be_told() -> None:
+def test_every_moment_of_a_deal_can_be_narrated() -> None:
     for name in TOLD:
         state = load(name).new_initial_state()
         while state.is_chance_node():

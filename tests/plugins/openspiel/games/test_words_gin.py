@@ -334,7 +334,7 @@ def test_every_sentence_is_played() -> None:
     assert says.left(words_of(load("gin_rummy")).rules) == ""
 
 
-def test_other_sizes_are_told() -> None:
+def test_other_sizes_are_reported() -> None:
     state = after(load("gin_rummy(hand_size=7,knock_card=5)"), range(15))
     told = " ".join(words_of(state.get_game()).rules)
     assert state.stock_size() == 37

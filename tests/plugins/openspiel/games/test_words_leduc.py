@@ -151,7 +151,7 @@ def test_every_sentence_is_played() -> None:
     assert says.left(words_of(load("leduc_poker")).rules) == ""
 
 
-def test_the_history_tells_what_was_put_in() -> None:
+def test_history_contains_the_bets() -> None:
     state = after(load("leduc_poker"), (QUEEN_2, JACK, KING), "call", "raise", "raise", "call", "raise", "fold")
     words = words_of(state.get_game())
     assert words.history(state, 1) == [

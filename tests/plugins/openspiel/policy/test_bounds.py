@@ -73,7 +73,7 @@ def test_the_upper_bound_of_nash_conv_is_reached(name: str, free: list[str]) -> 
     assert nash_conv_bounds(tree, table, free).high == pytest.approx(max(tried), abs=1e-12)
 
 
-def test_the_lower_bound_is_what_is_lost_elsewhere() -> None:
+def test_lower_bound_is_the_loss_elsewhere() -> None:
     """One row cannot mend a table that folds its kings, and without free rows nothing is unknown."""
     tree = tree_of(KUHN)
     table = {**uniform(tree), "2b": {0: 1.0, 1: 0.0}}

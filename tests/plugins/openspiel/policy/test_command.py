@@ -61,7 +61,7 @@ def ask_policy(shell: Shell, of: Server, *flags: str, player: str = "openai:m") 
     return shell("policy", player, *KUHN, *at, *flags)
 
 
-def test_what_a_model_states_is_measured_as_openspiel_does(shell: Shell) -> None:
+def test_stated_policy_is_measured_like_openspiel(shell: Shell) -> None:
     with server(bold) as of:
         said = ask_policy(shell, of, "--output", "p")
         assert said.code == 0, said.err
@@ -272,7 +272,7 @@ def test_probabilities_may_be_by_name(shell: Shell) -> None:
     assert nash_conv_of(said.out, "Mixed") == pytest.approx(exact, abs=1e-9)
 
 
-def test_a_bot_that_observes_is_told_what_its_seat_saw(shell: Shell) -> None:
+def test_observing_bot_gets_its_seats_events(shell: Shell) -> None:
     own_bot(shell, "'bet' if self.seen else 'pass'")
     file = shell.folder / "bots" / "manual" / "openspiel" / "mixed.py"
     file.write_text(
@@ -290,7 +290,7 @@ def test_a_game_without_a_list_of_names_is_asked_of(shell: Shell) -> None:
     assert "states by the fallback" not in said.out
 
 
-def test_policies_are_listed_and_read_as_what_they_are(shell: Shell) -> None:
+def test_policies_are_listed_as_policies(shell: Shell) -> None:
     words = ("policy", "UniformRandom", "house:house-random", *KUHN, "--output", "runs/p")
     assert shell(*words).code == 0
     (listed,) = json.loads(shell("status", "runs", "--json").out)["runs"]
@@ -323,7 +323,7 @@ def test_policies_are_listed_and_read_as_what_they_are(shell: Shell) -> None:
         (("house:nobody", "--game", "openspiel:kuhn_poker"), "the house has no model 'nobody'"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(shell: Shell, words: tuple[str, ...], said: str) -> None:
+def test_unmeasurable_player_is_refused(shell: Shell, words: tuple[str, ...], said: str) -> None:
     ended = shell("policy", *words)
     assert (ended.code, ended.out) == (2, "")
     assert said in ended.err

@@ -39,7 +39,7 @@ def test_cfr_plus_on_a_tree_is_openspiels(name: str) -> None:
         assert ours[string] == pytest.approx(row, abs=1e-9)
 
 
-def test_what_a_best_response_takes_by_hand(shell: Shell) -> None:
+def test_best_response_of_a_worked_example(shell: Shell) -> None:
     """Who is never doubted puts both cards down and has won; `house-honest` doubts a last play, and loses nothing."""
     flags = ("--game", "dubito", *FLAGS, "--iterations", "50")
     said = shell("policy", "house:house-honest", "MrNoDoubt", *flags, "--quiet")
@@ -65,7 +65,7 @@ def test_a_duel_that_is_far_too_large_is_refused_before_it_is_written_out(monkey
         ("Solved", ("--duel", "--ranks", "2", "--copies", "4"), "dubito has more than 2,000 information states"),
     ],
 )
-def test_what_cannot_be_asked_is_one_sentence(shell: Shell, player: str, more: tuple[str, ...], sentence: str) -> None:
+def test_impossible_question_is_one_sentence(shell: Shell, player: str, more: tuple[str, ...], sentence: str) -> None:
     said = shell("policy", player, "--game", "dubito", *more, "--quiet")
     assert said.code == 2
     assert said.err.startswith(f"dubito: {sentence}")
@@ -79,7 +79,7 @@ def test_solved_bot_cannot_be_beaten(shell: Shell) -> None:
     assert list(Path("cache/solved").glob("dubito-*.json"))
 
 
-def test_the_solved_bot_knows_what_it_has_seen(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_solved_bot_uses_its_observations(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """At each question its diary is the information state."""
     known, told = list[str](), 0
     monkeypatch.setattr(Solved, "_answer", lambda self, node: _noted(self, node, known))
@@ -118,7 +118,7 @@ def test_model_is_asked_the_questions_of_a_game() -> None:
         )
 
 
-def test_what_is_certain_at_a_small_deck() -> None:
+def test_certain_knowledge_with_a_small_deck() -> None:
     """Two cards of each number: who holds one knows that two of it are a bluff."""
     game = small()
     states = {state.string: state for state in Tree(game.engine).states}

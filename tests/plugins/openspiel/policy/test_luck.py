@@ -79,7 +79,7 @@ def test_deterministic_policy_has_no_luck_left() -> None:
     }
 
 
-def test_a_table_is_fitted_to_what_was_done_in_other_deals() -> None:
+def test_table_is_fitted_to_other_deals() -> None:
     tree = tree_of(KUHN)
     state = tree.states[0]
     done = [(state.string, 1)] * 3

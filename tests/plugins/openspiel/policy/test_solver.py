@@ -44,7 +44,7 @@ def test_linear_cfr_solves_too() -> None:
     assert solution.table != solve(load(KUHN), "cfr+", 100).table
 
 
-def test_what_cannot_be_solved_is_refused() -> None:
+def test_unsolvable_game_is_refused() -> None:
     with pytest.raises(UsageError, match=r"unknown algorithm 'cfr\+\+': did you mean 'cfr\+'\?"):
         solve(load(KUHN), "cfr++")
     with pytest.raises(UsageError, match="iterations must be above 0, not 0"):

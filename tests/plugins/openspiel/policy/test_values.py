@@ -60,7 +60,7 @@ def test_best_response_wins_its_stated_value() -> None:
             assert expected_values(tree, seated)[seat] == pytest.approx(best.value, abs=1e-12)
 
 
-def test_kuhn_against_one_who_always_bets() -> None:
+def test_kuhn_against_a_player_who_always_bets() -> None:
     """Worked out by hand: a jack passes and folds, a king bets or calls, a queen may do either."""
     tree = tree_of(KUHN)
     bold = {state.string: {0: 0.0, 1: 1.0} for state in tree.states}

@@ -215,7 +215,7 @@ def test_rules_that_no_game_has_are_refused(name: str, says: str) -> None:
 
 
 @pytest.mark.parametrize(("missing", "extra"), [("pyspiel", "openspiel"), ("shimmy", "pettingzoo")])
-def test_without_an_extra_one_sentence_says_what_to_install(missing: str, extra: str) -> None:
+def test_missing_extra_names_the_package_to_install(missing: str, extra: str) -> None:
     code = f"import sys; sys.modules[{missing!r}] = None; import dubito.plugins.openspiel.environment"
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=False)
     assert done.stderr.splitlines()[-1].endswith(f" is not installed: pip install 'dubito[{extra}]'")

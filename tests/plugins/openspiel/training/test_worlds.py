@@ -47,7 +47,7 @@ def test_a_seat_cannot_tell_the_worlds_apart(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", in_gate(GAMES, 1))
-def test_a_world_follows_from_what_the_seat_has_seen(name: str) -> None:
+def test_world_depends_only_on_the_seats_observations(name: str) -> None:
     """In another world, the same draw leads to the same third one: nothing was read from what is hidden."""
     for number, state in enumerate(states(name, seed=6)):
         if not state.is_terminal() and number % 23 == 0:
