@@ -1,4 +1,4 @@
-"""The source's command, `python experiments.py`: plays the experiment described in `experiment.yaml`."""
+"""Play the experiment in `experiment.yaml`: `python experiments.py`, the command of the original project."""
 
 import sys
 from pathlib import Path

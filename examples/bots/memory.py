@@ -7,7 +7,7 @@ from dubito.games.bs.table import Table
 
 
 class Memory(BSBot):
-    """Honest when it can be; accuses whoever was caught before, every other time."""
+    """Honest when it can be; accuses players who were caught before, every other time."""
 
     def __init__(self, id: int) -> None:
         super().__init__(id)

@@ -5,7 +5,7 @@ from dubito.game_data import DiscardEvent, DoubtResolvedEvent, Event, TurnData
 
 
 class Witness(BotBase):
-    """Remembers who picked up what, and doubts whoever claims cards that lie elsewhere."""
+    """Remembers who picked up which cards, and doubts players who claim cards that others hold."""
 
     def __init__(self, id: int) -> None:
         super().__init__(id)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The random agent of the competition's announcement, completed: it decodes what it sees into OpenSpiel's tensor."""
+"""The random agent of the competition's announcement, extended to decode observations into OpenSpiel's tensor."""
 
 import base64
 

@@ -1,4 +1,4 @@
-"""What Kuhn poker of the guide is worth to the seat that begins (dubito/plugins/openspiel/docs/training.md)."""
+"""Compute the value of the guide's Kuhn poker for the first seat (dubito/plugins/openspiel/docs/training.md)."""
 
 from open_spiel.python.algorithms import cfr, expected_game_score
 

@@ -1,4 +1,4 @@
-"""What the plugin adds: the command `dubito payoffs`."""
+"""Register the command `dubito payoffs`."""
 
 import click
 
