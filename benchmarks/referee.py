@@ -16,10 +16,10 @@ from dubito.experiment.workers import available_cores
 from dubito.plugins.tournament.match import Match, MatchStreams
 from dubito.plugins.tournament.pair import Pair
 from dubito.plugins.tournament.plan import Pairing, Tournament, validate_config
-from dubito.plugins.tournament.programs import Confinement, Program
 from dubito.plugins.tournament.rules import V1, Limits, load
 from dubito.plugins.tournament.table import MatchTable, Referee
 from dubito.sandbox.process import Channel, start_directly
+from dubito.sandbox.programs import Confinement, Program
 
 GAMES: Final = ("kuhn_poker", "leduc_poker", "gin_rummy")
 STAYS: Final = """

@@ -10,10 +10,10 @@ from typing import Any, Final
 from dubito.plugins.tournament import partners
 from dubito.plugins.tournament.log import Log, MatchLine
 from dubito.plugins.tournament.plan import Tournament, validate_config
-from dubito.plugins.tournament.programs import Program
 from dubito.plugins.tournament.rules import Limits
 from dubito.plugins.tournament.standings import compute_standings
 from dubito.plugins.tournament.tournament import play_tournament
+from dubito.sandbox.programs import Program
 from dubito.stats.rates import Rate
 
 PARTNERS: Final = {

@@ -159,7 +159,7 @@ _MAX_VIOLATIONS_SHOWN = 3
 
 
 def _load_bot(command: str) -> Any:
-    from dubito.plugins.tournament.programs import load_bot
+    from dubito.sandbox.programs import load_bot
 
     return load_bot("your-bot", command, Path.cwd(), "your bot")
 

@@ -19,11 +19,11 @@ from dubito.errors import RunStopped, one_line
 from dubito.plugins.tournament.log import MANIFEST, MatchLine
 from dubito.plugins.tournament.match import Match, MatchTurn
 from dubito.plugins.tournament.plan import Pairing, Seeds, Tournament, match_seats
-from dubito.plugins.tournament.programs import Confinement, Program, file_digest
 from dubito.plugins.tournament.rules import DIALECTS, folder_name, load
 from dubito.plugins.tournament.table import MatchTable, Referee
 from dubito.sandbox.keeper import usage
 from dubito.sandbox.process import Channel, Keeper, start_directly
+from dubito.sandbox.programs import Confinement, Program, file_digest
 
 _GB: Final = 1 << 30
 # All bots together may use 1 / _DISK_DIVISOR of the free disk space.

@@ -14,8 +14,8 @@ from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.config import read_config
 from dubito.files import Checked, describe_invalid
 from dubito.plugins.tournament.match import MatchStreams
-from dubito.plugins.tournament.programs import Program, files_below, load_bot
 from dubito.plugins.tournament.rules import DIALECTS, Limits, load
+from dubito.sandbox.programs import Program, files_below, load_bot
 
 
 class Pairing(NamedTuple):

@@ -33,7 +33,7 @@ from dubito.plugins.tournament.log import (
 )
 from dubito.plugins.tournament.pair import Pair, V2Pair
 from dubito.plugins.tournament.plan import BotConfig, Pairing, Tournament, TournamentConfig, next_pairing
-from dubito.plugins.tournament.programs import (
+from dubito.sandbox.programs import (
     Confinement,
     assign_cores,
     check_copies,

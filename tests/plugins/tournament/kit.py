@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dubito.plugins.tournament.pair import Pair
 from dubito.plugins.tournament.plan import Pairing, Tournament, load_bots, validate_config
-from dubito.plugins.tournament.programs import Confinement
+from dubito.sandbox.programs import Confinement
 
 QUICK = {"prepare_seconds": 1.0, "move_seconds": 0.5, "chance_seconds": 0.0, "grace_seconds": 0.3}
 MEMORY = 16 << 30

@@ -16,9 +16,9 @@ from dubito.plugins.tournament.log import Log, MatchLine
 from dubito.plugins.tournament.pair import Pair
 from dubito.plugins.tournament.plan import Pairing, Tournament
 from dubito.plugins.tournament.plan import read_tournament as read
-from dubito.plugins.tournament.programs import Confinement
 from dubito.plugins.tournament.standings import compute_standings
 from dubito.plugins.tournament.tournament import play_tournament
+from dubito.sandbox.programs import Confinement
 from tests.conftest import in_gate
 from tests.plugins.tournament.test_tournament import silent, texts
 

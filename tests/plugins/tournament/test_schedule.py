@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 
 from dubito.plugins.tournament.plan import Pairing, SeedSource, list_pairings, list_rounds, match_seats, next_pairing
-from dubito.plugins.tournament.programs import assign_cores
+from dubito.sandbox.programs import assign_cores
 
 
 @pytest.mark.parametrize("bots", range(2, 10))
