@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -24,8 +24,8 @@ from dubito.experiment.resolve import (
     unused_address_warnings,
 )
 from dubito.game import Game
-from dubito.game.find import DUBITO, find_bots, find_games
-from dubito.show.company import Opponents, build_company
+from dubito.game.find import DUBITO, find_bots, find_families, find_games
+from dubito.show.company import FamilyGames, Opponents, build_company
 from dubito.show.session import BotsGame
 from dubito.store.folder import DATABASE, MANIFEST
 from dubito.store.run_db import RunDb
@@ -96,14 +96,25 @@ def _config(file: Path | None, server: Mapping[str, str | None], game: str | Non
 
 def bots_of_other_games(first: Game) -> dict[str, Opponents]:
     """Return the hand-written bots of the other games, by game name. Games without bots are left out."""
-    here, by_game = Path.cwd(), {}
-    for spec in find_games(here):
-        if spec.name != first.name:
-            registry = find_bots(here, spec.name)
-            by_game[spec.name] = Opponents(
-                build_company(parse_config({"game": spec.name}, "the command"), registry), registry
-            )
+    names = [spec.name for spec in find_games(Path.cwd()) if spec.name != first.name]
+    by_game = {name: bots_of_game(name) for name in names}
     return {name: opponents for name, opponents in by_game.items() if opponents.choices()}
+
+
+def bots_of_game(name: str) -> Opponents:
+    """Return the hand-written bots of a game. Raises UsageError."""
+    registry = find_bots(Path.cwd(), name)
+    return Opponents(build_company(parse_config({"game": name}, "the command"), registry), registry)
+
+
+def load_family() -> FamilyGames | None:
+    """Return the games of the first family whose library is installed, or None."""
+    for family in find_families(Path.cwd()):
+        with suppress(UsageError):
+            names = [f"{family.name}:{one.name}" for one in family.members() if one.why_not is None]
+            featured = [name for name in names if name.partition(":")[2] in family.featured]
+            return FamilyGames(family.name, names, featured, bots_of_game)
+    return None
 
 
 def _store(games: Path) -> RunDb:

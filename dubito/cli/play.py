@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli.company import bots_of_other_games, open_opponents, rules_at_table
+from dubito.cli.company import bots_of_other_games, load_family, open_opponents, rules_at_table
 from dubito.cli.descriptors import raise_file_limit
 from dubito.cli.narrator import check_save, make_pause, pace_option, save_record
 from dubito.cli.options import (
@@ -194,17 +194,8 @@ def _show(sitting: Sitting, voice: Voice) -> None:
 
 
 def _same_cards_command(sitting: Sitting, config: Path | None) -> str:
-    setup, game = sitting.setup, sitting.game
-    flags = "" if game.name == DUBITO else f" --game {game.name}"
-    defaults = game.rules().model_dump()
-    for key, value in setup.rules.items():
-        if value != defaults.get(key):
-            flag = key.replace("_", "-")
-            switch = f" --{'' if value else 'no-'}{flag}"
-            flags += switch if isinstance(value, bool) else f" --{flag} {shlex.quote(str(value))}"
-    if config is not None:
-        flags += f" --config {shlex.quote(str(config))}"
-    return f"dubito play {shlex.join(setup.bots)} --seed {setup.seed} --deal {setup.deal} --seat {setup.seat}{flags}"
+    flag = "" if config is None else f" --config {shlex.quote(str(config))}"
+    return f"{sitting.setup.replay_command(sitting.game)}{flag}"
 
 
 @click.command(cls=GameCommand)
@@ -254,7 +245,8 @@ def web(
     stop, first = threading.Event(), int(time.time() * 1000)
     opponents = open_opponents(config, None, games, first, stop.is_set, server, game, rules)
     with listen(host, port) as listener, opponents as company:
-        tables = Tables(games, {company.game.name: company} | bots_of_other_games(company.game), time.time)
+        opponents_by_game = {company.game.name: company} | bots_of_other_games(company.game)
+        tables = Tables(games, opponents_by_game, time.time, family=load_family)
         choices = company.choices()
         label = player_labels({one.name: one.kind for one in choices})
         models = [label(one.name) for one in choices if one.asks]

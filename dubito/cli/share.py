@@ -14,15 +14,17 @@ from dubito.errors import UsageError, one_line
 from dubito.experiment.stored import opened_run
 from dubito.files import write_whole
 from dubito.report.share import SharedGame, shared_file, shared_game, shared_page
+from dubito.show.person import MAX_NAME
 from dubito.store.folder import RUNS, is_export, missing_run_error, run_folders
 
 
 @click.command()
 @click.argument("what", metavar="[GAME|RUN]", required=False, type=click.Path(path_type=Path))
 @click.option("--game", type=int, metavar="K", help="Number of the game in the run.")
+@click.option("--name", "person", metavar="NAME", default="", help="Your name, for a saved game that you played.")
 @click.option("--output", type=click.Path(path_type=Path), help="The page. [default: game.html, or game-K.html]")
 @page_url_option
-def share(what: Path | None, game: int | None, output: Path | None, url: str) -> None:
+def share(what: Path | None, game: int | None, person: str, output: Path | None, url: str) -> None:
     """Write one game as a page that can be sent to anyone.
 
     GAME is the file of a saved game; RUN is a run (by default the latest) or an exported one. The page shows everyone's
@@ -34,7 +36,7 @@ def share(what: Path | None, game: int | None, output: Path | None, url: str) ->
     if is_saved_game(what):
         if game is not None:
             raise UsageError("--game is only for runs, and this is one saved game", hint="leave it out")
-        shared, path = load_shared_game(what), output or Path("game.html")
+        shared, path = load_shared_game(what, person), output or Path("game.html")
     else:
         if game is None:
             raise UsageError(_suggest_games(what))
@@ -76,9 +78,9 @@ def is_saved_game(what: Path | None) -> TypeGuard[Path]:
     return what is not None and what.is_file() and not is_export(what)
 
 
-def load_shared_game(path: Path) -> SharedGame:
+def load_shared_game(path: Path, person: str = "") -> SharedGame:
     with errors_with_path(path):
-        return shared_file(path)
+        return shared_file(path, one_line(person, MAX_NAME).strip())
 
 
 @contextmanager

@@ -366,6 +366,7 @@ class Family(NamedTuple):
     summary: str  # one line, for `dubito games`
     member: Callable[[str], "Game"]  # from the name after the colon; raises UsageError
     members: Callable[[], Iterable[Member]]  # sorted by name, including unplayable ones; raises UsageError
+    featured: Sequence[str] = ()  # the names of games that pages offer first
 
 
 def no_rules(**settings: Any) -> "BaseModel":

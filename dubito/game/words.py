@@ -20,7 +20,12 @@ _LEGAL: Final = "legal:"
 ME: Final = "\0"
 A_PERSON, THE_PERSON = "a person", "the person"  # how others see that seat: as a name, and in its story
 _BEGINS: Final = re.compile(rf"(^|[.!?] |\n){ME}")  # a sentence that starts with the person
-HAND: Final = "Your hand: "  # starts the line of `sees` that a page leaves out if it draws the hand
+# The person, after the start of a sentence if at one, and before a verb if it is followed by one.
+_ADDRESSED: Final = re.compile(
+    rf"(^|[.!?] |\n)?{ME}(?!$)('s\b)?( (?!(?:as|always|this|his|its|us|plus|minus)\b)[a-z]+s\b)?"
+)
+_IRREGULAR: Final = {"is": "are", "was": "were", "has": "have", "does": "do", "goes": "go"}  # verbs with "you"
+HAND: Final = "Your hand: "
 
 
 class Face(NamedTuple):
@@ -54,6 +59,7 @@ class Panel:
     # without a truth, they replace the words of `public`.
     cards: Sequence[str] = ()
     folded: tuple[str, str] | None = None  # an optional part of the truth: its title, and the text it opens
+    backs: int = 0  # number of cards that a page draws face down
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,9 @@ class Words:
     OPTIONS: Sequence[tuple[str, str, Sequence[tuple[Any, str]]]] = ()
     QUESTIONS: Mapping[str, str] = {}  # by node: its question, in short
     FACES: Mapping[str, Face] = {}  # by card name; cards not listed are drawn as their name
+    SLOGAN: str = ""  # headline of the lobby; empty: the title
+    DRAWN_LINES: Sequence[str] = (HAND,)  # starts of lines of `sees` that a page leaves out, since it draws them
+    PICTURE: Sequence[tuple[str, str, str]] = ()  # name, sign and icon of the cards that picture the game; empty: faces
     TO_ME: Mapping[str, str] = {ME: "you"}  # replacements, applied in order, that address a sentence to the person
     viewer_data: Callable[..., dict[str, Any]] | None = None  # data for the game's own viewer, used instead of panels
     fits: Callable[..., bool] | None = (
@@ -120,6 +129,8 @@ class Words:
         self._game = game
         self.Teller: Callable[[Any, Label], Teller] = lambda state, label: _PlainTeller(self, game, state, label)
         self.LEAD = end_sentence(game.summary)  # the game in a sentence or two
+        name = display_name(game)
+        self.TITLE = f"{name[:1].upper()}{name[1:]}"
         kinds = dict.fromkeys(f"When asked `{node.name}`, type {describe_answers(node)}." for node in game.nodes)
         self.HOW = " ".join(kinds)  # how to type a move
         if any(isinstance(node.answer, Text) for node in game.nodes):
@@ -186,6 +197,17 @@ class Words:
         kind = self._node(state).answer
         return list(kind.cards) if isinstance(kind, Cards) else []
 
+    def label_answer(self, state: Any, answer: Any) -> str:
+        """Return the text of the button that gives this answer."""
+        return ("Yes" if answer else "No") if isinstance(answer, bool) else str(answer)
+
+    def speech(self, output: Any, events: Sequence[Any]) -> str:
+        """Return what a speech bubble beside the mover says of a move; empty for no bubble.
+
+        It must be public: `events` is what everybody observed.
+        """
+        return ""
+
     def choices(self, state: Any) -> list[str]:
         """Return the names the seat to move can choose from; a page shows the legal ones."""
         return list(self._game.legal_answers(state) or ()) if isinstance(self._node(state).answer, Choice) else []
@@ -197,10 +219,12 @@ class Words:
 
     def cheer(self, state: Any, seat: int) -> str:
         """Return a line for a person whose game the last move has ended; else empty."""
-        if not state.over:
-            return ""
+        return f"\n  *  {self.verdict(state, seat)}  *\n" if state.over else ""
+
+    def verdict(self, state: Any, seat: int) -> str:
+        """Return the result of a finished game as a sentence to the person at the seat."""
         ending = state.ending()
-        return f"\n  *  For you: {self._game.results.ended_in_words(ending.marks[seat], ending.capped)}.  *\n"
+        return f"Your result: {self._game.results.ended_in_words(ending.marks[seat], ending.capped)}."
 
     def _node(self, state: Any) -> Node:
         return self._game.node(state.view().node)
@@ -242,6 +266,18 @@ def options_of(game: Game) -> list[Option]:
     return [Option(*option) for option in words_of(game).OPTIONS]
 
 
+_MAX_PICTURED: Final = 3
+
+
+def picture_of(words: Words) -> list[list[str]]:
+    """Return the name, sign and icon of the cards that picture a game: its own choice, or some of its faces."""
+    if words.PICTURE:
+        return [[*card] for card in words.PICTURE]
+    names = [*words.FACES]
+    step = max(1, len(names) // _MAX_PICTURED)
+    return faces_of(words, names[::step][:_MAX_PICTURED])
+
+
 def bots_of(game: Game, there: Sequence[Any]) -> list[str]:
     """Return the default opponents of a person, chosen from `there`. Never empty."""
     names = [one.name for one in there if not one.asks]
@@ -254,7 +290,7 @@ def strengths(game: Game, there: Sequence[Any]) -> list[tuple[str, list[str]]]:
     Empty if there are fewer than two to choose from.
     """
     words, names = words_of(game), [one.name for one in there]
-    of_each = [("easy", words.EASY), ("fair", words.BOTS), ("hard", words.HARD)]
+    of_each = [("easy", words.EASY), ("medium", words.BOTS), ("hard", words.HARD)]
     levels = [(name, [bot for bot in bots if bot in names]) for name, bots in of_each]
     levels = [(name, bots) for name, bots in levels if bots]
     return levels if len(levels) > 1 else []
@@ -283,15 +319,35 @@ def faces_of(words: Words, names: Sequence[str]) -> list[list[str]]:
 
 
 def to_person(text: str, to_me: Mapping[str, str]) -> str:
-    """Address a sentence to the person whose label is `ME`, using these replacements."""
-    for phrase, replacement in to_me.items():
-        text = text.replace(phrase, replacement)
-    return text
+    """Address a sentence to the person whose label is `ME`.
+
+    Uses these replacements; what they leave becomes "you", with a verb in the second person.
+    """
+    for phrase, said in to_me.items():
+        if phrase != ME:
+            text = text.replace(phrase, said)
+    return _ADDRESSED.sub(_address, text).replace(ME, "you")
+
+
+def _address(found: re.Match[str]) -> str:
+    start, possessive, verb = found.groups()
+    you = "your" if possessive else "you"
+    you = you if start is None else f"{start}{you.capitalize()}"
+    return f"{you} {_second_person(verb[1:])}" if verb else you
+
+
+def _second_person(verb: str) -> str:
+    if verb in _IRREGULAR:
+        return _IRREGULAR[verb]
+    if verb.endswith("ies"):
+        return f"{verb[:-3]}y"
+    return verb[:-2] if verb.endswith(("sses", "shes", "ches", "xes", "zzes")) else verb.removesuffix("s")
 
 
 def to_others(text: str, called: str = THE_PERSON) -> str:
     """Return a sentence about the seat labelled `ME` for readers who did not sit there."""
-    return _BEGINS.sub(rf"\1{called.capitalize()}", text).replace(ME, called)
+    at_start = f"{called[:1].upper()}{called[1:]}"
+    return _BEGINS.sub(lambda found: f"{found[1]}{at_start}", text).replace(ME, called)
 
 
 def facts_in(prompt_text: str) -> dict[str, str]:

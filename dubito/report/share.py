@@ -16,12 +16,14 @@ from dubito.experiment.stored import Run
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_game
 from dubito.game.record import read_game_name, records_of
-from dubito.game.words import A_PERSON, display_name, words_of
+from dubito.game.words import A_PERSON, words_of
 from dubito.llm.settings import HOUSE
 from dubito.report.games import GameChoice, ShownGames
 from dubito.report.highlights import opening
 from dubito.report.render import Renderer, Site, embedded
+from dubito.report.sender import Invitation, describe_sender, invite
 from dubito.report.tables import GamePage, Page
+from dubito.report.trim import TRIMS, longest_page, with_turns
 from dubito.show.company import as_sentence
 from dubito.show.odds import odds_or_reason
 from dubito.show.run import CannotShowGame, ReplayedGames
@@ -29,12 +31,14 @@ from dubito.show.story import ModelDecisions, Texts, describe_results, game_in_s
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 
-_LEAST_BYTES_A_MOVE: Final = 200  # most games need 350 to 1,000
+PROJECT_URL: Final = "https://github.com/isBre/Dubito"
 MAX_PAGE_BYTES: Final = 300_000  # size limit of a page in bytes, accepted by mail and chat programs
+_MAX_MOVES: Final = 20_000  # of a game that is shared
 _MAX_FILE_BYTES: Final = 10_000_000  # size limit of a file in bytes; the longest game needs less than one million
+_MAX_QUOTE: Final = 240  # characters of a model's words beside the table
 _CHANGED: Final = "This file was changed after the game: its log does not match its moves."
-_STYLES: Final = ("look.css", "report.css")
-_SCRIPTS: Final = ("cards.js", "viewer.js")
+_STYLES: Final = ("look.css", "felt.css", "viewer.css", "sender.css")
+_SCRIPTS: Final = ("cards.js", "avatars.js", "board.js", "courses.js", "decisions.js", "sender.js", "viewer.js")
 
 
 _SHARE_RUN: Final = "share its run with `dubito report --site`"
@@ -49,6 +53,10 @@ class SharedGame:
     lead: str  # describes the game in a sentence or two
     dealt: str  # its variable rules and its deal
     record: str
+    person: str  # the sender's name; empty if no person played
+    line: str  # to copy
+    invitation: Invitation | None
+    left_out: Sequence[str] = ()  # what the page would have been too large with
 
 
 def saved_record(path: Path) -> tuple[Game, Any]:
@@ -77,10 +85,10 @@ def page_of_file(path: Path, address: str, file_name: str) -> GamePage:
 
 
 def _story_and_warnings(
-    game: Game, record: Any, path: Path, for_others: bool = False
+    game: Game, record: Any, path: Path, for_others: bool = False, person: str = ""
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the viewer's data with model calls, and warnings about the file."""
-    story = story_of_record(game, record, for_others)
+    story = story_of_record(game, record, for_others, person)
     warnings = [] if list(records_of(game).replay(record)) == record.story else [_CHANGED]
     model_data: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}
     if record.number is not None:
@@ -115,14 +123,12 @@ def _load_model_calls(game: Game, database: Path, number: int, story: Mapping[st
     return model_data
 
 
-def shared_file(path: Path) -> SharedGame:
-    """Load a saved game for sharing. Raises UsageError."""
+def shared_file(path: Path, person: str = "") -> SharedGame:
+    """Load a saved game for sharing; `person` is the name of its person. Raises UsageError."""
     game, record = saved_record(path)
-    if path.stat().st_size > MAX_PAGE_BYTES:  # checked before the game is replayed
-        raise UsageError(_size_message(), hint=_SEND_FILE)
-    story, warnings = _story_and_warnings(game, record, path, for_others=True)
+    story, warnings = _story_and_warnings(game, record, path, for_others=True, person=person)
     kinds = _kinds(game, story, record.players)
-    return _shared(game, record, story | {"kinds": kinds}, story.pop("standing"), warnings)
+    return _shared(game, record, story | {"kinds": kinds}, story.pop("standing"), warnings, person)
 
 
 def _kinds(game: Game, story: Mapping[str, Any], players: Sequence[str]) -> list[str | None]:
@@ -142,13 +148,28 @@ def _kinds(game: Game, story: Mapping[str, Any], players: Sequence[str]) -> list
     return kinds
 
 
-def _shared(game: Game, record: Any, story: Mapping[str, Any], about: str, warnings: Sequence[str]) -> SharedGame:
-    names = [A_PERSON if seat == story.get("me") else name for seat, name in enumerate(story["names"])]
-    title = title_of(f"A game of {display_name(game)}", names, story["winners"])
-    opens, opens_at = opening(story)
-    sent = {**story, "opens": opens, "sent": True, "opens_at": opens_at}
-    page = GamePage("game.html", title, about, sent, "", warnings)
-    return SharedGame(page, words_of(game).LEAD, _short_deal(game, record), records_of(game).dump(record))
+def _shared(
+    game: Game, record: Any, story: Mapping[str, Any], about: str, warnings: Sequence[str], person: str = ""
+) -> SharedGame:
+    me = story.get("me")
+    sender = describe_sender(game, record, story, person or A_PERSON)
+    title = f"{sender.title[:1].upper()}{sender.title[1:]}"
+    sent = {**story, "opens": sender.opens, "sent": True, "moment": sender.moment}
+    kinds: Sequence[str | None] = story.get("kinds") or [None] * len(story["names"])
+    return SharedGame(
+        GamePage("game.html", title, about, sent, "", warnings),
+        words_of(game).LEAD,
+        _short_deal(game, record),
+        records_of(game).dump(record),
+        "" if me is None else story["names"][me],
+        sender.line,
+        invite(game, record, kinds, _seat_to_offer(kinds) if me is None else me),
+    )
+
+
+def _seat_to_offer(kinds: Sequence[str | None]) -> int:
+    """Return a model's seat, which a reader would want to do better than; otherwise the first."""
+    return next((seat for seat, kind in enumerate(kinds) if kind in ("model", "stand-in")), 0)
 
 
 def shared_game(source: Run, number: int) -> SharedGame:
@@ -159,77 +180,45 @@ def shared_game(source: Run, number: int) -> SharedGame:
     decisions = ModelDecisions(source.db, source.game)
     shown = ShownGames(source, GameChoice([number], ""), ReplayedGames(source), decisions)
     try:
-        record = shown.games.record(number, max_moves := MAX_PAGE_BYTES // _LEAST_BYTES_A_MOVE)
+        record = shown.games.record(number, _MAX_MOVES)
     except CannotShowGame as error:
         raise UsageError(f"game {number} of {source} cannot be shared: {error}") from None
     if record is None:
-        raise UsageError(f"{_size_message()} (more than {max_moves:,} moves)", hint=_SHARE_RUN)
+        raise UsageError(f"{_size_message()} (more than {_MAX_MOVES:,} moves)", hint=_SHARE_RUN)
     (page,) = shown.pages()
-    story = {**page.told, "shared": shown.asked.shared.pieces}
+    story = {**page.told, "shared": shown.asked.shared.pieces, "odds": odds_or_reason(source, number)}
     ((row,),) = source.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
     about = describe_results(source.game.results, source.outcome(row), story["names"], len(story["turns"]))
-    shared = _shared(source.game, record, story, about, page.warnings)
-    shared_page(shared)  # refuse games that are too large before computing odds, which takes some seconds
-    story["odds"] = odds_or_reason(source, number)
     return _shared(source.game, record, story, about, page.warnings)
 
 
 def shared_page(shared: SharedGame, picture: str = "") -> str:
     """Return the page as the text of one file of at most `MAX_PAGE_BYTES` bytes.
 
-    Parts are left out until it fits. Raises UsageError if the game alone is too large. `picture` is the URL of the
-    preview picture; empty: none.
+    Parts are left out until it fits, and the page says which. Raises UsageError if nothing helps. `picture` is the
+    URL of the preview picture; empty: none.
     """
-    if _estimate_bytes(shared) <= MAX_PAGE_BYTES:
-        for leaner in (lambda told: told, _without_bodies, _without_requests, _without_odds):
-            page = replace(shared.page, told=leaner(shared.page.told))
-            text = _render(replace(shared, page=page), picture)
-            if len(text.encode()) <= MAX_PAGE_BYTES:
-                return text
-    instead = _SHARE_RUN if "game" in shared.page.told else _SEND_FILE
-    raise UsageError(f"{_size_message()} ({len(shared.page.told['turns']):,} turns)", hint=instead)
+    for what, trim in ("", lambda shared: shared), *TRIMS:
+        trimmed = trim(shared)
+        if what and trimmed == shared:
+            continue
+        shared = replace(trimmed, left_out=[*shared.left_out, *([what] if what else [])])
+        text = _render(shared, picture)
+        if len(text.encode()) <= MAX_PAGE_BYTES:
+            return text
+    spare = MAX_PAGE_BYTES - len(_render(replace(shared, page=with_turns(shared.page, 0)), picture).encode())
+    page = longest_page(shared.page, spare - _SPARE_BYTES)
+    if page is None:
+        raise UsageError(_size_message(), hint=_SHARE_RUN if "game" in shared.page.told else _SEND_FILE)
+    shown = f"all but {len(page.told['turns']):,} of its {len(shared.page.told['turns']):,} turns"
+    return _render(replace(shared, page=page, left_out=[*shared.left_out, shown]), picture)
+
+
+_SPARE_BYTES: Final = 500  # for the sentence that says what was left out
 
 
 def _size_message() -> str:
     return f"the game needs more than {MAX_PAGE_BYTES // 1000} kB as one page"
-
-
-def _estimate_bytes(shared: SharedGame) -> int:
-    story = {key: shared.page.told[key] for key in ("turns", "story") if key in shared.page.told}
-    return len(str(embedded(story)).encode()) + len(shared.record.encode()) * 4 // 3
-
-
-def _without_odds(story: Mapping[str, Any]) -> Mapping[str, Any]:
-    why = {"why": "the page would be too large to send"}
-    return {**_without_requests(story), **({"odds": why} if "odds" in story else {})}
-
-
-def _without_bodies(story: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _with_attempts(story, raw=None)
-
-
-def _without_requests(story: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _with_attempts(story, raw=None, system=[], said=[])
-
-
-def _with_attempts(story: Mapping[str, Any], **changed: Any) -> Mapping[str, Any]:
-    """Return the data with these changes to every attempt, and without unused texts."""
-    pieces, shared, kept = Texts(), Texts(), Texts()
-    pieces.pieces, shared.pieces = story["pieces"], story["shared"]
-    rest = Texts()
-
-    def copy_text(runs: list[int] | None, old: Texts, new: Texts) -> list[int] | None:
-        return None if runs is None else new.add(old.read(runs))
-
-    def strip_attempt(attempt: Mapping[str, Any]) -> dict[str, Any]:
-        one = {**attempt, **changed}
-        said = [[role, copy_text(runs, pieces, kept)] for role, runs in one["said"]]
-        texts = {key: copy_text(one[key], pieces, kept) for key in ("reply", "raw")}
-        system = [copy_text(runs, shared, rest) for runs in one["system"]]
-        return one | texts | {"said": said, "system": system, "rest": copy_text(one["rest"], shared, rest)}
-
-    decisions = [{**one, "attempts": [strip_attempt(each) for each in one["attempts"]]} for one in story["decisions"]]
-    return {**story, "decisions": decisions, "pieces": kept.pieces, "shared": rest.pieces}
 
 
 def _render(shared: SharedGame, picture: str) -> str:
@@ -246,11 +235,29 @@ def _render(shared: SharedGame, picture: str) -> str:
         "style": Markup(style),  # noqa: S704, our own files
         "scripts": [*map(Markup, scripts)],
         "policy": f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:",
-        "record": _data_url("application/json", shared.record.encode()),
+        "record": _data_url("application/json", shared.record.encode()) if shared.record else "",
         "picture": picture,
+        "shared": shared,
+        "quote": _find_quote(page.told),
+        "project": PROJECT_URL,
     }
     render = Renderer(Site("", pages=()))
     return render(Page("game.html", page.title, [], more, "shared.html"))
+
+
+def _find_quote(story: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a model's reason for a decision near the turn that the page opens at."""
+    opens, found = story["opens"], None
+    for one in story["decisions"]:
+        reason = next((each["reasoning"] for each in one["attempts"][-1:] if each.get("reasoning")), "")
+        if reason and (found is None or abs(one["turn"] - opens) < abs(found["turn"] - opens)):
+            found = {
+                "text": one_line(reason, _MAX_QUOTE),
+                "seat": one["seat"],
+                "turn": one["turn"],
+                "link": one["link"],
+            }
+    return found
 
 
 def _data_url(kind: str, data: bytes) -> str:

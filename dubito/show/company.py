@@ -5,7 +5,7 @@ Viewers who may see all cards also get a model's reasoning when it decides.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dubito.errors import DubitoError, UsageError, end_sentence, format_error, one_line, suggestion
 from dubito.experiment.config import Config
@@ -239,3 +239,12 @@ class Opponents:
         if name not in self._specs:
             raise UsageError(f"unknown player {one_line(name)!r}", hint=suggestion(name, self._specs))
         return self._specs[name]
+
+
+class FamilyGames(NamedTuple):
+    """The games of a family, such as OpenSpiel's."""
+
+    title: str
+    names: Sequence[str]  # of all that can be played, such as openspiel:kuhn_poker
+    featured: Sequence[str]  # names of those to picture
+    find: Callable[[str], Opponents]

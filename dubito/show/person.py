@@ -5,6 +5,7 @@ changes nothing.
 """
 
 import secrets
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -20,9 +21,11 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.game.words import labels, person_sentences, words_of
 from dubito.show.company import Opponents
+from dubito.show.deeds import LieReview, review_lies
 from dubito.show.session import Moment, Session, table_moves
 
 GUEST: Final = "Guest"  # the person's name in records
+MAX_NAME: Final = 24  # characters of the name that a person gives themselves
 SEEDS: Final = 2**53  # upper limit of random seeds: integers that every browser represents exactly
 
 
@@ -55,6 +58,17 @@ class Setup(Strict):
     @property
     def players(self) -> list[str]:
         return [*self.bots[: self.seat], GUEST, *self.bots[self.seat :]]
+
+    def replay_command(self, game: Game) -> str:
+        """Return the command that deals the same cards in the terminal."""
+        flags = "" if game.name == DUBITO else f" --game {shlex.quote(game.name)}"
+        defaults = game.rules().model_dump()
+        for key, value in self.rules.items():
+            if value != defaults.get(key):
+                flag = key.replace("_", "-")
+                switch = f" --{'' if value else 'no-'}{flag}"
+                flags += switch if isinstance(value, bool) else f" --{flag} {shlex.quote(str(value))}"
+        return f"dubito play {shlex.join(self.bots)} --seed {self.seed} --deal {self.deal} --seat {self.seat}{flags}"
 
     def deal_game(self, game: Game) -> tuple[Any, DealStreams]:
         """Deal the game and return it with its random streams. Raises UsageError."""
@@ -118,8 +132,6 @@ class Sitting(Session):
         self.thinks = lambda seat: seats[seat].bot.is_model
         self.spoken = {} if spoken is None else spoken
         self.log: list[tuple[int, str]] = []  # all lines shown to the person, with the turn
-        # plays that the person reacted to: was it a lie, and did they call it one
-        self._reactions: list[tuple[bool, bool]] = []
 
     @property
     def is_asked(self) -> bool:
@@ -151,16 +163,13 @@ class Sitting(Session):
             me = table.players[self.me]
             assert isinstance(me, Guest)
             me.output = output
-            deed = self.game.deed(state, output) if self.game.deed else None
-            if deed is not None and deed.of is not None:
-                self._reactions.append((deed.is_lie, deed.called))
         elif state.over or output is not None:
             raise IllegalOutput("the game is over" if state.over else "it is not your turn")
         self.spoken.clear()
         moment = next(self)
         seat, played = moment.seat, moment.output
         told = self.teller.moved(seat, played, moment.events)
-        words = person_sentences(self.words, moment.events, self.label, self.me)
+        words = self._sentences(moment.events)
         if not words and seat != self.me:
             words = [self.to_me(line.said) for line in told if line.said]
         if seat == self.me and isinstance(played, bool):  # other seats do not observe it, so no event describes it
@@ -171,6 +180,13 @@ class Sitting(Session):
             words.append(self.to_me(self.teller.ending()[0]))
         self.log += [(moment.turn, line) for line in words]
         return moment, words
+
+    def _sentences(self, events: Sequence[Any]) -> list[str]:
+        """Return what the person observes of a move."""
+        observed = getattr(self.teller, "observed", None)
+        if observed is None:
+            return person_sentences(self.words, events, self.label, self.me)
+        return [self.to_me(line) for line in observed(events)]
 
     def replay(self, outputs: Iterable[Any], take: Callable[[Any], object]) -> None:
         """Repeat recorded moves from the deal on.
@@ -186,42 +202,19 @@ class Sitting(Session):
                 raise UsageError(f"{name} plays differently now: its file was changed, or it is not repeatable")
 
     def result(self) -> tuple[str, str]:
-        """Return the person's result: its bucket, and the same in words."""
+        """Return the person's result: its bucket, and the same as a sentence."""
         ending, results = self.state.ending(), self.game.results
-        mark = ending.marks[self.me]
-        bucket = results.buckets[results.bucket(mark, ending.capped)]
-        return bucket, results.ended_in_words(mark, ending.capped)
+        bucket = results.buckets[results.bucket(ending.marks[self.me], ending.capped)]
+        return bucket, self.words.verdict(self.state, self.me)
 
-    def lies_in_words(self) -> str:
-        """Return how many lies the person faced, called out and told.
-
-        Empty in a game without lies.
-        """
-        results = self.game.results
-        if not results.lies or self.game.deed is None:
-            return ""
-        lies, (lie, call) = results.habit(results.lies), results.lie_words
-        counts = dict(zip(results.seat_counts, self.state.ending().counts[self.me], strict=True))
-        faced = sum(is_lie for is_lie, _ in self._reactions)
-        caught = sum(is_lie and called for is_lie, called in self._reactions)
-        calls = sum(called for _, called in self._reactions)
-        made = counts[lies.count] or "none"
-        if not faced:
-            wrong = f", so your {_count(calls, call)} were wrong" if calls > 1 else ""
-            wrong = f", so your {call} was wrong" if calls == 1 else wrong
-            return f"You faced no {lies.name}{wrong}. You made {made} yourself."
-        return (
-            f"You caught {caught} of the {_count(faced, lie)} you faced, with {_count(calls, call)}, "
-            f"and made {made} yourself."
-        )
+    def review_lies(self) -> LieReview:
+        state, _ = self.setup.deal_game(self.game)
+        outputs = [output_of(self.game, kept) for kept in self.outputs]
+        return review_lies(self.game, state, outputs, self.me, self.label)
 
     def make_record(self) -> Any:
         setup, number = self.setup, self.number if self.asks_models else None
         return self.record(setup.players, setup.seed, setup.deal, number)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'s' * (number != 1)}"
 
 
 def seat_person(opponents: Opponents, setup: Setup, number: int) -> Sitting:

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from dubito.errors import UsageError, listed
@@ -15,6 +16,7 @@ from dubito.game import FALLBACK_OUTCOME, Ending, Game, Results
 from dubito.game.record import Forfeit, require_whole_game
 from dubito.game.words import (
     A_PERSON,
+    THE_PERSON,
     Line,
     Marks,
     Panel,
@@ -100,14 +102,16 @@ def describe_results(results: Results, ending: Ending | Outcome, names: Sequence
     return f"{', '.join(f'{listed(who)}: {how}' for how, who in by_result.items())}; {counted(turns, 'turn')}."
 
 
-def story_of_record(game: Game, record: Any, for_others: bool = False) -> dict[str, Any]:
+def story_of_record(game: Game, record: Any, for_others: bool = False, person: str = "") -> dict[str, Any]:
     """Return the viewer's data for a saved game, addressed to its person `me`.
 
-    With `for_others` it is written for readers who were not at the table, and includes `standing`. Raises
-    UsageError if the record breaks the rules or ends too early.
+    With `for_others` it is written for readers who were not at the table, calls the person by their name if it is
+    given, and includes `standing`. Raises UsageError if the record breaks the rules or ends too early.
     """
     me = seat_of_guest(record.players)
-    spoken, called = (to_others, A_PERSON.capitalize()) if for_others else (words_of(game).to_me, "You")
+    spoken, called = words_of(game).to_me, "You"
+    if for_others:
+        spoken, called = partial(to_others, called=person or THE_PERSON), person or A_PERSON.capitalize()
     names = names_to(record.players, me, called)
     session = session_of_record(game, record, labels(record.players, me))
     with require_whole_game(session.state):
@@ -118,7 +122,7 @@ def story_of_record(game: Game, record: Any, for_others: bool = False) -> dict[s
     if for_others:
         labelled = [session.label(seat) for seat in range(len(names))]
         standing = describe_results(game.results, ending, labelled, len(whole["turns"]))
-        whole["standing"] = to_others(standing, A_PERSON)
+        whole["standing"] = to_others(standing, person or A_PERSON)
     return whole | {"me": me, "winners": winners_of_ending(game.results, ending), "kinds": kinds}
 
 

@@ -8,6 +8,7 @@ from hashlib import sha256
 from os import fsencode
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
+from urllib.parse import unquote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import Field, TypeAdapter, ValidationError
@@ -18,14 +19,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from dubito.errors import DubitoError, UsageError, one_line
+from dubito.errors import DubitoError, UsageError, listed, one_line
 from dubito.files import fault
 from dubito.game import Game, PlayerKind
-from dubito.game.words import Option, bots_of, strengths, words_of
+from dubito.game.words import Option, bots_of, picture_of, strengths, words_of
 from dubito.report.render import Renderer, Site, Viewer, shown_text, shown_values
 from dubito.report.share import page_of_file, shared_file, shared_page
 from dubito.show.company import Opponent, as_sentence
-from dubito.show.person import SEEDS
+from dubito.show.person import MAX_NAME, SEEDS
 from dubito.web.guard import VIEWER, body_of, site_at
 from dubito.web.saved import Summaries, Summary, dealt_at, saved_files
 from dubito.web.tables import BROKEN, LIFE, Move, NewTable, Tables
@@ -101,6 +102,18 @@ def make_app(tables: Tables, host: str, allowed: Sequence[str] = ()) -> Starlett
 
 
 @dataclass(frozen=True, slots=True)
+class _Tile:
+    """A game as the lobby shows it."""
+
+    name: str
+    display: str
+    title: str
+    lead: str
+    levels: dict[str, list[str]]  # by level, the opponents of a game that one click starts
+    faces: list[list[str]]
+
+
+@dataclass(frozen=True, slots=True)
 class _Pages:
     """The route handlers. Handlers that play or use the disk run in a thread."""
 
@@ -111,32 +124,46 @@ class _Pages:
         return request.cookies.get(self.cookie)
 
     def lobby(self, request: Request) -> Response:
-        secret, game = self._secret(request), self._game(request)
-        choices, (least, most) = self.tables.choices(game.name), game.seats_by(self.tables.rules(game, {}))
+        game, unfinished = self._game(request), self.tables.unfinished(self._secret(request))
+        choices, (least, most) = self.tables.choices(game.name), self._sizes(game)
         return _page(
             "lobby",
-            games=self.tables.games,
             game=game,
+            person=_person(request),
+            hero=self._tile(game),
+            tiles=[self._tile(one) for one in self.tables.games if one.name != game.name],
+            more=self.tables.more_games,
             lead=words_of(game).LEAD,
             groups=_groups(choices),
             hard=words_of(game).HARD,
-            strengths=strengths(game, choices),
             first=[*(choice.name for choice in choices if choice.asks), *bots_of(game, choices)],
             sizes=range(least, most + 1),
             usual=min(max(4, least), most),
             options=self.tables.options(game),
             digits=len(str(SEEDS - 1)),
-            goes_on=self.tables.has_unfinished(secret),
+            goes_on=unfinished is not None,
+            unfinished="" if unfinished is None else words_of(self.tables.game(unfinished.game)).TITLE,
+            rivals="" if unfinished is None else listed(unfinished.bots),
             fared=self.tables.summaries.against(game.name),
         )
 
+    def _sizes(self, game: Game) -> tuple[int, int]:
+        return game.seats_by(self.tables.rules(game, {}))
+
+    def _tile(self, game: Game) -> "_Tile":
+        words, choices, (least, most) = words_of(game), self.tables.choices(game.name), self._sizes(game)
+        others = min(max(4, least), most) - 1
+        levels = strengths(game, choices) or [("medium", bots_of(game, choices))]
+        bots = {level: [names[place % len(names)] for place in range(others)] for level, names in levels}
+        return _Tile(game.name, words.TITLE, words.SLOGAN or words.TITLE, words.LEAD, bots, picture_of(words))
+
     def table(self, request: Request) -> Response:
         game = self.tables.current_game(self._secret(request))
-        return _page("table" if game is None or game.module("page") else "panels")
+        return _page("table" if game is None or game.module("page") else "panels", person=_person(request))
 
     def rules(self, request: Request) -> Response:
         game = self._game(request)
-        (least, most), options = game.seats_by(self.tables.rules(game, {})), self.tables.options(game)
+        (least, most), options = self._sizes(game), self.tables.options(game)
         players = _number(request, "players", min(max(4, least), most))
         if not least <= players <= most:
             raise UsageError(f"players: {game.name} needs {least} to {most} players, not {players}")
@@ -166,7 +193,7 @@ class _Pages:
         return HTMLResponse(page(self.tables.folder, request.path_params["name"]))
 
     def share(self, request: Request) -> Response:
-        text = shared_page(shared_file(_saved(self.tables.folder, request.path_params["name"])))
+        text = shared_page(shared_file(_saved(self.tables.folder, request.path_params["name"]), _person(request)))
         return HTMLResponse(text, headers={"Content-Disposition": 'attachment; filename="game.html"'})
 
     def view(self, request: Request) -> Response:
@@ -258,6 +285,11 @@ def _rules(request: Request, options: Sequence[Option]) -> dict[str, Any]:
                 raise UsageError(f"{option.rule} must be one of {', '.join(values)}, not {one_line(repr(text), 60)}")
             said[option.rule] = values[text]
     return said
+
+
+def _person(request: Request) -> str:
+    """Return the name that the person gave in the lobby; empty if none. It is kept in a cookie."""
+    return one_line(unquote(request.cookies.get("dubito-name", "")), MAX_NAME).strip()
 
 
 def _number(request: Request, name: str, default: int) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -25,8 +26,9 @@ from dubito.files import fault, write_whole
 from dubito.game import Bool, Cards, Choice, Game, PlayerKind, Text
 from dubito.game.find import DUBITO
 from dubito.game.record import Strict, records_of
-from dubito.game.words import HAND, Option, Panel, describe_answers, faces_of, names_to, options_of
-from dubito.show.company import Opponent, Opponents, as_sentence, describe_trouble
+from dubito.game.words import Option, Panel, describe_answers, faces_of, names_to, options_of
+from dubito.show.company import FamilyGames, Opponent, Opponents, as_sentence, describe_trouble
+from dubito.show.deeds import LieReview
 from dubito.show.person import SEEDS, Setup, Sitting, seat_person, set_up
 from dubito.show.session import Moment
 from dubito.web.saved import TIME_FORMAT, Summaries
@@ -45,10 +47,20 @@ class Question:
     kind: str
     wanted: str  # in words
     options: list[Any]  # the legal answers, one button each; for cards, those held; for text, the maximum length
+    labels: list[str]  # texts of the options as buttons
     bounds: tuple[int, int] | None = None  # the lowest and highest number, if there are too many for buttons
 
 
 Shown = tuple[str, list[list[str]]]  # text, and the cards to draw instead of the words after its colon
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A part of the table that belongs to nobody."""
+
+    title: str
+    shown: Shown
+    backs: int  # cards to draw face down
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +71,10 @@ class Frame:
     turn: int  # turn of the last move
     mover: int | None  # who made it
     said: list[str]
+    speech: str  # what the mover said, for a bubble
     seats: list[Shown]  # the public text of each seat
-    boards: list[tuple[str, Shown]]  # the rest of the table, with titles; all is revealed when the game is over
+    backs: list[int]  # of each seat, the cards to draw face down
+    boards: list[Board]  # the rest of the table; all is revealed when the game is over
     truth: list[Shown]  # each seat's cards when the game is over
     hand: list[list[str]]  # the person's cards to draw; empty if described in words
     sees: list[str]  # what the person sees and is asked, if it is their move
@@ -74,7 +88,7 @@ def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: lis
     `moment` is the last one, if any.
     """
     state, words, panels = sitting.state, sitting.words, sitting.teller.panels()
-    hand = faces_of(words, words.hand(state, sitting.me))
+    hand, drawn = faces_of(words, words.hand(state, sitting.me)), tuple(words.DRAWN_LINES)
     sees = words.sees(state, sitting.me, sitting.label) if sitting.is_asked else []
     seats = {panel.seat: panel for panel in panels if panel.seat is not None}
     known = [seats.get(seat, Panel("", "", "", seat)) for seat in range(len(sitting.setup.players))]
@@ -86,23 +100,26 @@ def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: lis
         return sitting.to_me(panel.truth), faces_of(words, panel.cards) if panel.truth else []
 
     boards = [
-        (sitting.to_me(one.title), shown)
+        Board(sitting.to_me(one.title), shown, one.backs if shown[1] == [] else 0)
         for one in panels
         if one.seat is None
         for shown in (public(one), *([truth(one)] if state.over else []))
         if shown[0]
     ]
-    there = {said for title, (text, _) in boards for said in (f"{title}:", text)}
+    there = {said for one in boards for said in (f"{one.title}:", one.shown[0])}
+    public_events = [event for event in moment.events if event.only is None] if moment else []
     return Frame(
         move=move,
         turn=moment.turn if moment else 0,
         mover=moment.seat if moment else None,
         said=said,
+        speech=words.speech(moment.output, public_events) if moment else "",
         seats=[*map(public, known)],
+        backs=[0 if state.over else one.backs for one in known],
         boards=boards,
         truth=[*map(truth, known)] if state.over else [],
         hand=hand,
-        sees=[line for line in sees if not (hand and line.startswith(HAND)) and line not in there],
+        sees=[line for line in sees if not (hand and line.startswith(drawn)) and line not in there],
         to_move=None if state.over else state.seat,
         question=_question(sitting) if sitting.is_asked else None,
     )
@@ -111,23 +128,21 @@ def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: lis
 def _question(sitting: Sitting) -> Question:
     state, words = sitting.state, sitting.words
     node, legal = sitting.game.node(state.view().node), sitting.game.legal_answers(state)
-    how = describe_answers(node, legal)
+    how, options, bounds = describe_answers(node, legal), list[Any](), None
     match node.answer:
         case Bool():
-            return Question(node.name, "bool", how, legal or [True, False])
+            kind, options = "bool", legal or [True, False]
         case Choice():
-            return Question(
-                node.name, "choice", how, [one for one in words.choices(state) if _is_legal_answer(sitting, one)]
-            )
+            kind, options = "choice", [one for one in words.choices(state) if _is_legal_answer(sitting, one)]
         case Cards():
-            return Question(node.name, "cards", how, words.holding(state, sitting.me))
+            kind, options = "cards", words.holding(state, sitting.me)
         case Text(most):
-            return Question(node.name, "text", how, [most])
-        case _ if not legal:
-            return Question(node.name, "whole", how, [])
-    if len(legal) > _MAX_BUTTONS:
-        return Question(node.name, "whole", how, [], (min(legal), max(legal)))
-    return Question(node.name, "whole", how, legal)
+            kind, options = "text", [most]
+        case _ if legal and len(legal) > _MAX_BUTTONS:
+            kind, bounds = "whole", (min(legal), max(legal))
+        case _:
+            kind, options = "whole", legal or []
+    return Question(node.name, kind, how, options, [words.label_answer(state, one) for one in options], bounds)
 
 
 def _is_legal_answer(sitting: Sitting, answer: Any) -> bool:
@@ -212,7 +227,9 @@ class LiveTable:
         """Return all the person may know, with the frames from number `since` on."""
         rests, frames, sitting = self.rests.is_set(), list(self.frames), self.sitting
         over, own = rests and sitting.state.over, sitting.game.module("page")
-        result, ended = sitting.result() if over else (None, None)
+        result, ended = sitting.result() if over else (None, "")
+        review = sitting.review_lies() if over else LieReview()
+        moments = (("best", review.best), ("worst", review.worst))
         return {
             "table": self.kept.number,
             "names": names_to(self.kept.setup.players, sitting.me),
@@ -229,7 +246,8 @@ class LiveTable:
             "frames": frames[since:],
             "result": result,
             "ended": ended,
-            "lies": sitting.lies_in_words() if over else "",
+            "figures": review.figures(*sitting.game.results.lie_words),
+            "moments": [(kind, one.turn, sitting.to_me(one.text)) for kind, one in moments if one],
             "record": self.kept.record,
             "seed": self.kept.setup.seed if over else None,  # lets everybody deal the same cards
             "errors": sitting.errors if over else [],
@@ -237,15 +255,13 @@ class LiveTable:
         }
 
 
-def resume_table(kept: TableFile, opponents: Mapping[str, Opponents]) -> LiveTable:
+def resume_table(kept: TableFile, opponents: Callable[[str], Opponents]) -> LiveTable:
     """Replay the game of a file. Raises HTTPException if that fails.
 
     The game may be missing, or a bot may play differently now.
     """
     try:
-        if kept.setup.game not in opponents:
-            raise UsageError(f"the game {one_line(kept.setup.game, 60)} no longer exists")
-        live = LiveTable(kept, opponents[kept.setup.game])
+        live = LiveTable(kept, opponents(kept.setup.game))
         live.sitting.replay(kept.outputs, live.step)
     except DubitoError as error:
         raise HTTPException(410, as_sentence(f"this game cannot continue: {error}")) from None
@@ -278,6 +294,7 @@ class NewTable(Strict):
     rules: dict[str, Any] = field(default_factory=dict)
     seat: int | None = None
     seed: Annotated[int, Field(ge=0, lt=SEEDS)] | None = None
+    deal: Annotated[int, Field(ge=0, lt=SEEDS)] = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,16 +319,18 @@ class Tables:
         opponents: Mapping[str, Opponents],
         clock: Callable[[], float],
         most: int = MAX_TABLES,
+        family: Callable[[], FamilyGames | None] = lambda: None,
     ) -> None:
         """Set up the folders.
 
         `opponents` are the possible players of each game, with the rules that this server fixes; the first game
-        is the default. Finished games are saved in `folder`, tables in its `running`. Raises UsageError if the
-        folders cannot be created.
+        is the default. `family` loads the games of families, when a page first needs them. Finished games are
+        saved in `folder`, tables in its `running`. Raises UsageError if the folders cannot be created.
         """
         self.folder = folder
         self._running = folder / "running"
-        self._opponents, self._clock, self._most = opponents, clock, most
+        self._opponents, self._clock, self._most = dict(opponents), clock, most
+        self._load_family = family
         self._lock = threading.Lock()
         self._live: dict[Path, tuple[str, LiveTable]] = {}  # with the text of its file at that time
         self._playing: set[threading.Thread] = set()
@@ -324,9 +343,24 @@ class Tables:
                 f"cannot save games in {folder}: {error.strerror}", hint="choose another folder with --games"
             ) from None
 
+    @cached_property
+    def _family(self) -> FamilyGames:
+        return self._load_family() or FamilyGames("", [], [], self._no_opponents)
+
     @property
     def games(self) -> list[Game]:
-        return [opponents.game for opponents in self._opponents.values()]
+        """The games that the lobby pictures."""
+        others = [name for name in self._family.featured if name not in self._opponents]
+        return [self.game(name) for name in [*self._opponents, *others] if not self._is_hidden(name)]
+
+    def _is_hidden(self, name: str) -> bool:
+        return name in self._family.names and name not in self._family.featured
+
+    @property
+    def more_games(self) -> list[tuple[str, list[str]]]:
+        """The other games by family: names without the family's."""
+        names = [name.partition(":")[2] for name in self._family.names if self._is_hidden(name)]
+        return [(self._family.title, names)] if names else []
 
     def game(self, name: str) -> Game:
         return self._opponents_of(name).game
@@ -351,8 +385,12 @@ class Tables:
 
     def _opponents_of(self, game: str) -> Opponents:
         if game not in self._opponents:
-            raise UsageError(f"unknown game {one_line(repr(game), 60)}", hint=suggestion(game, self._opponents))
+            find = self._family.find if game in self._family.names else self._no_opponents
+            self._opponents[game] = find(game)
         return self._opponents[game]
+
+    def _no_opponents(self, game: str) -> Opponents:
+        raise UsageError(f"unknown game {one_line(repr(game), 60)}", hint=suggestion(game, self._opponents))
 
     def open(self, asked: NewTable, old: str | None) -> tuple[str, dict[str, Any]]:
         """Seat a person at a new table, which replaces their old one.
@@ -366,7 +404,7 @@ class Tables:
             rules = self.rules(game, asked.rules)
         except ValidationError as error:
             raise UsageError(f"rules: {fault(error, 'the rules')}") from None
-        setup = set_up(game, asked.bots, rules, asked.seat, asked.seed)
+        setup = set_up(game, asked.bots, rules, asked.seat, asked.seed, asked.deal)
         with self._lock:
             taken = self._sweep(now)
             mine = self._path(old or "")
@@ -415,10 +453,13 @@ class Tables:
             return self.game(self._read_table(secret)[2].setup.game)
         return None
 
-    def has_unfinished(self, secret: str | None) -> bool:
-        with self._lock, suppress(HTTPException):
-            return self._read_table(secret)[2].record is None
-        return False
+    def unfinished(self, secret: str | None) -> Setup | None:
+        """Return the setup of the person's game if it is not over."""
+        with self._lock, suppress(HTTPException, UsageError):
+            kept = self._read_table(secret)[2]
+            self._opponents_of(kept.setup.game)
+            return kept.setup if kept.record is None else None
+        return None
 
     def move(self, secret: str | None, move: Move) -> dict[str, Any]:
         """Make the person's move, let the bots play, and return the new frames.
@@ -494,7 +535,7 @@ class Tables:
         known, live = self._live.get(path, ("", None))
         if live is None or known != text:
             self._forget(path)
-            live = resume_table(kept, self._opponents)
+            live = resume_table(kept, self._opponents_of)
             self._live[path] = text, live
             self._resume(path, live)
         return path, live

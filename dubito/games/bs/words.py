@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from dubito.errors import UsageError, one_line
 from dubito.game import GameEvent
 from dubito.game.words import HAND, ME, Face, Label, Line, Marks, Panel, counted, to_person
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
@@ -56,12 +57,34 @@ TO_ME: Final = {
 
 QUESTIONS: Final = {"cards": "Which cards?", "bs": "Say BS?"}
 _SUITS: Final = ("spades", "hearts", "clubs", "diamonds")  # by copy; suits do not matter
-_NAMES: Final = {card: f"{card.number} of {_SUITS[card.copy]}" for card in DECK}
-FACES: Final = {_NAMES[card]: Face(str(card.number), _SUITS[card.copy]) for card in DECK}
+# People see the numbers 0 to 12 as an ace, 2 to 10 and the court cards.
+_SIGNS: Final = ("A", *map(str, range(2, 11)), "J", "Q", "K")
+_RANKS: Final = ("ace", *map(str, range(2, 11)), "jack", "queen", "king")
+_COUNTS: Final = ("no", "one", "two", "three", "four")
+_NAMES: Final = {card: f"{_RANKS[card.number]} of {_SUITS[card.copy]}" for card in DECK}
+FACES: Final = {_NAMES[card]: Face(_SIGNS[card.number], _SUITS[card.copy]) for card in DECK}
+_FOR_PEOPLE: Final = {  # phrases of the rules in prompts, with the ranks that people see
+    f"the numbers 0 to {NUMBERS - 1}, {COPIES} of each": f"the ranks A, 2 to 10, J, Q and K, {COPIES} of each",
+    f"The first turn asks for the number 0, the next for 1, and so on; after {NUMBERS - 1} comes 0 again": (
+        "The first turn asks for aces, the next for 2s, and so on; after kings come aces again"
+    ),
+    "have the number asked for. If any card has another number": (
+        "have the rank asked for. If any card has another rank"
+    ),
+}
 
 
 def rules(rules: Any, seats: int) -> list[str]:
-    return [OBJECTIVE, *rule_sentences(rules)]
+    return [OBJECTIVE, *(to_person(sentence, _FOR_PEOPLE) for sentence in rule_sentences(rules))]
+
+
+def _ranks(number: int) -> str:
+    return f"{_RANKS[number]}s"
+
+
+def _claim(n: int, number: int) -> str:
+    count = _COUNTS[n] if n < len(_COUNTS) else str(n)
+    return f"{count} {_RANKS[number] if n == 1 else _ranks(number)}"
 
 
 def in_short(rules: Any) -> str:
@@ -75,7 +98,7 @@ def sentence(event: GameEvent, label: Label) -> str:
             held = (f"{label(seat)} holds {n}" for seat, n in enumerate(event.hands))
             return f"The cards are dealt: {', '.join(held)}."
         case PlayEvent():
-            return f"{label(event.seat)} plays {counted(event.n_cards)} as {event.number}s."
+            return f"{label(event.seat)} plays {counted(event.n_cards)} as {_ranks(event.number)}."
         case TurnEvent():
             held = (f"{label(seat)} {n}" for seat, n in enumerate(event.hands))
             return f"On the pile: {event.pile}. In hand: {', '.join(held)}."
@@ -87,7 +110,7 @@ def sentence(event: GameEvent, label: Label) -> str:
 
 
 def numbers(cards: Iterable[Card]) -> str:
-    return " ".join(str(card.number) for card in sorted(cards)) or "nothing"
+    return " ".join(_SIGNS[card.number] for card in sorted(cards)) or "nothing"
 
 
 def drawn_as(cards: Iterable[Card]) -> list[str]:
@@ -107,6 +130,8 @@ class Teller:
         self._play: Sequence[Card] = ()
         self._asked = 0  # the claimed number of the last play
         self._marks = Marks()
+        self._held = list(state.public.hands)  # by seat, as everybody knows
+        self._pile = self._player = 0
         self._note_state()
 
     def _note_state(self) -> None:
@@ -137,6 +162,33 @@ class Teller:
             self._note_state()
         return lines
 
+    def observed(self, events: Sequence[GameEvent]) -> list[str]:
+        """Return what everybody observed of a move, with what the sizes reveal about an accusation."""
+        lines = []
+        for event in events:
+            if isinstance(event, PlayEvent):
+                self._player = event.seat
+                self._held[event.seat] -= event.n_cards
+                self._pile += event.n_cards
+            if isinstance(event, TurnEvent):
+                lines.append(self._outcome(event))
+                self._held, self._pile = list(event.hands), event.pile
+            else:
+                lines.append(sentence(event, self._label))
+        return lines
+
+    def _outcome(self, event: TurnEvent) -> str:
+        """Infer from the sizes who accused, whether it was right, and who takes the pile."""
+        changes = [now - before for now, before in zip(event.hands, self._held, strict=True)]
+        if event.pile == self._pile:
+            return "Nobody says BS."
+        taker, taken, mover = changes.index(max(changes)), counted(self._pile), self._label(self._player)
+        if taker != self._player:
+            accuser = self._label(taker)
+            return f"BS! {accuser} is wrong: {mover} was honest. {accuser} takes {taken}."
+        accuser = self._label(changes.index(-1))
+        return f"BS! {accuser} is right: {mover} lied. {mover} takes {taken}; {accuser} begins a new pile with a card."
+
     def marks(self) -> Marks:
         return self._marks
 
@@ -163,17 +215,17 @@ class Teller:
     def panels(self) -> list[Panel]:
         state = self._state
         hands = [
-            Panel(self._label(seat), counted(len(held)), self.holds(seat), seat, held)
+            Panel(self._label(seat), counted(len(held)), self.holds(seat), seat, held, backs=len(held))
             for seat in SEATS
             for held in [hand(state, seat)]
         ]
         public = state.public
         pile = f"{counted(len(state.pile.cards))}, face down." if state.pile.cards else "Empty."
         if not state.over:
-            pile += f" Round {public.round}, number {public.number}."
-        lies = " ".join(str(card.number) for card in state.pile.cards)
-        turned = drawn_as(state.pile.cards)
-        return [*hands, Panel("The pile", pile, f"from the bottom: {lies}" if lies else "", cards=turned)]
+            pile += f" Round {public.round}: {_ranks(public.number)}."
+        lies = " ".join(_SIGNS[card.number] for card in state.pile.cards)
+        turned, backs = drawn_as(state.pile.cards), len(state.pile.cards)
+        return [*hands, Panel("The pile", pile, f"from the bottom: {lies}" if lies else "", cards=turned, backs=backs)]
 
     def ending(self) -> list[str]:
         state = self._state
@@ -187,9 +239,25 @@ class Teller:
         return [how, f"{state.turns_played} turns"]
 
 
+def speech(output: object, events: Sequence[GameEvent]) -> str:
+    return next((f"{_claim(event.n_cards, event.number)}!" for event in events if isinstance(event, PlayEvent)), "")
+
+
+def label_answer(state: State, answer: object) -> str:
+    return "BS!" if answer is True else "Pass" if answer is False else str(answer)
+
+
+def verdict(state: State, seat: int) -> str:
+    return "You win!" if state.winner == seat else "You lose." if state.winner is not None else "Nobody wins."
+
+
+DRAWN_LINES: Final = (HAND, "Cards held: ")
+LEAD: Final = "The rank goes up each turn, and nobody may pass. Call BS before the liar is out of cards."
 BOTS: Final = ("Player1", "Player4", "CalculatingLiar")
+EASY: Final = ("Player1", "Player2", "Player3")
+HARD: Final = ("CalculatingLiar", "ConMan", "RiskTaker")
 HOW: Final = (
-    "On your turn type the numbers of the cards you play, as in `3 3 7`; you claim that all of them have the number "
+    "On your turn type the cards you play, as in `3 3 k`; you claim that all of them have the rank "
     "asked for. After another player's turn type `yes` to accuse them of lying, or `no`."
 )
 
@@ -200,9 +268,28 @@ def sees(state: State, seat: int, label: Label) -> list[str]:
     held = ", ".join(f"{to_person(label(other), TO_ME)} {n}" for other, n in enumerate(public.hands))
     lines = [f"Cards held: {held}. On the pile: {public.pile}.", f"{HAND}{numbers(state.hands[seat].cards)}"]
     if public.node == "cards":
-        return [*lines, f"Your turn: play cards as {public.number}s."]
-    played = f"{counted(public.n_cards)} as {public.number}s"
+        return [*lines, f"Your turn: play cards as {_ranks(public.number)}."]
+    played = f"{counted(public.n_cards)} as {_ranks(public.number)}"
     return [*lines, f"{label(public.mover)} played {played}. Do you say BS?"]
+
+
+def read(line: str, state: State, seat: int) -> bool | list[Card]:
+    """Parse a typed answer: yes or no, or cards by their signs."""
+    words = line.casefold().replace(",", " ").split()
+    if state.public.node == "bs":
+        if words not in (["yes"], ["y"], ["no"], ["n"]):
+            raise UsageError(f"'{one_line(line, 20)}' is not an answer here: type yes or no")
+        return words[0].startswith("y")
+    signs = [sign.casefold() for sign in _SIGNS]
+    if not words or not {*words} <= {*signs}:
+        raise UsageError(f"'{one_line(line, 20)}' is not a list of cards: type for example `3 3 k`")
+    held, played = sorted(state.hands[seat].cards), list[Card]()
+    for number in map(signs.index, words):
+        card = next((each for each in held if each.number == number and each not in played), None)
+        if card is None:
+            raise UsageError(f"you do not hold that many {_ranks(number)}")
+        played.append(card)
+    return played
 
 
 def holding(state: State, seat: int) -> list[int]:

@@ -144,13 +144,17 @@ class Teller:
     def panels(self) -> list[Panel]:
         state = self._state
         hands = [
-            Panel(self._label(seat), counted(len(held)), self.holds(seat), seat, held)
+            Panel(self._label(seat), counted(len(held)), self.holds(seat), seat, held, backs=len(held))
             for seat in (0, 1)
             for held in [hand(state, seat)]
         ]
         down = state.pile[::-1]
         pile = Panel(
-            "The pile", f"{counted(len(down))}.", f"from the top: {' '.join(down)}" if down else "", cards=down
+            "The pile",
+            f"{counted(len(down))}.",
+            f"from the top: {' '.join(down)}" if down else "",
+            cards=down,
+            backs=len(down),
         )
         played = Panel("Played, in order", " ".join(state.discard) or "Nothing.", cards=[*state.discard])
         return [*hands, pile, played]
@@ -163,6 +167,9 @@ class Teller:
         return [f"The game is over{by_mistake} {label(state.winner)} wins.", counted(state.turns_played + 1, "turn")]
 
 
+TITLE: Final = "Draw and defuse"
+DRAWN_LINES: Final = (HAND, "In the pile: ", "Played so far")
+LEAD: Final = "Do not draw the bomb. If you do, defuse it and hide it for the other player."
 BOTS: Final = ("Medium",)
 EASY: Final = ("Simple",)
 HARD: Final = ("Sapper",)
@@ -185,7 +192,8 @@ def sees(state: State, seat: int, label: Label) -> list[str]:
     ]
     if state.node == "place":
         last = len(state.pile)
-        return [*lines, f"Where do you put the bomb? 0 is the top of the pile, {last} the bottom."]
+        places = f"0 is the top of the pile, {last} the bottom" if last else "The pile is empty: its only place is 0"
+        return [*lines, f"Where do you put the bomb? {places}."]
     if state.seen:
         lines.append(f"You have seen, from the top: {', '.join(state.seen)}.")
     *others, another = [*_playable(state).values()] or [""]
@@ -216,10 +224,22 @@ def read(line: str, state: State, seat: int) -> str | int:
     return act
 
 
-def cheer(state: State, seat: int) -> str:
-    if state.winner is None:
-        return ""
-    return "\n  *  You win!  *\n" if state.winner == seat else "\n  *  You have lost.  *\n"
+def verdict(state: State, seat: int) -> str:
+    return "You win!" if state.winner == seat else "You lost."
+
+
+def label_answer(state: State, answer: str | int) -> str:
+    if isinstance(answer, str):
+        return "Draw a card" if answer == "draw" else f"Play {answer}"
+    last = len(state.pile)
+    return "On top" if answer == 0 else "At the bottom" if answer == last else f"Under {counted(answer)}"
+
+
+def speech(output: object, events: Sequence[GameEvent]) -> str:
+    """Say which card was played, or that the bomb was drawn."""
+    if any(isinstance(event, DrawEvent) and event.bomb for event in events):
+        return "The bomb!"
+    return next((f"{event.card}!" for event in events if isinstance(event, PlayEvent)), "")
 
 
 def parse_answer(answer: Any, state: State, seat: int) -> str | int:

@@ -362,6 +362,10 @@ def _letters(cards: Iterable[int]) -> str:
     return "".join(map(_LETTERS.__getitem__, in_order(cards)))
 
 
+SLOGAN: Final = "I doubt it."
+PICTURE: Final = tuple(
+    (name, sign, "pip") for name, sign in zip(("ace", "2", "2", "queen", "joker"), "A22Q★", strict=True)
+)
 BOTS: Final = ("ClaudeBot", "AdaptyBoi", "StefaBot")
 EASY: Final = ("RandomBoi", "JustPutCards", "MrNoDoubt")
 HARD: Final = ("Sherlock",)
@@ -370,8 +374,7 @@ HOW: Final = (
     "round, add the number you claim: `7 king as 7`. Without it, cards of one number are claimed as that number."
 )
 LEAD: Final = (
-    "Dubito, “I doubt it”: play cards face down, claim what they are, and catch other players lying. First out wins "
-    "(1 point). Anyone out before the last two gets half a point. The last two lose."
+    "Play cards face down, say what they are, and catch other players lying. The first player without cards wins."
 )
 OPTIONS: Final = (  # rules that a page offers: name, label, and values with their words, the default first
     ("jokers", "Jokers", ((2, "2"), (1, "1"), (0, "0"))),

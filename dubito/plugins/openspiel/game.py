@@ -106,5 +106,9 @@ def _results(engine: Any) -> Results:
 
 
 GAME: Final = Family(
-    NAME, "Any game of OpenSpiel's, as openspiel:kuhn_poker; `dubito games --openspiel` lists them", member, members
+    NAME,
+    "Any game of OpenSpiel's, as openspiel:kuhn_poker; `dubito games --openspiel` lists them",
+    member,
+    members,
+    ("kuhn_poker", "leduc_poker", "liars_dice", "gin_rummy"),
 )

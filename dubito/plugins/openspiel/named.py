@@ -99,6 +99,7 @@ class GinRummy:
     undercut: int
 
     title: ClassVar[str] = "gin rummy"
+    unit: ClassVar[str] = "point"
     lead: ClassVar[str] = (
         "Gin rummy: draw and discard until your cards form sets and runs. The player with less left over after a knock "
         "wins the difference."
@@ -278,6 +279,7 @@ class Kuhn:
     players: int
 
     title: ClassVar[str] = "Kuhn poker"
+    unit: ClassVar[str] = "chip"
     lead: ClassVar[str] = (
         "Kuhn poker, the smallest poker game: one card each, one bet, and the highest card takes the pot."
     )
@@ -360,6 +362,7 @@ class Leduc:
     first: int
 
     title: ClassVar[str] = "Leduc poker"
+    unit: ClassVar[str] = "chip"
     lead: ClassVar[str] = (
         "Leduc poker: one card each, a round of bets, one card for all, and bets again. A pair with it wins, otherwise "
         "the highest card."
@@ -467,6 +470,7 @@ class LiarsDice:
     number_first: bool  # whether bids are ordered by the number of dice first
 
     title: ClassVar[str] = "liar's dice"
+    unit: ClassVar[str] = ""
     lead: ClassVar[str] = (
         "Liar's dice: both players roll in secret and bid, ever higher, how many of all dice show a face. When one "
         "calls the other a liar, the dice decide."
@@ -562,6 +566,10 @@ class OwnWords(Protocol):
     @property
     def title(self) -> str:
         """The game's name within a sentence."""
+
+    @property
+    def unit(self) -> str:
+        """What a result counts, such as chips, in the singular; empty if only winning counts."""
 
     @property
     def lead(self) -> str:

@@ -24,9 +24,12 @@ class OpenSpielWords(Words):
         self.Teller = Teller
         if own := own_words(engine_of(game)):
             self.FACES, self.LEAD = own.faces, own.lead
+            self.DRAWN_LINES = ("You hold ", "Community card", "Pot ")
+            self.TITLE = f"{own.title[:1].upper()}{own.title[1:]}"
         self.HOW = "Type the name of an action, or its number in the list."
-        bot = "SimpleGin" if game.name.startswith(_GIN) else game.fallback
-        self.BOTS = [bot] * (game.seats[0] - 1)  # one for each other seat
+        bot, others = "SimpleGin" if game.name.startswith(_GIN) else game.fallback, game.seats[0] - 1
+        self.BOTS = [bot] * others
+        self.EASY, self.HARD = ["FirstLegal"] * others, ["Solved"] * others
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         engine = engine_of(self._game)
@@ -80,8 +83,33 @@ class OpenSpielWords(Words):
             return answer
         raise UsageError("this is not an answer to `act`: give the name of an action")
 
-    def cheer(self, state: State, seat: int) -> str:
-        return f"\n  *  Your return: {state.state.returns()[seat]:g}.  *\n" if state.over else ""
+    def verdict(self, state: State, seat: int) -> str:
+        """Say what the seat has won, in the game's unit, or who has won if that is all there is."""
+        gain, engine = state.state.returns()[seat], engine_of(self._game)
+        verb = "win" if gain > 0 else "lose"
+        if own := own_words(engine):
+            return f"You {verb} {_amount(abs(gain), own.unit)}." if own.unit and gain else _PLAIN_VERDICTS[_sign(gain)]
+        if (engine.min_utility(), engine.max_utility()) == (-1, 1) and gain in (-1, 0, 1):
+            return _PLAIN_VERDICTS[_sign(gain)]
+        return f"Your return is {gain:g}."
+
+    def label_answer(self, state: State, answer: str) -> str:
+        return f"{answer[:1].upper()}{answer[1:]}"
+
+    def speech(self, output: object, events: Sequence[GameEvent]) -> str:
+        engine = engine_of(self._game)
+        return str(output) if own_words(engine) or is_open(engine) else ""
+
+
+_PLAIN_VERDICTS: Final = {1: "You win!", 0: "It is a draw.", -1: "You lose."}
+
+
+def _sign(gain: float) -> int:
+    return (gain > 0) - (gain < 0)
+
+
+def _amount(number: float, unit: str) -> str:
+    return f"{number:g} {unit}{'s' * (number != 1)}"
 
 
 of = OpenSpielWords  # by the game

@@ -1,6 +1,7 @@
 // Runs a person's game on the page: shows it frame by frame, polls the server and sends moves.
 
-import { $, ask, make } from "./table.js";
+import { $, ask, make } from "./page.js";
+import { me } from "./seats.js";
 
 const FAST = 450; // milliseconds of a move at "fast", and
 const TOGETHER = 1500; // of all the moves after which the person may act
@@ -30,6 +31,14 @@ export class Flow {
     return !this.busy && this.game.asked;
   }
 
+  // Who is thinking, in words; empty if nobody is.
+  get thinking() {
+    const { game, frame, busy } = this;
+    const seat = busy && !game.asked && !game.over && !game.trouble ? frame.to_move : null;
+    if (seat === null || seat === game.me) return "";
+    return `${game.names[seat]} is thinking …${game.spoken ? ` ${game.spoken} words` : ""}`;
+  }
+
   async start(complaint = "") {
     let game;
     try {
@@ -37,7 +46,7 @@ export class Flow {
     } catch (error) {
       complain(error.message);
       $("own").hidden = false;
-      for (const part of document.querySelectorAll(".felt, #pace, #trouble, #own .acts, .log")) part.hidden = true;
+      for (const part of document.querySelectorAll(".felt > *, #trouble, #own .acts > :not(.self), .log")) part.hidden = true;
       $("prompt").replaceChildren("No game to show. ", Object.assign(make("a", "button", "Back to the lobby"), { href: "/" }));
       return;
     }
@@ -131,18 +140,23 @@ export class Flow {
     $("now").textContent = next.said.join(" ");
     this.#unheard.push(...next.said);
     $("heard").textContent = this.#unheard.join(" ");
-    for (const line of next.said) {
-      const item = make("li", { null: "dealt", [this.game.me]: "mine" }[next.mover] || "", line);
-      item.value = next.turn;
-      $("log").prepend(item);
-    }
+    next.said.forEach((line, place) => $("log").prepend(this.#entry(next, line, place === 0)));
     this.#page.show(next);
   }
 
+  // A line of the log, with the face of the player who moved.
+  #entry(frame, line, isFirst) {
+    const { game } = this;
+    const isMine = frame.mover === game.me;
+    const face = frame.mover === null ? [] : [window.dubitoAvatar(isMine ? me() : game.names[frame.mover], game.kinds[frame.mover])];
+    const kind = frame.mover === null ? "dealt" : frame.shown && isFirst ? `event ${frame.shown.correct ? "bluff" : "honest"}` : "";
+    const item = make("li", isMine ? `${kind} by-me` : kind, ...face, make("span", "", line));
+    item.value = frame.turn;
+    return item;
+  }
+
   #controls() {
-    const { game, frame, busy } = this;
-    const thinks = busy && !game.asked && !game.over && !game.trouble ? frame.to_move : null;
-    $("thinks").textContent = thinks === null || thinks === game.me ? "" : `${game.names[thinks]} is thinking …${game.spoken ? ` ${game.spoken} words` : ""}`;
+    const { game, busy } = this;
     $("trouble").hidden = busy || !game.trouble;
     $("why").textContent = game.trouble || "";
     $("own").classList.toggle("asked", this.mine);
@@ -152,16 +166,25 @@ export class Flow {
   }
 
   #finale() {
-    const game = this.game;
+    const { game } = this;
     const [title, how] = this.#page.end(game);
+    const replay = `/games/${encodeURIComponent(game.record)}`;
     $("own").hidden = true;
+    $("winner").replaceChildren(window.dubitoAvatar(me(), "person"));
     $("result").textContent = title;
-    $("how").textContent = [how, game.lies].filter(Boolean).join(" ");
-    $("party").hidden = true;
+    $("how").textContent = how;
+    $("figures").replaceChildren(...game.figures.map(([what, value, more]) =>
+      make("div", "", make("dt", "", what), make("dd", "", value, " ", make("small", "", more)))));
+    $("figures").hidden = !game.figures.length;
+    $("moments").replaceChildren(...game.moments.map(([kind, turn, text]) => {
+      const link = Object.assign(make("a", "", "Watch it"), { href: `${replay}#turn-${turn}` });
+      return make("li", kind, make("b", "", `${kind === "best" ? "Best" : "Costliest"}, turn ${turn}. `), `${text} `, link);
+    }));
+    $("moments").hidden = !game.moments.length;
     const fared = Object.entries(game.against).map(([name, [won, lost]]) => `${name}: ${won} won, ${lost} lost`);
     $("against").textContent = fared.length ? `Your record against ${fared.join("; ")}.` : "";
-    $("watch").href = `/games/${encodeURIComponent(game.record)}`;
-    $("share").href = `${$("watch").href}/share`;
+    $("watch").href = replay;
+    $("share").href = `${replay}/share`;
     $("saved").textContent = `Saved as ${game.record}. Seed ${game.seed}, your seat: ${game.me}.`;
     $("failed").replaceChildren(...game.errors.map((error) => make("li", "", error)));
     $("failed").hidden = game.errors.length === 0;

@@ -1,69 +1,80 @@
-// The page of a game shown as text: what the person sees, and controls for the answer.
+// The page of a game without a page of its own: seats and boards in words and cards, and controls for each kind of answer.
 
-import { $, count, kindOf, make, seatAround } from "./table.js";
+import { $, count, make } from "./page.js";
+import { scatter, Seats } from "./seats.js";
 import { Flow } from "./flow.js";
 
-let seats = [];
+const SHOWN_BACKS = 12;
+let seats;
 const flow = new Flow({
-  begin, show, controls,
-  end: (game) => [`Your result: ${game.ended}.`, flow.frame.said.at(-1) || ""],
-  focus: () => $("answer").querySelector("input, button:not(:disabled)")?.focus({ preventScroll: true }),
+  begin,
+  show,
+  controls,
+  end: (game) => [game.ended.replace(/[.]$/, ""), flow.frame.said.at(-1) || ""],
+  focus,
   patience: (shown, speed) => (shown.said.length ? speed : 0), // what nobody observes takes no time
 });
 
 function begin(game) {
-  seats = game.names.map((name, seat) => {
-    const item = make("li", seat === game.me ? "seat me" : "seat");
-    const shown = make("span", "name", name);
-    shown.append(" ", kindOf(game, seat));
-    item.append(shown, make("span", "held"), make("span", "badge"), make("span", "held"));
-    return item;
-  });
-  seatAround(seats, game.me);
-  $("seats").replaceChildren(...seats);
+  seats = new Seats(game);
 }
 
 function show(frame) {
-  $("seats").classList.toggle("over", frame.to_move === null);
-  const me = flow.game.me;
-  for (const [seat, item] of seats.entries()) {
-    const [, held, badge, truth] = item.children;
-    held.replaceChildren(...drawn(frame.seats[seat]));
-    truth.className = `held ${drawnAs(frame.truth[seat]?.[0] ?? "")}`;
-    truth.replaceChildren(...drawn(frame.truth[seat]));
-    const next = seat === frame.to_move;
-    badge.textContent = !next ? "" : seat === me ? "▶ your turn" : "▶ to move";
-    item.classList.toggle("mover", seat === frame.mover);
-    item.classList.toggle("next", next);
-  }
+  const over = frame.to_move === null;
+  seats.show(frame);
+  frame.seats.forEach(([text, faces], seat) => {
+    seats.hold(seat, frame.backs[seat], text);
+    const truth = frame.truth[seat]?.[1] ?? [];
+    seats.open(seat, (truth.length ? truth : faces).map((one) => window.dubitoCards.face(one)));
+    seats.mark(seat, !over && seat === frame.to_move ? "to move" : "");
+  });
+  if (frame.mover !== null) seats.say(frame.mover, frame.speech);
+  $("now").hidden = Boolean(frame.speech) && frame.mover !== flow.game.me && frame.said.length < 2;
   $("boards").hidden = !frame.boards.length;
-  $("boards").replaceChildren(...frame.boards.flatMap(([title, shown], place) => {
-    const text = make("p", drawnAs(shown[0]));
-    text.append(...drawn(shown));
-    return title === frame.boards[place - 1]?.[0] ? [text] : [make("p", "claim", title), text]; // turned over: known, then the truth
-  }));
+  $("boards").replaceChildren(...frame.boards.map(board));
   $("own").hidden = false;
 }
 
-const drawnAs = (words) => (words.includes("\n") ? "drawn" : ""); // a board of lines
-const drawn = (shown) => (shown ? window.dubitoCards.drawnIn(...shown) : []);
+function board({ title, shown: [words, faces], backs }) {
+  const text = make("p", drawnAs(words), ...window.dubitoCards.drawnIn(words, faces));
+  return make("section", "board", make("h2", "", title), ...(backs ? [heap(backs)] : []), text);
+}
 
-let asked; // the frame whose question stands there
+function heap(cards) {
+  const pile = make("div", "heap");
+  pile.append(...Array.from({ length: Math.min(cards, SHOWN_BACKS) }, (_, index) => {
+    const back = window.dubitoCards.back();
+    scatter(back, index, false);
+    return back;
+  }));
+  return pile;
+}
+
+const drawnAs = (words) => (words.includes("\n") ? "drawn" : ""); // a board of lines
+
+let asked; // the frame whose question is shown
 
 function controls() {
   const { frame, mine } = flow;
   const question = mine ? frame.question : null;
-  $("prompt").textContent = question ? frame.sees.at(-1) || "Your turn." : "Waiting for the other players.";
-  const inQuestion = question?.kind === "cards" && question.options.length === frame.hand.length; // its boxes are the hand
-  $("held").replaceChildren(...(inQuestion ? [] : frame.hand.map((one) => window.dubitoCards.face(one))));
+  $("prompt").textContent = question ? frame.sees.at(-1) || "Your turn." : flow.thinking || "Wait for the other players.";
   $("sees").replaceChildren(...(question ? frame.sees.slice(0, -1) : []).map((line) => make("p", drawnAs(line), line)));
   if (asked === (question && frame)) return;
   asked = question && frame;
-  $("answer").replaceChildren(...(question ? KINDS[question.kind](question) : []));
+  const [cards, buttons] = question ? KINDS[question.kind](question) : [frame.hand.map((one) => window.dubitoCards.face(one)), []];
+  window.dubitoCards.fan($("hand"), cards);
+  $("controls").replaceChildren(...buttons);
 }
 
-function button(text, answer, primary = false) {
-  const made = make("button", primary ? "primary" : "", text);
+// A yes-or-no question has the focus on its last answer, which changes the least.
+function focus() {
+  const { kind } = flow.frame.question;
+  const all = [...document.querySelectorAll("#hand :is(button, input), #controls :is(button, input):not(:disabled)")];
+  all.at(kind === "bool" ? -1 : 0)?.focus({ preventScroll: true });
+}
+
+function button(text, answer, className = "") {
+  const made = make("button", className, text);
   made.type = "button";
   made.addEventListener("click", () => {
     const given = answer();
@@ -72,37 +83,58 @@ function button(text, answer, primary = false) {
   return made;
 }
 
+const hand = () => flow.frame.hand.map((one) => window.dubitoCards.face(one));
+
+// Each kind of question returns the cards of the hand, and the controls below it.
 const KINDS = {
-  bool: ({ options }) => options.map((yes) => button(yes ? "Yes" : "No", () => yes)),
-  choice: ({ options }) => options.map((name) => button(name, () => name)),
+  bool: ({ options, labels }) => [hand(), options.map((yes, place) => button(labels[place], () => yes, yes ? "gold" : ""))],
+
+  // An answer that is the name of a card in the hand is given by that card.
+  choice: ({ options, labels }) => {
+    const held = new Set(flow.frame.hand.map(([name]) => name));
+    const cards = flow.frame.hand.map((one) => {
+      const card = window.dubitoCards.face(one, "button");
+      const isPlayable = options.includes(one[0]);
+      card.type = "button";
+      card.disabled = !isPlayable;
+      card.classList.toggle("idle", !isPlayable);
+      card.setAttribute("aria-label", isPlayable ? labels[options.indexOf(one[0])] : one[0]);
+      card.addEventListener("click", () => flow.send(one[0]));
+      return card;
+    });
+    const others = options.map((name, place) => [name, labels[place]]).filter(([name]) => !held.has(name));
+    const isPlayed = others.length < options.length;
+    return [isPlayed ? cards : hand(), others.map(([name, text], place) => button(text, () => name, place ? "" : "gold"))];
+  },
+
   cards: ({ options }) => {
-    const { hand } = flow.frame;
+    const { hand: faces } = flow.frame;
+    const isHand = faces.length === options.length;
     const boxes = options.map((value, place) => {
-      const box = Object.assign(make("input"), { type: "checkbox", value });
-      const isHand = hand.length === options.length;
-      const label = isHand ? window.dubitoCards.face(hand[place], "label") : window.dubitoCards.draw(`${value}`, "", "label");
-      label.classList.add("tick");
+      const box = Object.assign(make("input", "hidden"), { type: "checkbox", value });
+      const label = window.dubitoCards.face(isHand ? faces[place] : [`${value}`, `${value}`, ""], "label");
+      box.setAttribute("aria-label", label.getAttribute("aria-label"));
       label.removeAttribute("aria-label");
+      label.classList.add("tick");
       label.prepend(box);
       return [box, label];
     });
     const picked = () => boxes.filter(([box]) => box.checked).map(([box]) => Number(box.value));
-    const give = button("Play", picked, true);
+    const give = button("Play", picked, "gold");
     const counted = () => {
       give.disabled = picked().length === 0;
       give.textContent = picked().length ? `Play ${count(picked().length, "card")}` : "Play";
     };
     for (const [box] of boxes) box.addEventListener("change", counted);
     counted();
-    const all = make("div", "ticks");
-    all.append(...boxes.map(([, label]) => label));
-    return [all, give];
+    return [boxes.map(([, label]) => label), [give]];
   },
+
   text: ({ wanted, options: [most] }) => {
     const field = Object.assign(make("input", "say"), { type: "text", autocomplete: "off", placeholder: "Say …" });
     field.setAttribute("aria-label", wanted);
     const left = make("span", "left");
-    const say = button("Say it", () => field.value.trim() || undefined, true);
+    const say = button("Say it", () => field.value.trim() || undefined, "gold");
     const counted = () => { // nothing is cut off: too much cannot be sent
       const length = [...field.value.trim()].length;
       left.textContent = `${length} of ${most}`;
@@ -111,19 +143,21 @@ const KINDS = {
     };
     field.addEventListener("input", counted);
     counted();
-    return [field, left, say];
+    return [hand(), [field, left, say]];
   },
-  whole: ({ wanted, options, bounds }) => {
-    if (options.length) return KINDS.choice({ options });
+
+  whole: ({ wanted, options, labels, bounds }) => {
+    if (options.length) return [hand(), options.map((number, place) => button(labels[place], () => number))];
     const [min, max] = bounds || ["", ""];
     const field = Object.assign(make("input"), { type: "number", step: 1, required: true, min, max });
     field.setAttribute("aria-label", wanted);
-    return [field, ...(bounds ? [make("span", "left", wanted)] : []), button("Answer", () => (field.reportValidity() ? Number(field.value) : undefined), true)];
+    const answer = () => (field.reportValidity() ? Number(field.value) : undefined);
+    return [hand(), [field, ...(bounds ? [make("span", "left", wanted)] : []), button("Answer", answer, "gold")]];
   },
 };
 
 $("answer").addEventListener("submit", (event) => {
   event.preventDefault();
-  $("answer").querySelector("button.primary")?.click();
+  $("controls").querySelector("button.gold")?.click();
 });
 flow.start();

@@ -1,24 +1,22 @@
-// The page of a game with cards: the person's hand and moves.
+// The page of Dubito: the person's hand and moves.
 
-import { $, Table, count, make } from "./table.js";
-import { Flow, complain } from "./flow.js";
+import { $, count, make } from "./page.js";
+import { rank, Table } from "./table.js";
+import { complain, Flow } from "./flow.js";
+import { tip } from "./tips.js";
 
 const MOST = 3;
-const MANY = 14; // cards, above which the buttons stay in view
-const RESULTS = {
-  hard_wins: ["A hard win!", "You were the first to get rid of all cards."],
-  soft_wins: ["A soft win!", "You got rid of all your cards before the last two players."],
-  losses: ["You lost.", "You were one of the last two players with cards."],
-  unfinished: ["Unfinished.", "The game was stopped after too many turns."],
-};
-const LOST_DUEL = [RESULTS.losses[0], "Your opponent was the first to get rid of all cards."];
+const LOST_DUEL = "Your opponent was the first to get rid of all cards.";
+const LOST = "You were one of the last two players with cards.";
 
 let table;
 let chosen = new Set(); // places in the hand
 let claimed = false; // whether the number was chosen by the person
 const flow = new Flow({
-  begin, show, controls,
-  end: (game) => game.result === "losses" && game.names.length === 2 ? LOST_DUEL : RESULTS[game.result],
+  begin,
+  show,
+  controls,
+  end,
   focus: () => $("hand").querySelector("button")?.focus({ preventScroll: true }),
   patience: (shown, speed) => (shown.shown || shown.won.length ? 2 * speed : speed),
 });
@@ -32,16 +30,29 @@ function begin(game) {
 function show(frame) {
   table.show(frame);
   table.reveal(frame, Number($("speed").value));
-  if (frame.won.includes(flow.game.me)) celebrate(frame);
+  $("now").hidden = !(frame.shown || frame.won.length || frame.mover === null || frame.to_move === null);
+  if (frame.won.includes(flow.game.me)) celebrate();
   $("skip").textContent = frame.places[flow.game.me] === null ? "Skip to my turn" : "Skip to the end";
   chosen = new Set();
   claimed = false;
   hand();
 }
 
-function celebrate(frame) {
-  const title = frame.places[flow.game.me] === 1 ? RESULTS.hard_wins[0] : RESULTS.soft_wins[0];
-  $("party").replaceChildren(...Array.from({ length: 24 }, () => make("i")), make("b", "", title), make("p", "", frame.to_move === null ? "" : "The other players continue."));
+function end(game) {
+  const place = flow.frame.places[game.me];
+  if (game.result === "unfinished") return ["Unfinished", "The game was stopped after too many turns."];
+  if (!place) return ["You lost", game.names.length === 2 ? LOST_DUEL : LOST];
+  const how = place === 1 ? "A hard win: you were the first to get rid of all cards" : "A soft win: you got rid of all your cards before the last two";
+  return [place === 1 ? "You win!" : `You came ${rank(place)}`, `${how}, after ${count(flow.frame.turn, "turn")}.`];
+}
+
+function celebrate() {
+  $("party").replaceChildren(...Array.from({ length: 24 }, (_, place) => {
+    const paper = make("i");
+    paper.style.left = `${(place * 37) % 100}%`;
+    paper.style.animationDelay = `${(place % 7) * 90}ms`;
+    return paper;
+  }));
   $("party").hidden = false;
 }
 
@@ -61,10 +72,11 @@ function hand() {
     button.addEventListener("click", () => choose(index));
     return button;
   });
-  $("hand").replaceChildren(...cards);
+  window.dubitoCards.fan($("hand"), cards);
   $("own").hidden = frame.hand.length === 0;
-  $("own").classList.toggle("many", frame.hand.length > MANY);
 }
+
+const buttons = () => [...$("hand").querySelectorAll("button")];
 
 function choose(index) {
   if (!flow.mine) return;
@@ -72,8 +84,7 @@ function choose(index) {
   else if (chosen.size < MOST) chosen.add(index);
   else return complain(`You can play at most ${MOST} cards.`);
   complain("");
-  const button = $("hand").children[index];
-  button.setAttribute("aria-pressed", chosen.has(index));
+  buttons()[index].setAttribute("aria-pressed", chosen.has(index));
   controls();
 }
 
@@ -82,7 +93,7 @@ function picked() {
 }
 
 function controls() {
-  const { frame, game, mine } = flow;
+  const { frame, mine } = flow;
   const opening = mine && frame.board === 0;
   const cards = picked();
   $("claiming").hidden = !opening;
@@ -90,24 +101,45 @@ function controls() {
   if (opening && !claimed && own) $("number").value = own;
   const number = opening ? Number($("number").value) : frame.number;
   $("put").disabled = !mine || cards.length === 0;
-  $("put").textContent = mine && cards.length ? `Play ${count(cards.length, "card")} as ${game.words.many[number]}` : "Play";
-  $("doubt").hidden = opening;
+  $("put").textContent = !mine || !cards.length ? "Play" : `Play ${opening ? count(cards.length, "card") : table.claim(cards.length, number)}`;
+  $("doubt").hidden = opening || !mine;
   $("doubt").disabled = !mine || !frame.can_doubt;
-  for (const button of $("hand").children) button.setAttribute("aria-disabled", !mine);
-  $("prompt").textContent = !mine ? "Your hand" : opening
-    ? "Your turn: you start a round. Choose 1 to 3 cards, and the number you claim."
-    : `Your turn: play 1 to 3 cards as ${game.words.many[frame.number]}${frame.can_doubt ? ", or doubt" : ""}.`;
+  for (const button of buttons()) button.setAttribute("aria-disabled", !mine);
+  $("prompt").textContent = prompt(frame, mine, opening);
+  const isBluff = cards.length > 0 && cards.some((value) => ![0, number].includes(value));
+  $("hint").replaceChildren(...hint(frame, cards, isBluff));
+  advise(frame, opening, isBluff);
+}
+
+function prompt(frame, mine, opening) {
+  if (frame.to_move === null || frame.places[flow.game.me]) return "You are out.";
+  if (!mine) return flow.thinking || "Wait for your turn";
+  return opening ? "Your turn: you open the round" : `Your turn${frame.can_doubt ? "" : ": nobody can doubt now"}`;
+}
+
+function hint(frame, cards, isBluff) {
+  if (!flow.mine) return [];
+  if (!cards.length) return [frame.can_doubt ? "Pick one to three cards, or doubt." : "Pick one to three cards."];
+  return ["This would be ", make("b", "", isBluff ? `a ${flow.game.words.lie}` : "honest"), "."];
+}
+
+function advise(frame, opening, isBluff) {
+  if (!flow.mine) return tip("");
+  if (isBluff) return tip("bluff");
+  if (opening) return tip("open");
+  const about = { who: flow.game.names[frame.last_player], claim: table.claim(frame.last, frame.number) };
+  tip(frame.can_doubt ? "doubt" : "", about);
 }
 
 function move(event) {
-  const buttons = [...$("hand").children];
-  const at = buttons.indexOf(document.activeElement);
-  const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: buttons.length - 1 }[event.key];
-  if (at < 0 || to === undefined || !buttons[to]) return;
+  const all = buttons();
+  const at = all.indexOf(document.activeElement);
+  const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: all.length - 1 }[event.key];
+  if (at < 0 || to === undefined || !all[to]) return;
   event.preventDefault();
-  buttons[at].tabIndex = -1;
-  buttons[to].tabIndex = 0;
-  buttons[to].focus();
+  all[at].tabIndex = -1;
+  all[to].tabIndex = 0;
+  all[to].focus();
 }
 
 $("hand").addEventListener("keydown", move);
@@ -116,5 +148,8 @@ $("put").addEventListener("click", () => {
   flow.send({ cards: picked(), number });
 });
 $("doubt").addEventListener("click", () => flow.send({ doubt: true }));
-$("number").addEventListener("change", () => { claimed = true; controls(); });
+$("number").addEventListener("change", () => {
+  claimed = true;
+  controls();
+});
 flow.start();

@@ -1,0 +1,89 @@
+"""What a shared game says about its sender: a headline, a line to copy, and the deal for somebody else to play."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from dubito.errors import DubitoError, listed
+from dubito.game import Game
+from dubito.game.record import records_of
+from dubito.game.words import labels, to_others, words_of
+from dubito.report.highlights import opening
+from dubito.report.render import embedded
+from dubito.show.deeds import LieReview, review_lies
+from dubito.show.person import Setup
+from dubito.show.story import title_of
+
+_RUNNING_TABLE = "http://127.0.0.1:8765/"  # the default address of `dubito web`
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Texts about the person who shares a game, or about the game if no person played."""
+
+    title: str
+    moment: str  # the best moment in a sentence; empty: none
+    opens: int  # the turn to open at
+    line: str  # to copy
+
+
+def describe_sender(game: Game, record: Any, told: Mapping[str, Any], person: str) -> Sender:
+    """Describe a game's person, who is called `person`, or the game itself."""
+    title, me, names = words_of(game).TITLE, told.get("me"), told["names"]
+    opens, why = opening(told)
+    if me is None:
+        said = title_of(f"A game of {title}", names, told["winners"])
+        return Sender(said, f"It starts at the {why}." if why else "", opens, f"{said}.")
+    review = _review(game, record, me)
+    lie = game.results.lie_words[0]
+    best = review.best and to_others(review.best.text, person)
+    moment = f"Best moment, turn {review.best.turn}: {best}" if review.best else ""
+    opens = review.best.turn if review.best else opens
+    rivals = listed([*dict.fromkeys(name for seat, name in enumerate(record.players) if seat != me)])
+    won = me in told["winners"]
+    if review.caught:
+        caught = f"caught {review.caught} of {review.faced} {lie}{'s' * (review.faced != 1)}"
+        return Sender(
+            f"{person} {caught}", moment, opens, f"I {caught} by {rivals} at {title}{' and won' if won else ''}."
+        )
+    how = f"won at {title}" if won else f"played {title}"
+    return Sender(f"{person} {how}", moment, opens, f"I {how} against {rivals}.")
+
+
+def _review(game: Game, record: Any, me: int) -> LieReview:
+    state, outputs = records_of(game).deal_record(record)
+    return review_lies(game, state, outputs, me, labels(record.players, me))
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """The deal of a shared game, for the reader to play."""
+
+    command: str
+    link: str  # to the table of a running `dubito web`
+    replaced: Sequence[str]  # players that others do not have: a hand-written bot sits there instead
+
+
+def invite(game: Game, record: Any, kinds: Sequence[str | None], seat: int) -> Invitation | None:
+    """Return the invitation to take a seat of the game, or None if its deal is unknown."""
+    if record.seed is None:
+        return None
+    rules = json.loads(records_of(game).dump(record))["rules"]
+    usual = words_of(game).BOTS or [game.fallback]
+    bots, replaced = [], []
+    for place, (name, kind) in enumerate(zip(record.players, kinds, strict=True)):
+        if place != seat:
+            bots.append(name if kind == "hand-written" else usual[place % len(usual)])
+            replaced += [name] if kind != "hand-written" else []
+    try:
+        setup = Setup(bots, seat, record.seed, record.deal, rules, game.name)
+        command = setup.replay_command(game)
+    except DubitoError:
+        return None
+    query = {"game": game.name, "bots": " ".join(bots), "seed": setup.seed, "deal": setup.deal, "seat": seat}
+    changed = {key: value for key, value in rules.items() if value != game.rules().model_dump().get(key)}
+    if changed:
+        query["rules"] = str(embedded(changed))
+    return Invitation(command, f"{_RUNNING_TABLE}?{urlencode(query)}", replaced)

@@ -1,0 +1,26 @@
+// A shared game opens with a short clip: the round that ends in its best moment. Without motion it opens at that moment.
+"use strict";
+window.dubitoShared = ({ game, show, play }) => {
+  const LONGEST_CLIP = 6; // turns
+
+  for (const spot of document.querySelectorAll("[data-face]")) {
+    const seat = Number(spot.dataset.face);
+    spot.append(window.dubitoAvatar(game.names[seat], game.kinds?.[seat]));
+  }
+
+  const copy = document.getElementById("copy");
+  copy.addEventListener("click", async () => {
+    const line = document.getElementById("line");
+    try {
+      await navigator.clipboard.writeText(line.textContent);
+      copy.textContent = "Copied";
+    } catch { // the browser does not allow it: the reader can copy the selected text
+      getSelection().selectAllChildren(line);
+    }
+  });
+
+  if (location.hash || !game.opens || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  const begins = game.turns[Math.max(0, game.opens - 2)].pile ?? game.opens - 2; // the round's first play
+  show(Math.max(1, begins + 1, game.opens - LONGEST_CLIP));
+  play(game.opens);
+};

@@ -1,0 +1,105 @@
+"""Make a shared game smaller: leave out what models wrote, then the record, then turns far from the one it opens at."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from dubito.report.render import embedded
+from dubito.report.tables import GamePage
+from dubito.show.story import Texts
+
+if TYPE_CHECKING:
+    from dubito.report.share import SharedGame
+
+
+def _without_bodies(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _with_attempts(told, raw=None)
+
+
+def _without_requests(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _with_attempts(told, raw=None, system=[], said=[])
+
+
+def _with_attempts(told: Mapping[str, Any], **changed: Any) -> Mapping[str, Any]:
+    """Return the data with these changes to every attempt, and without unused texts."""
+    pieces, shared, kept = Texts(), Texts(), Texts()
+    pieces.pieces, shared.pieces = told["pieces"], told["shared"]
+    rest = Texts()
+
+    def copy_text(runs: list[int] | None, old: Texts, new: Texts) -> list[int] | None:
+        return None if runs is None else new.add(old.read(runs))
+
+    def lean(attempt: Mapping[str, Any]) -> dict[str, Any]:
+        one = {**attempt, **changed}
+        said = [[role, copy_text(runs, pieces, kept)] for role, runs in one["said"]]
+        texts = {key: copy_text(one[key], pieces, kept) for key in ("reply", "raw")}
+        system = [copy_text(runs, shared, rest) for runs in one["system"]]
+        return one | texts | {"said": said, "system": system, "rest": copy_text(one["rest"], shared, rest)}
+
+    if not told["decisions"]:
+        return told
+    decisions = [{**one, "attempts": [lean(each) for each in one["attempts"]]} for one in told["decisions"]]
+    return {**told, "decisions": decisions, "pieces": kept.pieces, "shared": rest.pieces}
+
+
+def _without_odds(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: value for key, value in told.items() if key != "odds"}
+
+
+def _without_decisions(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**told, "decisions": [], "pieces": [], "shared": []}
+
+
+def _trim_data(trim: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> "Trim":
+    return lambda shared: replace(shared, page=replace(shared.page, told=trim(shared.page.told)))
+
+
+Trim = Callable[["SharedGame"], "SharedGame"]
+TRIMS: Final[tuple[tuple[str, Trim], ...]] = (  # what each leaves out, in words; they are applied one after the other
+    ("the raw bodies of replies", _trim_data(_without_bodies)),
+    ("the prompts", _trim_data(_without_requests)),
+    ("the winning chances", _trim_data(_without_odds)),
+    ("what the models wrote", _trim_data(_without_decisions)),
+    ("the record", lambda shared: replace(shared, record="")),
+)
+
+
+def longest_page(page: GamePage, most_bytes: int) -> GamePage | None:
+    """Return the page with as many turns as fit into that many bytes, or None if fewer than two do."""
+    low, high = 0, len(page.told["turns"])
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if _size_of_turns(with_turns(page, middle)) <= most_bytes else (low, middle - 1)
+    return with_turns(page, low) if low > 1 else None
+
+
+def _size_of_turns(page: GamePage) -> int:
+    return len(str(embedded({key: page.told[key] for key in ("turns", "story")})).encode())
+
+
+def with_turns(page: GamePage, count: int) -> GamePage:
+    """Return the page with that many turns, around the one it opens at."""
+    told = page.told
+    turns, opens = told["turns"], told["opens"]
+    first = max(0, min(opens - count // 2 - 1, len(turns) - count))
+    kept = [{**turn, "pile": max(0, turn["pile"] - first)} if "pile" in turn else turn for turn in turns]
+    window = {"turns": kept[first : first + count], "story": told["story"][first : first + count]}
+    start = _state_before(told, first)
+    return replace(page, told={**told, **window, **start, "opens": opens - first, "first": first})
+
+
+def _state_before(told: Mapping[str, Any], first: int) -> dict[str, Any]:
+    """Return the hands or panels before the turn with this index."""
+    if "hands" in told:
+        hands = [*told["hands"]]
+        for turn in told["turns"][:first]:
+            for seat, hand in turn["hands"].items():
+                hands[seat] = hand
+        return {"hands": hands}
+    panels = [*told["panels"]]
+    for turn in told["turns"][:first]:
+        panels += [None] * (max(turn["panels"], default=-1) + 1 - len(panels))
+        for place, panel in turn["panels"].items():
+            panels[place] = panel
+        panels = [panel for panel in panels if panel is not None]
+    return {"panels": panels}

@@ -1,0 +1,83 @@
+"""What a seat did about lies in a game: how many it caught, believed and told, and its best and worst decision."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from dubito.game import Deed, Game
+from dubito.game.record import Forfeit, make_move
+from dubito.game.words import ME, Label, counted
+
+
+class KeyMove(NamedTuple):
+    """A decision that moved many cards."""
+
+    pile: int
+    turn: int
+    text: str  # a sentence in which the seat is labelled `ME`
+
+
+@dataclass
+class LieReview:
+    """The reactions and lies of one seat."""
+
+    faced: int = 0  # lies that it could call
+    caught: int = 0
+    calls: int = 0
+    told: int = 0  # its own lies
+    exposed: set[int] = field(default_factory=set)  # the turns in which others called its lies
+    best: KeyMove | None = None
+    worst: KeyMove | None = None
+
+    def note_reaction(self, deed: Deed, turn: int, mover: str, lie: str) -> None:
+        """Note the seat's reaction to the mover's play."""
+        self.faced += deed.is_lie
+        self.calls += deed.called
+        if deed.called and deed.is_lie:
+            self.caught += 1
+            self.best = _larger(self.best, deed.pile, turn, f"{ME} caught {mover}'s {lie}")
+        elif deed.called:
+            self.worst = _larger(self.worst, deed.pile, turn, f"{ME} did not believe {mover}, who was honest")
+
+    def note_caller(self, deed: Deed, turn: int, caller: str, lie: str) -> None:
+        """Note that another seat called the seat's lie."""
+        self.exposed.add(turn)
+        self.worst = _larger(self.worst, deed.pile, turn, f"{caller} caught a {lie} of {ME}")
+
+    def figures(self, lie: str, call: str) -> list[tuple[str, str, str]]:
+        """Return three figures: a title, the figure, and a note. Empty if the seat neither met nor told a lie."""
+        if not (self.faced or self.calls or self.told):
+            return []
+        wrong = self.calls - self.caught
+        return [
+            (f"{lie.capitalize()}s caught", f"{self.caught} of {self.faced}", "of those you could call"),
+            (f"Your {lie}s", str(self.told), f"{len(self.exposed)} caught"),
+            (f"Wrong {call}s", str(wrong), f"of {self.calls}"),
+        ]
+
+
+def _larger(known: KeyMove | None, pile: int, turn: int, text: str) -> KeyMove:
+    new = KeyMove(pile, turn, f"{text}, with {counted(pile)} on the pile.")
+    return new if known is None or new.pile > known.pile else known
+
+
+def review_lies(game: Game, state: Any, outputs: Iterable[Any], me: int, label: Label) -> LieReview:
+    """Play the outputs from the deal `state` on, and review what the seat `me` did about lies.
+
+    The review of a game without lies is empty.
+    """
+    review = LieReview()
+    if game.deed is None or game.lie is None:
+        return review
+    lie = game.results.lie_words[0]
+    for output in outputs:
+        if not isinstance(output, Forfeit):
+            seat, turn, deed = state.seat, state.turns_played + 1, game.deed(state, output)
+            review.told += seat == me and game.lie(state, output) is not None
+            if deed is not None and deed.of is not None:
+                if seat == me:
+                    review.note_reaction(deed, turn, label(deed.of), lie)
+                elif deed.of == me and deed.called and deed.is_lie:
+                    review.note_caller(deed, turn, label(seat), lie)
+        make_move(state, output)
+    return review

@@ -1,0 +1,31 @@
+// What the scripts of all pages share: elements, and requests to the server.
+
+export const $ = (id) => document.getElementById(id);
+
+export function make(tag, className, ...children) {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  element.append(...children); // as text, never HTML: names and records are foreign
+  return element;
+}
+
+export function count(n, noun) {
+  return n === 1 ? `1 ${noun}` : `${n} ${noun}s`;
+}
+
+export async function ask(path, body) {
+  const options = body && {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  };
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch {
+    throw new Error("The server does not respond. Is dubito web still running? Your game is saved.");
+  }
+  const answer = await response.json();
+  if (!response.ok) throw Object.assign(new Error(answer.error), { status: response.status });
+  return answer;
+}

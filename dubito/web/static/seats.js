@@ -1,0 +1,91 @@
+// The other players around the felt: a face, a name, a fan of backs, and what they last said.
+
+import { $, count, make } from "./page.js";
+
+const MOST_AROUND = 7; // others; more have no room on half an ellipse
+const CROWDED = 6; // others, from which on faces shrink
+const SHOWN_BACKS = 9;
+const LONGEST_BUBBLE = 30; // characters in the large type
+
+// The person's own name, for their own place.
+export const me = () => document.body.dataset.person || "You";
+
+export class Seats {
+  constructor(game) {
+    this.game = game;
+    const others = game.names.length - 1;
+    this.items = game.names.map((name, seat) => (seat === game.me ? null : this.#seat(name, seat)));
+    const order = Array.from({ length: others }, (_, place) => (game.me + 1 + place) % game.names.length);
+    order.forEach((seat, place) => this.#place(this.items[seat], place, others));
+    $("felt").classList.toggle("crowded", others >= CROWDED);
+    $("felt").classList.toggle("crowd", others > MOST_AROUND);
+    $("seats").replaceChildren(...order.map((seat) => this.items[seat]));
+    $("me").replaceChildren(window.dubitoAvatar(me(), "person"));
+    $("name").textContent = me();
+  }
+
+  #seat(name, seat) {
+    const kind = this.game.kinds[seat];
+    const shown = make("span", "name", ...name.split(/(?<=[a-z])(?=[A-Z])/).flatMap((part) => [part, make("wbr")]));
+    const parts = [shown, make("span", `kind ${kind} hidden`, kind), make("span", "held"), make("span", "badge")];
+    const backs = make("ul", "backs");
+    backs.setAttribute("aria-hidden", "true");
+    return make("li", "seat", window.dubitoAvatar(name, kind), ...parts, backs, make("span", "open"));
+  }
+
+  // Clockwise on half an ellipse, beginning on the person's left.
+  #place(item, place, others) {
+    const angle = others === 1 ? Math.PI / 2 : Math.PI * (1 - place / (others - 1));
+    item.style.setProperty("--x", `${50 + 39 * Math.cos(angle)}%`);
+    item.style.setProperty("--y", `${54 - 35 * Math.sin(angle) ** 0.7}%`);
+  }
+
+  show(frame) {
+    this.items.forEach((item, seat) => {
+      item?.classList.toggle("mover", seat === frame.mover);
+      item?.classList.toggle("next", seat === frame.to_move);
+      item?.querySelector(".bubble")?.remove();
+    });
+  }
+
+  // Shows how much a seat holds: a fan of backs, and a text, by default the number of cards.
+  hold(seat, cards, text = cards ? count(cards, "card") : "no cards") {
+    const item = this.items[seat];
+    if (!item) return;
+    item.querySelector(".held").textContent = text;
+    const backs = Array.from({ length: Math.min(cards, SHOWN_BACKS) }, () => window.dubitoCards.back());
+    window.dubitoCards.fan(item.querySelector(".backs"), backs);
+  }
+
+  // Shows a seat's cards, known at the end of a game.
+  open(seat, cards) {
+    const item = this.items[seat];
+    if (!item) return;
+    window.dubitoCards.fan(item.querySelector(".open"), cards);
+    if (cards.length) item.querySelector(".backs").replaceChildren();
+  }
+
+  mark(seat, text, isLost = false) {
+    const item = this.items[seat];
+    if (!item) return;
+    item.querySelector(".badge").textContent = text;
+    item.classList.toggle("lost", isLost);
+  }
+
+  say(seat, words) {
+    const item = this.items[seat];
+    if (!item || !words) return;
+    const bubble = make("p", words.length > LONGEST_BUBBLE ? "bubble long" : "bubble", words);
+    bubble.setAttribute("aria-hidden", "true"); // the log says it too
+    item.append(bubble);
+  }
+}
+
+// Throws a card on a pile: the same place for the same card, the last ones side by side.
+export function scatter(card, index, isLatest) {
+  const noise = (n) => ((Math.imul(index + 1, n) >>> 7) % 1000) / 500 - 1;
+  const spread = isLatest ? 1.2 : 3.4;
+  card.style.setProperty("--dx", `${spread * noise(2654435761) + (isLatest ? 0.5 : 0)}rem`);
+  card.style.setProperty("--dy", `${0.6 * noise(2246822519)}rem`);
+  card.style.setProperty("--turn", `${(isLatest ? 12 : 34) * noise(3266489917)}deg`);
+}
