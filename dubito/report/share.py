@@ -198,14 +198,15 @@ def shared_page(shared: SharedGame, picture: str = "") -> str:
     Parts are left out until it fits, and the page says which. Raises UsageError if nothing helps. `picture` is the
     URL of the preview picture; empty: none.
     """
-    for what, trim in ("", lambda shared: shared), *TRIMS:
-        trimmed = trim(shared)
-        if what and trimmed == shared:
-            continue
-        shared = replace(trimmed, left_out=[*shared.left_out, *([what] if what else [])])
-        text = _render(shared, picture)
+    text = _render(shared, picture)
+    for what, trim in TRIMS:
         if len(text.encode()) <= MAX_PAGE_BYTES:
             return text
+        if (trimmed := trim(shared)) != shared:
+            shared = replace(trimmed, left_out=[*shared.left_out, what])
+            text = _render(shared, picture)
+    if len(text.encode()) <= MAX_PAGE_BYTES:
+        return text
     spare = MAX_PAGE_BYTES - len(_render(replace(shared, page=with_turns(shared.page, 0)), picture).encode())
     page = longest_page(shared.page, spare - _SPARE_BYTES)
     if page is None:

@@ -130,7 +130,8 @@ class _Pages:
             "lobby",
             game=game,
             person=_person(request),
-            hero=self._tile(game),
+            hero=(hero := self._tile(game)),
+            usual_level=next(level for level in ("models", "medium", *hero.levels) if level in hero.levels),
             tiles=[self._tile(one) for one in self.tables.games if one.name != game.name],
             more=self.tables.more_games,
             lead=words_of(game).LEAD,
@@ -153,7 +154,9 @@ class _Pages:
     def _tile(self, game: Game) -> "_Tile":
         words, choices, (least, most) = words_of(game), self.tables.choices(game.name), self._sizes(game)
         others = min(max(4, least), most) - 1
+        models = [choice.name for choice in choices if choice.asks]
         levels = strengths(game, choices) or [("medium", bots_of(game, choices))]
+        levels = [("models", models), *levels] if models else levels
         bots = {level: [names[place % len(names)] for place in range(others)] for level, names in levels}
         return _Tile(game.name, words.TITLE, words.SLOGAN or words.TITLE, words.LEAD, bots, picture_of(words))
 

@@ -25,7 +25,7 @@ from dubito.game import Choice, Game, GameEvent, Player, Text
 from dubito.game.flaws import flaws_of_ending, flaws_of_position
 from dubito.game.packages import games_path
 from dubito.game.record import records_of, require_whole_game
-from dubito.game.words import ME, words_of
+from dubito.game.words import words_of
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.show.session import Session, session_of_record, table_moves
 from dubito.stats.tally import outcome_of, unpack_outcome
@@ -474,7 +474,6 @@ def _with_hostile_messages(cls: type[Player], game: Game) -> type[Player]:
 def _check_words(subject: Subject) -> Iterator[Flaw]:
     """Check the game's words, from its rules to its ending."""
     words, file, rules = words_of(subject.game), subject.file("words.py"), subject.game.rules()
-    unspoken = ""
     for deal, seats in subject.deals:
         state = subject.state(deal, seats)
         texts: list[Any] = [*words.rules(rules, seats), words.in_short(rules), words.sentence(state.start, str)]
@@ -484,7 +483,6 @@ def _check_words(subject: Subject) -> Iterator[Flaw]:
             texts += [teller.holds(seat), *words.sees(state, seat, str), words.keys(state), *words.hand(state, seat)]
             events = state.apply(output)
             texts += [words.to_me(words.sentence(event, str)) for event in events]
-            unspoken = unspoken or _find_unspoken(words, seat, events)
             texts += [line.said for line in teller.moved(seat, output, events)]
             texts += [text for panel in teller.panels() for text in (panel.title, *panel.cards)]
         ending = teller.ending()
@@ -493,18 +491,6 @@ def _check_words(subject: Subject) -> Iterator[Flaw]:
         wrong = next((each for each in [*texts, *ending] if not isinstance(each, str)), None)
         if wrong is not None:
             yield Flaw(file, f"{one_line(repr(wrong), 60)} is not text")
-    if unspoken:
-        what = f"a person at the table reads {one_line(repr(unspoken), 60)}: has TO_ME a phrase for it?"
-        yield Flaw(file, what, sure=False)
-
-
-def _find_unspoken(words: Any, seat: int, events: Sequence[Any]) -> str:
-    """Return a sentence about the person in this seat that `to_me` does not rewrite correctly, if any."""
-    for event in events:
-        sentence = words.sentence(event, lambda each: ME if each == seat else f"seat {each}")
-        if isinstance(sentence, str) and sentence.startswith(ME) and (text := words.to_me(sentence))[:1].islower():
-            return str(text)
-    return ""
 
 
 def _check_fake_models(subject: Subject) -> Iterator[Flaw]:

@@ -106,7 +106,8 @@ def current_question(sitting: Sitting) -> Question:
 def test_numbers_are_buttons_up_to_24(legal: Any, options: list[int], bounds: Any, wanted: str) -> None:
     numbers = (Node("turn", "turn", Whole()), GAMES["defuse"].nodes[1])
     question = current_question(seated(nodes=numbers, legal=lambda view: legal))
-    assert question == Question("turn", "whole", wanted, options, bounds)
+    assert question == Question("turn", "whole", wanted, options, question.labels, bounds)
+    assert len(question.labels) == len(options)
 
 
 @pytest.mark.parametrize("legal", [lambda view: view.legal(), lambda view: None])

@@ -17,7 +17,7 @@ from tests.play.conftest import Play
 FOUR = ("Player1", "Player2", "Player3", "Player4")
 BS = ("watch", "--game", "bs", *FOUR)
 SEATED = ("--game", "bs", "--seed", "4", "--seat", "1")
-WHATEVER = "no\n" + "\n".join(map(str, range(13))) + "\n"  # one of it is legal
+WHATEVER = "\n".join(("no", "a", *map(str, range(2, 11)), "j", "q", "k", ""))  # one of it is legal
 BAD = (
     "from dubito.games.bs.bot import BSBot\nclass Bad(BSBot):\n    def request_cards(self, n, t): return []\n"
     "    def bs(self, s, n, c, t): return False\n"
@@ -137,17 +137,17 @@ def test_a_person_sees_their_own_hand_and_sizes(play: Play) -> None:
     assert (said.code, said.err) == (0, "")
     assert lines[0] == "Players, in playing order: Player1, you, Player4, CalculatingLiar."
     assert lines[5:] == [
-        "   1. Player1 plays 1 card as 0s.",
+        "   1. Player1 plays 1 card as aces.",
         "",
         "Cards held: Player1 12, you 13, Player4 13, CalculatingLiar 13. On the pile: 1.",
-        "Your hand: 0 1 3 3 3 4 5 6 6 8 9 10 12",
-        "Player1 played 1 card as 0s. Do you say BS?",
+        "Your hand: A 2 4 4 4 5 6 7 7 9 10 J K",
+        "Player1 played 1 card as aces. Do you say BS?",
         ">    1. You answered no.",
-        "   1. On the pile: 1. In hand: Player1 12, you 13, Player4 13, CalculatingLiar 13.",
+        "   1. Nobody says BS.",
         "",
         "Cards held: Player1 12, you 13, Player4 13, CalculatingLiar 13. On the pile: 1.",
-        "Your hand: 0 1 3 3 3 4 5 6 6 8 9 10 12",
-        "Your turn: play cards as 1s.",
+        "Your hand: A 2 4 4 4 5 6 7 7 9 10 J K",
+        "Your turn: play cards as 2s.",
         "> ",
         "You left the game before its end.",
     ]
@@ -156,12 +156,12 @@ def test_a_person_sees_their_own_hand_and_sizes(play: Play) -> None:
 @pytest.mark.parametrize(
     ("typed", "sentence"),
     [
-        ("2", "The hand holds no card of number 2; play cards that it holds."),
-        ("0 0", "The hand holds 1 card of number 0, not 2."),
-        ("13", "'13' is not an answer here: type cards, as numbers with spaces between."),
-        ("yes", "'yes' is not an answer here: type cards, as numbers with spaces between."),
-        ("1 x", "'1 x' is not an answer here: type cards, as numbers with spaces between."),
-        ("\x1b[31m", "'\\x1b[31m' is not an answer here: type cards, as numbers with spaces between."),
+        ("3", "You do not hold that many 3s."),
+        ("a a", "You do not hold that many aces."),
+        ("13", "'13' is not a list of cards: type for example `3 3 k`."),
+        ("yes", "'yes' is not a list of cards: type for example `3 3 k`."),
+        ("2 x", "'2 x' is not a list of cards: type for example `3 3 k`."),
+        ("\x1b[31m", "'\\x1b[31m' is not a list of cards: type for example `3 3 k`."),
     ],
 )
 def test_illegal_input_is_asked_again(play: Play, typed: str, sentence: str) -> None:
@@ -174,14 +174,14 @@ def test_illegal_input_is_asked_again(play: Play, typed: str, sentence: str) -> 
 def test_help_is_given_at_any_question(play: Play) -> None:
     out = play(*SEATED, typed="hand\nlog\nrules\n?\n").out
     assert out.count("Do you say BS?") == 2
-    assert out.count("   1. Player1 plays 1 card as 0s.") == 2
+    assert out.count("   1. Player1 plays 1 card as aces.") == 2
     assert out.count("- If nobody has won after 1,000 rounds") == 2
 
 
 def test_a_whole_game_of_bs_is_played_saved_and_proved(play: Play, shell: Shell) -> None:
     said = play(*SEATED, "--save", "g.json", typed=WHATEVER * 300)
     assert (said.code, said.err) == (0, "")
-    assert "\n  *  For you: " in said.out
+    assert "\n  *  You " in said.out
     again = (
         "To play the same cards again: dubito play Player1 Player4 CalculatingLiar --seed 4 --deal 0 --seat 1 --game bs"
     )

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from dubito.errors import IllegalOutput, UsageError
+from dubito.game import Deed
 from dubito.game.find import Registry, find_bots
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, play_game
-from dubito.game.words import labels, person_sentences, words_of
+from dubito.game.words import ME, labels, person_sentences, words_of
 from dubito.games.bs.game import GAME as BS
 from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import Rules, deal_table
@@ -18,6 +19,7 @@ from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.record import ending
 from dubito.show.company import Opponents, as_sentence
+from dubito.show.deeds import LieReview
 from dubito.show.person import GUEST, Guest, Setup, seat_person, set_up
 from tests.conftest import in_gate
 from tests.web.kit import guests_of
@@ -149,19 +151,21 @@ def test_the_end_panel_of_bs_counts_every_play_the_person_judged(seed: int, seat
             lies += given[0].number != number
         sitting.step(given)
     assert faced >= 5
-    accused = f"{calls} accusation{'s' * (calls != 1)}"
-    assert sitting.lies_in_words() == (
-        f"You caught {right} of the {faced} lies you faced, with {accused}, and made {lies or 'none'} yourself."
-    )
+    review = sitting.review_lies()
+    assert (review.caught, review.faced, review.calls, review.told) == (right, faced, calls, lies)
+    figures = [figure for _, figure, _ in review.figures("lie", "accusation")]
+    assert figures == [f"{right} of {faced}", f"{lies}", f"{calls - right}"]
 
 
-def test_wrong_calls_are_not_hidden_where_no_lie_was_faced() -> None:
-    sitting = seat_person(guests_of(find_bots(Path("/nowhere"), "bs")), _bs(5, 2), 0)
-    assert sitting.lies_in_words() == "You faced no lies. You made none yourself."
-    sitting._reactions += [(False, True), (False, False)]
-    assert sitting.lies_in_words() == "You faced no lies, so your accusation was wrong. You made none yourself."
-    sitting._reactions += [(False, True)]
-    assert sitting.lies_in_words() == "You faced no lies, so your 2 accusations were wrong. You made none yourself."
+def test_review_names_best_and_worst_decision() -> None:
+    review, right, wrong = LieReview(), Deed(3, of=1, is_lie=True, called=True), Deed(4, of=2, called=True)
+    assert review.figures("lie", "accusation") == []
+    for turn, (deed, mover) in enumerate([(right, "A"), (right._replace(pile=9), "B"), (wrong, "C")], 1):
+        review.note_reaction(deed, turn, mover, "lie")
+    review.note_caller(Deed(2, of=0, is_lie=True, called=True), 7, "D", "lie")
+    assert review.best == (9, 2, f"{ME} caught B's lie, with 9 cards on the pile.")
+    assert review.worst == (4, 3, f"{ME} did not believe C, who was honest, with 4 cards on the pile.")
+    assert [note for *_, note in review.figures("lie", "accusation")] == ["of those you could call", "1 caught", "of 3"]
 
 
 def _bs(seed: int, seat: int) -> Setup:

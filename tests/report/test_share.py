@@ -1,11 +1,13 @@
 """A shared game is one self-contained page that can be replayed."""
 
 import base64
+import json
 import re
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -35,7 +37,8 @@ def test_a_game_of_a_run_opens_alone_and_plays_again(
     page = Path("sent.html")
     assert page.stat().st_size < share.MAX_PAGE_BYTES
     assert not [attrs for _, attrs in Page(page).elements if not (attrs.get("src") or "data:").startswith("data:")]
-    assert 'href="http' not in page.read_text()
+    links = re.findall(r'href="(http[^"]*)', page.read_text())
+    assert {link.partition("?")[0] for link in links} <= {share.PROJECT_URL, "http://127.0.0.1:8765/"}
     chrome.open(page.resolve())
     (told,) = Page(page).json
     turns, opens = len(told["turns"]), told["opens"]
@@ -91,11 +94,9 @@ def test_persons_game_can_be_shared(shell: Shell, chrome: Chrome) -> None:
     assert "catch other players lying" in page.words
     chrome.screen(390)
     chrome.open(Path("game.html").resolve())
-    assert "Starts at the first bluff that was caught." in chrome.text("#said")
-    assert re.search(r"\bA person \d+$", chrome.text("#board"))
     top = "document.querySelector('{}').getBoundingClientRect().top"
-    assert chrome.run(top.format("#said")) < chrome.run(top.format("#board")) < 844
-    assert chrome.run(top.format("#board")) < chrome.run(top.format("#seats")) < chrome.run(top.format("#strip"))
+    tops = [chrome.run(top.format(one)) for one in ("#pile .card", "#seats", "#said")]
+    assert 0 < tops[0] < tops[1] < tops[2] < 844
 
 
 def test_the_report_of_a_saved_game_is_its_one_page(shell: Shell) -> None:
@@ -202,18 +203,61 @@ def test_game_with_too_many_moves_is_refused_early(
         raise AssertionError("the story of the game was told")
 
     monkeypatch.setattr("dubito.show.run.ReplayedGames.play", tell)
-    monkeypatch.setattr("dubito.report.share.MAX_PAGE_BYTES", 1000)
+    monkeypatch.setattr("dubito.report.share._MAX_MOVES", 5)
     said = shell("share", str(bots_run), "--game", "0")
     assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("dubito: the game needs more than 1 kB as one page (more than 5 moves); share its run")
+    assert said.err.startswith("dubito: the game needs more than 300 kB as one page (more than 5 moves); share its run")
 
 
-def test_large_saved_game_is_refused_early(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def play(*_: object, **__: object) -> None:
-        raise AssertionError("the game was played again")
+def hands_by_turn(told: dict[str, Any]) -> list[list[str]]:
+    all_hands = [told["hands"]]
+    for turn in told["turns"]:
+        changed = {int(seat): hand for seat, hand in turn["hands"].items()}
+        all_hands.append([changed.get(seat, hand) for seat, hand in enumerate(all_hands[-1])])
+    return all_hands
 
-    assert shell("watch", "StefaBot", "ClaudeBot", "MrDoubt", "--save", "g.json").code == 0
-    monkeypatch.setattr("dubito.report.share.MAX_PAGE_BYTES", 1000)
-    monkeypatch.setattr("dubito.report.share.story_of_record", play)
-    said = shell("share", "g.json")
-    assert (said.code, "the game needs more than 1 kB as one page; send the file itself" in said.err) == (2, True)
+
+def test_long_game_keeps_turns_around_its_best_moment_and_says_so(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, chrome: Chrome
+) -> None:
+    assert shell("watch", "Sherlock", "StefaBot", "AdaptyBoi", "--save", "g.json", "--pace", "at-once").code == 0
+    shell("share", "g.json")
+    (whole,) = Page(Path("game.html")).json
+    bytes_of_turns = len(json.dumps([whole["turns"], whole["story"]]))
+    room = Path("game.html").stat().st_size - len(Path("g.json").read_text()) * 4 // 3 - bytes_of_turns // 2
+    monkeypatch.setattr(share, "MAX_PAGE_BYTES", room)
+    assert shell("share", "g.json").code == 0
+    page, (told,) = Page(Path("game.html")), Page(Path("game.html")).json
+    first, turns = told["first"], len(told["turns"])
+    assert Path("game.html").stat().st_size <= room
+    assert 1 < turns < len(whole["turns"])
+    assert f"leaves out the record, all but {turns} of its {len(whole['turns'])} turns." in page.words
+    assert hands_by_turn(told) == hands_by_turn(whole)[first : first + turns + 1]
+    assert told["story"] == whole["story"][first : first + turns]
+    assert told["opens"] + first == whole["opens"]
+    chrome.open(Path("game.html").resolve())
+    assert chrome.text("#turn").startswith(f"turn {whole['opens']} of ")
+
+
+def test_shared_page_is_about_its_sender(shell: Shell, chrome: Chrome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name, its best moment, a line to copy, and the same cards as a command and as a link."""
+    record = load((FOLDER / "three_immediate.json").read_text())
+    Path("g.json").write_text(dump(replace(record, players=[GUEST, *record.players[1:]])))
+    name = r"Ada \1 <b>"
+    assert shell("share", "g.json", "--name", name).code == 0
+    page, (told,) = Page(Path("game.html")), Page(Path("game.html")).json
+    assert told["names"][0] == name
+    headline = re.search(rf"{re.escape(name)} caught (\d+) of (\d+) bluffs?", page.words)
+    assert headline is not None
+    caught, faced = map(int, headline.groups())
+    assert told["moment"].startswith(f"Best moment, turn {told['opens']}: {name} caught ")
+    assert told["story"][told["opens"] - 1].startswith(f"{name} doubts ")
+    assert f"I caught {caught} of {faced} bluff" in page.words
+    chrome.open(Path("game.html").resolve())
+    assert chrome.text("#seats .mover b") == name
+    command = chrome.text(".invitation > code")
+    assert command.startswith(f"dubito play {' '.join(record.players[1:])} --seed {record.seed} ")
+    link = chrome.run("document.querySelector('.invitation .button').href")
+    query = {key: value for key, (value,) in parse_qs(urlsplit(link).query).items()}
+    assert (query["bots"].split(), query["seat"]) == ([*record.players[1:]], "0")
+    assert (query["seed"], query["deal"]) == (f"{record.seed}", f"{record.deal}")

@@ -26,13 +26,33 @@ def test_the_lobby_says_who_is_hard(hall: WebServer) -> None:
 
 def test_a_hard_game_begins_at_once(hall: WebServer, chrome: Chrome) -> None:
     chrome.open(f"http://127.0.0.1:{hall.port}/")
-    assert chrome.run("[...document.querySelectorAll('.now button')].map(e => e.textContent)") == [
-        "an easy game",
-        "a fair game",
-        "a hard game",
+    assert chrome.run("[...document.querySelectorAll('.levels label')].map(e => e.textContent)") == [
+        "Easy",
+        "Medium",
+        "Hard",
     ]
-    chrome.run("document.querySelector('.now button:last-child').click()")  # the page goes: it is not drawn again
-    chrome.until("location.pathname === '/table' && document.querySelectorAll('#seats li').length === 4")
+    chrome.run("document.querySelector('[name=name]').value = 'Ada <b>'")
+    chrome.run("document.querySelector('.levels label:last-child').click()")
+    chrome.run("document.querySelector('#start button').click()")  # the page goes: it is not drawn again
+    chrome.until("location.pathname === '/table' && document.querySelectorAll('#seats .seat').length === 3")
     assert (
-        chrome.run("[...document.querySelectorAll('#seats li')].map(e => e.textContent).join()").count("Sherlock") == 3
+        chrome.run("[...document.querySelectorAll('#seats .name')].map(e => e.textContent).join()").count("Sherlock")
+        == 3
     )
+    assert chrome.text("#name") == "Ada <b>"
+
+
+def test_other_game_starts_with_one_click_and_is_played_with_its_cards(hall: WebServer, chrome: Chrome) -> None:
+    chrome.open(f"http://127.0.0.1:{hall.port}/")
+    chrome.run("window.confirm = () => true; localStorage.setItem('dubito speed', '0')")
+    chrome.run("document.querySelector('.game [data-game=defuse]').click()")
+    chrome.until("location.pathname === '/table' && document.querySelector('#own.asked') !== null")
+    held = chrome.run("document.querySelectorAll('#hand .card').length")
+    assert held > 5
+    assert chrome.text("#controls button") == "Draw a card"
+    played = "document.querySelector('#hand button.card:not(:disabled)')"
+    name = chrome.run(f"{played}?.getAttribute('aria-label')")
+    assert name is None or name.startswith("Play ")
+    chrome.run(f"({played} ?? document.querySelector('#controls button')).click()")
+    chrome.until("document.querySelectorAll('#log li').length > 1")
+    assert "You " in chrome.text("#log")

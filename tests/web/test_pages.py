@@ -36,11 +36,11 @@ def test_the_lobby_offers_every_hand_written_bot_and_the_game_under_way(server: 
     names = {bot.name for bot in find_bots(server.folder).hand_written()}
     assert all(f'<option value="{name}"' in lobby for name in names)
     assert "OpenAIBot" not in lobby
-    assert "Resume</a>" not in lobby
+    assert "Continue</a>" not in lobby
     view = browser.sit()
-    assert "Resume</a>" in browser("GET", "/").text
+    assert "Continue</a>" in browser("GET", "/").text
     browser.to_the_end(view)
-    assert "Resume</a>" not in browser("GET", "/").text
+    assert "Continue</a>" not in browser("GET", "/").text
 
 
 def test_every_seed_can_be_given_back(browser: Browser) -> None:
@@ -68,14 +68,14 @@ def test_a_finished_game_is_listed_and_opens(server: WebServer, browser: Browser
     own = sum(turn.get("honest") is False for _, turn in mine)
     assert own > 1
     calls = sum("cards" not in turn for _, turn in mine)
-    doubts = f"{calls} doubt{'s' * (calls != 1)}"
-    assert (
-        end["lies"]
-        == f"You caught {caught} of the {len(met)} bluffs you faced, with {doubts}, and made {own} yourself."
-    )
+    figures = [figure for _, figure, _ in end["figures"]]
+    assert figures == [f"{caught} of {len(met)}", f"{own}", f"{calls - caught}"]
+    best = next(turn for kind, turn, _ in end["moments"] if kind == "best")
+    assert told["story"][best - 1].startswith("You doubt ")
+    browser.cookie = f"{browser.cookie}; dubito-name=Ada%20L."
     shared = browser("GET", f"/games/{end['record']}/share")
     assert shared.headers["content-disposition"] == 'attachment; filename="game.html"'
-    assert f"A game of Dubito: {' and '.join(told['names'][seat] for seat in told['winners'])} win" in shared.text
+    assert f"<h1>Ada L. caught {caught} of {len(met)} bluffs</h1>" in shared.text
     assert browser("GET", "/games/none/share").status == 404
 
 
@@ -91,13 +91,19 @@ def test_a_bots_own_words_are_escaped(tmp_path: Path) -> None:
 
 def test_every_colour_stands_in_one_sheet() -> None:
     """Those of the report and of the table name them only, and each name is there; a script sets the others."""
-    report, web = Path(dubito.report.__file__).parent / "static", Path(dubito.web.__file__).parent / "static"
-    names = {*re.findall(r"(--[\w-]+):", (report / "look.css").read_text())}
-    names |= {*re.findall(r'setProperty\("(--[\w-]+)"', (web / "table.js").read_text())}
-    for sheet in (report / "report.css", web / "style.css"):
-        text = sheet.read_text()
-        assert not re.search(r":[^;{}]*(#[0-9a-fA-F]{3,8}\b|\b(rgb|hsl))", text), sheet
-        assert {*re.findall(r"var\((--[\w-]+)", text)} <= names
+    folders = [Path(path) / "static" for module in (dubito.report, dubito.web) for path in module.__path__]
+    texts = {
+        file: file.read_text() for folder in folders for file in folder.iterdir() if file.suffix in (".css", ".js")
+    }
+    names = {
+        name for text in texts.values() for name in re.findall(r"(--[\w-]+):|setProperty\(\s*\"(--[\w-]+)\"", text)
+    }
+    for file, text in texts.items():
+        if file.suffix == ".css":
+            found = re.search(r":[^;{}]*(#[0-9a-fA-F]{3,8}\b|\b(rgb|hsl))", text)
+            assert (found is None) == (file.name != "look.css"), file
+            assert max(map(len, text.splitlines())) <= 120, file
+            assert {*re.findall(r"var\((--[\w-]+)", text)} <= {name for pair in names for name in pair}, file
 
 
 def test_the_palest_colour_of_a_map_is_told_from_none() -> None:

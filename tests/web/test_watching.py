@@ -79,7 +79,7 @@ def test_reasons_are_on_the_page_before_the_game_ends(chrome: Chrome, home: Path
         chrome.run("window.stays = true")
         turns.go()
         chrome.until(SHOWS.format("turn 1 of 1 so far"))
-        assert chrome.text("#seats .thought q").startswith(("I ", "Whoever ", "The "))
+        assert chrome.text("#thoughts q").startswith(("I ", "Whoever ", "The "))
         assert chrome.text("h1") == "house:house-sharp@reasoned · StefaBot · MrDoubt"
         assert chrome.run((Path(__file__).parent / "contrast.js").read_text()) == []
         chrome.key("ArrowLeft")

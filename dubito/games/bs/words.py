@@ -180,7 +180,7 @@ class Teller:
     def _outcome(self, event: TurnEvent) -> str:
         """Infer from the sizes who accused, whether it was right, and who takes the pile."""
         changes = [now - before for now, before in zip(event.hands, self._held, strict=True)]
-        if event.pile == self._pile:
+        if not any(changes):
             return "Nobody says BS."
         taker, taken, mover = changes.index(max(changes)), counted(self._pile), self._label(self._player)
         if taker != self._player:

@@ -48,7 +48,8 @@ window.dubitoAvatar = (() => {
     const holder = document.createElement("template");
     holder.innerHTML = `<svg class="avatar" viewBox="0 0 64 64" aria-hidden="true">
       <rect width="64" height="64" fill="hsl(${hue} 48% 42%)"/>${head(kind, skin, pick)}
-      <g fill="${INK}">${EYES[pick(kind === "person" ? 3 : 5)]}</g><path d="${MOUTHS[pick(4)]}" ${stroke}/></svg>`;
+      <g fill="${INK}">${EYES[pick(kind === "person" ? 3 : 5)]}</g><path d="${MOUTHS[pick(4)]}" ${stroke}/></svg>`
+      .replace(/\s*\n\s*/g, " ").replaceAll("> <", "><");
     return holder.content.firstChild;
   };
 })();

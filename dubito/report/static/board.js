@@ -23,8 +23,9 @@ window.dubitoBoard = (view) => {
   // Clockwise around the felt, beginning with the seat in front.
   function place(item, seat) {
     const turned = (2 * Math.PI * ((seat - first + game.names.length) % game.names.length)) / game.names.length;
-    item.style.setProperty("--x", `${50 - 38 * Math.sin(turned)}%`);
-    item.style.setProperty("--y", `${50 + 37 * Math.cos(turned)}%`);
+    item.style.setProperty("--x", `${50 - 36 * Math.sin(turned)}%`);
+    item.style.setProperty("--y", `${49 + (seat === first ? 38 : 33) * Math.cos(turned)}%`);
+    item.classList.toggle("front", seat === first);
   }
 
   function player(seat, { moved, said, ended, below }) {
@@ -64,16 +65,41 @@ window.dubitoBoard = (view) => {
   // The plays of the round, the last one first and large; what was doubted everybody has seen.
   function pile(turn, at) {
     const doubt = turn && !turn.cards;
-    const plays = doubt ? game.turns.slice(game.turns[at - 2].pile, at - 1) : turn ? game.turns.slice(turn.pile, at) : [];
-    $("board").textContent = doubt ? "The doubted cards" : view.isOpen() && view.isEnd() && plays.length ? "Board, face up" : "Board";
+    const plays = doubt
+      ? game.turns.slice(game.turns[at - 2].pile, at - 1)
+      : turn
+      ? game.turns.slice(turn.pile, at)
+      : [];
+    $("board").textContent = doubt
+      ? "The doubted cards"
+      : view.isOpen() && view.isEnd() && plays.length
+      ? "Board, face up"
+      : "Board";
     const items = plays.map((play, index) => {
       const isLast = index === plays.length - 1;
       const isKnown = view.isOpen() || (doubt && isLast);
       const words = `${game.names[play.seat]}: ${count(play.cards.length, "card")} as ${play.claimed}`;
-      const cards = make("span", "cards", ...[...play.cards].map((letter) => (isKnown ? draw(letter) : window.dubitoCards.back())));
-      const item = make("li", isLast ? "latest" : "", window.dubitoAvatar(game.names[play.seat], game.kinds?.[play.seat]), make("p", "claim", words), cards);
-      if (isKnown) item.append(make("span", doubt && isLast ? `stamp ${play.honest ? "honest" : "bluff"}` : `truth ${play.honest ? "honest" : "bluff"}`,
-        play.honest ? "honest" : doubt && isLast ? game.lie : `a ${game.lie}`));
+      const cards = make(
+        "span",
+        "cards",
+        ...[...play.cards].map((letter) => (isKnown ? draw(letter) : window.dubitoCards.back())),
+      );
+      const item = make(
+        "li",
+        isLast ? "latest" : "",
+        window.dubitoAvatar(game.names[play.seat], game.kinds?.[play.seat]),
+        make("p", "claim", words),
+        cards,
+      );
+      if (isKnown) {
+        item.append(
+          make(
+            "span",
+            doubt && isLast ? `stamp ${play.honest ? "honest" : "bluff"}` : `truth ${play.honest ? "honest" : "bluff"}`,
+            play.honest ? "honest" : doubt && isLast ? game.lie : `a ${game.lie}`,
+          ),
+        );
+      }
       return item;
     });
     $("pile").className = "plays";
@@ -85,9 +111,16 @@ window.dubitoBoard = (view) => {
 
   function words([, known, truth, , drawn, folded]) {
     const shown = view.isOpen() ? truth : "";
-    const under = view.isOpen() && folded ? [make("details", "", make("summary", "", folded[0]), make("p", "hand drawn", folded[1]))] : [];
-    const line = (said, cards) => make("p", said.includes("\n") ? "hand drawn" : "hand", ...window.dubitoCards.drawnIn(said, cards));
-    return [...(known ? [line(known, truth ? [] : faces(drawn))] : []), ...(shown ? [line(shown, faces(drawn))] : []), ...under];
+    const under = view.isOpen() && folded
+      ? [make("details", "", make("summary", "", folded[0]), make("p", "hand drawn", folded[1]))]
+      : [];
+    const line = (said, cards) =>
+      make("p", said.includes("\n") ? "hand drawn" : "hand", ...window.dubitoCards.drawnIn(said, cards));
+    return [
+      ...(known ? [line(known, truth ? [] : faces(drawn))] : []),
+      ...(shown ? [line(shown, faces(drawn))] : []),
+      ...under,
+    ];
   }
 
   function truly([said, drawn]) {
@@ -107,7 +140,9 @@ window.dubitoBoard = (view) => {
     $("board").textContent = boards.length ? boards[0][0] : "Game log";
     $("pile").className = "panels";
     $("pile").replaceChildren(
-      ...boards.map((panel, index) => make("li", "", ...(index ? [make("p", "claim", panel[0])] : []), ...words(panel))),
+      ...boards.map((panel, index) =>
+        make("li", "", ...(index ? [make("p", "claim", panel[0])] : []), ...words(panel))
+      ),
       ...(really.length ? [make("li", "", make("p", "claim", "What was really played"), ...really.map(truly))] : []),
     );
   }

@@ -12,9 +12,14 @@ window.dubitoCourses = (view) => {
   // A line for each seat over the turns; a click goes to the turn.
   function course(high, label, of) {
     const last = game.turns.length;
-    const drawn = shape("svg", { viewBox: `0 0 ${last} ${high}`, preserveAspectRatio: "none", role: "img", "aria-label": label });
+    const drawn = shape("svg", {
+      viewBox: `0 0 ${last} ${high}`,
+      preserveAspectRatio: "none",
+      role: "img",
+      "aria-label": label,
+    });
     game.names.forEach((_, seat) => {
-      const points = view.states().map((state, turn) => `${turn},${of(turn, seat)}`).join(" ");
+      const points = view.states().map((_, turn) => `${turn},${of(turn, seat)}`).join(" ");
       drawn.append(shape("polyline", { points, class: `line of-${seat}${seat === game.me ? " me" : ""}` }));
     });
     drawn.append(shape("line", { class: "now", y1: 0, y2: high }));
@@ -29,7 +34,10 @@ window.dubitoCourses = (view) => {
   }
 
   function legend(title) {
-    const seats = game.names.flatMap((name, seat) => [sample(`line of-${seat}${seat === game.me ? " me" : ""}`), ` ${name}  `]);
+    const seats = game.names.flatMap((
+      name,
+      seat,
+    ) => [sample(`line of-${seat}${seat === game.me ? " me" : ""}`), ` ${name}  `]);
     return make("p", "note", title, ...seats);
   }
 
@@ -37,12 +45,18 @@ window.dubitoCourses = (view) => {
   function hands() {
     const states = view.states();
     const most = Math.max(...states.flatMap((state) => state.hands.map((hand) => hand.length)));
-    const drawn = course(1.3 * most, "Cards in each player's hand, by turn", (turn, seat) => most - states[turn].hands[seat].length);
+    const drawn = course(
+      1.3 * most,
+      "Cards in each player's hand, by turn",
+      (turn, seat) => most - states[turn].hands[seat].length,
+    );
     game.turns.forEach((turn, place) => {
       if (turn.honest !== false) return;
       const caught = game.turns[place + 1] && !game.turns[place + 1].cards;
       const y1 = (caught ? 1.02 : 1.16) * most;
-      drawn.append(shape("line", { x1: place + 1, x2: place + 1, y1, y2: 1.3 * most, class: caught ? "told caught" : "told" }));
+      drawn.append(
+        shape("line", { x1: place + 1, x2: place + 1, y1, y2: 1.3 * most, class: caught ? "told caught" : "told" }),
+      );
     });
     const hasLies = game.turns.some((turn) => turn.honest === false);
     const ticks = make("p", "note truth", `Short ticks: a ${game.lie}. Long ticks: a ${game.lie} that was caught.`);
@@ -56,7 +70,8 @@ window.dubitoCourses = (view) => {
     if (won.length !== view.states().length) return [];
     const share = (turn, seat) => (100 * won[turn][seat]) / playouts;
     const instead = standIn ? ` and ${standIn} instead of models` : "";
-    const how = `Winning chances: each player's share of wins in ${playouts} playouts from this turn, with the same cards${instead}. `;
+    const how =
+      `Winning chances: each player's share of wins in ${playouts} playouts from this turn, with the same cards${instead}. `;
     const drawn = course(100, "Winning chances by turn", (turn, seat) => 100 - share(turn, seat));
     return [drawn, legend("Winning chances: "), make("p", "note", how, make("span", "chances", ""))];
   }
@@ -66,7 +81,7 @@ window.dubitoCourses = (view) => {
     if (!game.turns.length || (game.panels && !game.odds)) return;
     const box = make("div", "", ...(game.panels ? [] : hands()), make("div", "truth", ...(game.odds ? chances() : [])));
     box.id = "strip";
-    document.getElementById("slider").before(box);
+    document.getElementById("slider").after(box);
   }
 
   // Marks a turn in the charts.
@@ -77,7 +92,9 @@ window.dubitoCourses = (view) => {
     }
     const shown = document.querySelector("#strip .chances");
     const share = (seat) => Math.round((100 * game.odds.won[turn][seat]) / game.odds.playouts);
-    if (shown) shown.textContent = `At this turn: ${game.names.map((name, seat) => `${name} ${share(seat)} %`).join(", ")}.`;
+    if (shown) {
+      shown.textContent = `At this turn: ${game.names.map((name, seat) => `${name} ${share(seat)} %`).join(", ")}.`;
+    }
     document.getElementById("strip")?.classList.toggle("closed", !open);
   }
 

@@ -2,7 +2,11 @@
 "use strict";
 window.dubitoDecisions = (view) => {
   const { game, shared, make, link, count } = view;
-  const ORIGINS = { live: "from the provider", cache: "from the cache", tape: "from the recording (before the run was resumed)" };
+  const ORIGINS = {
+    live: "from the provider",
+    cache: "from the cache",
+    tape: "from the recording (before the run was resumed)",
+  };
   const FALLBACK = "fallback:"; // begins an outcome; the cause follows
   const OUTCOMES = { model: "answered", model_after_reask: "answered after a re-ask" };
   let numbered = 0; // panels of tabs, so far
@@ -19,7 +23,11 @@ window.dubitoDecisions = (view) => {
     list.role = "tablist";
     list.setAttribute("aria-label", name);
     const panels = parts.map(([title, texts]) => {
-      const panel = make("div", "", ...texts.map((content) => (typeof content === "string" ? verbatim(title, content) : content)));
+      const panel = make(
+        "div",
+        "",
+        ...texts.map((content) => (typeof content === "string" ? verbatim(title, content) : content)),
+      );
       Object.assign(panel, { id: `tab-${numbered++}`, role: "tabpanel" });
       panel.setAttribute("aria-label", title);
       return panel;
@@ -64,7 +72,9 @@ window.dubitoDecisions = (view) => {
     const said = [ORIGINS[attempt.origin] ?? `from ${attempt.origin}`];
     if (attempt.tries) said.push(count(attempt.tries, "call"));
     if (attempt.seconds !== null) said.push(`${attempt.seconds.toFixed(2)} s`);
-    if (attempt.tokens) said.push(`${attempt.tokens[0]} tokens in (${attempt.tokens[1]} cached), ${attempt.tokens[2]} out`);
+    if (attempt.tokens) {
+      said.push(`${attempt.tokens[0]} tokens in (${attempt.tokens[1]} cached), ${attempt.tokens[2]} out`);
+    }
     if (!attempt.tries) said.push("no call");
     else said.push(attempt.cost === null ? "cost unknown" : `$${attempt.cost.toFixed(6)}`);
     return said.join(" · ");
@@ -77,7 +87,9 @@ window.dubitoDecisions = (view) => {
     const said = one.said.map(([role, runs]) => [role, read(runs, game.pieces)]);
     const alone = said.length === 1; // else each message has its role above it
     const prompt = said.flatMap(([role, words]) => (alone ? [words] : [make("p", "note", `${role}:`), words]));
-    const reply = one.reply !== null ? read(one.reply, game.pieces) : make("p", "none", one.cause ? `No reply: ${one.cause}` : "Empty reply");
+    const reply = one.reply !== null
+      ? read(one.reply, game.pieces)
+      : make("p", "none", one.cause ? `No reply: ${one.cause}` : "Empty reply");
     const system = one.system.map((runs) => read(runs, shared));
     box.append(...tabs("Request and reply", [
       ["Reply", [reply]],
@@ -96,7 +108,9 @@ window.dubitoDecisions = (view) => {
 
   function outcomeOf(one) {
     const [, cause] = one.outcome.split(FALLBACK);
-    return cause ? `no usable answer (${cause.replaceAll("_", " ")}), so the fallback answered` : OUTCOMES[one.outcome] ?? one.outcome;
+    return cause
+      ? `no usable answer (${cause.replaceAll("_", " ")}), so the fallback answered`
+      : OUTCOMES[one.outcome] ?? one.outcome;
   }
 
   function stated(one) {
@@ -119,8 +133,18 @@ window.dubitoDecisions = (view) => {
 
   // A model's answer and reason, beside the table.
   function thought(one) {
-    const who = make("p", "who", window.dubitoAvatar(game.names[one.seat], game.kinds?.[one.seat] ?? "model"), make("b", "", game.names[one.seat]));
-    const box = make("div", "thought", who, make("p", "", `${one.question} `, link(`#${one.link}`, answered(one.answer))));
+    const who = make(
+      "p",
+      "who",
+      window.dubitoAvatar(game.names[one.seat], game.kinds?.[one.seat] ?? "model"),
+      make("b", "", game.names[one.seat]),
+    );
+    const box = make(
+      "div",
+      "thought",
+      who,
+      make("p", "", `${one.question} `, link(`#${one.link}`, answered(one.answer))),
+    );
     const reasoning = one.attempts.at(-1)?.reasoning;
     if (reasoning) box.append(make("q", "", reasoning));
     if (one.outcome.startsWith(FALLBACK)) box.append(make("p", "bluff", outcomeOf(one)));
@@ -132,14 +156,32 @@ window.dubitoDecisions = (view) => {
   // A decision with its requests and replies; `opened` is the link of the one to unfold.
   function decision(one, opened) {
     const outcome = make("span", one.outcome.startsWith(FALLBACK) ? "outcome fallback" : "outcome", outcomeOf(one));
-    const heading = make("h3", "", `${game.names[one.seat]}: `, link(`#${one.link}`, one.question), " ", make("b", "", answered(one.answer)), " ", outcome);
+    const heading = make(
+      "h3",
+      "",
+      `${game.names[one.seat]}: `,
+      link(`#${one.link}`, one.question),
+      " ",
+      make("b", "", answered(one.answer)),
+      " ",
+      outcome,
+    );
     const first = one.asked_with ? game.decisions.find((other) => other.number === one.asked_with) : one;
     const attempts = first.attempts.map((each, number) => attempt(each, number, first.attempts.length));
     const asked = make("details", "asked", make("summary", "", "Prompt, reply and cost"), ...attempts);
-    if (one.asked_with) asked.firstChild.append(make("span", "", `: answered in one request with `), link(`#${first.link}`, first.question));
+    if (one.asked_with) {
+      asked.firstChild.append(
+        make("span", "", `: answered in one request with `),
+        link(`#${first.link}`, first.question),
+      );
+    }
     asked.open = opened === one.link;
     asked.addEventListener("toggle", () => toEnds(asked));
-    const about = make("p", "note", make("small", "", `Decision ${one.number}, seat ${one.seat}, node ${one.node} (${one.method})`));
+    const about = make(
+      "p",
+      "note",
+      make("small", "", `Decision ${one.number}, seat ${one.seat}, node ${one.node} (${one.method})`),
+    );
     const box = make("article", "decision", heading, asked, about);
     box.id = `asked-${one.link}`; // not the address itself: the browser would scroll past the table
     box.classList.toggle("linked", opened === one.link);

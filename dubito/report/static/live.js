@@ -34,14 +34,27 @@ window.DUBITO_FOLLOW = (viewer) => {
     return { turns, story: turns, decisions, pieces: game.pieces.length, shared: shared.length };
   }
 
-  const looks = () => JSON.stringify([game.turns.length, game.decisions.length, game.to_move, game.thinks, game.words, game.over, game.warnings]);
+  const looks = () =>
+    JSON.stringify([
+      game.turns.length,
+      game.decisions.length,
+      game.to_move,
+      game.thinks,
+      game.words,
+      game.over,
+      game.warnings,
+    ]);
 
   // A reader at the newest turn moves on to the next one. Others stay where they are.
   function take(news, had) {
     const wasAtNewest = viewer.isAtNewest();
     const before = looks();
-    for (const [key, first] of Object.entries(had)) (key === "shared" ? shared : game[key]).splice(first, Infinity, ...news[key]);
-    for (const key of ["places", "ending", "over", "to_move", "thinks", "words", "warnings", "final"]) game[key] = news[key];
+    for (const [key, first] of Object.entries(had)) {
+      (key === "shared" ? shared : game[key]).splice(first, Infinity, ...news[key]);
+    }
+    for (const key of ["places", "ending", "over", "to_move", "thinks", "words", "warnings", "final"]) {
+      game[key] = news[key];
+    }
     if (looks() === before) return;
     viewer.tell();
     if (wasAtNewest) viewer.show(game.turns.length);

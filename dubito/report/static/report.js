@@ -5,7 +5,9 @@
   const SYMBOLS = ["circle", "diamond", "triangle", "rect", "path://M0 5L5 0L10 5L5 10ZM2 5L5 8L8 5L5 2Z"];
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const look = () => ({
-    ink: css("--ink"), faint: css("--line"), paper: css("--paper"),
+    ink: css("--ink"),
+    faint: css("--line"),
+    paper: css("--paper"),
     colours: ["--c0", "--c1", "--c2", "--c3", "--c4", "--c5"].map(css),
   });
 
@@ -16,13 +18,18 @@
   const LINES = 3; // of a name beside a chart: the rest stands in its tooltip and in the table
   const pen = document.createElement("canvas").getContext("2d");
   const font = () => getComputedStyle(document.body).fontFamily;
-  const wide = (text) => { pen.font = `12px ${font()}`; return pen.measureText(text).width; };
-  const labelWidth = (spec, box) => Math.ceil(Math.min(300, box.clientWidth * 0.36, Math.max(60, ...spec.names.map(wide))));
+  const wide = (text) => {
+    pen.font = `12px ${font()}`;
+    return pen.measureText(text).width;
+  };
+  const labelWidth = (spec, box) =>
+    Math.ceil(Math.min(300, box.clientWidth * 0.36, Math.max(60, ...spec.names.map(wide))));
   const paired = (spec) => spec.series.length > 1 && !spec.series.some((series) => series.mark); // one above the other
-  const rowHeight = (spec, box) => spec.names.reduce(
-    (most, name) => Math.max(most, 15 * broken(name, labelWidth(spec, box)).split("\n").length + 10),
-    paired(spec) ? 36 : 30,
-  );
+  const rowHeight = (spec, box) =>
+    spec.names.reduce(
+      (most, name) => Math.max(most, 15 * broken(name, labelWidth(spec, box)).split("\n").length + 10),
+      paired(spec) ? 36 : 30,
+    );
 
   function tooltip(title, rows) {
     const box = document.createElement("div");
@@ -53,9 +60,23 @@
       textStyle: { color: style.ink, fontFamily: font(), fontSize: 13 },
       color: style.colours,
       legend: spec.series.length > 1
-        ? { top: 0, left: 0, type: "plain", textStyle: { color: style.ink }, data: spec.series.map((s, i) => ({ name: s.name, icon: s.mark ? "rect" : SYMBOLS[drawnAs(s, i)[1]] })), itemHeight: 10, itemWidth: 12 }
+        ? {
+          top: 0,
+          left: 0,
+          type: "plain",
+          textStyle: { color: style.ink },
+          data: spec.series.map((s, i) => ({ name: s.name, icon: s.mark ? "rect" : SYMBOLS[drawnAs(s, i)[1]] })),
+          itemHeight: 10,
+          itemWidth: 12,
+        }
         : { show: false },
-      tooltip: { trigger: "item", confine: true, backgroundColor: style.paper, borderColor: style.faint, textStyle: { color: style.ink } },
+      tooltip: {
+        trigger: "item",
+        confine: true,
+        backgroundColor: style.paper,
+        borderColor: style.faint,
+        textStyle: { color: style.ink },
+      },
     };
   }
 
@@ -63,10 +84,25 @@
     const width = labelWidth(spec, box);
     return {
       grid: { left: width + 12, right: 16, top: spec.series.length > 1 ? 34 : 8, bottom: 28 },
-      xAxis: { type: "value", axisLabel: { color: style.ink, hideOverlap: true }, splitLine: { lineStyle: { color: style.faint } }, ...value },
+      xAxis: {
+        type: "value",
+        axisLabel: { color: style.ink, hideOverlap: true },
+        splitLine: { lineStyle: { color: style.faint } },
+        ...value,
+      },
       yAxis: {
-        type: "category", inverse: true, data: spec.names, axisTick: { show: false }, axisLine: { lineStyle: { color: style.faint } },
-        axisLabel: { color: style.ink, interval: 0, fontSize: 12, lineHeight: 15, formatter: (name) => broken(name, width) },
+        type: "category",
+        inverse: true,
+        data: spec.names,
+        axisTick: { show: false },
+        axisLine: { lineStyle: { color: style.faint } },
+        axisLabel: {
+          color: style.ink,
+          interval: 0,
+          fontSize: 12,
+          lineHeight: 15,
+          formatter: (name) => broken(name, width),
+        },
       },
     };
   }
@@ -78,8 +114,13 @@
   function inLines(name, width) {
     const lines = [""];
     const fits = (text) => wide(text.trimEnd()) <= width;
-    const add = (part) => { if (fits(lines.at(-1) + part)) lines[lines.length - 1] += part; else lines.push(part); };
-    const inParts = (word) => (fits(word) ? [word] : word.split(/(?<=[-/:@_])/).flatMap((part) => (fits(part) ? [part] : [...part])));
+    const add = (part) => {
+      if (fits(lines.at(-1) + part)) lines[lines.length - 1] += part;
+      else lines.push(part);
+    };
+    const inParts = (
+      word,
+    ) => (fits(word) ? [word] : word.split(/(?<=[-/:@_])/).flatMap((part) => (fits(part) ? [part] : [...part])));
     name.split(/(?<=\s)/).flatMap(inParts).forEach(add);
     const shown = lines.filter(Boolean);
     if (shown.length > LINES) shown.splice(LINES - 1, shown.length, `${shown[LINES - 1].slice(0, -1)}…`);
@@ -89,24 +130,53 @@
   function intervals(spec, style, box) {
     const shift = (series) => (paired(spec) ? (series - (spec.series.length - 1) / 2) * 9 : 0);
     const series = spec.series.map((one, place) => ({
-      type: "custom", name: one.name, clip: false, encode: { x: [0, 2, 3], y: 1 },
-      data: one.points.map((point, row) => (point ? [point[0], row, point[1] ?? point[0], point[2] ?? point[0]] : null)).filter(Boolean),
-      itemStyle: { color: style.colours[drawnAs(one, place)[0]] }, z: one.mark ? 1 : 2,
+      type: "custom",
+      name: one.name,
+      clip: false,
+      encode: { x: [0, 2, 3], y: 1 },
+      data: one.points.map((point, row) => (point ? [point[0], row, point[1] ?? point[0], point[2] ?? point[0]] : null))
+        .filter(Boolean),
+      itemStyle: { color: style.colours[drawnAs(one, place)[0]] },
+      z: one.mark ? 1 : 2,
       tooltip: { formatter: (p) => said(spec, p.value[1]) },
       renderItem: (_, api) => {
         const [x, y] = api.coord([api.value(0), api.value(1)]);
         const [from] = api.coord([api.value(2), api.value(1)]);
         const [to] = api.coord([api.value(3), api.value(1)]);
         const [colour, sign] = [style.colours[drawnAs(one, place)[0]], drawnAs(one, place)[1]];
-        const line = (x1, y1, x2, y2, lineWidth) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: colour, lineWidth } });
+        const line = (x1, y1, x2, y2, lineWidth) => ({
+          type: "line",
+          shape: { x1, y1, x2, y2 },
+          style: { stroke: colour, lineWidth },
+        });
         if (one.mark) return { type: "group", children: [line(x, y - 10, x, y + 10, 3)] };
         const h = y + shift(place);
-        return { type: "group", children: [line(from, h, to, h, 2), line(from, h - 4, from, h + 4, 2), line(to, h - 4, to, h + 4, 2), symbol(sign, x, h, colour, style.paper)] };
+        return {
+          type: "group",
+          children: [
+            line(from, h, to, h, 2),
+            line(from, h - 4, from, h + 4, 2),
+            line(to, h - 4, to, h + 4, 2),
+            symbol(sign, x, h, colour, style.paper),
+          ],
+        };
       },
     }));
-    if (spec.zero) series[0].markLine = { symbol: "none", silent: true, data: [{ xAxis: 0 }], lineStyle: { color: style.ink, type: "solid" }, label: { show: false } };
+    if (spec.zero) {
+      series[0].markLine = {
+        symbol: "none",
+        silent: true,
+        data: [{ xAxis: 0 }],
+        lineStyle: { color: style.ink, type: "solid" },
+        label: { show: false },
+      };
+    }
     const lowest = Math.min(0, ...spec.series.flatMap((one) => one.points.filter(Boolean).flat()));
-    return { ...base(spec, style), ...axes(spec, style, box, { scale: lowest < 0, min: lowest < 0 ? undefined : 0 }), series };
+    return {
+      ...base(spec, style),
+      ...axes(spec, style, box, { scale: lowest < 0, min: lowest < 0 ? undefined : 0 }),
+      series,
+    };
   }
 
   function symbol(place, x, y, colour, paper) {
@@ -125,46 +195,95 @@
   function stacked(spec, style, box) {
     style.colours = [2, 0, 1, 5].map((place) => style.colours[place]);
     const series = spec.series.map((one, place) => ({
-      type: "bar", stack: "all", name: one.name, barMaxWidth: 22, itemStyle: { color: style.colours[place], borderColor: style.paper, borderWidth: 1 },
-      data: one.points.map((point) => (point ? point[0] : 0)), tooltip: { formatter: (p) => said(spec, p.dataIndex) },
+      type: "bar",
+      stack: "all",
+      name: one.name,
+      barMaxWidth: 22,
+      itemStyle: { color: style.colours[place], borderColor: style.paper, borderWidth: 1 },
+      data: one.points.map((point) => (point ? point[0] : 0)),
+      tooltip: { formatter: (p) => said(spec, p.dataIndex) },
     }));
     const option = base(spec, style);
     option.legend.data = spec.series.map((one) => ({ name: one.name }));
-    return { ...option, ...axes(spec, style, box, { max: 100 }), series, aria: { enabled: true, label: { enabled: false }, decal: { show: true } } };
+    return {
+      ...option,
+      ...axes(spec, style, box, { max: 100 }),
+      series,
+      aria: { enabled: true, label: { enabled: false }, decal: { show: true } },
+    };
   }
 
   function calibration(spec, style) {
-    const line = (points, colour) => ({ type: "line", silent: true, symbol: "none", data: points, lineStyle: { color: colour, type: "dashed", width: 1 }, tooltip: { show: false } });
+    const line = (points, colour) => ({
+      type: "line",
+      silent: true,
+      symbol: "none",
+      data: points,
+      lineStyle: { color: colour, type: "dashed", width: 1 },
+      tooltip: { show: false },
+    });
     const series = spec.series.map((one, place) => ({
-      type: "custom", name: one.name, encode: { x: 0, y: [1, 2, 3] }, itemStyle: { color: style.colours[place % 6] },
+      type: "custom",
+      name: one.name,
+      encode: { x: 0, y: [1, 2, 3] },
+      itemStyle: { color: style.colours[place % 6] },
       data: one.points.map((point, row) => [one.x[row], ...point]),
-      tooltip: { formatter: (p) => tooltip(one.name, [`stated: ${p.value[0].toFixed(1)}`, `dishonest: ${percent(p.value.slice(1))}`]) },
+      tooltip: {
+        formatter: (p) =>
+          tooltip(one.name, [`stated: ${p.value[0].toFixed(1)}`, `dishonest: ${percent(p.value.slice(1))}`]),
+      },
       renderItem: (_, api) => {
         const [x, y] = api.coord([api.value(0), api.value(1)]);
         const [, low] = api.coord([api.value(0), api.value(2)]);
         const [, high] = api.coord([api.value(0), api.value(3)]);
         const h = x + (place - (spec.series.length - 1) / 2) * 6;
         const colour = style.colours[place % 6];
-        return { type: "group", children: [{ type: "line", shape: { x1: h, y1: low, x2: h, y2: high }, style: { stroke: colour, lineWidth: 2 } }, symbol(place % 4, h, y, colour)] };
+        return {
+          type: "group",
+          children: [{
+            type: "line",
+            shape: { x1: h, y1: low, x2: h, y2: high },
+            style: { stroke: colour, lineWidth: 2 },
+          }, symbol(place % 4, h, y, colour)],
+        };
       },
     }));
-    const axis = { type: "value", min: 0, max: 100, axisLabel: { color: style.ink }, splitLine: { lineStyle: { color: style.faint } } };
-    return { ...base(spec, style), grid: { left: 44, right: 20, top: spec.series.length > 1 ? 54 : 10, bottom: 28 }, xAxis: axis, yAxis: axis, series: [...series, line([[0, 0], [100, 100]], style.ink)] };
+    const axis = {
+      type: "value",
+      min: 0,
+      max: 100,
+      axisLabel: { color: style.ink },
+      splitLine: { lineStyle: { color: style.faint } },
+    };
+    return {
+      ...base(spec, style),
+      grid: { left: 44, right: 20, top: spec.series.length > 1 ? 54 : 10, bottom: 28 },
+      xAxis: axis,
+      yAxis: axis,
+      series: [...series, line([[0, 0], [100, 100]], style.ink)],
+    };
   }
 
   function scatter(spec, style) {
     let taken = []; // where labels stand: one that would lie on another is moved below it
     const free = (x, y, right) => {
-      while (taken.some((other) => other.right === right && Math.abs(other.x - x) < 90 && Math.abs(other.y - y) < 13)) y += 3;
+      while (taken.some((other) => other.right === right && Math.abs(other.x - x) < 90 && Math.abs(other.y - y) < 13)) {
+        y += 3;
+      }
       taken.push({ x, y, right });
       return y;
     };
     const short = (name) => (name.length > 30 ? `${[...name].slice(0, 29).join("")}…` : name);
     const grid = { left: 52, right: 24, top: spec.series.length > 1 ? 54 : 14, bottom: 28 };
     const series = spec.series.map((one, place) => ({
-      type: "custom", name: one.name, encode: { x: 0, y: [1, 2, 3] }, itemStyle: { color: style.colours[drawnAs(one, place)[0]] },
+      type: "custom",
+      name: one.name,
+      encode: { x: 0, y: [1, 2, 3] },
+      itemStyle: { color: style.colours[drawnAs(one, place)[0]] },
       data: one.points.map((point, row) => (point ? [...point, row] : null)).filter(Boolean),
-      tooltip: { formatter: (p) => tooltip(spec.names[p.value[4]], [percent(p.value.slice(1, 4)), `${p.value[0]} ${spec.axis}`]) },
+      tooltip: {
+        formatter: (p) => tooltip(spec.names[p.value[4]], [percent(p.value.slice(1, 4)), `${p.value[0]} ${spec.axis}`]),
+      },
       renderItem: (params, api) => {
         if (place === 0 && params.dataIndexInside === 0) taken = [];
         const [x, y] = api.coord([api.value(0), api.value(1)]);
@@ -172,12 +291,30 @@
         const [, high] = api.coord([api.value(0), api.value(3)]);
         const [colour, sign] = [style.colours[drawnAs(one, place)[0]], drawnAs(one, place)[1]];
         const right = x < params.coordSys.x + params.coordSys.width / 2;
-        const label = { text: short(spec.names[api.value(4)]), x: right ? x + 9 : x - 9, y: free(x, y - 6, right), align: right ? "left" : "right", fill: style.ink, fontSize: 12 };
-        const bar = { type: "line", shape: { x1: x, y1: low, x2: x, y2: high }, style: { stroke: colour, lineWidth: 2 } };
-        return { type: "group", children: [bar, symbol(sign, x, y, colour, style.paper), { type: "text", style: label, silent: true }] };
+        const label = {
+          text: short(spec.names[api.value(4)]),
+          x: right ? x + 9 : x - 9,
+          y: free(x, y - 6, right),
+          align: right ? "left" : "right",
+          fill: style.ink,
+          fontSize: 12,
+        };
+        const bar = {
+          type: "line",
+          shape: { x1: x, y1: low, x2: x, y2: high },
+          style: { stroke: colour, lineWidth: 2 },
+        };
+        return {
+          type: "group",
+          children: [bar, symbol(sign, x, y, colour, style.paper), { type: "text", style: label, silent: true }],
+        };
       },
     }));
-    const axis = { type: "value", axisLabel: { color: style.ink, hideOverlap: true }, splitLine: { lineStyle: { color: style.faint } } };
+    const axis = {
+      type: "value",
+      axisLabel: { color: style.ink, hideOverlap: true },
+      splitLine: { lineStyle: { color: style.faint } },
+    };
     return { ...base(spec, style), grid, xAxis: { ...axis, min: 0 }, yAxis: { ...axis, scale: true }, series };
   }
 
@@ -187,7 +324,9 @@
     const spec = JSON.parse(figure.querySelector("script").textContent);
     const box = figure.querySelector(".drawing");
     const room = spec.series.length > 1 ? 70 : 44; // for the legend and the numbers of the axis
-    box.style.height = ["calibration", "scatter"].includes(spec.kind) ? "340px" : `${spec.names.length * rowHeight(spec, box) + room}px`;
+    box.style.height = ["calibration", "scatter"].includes(spec.kind)
+      ? "340px"
+      : `${spec.names.length * rowHeight(spec, box) + room}px`;
     const there = echarts.getInstanceByDom(box);
     if (there) there.dispose();
     echarts.init(box, null, { renderer: "svg" }).setOption(KINDS[spec.kind](spec, look(), box));
@@ -197,7 +336,10 @@
   const drawAll = () => figures.forEach(draw);
   let width = 0;
   new ResizeObserver(() => {
-    if (document.body.clientWidth !== width) { width = document.body.clientWidth; drawAll(); }
+    if (document.body.clientWidth !== width) {
+      width = document.body.clientWidth;
+      drawAll();
+    }
   }).observe(document.body);
   dark.addEventListener("change", drawAll);
 })();

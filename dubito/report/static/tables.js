@@ -9,7 +9,10 @@
     return Number.isNaN(number) ? null : number;
   }
 
-  const compare = (one, other) => (typeof one === "number" ? one - other : one.localeCompare(other, undefined, { numeric: true }));
+  const compare = (
+    one,
+    other,
+  ) => (typeof one === "number" ? one - other : one.localeCompare(other, undefined, { numeric: true }));
 
   function sort(table, column, header) {
     const numeric = header.classList.contains("n");
@@ -66,7 +69,11 @@
   // On a phone a row becomes a card whose cells have labels.
   function cards(table) {
     const headers = [...table.tHead.rows[0].cells];
-    for (const row of table.tBodies[0].rows) headers.forEach((header, place) => { row.cells[place].dataset.title = header.textContent; });
+    for (const row of table.tBodies[0].rows) {
+      headers.forEach((header, place) => {
+        row.cells[place].dataset.title = header.textContent;
+      });
+    }
     table.classList.add("listed");
     return headers;
   }
@@ -74,7 +81,9 @@
   // On a phone the filters are folded, and a menu sets the order of the games.
   function folding(form) {
     const box = form.querySelector(".filters");
-    const fold = () => { box.open = !NARROW.matches; };
+    const fold = () => {
+      box.open = !NARROW.matches;
+    };
     NARROW.addEventListener("change", fold);
     fold();
     const table = document.querySelector(`#${form.dataset.filters} table`);
@@ -115,5 +124,8 @@
   document.querySelectorAll(".block table:not(.map)").forEach(sortable);
   document.querySelectorAll(".scroll").forEach(edges);
   document.querySelectorAll("#runs table, #highlights table").forEach(cards);
-  document.querySelectorAll("form[data-filters]").forEach((form) => { folding(form); filtered(form); });
+  document.querySelectorAll("form[data-filters]").forEach((form) => {
+    folding(form);
+    filtered(form);
+  });
 })();

@@ -1,5 +1,5 @@
-// The game viewer: goes through a game turn by turn. It shows the states in the page and knows no rules. All texts are set
-// as text, never as HTML. The table is drawn by board.js, charts by courses.js, decisions of models by decisions.js.
+// The game viewer: goes through a game turn by turn. It shows the states in the page and knows no rules. All texts are
+// set as text, never as HTML. The table is drawn by board.js, charts by courses.js, models' decisions by decisions.js.
 "use strict";
 (() => {
   const game = JSON.parse(document.getElementById("game").textContent);
@@ -91,7 +91,9 @@
     $("about").after(...game.warnings.map((words) => make("p", "warning", words)));
     $("slider").max = last;
     $("story").lastElementChild.textContent = game.ending;
-    const lines = game.story.slice(story.length).map((words, place) => make("li", "", link(`#turn-${story.length + place + 1}`, words)));
+    const lines = game.story.slice(story.length).map((words, place) =>
+      make("li", "", link(`#turn-${story.length + place + 1}`, words))
+    );
     $("story").querySelector("ol").append(...lines);
     story.push(...lines);
     courses.draw();
@@ -124,7 +126,9 @@
 
   function controls() {
     const free = at && game.turns[at - 1].free ? ", a free turn" : "";
-    $("turn").textContent = at ? `turn ${at + first} of ${last + first}${isOver() ? "" : " so far"}${free}` : `deal (${count(last, "turn")} follow)`;
+    $("turn").textContent = at
+      ? `turn ${at + first} of ${last + first}${isOver() ? "" : " so far"}${free}`
+      : `deal (${count(last, "turn")} follow)`;
     $("slider").value = at;
     courses.mark(at, open);
     $("slider").setAttribute("aria-valuetext", $("turn").textContent);
@@ -133,7 +137,9 @@
       const stuck = ["first", "back"].includes(button.dataset.go) ? at === 0 : at === last;
       button.setAttribute("aria-disabled", String(stuck));
     }
-    for (const button of document.querySelectorAll("[data-find]")) button.setAttribute("aria-disabled", String(!next(button.dataset.find)));
+    for (const button of document.querySelectorAll("[data-find]")) {
+      button.setAttribute("aria-disabled", String(!next(button.dataset.find)));
+    }
     const isLive = viewer.isAtNewest() && !isOver();
     $("play").setAttribute("aria-disabled", String(isLive));
     $("play").classList.toggle("primary", !isLive);
@@ -144,7 +150,10 @@
     at = Math.max(0, Math.min(last, turnNumber));
     const turn = at ? game.turns[at - 1] : null;
     const said = turn ? game.story[at - 1] : game.start || "The cards are dealt.";
-    $("said").replaceChildren(make("p", "", said), ...(view.isEnd() && game.ending ? [make("p", "", game.ending)] : []));
+    $("said").replaceChildren(
+      make("p", "", said),
+      ...(view.isEnd() && game.ending ? [make("p", "", game.ending)] : []),
+    );
     if (view.isEnd() && game.final) document.title = document.querySelector("h1").textContent = game.final;
     controls();
     board.show(states[at], turn, at);
@@ -156,7 +165,9 @@
 
   function showDecisions(opened) {
     const here = decisionsHere().sort((one, other) => (other.link === opened) - (one.link === opened)); // what was linked to comes first
-    const hidden = here.length ? [make("p", "note", "Model requests and replies reveal their cards. Press “Show hands” (H) to see both.")] : [];
+    const hidden = here.length
+      ? [make("p", "note", "Model requests and replies reveal their cards. Press “Show hands” (H) to see both.")]
+      : [];
     $("decisions").classList.remove("sheet");
     $("thoughts").replaceChildren(...(open ? here.map(decisions.thought) : []));
     $("decisions").replaceChildren(...(open ? here.map((one) => decisions.decision(one, opened)) : hidden));
@@ -270,19 +281,32 @@
     }
   }
 
-  for (const button of document.querySelectorAll("[data-go]")) button.addEventListener("click", () => go[button.dataset.go]());
+  for (const button of document.querySelectorAll("[data-go]")) {
+    button.addEventListener("click", () => go[button.dataset.go]());
+  }
   $("play").addEventListener("click", playOrPause);
   $("open").addEventListener("click", toggle);
   $("slider").addEventListener("input", (event) => goTo(Number(event.target.value)));
   document.addEventListener("keydown", press);
   window.addEventListener("hashchange", fromAddress);
   // Used by live.js, for a game or a run in progress, and by sender.js.
-  const viewer = { game, shared, tell, show, play, controls, isOver, isOpen: view.isOpen, isAtNewest: () => isNewest() && !timer, playedOut: () => {} };
+  const viewer = {
+    game,
+    shared,
+    tell,
+    show,
+    play,
+    controls,
+    isOver,
+    isOpen: view.isOpen,
+    isAtNewest: () => isNewest() && !timer,
+    playedOut: () => {},
+  };
 
   tell();
   addNeighbours();
   $("proof").textContent = game.proof;
-  $("story").open = !game.live && last < 60; // a game that is watched is not told before it is shown
+  $("story").open = !game.live && matchMedia("(min-width: 64rem)").matches; // a game that is watched is not told before it is shown
   $("viewer").hidden = false;
   if (game.live) window.DUBITO_FOLLOW(viewer);
   fromAddress();

@@ -16,15 +16,21 @@ export class Flow {
   #skipping = false;
   #unheard = []; // what was said since the last pause: a screen reader is told all of it, where the frames do not wait
 
-  // A page implements `begin` a game, `show` a frame, set its `controls`, show its `end`, and how long a frame is shown:
-  // `patience(frame, speed)`, in milliseconds.
+  // A page implements: `begin` a game, `show` a frame, set its `controls`, the `end` (a title, a sentence and the
+  // person's last cards), what gets the `focus`, and `patience(frame, speed)`: how long a frame is shown, in ms.
   constructor(page) {
     this.#page = page;
     $("again").addEventListener("click", () => this.#again());
     $("rematch").addEventListener("click", () => this.#rematch());
-    $("skip").addEventListener("click", () => { this.#skipping = true; this.#endPause?.(); });
+    $("skip").addEventListener("click", () => {
+      this.#skipping = true;
+      this.#endPause?.();
+    });
     $("speed").value = localStorage.getItem("dubito speed") || "1100";
-    $("speed").addEventListener("change", () => { localStorage.setItem("dubito speed", $("speed").value); this.#endPause?.(); });
+    $("speed").addEventListener("change", () => {
+      localStorage.setItem("dubito speed", $("speed").value);
+      this.#endPause?.();
+    });
   }
 
   get mine() {
@@ -46,18 +52,30 @@ export class Flow {
     } catch (error) {
       complain(error.message);
       $("own").hidden = false;
-      for (const part of document.querySelectorAll(".felt > *, #trouble, #own .acts > :not(.self), .log")) part.hidden = true;
-      $("prompt").replaceChildren("No game to show. ", Object.assign(make("a", "button", "Back to the lobby"), { href: "/" }));
+      for (const part of document.querySelectorAll(".felt > *, #trouble, #own .acts > :not(.self), .log")) {
+        part.hidden = true;
+      }
+      $("prompt").replaceChildren(
+        "No game to show. ",
+        Object.assign(make("a", "button", "Back to the lobby"), { href: "/" }),
+      );
       return;
     }
     this.game = game;
-    $("rules-link").href = `/rules?${new URLSearchParams({ game: game.game, players: game.names.length, ...game.rules })}`;
+    $("rules-link").href = `/rules?${new URLSearchParams({
+      game: game.game,
+      players: game.names.length,
+      ...game.rules,
+    })}`;
     $("rules-link").target = "_blank";
     $("log").replaceChildren();
     this.#page.begin(game);
     const isNew = location.hash === "#new";
     if (isNew) history.replaceState(null, "", "/table");
-    else game.frames.slice(0, -1).forEach((old) => { old.won = []; this.#show(old); });
+    else {game.frames.slice(0, -1).forEach((old) => {
+        old.won = [];
+        this.#show(old);
+      });}
     await this.#follow(game, isNew ? game.frames : game.frames.slice(-1));
     complain(complaint);
   }
@@ -89,7 +107,11 @@ export class Flow {
       if (this.game.asked || this.game.over || this.game.trouble) break;
       this.#controls();
       const since = this.turn + 1;
-      answer = await ask(`/api/table?since=${since}`).catch((error) => ({ turn: since - 1, frames: [], trouble: error.message }));
+      answer = await ask(`/api/table?since=${since}`).catch((error) => ({
+        turn: since - 1,
+        frames: [],
+        trouble: error.message,
+      }));
       frames = answer.frames;
     }
     this.busy = false;
@@ -148,8 +170,14 @@ export class Flow {
   #entry(frame, line, isFirst) {
     const { game } = this;
     const isMine = frame.mover === game.me;
-    const face = frame.mover === null ? [] : [window.dubitoAvatar(isMine ? me() : game.names[frame.mover], game.kinds[frame.mover])];
-    const kind = frame.mover === null ? "dealt" : frame.shown && isFirst ? `event ${frame.shown.correct ? "bluff" : "honest"}` : "";
+    const face = frame.mover === null
+      ? []
+      : [window.dubitoAvatar(isMine ? me() : game.names[frame.mover], game.kinds[frame.mover])];
+    const kind = frame.mover === null
+      ? "dealt"
+      : frame.shown && isFirst
+      ? `event ${frame.shown.correct ? "bluff" : "honest"}`
+      : "";
     const item = make("li", isMine ? `${kind} by-me` : kind, ...face, make("span", "", line));
     item.value = frame.turn;
     return item;
@@ -167,18 +195,28 @@ export class Flow {
 
   #finale() {
     const { game } = this;
-    const [title, how] = this.#page.end(game);
+    const [title, how, left] = this.#page.end(game);
     const replay = `/games/${encodeURIComponent(game.record)}`;
     $("own").hidden = true;
     $("winner").replaceChildren(window.dubitoAvatar(me(), "person"));
     $("result").textContent = title;
     $("how").textContent = how;
-    $("figures").replaceChildren(...game.figures.map(([what, value, more]) =>
-      make("div", "", make("dt", "", what), make("dd", "", value, " ", make("small", "", more)))));
+    window.dubitoCards.fan($("left"), left);
+    $("figures").replaceChildren(
+      ...game.figures.map(([what, value, more]) =>
+        make("div", "", make("dt", "", what), make("dd", "", value, " ", make("small", "", more)))
+      ),
+    );
     $("figures").hidden = !game.figures.length;
     $("moments").replaceChildren(...game.moments.map(([kind, turn, text]) => {
       const link = Object.assign(make("a", "", "Watch it"), { href: `${replay}#turn-${turn}` });
-      return make("li", kind, make("b", "", `${kind === "best" ? "Best" : "Costliest"}, turn ${turn}. `), `${text} `, link);
+      return make(
+        "li",
+        kind,
+        make("b", "", `${kind === "best" ? "Best" : "Costliest"}, turn ${turn}. `),
+        `${text} `,
+        link,
+      );
     }));
     $("moments").hidden = !game.moments.length;
     const fared = Object.entries(game.against).map(([name, [won, lost]]) => `${name}: ${won} won, ${lost} lost`);

@@ -15,7 +15,9 @@ const CLAIM = "three 2s!";
 // Deals a game and goes to its table. An unfinished game is given up only if the person agrees.
 async function deal(table, complaint) {
   if (form.dataset.goesOn === "yes" && !confirm("This abandons your current game. Deal new cards?")) return;
-  document.cookie = `dubito-name=${encodeURIComponent(start.elements.name.value.trim())}; path=/; max-age=${YEAR}; samesite=strict`;
+  document.cookie = `dubito-name=${
+    encodeURIComponent(start.elements.name.value.trim())
+  }; path=/; max-age=${YEAR}; samesite=strict`;
   complaint.textContent = "";
   try {
     await ask("/api/table", table);
@@ -27,7 +29,7 @@ async function deal(table, complaint) {
 
 // --- One click ---
 
-const level = () => start.elements.level?.value ?? "medium";
+const level = () => start.elements.level?.value ?? Object.keys(JSON.parse(start.dataset.levels))[0];
 
 function begin({ game: name, levels }) {
   const known = JSON.parse(levels);
@@ -38,7 +40,9 @@ start.addEventListener("submit", (event) => {
   event.preventDefault();
   begin(start.dataset);
 });
-for (const button of document.querySelectorAll(".game button")) button.addEventListener("click", () => begin(button.dataset));
+for (const button of document.querySelectorAll(".game button")) {
+  button.addEventListener("click", () => begin(button.dataset));
+}
 
 // --- Pictures ---
 
@@ -90,7 +94,9 @@ function fit() {
   bots.forEach((bot, place) => {
     bot.parentElement.hidden = place >= size - 1;
   });
-  for (const option of $("seat").options) option.hidden = option.disabled = option.value !== "" && Number(option.value) >= size;
+  for (const option of $("seat").options) {
+    option.hidden = option.disabled = option.value !== "" && Number(option.value) >= size;
+  }
   if ($("seat").selectedOptions[0]?.disabled) $("seat").value = "";
 }
 

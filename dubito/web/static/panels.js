@@ -1,4 +1,4 @@
-// The page of a game without a page of its own: seats and boards in words and cards, and controls for each kind of answer.
+// The page of any game without its own page: seats and boards in words and cards, and controls for each answer.
 
 import { $, count, make } from "./page.js";
 import { scatter, Seats } from "./seats.js";
@@ -10,7 +10,7 @@ const flow = new Flow({
   begin,
   show,
   controls,
-  end: (game) => [game.ended.replace(/[.]$/, ""), flow.frame.said.at(-1) || ""],
+  end: (game) => [game.ended.replace(/[.]$/, ""), flow.frame.said.at(-1) || "", hand()],
   focus,
   patience: (shown, speed) => (shown.said.length ? speed : 0), // what nobody observes takes no time
 });
@@ -57,11 +57,15 @@ let asked; // the frame whose question is shown
 function controls() {
   const { frame, mine } = flow;
   const question = mine ? frame.question : null;
-  $("prompt").textContent = question ? frame.sees.at(-1) || "Your turn." : flow.thinking || "Wait for the other players.";
+  $("prompt").textContent = question
+    ? frame.sees.at(-1) || "Your turn."
+    : flow.thinking || "Wait for the other players.";
   $("sees").replaceChildren(...(question ? frame.sees.slice(0, -1) : []).map((line) => make("p", drawnAs(line), line)));
   if (asked === (question && frame)) return;
   asked = question && frame;
-  const [cards, buttons] = question ? KINDS[question.kind](question) : [frame.hand.map((one) => window.dubitoCards.face(one)), []];
+  const [cards, buttons] = question
+    ? KINDS[question.kind](question)
+    : [frame.hand.map((one) => window.dubitoCards.face(one)), []];
   window.dubitoCards.fan($("hand"), cards);
   $("controls").replaceChildren(...buttons);
 }
@@ -87,7 +91,9 @@ const hand = () => flow.frame.hand.map((one) => window.dubitoCards.face(one));
 
 // Each kind of question returns the cards of the hand, and the controls below it.
 const KINDS = {
-  bool: ({ options, labels }) => [hand(), options.map((yes, place) => button(labels[place], () => yes, yes ? "gold" : ""))],
+  bool: (
+    { options, labels },
+  ) => [hand(), options.map((yes, place) => button(labels[place], () => yes, yes ? "gold" : ""))],
 
   // An answer that is the name of a card in the hand is given by that card.
   choice: ({ options, labels }) => {
@@ -104,7 +110,10 @@ const KINDS = {
     });
     const others = options.map((name, place) => [name, labels[place]]).filter(([name]) => !held.has(name));
     const isPlayed = others.length < options.length;
-    return [isPlayed ? cards : hand(), others.map(([name, text], place) => button(text, () => name, place ? "" : "gold"))];
+    return [
+      isPlayed ? cards : hand(),
+      others.map(([name, text], place) => button(text, () => name, place ? "" : "gold")),
+    ];
   },
 
   cards: ({ options }) => {

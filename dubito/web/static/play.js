@@ -6,6 +6,8 @@ import { complain, Flow } from "./flow.js";
 import { tip } from "./tips.js";
 
 const MOST = 3;
+const HARD_WIN = "A hard win: you were the first to get rid of all cards";
+const SOFT_WIN = "A soft win: you got rid of all your cards before the last two";
 const LOST_DUEL = "Your opponent was the first to get rid of all cards.";
 const LOST = "You were one of the last two players with cards.";
 
@@ -40,10 +42,14 @@ function show(frame) {
 
 function end(game) {
   const place = flow.frame.places[game.me];
-  if (game.result === "unfinished") return ["Unfinished", "The game was stopped after too many turns."];
-  if (!place) return ["You lost", game.names.length === 2 ? LOST_DUEL : LOST];
-  const how = place === 1 ? "A hard win: you were the first to get rid of all cards" : "A soft win: you got rid of all your cards before the last two";
-  return [place === 1 ? "You win!" : `You came ${rank(place)}`, `${how}, after ${count(flow.frame.turn, "turn")}.`];
+  const left = flow.frame.hand.map((value) => table.card(value));
+  if (game.result === "unfinished") return ["Unfinished", "The game was stopped after too many turns.", left];
+  if (!place) return ["You lost", game.names.length === 2 ? LOST_DUEL : LOST, left];
+  return [
+    place === 1 ? "You win!" : `You came ${rank(place)}`,
+    `${place === 1 ? HARD_WIN : SOFT_WIN}, after ${count(flow.frame.turn, "turn")}.`,
+    [],
+  ];
 }
 
 function celebrate() {
@@ -101,7 +107,9 @@ function controls() {
   if (opening && !claimed && own) $("number").value = own;
   const number = opening ? Number($("number").value) : frame.number;
   $("put").disabled = !mine || cards.length === 0;
-  $("put").textContent = !mine || !cards.length ? "Play" : `Play ${opening ? count(cards.length, "card") : table.claim(cards.length, number)}`;
+  $("put").textContent = !mine || !cards.length
+    ? "Play"
+    : `Play ${opening ? count(cards.length, "card") : table.claim(cards.length, number)}`;
   $("doubt").hidden = opening || !mine;
   $("doubt").disabled = !mine || !frame.can_doubt;
   for (const button of buttons()) button.setAttribute("aria-disabled", !mine);

@@ -59,7 +59,9 @@ export class Table {
 
   #board(frame) {
     const pile = $("pile");
-    const cards = frame.shown ? frame.shown.cards.map((value) => this.#turned(value, frame.shown.number)) : this.#pile(frame);
+    const cards = frame.shown
+      ? frame.shown.cards.map((value) => this.#turned(value, frame.shown.number))
+      : this.#pile(frame);
     pile.className = `pile${frame.shown ? " revealed" : frame.turned.length ? " open" : cards.length ? "" : " empty"}`;
     pile.replaceChildren(...cards);
     if (frame.shown) {
@@ -69,11 +71,19 @@ export class Table {
     $("chips").replaceChildren(...this.#claims.map(([seat, cards], place) => {
       const name = seat === this.game.me ? me() : this.game.names[seat];
       const who = make("span", "who", name);
-      const chip = make("li", place === this.#claims.length - 1 ? "last" : "", window.dubitoAvatar(name, this.game.kinds[seat]), who, ` ×${cards}`);
+      const chip = make(
+        "li",
+        place === this.#claims.length - 1 ? "last" : "",
+        window.dubitoAvatar(name, this.game.kinds[seat]),
+        who,
+        ` ×${cards}`,
+      );
       chip.title = name;
       return chip;
     }));
-    $("gone").textContent = frame.gone.length ? `Out of the game: ${frame.gone.map((value) => this.game.words.many[value]).join(", ")}` : "";
+    $("gone").textContent = frame.gone.length
+      ? `Out of the game: ${frame.gone.map((value) => this.game.words.many[value]).join(", ")}`
+      : "";
   }
 
   #pile(frame) {
@@ -97,8 +107,13 @@ export class Table {
     const { many } = this.game.words;
     $("round").hidden = frame.to_move === null;
     if (frame.to_move === null) return;
-    if (frame.board) $("round").replaceChildren("This round: ", make("b", "", many[frame.number]), ` · ${count(frame.board, "card")} on the pile`);
-    else {
+    if (frame.board) {
+      $("round").replaceChildren(
+        "This round: ",
+        make("b", "", many[frame.number]),
+        ` · ${count(frame.board, "card")} on the pile`,
+      );
+    } else {
       const opens = frame.to_move === this.game.me ? "You open" : `${this.game.names[frame.to_move]} opens`;
       $("round").replaceChildren("New round. ", make("b", "", opens), " it.");
     }
@@ -112,14 +127,20 @@ export class Table {
     if (!frame.shown || !beat || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
     const cards = [...document.querySelectorAll("#pile .flip")];
     const end = beat * (cards.length + 1);
-    const move = (element, frames, delay, duration) => this.#motions.push(element.animate(frames, { delay, duration, fill: "backwards" }));
+    const move = (element, frames, delay, duration) =>
+      this.#motions.push(element.animate(frames, { delay, duration, fill: "backwards" }));
     const unmarked = { outlineColor: "transparent" };
     cards.forEach((card, place) => {
       move(card, [{ transform: "rotateY(180deg)" }, { transform: "none" }], beat * (place + 1), 0.9 * beat);
       for (const side of card.children) move(side, [unmarked, unmarked], 0, end);
     });
     move($("verdict"), [{ opacity: 0, scale: 2.4 }, { opacity: 1, scale: 1 }], end, 0.5 * beat);
-    const told = [$("now"), $("round"), $("log").firstElementChild, ...document.querySelectorAll(".seat .held, .seat .backs")];
+    const told = [
+      $("now"),
+      $("round"),
+      $("log").firstElementChild,
+      ...document.querySelectorAll(".seat .held, .seat .backs"),
+    ];
     if (frame.shown.loser === this.game.me) told.push($("hand"));
     for (const element of told.filter(Boolean)) move(element, [{ opacity: 0 }, { opacity: 1 }], end, 0.5 * beat);
   }

@@ -6,7 +6,8 @@ const MEMORY = "dubito tips";
 
 const TIPS = {
   open: () => "You open the round. Play one to three cards face down and say a number. Nobody sees whether it is true.",
-  doubt: ({ claim, who }) => `${who} says ${claim}. Do you believe it? If you doubt and it is a lie, ${who} takes the pile. If not, you do.`,
+  doubt: ({ claim, who }) =>
+    `${who} says ${claim}. Do you believe it? If you doubt and it is a lie, ${who} takes the pile. If not, you do.`,
   bluff: () => "This would be a bluff. It costs nothing until somebody doubts it: then you take the whole pile.",
 };
 

@@ -3,12 +3,15 @@
 import re
 from random import Random
 
-from dubito.game.words import ME, Line, seat_label, words_of
+import pytest
+
+from dubito.game.words import ME, Line, seat_label, to_person, words_of
 from dubito.games.bs.game import GAME
 from dubito.games.bs.witness import BSRules
 from dubito.games.bs.words import FACES, OBJECTIVE, Teller, holding, in_short, rule_sentences, rules, sees, sentence
 from tests.games.bs.kit import deal_game, numbers_in_hand, with_hands
 
+SIGNS = ["A", "2", "3", "4", "5", "6", "7", "8", "9", "10", "J", "Q", "K"]
 HELD = re.compile(r"In hand: seat 0 (\d+), seat 1 (\d+), seat 2 (\d+), seat 3 (\d+)\.")
 
 
@@ -20,13 +23,13 @@ def test_narration_includes_hidden_cards() -> None:
     for seat, output in ((1, True), (2, False), (3, False)):
         lines.append(teller.moved(seat, output, game.apply(output)))
     assert lines == [
-        [Line("seat 0 plays 2 cards as 0s.", "really 1 2: a lie", ["1 of spades", "2 of spades"])],
+        [Line("seat 0 plays 2 cards as aces.", "really 2 3: a lie", ["2 of spades", "3 of spades"])],
         [Line("", "seat 1 says BS")],
         [],
         [
             Line(
                 "On the pile: 1. In hand: seat 0 3, seat 1 1, seat 2 1, seat 3 2.",
-                "it was a lie, seat 0 picks up the pile, and seat 1 loses 3 to it",
+                "it was a lie, seat 0 picks up the pile, and seat 1 loses 4 to it",
             )
         ],
     ]
@@ -64,7 +67,7 @@ def test_narrated_sizes_and_truth_match_the_game() -> None:
             for seat, panel in enumerate(hands):
                 assert (panel.seat, panel.truth) == (
                     seat,
-                    " ".join(map(str, sorted(numbers_in_hand(game, seat)))) or "nothing",
+                    " ".join(SIGNS[number] for number in sorted(numbers_in_hand(game, seat))) or "nothing",
                 )
                 assert int(panel.public.split()[0]) == len(numbers_in_hand(game, seat))
                 assert [FACES[name].sign for name in panel.cards] == [
@@ -83,16 +86,16 @@ def test_person_is_addressed_as_you() -> None:
     )
     assert sees(game, 0, label) == [
         "Cards held: you 1, Bot1 2, Bot2 1, Bot3 1. On the pile: 0.",
-        "Your hand: 0",
-        "Your turn: play cards as 0s.",
+        "Your hand: A",
+        "Your turn: play cards as aces.",
     ]
     events = [*game.apply(game.hands[0].cards[:1])]
-    assert sees(game, 1, label)[1:] == ["Your hand: 1 4", f"{ME} played 1 card as 0s. Do you say BS?"]
+    assert sees(game, 1, label)[1:] == ["Your hand: 2 5", f"{ME} played 1 card as aces. Do you say BS?"]
     assert holding(game, 1) == [1, 4]
     for _ in range(3):
         events += game.apply(False)
     assert [to_me(sentence(event, label)) for event in events] == [
-        "You play 1 card as 0s.",
+        "You play 1 card as aces.",
         "On the pile: 1. In hand: you 0, Bot1 2, Bot2 1, Bot3 1.",
         "Round 1 is over.",
         "You have no cards left and win.",
@@ -114,5 +117,50 @@ def test_rules_text_states_the_games_cap() -> None:
     assert rule_sentences(BSRules(max_rounds=7))[-1] == (
         "If nobody has won after 7 rounds, the game is over and nobody wins."
     )
-    assert rules(BSRules(), 4) == [OBJECTIVE, *rule_sentences(BSRules())]
+    spoken = rules(BSRules(), 4)
+    assert spoken[0] == OBJECTIVE
+    assert spoken[-1] == rule_sentences(BSRules())[-1]
+    assert "the ranks A, 2 to 10, J, Q and K, 4 of each" in spoken[1]
+    assert "number" not in " ".join(spoken[1:4])
     assert in_short(BSRules()) == "At most 1,000 rounds"
+
+
+@pytest.mark.parametrize(
+    ("accuser", "hands", "said"),
+    [
+        (None, [[0, 5], [1], [2], [3]], "Nobody says BS."),
+        (
+            1,
+            [[1, 5], [1, 4], [2], [3]],
+            "BS! You are right: Bot0 lied. Bot0 takes 1 card; you begin a new pile with a card.",
+        ),
+        (1, [[0, 5], [1, 4], [2], [3]], "BS! You are wrong: Bot0 was honest. You take 1 card."),
+        (
+            2,
+            [[1, 5], [1, 4], [2, 2], [3]],
+            "BS! Bot2 is right: Bot0 lied. Bot0 takes 1 card; Bot2 begins a new pile with a card.",
+        ),
+    ],
+)
+def test_person_reads_what_an_accusation_led_to(accuser: int | None, hands: list[list[int]], said: str) -> None:
+    game = with_hands(*hands)
+    teller = Teller(game, lambda seat: ME if seat == 1 else f"Bot{seat}")
+    heard = teller.observed(game.apply(game.hands[0].cards[:1]))
+    for seat in (1, 2, 3):
+        heard += teller.observed(game.apply(seat == accuser))
+    assert words_of(GAME).to_me(heard[1]) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"{ME} passes.", "You pass."),
+        (f"{ME} says BS, and {ME} loses 7", "You say BS, and you lose 7"),
+        (f"It is over: {ME} was honest. {ME} has {ME}'s way.", "It is over: you were honest. You have your way."),
+        (f"{ME} always tries", "You always tries"),
+        (ME, "you"),
+        (f"held: {ME} 7", "held: you 7"),
+    ],
+)
+def test_verbs_agree_with_the_person(text: str, said: str) -> None:
+    assert to_person(text, {}) == said
