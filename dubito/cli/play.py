@@ -1,10 +1,12 @@
 """`dubito play`: a person plays against bots in the terminal. `dubito web`: the same in the browser."""
 
 import io
+import os
 import shlex
 import sys
 import threading
 import time
+import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -216,6 +218,7 @@ def _same_cards_command(sitting: Sitting, config: Path | None) -> str:
     help="Folder for saved games.",
 )
 @click.option("--game", metavar="NAME", help="The game to offer first. [default: the game of CONFIG, or dubito]")
+@click.option("--browser/--no-browser", default=True, show_default=True, help="Open the page in your browser.")
 @games_path_option
 @config_options(*SHORT_FORM_SETTINGS)
 def web(
@@ -225,6 +228,7 @@ def web(
     allow_host: Sequence[str],
     games: Path,
     game: str | None,
+    browser: bool,
     rules: dict[str, Any],
     **server: str | None,
 ) -> None:
@@ -255,14 +259,14 @@ def web(
             make_app(tables, host, allow_host),
             host,
             listener,
-            lambda at: _print_address(at, host, open_to_all, games, models),
+            lambda at: _open_page(at, host, open_to_all, games, models, browser),
         )
         stop.set()
         tables.close()
     say("stopped")
 
 
-def _print_address(address: str, host: str, open_to_all: bool, games: Path, models: list[str]) -> None:
+def _open_page(address: str, host: str, open_to_all: bool, games: Path, models: list[str], browser: bool) -> None:
     if open_to_all:
         at_your_cost = ", use the models at your cost" if models else ""
         note(
@@ -273,3 +277,11 @@ def _print_address(address: str, host: str, open_to_all: bool, games: Path, mode
     if models:
         say(f"Model players: {', '.join(models)}")
     say(f"Games are saved in {games}. Press Ctrl-C to stop.")
+    if browser and _has_screen() and not webbrowser.open(address):
+        note("cannot open a browser; open this address yourself")
+
+
+def _has_screen() -> bool:
+    """Return whether a browser has a screen to open on. Without one, a text browser would take over the terminal."""
+    chosen = any(os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"))
+    return chosen or sys.platform in ("darwin", "win32")

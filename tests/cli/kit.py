@@ -68,7 +68,7 @@ def start(folder: Path, *words: str, **how: Any) -> Iterator[subprocess.Popen[st
     """`python -m dubito` in a process of its own, working in that folder; never outlives the test."""
     command = [sys.executable, "-m", "dubito", *words]
     path = os.pathsep.join(filter(None, (str(REPO), os.environ.get("PYTHONPATH"))))
-    environment = os.environ | {"PYTHONPATH": path}
+    environment = {"BROWSER": "true"} | os.environ | {"PYTHONPATH": path}  # the command `true` opens nothing
     with subprocess.Popen(
         command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how
     ) as process:

@@ -41,6 +41,23 @@ def test_it_serves_until_ctrl_c_and_goes_on_after_it(tmp_path: Path) -> None:
     assert len(list((tmp_path / "games" / "running").iterdir())) == 2
 
 
+@pytest.mark.parametrize("flag", ["--browser", "--no-browser"])
+def test_page_opens_in_browser_unless_told_not_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: str) -> None:
+    script = tmp_path / "browser"
+    script.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("BROWSER", f"{script} %s")
+    with start(tmp_path, "web", "--port", "0", flag) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[-1]
+        assert Browser(int(address.removesuffix("/").rpartition(":")[2]))("GET", "/").status == 200
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    opened = tmp_path / "opened"
+    assert opened.exists() == (flag == "--browser")
+    assert not opened.exists() or opened.read_text() == f"{address}\n"
+
+
 def test_another_host_has_a_warning_and_the_game_that_is_named_comes_first(tmp_path: Path) -> None:
     host = "0.0.0.0"  # noqa: S104, what is warned of
     names = ("--allow-host", "mine.example", "--allow-host", "Two.github.dev")

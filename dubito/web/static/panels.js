@@ -29,7 +29,8 @@ function show(frame) {
     seats.mark(seat, !over && seat === frame.to_move ? "to move" : "");
   });
   if (frame.mover !== null) seats.say(frame.mover, frame.speech);
-  $("now").hidden = Boolean(frame.speech) && frame.mover !== flow.game.me && frame.said.length < 2;
+  $("now").hidden = frame.mover === null ||
+    Boolean(frame.speech) && frame.mover !== flow.game.me && frame.said.length < 2;
   $("boards").hidden = !frame.boards.length;
   $("boards").replaceChildren(...frame.boards.map(board));
   $("own").hidden = false;
