@@ -133,7 +133,7 @@ def read_yaml(path: Path) -> Any:
 def from_yaml(text: str, source: str) -> Any:
     """Parse YAML. Raises UsageError with the source and, if known, the line."""
     if len(text) > _MAX_YAML_CHARS:
-        raise _unreadable(source, f"is too large: a file in YAML has at most {_MAX_YAML_CHARS >> 20} MB")
+        raise _unreadable(source, f"is too large: a YAML file has at most {_MAX_YAML_CHARS >> 20} MB")
     try:
         # Errors are ignored here: parsing again gives a better message, and handles escapes that JSON allows.
         with suppress(yaml.YAMLError):

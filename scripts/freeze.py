@@ -1,4 +1,4 @@
-"""Record anew what depends on the bytes of bots and prompts: `python -m scripts.freeze [STEP...]`.
+"""Record again what depends on the bytes of bots and prompts: `python -m scripts.freeze [STEP...]`.
 
 The steps are `books` (digests of bots in the books), `submissions` (the leaderboard's example runs), `golden`
 (renderings and games), `frozen` (tests/freeze) and `cassettes`. Without a name all of them run, in this order.

@@ -1,4 +1,4 @@
-"""Writes `dubito/llm/prices.yaml` anew, at each release. It needs two packages that nothing else here does:
+"""Rewrite `dubito/llm/prices.yaml` for a release. This needs two more packages:
 
     pip install genai-prices && pip download --no-deps litellm
     python scripts/prices.py litellm-*.whl 2026-11-26 > dubito/llm/prices.yaml
@@ -134,7 +134,7 @@ BY_HAND: Final = {
 
 
 def most_expensive(lines: list[Line]) -> Line:
-    """Of each part the dearest; a tier that costs less only where every source that knows it says so."""
+    """Return the highest price of each part. A tier counts as cheaper only if every source that lists it agrees."""
     first, *rest = lines
     for one in rest:
         aboves = [line.above for line in (first, one) if line.above]
@@ -164,7 +164,7 @@ def most_expensive(lines: list[Line]) -> Line:
 def long_input_step(
     rates: Mapping[str, Decimal], above: Mapping[str, Decimal], tokens: int
 ) -> tuple[int, Decimal, Decimal] | None:
-    """From where a call is long, and how many times its input and its output cost then."""
+    """Return the length from which a call is long, and the factors for its input and output from there."""
     if not above:
         return None
     into = max(above.get(kind, rates[kind]) / rates[kind] for kind in KINDS[:-1] if rates.get(kind))
@@ -172,7 +172,7 @@ def long_input_step(
 
 
 def factor(usual: Mapping[str, Decimal], tier: Mapping[str, Decimal]) -> Decimal:
-    """How many times the usual rates a tier takes, at the most; a rate that it does not name is the usual one."""
+    """Return a tier's highest factor over the usual rates. Rates that it does not list are the usual ones."""
     return max(tier.get(kind, rate) / rate for kind, rate in usual.items() if rate and kind != "long_write")
 
 
@@ -301,7 +301,7 @@ def format_line(line: Line, day: date) -> str:
 
 
 def number(value: Decimal) -> str:
-    """At most six decimals, rounded up."""
+    """Format with at most six decimals, rounded up."""
     return f"{value.quantize(Decimal('0.000001'), 'ROUND_UP').normalize():f}"
 
 

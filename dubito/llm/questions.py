@@ -89,7 +89,7 @@ class QuestionForm:
         """Read the answers in a reply. Raises AttemptFailed if they do not fit the questions."""
         answers = parse_json(reply.text or "")
         if not isinstance(answers, list) or len(answers) != len(self.questions):
-            raise AttemptFailed("malformed", f"it has not {len(self.questions)} answers", reply.text)
+            raise AttemptFailed("malformed", f"it does not have {len(self.questions)} answers", reply.text)
         given, unread = dict[str, ModelAnswer](), dict[str, AttemptFailed]()
         # By node: the probability, and whether the answer was not one.
         stated: dict[str, tuple[float | None, bool]] = {}
