@@ -3,9 +3,9 @@
     pip install genai-prices && pip download --no-deps litellm
     python scripts/prices.py litellm-*.whl 2026-11-26 > dubito/llm/prices.yaml
 
-The date is the day on which both were the newest. A model's line takes the dearest reading: of what genai-prices and
-litellm say, of prices that are announced, of hours of the day, and of a tier's rates the one that is furthest up.
-What neither has stands in `BY_HAND`, from a page that was read. Look at the difference before you commit it.
+The date is the day on which both were up to date. A model's line has the highest price: of genai-prices and litellm, of
+announced prices, and of the hours of a day; and the highest factor of a tier's rates. `BY_HAND` has prices that neither
+package has, read from the providers' pages. Review the difference before you commit it.
 """
 
 import json
@@ -23,16 +23,16 @@ from genai_prices.data import providers
 from genai_prices.types import StartDateConstraint, TieredPrices
 
 HEAD: Final = """\
-# What models cost, in USD per million tokens: written by scripts/prices.py, a line a model. docs/money.md says how a
-# call is reckoned from it. A model that is not here has no price: say it in `prices`, in this form; four are needed.
-# input, cached_input (read from the provider's cache), cache_write (kept there for the usual time), output;
-# long_write: kept for 12 hours (OpenAI) or one (Anthropic). above: a whole call with more input than so many tokens
-# costs so many times as much, its output `output_times`. service_tier, speed, inference_geo: so many
-# times all of that where a reply says that it was served so; of a server, for all of its models.
-# ends: the provider has announced its end. as_of: the day on which `source` had this price:
-#   G genai-prices {genai}, L litellm {litellm}, GL both: the dearer where they differ
-#   P the provider's own page, with what G and L do not have: gpt-6.2-sol's by developers.openai.com/api/docs/models;
-#     its ultrafast is 3 times until 2027-02-28, and is counted as 6 from now on; fast mode of Opus 4.6 and 4.7 by
+# Model prices in USD per million tokens, one line per model, written by scripts/prices.py. docs/money.md explains how
+# the cost of a call follows. Models that are not listed have no price: add yours to `prices` in this form.
+# Required: input, cached_input (read from the provider's cache), cache_write (stored for the usual time), output.
+# long_write: stored for 12 hours (OpenAI) or one hour (Anthropic). above: if a call has more than `tokens` input
+# tokens, the whole call costs `times` as much, and its output `output_times`. service_tier, speed, inference_geo:
+# factors for replies that state these values; under a server, for all of its models.
+# ends: the day that the provider has announced as the model's last. as_of: the day on which `source` had the price:
+#   G genai-prices {genai}, L litellm {litellm}, GL both (the higher price if they differ)
+#   P the provider's page, for what G and L lack: gpt-6.2-sol from developers.openai.com/api/docs/models (its ultrafast
+#     is 3 times until 2027-02-28, but listed as 6 already); fast mode of Opus 4.6 and 4.7 from
 #     platform.claude.com/docs/en/build-with-claude/fast-mode
 """
 KINDS: Final = ("input", "cached_input", "cache_write", "long_write", "output")
@@ -49,7 +49,7 @@ LITELLM: Final = dict(
 GENAI: Final = dict(
     zip(KINDS, ("input_mtok", "cache_read_mtok", "cache_write_mtok", "cache_write_1h_mtok", "output_mtok"), strict=True)
 )
-TIERS: Final = {  # as litellm calls them: mode and value
+TIERS: Final = {  # by litellm's names: mode and value
     "flex": ("service_tier", "flex"),
     "batches": ("service_tier", "batch"),
     "priority": ("service_tier", "priority"),
@@ -65,11 +65,11 @@ DATED: Final = re.compile(r"(.+?)-(\d{4}-\d{2}-\d{2}|\d{8})")
 @dataclass(frozen=True)
 class Server:
     address: str
-    genai: str  # the provider's name there
+    genai: str  # the provider's name in genai-prices
     litellm: str
-    prefix: str  # of its models in litellm
-    models: str  # a pattern: those of them that are listed
-    times: str = ""  # for all of its models, by the provider's pages
+    prefix: str  # prefix of its models in litellm
+    models: str  # pattern of the models to list
+    times: str = ""  # factors for all of its models, from the provider's pages
     also: tuple[str, ...] = ()  # its other addresses
 
 
@@ -104,13 +104,13 @@ SERVERS: Final = (
     ),
     Server("https://api.x.ai/v1", "x-ai", "xai", "xai/", r"grok-(3|3-mini|4-0709|4-1-fast-.*|4\.\d+)"),
 )
-ALSO: Final = ("gpt-6-cyber", "claude-fable-5-2", "claude-mythos-5-2")  # which litellm lacks, and are sold
+ALSO: Final = ("gpt-6-cyber", "claude-fable-5-2", "claude-mythos-5-2")  # sold, but missing in litellm
 
 
 @dataclass(frozen=True)
 class Line:
     rates: Mapping[str, Decimal]
-    above: tuple[int, Decimal, Decimal] | None = None  # tokens, times of the input, times of the output
+    above: tuple[int, Decimal, Decimal] | None = None  # tokens, factor of the input, factor of the output
     times: Mapping[str, Mapping[str, Decimal]] = field(default_factory=dict)
     ends: str | None = None
     source: str = "P"
@@ -182,7 +182,7 @@ def from_genai(provider: str, day: date) -> Iterator[tuple[str, Line]]:
     for model in found.models:
         given = model.prices if isinstance(model.prices, list) else []
         prices = [] if given else [model.prices]
-        for one in reversed(given):  # the later goes before; what begins one day, or holds for some hours, counts too
+        for one in reversed(given):  # later prices come first; future prices and those for some hours count too
             prices.append(one.prices)
             if one.constraint is None or (
                 isinstance(one.constraint, StartDateConstraint) and one.constraint.active(now)
@@ -232,7 +232,7 @@ def from_litellm(table: Mapping[str, Any], server: Server) -> Iterator[tuple[str
         if fast := (entry.get("provider_specific_entry") or {}).get("fast"):
             times["speed"] = {"fast": Decimal(str(fast))}
         if server.genai == "openai" and (priority := times.get("service_tier", {}).get("priority")):
-            times["service_tier"]["fast"] = priority  # one thing, by two names
+            times["service_tier"]["fast"] = priority  # two names for the same tier
         line = Line(rates, long_input_step(rates, above, size * 1000), times, entry.get("deprecation_date"), "L")
         yield name.removeprefix(server.prefix), line
 
@@ -251,7 +251,7 @@ def sold_models(server: Server, table: Mapping[str, Any], day: date) -> dict[str
     """Return the models that a server sells on this day."""
     litellm, genai = dict(from_litellm(table, server)), dict(from_genai(server.genai, day))
     own = {model: line for model, line in BY_HAND.items() if re.fullmatch(server.models, model)}
-    first_hand = server.genai in ("openai", "anthropic")  # of which genai-prices keeps what is long gone
+    first_hand = server.genai in ("openai", "anthropic")  # genai-prices also has models that are no longer sold
     found: dict[str, Line] = {}
     for model in sorted({*litellm, *genai, *own}):
         known = [lines[model] for lines in (genai, litellm, own) if model in lines]
@@ -267,7 +267,7 @@ def sold_models(server: Server, table: Mapping[str, Any], day: date) -> dict[str
         last = max(filter(None, snapshots)) if snapshots and all(snapshots) else None
         if is_sold(line := replace(line, ends=line.ends or last), day):
             found[model] = line
-            found |= {  # a line counts for its snapshots too
+            found |= {  # a line also covers its snapshots
                 name: one
                 for name, one in snapshots_of(model, litellm)
                 if is_sold(one, day) and any(rate > line.rates.get(kind, rate) for kind, rate in one.rates.items())
@@ -317,11 +317,11 @@ def main(wheel: str, read: str) -> None:
             print(f"  {address}:")
             if server.times:
                 print(f"    times: {server.times}")
-            show("decisions:  # by their input alone, however it is cached", decisions, day)
+            show("decisions:  # only input is billed, cached or not", decisions, day)
             show("models:", lines, day)
     print("  house:  # the embedded server costs nothing (docs/house.md)")
     print("    models:")
-    print("      house-random: {input: 0, cached_input: 0, cache_write: 0, output: 0}  # as all others of the house")
+    print("      house-random: {input: 0, cached_input: 0, cache_write: 0, output: 0}  # like all house models")
 
 
 def show(title: str, lines: Mapping[str, Line], day: date) -> None:
