@@ -30,7 +30,7 @@ games: 1000
 
 _PLAYERS: Final = """## Model players
 
-These are keys of a player's entry, beside `bot` and `name`: `{bot: OpenAIBot, model: MODEL, max_output: 4096}`. See
+These are keys of a player's entry, next to `bot` and `name`: `{bot: OpenAIBot, model: MODEL, max_output: 4096}`. See
 [writing a model bot](writing-a-model-bot.md#from-a-config).
 
 """
