@@ -259,14 +259,14 @@ def web(
             make_app(tables, host, allow_host),
             host,
             listener,
-            lambda at: _open_page(at, host, open_to_all, games, models, browser),
+            lambda at: _print_address(at, host, open_to_all, games, models, browser),
         )
         stop.set()
         tables.close()
     say("stopped")
 
 
-def _open_page(address: str, host: str, open_to_all: bool, games: Path, models: list[str], browser: bool) -> None:
+def _print_address(address: str, host: str, open_to_all: bool, games: Path, models: list[str], browser: bool) -> None:
     if open_to_all:
         at_your_cost = ", use the models at your cost" if models else ""
         note(

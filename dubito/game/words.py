@@ -323,9 +323,9 @@ def to_person(text: str, to_me: Mapping[str, str]) -> str:
 
     Uses these replacements; what they leave becomes "you", with a verb in the second person.
     """
-    for phrase, said in to_me.items():
+    for phrase, replacement in to_me.items():
         if phrase != ME:
-            text = text.replace(phrase, said)
+            text = text.replace(phrase, replacement)
     return _ADDRESSED.sub(_address, text).replace(ME, "you")
 
 

@@ -246,10 +246,10 @@ def _render(shared: SharedGame, picture: str) -> str:
     return render(Page("game.html", page.title, [], more, "shared.html"))
 
 
-def _find_quote(story: Mapping[str, Any]) -> dict[str, Any] | None:
+def _find_quote(told: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return a model's reason for a decision near the turn that the page opens at."""
-    opens, found = story["opens"], None
-    for one in story["decisions"]:
+    opens, found = told["opens"], None
+    for one in told["decisions"]:
         reason = next((each["reasoning"] for each in one["attempts"][-1:] if each.get("reasoning")), "")
         if reason and (found is None or abs(one["turn"] - opens) < abs(found["turn"] - opens)):
             found = {

@@ -257,8 +257,8 @@ BOTS: Final = ("Player1", "Player4", "CalculatingLiar")
 EASY: Final = ("Player1", "Player2", "Player3")
 HARD: Final = ("CalculatingLiar", "ConMan", "RiskTaker")
 HOW: Final = (
-    "On your turn type the cards you play, as in `3 3 k`; you claim that all of them have the rank "
-    "asked for. After another player's turn type `yes` to accuse them of lying, or `no`."
+    "On your turn type the cards you play, as in `3 3 k`; you claim that all of them have the rank asked for. After "
+    "another player's turn type `yes` to accuse them of lying, or `no`."
 )
 
 

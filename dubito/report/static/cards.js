@@ -91,9 +91,9 @@ window.dubitoCards = (() => {
   function printed(sign, suit) {
     const radius = sign === "A" ? 26 : Number(sign) > 6 ? 8.5 : 11;
     const middle = PICTURES[sign] ?? PIPS[sign].map((at) => pip(at, radius, suit)).join("");
-    const corner = `<text x="${sign === "10" ? 5 : 8}" y="28">${sign}</text>${
-      suit === "pip" ? "" : pip([16, 40], 6.5, suit)
-    }`;
+    const id = `card-sign-${SIGNS.indexOf(sign)}`;
+    define(id, `<text x="${sign === "10" ? 5 : 8}" y="28" font-size="25">${sign}</text>`);
+    const corner = `<use href="#${id}"/>${suit === "pip" ? "" : pip([16, 40], 6.5, suit)}`;
     return `${corner}<g transform="rotate(180 50 70)">${corner}</g>${middle}`;
   }
 
@@ -101,6 +101,14 @@ window.dubitoCards = (() => {
     const holder = document.createElement("template");
     holder.innerHTML = `<svg viewBox="${box}" aria-hidden="true">${markup.replace(/\s*\n\s*/g, "")}</svg>`;
     return holder.content.firstChild;
+  }
+
+  // Defines a part that many cards share; then a card holds no text, which would be read twice.
+  function define(id, markup) {
+    if (document.getElementById(id)) return;
+    const defined = svg(`<defs><g id="${id}">${markup}</g></defs>`);
+    defined.classList.add("hidden");
+    document.body.append(defined);
   }
 
   function append(drawn, tag, attributes, text = "") {
@@ -151,19 +159,17 @@ window.dubitoCards = (() => {
 
   // The back of a card: all share one drawing, since a table has dozens.
   function back() {
-    if (!document.getElementById("card-back")) {
-      let lattice = "";
-      for (let row = 0; row < 9; row++) {
-        for (let column = 0; column < 6; column++) lattice += `M${15 + column * 14} ${9 + row * 14}l5 5-5 5-5-5z`;
-      }
-      const defined = svg(`<symbol id="card-back" viewBox="0 0 100 140">${PAPER}
-        <rect x="7" y="7" width="86" height="126" rx="6" fill="var(--back)"/>
+    let lattice = "";
+    for (let row = 0; row < 9; row++) {
+      for (let column = 0; column < 6; column++) lattice += `M${15 + column * 14} ${9 + row * 14}l5 5-5 5-5-5z`;
+    }
+    define(
+      "card-back",
+      `${PAPER}<rect x="7" y="7" width="86" height="126" rx="6" fill="var(--back)"/>
         <path d="${lattice}" fill="var(--back-line)" opacity=".32"/>
         <circle cx="50" cy="70" r="21" fill="var(--back)" stroke="var(--back-line)" stroke-width="2"/>
-        <text x="50" y="82" text-anchor="middle" font-size="34" fill="var(--back-line)">?</text></symbol>`);
-      defined.classList.add("hidden");
-      document.body.append(defined);
-    }
+        <text x="50" y="82" text-anchor="middle" font-size="34" fill="var(--back-line)">?</text>`,
+    );
     const card = document.createElement("span");
     card.className = "card back";
     card.append(svg(`<use href="#card-back"/>`));
