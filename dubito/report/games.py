@@ -74,7 +74,7 @@ def _numbers(requested: str, source: Run, every: range) -> list[int]:
         )
     games = sorted(set(map(int, parts)))
     if missing := [game for game in games if game not in every]:
-        raise UsageError(f"--games: there is no game {missing[-1]}; {source.describe_games(every)}")
+        raise UsageError(f"--games: game {missing[-1]} does not exist; {source.describe_games(every)}")
     if len(games) > MAX_GAMES:
         raise UsageError(f"--games: {len(games):,} games are too many; a report can show at most {MAX_GAMES:,}")
     return games

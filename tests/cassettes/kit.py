@@ -167,7 +167,9 @@ def _missing(cassette: Any, request: Any) -> str:
     unused = _unused(cassette)
     if not unused:
         return f"one request more than the {len(cassette)} that were recorded: {request.uri}"
-    lines = [f"a request is not as it was recorded; `{RECORD}` records anew. It differs from the next one in:"]
+    lines = [
+        f"a request differs from the recording; record again with `{RECORD}`. Differences from the next recording:"
+    ]
     for difference in compare_requests(text_of(request), text_of(unused[0])):
         lines += [f"- {difference.part}", f"  now:      {difference.wanted}", f"  recorded: {difference.stored}"]
     return "\n".join(lines)

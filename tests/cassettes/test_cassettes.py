@@ -47,7 +47,9 @@ def test_a_changed_prompt_fails_and_says_where(tmp_path: Path, protocol: Api, vc
     with pytest.raises(pytest.fail.Exception) as failed, played_whole(vcr):
         run_games(game(protocol, str(folder), index()), tmp_path / "run", in_flight=1)
     first, *lines = str(failed.value).splitlines()
-    assert first.startswith("a request is not as it was recorded; `python -m tests.cassettes.record` records anew.")
+    assert first.startswith(
+        "a request differs from the recording; record again with `python -m tests.cassettes.record`."
+    )
     assert [
         line for line in lines if re.match(r"- body\.(input\.0\.content|messages\.0\.content|system\.0\.text)", line)
     ]
