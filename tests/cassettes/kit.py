@@ -167,9 +167,7 @@ def _missing(cassette: Any, request: Any) -> str:
     unused = _unused(cassette)
     if not unused:
         return f"one request more than the {len(cassette)} that were recorded: {request.uri}"
-    lines = [
-        f"a request differs from the recording; record again with `{RECORD}`. Differences from the next recording:"
-    ]
+    lines = [f"a request differs from the recording; record again with `{RECORD}`. Differences from the next one:"]
     for difference in compare_requests(text_of(request), text_of(unused[0])):
         lines += [f"- {difference.part}", f"  now:      {difference.wanted}", f"  recorded: {difference.stored}"]
     return "\n".join(lines)
