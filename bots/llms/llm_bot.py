@@ -1,4 +1,4 @@
-"""LLMBot, which lets a model answer the questions of any game."""
+"""LLMBot, which lets a model answer the questions of any game, and the base that it shares with ProgramBot."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, cast
@@ -10,42 +10,25 @@ from dubito.games.dubito.bot import Listener
 from dubito.games.dubito.cards import TurnData
 
 
-class LLMBot(BotBase):
-    """Asks a model at every node; set `api` and `model`. OpenAIBot and AnthropicBot set `api` themselves.
+class AskedBot(BotBase):
+    """A player whose questions are answered from outside: by a model, or by a program.
 
     It is a `BotBase` because Dubito has a walk (`Game.walk`) through the nodes A-E, and `play` follows it. In a game
     without a walk, `play` asks the one node that the view names and never calls the five methods.
-
-    A hand-written bot observes the game from the same seat and answers when the model cannot.
     """
 
-    origin = "Dubito"
-    is_model = True
-    defaults: ClassVar[dict[str, Any]] = {}  # settings that a subclass fixes
-
-    def __init__(self, id: int, **settings: Any) -> None:
-        """Take the run's services; `settings` are the fields of ModelSettings, which the run has checked."""
-        # Imported late: listing the bots should not load the code that asks models.
-        from dubito.llm.decide import GameServices
-
+    def __init__(self, id: int, game: Any, rules: Any) -> None:
         super().__init__(id)
-        services = self._seating.services
-        assert isinstance(services, GameServices), "a model player needs the services that a run provides"
-        self._decider, self._journal, self._texts = services.decider, services.journal, services.texts
-        self._counts = services.counts
-        self._game = services.decider.prompt.game
-        self._fallback = fallback_for(services.decider.fallback, self._seating)
-        self._notebook: Any = self._game.facts.Notebook(id, services.decider.rules)
+        self._game = game
+        self._notebook: Any = game.facts.Notebook(id, rules)
         self._decisions = 0
-        self._conversation: Any = None  # may already hold the answers to this turn's next questions
-        if self._game.walk:  # the notebook also records answers of nodes that a subclass overrides
+        if game.walk:  # the notebook also records answers of nodes that a subclass overrides
             self.listeners = (cast(Listener, self._notebook),)
 
     def play(self, p: Any) -> Any:
         """Play one turn: follow the game's walk, or ask one node if it has none."""
         if self._game.walk:
             self._notebook.turn_begins(self.cards)
-            self._conversation = None
             return super().play(p)
         # The output comes last; the list stays empty if a subclass's decide() answers by itself.
         self._outputs: list[Any] = []
@@ -55,14 +38,21 @@ class LLMBot(BotBase):
         return output
 
     def observe(self, event: Any) -> None:
-        """Record what the table sees and the cards of own plays; the fallback observes the same game."""
+        """Record what the table sees and the cards of own plays."""
         self._notebook.observe(event, self.cards)
-        self._fallback.observe(event)
 
     def facts(self, position: Position) -> dict[str, Any]:
         """Return the facts for the prompt. A subclass may change values but not keys."""
         facts_of: Callable[[Any], dict[str, Any]] = getattr(self._notebook, "facts", self._game.facts.facts)
         return facts_of(position)
+
+    def accept(self, node: str, p: Any, answer: Any) -> None:
+        """Keep the output of an answer. Raises IllegalOutput if the rules refuse it."""
+        if not self._game.walk:
+            output = self._game.output_of(node, answer, self.cards)
+            if why := p.why_illegal(output):
+                raise IllegalOutput(why)
+            self._outputs.append(output)
 
     def bluff_first_hand(self, p: TurnData) -> Any:
         return self.decide("A", p)
@@ -80,17 +70,49 @@ class LLMBot(BotBase):
         return self.decide("E", p)
 
     def decide(self, node: str, p: Any) -> Any:
+        """Return the answer at a node."""
+        raise NotImplementedError
+
+
+class LLMBot(AskedBot):
+    """Asks a model at every node; set `api` and `model`. OpenAIBot and AnthropicBot set `api` themselves.
+
+    A hand-written bot observes the game from the same seat and answers when the model cannot.
+    """
+
+    origin = "Dubito"
+    is_model = True
+    defaults: ClassVar[dict[str, Any]] = {}  # settings that a subclass fixes
+
+    def __init__(self, id: int, **settings: Any) -> None:
+        """Take the run's services; `settings` are the fields of ModelSettings, which the run has checked."""
+        # Imported late: listing the bots should not load the code that asks models.
+        from dubito.llm.decide import GameServices
+
+        services = self._seating.services
+        assert isinstance(services, GameServices), "a model player needs the services that a run provides"
+        super().__init__(id, services.decider.prompt.game, services.decider.rules)
+        self._decider, self._journal, self._texts = services.decider, services.journal, services.texts
+        self._counts = services.counts
+        self._fallback = fallback_for(services.decider.fallback, self._seating)
+        self._conversation: Any = None  # may already hold the answers to this turn's next questions
+
+    def play(self, p: Any) -> Any:
+        self._conversation = None
+        return super().play(p)
+
+    def observe(self, event: Any) -> None:
+        super().observe(event)
+        self._fallback.observe(event)
+
+    def decide(self, node: str, p: Any) -> Any:
         """Ask the model at a node and return its answer, or the fallback's if the model cannot answer."""
         place = self._decider.place(self._seating, self._decisions, node)
         self._decisions += 1
         turn = p.me.turns + 1 if isinstance(p, TurnData) else self._decisions
 
         def accept(answer: Any) -> None:
-            if not self._game.walk:
-                output = self._game.output_of(node, answer, self.cards)
-                if why := p.why_illegal(output):
-                    raise IllegalOutput(why)
-                self._outputs.append(output)
+            self.accept(node, p, answer)
 
         def ask_fallback() -> Any:
             if self._game.walk:

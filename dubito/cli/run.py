@@ -29,6 +29,7 @@ from dubito.experiment.resolve import (
     end_of_model_warnings,
     model_specs,
     old_price_warnings,
+    recorded_specs,
     unused_address_warnings,
 )
 from dubito.experiment.run import RunOptions, RunResult, find_finished_run, play
@@ -133,11 +134,11 @@ def play_with_progress(
     pool: WorkerPool | None = None,
 ) -> RunResult:
     """Play with a progress line. The first Ctrl-C stops the run cleanly."""
-    asks, workers = bool(model_specs(experiment, registry)), workers or cores()
+    asks, workers = bool(recorded_specs(experiment, registry)), workers or cores()
     if asks and not calls.offline:
         calls = replace(calls, in_flight=limit_in_flight(calls.in_flight))
     stop, models = new_stop(1 if asks else workers), ModelProgress(notify=note)
-    more = models.figures if asks else lambda: [*filter(None, [models.decision_figure()])]
+    more = models.figures if model_specs(experiment, registry) else lambda: [*filter(None, [models.decision_figure()])]
     progress = GamesProgress(experiment.games, quiet, time.monotonic, more, parts=models.parts)
     with _graceful_interrupt(stop, asks) as signals, progress:
         means = RunOptions(registry, workers, calls, stop, progress, models, lambda: (*signals, signal.SIGINT)[0], pool)

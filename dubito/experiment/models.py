@@ -1,17 +1,26 @@
 """The model players of a running experiment, and the pipeline that they share."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
+from dubito.errors import listed
 from dubito.experiment.counts import GameCounts, count_games
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.progress import GameTracker, ModelProgress
-from dubito.experiment.resolve import CallOptions, find_fallback, model_settings, model_specs, price_of_model
+from dubito.experiment.resolve import (
+    CallOptions,
+    find_fallback,
+    model_settings,
+    model_specs,
+    price_of_model,
+    program_specs,
+)
 from dubito.experiment.servers import EmbeddedServers
-from dubito.game import Game
+from dubito.game import Ending, Game, Results
 from dubito.game.find import Registry
 from dubito.game.table import Table, step
 from dubito.llm.budget import Caps
@@ -24,6 +33,17 @@ from dubito.llm.prices import dollars
 from dubito.llm.prompts import Prompt, Sample, load_prompt, longest_samples
 from dubito.llm.request import Asks, Place
 from dubito.llm.threads import run_until_stopped
+from dubito.sandbox.programs import Confinement, guard_processes
+from dubito.seats.program import (
+    MAX_PROGRAM_MEMORY,
+    PROGRAM_SERVER,
+    ProgramGame,
+    ProgramPlayer,
+    ProgramPool,
+    ProgramSession,
+    find_program,
+    list_missing_limits,
+)
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 
@@ -60,7 +80,10 @@ def model_players(
     """
     log, suspend = ModelLog(db), experiment.provider_errors == "suspend"
     cache = ReplyCache(options.cache, writes=not options.offline)
-    with open_pipeline(log, cache, options, progress, stopped, suspend, registry.game, can_wait=can_wait) as pipeline:
+    with ExitStack() as running:
+        pipeline = running.enter_context(
+            open_pipeline(log, cache, options, progress, stopped, suspend, registry.game, can_wait=can_wait)
+        )
         tracker = GameTracker(log, pipeline.budget)
         progress.connect_run(PipelineFigures(experiment, db, cache, pipeline, options.caps))
         deciders = {}
@@ -74,10 +97,14 @@ def model_players(
             stops = options.on_unusable == "stop" and not log.has_answer(spec.name)
             deciders[spec.name] = replace(player, unusable=UnusableAnswers(spec.name, player.settings.api, stops))
         pipeline.waves.check()
+        opened = open_programs(experiment, registry, db.path.parent, progress.warn, pipeline.record, cache.folder)
+        programs = running.enter_context(opened)
         if options.preflight and not options.offline:
-            late = _collect_late_samples(deciders, experiment, table) if table else {}
+            late = _collect_late_samples(deciders, experiment, table) if table and deciders else {}
             run_until_stopped(partial(_run_preflights, deciders, late, first, options, progress), stopped)
-        yield Models(deciders, lambda: pipeline.lost_games, pipeline.try_again, tracker, pipeline.waves.run_next)
+        yield Models(
+            deciders, programs, lambda: pipeline.lost_games, pipeline.try_again, tracker, pipeline.waves.run_next
+        )
 
 
 def _run_preflights(
@@ -221,11 +248,57 @@ def build_decider(
     )
 
 
+@contextmanager
+def open_programs(
+    experiment: Experiment,
+    registry: Registry,
+    folder: Path,
+    warn: Callable[[str], None],
+    record: Callable[[str, Asks], Asks],
+    *hidden: Path,
+) -> Iterator[dict[str, ProgramPlayer]]:
+    """Yield the players of a run that are programs. No process of theirs is left after it, however the run ends.
+
+    Args:
+        experiment: The experiment.
+        registry: Its game and bots.
+        folder: The run folder.
+        warn: Receives which limits cannot be enforced here.
+        record: Adds the recording of the run to the answers of a program.
+        hidden: Folders that programs must not see, besides the run folder.
+    """
+    specs, home, mark = program_specs(experiment, registry), registry.working_directory, str(folder.resolve())
+    with ExitStack() as running:
+        if not specs:
+            yield {}
+            return
+        running.enter_context(guard_processes(mark))
+        confinement, players = Confinement(MAX_PROGRAM_MEMORY, None), {}
+        for spec in specs:
+            program = find_program(spec.name, spec.settings, home)
+            pool = ProgramPool(program, spec.settings["deadline"], confinement, mark, [folder, *hidden])
+            running.callback(pool.close)
+            player = build_program(spec, experiment, registry, partial(record, PROGRAM_SERVER))
+            players[spec.name] = replace(player, pool=pool, records_faults=experiment.on_bot_error != "stop")
+        if missing := list_missing_limits(confinement):
+            warn(f"programs are not confined by everything that Dubito can enforce: {listed(missing)}")
+        yield players
+
+
+def build_program(
+    spec: PlayerSpec, experiment: Experiment, registry: Registry, record: Callable[[Asks], Asks]
+) -> ProgramPlayer:
+    """Return a player that is a program, without its processes."""
+    rules = registry.game.rules(**experiment.rules)
+    return ProgramPlayer(spec.name, registry.game, rules, experiment.seed, spec.settings["deadline"], record, pool=None)
+
+
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The model players of a running experiment."""
+    """The players of a running experiment whose answers are recorded: models and programs."""
 
     deciders: Mapping[str, Decider]
+    programs: Mapping[str, ProgramPlayer] = field(default_factory=dict)
     # Return the games that an outage made worthless, so that they are played again.
     lost_games: Callable[[], set[int]] = lambda: set()
     # Let calls through again after an outage.
@@ -235,4 +308,27 @@ class Models:
     next_wave: Callable[[], None] = lambda: None
 
     def services(self, names: list[str], journal: Journal) -> list[object]:
-        return [GameServices(self.deciders[name], journal) if name in self.deciders else None for name in names]
+        return [self._service(name, journal, len(names)) for name in names]
+
+    def _service(self, name: str, journal: Journal, seats: int) -> object:
+        if name in self.deciders:
+            return GameServices(self.deciders[name], journal)
+        return self.programs[name].open_game(seats) if name in self.programs else None
+
+    def asks(self, name: str) -> bool:
+        """Return whether this player's answers are recorded."""
+        return name in self.deciders or name in self.programs
+
+    def end_game(self, services: Sequence[object], results: Results, ending: Ending) -> None:
+        """Tell the programs how their game ended."""
+        for session in _sessions(services):
+            session.end(results, ending)
+
+    def close_game(self, services: Sequence[object]) -> None:
+        """Stop the programs of a game that has not ended."""
+        for session in _sessions(services):
+            session.close()
+
+
+def _sessions(services: Sequence[object]) -> list[ProgramSession]:
+    return [each.session for each in services if isinstance(each, ProgramGame) and each.session is not None]

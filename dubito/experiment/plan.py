@@ -8,7 +8,7 @@ from pathlib import Path
 from dubito.errors import UsageError
 from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment
-from dubito.experiment.resolve import CallOptions, check_models, model_specs, resolve
+from dubito.experiment.resolve import CallOptions, check_models, recorded_specs, resolve
 from dubito.experiment.shards import FOLDER_NAME, caps_of_shard, cut_shard, parse_shard
 from dubito.experiment.workers import WorkerPool, cores
 from dubito.game.find import Registry
@@ -35,9 +35,9 @@ def _check_executor(config: Config, experiment: Experiment, registry: Registry) 
         return
     where = config.sources.locate("executor")
     find_executor(config.executor, where)
-    if model_specs(experiment, registry):
+    if recorded_specs(experiment, registry):
         raise UsageError(
-            "model players are asked from one process, which keeps the budget and the rate limits",
+            "models and programs are asked from one process, which keeps the budget and the rate limits",
             where=where,
             hint="remove the executor, or split the run with --shard",
         )

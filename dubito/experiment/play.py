@@ -232,7 +232,12 @@ class ChunkPlayer:
         with GameCode(self._game, lineup.game, deal) as code:
             table = self._table(deal, lineup, streams, models, journal)
             code.state = table.state
-            return self._play_recorded(table, lineup, journal, code)
+            try:
+                played = self._play_recorded(table, lineup, journal, code)
+                models.end_game(table.services, self.results, table.state.ending())
+                return played
+            finally:
+                models.close_game(table.services)
 
     def _play_recorded(self, table: Table, lineup: Lineup, journal: "Journal", code: GameCode) -> GamePlayed:
         deal_json, outputs = self._game.deal_to_json(table.state), []

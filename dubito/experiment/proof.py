@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from dubito.errors import BotError, GameError, one_line
 from dubito.experiment.play import draw_lineups
-from dubito.experiment.resolve import model_settings, model_specs
+from dubito.experiment.resolve import model_settings, model_specs, program_specs
 from dubito.experiment.stop import decided_pairs
 from dubito.experiment.stored import Run
 from dubito.game.streams import DealStreams
@@ -21,6 +21,7 @@ from dubito.llm.protocols import parse_stored_request, read_recorded_reply, read
 from dubito.llm.recording import Differs, RecordingEnded, ReplayRecording
 from dubito.llm.request import Place, RawReply, Reply, Request, compute_draw
 from dubito.llm.settings import ModelSettings, account_for
+from dubito.seats.program import PROGRAM_SERVER
 from dubito.stats.tally import Tally, read_tally
 from dubito.store.model_log import TOKENS, ModelLog
 from dubito.store.run_db import RunDb
@@ -186,13 +187,14 @@ class _Calls:
         self._settings = {
             spec.name: model_settings(spec, run.registry) for spec in model_specs(run.experiment, run.registry)
         }
+        self._programs = {spec.name for spec in program_specs(run.experiment, run.registry)}
         self._names = lru_cache(maxsize=1)(self._players_of)
         self._request = lru_cache(maxsize=64)(self._read_request)
 
     def check_attempts(self) -> None:
         """Check the attempts of preflights, and the origin of each reply."""
         for player, server in self._run.db.read("SELECT DISTINCT player, server FROM attempts"):
-            if account_for(self._settings_of(player, "an attempt")).server != server:
+            if server != (PROGRAM_SERVER if player in self._programs else self._server_of(player)):
                 raise Differs(_DATABASE, f"{one_line(player)} does not use the server {one_line(server)}", [])
         empty = " AND ".join(f"{name} IS NULL" for name in ("raw", "model", *TOKENS))
         received = "SELECT 1 FROM tries t WHERE t.state = 'received' AND t.raw = a.raw AND"
@@ -202,7 +204,7 @@ class _Calls:
             "an attempt before the games has a cause of failure": "game < 0 AND cause IS NOT NULL",
             "an attempt has an unknown origin": "origin NOT IN ('live', 'cache')",
             "a reply that counts as live was not received by a call": (
-                "origin = 'live' AND reply IS NOT NULL AND NOT EXISTS "
+                f"origin = 'live' AND server != '{PROGRAM_SERVER}' AND reply IS NOT NULL AND NOT EXISTS "
                 f"({received} (t.request, t.draw) = (a.request, a.draw))"
             ),
             "a reply that counts as cached was received by a call": (
@@ -265,6 +267,9 @@ class _Calls:
             if stored not in allowed:
                 details = [f"recorded: {stored}", f"expected: {' or '.join(sorted(map(str, allowed)))}"]
                 raise Differs(call.name, f"its {column} does not follow from its request, reply and settings", details)
+
+    def _server_of(self, player: str) -> str:
+        return account_for(self._settings_of(player, "an attempt")).server
 
     def _settings_of(self, player: str, where: str) -> ModelSettings:
         if player not in self._settings:

@@ -59,6 +59,7 @@ PROVIDERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "house": {"bot": "OpenAIBot", "base_url": "house"},
     **{name: {"bot": "OpenAIBot", "base_url": name, **one.settings} for name, one in model_servers().items()},
 }
+PROGRAM_BOT: Final = "ProgramBot"  # the bot of all players that are programs
 _MAX_PATIENCE: Final = 7 * 24 * 3600.0  # seconds
 # A version after the @ of a model's name: 20250514, 001, q4_k_m.
 _VERSION: Final = re.compile(r"[\w.-]*\d[\w.-]*|default|latest")
@@ -120,9 +121,9 @@ def _check_bots(experiment: Experiment, config: Config, registry: Registry, rule
     for spec in experiment.players:
         if problem := rules_incompatibility(rules, registry.find(spec.bot).cls):
             raise UsageError(f"{one_line(spec.name)} {problem}")
-    if config.bot_deadline is not None and any(registry.find(spec.bot).cls.is_model for spec in experiment.players):
+    if config.bot_deadline is not None and recorded_specs(experiment, registry):
         raise UsageError(
-            "bot_deadline: games with model players run in threads, where a bot cannot be interrupted",
+            "bot_deadline: games with models or programs run in threads, where a bot cannot be interrupted",
             hint="remove bot_deadline",
         )
 
@@ -218,7 +219,7 @@ def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> Play
         # The short form can be combined with settings.
         expanded = _expand_short_form(bot_name, registry, config.server)
         settings = {**expanded, **settings, "bot": expanded["bot"]}
-    cls = settings.pop("bot", None)
+    cls = settings.pop("bot", PROGRAM_BOT if "process" in settings else None)
     if not isinstance(cls, str):
         raise UsageError("an entry of bots or contenders needs the key `bot` with the name of a bot")
     bot = registry.find(cls)
@@ -237,6 +238,12 @@ def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> Play
     _check_complete(bot, name, settings)
     if bot.cls.is_model:
         settings_for(bot.cls, name, settings)
+    if bot.cls.is_program:
+        from dubito.seats.program import check_program  # late: few runs have programs
+
+        folder = bot.file.parent if bot.name != PROGRAM_BOT else None
+        settings = check_program(name, settings, bot.cls.defaults, folder, registry.working_directory)
+        bot = registry.find(PROGRAM_BOT)
     return PlayerSpec(name, bot.name, settings, bot.digest)
 
 
@@ -388,6 +395,15 @@ def model_specs(experiment: Experiment, registry: Registry) -> list[PlayerSpec]:
     return [player for player in experiment.players if registry.find(player.bot).cls.is_model]
 
 
+def program_specs(experiment: Experiment, registry: Registry) -> list[PlayerSpec]:
+    return [player for player in experiment.players if registry.find(player.bot).cls.is_program]
+
+
+def recorded_specs(experiment: Experiment, registry: Registry) -> list[PlayerSpec]:
+    """Return the players whose answers are recorded. Their games are played in threads."""
+    return model_specs(experiment, registry) + program_specs(experiment, registry)
+
+
 def model_settings(spec: PlayerSpec, registry: Registry) -> ModelSettings:
     return settings_for(registry.find(spec.bot).cls, spec.name, spec.settings, registry.game)
 
@@ -395,8 +411,14 @@ def model_settings(spec: PlayerSpec, registry: Registry) -> ModelSettings:
 def check_models(experiment: Experiment, registry: Registry, options: CallOptions) -> Experiment:
     """Return the experiment with complete settings of its model players, and digests of prompts and fallbacks.
 
-    Raises UsageError for everything that can be wrong before a call is made.
+    Raises UsageError for everything that can be wrong before a call is made, and for programs that do not start.
     """
+    for spec in program_specs(experiment, registry):
+        from dubito.sandbox.programs import probe  # late: few runs have programs
+        from dubito.seats.program import find_program
+
+        _ = registry.game.facts  # programs and models are told the same
+        probe(find_program(spec.name, spec.settings, registry.working_directory), registry.working_directory / "runs")
     return replace(
         experiment,
         bots=tuple(_check_model(spec, registry, options) for spec in experiment.bots),

@@ -24,7 +24,7 @@ from dubito.experiment.play import (
     is_full_chunk,
 )
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.resolve import CallOptions, model_specs
+from dubito.experiment.resolve import CallOptions, model_specs, recorded_specs
 from dubito.experiment.stop import RunDecision
 from dubito.experiment.stored import list_contenders, opened_run
 from dubito.experiment.threads import ThreadedChunks
@@ -218,7 +218,7 @@ def _chunks_to_play(
         decision = RunDecision(experiment, options.registry.game.results, stored)
         options.model_progress.connect_decision(decision)
     judge = decision.judge if decision else lambda piece: piece
-    if not model_specs(experiment, options.registry):
+    if not recorded_specs(experiment, options.registry):
         pieces = play_pieces(experiment, options.registry, options.workers, options.stop, numbers, options.pool)
         with closing(pieces):
             yield join_chunks(experiment, map(judge, pieces))
@@ -238,9 +238,9 @@ def _chunks_to_play(
         can_wait=True,
     )
     with opened as models:
-        threads = ThreadedChunks(
-            player, models, options.calls.in_flight, options.model_progress, options.progress, halted.set
-        )
+        # Models need threads that wait, programs need cores.
+        at_once = options.calls.in_flight if models.deciders else options.workers
+        threads = ThreadedChunks(player, models, at_once, options.model_progress, options.progress, halted.set)
         by_chunk = (deals_of_chunk(experiment, number) for number in numbers)
         pieces_of_deals = (part for deals in by_chunk for part in (split_at_looks(deals) if decision else [deals]))
         played = ((deals, threads.play(deals, stopped)) for deals in pieces_of_deals)

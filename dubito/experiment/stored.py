@@ -184,7 +184,8 @@ class Run:
     def models(self) -> dict[str, PlayerLog]:
         log = ModelLog(self.db)
         logged = set(log.players())
-        return {name: log.player(name) for name in self.names if name in logged}
+        models = [name for name in self.names if name in logged and self.kinds[name] != "hand-written"]
+        return {name: log.player(name) for name in models}
 
     @cached_property
     def spent(self) -> Spend:
@@ -227,8 +228,10 @@ class Run:
 
     @cached_property
     def has_same_bots(self) -> bool:
-        """Whether models play, whose recording is compared, or all bot files are unchanged."""
-        if any(self.registry.find(player.bot).cls.is_model for player in self.experiment.players):
+        """Whether models or programs play, whose recording is compared, or all bot files are unchanged."""
+        from dubito.experiment.resolve import recorded_specs
+
+        if recorded_specs(self.experiment, self.registry):
             return True
         return all(self.registry.find(player.bot).digest == player.source for player in self.experiment.players)
 
@@ -239,17 +242,17 @@ class Run:
         return ChunkPlayer(self.experiment, self.registry)
 
     def replay_models(self, recording: "ReplayRecording", stored_prompts: bool = False) -> "Models | None":
-        """Return model players that answer from the recording; None in a run of hand-written bots.
+        """Return the players that answer from the recording: models and programs. None if there are none.
 
         With `stored_prompts`, they use the prompts stored in the run, since those on disk may be newer.
         """
-        from dubito.experiment.resolve import model_specs
+        from dubito.experiment.resolve import model_specs, program_specs
 
         experiment, registry = self.experiment, self.registry
-        specs = model_specs(experiment, registry)
-        if not specs:
+        specs, programs = model_specs(experiment, registry), program_specs(experiment, registry)
+        if not specs and not programs:
             return None
-        from dubito.experiment.models import Models, build_decider
+        from dubito.experiment.models import Models, build_decider, build_program
 
         players = {}
         for spec in specs:
@@ -257,7 +260,10 @@ class Run:
             players[spec.name] = build_decider(
                 spec, experiment, registry, prompt, recording, recording, lambda outcome: None
             )
-        return Models(players)
+        return Models(
+            players,
+            {spec.name: build_program(spec, experiment, registry, lambda inner: recording) for spec in programs},
+        )
 
     def _prompt(self, spec: PlayerSpec, stored_prompts: bool) -> "Prompt":
         """Return the prompt stored in the run if requested or if the one on disk is missing, else the one on disk."""

@@ -186,7 +186,7 @@ class ThreadedChunks:
         tracker = self.models.tracker
         admit = tracker.budget.admit if tracker else lambda games: None
         names = self.player.experiment.names
-        model_places = {place for place, name in enumerate(names) if name in self.models.deciders}
+        model_places = {place for place, name in enumerate(names) if self.models.asks(name)}
         queued = [[QueuedGame(game, not model_places.isdisjoint(game[1].seats)) for game in games] for games in deals]
         return GameQueue(queued, self.model_progress.clock, stop, admit, self.models.next_wave)
 
@@ -222,7 +222,8 @@ class ThreadedChunks:
         all_games = [game for whole in finished for game in whole]
         results = self.player.results
         result.outcomes = [game.outcome.pack() for game in all_games]
-        result.decision_digests = [game.decision_digest for game in all_games]
+        if self.models.deciders:
+            result.decision_digests = [game.decision_digest for game in all_games]
         result.records = [game.record for game in all_games]
         result.first_fallback = next((game.bot_error for game in all_games if game.bot_error is not None), None)
         result.tally = tally_of([[game.outcome for game in whole] for whole in finished], results)

@@ -535,18 +535,20 @@ class Game:
         They are what the view lists, or the answers to a yes-or-no or multiple-choice question that the view accepts.
         Cards, messages and numbers that no view lists have no list.
         """
-        view = state.view()
+        return self.legal_answers_of(state.view(), state.cards(state.seat, DealStreams(0, 0).seat(state.seat)))
+
+    def legal_answers_of(self, view: Any, cards: Any) -> list[Any] | None:
+        """Return the legal answers at a view, given the seat's cards, or None if there is no list."""
         node, legal = self.node(view.node), self.legal(view)
         if legal is not None:
             return [self.answer_of(node.name, output) for output in legal]
         few = (True, False) if isinstance(node.answer, Bool) else getattr(node.answer, "options", None)
         if few is None or isinstance(node.answer, Shares):
             return None
-        return [answer for answer in few if self._is_accepted(view, answer, state)]
+        return [answer for answer in few if self._is_accepted(view, answer, cards)]
 
-    def _is_accepted(self, view: Any, answer: Any, state: Any) -> bool:
+    def _is_accepted(self, view: Any, answer: Any, cards: Any) -> bool:
         """Return whether the answer gives an output that the view accepts."""
-        cards = state.cards(state.seat, DealStreams(0, 0).seat(state.seat))
         with suppress(IllegalOutput):
             return view.why_illegal(self.output_of(view.node, answer, cards)) is None
         return False

@@ -24,6 +24,7 @@ from types import ModuleType
 from typing import Any, Final, Literal, NamedTuple
 
 from dubito.errors import UsageError, find_similar, one_line, suggestion
+from dubito.files import read_yaml
 from dubito.game import Family, Game, Player, without_bytecode
 from dubito.game.flaws import flaws_of
 from dubito.game.native import compiled_twin
@@ -71,6 +72,7 @@ def import_as(name: str, file: Path, source: bytes | ast.Module, package: Path |
 
 
 DUBITO: Final = "dubito"  # the default game
+PROGRAM_FILE: Final = "bot.yaml"  # in the folder of a bot that is a program
 _LOADED: Final[dict[str, str]] = {}  # imported packages of the user's, with the digest of their sources at that time
 _PACKAGES: Final[dict[str, str]] = {}  # by `games.NAME`: the real name of that package if it is an installed one
 
@@ -291,8 +293,8 @@ class Bot(NamedTuple):
 
     @property
     def is_base(self) -> bool:
-        """Whether it names no API, like LLMBot, the base of configured model players."""
-        return self.cls.is_model and self.cls.__dict__.get("defaults") == {}
+        """Whether it plays only with settings, like LLMBot, the base of configured model players, and ProgramBot."""
+        return self.cls.__dict__.get("defaults") == {}
 
     @property
     def fastest(self) -> type[Any]:
@@ -401,6 +403,11 @@ def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
         twins = by_name.setdefault(bot.name, [])
         if all(bot.digest != twin.digest for twin in twins):  # files with the same bytes are one bot
             twins.append(bot)
+    for file in _program_files(_bot_folders(found_game, own, working_directory)):
+        try:
+            by_name.setdefault(file.parent.name, []).append(_load_program(file, own))
+        except UsageError as error:
+            broken.append(BrokenBot(file, "manual", str(error)))
     if game != DUBITO:
         by_name = {bot.name: [bot] for bot in _model_players(own)} | by_name
     for name, twins in by_name.items():
@@ -440,6 +447,22 @@ def _files(folders: Iterable[tuple[BotKind, Path]]) -> Iterator[tuple[BotKind, P
             if name.endswith(".py") and not name.startswith(("_", ".")) and real not in seen:
                 seen.add(real)
                 yield kind, folder / name
+
+
+def _program_files(folders: Iterable[tuple[BotKind, Path]]) -> list[Path]:
+    return [file for kind, folder in folders if kind == "manual" for file in sorted(folder.glob(f"*/{PROGRAM_FILE}"))]
+
+
+def _load_program(file: Path, own: Path) -> Bot:
+    """Return the bot of a folder with a program. A run checks its settings."""
+    settings = read_yaml(file)
+    if not isinstance(settings, dict) or not isinstance(settings.get("process"), list):
+        raise UsageError("`process` is missing: write a line such as `process: [python3, my_bot.py]`")
+    base: type[Any] = import_bots("llms.program_bot").ProgramBot
+    command = one_line(" ".join(map(str, settings["process"])), 80)
+    fields = {"defaults": settings, "usual": False, "origin": "a program", "__doc__": f"The program {command}."}
+    digest = sha256(file.read_bytes()).hexdigest()
+    return Bot(file.parent.name, type(file.parent.name, (base,), fields), file, "manual", digest, repeatable=True)
 
 
 def _model_players(own: Path) -> list[Bot]:

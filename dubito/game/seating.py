@@ -32,6 +32,7 @@ class Player(Generic[Held]):
     """
 
     is_model: ClassVar[bool] = False  # True: asks a model, and needs the run's services
+    is_program: ClassVar[bool] = False  # True: a program answers, which the run starts
     origin: ClassVar[str] = "not said"  # who wrote the bot, for `dubito bots`
     interface: ClassVar[str] = ""  # another project's, if the bot was written for it
     usual: ClassVar[bool] = True  # False: plays only if a config names it; not inherited

@@ -58,7 +58,7 @@ class Table:
         """
         self.state: Any = state  # Any: the game's own package knows more than State
         self.deal, self.number = deal, number
-        self.entrants = entrants
+        self.entrants, self.services = entrants, services
         self.errors: list[BotError] = []
         self.fallback_turns = [0] * len(entrants)
         self._fallback, self.forfeits = fallback, forfeits

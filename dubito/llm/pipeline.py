@@ -116,7 +116,12 @@ class Pipeline:
         cached = CachedReplies(
             self._cache, account, options.timing, self._earlier, options.offline, self._requested, asks
         )
-        return Recording(log, account, self.budget, options.timing, self._earlier, options.count_reply, cached)
+        return self.record(account.server, cached)
+
+    def record(self, server: str, inner: Asks) -> Asks:
+        """Add the recording of the run around a stage."""
+        options = self._options
+        return Recording(self._log, server, self.budget, options.timing, self._earlier, options.count_reply, inner)
 
     def _build_retry(self, name: str, settings: ModelSettings, price: Price | None) -> Retry:
         account, budget, timing = account_for(settings), self.budget, self._options.timing

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, get_args
 
 from dubito.errors import UsageError, one_line
 from dubito.llm.answers import Schema
@@ -19,6 +19,7 @@ from dubito.llm.request import (
     Finish,
     NonReply,
     NonReplyKind,
+    ProtocolName,
     RawReply,
     Reply,
     ReplyOrigin,
@@ -501,8 +502,10 @@ def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -
     return _FORMATS[settings.api].build_request(settings, exchange, cache_key)
 
 
-def read_reply(protocol: Api, received: RawReply, origin: ReplyOrigin = "live") -> Reply:
+def read_reply(protocol: ProtocolName, received: RawReply, origin: ReplyOrigin = "live") -> Reply:
     """Parse a received body into a reply, or a reply whose `non_reply` states what the body is."""
+    if protocol == "program":
+        return _read_program_line(received, origin)
     wire, has_duplicate_keys = _FORMATS[protocol], False
     try:
         body: Any = _DECODER.decode(received.raw)
@@ -528,6 +531,14 @@ def read_reply(protocol: Api, received: RawReply, origin: ReplyOrigin = "live") 
     return Reply(text, finish, usage, received, origin, charges, model=model)
 
 
+def _read_program_line(received: RawReply, origin: ReplyOrigin) -> Reply:
+    """Parse what was recorded of a program: its line, or what it did wrong."""
+    body = as_mapping(parse_json(received.raw))
+    if isinstance(line := body.get("line"), str):
+        return Reply(line, "stop", None, received, origin)
+    return Reply(str(body.get("error")), "other", None, received, origin)
+
+
 def detect_protocol(raw: str) -> Api | None:
     """Return the protocol whose reply a body is; None if it fits none, or several."""
     try:
@@ -542,12 +553,12 @@ def parse_stored_request(text: str) -> Request:
     """Parse a request of a run's log. Raises UsageError if the text is not one."""
     fields = parse_json(text)
     name, body = (fields.get("protocol"), fields.get("body")) if isinstance(fields, dict) else (None, None)
-    protocol = next((known for known in _FORMATS if known == name), None)
+    protocol = next((known for known in get_args(ProtocolName) if known == name), None)
     if protocol is None or not isinstance(body, dict):
         raise UsageError(f"a request in the run's log is damaged: {one_line(text, 60)}")
     return Request(protocol, str(fields.get("path")), body)
 
 
-def read_recorded_reply(protocol: Api, body: str | None) -> Reply:
+def read_recorded_reply(protocol: ProtocolName, body: str | None) -> Reply:
     """Parse a body from the run's recording; without a body, return a reply without text."""
     return read_reply(protocol, RawReply(200, body or ""), "tape")

@@ -14,7 +14,17 @@ from dubito.errors import one_line
 from dubito.llm.limiter import format_duration
 from dubito.llm.protocols import detect_protocol
 from dubito.llm.redaction import Redaction
-from dubito.llm.request import AccountFault, Api, Attempt, NonReply, NonReplyKind, RawReply, Reply, TryFailed
+from dubito.llm.request import (
+    AccountFault,
+    Api,
+    Attempt,
+    NonReply,
+    NonReplyKind,
+    ProtocolName,
+    RawReply,
+    Reply,
+    TryFailed,
+)
 from dubito.llm.settings import Account, is_on_this_machine, setting_fields
 from dubito.llm.verdicts import SYSTEM_ROLE, Verdict, error_text, judge_error, judge_error_in_body
 from dubito.store.model_log import Spend
@@ -29,19 +39,19 @@ _NON_REPLIES: Final[Mapping[NonReplyKind, str]] = {
     "unreadable": "truncated or unreadable JSON",
     "json": "JSON that is not a {}",
 }
-_API_NAMES: Final[Mapping[Api, str]] = {
+_API_NAMES: Final[Mapping[ProtocolName, str]] = {
     "responses": "the Responses API",
     "chat": "Chat Completions",
     "messages": "the Messages API",
     "decisions": "the Decisions API",
 }
-_REPLY_NAMES: Final[Mapping[Api, str]] = {
+_REPLY_NAMES: Final[Mapping[ProtocolName, str]] = {
     "responses": "response of the Responses API",
     "chat": "chat completion",
     "messages": "message of the Messages API",
     "decisions": "answer of the Decisions API",
 }
-_PATHS: Final[Mapping[Api, str]] = {
+_PATHS: Final[Mapping[ProtocolName, str]] = {
     "responses": "/responses",
     "chat": "/chat/completions",
     "messages": "/v1/messages",
@@ -201,7 +211,7 @@ class ErrorReader:
         return one_line(self._redaction.error(text), _MAX_QUOTED)
 
 
-def describe_non_reply(kind: NonReplyKind, protocol: Api) -> str:
+def describe_non_reply(kind: NonReplyKind, protocol: ProtocolName) -> str:
     return _NON_REPLIES[kind].format(_REPLY_NAMES[protocol])
 
 

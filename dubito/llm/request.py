@@ -26,6 +26,8 @@ from dubito.store.model_log import RawReply as RawReply
 from dubito.store.model_log import Spend
 
 Api = Literal["responses", "chat", "messages", "decisions"]
+# Who answers a request: a server over one of the APIs, or a program that the run has started.
+ProtocolName = Literal["responses", "chat", "messages", "decisions", "program"]
 Finish = Literal["stop", "length", "refusal", "other"]
 ReplyOrigin = Literal["live", "cache", "tape"]
 
@@ -76,7 +78,7 @@ def nested_items(value: Any) -> Iterator[tuple[Any, Any]]:
 class Request:
     """Exactly what is sent, without the credentials."""
 
-    protocol: Api
+    protocol: ProtocolName
     path: str
     body: Mapping[str, Any]
 

@@ -54,7 +54,7 @@ class Recording:
     """
 
     log: ModelLog
-    account: Account
+    server: str
     budget: Budget
     timing: Timing
     earlier: EarlierAttempts
@@ -82,7 +82,7 @@ class Recording:
             self.log.record_attempt(
                 place.key,
                 player=place.player,
-                server=self.account.server,
+                server=self.server,
                 request=attempt.request.text,
                 draw=attempt.draw,
                 reply=reply.digest if reply else None,

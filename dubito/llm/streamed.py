@@ -20,11 +20,11 @@ from typing import Any, Final
 from pydantic_core import from_json
 
 from dubito.llm.redaction import Redaction
-from dubito.llm.request import Api
+from dubito.llm.request import ProtocolName
 
 READING: Final = "reading the prompt"
 TextCallback = Callable[[str], None]  # receives the text so far, or its end if it is long
-STREAM_FIELDS: Final[Mapping[Api, Mapping[str, Any]]] = {  # of a request, where the protocol can stream
+STREAM_FIELDS: Final[Mapping[ProtocolName, Mapping[str, Any]]] = {  # of a request, where the protocol can stream
     "responses": {"stream": True},
     "chat": {"stream": True, "stream_options": {"include_usage": True}},
     "messages": {"stream": True},
@@ -53,7 +53,7 @@ def text_callback() -> TextCallback | None:
 class StreamedReply:
     """How to read one streamed reply."""
 
-    protocol: Api
+    protocol: ProtocolName
     callback: TextCallback
     redaction: Redaction
 
@@ -224,7 +224,7 @@ class _Messages(_Reader):
         return {**self._message, "content": [self._blocks[number] for number in sorted(self._blocks)]}
 
 
-_READERS: Final[Mapping[Api, type[_Reader]]] = {"responses": _Responses, "chat": _Chat, "messages": _Messages}
+_READERS: Final[Mapping[ProtocolName, type[_Reader]]] = {"responses": _Responses, "chat": _Chat, "messages": _Messages}
 
 
 def _update_known(whole: dict[str, Any], piece: Mapping[str, Any]) -> None:

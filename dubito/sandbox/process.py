@@ -236,6 +236,7 @@ _F_SETPIPE_SZ: Final = 1031
 _LAST_READS: Final = 64  # number of reads after the end
 # Number of unread lines after which further output is discarded.
 _MAX_UNREAD_LINES: Final = 4096
+_POLL_SECONDS: Final = 0.005  # seconds between checks for the end
 
 
 class Channel:
@@ -359,6 +360,13 @@ class Channel:
     def has_ended(self) -> bool:
         return self._process is None or self.status is not None or self._process.has_ended()
 
+    def wait_for_end(self, seconds: float) -> bool:
+        """Wait until the bot has ended. Return whether it has."""
+        until = monotonic() + seconds
+        while not self.has_ended() and monotonic() < until:
+            time.sleep(_POLL_SECONDS)
+        return self.has_ended()
+
     def signal(self, number: int) -> None:
         if self._process is not None and self.status is None:
             self._process.signal(number)
@@ -375,3 +383,27 @@ class Channel:
                 break
         for end in (self.to, self.out, self.err):
             os.close(end)
+
+
+def wait_for_line(channel: Channel, seconds: float) -> bytes | None:
+    """Return the next line of a bot. Return None if it has ended, or prints no line in this time."""
+    until = monotonic() + seconds
+    ends = {channel.out: select.POLLIN, channel.err: select.POLLIN, channel.end: select.POLLIN}
+    while not channel.lines and not channel.closed and (remaining := until - monotonic()) > 0:
+        looks = select.poll()
+        for end, event in ends.items():
+            if end >= 0:
+                looks.register(end, event)
+        if channel.pending:
+            looks.register(channel.to, select.POLLOUT)
+        for end, _ in looks.poll(remaining * 1000):
+            if end == channel.to:
+                channel.write()
+            elif end == channel.out:
+                channel.read()
+            elif end == channel.err:
+                if not channel.read_errors():
+                    del ends[end]
+            else:
+                channel.read_last()
+    return channel.lines.popleft() if channel.lines else None

@@ -124,7 +124,7 @@ def check_copies(bots: Sequence[Program], programs: Mapping[str, Mapping[str, st
 def load_bot(
     name: str, command: str | Sequence[str], home: Path, where: str, data: str | None = None, network: bool = False
 ) -> Program:
-    """Return the bot of a command; raises UsageError if it cannot be started. `where` starts the error messages."""
+    """Return the bot of a command, whose name goes into file names. Raises UsageError, as `load_program`."""
     if "--" in name:  # separates two bots in the file names of logs
         raise UsageError(
             f"{where}: a bot cannot be called {one_line(repr(name), 60)}: two dashes in a row are not allowed"
@@ -132,6 +132,13 @@ def load_bot(
     if not NAME.fullmatch(name):
         shown = one_line(repr(name), 60)
         raise UsageError(f"{where}: a bot cannot be called {shown}: use up to 40 letters, digits, dots, dashes")
+    return load_program(name, command, home, where, data, network)
+
+
+def load_program(
+    name: str, command: str | Sequence[str], home: Path, where: str, data: str | None = None, network: bool = False
+) -> Program:
+    """Return the program of a command. Raises UsageError if it cannot be started. `where` starts the message."""
     try:
         words = shlex.split(command) if isinstance(command, str) else list(command)
     except ValueError as error:

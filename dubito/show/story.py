@@ -34,7 +34,7 @@ from dubito.llm.answers import reasoning_of
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import parse_stored_request, read_recorded_reply
 from dubito.llm.questions import odds_in
-from dubito.llm.request import Api, replace_surrogates
+from dubito.llm.request import ProtocolName, replace_surrogates
 from dubito.show.person import seat_of_guest
 from dubito.show.session import Moment, Session, session_of_record
 from dubito.stats.players import is_mistake
@@ -330,7 +330,7 @@ class ModelDecisions:
             **self._reply(protocol, raw, texts),
         }
 
-    def _reply(self, protocol: Api, raw: str | None, texts: Texts) -> dict[str, Any]:
+    def _reply(self, protocol: ProtocolName, raw: str | None, texts: Texts) -> dict[str, Any]:
         if raw is None:
             return {"reply": None, "finish": None, "raw": None, "reasoning": None}
         reply = read_recorded_reply(protocol, raw and self._log.text(raw))

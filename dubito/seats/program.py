@@ -1,0 +1,390 @@
+"""A player whose decisions a program makes, over JSON Lines on its standard input and output.
+
+docs/programs.md describes the messages. A program is started in the sandbox when it has to decide for the first time in
+a game. Its answers are recorded like a model's, so a replay does not start it.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, is_dataclass
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from dubito.errors import IllegalOutput, UsageError, one_line, suggestion
+from dubito.files import Checked, describe_problem
+from dubito.game import Ending, Game, Results
+from dubito.llm.protocols import read_reply
+from dubito.llm.request import Asks, Attempt, Place, RawReply, Reply, Request, compute_draw
+from dubito.llm.settings import ModelSettings
+from dubito.sandbox.process import MAX_LINE_BYTES, Channel, Keeper, start_directly, wait_for_line
+from dubito.sandbox.programs import Confinement, Program, files_below, load_program
+from dubito.settings import setting
+
+PROTOCOL: Final = 1
+PROGRAM_SERVER: Final = "program"  # what the recording has instead of a server
+_START_SECONDS: Final = 30.0  # seconds for the answer to `hello`: some languages start slowly
+_END_SECONDS: Final = 0.5  # seconds between the end of its output and its own
+MAX_PROGRAM_MEMORY: Final = 16 << 30  # bytes of address space: Node.js and Java reserve much more than they use
+_DATA_BYTES: Final = 64 << 20
+_MAX_DEADLINE: Final = 24 * 3600.0  # seconds
+_MAX_QUOTED: Final = 200  # characters of standard error in a message
+_UNUSED_LIMITS: Final = ("own core", "not run as root")  # limits that only tournaments need
+_MAX_LEGAL: Final = 1000  # number of legal answers that are listed
+_SEED_DIGITS: Final = 12  # hexadecimal: JavaScript's numbers hold them exactly
+
+
+class ProgramSettings(Checked):
+    """The settings of a player that is a program, besides `bot` and `name`."""
+
+    process: list[str] = setting("Command of the program, as a list of words.", ..., min_length=1)
+    deadline: float = setting("Time limit of a decision, in seconds.", 5, gt=0, le=_MAX_DEADLINE)
+
+
+def check_program(
+    name: str, settings: Mapping[str, Any], defaults: Mapping[str, Any], folder: Path | None, home: Path
+) -> dict[str, Any]:
+    """Return a player's complete settings, with the digest of its files. Raises UsageError.
+
+    Args:
+        name: The player's name.
+        settings: Its settings in the config.
+        defaults: The settings in the `bot.yaml` of its bot.
+        folder: The folder of its bot; None: the config has the command.
+        home: The working directory.
+    """
+    if twice := settings.keys() & defaults.keys() & {"process"}:
+        raise UsageError(f"{one_line(name)}: the bot sets {twice.pop()} already", hint="remove it")
+    try:
+        checked = ProgramSettings.model_validate({**defaults, **settings})
+    except ValidationError as invalid:
+        raise _describe_invalid(name, dict(invalid.errors()[0])) from None
+    place = {} if folder is None else {"folder": _relative_folder(folder, home)}
+    complete = {**checked.model_dump(), **place}
+    program = find_program(name, complete, home)
+    files = {*program.files(), *(path for path in files_below(folder) if path.is_file())} if folder else program.files()
+    return {**complete, "files": _digest_files(sorted(files), program.home)}
+
+
+def _describe_invalid(name: str, error: dict[str, Any]) -> UsageError:
+    key = one_line(".".join(map(str, error["loc"])))
+    where = f"{one_line(name)}: {key}"
+    if key.startswith("process"):
+        problem = "is needed" if error["type"] == "missing" else "must be a list of words"
+        return UsageError(f"{problem}, such as `process: [python3, my_bot.py]`", where=where)
+    if error["type"] != "extra_forbidden":
+        return UsageError(describe_problem(error), where=where)
+    if key in ModelSettings.model_fields:
+        return UsageError("is a setting of model players; a program has only process and deadline", where=where)
+    return UsageError(f"{one_line(name)}: unknown setting '{key}': {suggestion(key, [*ProgramSettings.model_fields])}")
+
+
+def _relative_folder(folder: Path, home: Path) -> str:
+    return str(folder.relative_to(home) if folder.is_relative_to(home) else folder)
+
+
+def _digest_files(files: Sequence[Path], home: Path) -> str:
+    total = sha256()
+    for path in files:
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise UsageError(f"cannot read {one_line(str(path))}, a program's file: {error.strerror}") from None
+        total.update(f"{os.path.relpath(path, home)}\0{len(content)}\0".encode("utf-8", "surrogateescape"))
+        total.update(content)
+    return total.hexdigest()
+
+
+def find_program(name: str, settings: Mapping[str, Any], home: Path) -> Program:
+    """Return the program of a player with these complete settings. Raises UsageError if it cannot be started."""
+    return load_program(name, settings["process"], home / settings.get("folder", ""), one_line(name))
+
+
+class _ProgramError(Exception):
+    """Raised with what a program did wrong."""
+
+
+class RunningProgram:
+    """A program in its sandbox, which may be started several times."""
+
+    def __init__(self, program: Program, confinement: Confinement, mark: str, hidden: Sequence[Path]) -> None:
+        self.resets = False  # whether it can play another game
+        self._program, self._confinement, self._mark = program, confinement, mark
+        self._data = tempfile.TemporaryDirectory(prefix="dubito-program-", ignore_cleanup_errors=True)
+        self._folder = Path(self._data.name)
+        environment = program.environment(mark, self._folder, 0)
+        self._keeper: Keeper | None = confinement.keeper(program, environment, self._folder, hidden, _DATA_BYTES)
+        self._channel: Channel | None = None
+
+    @property
+    def is_usable(self) -> bool:
+        return self._keeper is None or not self._keeper.gone
+
+    def exchange(self, messages: Sequence[Mapping[str, Any]], seconds: float) -> str:
+        """Send messages and return the line that answers the last one. Raises _ProgramError if there is none."""
+        if self._channel is None:
+            self._channel = self._start(int(messages[0].get("seed", 0)))
+        channel = self._channel
+        if channel.lines:
+            raise _ProgramError("it printed a line that answers no question")
+        channel.send(b"".join(json.dumps(one, separators=(",", ":")).encode() + b"\n" for one in messages))
+        line = wait_for_line(channel, seconds)
+        if line is None and not channel.closed:
+            raise _ProgramError(f"it did not answer within {seconds:g} s")
+        if line is None:
+            has_ended = channel.wait_for_end(_END_SECONDS)
+            channel.shut()
+            problem = f"it ended ({_describe_status(channel.status)})" if has_ended else "it closed its standard output"
+            raise _ProgramError(f"{problem}{_quote_errors(channel)}")
+        if len(line) >= MAX_LINE_BYTES:
+            raise _ProgramError(f"its line has more than {MAX_LINE_BYTES - 1:,} bytes")
+        return line.decode("utf-8", "backslashreplace")
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        if self._channel is not None:
+            self._channel.send(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+
+    def _start(self, seed: int) -> Channel:
+        keeper = self._keeper
+        if keeper is not None:
+            return Channel(lambda pipes: keeper.start(pipes, seed, None))
+        environment = self._program.environment(self._mark, self._folder, seed)
+        bound = self._confinement.resource_limiter(0, _DATA_BYTES)
+        return Channel(start_directly(self._program.command, self._program.home, environment, bound))
+
+    def stop(self) -> None:
+        """Kill it with everything it started."""
+        self.resets = False
+        if self._channel is not None:
+            self._channel.shut()
+            self._channel = None
+            self._confinement.end_orphans(self._mark)
+
+    def close(self) -> None:
+        self.stop()
+        if self._keeper is not None:
+            self._keeper.close()
+        self._data.cleanup()
+
+
+def _describe_status(status: int | str | None) -> str:
+    return f"exit code {status}" if isinstance(status, int) else str(status)
+
+
+def _quote_errors(channel: Channel) -> str:
+    text = " ".join(channel.errors.split())[-_MAX_QUOTED:]
+    return f": {one_line(text)}" if text else ""
+
+
+class ProgramPool:
+    """The processes of one player. Those that can be reset are kept for later games."""
+
+    def __init__(
+        self, program: Program, deadline: float, confinement: Confinement, mark: str, hidden: Sequence[Path]
+    ) -> None:
+        """`mark` marks the processes of a run; `hidden` are files that the program must not see."""
+        self.deadline = deadline
+        self._program, self._confinement, self._mark, self._hidden = program, confinement, mark, hidden
+        self._idle = [self._set_up()]
+        self._lock = Lock()
+
+    def _set_up(self) -> RunningProgram:
+        return RunningProgram(self._program, self._confinement, self._mark, self._hidden)
+
+    def take(self) -> RunningProgram:
+        with self._lock:
+            return self._idle.pop() if self._idle else self._set_up()
+
+    def give_back(self, running: RunningProgram) -> None:
+        if not running.resets:
+            running.stop()
+        if not running.is_usable:
+            running.close()
+            return
+        with self._lock:
+            self._idle.append(running)
+
+    def close(self) -> None:
+        with self._lock:
+            while self._idle:
+                self._idle.pop().close()
+
+
+class ProgramSession:
+    """One seat in one game: what the program is sent, and its answers."""
+
+    def __init__(self, pool: ProgramPool, records_faults: bool) -> None:
+        """With `records_faults`, a fault is recorded like an answer. Otherwise it ends the run and is not recorded."""
+        self._pool, self._records_faults = pool, records_faults
+        self._read: Callable[[Reply], object] = lambda reply: None
+        self._messages: list[Mapping[str, Any]] = []
+        self._sent = 0  # number of messages
+        self._running: RunningProgram | None = None
+        self._fault = ""  # why it is not asked again in this game
+
+    def add(self, message: Mapping[str, Any]) -> None:
+        """Add a message that the program gets before its next question."""
+        self._messages.append(message)
+
+    def put_question(self, message: Mapping[str, Any], read: Callable[[Reply], object]) -> None:
+        """Add a question. `read` raises IllegalOutput for an answer that cannot be used."""
+        self._messages.append(message)
+        self._read = read
+
+    def ask(self, attempt: Attempt) -> Reply:
+        """Return the answer to the last message. Raises IllegalOutput for faults that are not recorded.
+
+        If earlier answers came from the recording, the program gets all messages so far. It answers the earlier
+        questions again, and the recorded answers count.
+        """
+        try:
+            recorded = {"line": self._exchange()}
+        except _ProgramError as error:
+            if not self._records_faults:
+                raise IllegalOutput(str(error)) from None
+            recorded = {"error": str(error)}
+        reply = read_reply("program", RawReply(200, json.dumps(recorded)))
+        if not self._records_faults:
+            self._read(reply)
+        return reply
+
+    def _exchange(self) -> str:
+        if self._fault:
+            raise _ProgramError(self._fault)
+        if self._running is None:
+            self._running = self._pool.take()
+        try:
+            return self._send_all(self._running)
+        except _ProgramError as error:
+            self._fault = f"it was stopped after an error in this game: {error}"
+            self.close()
+            raise
+
+    def _send_all(self, running: RunningProgram) -> str:
+        line = ""
+        while self._sent < len(self._messages):
+            rest = self._messages[self._sent :]
+            count = 1 + next(k for k, message in enumerate(rest) if message["type"] != "event")
+            is_hello = rest[count - 1]["type"] == "hello"
+            line = running.exchange(rest[:count], _START_SECONDS if is_hello else self._pool.deadline)
+            self._sent += count
+            if is_hello:
+                running.resets = _read_ready(line)
+        return line
+
+    def end(self, results: Results, ending: Ending) -> None:
+        """Tell the program how the game ended, and keep it if it can play another one."""
+        if self._running is not None:
+            marks = [results.ended_in_words(mark, ending.capped) for mark in ending.marks]
+            rest = self._messages[self._sent :]
+            for message in (*rest, {"type": "end", "results": marks}):
+                self._running.send(message)
+            self._pool.give_back(self._running)
+            self._running = None
+
+    def close(self) -> None:
+        """Stop the program."""
+        if self._running is not None:
+            self._running.stop()
+            self._pool.give_back(self._running)
+            self._running = None
+
+
+def _read_ready(line: str) -> bool:
+    """Return whether the program can be reset. Raises _ProgramError unless the line answers `hello`."""
+    content: Any = None
+    with suppress(ValueError, RecursionError):
+        content = json.loads(line)
+    if not isinstance(content, dict) or content.get("ready") is not True:
+        raise _ProgramError(f'it answered hello with {one_line(repr(line), 80)}, not with {{"ready": true}}')
+    return content.get("resets") is True
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramPlayer:
+    """A program that plays in all games of a run."""
+
+    name: str
+    game: Game
+    rules: Any  # as the game's notebook takes them
+    seed: int
+    deadline: float
+    record: Callable[[Asks], Asks]  # adds the recording of a run, or replaces the program by it
+    pool: ProgramPool | None  # None: a replay
+    records_faults: bool = False
+
+    def open_game(self, seats: int) -> "ProgramGame":
+        session = None if self.pool is None else ProgramSession(self.pool, self.records_faults)
+        return ProgramGame(self, seats, session, self.record(session or _NoProgram()))
+
+
+class _NoProgram:
+    """Stands for the program in a replay."""
+
+    def ask(self, attempt: Attempt) -> Reply:
+        raise AssertionError("a replay starts no program")
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramGame:
+    """What ProgramBot uses in one game."""
+
+    player: ProgramPlayer
+    seats: int
+    session: ProgramSession | None
+    asks: Asks
+
+    def begin(self, place: Place) -> None:
+        """Greet the program. `place` is before the first decision."""
+        if self.session is not None:
+            player, seed = self.player, compute_draw(self.player.seed, place, 0)
+            self.session.add(
+                {
+                    "type": "hello",
+                    "protocol": PROTOCOL,
+                    "game": player.game.name,
+                    "rules": player.rules.model_dump(),
+                    "seat": place.seat,
+                    "seats": self.seats,
+                    "seed": int(seed[:_SEED_DIGITS], 16),
+                }
+            )
+
+    def observe(self, event: Any) -> None:
+        if self.session is not None:
+            self.session.add(event_message(event))
+
+    def ask(self, place: Place, message: Mapping[str, Any], read: Callable[[Reply], Any]) -> Any:
+        """Ask a question, and return what `read` makes of the reply. Raises IllegalOutput if there is no answer."""
+        if self.session is not None:
+            self.session.put_question(message, read)
+        request = Request("program", "", message)
+        reply = self.asks.ask(Attempt(request, compute_draw(self.player.seed, place, 0), place))
+        if reply.finish != "stop":
+            raise IllegalOutput(reply.text or "")
+        return read(reply)
+
+    def question(self, node: str, facts: Mapping[str, Any], legal: Sequence[Any] | None, schema: Any) -> dict[str, Any]:
+        """Return the message that asks a question."""
+        listed = None if legal is None or len(legal) > _MAX_LEGAL else [*legal]
+        message = {"type": "decide", "node": node, "facts": facts, "legal": listed, "schema": schema}
+        return {**message, "seconds": self.player.deadline}
+
+
+def event_message(event: Any) -> dict[str, Any]:
+    """Return the message about an event, with the event's fields."""
+    content = asdict(event) if is_dataclass(event) and not isinstance(event, type) else {}
+    content.pop("only", None)
+    return {**content, "type": "event", "event": type(event).__name__.removesuffix("Event")}
+
+
+def list_missing_limits(confinement: Confinement) -> list[str]:
+    """Return the limits that this machine cannot enforce. This is known once a program was set up."""
+    limits = confinement.enforced_limits().items()
+    return [name for name, is_enforced in limits if not is_enforced and name not in _UNUSED_LIMITS]

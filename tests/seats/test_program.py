@@ -1,0 +1,235 @@
+"""Players that are programs: their answers, their faults, and what is left of them after a run."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from dubito.sandbox.warden import MARK
+from dubito.store.run_db import RunDb
+from tests.cli.kit import REPO, Result, Shell, start
+from tests.conftest import in_gate
+
+EXAMPLES = REPO / "examples" / "programs"
+LANGUAGES = {
+    "python": [sys.executable, "honest.py"],
+    "node": ["node", "honest.js"],
+    "java": ["java", "Honest.java"],
+}
+HONEST = """from bots.base import BotBase
+
+
+class HonestBot(BotBase):
+    def bluff_first_hand(self, p):
+        return False
+
+    def should_doubt(self, p):
+        return p.prev.n_cards == 0
+
+    def bluff_regular(self, p):
+        return False
+"""
+# Answers hello, then plays honestly until its fault, which is the last line here.
+FAULTY = """import json, os, socket, sys, time
+def say(value): print(json.dumps(value), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["type"] == "hello":
+        say({"ready": True, "resets": True})
+    elif message["type"] == "decide":
+        """
+FAULTS = {
+    "raise RuntimeError('boom\\x1b[31m')": r"it ended (exit code 1): ",
+    "print('hi', flush=True)": "it answered 'hi': it is not JSON",
+    "sys.stdout.write('{\"answer\"'); sys.stdout.flush(); os._exit(3)": "it ended (exit code 3)",
+    "print('x' * 1_000_000, flush=True)": "its line has more than 4,095 bytes",
+    "time.sleep(60)": "it did not answer within 0.5 s",
+    "say({'answer': 'yes'})": "`answer` is neither true nor false",
+    "say({'answer': 1})": "`answer` is neither true nor false",
+    "say([])": "it is not a JSON object",
+    "say({'answer': True, 'answers': True})": "it has fields other than `answer`",
+    "[os.fork() for _ in range(3)]; time.sleep(60)": "it did not answer within 0.5 s",
+    "os.close(1); time.sleep(60)": "it closed its standard output",
+    "[print('y' * 50) for _ in iter(int, 1)]": "it answered 'yyy",
+    "[sys.stderr.write('y') for _ in iter(int, 1)]": "it did not answer within 0.5 s",
+    "open('evil', 'w')": "Read-only file system",
+    "socket.create_connection(('192.0.2.1', 80), 2)": "it ended (exit code 1)",
+    "os.kill(os.getpid(), 9)": "it ended (SIGKILL)",
+    "os.kill(os.getppid(), 9); time.sleep(60)": "it did not answer within 0.5 s",
+}
+GATE_FAULTS = (*list(FAULTS)[:3], "say({'answer': 'yes'})", "os.close(1); time.sleep(60)", "open('evil', 'w')")
+
+
+def write_config(folder: Path, *process: str, **settings: Any) -> None:
+    """Write a config in which a program plays against two bots."""
+    player = {"name": "mine", "process": [*process]}
+    player |= {key: settings.pop(key) for key in ("deadline", "bot", "prompt") if key in settings}
+    if "bot" in player:
+        del player["process"]
+    config = {"games": 12, "seed": 7, "table_sizes": [3], "bots": ["StefaBot", "ClaudeBot", player], **settings}
+    (folder / "config.yaml").write_text(json.dumps(config))
+
+
+def digest_of(result: Result) -> str:
+    assert result.code == 0, result.err
+    return next(line for line in result.out.splitlines() if line.startswith("results digest:"))
+
+
+def marked_processes(folder: Path) -> Iterator[int]:
+    """Yield the processes of the programs of all runs in a folder."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (entry / "environ").read_bytes()
+        except OSError:
+            continue
+        if f"{MARK}={folder}".encode() in environment:
+            yield int(entry.name)
+
+
+@pytest.fixture
+def honest_digest(shell: Shell) -> str:
+    shell.bot("honest_bot.py", HONEST)
+    write_config(shell.folder, bot="HonestBot")
+    return digest_of(shell("run", "config.yaml", "--output", "in-process"))
+
+
+@pytest.mark.parametrize("language", in_gate(LANGUAGES, 1))
+def test_program_gives_same_results_as_bot_in_process(shell: Shell, honest_digest: str, language: str) -> None:
+    program, *rest = LANGUAGES[language]
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    shutil.copytree(EXAMPLES, shell.folder / "programs")
+    write_config(shell.folder, program, f"programs/{rest[0]}", deadline=30)
+    assert digest_of(shell("run", "config.yaml", "--output", "run")) == honest_digest
+    shutil.rmtree(shell.folder / "programs")
+    replayed = shell("replay", "run")
+    assert replayed.out.startswith("identical: 12 games"), "a replay needs no program"
+    assert honest_digest in replayed.out
+    assert [*marked_processes(shell.folder / "run")] == []
+
+
+def test_folder_of_bot_is_found_by_name(shell: Shell, honest_digest: str) -> None:
+    folder = shell.folder / "bots" / "manual" / "Mine"
+    folder.mkdir()
+    shutil.copy(EXAMPLES / "honest.py", folder)
+    (folder / "bot.yaml").write_text("process: [python3, honest.py]\ndeadline: 30\n")
+    write_config(shell.folder, bot="Mine")
+    assert digest_of(shell("run", "config.yaml", "--output", "run")) == honest_digest
+    assert "The program python3 honest.py. (only plays if named)" in shell("bots").out
+    (folder / "honest.py").write_text((folder / "honest.py").read_text() + "# edited\n")
+    edited = shell("run", "config.yaml", "--output", "run")
+    assert edited.code == 2
+    assert "files" in edited.err
+
+
+@pytest.mark.parametrize("fault", in_gate(FAULTS, GATE_FAULTS))
+def test_fault_stops_run_and_names_program(shell: Shell, fault: str) -> None:
+    (shell.folder / "faulty.py").write_text(FAULTY + fault)
+    write_config(shell.folder, sys.executable, "faulty.py", deadline=0.5)
+    result = shell("run", "config.yaml", "--output", "run")
+    assert result.code == 3
+    assert "dubito: mine (seat 1) failed in game 1, deal 1, turn 2: it" in result.err
+    assert FAULTS[fault] in result.err
+    assert "\x1b" not in result.err
+    assert not (shell.folder / "evil").exists()
+    assert [*marked_processes(shell.folder / "run")] == []
+    assert shell("replay", "run").code == 0
+
+
+@pytest.mark.parametrize("fault", in_gate(FAULTS, ["raise RuntimeError('boom\\x1b[31m')", "say({'answer': 'yes'})"]))
+def test_fallback_plays_for_faulty_program_and_replay_repeats_it(shell: Shell, fault: str) -> None:
+    (shell.folder / "faulty.py").write_text(FAULTY + fault)
+    write_config(shell.folder, sys.executable, "faulty.py", deadline=0.5, on_bot_error="fallback", games=4)
+    result = shell("run", "config.yaml", "--output", "run")
+    digest = digest_of(result)
+    assert FAULTS[fault] in result.err + result.out
+    (shell.folder / "faulty.py").unlink()
+    assert digest in shell("replay", "run").out
+
+
+# At the 60th question, it tells the test by a named pipe and waits; or it ends, unless there is a file.
+WAITS = """
+import os, time
+asked = 0
+def wait():
+    global asked
+    asked += 1
+    if asked == 60 and os.path.exists("pipe"):
+        open("pipe", "w").close()
+        time.sleep(60)
+    if asked == 60 and not os.path.exists("gate"):
+        raise SystemExit("no gate")
+"""
+
+
+def write_waiting_program(folder: Path) -> None:
+    source = (
+        (EXAMPLES / "honest.py")
+        .read_text()
+        .replace('        reply = {"answer"', '        wait()\n        reply = {"answer"')
+    )
+    (folder / "waiting.py").write_text(WAITS + source)
+    write_config(folder, sys.executable, "waiting.py", deadline=60)
+
+
+def test_resumed_game_sends_program_all_earlier_messages(shell: Shell, honest_digest: str) -> None:
+    write_waiting_program(shell.folder)
+    assert "no gate" in shell("run", "config.yaml", "--output", "run").err
+    with RunDb.open(shell.folder / "run" / "run.db") as db:
+        ((recorded,),) = db.read(
+            "SELECT count(*) FROM attempts WHERE reply IS NOT NULL AND game > (SELECT max(game) FROM ended)"
+        )
+    assert recorded > 0, "the unfinished game has recorded answers"
+    (shell.folder / "gate").touch()
+    assert digest_of(shell("run", "config.yaml", "--output", "run")) == honest_digest
+    assert honest_digest in shell("replay", "run").out
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.at_length
+def test_killed_run_leaves_no_process_and_resumes(shell: Shell, honest_digest: str) -> None:
+    write_waiting_program(shell.folder)
+    os.mkfifo(shell.folder / "pipe")
+    with start(shell.folder, "run", "config.yaml", "--output", "run", "--no-report") as killed:
+        (shell.folder / "pipe").read_bytes()
+        assert [*marked_processes(shell.folder / "run")] != []
+        killed.send_signal(signal.SIGKILL)
+    until = monotonic() + 30
+    while [*marked_processes(shell.folder / "run")]:
+        assert monotonic() < until
+    (shell.folder / "pipe").unlink()
+    (shell.folder / "gate").touch()
+    assert digest_of(shell("run", "config.yaml", "--output", "run")) == honest_digest
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"process": ["no-such-program"]}, "the program no-such-program is not installed"),
+        ({"process": ["python3", "missing.py"]}, "missing.py does not exist"),
+        ({"process": []}, "mine: process: must be a list of words, such as"),
+        ({"process": "python3 bot.py"}, "mine: process: must be a list"),
+        ({"process": ["python3", "honest.py"], "prompt": "plain"}, "mine: prompt: is a setting of model players"),
+        (
+            {"process": ["python3", "honest.py"], "deadlin": 3},
+            "mine: unknown setting 'deadlin': did you mean 'deadline'?",
+        ),
+        ({"process": ["python3", "honest.py"], "deadline": 0}, "mine: deadline: must be"),
+        ({"bot": "ProgramBot"}, "mine: process: is needed"),
+    ],
+)
+def test_invalid_program_is_refused_before_the_run(shell: Shell, settings: dict[str, Any], problem: str) -> None:
+    shutil.copy(EXAMPLES / "honest.py", shell.folder)
+    config = {"games": 12, "bots": ["StefaBot", {"name": "mine", **settings}]}
+    (shell.folder / "config.yaml").write_text(json.dumps(config))
+    result = shell("run", "config.yaml", "--output", "run")
+    assert result.code == 2
+    assert problem in result.err
+    assert not (shell.folder / "run").exists()
