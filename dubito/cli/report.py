@@ -103,7 +103,8 @@ def _write_pages(run: Path | None, output: Path | None, games: str | None, odds:
         with opened_run(folder) as opened:
             if opened.changed_game:
                 note(f"manifest mismatch: {opened.changed_game}")
-        return write_report(folder, output=output, games=games, odds=odds)
+        name = run.stem if run is not None and run.is_file() else ""
+        return write_report(folder, output=output, games=games, odds=odds, name=name)
 
 
 def _page_of_game(game: Path, folder: Path) -> Path:

@@ -44,6 +44,19 @@ def test_local_model_plays_costs_nothing_and_replays(shell: Shell, model: Path) 
     assert "local?weights=" in (shell.folder / "r" / "manifest.yaml").read_text()
 
 
+def test_recorded_run_of_a_real_model_replays_and_is_reported(shell: Shell) -> None:
+    """SmolLM2 with two prompts, 20 deals: examples/runs/smollm2.yaml made it, on one core in two hours."""
+    export = REPO / "examples" / "runs" / "smollm2.zip"
+    assert export.stat().st_size < 1_000_000
+    replayed = shell("replay", str(export), "--quiet")
+    assert (replayed.code, replayed.err) == (0, "")
+    assert replayed.out.splitlines()[0] == "identical: 80 games, 698 decisions"
+    assert shell("report", str(export), "--output", "report").code == 0
+    first_page = (shell.folder / "report" / "index.html").read_text()
+    assert "Every model answer was usable" in first_page
+    assert "smollm2</" in first_page, "an export's report has the file's name"
+
+
 def test_other_weights_in_the_file_end_the_resume(shell: Shell, model: Path) -> None:
     assert shell(*RUN, "--output", "r").code == 0
     model.write_bytes(b"GGUF other weights")
