@@ -12,6 +12,7 @@ from dubito.game.record import records_of
 from dubito.game.words import labels, to_others, words_of
 from dubito.report.highlights import opening
 from dubito.report.render import embedded
+from dubito.report.tables import GamePage
 from dubito.show.deeds import LieReview, review_lies
 from dubito.show.person import Setup
 from dubito.show.story import title_of
@@ -30,7 +31,7 @@ class Sender:
 
 
 def describe_sender(game: Game, record: Any, told: Mapping[str, Any], person: str) -> Sender:
-    """Describe a game's person, who is called `person`, or the game itself."""
+    """Describe a game to readers: its person, called `person`, or who won if no person played."""
     title, me, names = words_of(game).TITLE, told.get("me"), told["names"]
     opens, why = opening(told)
     if me is None:
@@ -87,3 +88,17 @@ def invite(game: Game, record: Any, kinds: Sequence[str | None], seat: int) -> I
     if changed:
         query["rules"] = str(embedded(changed))
     return Invitation(command, f"{_RUNNING_TABLE}?{urlencode(query)}", replaced)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedGame:
+    """A game's page with its record, from which the recipient can replay it."""
+
+    page: GamePage
+    lead: str  # describes the game in a sentence or two
+    dealt: str  # its variable rules and its deal
+    record: str
+    person: str  # the sender's name; empty if no person played
+    line: str  # to copy
+    invitation: Invitation | None
+    left_out: Sequence[str] = ()  # what the page would have been too large with

@@ -3,7 +3,7 @@
 import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -21,7 +21,7 @@ from dubito.llm.settings import HOUSE
 from dubito.report.games import GameChoice, ShownGames
 from dubito.report.highlights import opening
 from dubito.report.render import Renderer, Site, embedded
-from dubito.report.sender import Invitation, describe_sender, invite
+from dubito.report.sender import SharedGame, describe_sender, invite
 from dubito.report.tables import GamePage, Page
 from dubito.report.trim import TRIMS, longest_page, with_turns
 from dubito.show.company import as_sentence
@@ -43,20 +43,6 @@ _SCRIPTS: Final = ("cards.js", "avatars.js", "board.js", "courses.js", "decision
 
 _SHARE_RUN: Final = "share its run with `dubito report --site`"
 _SEND_FILE: Final = "send the file itself; `dubito web` shows it under Saved games"
-
-
-@dataclass(frozen=True, slots=True)
-class SharedGame:
-    """A game's page with its record, from which the recipient can replay it."""
-
-    page: GamePage
-    lead: str  # describes the game in a sentence or two
-    dealt: str  # its variable rules and its deal
-    record: str
-    person: str  # the sender's name; empty if no person played
-    line: str  # to copy
-    invitation: Invitation | None
-    left_out: Sequence[str] = ()  # what the page would have been too large with
 
 
 def saved_record(path: Path) -> tuple[Game, Any]:

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dubito.report.render import embedded
+from dubito.report.sender import SharedGame
 from dubito.report.tables import GamePage
 from dubito.show.story import Texts
-
-if TYPE_CHECKING:
-    from dubito.report.share import SharedGame
 
 
 def _without_bodies(told: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -50,11 +48,13 @@ def _without_decisions(told: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**told, "decisions": [], "pieces": [], "shared": []}
 
 
-def _trim_data(trim: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> "Trim":
+Trim = Callable[[SharedGame], SharedGame]
+
+
+def _trim_data(trim: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Trim:
     return lambda shared: replace(shared, page=replace(shared.page, told=trim(shared.page.told)))
 
 
-Trim = Callable[["SharedGame"], "SharedGame"]
 TRIMS: Final[tuple[tuple[str, Trim], ...]] = (  # what each leaves out, in words; they are applied one after the other
     ("the raw bodies of replies", _trim_data(_without_bodies)),
     ("the prompts", _trim_data(_without_requests)),

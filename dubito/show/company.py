@@ -246,5 +246,5 @@ class FamilyGames(NamedTuple):
 
     title: str
     names: Sequence[str]  # of all that can be played, such as openspiel:kuhn_poker
-    featured: Sequence[str]  # names of those to picture
+    featured: Sequence[str]  # names of the games to picture
     find: Callable[[str], Opponents]

@@ -50,7 +50,7 @@ class LieReview:
             return []
         wrong = self.calls - self.caught
         return [
-            (f"{lie.capitalize()}s caught", f"{self.caught} of {self.faced}", "of those you could call"),
+            (f"{lie.capitalize()}s caught", f"{self.caught} of {self.faced}", "that you could call"),
             (f"Your {lie}s", str(self.told), f"{len(self.exposed)} caught"),
             (f"Wrong {call}s", str(wrong), f"of {self.calls}"),
         ]

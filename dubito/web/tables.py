@@ -56,7 +56,7 @@ Shown = tuple[str, list[list[str]]]  # text, and the cards to draw instead of th
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """A part of the table that belongs to nobody."""
+    """A part of the table that belongs to no seat."""
 
     title: str
     shown: Shown

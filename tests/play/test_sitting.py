@@ -165,7 +165,7 @@ def test_review_names_best_and_worst_decision() -> None:
     review.note_caller(Deed(2, of=0, is_lie=True, called=True), 7, "D", "lie")
     assert review.best == (9, 2, f"{ME} caught B's lie, with 9 cards on the pile.")
     assert review.worst == (4, 3, f"{ME} did not believe C, who was honest, with 4 cards on the pile.")
-    assert [note for *_, note in review.figures("lie", "accusation")] == ["of those you could call", "1 caught", "of 3"]
+    assert [note for *_, note in review.figures("lie", "accusation")] == ["that you could call", "1 caught", "of 3"]
 
 
 def _bs(seed: int, seat: int) -> Setup:

@@ -146,7 +146,7 @@ def test_viewer_of_bs_steps_and_hides_cards(chrome: Chrome, width: int) -> None:
         assert chrome.run("location.hash") == f"#turn-{turn}"
         assert chrome.run("document.querySelector('#said p').textContent") == game["story"][turn - 1]
         assert game["turns"][turn - 1]["truth"][0][0] in chrome.text("#pile")
-    name, size, _, *_ = max(states(game)[-1][:4], key=lambda panel: len(panel[2]))
+    name, size, *_ = max(states(game)[-1][:4], key=lambda panel: len(panel[2]))
     assert size in chrome.text("#seats")
     assert game["ending"] in chrome.text("#said")
     last = states(game)[-1]

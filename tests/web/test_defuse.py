@@ -54,5 +54,6 @@ def test_other_game_starts_with_one_click_and_is_played_with_its_cards(hall: Web
     name = chrome.run(f"{played}?.getAttribute('aria-label')")
     assert name is None or name.startswith("Play ")
     chrome.run(f"({played} ?? document.querySelector('#controls button')).click()")
-    chrome.until("document.querySelectorAll('#log li').length > 1")
-    assert "You " in chrome.text("#log")
+    chrome.until("document.querySelector('#log .by-me') !== null")
+    lines = chrome.run("[...document.querySelectorAll('#log .by-me')].map(line => line.textContent)")
+    assert any(line.startswith("You ") for line in lines)

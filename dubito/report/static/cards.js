@@ -92,7 +92,7 @@ window.dubitoCards = (() => {
     const radius = sign === "A" ? 26 : Number(sign) > 6 ? 8.5 : 11;
     const middle = PICTURES[sign] ?? PIPS[sign].map((at) => pip(at, radius, suit)).join("");
     const id = `card-sign-${SIGNS.indexOf(sign)}`;
-    define(id, `<text x="${sign === "10" ? 5 : 8}" y="28" font-size="25">${sign}</text>`);
+    define(id, `<text class="sign" x="${sign === "10" ? 5 : 8}" y="28" font-size="25">${sign}</text>`);
     const corner = `<use href="#${id}"/>${suit === "pip" ? "" : pip([16, 40], 6.5, suit)}`;
     return `${corner}<g transform="rotate(180 50 70)">${corner}</g>${middle}`;
   }
@@ -168,7 +168,7 @@ window.dubitoCards = (() => {
       `${PAPER}<rect x="7" y="7" width="86" height="126" rx="6" fill="var(--back)"/>
         <path d="${lattice}" fill="var(--back-line)" opacity=".32"/>
         <circle cx="50" cy="70" r="21" fill="var(--back)" stroke="var(--back-line)" stroke-width="2"/>
-        <text x="50" y="82" text-anchor="middle" font-size="34" fill="var(--back-line)">?</text>`,
+        <text class="sign" x="50" y="82" text-anchor="middle" font-size="34" fill="var(--back-line)">?</text>`,
     );
     const card = document.createElement("span");
     card.className = "card back";
