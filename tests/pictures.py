@@ -12,7 +12,7 @@ from tests.chromium import start_browser
 from tests.web.kit import serve
 
 REPO = Path(__file__).parent.parent
-CONFIG = REPO / "examples" / "models.yaml"
+REAL_RUN = REPO / "examples" / "runs" / "smollm2.zip"
 DEAL = """
 (() => {
   localStorage.setItem('dubito speed', '0');
@@ -27,24 +27,23 @@ DEAL = """
 
 
 def pictures(into: Path) -> None:
-    """Take pictures of a report, its viewer, and the table in mid-game. Games are played in the working directory."""
-    flags = ["--games", "240", "--budget", "calls=50000", "--output", "models", "--quiet"]
-    subprocess.run([sys.executable, "-m", "dubito", "run", CONFIG, *flags], check=True)
+    """Take pictures of a real model's report, its viewer, and the table in mid-game."""
+    subprocess.run([sys.executable, "-m", "dubito", "report", REAL_RUN, "--output", "report"], check=True)
     games = Path("games")
     with (
-        open_opponents(CONFIG, None, games, int(time.time() * 1000), lambda: False) as company,
+        open_opponents(None, None, games, int(time.time() * 1000), lambda: False) as company,
         serve(games, opponents=company) as server,
         start_browser() as chrome,
     ):
         chrome.screen(1100, 900)
-        chrome.open(Path("models/report/index.html"))
+        chrome.open(Path("report/index.html"))
         chrome.screenshot(into / "report.webp")
         chrome.screen(1440, 900)
         boldest = chrome.run(
             "[...document.links].find(one => one.textContent.includes('boldest')).getAttribute('href')"
         )
         file, _, turn = boldest.partition("#")
-        chrome.open(Path("models/report") / file, f"#{turn}")
+        chrome.open(Path("report") / file, f"#{turn}")
         chrome.screenshot(into / "viewer.webp")
         chrome.screen(1440, 740)
         chrome.open(f"http://127.0.0.1:{server.port}/")

@@ -54,7 +54,7 @@ def test_all_shown_cards_have_a_face_and_a_known_icon(registry: Registry, game: 
     assert drawn <= {*words.FACES}
     assert drawn or not words.FACES
     for face in words.FACES.values():
-        assert re.search(rf'^ +.*"?{face.icon}"?: ("M|die\()', ours, re.MULTILINE), face
+        assert re.search(rf'^ +.*"?{face.icon}"?:\s*("M|die\()', ours, re.MULTILINE), face
 
 
 def test_a_run_does_not_depend_on_its_workers(registry: Registry, game: Game, tmp_path: Path, at_length: bool) -> None:

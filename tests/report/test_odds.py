@@ -131,13 +131,14 @@ def test_endless_playouts_are_abandoned(shell: Shell, monkeypatch: pytest.Monkey
 
 def test_too_large_game_is_refused_before_playouts(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
-    monkeypatch.setattr(share, "MAX_PAGE_BYTES", 1000)
+    monkeypatch.setattr(share, "_MAX_MOVES", 5)
     said = shell("share", "r", "--game", "0")
     assert (said.code, said.out) == (2, "")
     assert re.fullmatch(
-        r"dubito: the game needs more than 1 kB as one page \(more than 5 moves\); share its run with .*\n", said.err
+        r"dubito: the game needs more than 300 kB as one page \(more than 5 moves\); share its run with .*\n", said.err
     )
     assert not Path("r/odds").exists()
+    monkeypatch.setattr(share, "MAX_PAGE_BYTES", 1000)
     assert shell("watch", "StefaBot", "RandomBoi", "UsualBot", "--save", "g.json").code == 0
     said = shell("share", "g.json")
     assert said.err.endswith("as one page; send the file itself; `dubito web` shows it under Saved games\n")
