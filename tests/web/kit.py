@@ -3,7 +3,7 @@
 import http.client
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ from dubito.cli.company import open_opponents
 from dubito.experiment.config import parse_config
 from dubito.game.find import Registry, find_bots
 from dubito.serve import listen, make_server
-from dubito.show.company import Opponents, build_company
+from dubito.show.company import FamilyGames, Opponents, build_company
 from dubito.web.app import make_app
 from dubito.web.tables import MAX_TABLES, Tables
 from tests.llm.kit import Response, Server, player_at
@@ -154,11 +154,12 @@ def serve(
     clock: Clock | None = None,
     opponents: Opponents | None = None,
     others: Sequence[Opponents] = (),
+    family: Callable[[], FamilyGames | None] = lambda: None,
 ) -> Iterator[WebServer]:
     """Serve the web table on a free port, with these opponents or a registry's bots; `others` are for other games."""
     clock = clock or Clock()
     those = opponents or guests_of(registry or find_bots(folder))
-    tables = Tables(folder, {one.game.name: one for one in (those, *others)}, clock, most)
+    tables = Tables(folder, {one.game.name: one for one in (those, *others)}, clock, most, family)
     listener = listen("127.0.0.1", 0)
     server = make_server(make_app(tables, "127.0.0.1"))
     thread = threading.Thread(target=server.run, args=([listener],))

@@ -1,6 +1,7 @@
 """Tables of other games than Dubito in the browser: offered, played, kept, taken up again, and never told too much."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from copy import copy, deepcopy
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dubito.cli.company import load_family
 from dubito.game.find import find_bots
 from dubito.games.bs.engine import State
 from dubito.games.bs.game import GAME
@@ -253,3 +255,21 @@ def test_each_kind_of_answer_has_its_control(hall: WebServer, chrome: Chrome) ->
     chrome.run("document.querySelectorAll('#answer button')[1].click()")
     chrome.until(f"{ASKED} && document.querySelector('#answer button')?.textContent === 'high'")
     assert chrome.run(buttons) == ["high", "low"], "what it has used up is no button"
+
+
+def test_lobby_pictures_games_of_an_installed_family_and_lists_the_rest(home: Path) -> None:
+    pytest.importorskip("pyspiel")
+    with serve(home / "kept", family=load_family) as server:
+        browser = server.browser()
+        lobby = browser("GET", "/").text
+        assert 'data-game="openspiel:kuhn_poker"' in lobby
+        assert "more games of openspiel" in lobby
+        assert '<a href="/?game=openspiel:goofspiel">goofspiel</a>' in lobby
+        assert 'data-game="openspiel:goofspiel"' in browser("GET", "/?game=openspiel:goofspiel").text
+        view = browser.sit(["UniformRandom"], game="openspiel:kuhn_poker", seed=1)
+        while not view["over"]:
+            view = browser.play(view["frames"][-1]["question"]["options"][0])
+        assert re.fullmatch(r"You (win|lose) \d chips?\.", view["ended"])
+        for name in ("openspiel:2048", "openspiel:kuhn_poker(players=9)"):
+            refused = browser.post("/api/table", {"bots": ["UniformRandom"], "game": name})
+            assert (refused.status, refused.json["error"][:13]) == (400, "Unknown game ")

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -40,6 +41,24 @@ def test_lead_explains_the_game_to_newcomers() -> None:
         "Kuhn poker, the smallest poker game: one card each, one bet, and the highest card takes the pot."
     )
     assert words.words_of(find_game("openspiel:tic_tac_toe", Path())).LEAD == "Tic Tac Toe, by OpenSpiel."
+
+
+@pytest.mark.parametrize(
+    ("name", "gain", "sentence"),
+    [
+        ("kuhn_poker", 1, "You win 1 chip."),
+        ("leduc_poker", -13, "You lose 13 chips."),
+        ("leduc_poker", 0, "It is a draw."),
+        ("gin_rummy", 25, "You win 25 points."),
+        ("liars_dice", 1, "You win!"),
+        ("tic_tac_toe", -1, "You lose."),
+        ("tic_tac_toe", 0, "It is a draw."),
+        ("goofspiel(num_cards=3,returns_type=total_points)", 4, "Your return is 4."),
+    ],
+)
+def test_verdict_is_spoken_to_the_person(name: str, gain: float, sentence: str) -> None:
+    ended: Any = SimpleNamespace(state=SimpleNamespace(returns=lambda: [-gain, gain]))
+    assert words.words_of(find_game(f"openspiel:{name}", Path())).verdict(ended, 1) == sentence
 
 
 @pytest.mark.parametrize(
