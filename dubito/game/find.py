@@ -24,7 +24,6 @@ from types import ModuleType
 from typing import Any, Final, Literal, NamedTuple
 
 from dubito.errors import UsageError, find_similar, one_line, suggestion
-from dubito.files import read_yaml
 from dubito.game import Family, Game, Player, without_bytecode
 from dubito.game.flaws import flaws_of
 from dubito.game.native import compiled_twin
@@ -455,6 +454,8 @@ def _program_files(folders: Iterable[tuple[BotKind, Path]]) -> list[Path]:
 
 def _load_program(file: Path, own: Path) -> Bot:
     """Return the bot of a folder with a program. A run checks its settings."""
+    from dubito.files import read_yaml  # late: it loads pydantic, and few bots are folders
+
     settings = read_yaml(file)
     if not isinstance(settings, dict) or not isinstance(settings.get("process"), list):
         raise UsageError("`process` is missing: write a line such as `process: [python3, my_bot.py]`")

@@ -138,6 +138,7 @@ def test_fake_model_sends_harmless_messages() -> None:
 class Asked:
     """A state in which something is to be said."""
 
+    seat = 0
     view = type("View", (), {"node": "say"})
 
     def cards(self, seat: int, streams: object) -> None:
