@@ -270,8 +270,8 @@ def _print_address(address: str, host: str, open_to_all: bool, games: Path, mode
     if open_to_all:
         at_your_cost = ", use the models at your cost" if models else ""
         note(
-            f"Warning: anyone who can reach {one_line(host)} can play{at_your_cost} and see the saved games. There is "
-            "no password."
+            f"Warning: anyone who can reach {one_line(host)} can play{at_your_cost} and see the saved games, without "
+            "a password."
         )
     say(f"Play at {address}")
     if models:

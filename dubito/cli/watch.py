@@ -283,7 +283,7 @@ def serve_run(run: Path | None, site: WebAddress) -> None:
 def _serve(shown: GameSource, host: str, port: int | None, allowed: Sequence[str]) -> None:
     def announce(at: str) -> None:
         if not is_loopback(listener.getsockname()[0]):
-            note(f"Warning: anyone who can reach {one_line(host)} can watch. There is no password.")
+            note(f"Warning: anyone who can reach {one_line(host)} can watch, without a password.")
         say(f"Watch at {at} (press Ctrl-C to stop)")
 
     with listen(host, port) as listener:

@@ -33,7 +33,7 @@ from dubito.experiment.stop import find_stop_flaw
 from dubito.experiment.stored import Run, read_run
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import join_chunks, new_stop, play_chunks, run_in_order, start_processes
-from dubito.game import Deed, Lie, Results, State
+from dubito.game import Lie, LieMark, Results, State
 from dubito.game.packages import games_path, set_games_path
 from dubito.game.record import Forfeit, make_move, output_of
 from dubito.game.streams import DealStreams
@@ -165,15 +165,15 @@ def replay_moves(run: Run, number: int) -> Iterator[tuple[Any, Any]]:
         raise UsageError(f"game {number} of {one_line(str(run.folder))} is now played differently")
 
 
-def _replay_lies(run: Run, number: int) -> Iterator[tuple[int, int, Lie | None, Deed | None]]:
-    """Yield the moves of a game: the seat, the number among its moves from 1, the lie and the deed, if any."""
+def _replay_lies(run: Run, number: int) -> Iterator[tuple[int, int, Lie | None, LieMark | None]]:
+    """Yield the moves of a game: the seat, the number among its moves from 1, the lie and the lie mark, if any."""
     game, moves = run.registry.game, Counter[int]()
-    lie_of, deed_of = game.lie or (lambda state, output: None), game.deed or (lambda state, output: None)
+    lie_of, lie_mark_of = game.lie or (lambda state, output: None), game.lie_mark or (lambda state, output: None)
     for state, output in replay_moves(run, number):
         moves[state.seat] += 1
         is_move = output is not None and not isinstance(output, Forfeit)
-        lie_and_deed = (lie_of(state, output), deed_of(state, output)) if is_move else (None, None)
-        yield state.seat, moves[state.seat], *lie_and_deed
+        marks = (lie_of(state, output), lie_mark_of(state, output)) if is_move else (None, None)
+        yield state.seat, moves[state.seat], *marks
 
 
 def replay_lies(run: Run, number: int) -> list[LieMove]:
@@ -209,23 +209,25 @@ class _LieCounter:
             for key, place in self._places.items():
                 own[player, key] += counts[place]
         moves, responses = [*_replay_lies(run, game)], list[tuple[int, bool]]()  # responses to the last play
-        for place, (seat, move, lie, deed) in enumerate(moves):
+        for place, (seat, move, lie, lie_mark) in enumerate(moves):
             player = outcome.seats[seat]
             if lie:
                 own[player, lie] += 1
-            if deed and deed.of is not None:
-                responses.append((player, deed.called))
-                own[player, "lies met" if deed.is_lie else "honest met"] += 1
-                own[player, "hits" if deed.is_lie else "alarms"] += deed.called
+            if lie_mark and lie_mark.of is not None:
+                responses.append((player, lie_mark.called))
+                own[player, "lies met" if lie_mark.is_lie else "honest met"] += 1
+                own[player, "hits" if lie_mark.is_lie else "alarms"] += lie_mark.called
                 if player in self._models:
-                    target = outcome.seats[deed.of]
-                    response = ModelResponse(game, seat, move, player, target, deed.is_lie, deed.called, deed.pile)
+                    target = outcome.seats[lie_mark.of]
+                    response = ModelResponse(
+                        game, seat, move, player, target, lie_mark.is_lie, lie_mark.called, lie_mark.pile
+                    )
                     self.responses.append(response)
-            if deed and deed.cards:
+            if lie_mark and lie_mark.cards:
                 responses = []
                 if player in self._models:
-                    late, pile = 2 * place >= len(moves), deed.pile + deed.cards
-                    self.plays.append(ModelPlay(game, seat, move, player, lie, deed.cards, pile, late, responses))
+                    late, pile = 2 * place >= len(moves), lie_mark.pile + lie_mark.cards
+                    self.plays.append(ModelPlay(game, seat, move, player, lie, lie_mark.cards, pile, late, responses))
 
 
 def count_lies(run: Run, max_games: int = MAX_LIE_GAMES) -> LieCounts:

@@ -284,9 +284,9 @@ class Results:
     unfinished: str | None = None  # the bucket of games without a standing
     # From a mark and whether the game was capped: how the game ended for a seat. None: as in `endings`.
     ended: Callable[[int, bool], str] | None = None
-    turns_in_words: Callable[[Sequence[float]], str] = lambda means: f"{means[0]:.1f}"  # from the mean game counts
+    describe_turns: Callable[[Sequence[float]], str] = lambda means: f"{means[0]:.1f}"  # from the mean game counts
     lies: str = ""  # in a game with lies, the habit that is the share of lies among moves (see `Game.lie`)
-    lies_in_words: str = ""  # what a voluntary lie is, and what a forced one is
+    describe_lies: str = ""  # what a voluntary lie is, and what a forced one is
     lie_nodes: tuple[str, ...] = ()  # where a yes means to lie
     lie_words: tuple[str, str] = ("lie", "accusation")  # the words for one lie, and for calling a play a lie
     found_out: str = ""  # the seat count of caught lies
@@ -298,7 +298,7 @@ class Results:
     habits_in_words: str = ""  # what a reader needs to know about the habits
     stated: str = ""  # names the event whose probability models state
 
-    def ended_in_words(self, mark: int, capped: bool) -> str:
+    def describe_ending(self, mark: int, capped: bool) -> str:
         return self.ended(mark, capped) if self.ended else self.endings[self.bucket(mark, capped)]
 
     @cached_property
@@ -407,7 +407,7 @@ PlayerKind = Literal["model", "stand-in", "hand-written", "person"]  # what make
 Lie = Literal["chosen", "forced"]  # by a seat that could have been honest, or one that could not
 
 
-class Deed(NamedTuple):
+class LieMark(NamedTuple):
     """How a move relates to lying.
 
     It is a play that can be a lie, a reaction to another seat's play, or both.
@@ -466,8 +466,8 @@ class Game:
     truth: Callable[[Any], bool | None] = lambda state: None  # the truth of what a model may state before this move
     # Classifies a move before it is made; None: the move is not a lie. Unset in games without lies.
     lie: Callable[[Any, Any], Lie | None] | None = None
-    # Describes a move before it is made; None: not a deed. With it, reports show who catches whose lies.
-    deed: Callable[[Any, Any], Deed | None] | None = None
+    # Describes a move before it is made; None: no mark. With it, reports show who catches whose lies.
+    lie_mark: Callable[[Any, Any], LieMark | None] | None = None
     # descriptions of the nodes that a bot does not answer
     missing: Callable[[type[Player]], list[str]] = lambda cls: []
     deal_rules: tuple[str, ...] = ()  # the rules that affect the deal

@@ -224,7 +224,7 @@ class Words:
     def verdict(self, state: Any, seat: int) -> str:
         """Return the result of a finished game as a sentence to the person at the seat."""
         ending = state.ending()
-        return f"Your result: {self._game.results.ended_in_words(ending.marks[seat], ending.capped)}."
+        return f"Your result: {self._game.results.describe_ending(ending.marks[seat], ending.capped)}."
 
     def _node(self, state: Any) -> Node:
         return self._game.node(state.view().node)
@@ -436,7 +436,7 @@ class _PlainTeller:
 
     def ending(self) -> list[str]:
         ending, results = self._state.ending(), self._game.results
-        ended = [results.ended_in_words(mark, ending.capped) for mark in ending.marks]
+        ended = [results.describe_ending(mark, ending.capped) for mark in ending.marks]
         seats = ", ".join(f"{self._label(seat)}: {how}" for seat, how in enumerate(ended))
         return [f"The game is over. {seats}."]
 

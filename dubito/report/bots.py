@@ -129,7 +129,7 @@ def lies_blocks(source: Run, lies: LieCounts | str, players: Sequence[int], key:
     every = lies.games == source.tally.games
     over = f"Counted over all {lies.games:,} games" if every else f"Counted over the first {lies.games:,} games"
     over += "" if every else f" of {source.tally.games:,}"
-    notes = [f"{over}, by replaying them.", results.lies_in_words]
+    notes = [f"{over}, by replaying them.", results.describe_lies]
     chart = Chart(
         "intervals",
         f"Voluntary and forced {habit.name}",

@@ -67,22 +67,22 @@ class Stories:
             figures = [(f"voluntary {lies}", self.lies.share(player, "chosen"), "of its plays")]
             if self.source.game.results.found_out:
                 figures.append(("caught", self.lies.share(player, "caught"), f"of its {lies}"))
-            if self.source.game.deed:
+            if self.source.game.lie_mark:
                 figures.append(
                     (f"catches {lies}", self.lies.share(player, "hits"), f"of the {lies} it was asked about")
                 )
             links = [(f"Its boldest {lie}", *self._link_to(one)) for one in self.boldest(player)[:1]]
             links += [("Its worst mistake", *self._link_to(one)) for one in self.mistakes(player)[:1]]
-            text = " ".join(self._describe(player)) if self.source.game.deed else ""
+            text = " ".join(self._describe(player)) if self.source.game.lie_mark else ""
             cards.append(Tiles(name, self.source.kinds[name], f"bots/{player}.html", figures, text, links))
         return cards
 
     def section(self, player: int, order: Sequence[int]) -> list[Section]:
         """Return the section for the player's page.
 
-        `order` lists all players, best first. Empty if the game does not report its deeds.
+        `order` lists all players, best first. Empty if the game does not mark lies.
         """
-        if not self.source.game.deed:
+        if not self.source.game.lie_mark:
             return []
         _, lies, call = self._words
         key = f"bot-{player}"

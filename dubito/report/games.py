@@ -248,7 +248,7 @@ class ShownGames:
 
     def _game_row(self, game: int, outcome: Outcome, question_counts: dict[int, tuple[int, int]]) -> list[Value]:
         results = self.source.game.results
-        ended = [results.ended_in_words(mark, outcome.capped) for mark in outcome.marks]
+        ended = [results.describe_ending(mark, outcome.capped) for mark in outcome.marks]
         names = [self.source.names[player] for player in outcome.seats]
         seats = [f"{self.source.label(name)} ({how})" for name, how in zip(names, ended, strict=True)]
         deal = game // self.source.planned.games_per_deal

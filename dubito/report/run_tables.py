@@ -370,7 +370,7 @@ def calibration_bins(stated: Sequence[Calibration], key: str) -> ResultTable | N
 
 def turns_per_game(tally: Tally, results: Results) -> str:
     games, *counts = (sum(column) for column in zip(*(values for _, values in tally.rows("sizes")), strict=True))
-    return results.turns_in_words([count / games for count in counts])
+    return results.describe_turns([count / games for count in counts])
 
 
 @dataclass(frozen=True, slots=True)

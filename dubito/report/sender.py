@@ -13,7 +13,7 @@ from dubito.game.words import labels, to_others, words_of
 from dubito.report.highlights import opening
 from dubito.report.render import embedded
 from dubito.report.tables import GamePage
-from dubito.show.deeds import LieReview, review_lies
+from dubito.show.lie_review import LieReview, review_lies
 from dubito.show.person import Setup
 from dubito.show.story import title_of
 

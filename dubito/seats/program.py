@@ -281,7 +281,7 @@ class ProgramSession:
     def end(self, results: Results, ending: Ending) -> None:
         """Tell the program how the game ended, and keep it if it can play another one."""
         if self._running is not None:
-            marks = [results.ended_in_words(mark, ending.capped) for mark in ending.marks]
+            marks = [results.describe_ending(mark, ending.capped) for mark in ending.marks]
             rest = self._messages[self._sent :]
             for message in (*rest, {"type": "end", "results": marks}):
                 self._running.send(message)

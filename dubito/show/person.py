@@ -21,7 +21,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.game.words import labels, person_sentences, words_of
 from dubito.show.company import Opponents
-from dubito.show.deeds import LieReview, review_lies
+from dubito.show.lie_review import LieReview, review_lies
 from dubito.show.session import Moment, Session, table_moves
 
 GUEST: Final = "Guest"  # the person's name in records
@@ -109,7 +109,7 @@ class Sitting(Session):
         number: int = 0,
         spoken: dict[int, int] | None = None,
     ) -> None:
-        """Deal the cards to the person and these bots, those of `setup`.
+        """Deal the cards to the person and the bots of `setup`.
 
         If a bot fails, `fallback` makes its move and the error is added to `errors`. `services` are the bots'
         services, one each; `number` is the game's number in the store of model calls. `spoken` is updated, by

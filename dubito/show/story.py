@@ -98,7 +98,7 @@ def describe_results(results: Results, ending: Ending | Outcome, names: Sequence
     seats = sorted(range(len(names)), key=lambda seat: (-scores[seat], ending.marks[seat]))
     by_result: dict[str, list[str]] = {}
     for seat in seats:
-        by_result.setdefault(results.ended_in_words(ending.marks[seat], ending.capped), []).append(names[seat])
+        by_result.setdefault(results.describe_ending(ending.marks[seat], ending.capped), []).append(names[seat])
     return f"{', '.join(f'{listed(who)}: {how}' for how, who in by_result.items())}; {counted(turns, 'turn')}."
 
 

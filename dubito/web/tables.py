@@ -28,7 +28,7 @@ from dubito.game.find import DUBITO
 from dubito.game.record import Strict, records_of
 from dubito.game.words import Option, Panel, describe_answers, faces_of, names_to, options_of
 from dubito.show.company import FamilyGames, Opponent, Opponents, as_sentence, describe_trouble
-from dubito.show.deeds import LieReview
+from dubito.show.lie_review import LieReview
 from dubito.show.person import SEEDS, Setup, Sitting, seat_person, set_up
 from dubito.show.session import Moment
 from dubito.web.saved import TIME_FORMAT, Summaries

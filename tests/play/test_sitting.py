@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dubito.errors import IllegalOutput, UsageError
-from dubito.game import Deed
+from dubito.game import LieMark
 from dubito.game.find import Registry, find_bots
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, play_game
@@ -19,7 +19,7 @@ from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.record import ending
 from dubito.show.company import Opponents, as_sentence
-from dubito.show.deeds import LieReview
+from dubito.show.lie_review import LieReview
 from dubito.show.person import GUEST, Guest, Setup, seat_person, set_up
 from tests.conftest import in_gate
 from tests.web.kit import guests_of
@@ -158,11 +158,11 @@ def test_the_end_panel_of_bs_counts_every_play_the_person_judged(seed: int, seat
 
 
 def test_review_names_best_and_worst_decision() -> None:
-    review, right, wrong = LieReview(), Deed(3, of=1, is_lie=True, called=True), Deed(4, of=2, called=True)
+    review, right, wrong = LieReview(), LieMark(3, of=1, is_lie=True, called=True), LieMark(4, of=2, called=True)
     assert review.figures("lie", "accusation") == []
-    for turn, (deed, mover) in enumerate([(right, "A"), (right._replace(pile=9), "B"), (wrong, "C")], 1):
-        review.note_reaction(deed, turn, mover, "lie")
-    review.note_caller(Deed(2, of=0, is_lie=True, called=True), 7, "D", "lie")
+    for turn, (lie_mark, mover) in enumerate([(right, "A"), (right._replace(pile=9), "B"), (wrong, "C")], 1):
+        review.note_reaction(lie_mark, turn, mover, "lie")
+    review.note_caller(LieMark(2, of=0, is_lie=True, called=True), 7, "D", "lie")
     assert review.best == (9, 2, f"{ME} caught B's lie, with 9 cards on the pile.")
     assert review.worst == (4, 3, f"{ME} did not believe C, who was honest, with 4 cards on the pile.")
     assert [note for *_, note in review.figures("lie", "accusation")] == ["that you could call", "1 caught", "of 3"]

@@ -139,7 +139,7 @@ def test_too_large_a_game_leaves_out_bodies_then_requests(
     [
         (("share", "r"), "choose a game of the run with --game, for example: dubito share r --game 0"),
         (("share", "games/2026"), "games/2026 does not exist: `dubito share` without arguments suggests games\n"),
-        (("share", "r", "--game", "99"), "there is no game 99"),
+        (("share", "r", "--game", "99"), "game 99 does not exist"),
         (("share", "c.txt"), "c.txt: this is not a game record"),
         (("share", "c.txt", "--game", "1"), "--game is only for runs, and this is one saved game; leave it out"),
         (

@@ -1,4 +1,4 @@
-"""A server, and somebody at a table of it."""
+"""A server with a person at a table."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the tests of the web table share: a real server on loopback, and a browser's part of HTTP."""
+"""Helpers for web tests: a real server on loopback, and a browser's part of HTTP."""
 
 import http.client
 import json
@@ -77,7 +77,7 @@ class Browser:
         return self("POST", path, json.dumps(content).encode(), headers)
 
     def sit(self, bots: list[str] | None = None, seed: int = 1, seat: int | None = None, **more: Any) -> Any:
-        """A new game; `more` is of its rules, but for `game`."""
+        """Start a new game. `more` are its rules, except `game`."""
         game = {"game": more.pop("game")} if "game" in more else {}
         asked = {"bots": bots or BOTS, "seed": seed, "seat": seat, "rules": more}
         answer = self.post("/api/table", asked | game)
@@ -104,7 +104,7 @@ class Browser:
         return view
 
     def _seen(self, answer: Answer) -> Any:
-        """What there is to see once the game rests; a model may think for longer than an answer waits."""
+        """Return the page's state once the game rests. A model may take longer than a request waits."""
         view = answer.json
         self.answers.append(view)
         while not (view["asked"] or view["over"] or view["trouble"]):

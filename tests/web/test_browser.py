@@ -1,4 +1,4 @@
-"""A whole game in a real browser, by keyboard and by mouse."""
+"""Whole games in a real browser, by keyboard and by mouse."""
 
 import math
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ LONG = "AnExceedinglyLongWindedBotWhoseNameNeverSeemsToEndAtAll"
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
-    """A server whose bots include one with a long name and a script in its description."""
+    """Serve bots that include one with a long name and a script in its description."""
     folder = tmp_path_factory.mktemp("bots")
     (folder / "bots" / "manual").mkdir(parents=True)
     source = f"from bots.base import BotBase\nclass {LONG}(BotBase):\n    '''<script>document.title = 'x'</script>'''\n"
@@ -87,7 +87,7 @@ def _text(chrome: Chrome, selector: str) -> str:
     return text
 
 
-def test_a_whole_game_by_mouse_is_saved_and_stepped_through(chrome: Chrome, table: WebServer) -> None:
+def test_game_played_by_mouse_is_saved_and_can_be_viewed(chrome: Chrome, table: WebServer) -> None:
     _deal(chrome, table, size=3)
     while not chrome.run(OVER):
         _move(chrome)
@@ -110,7 +110,7 @@ def test_a_whole_game_by_mouse_is_saved_and_stepped_through(chrome: Chrome, tabl
     assert "You" in chrome.text("#seats")
 
 
-def test_a_move_by_keyboard_alone(chrome: Chrome, table: WebServer) -> None:
+def test_move_can_be_made_by_keyboard(chrome: Chrome, table: WebServer) -> None:
     _deal(chrome, table, seed=2)
     chrome.run("document.querySelector('#speed').focus()")
     chrome.key("Tab")  # over the skip button, which is disabled
@@ -133,7 +133,7 @@ def test_a_move_by_keyboard_alone(chrome: Chrome, table: WebServer) -> None:
     assert chrome.text("#heard") == " ".join(reversed(lines[: mine + 1]))  # all of it, though nothing was waited for
 
 
-def test_no_card_has_a_suit_and_the_end_shows_all_hands_and_offers_a_rematch(chrome: Chrome, table: WebServer) -> None:
+def test_end_shows_all_hands_without_suits_and_offers_a_rematch(chrome: Chrome, table: WebServer) -> None:
     """Copies of a number are alike, in the hand and turned over: the game knows numbers alone.
 
     At the end nothing lies over the board; the focus is where one goes on, and Enter goes on.
@@ -177,7 +177,7 @@ MIDDLES = """
 
 
 @pytest.mark.parametrize("size", in_gate([3, 8], {8}))
-def test_the_others_sit_around_the_board(chrome: Chrome, table: WebServer, size: int) -> None:
+def test_opponents_sit_around_the_board(chrome: Chrome, table: WebServer, size: int) -> None:
     """Clockwise in playing order on half an ellipse, from the left of the person."""
     chrome.screen(1440)
     _deal(chrome, table, size=size, seat=1)
@@ -189,7 +189,7 @@ def test_the_others_sit_around_the_board(chrome: Chrome, table: WebServer, size:
     assert seats[0][0] < x < seats[-1][0]
 
 
-def test_a_phone_with_eight_seats_keeps_the_hand_and_the_questions_in_view(chrome: Chrome, table: WebServer) -> None:
+def test_hand_and_questions_stay_visible_on_a_phone_with_eight_seats(chrome: Chrome, table: WebServer) -> None:
     chrome.screen(390, 844)
     _deal(chrome, table, size=8, seat=1)
     inside = (
@@ -202,7 +202,7 @@ def test_a_phone_with_eight_seats_keeps_the_hand_and_the_questions_in_view(chrom
         _move(chrome)
 
 
-def test_a_doubt_is_seen_card_by_card_unless_motion_is_unwelcome(chrome: Chrome, table: WebServer) -> None:
+def test_doubt_reveals_cards_one_by_one_unless_motion_is_reduced(chrome: Chrome, table: WebServer) -> None:
     for calm in (False, True):
         chrome.screen(1440)
         _deal(chrome, table, seat=1, seed=11)
@@ -224,7 +224,7 @@ def test_a_doubt_is_seen_card_by_card_unless_motion_is_unwelcome(chrome: Chrome,
             assert cards[-1] < verdict[0] < 2200  # the time that the frame stands
 
 
-def test_many_others_are_fast_together(chrome: Chrome, table: WebServer) -> None:
+def test_fast_mode_limits_the_time_of_all_opponents_together(chrome: Chrome, table: WebServer) -> None:
     """At "fast" all their moves take a second and a half at most, however many there are."""
     _deal(chrome, table, size=8, seed=2, speed=450)
     chrome.run(
@@ -240,7 +240,7 @@ def test_many_others_are_fast_together(chrome: Chrome, table: WebServer) -> None
     assert all(1000 < taken < 1501 for taken in sums), sums
 
 
-def test_at_most_three_cards_are_chosen_and_moves_are_shown_one_by_one(chrome: Chrome, table: WebServer) -> None:
+def test_at_most_three_cards_can_be_chosen(chrome: Chrome, table: WebServer) -> None:
     """They can be skipped."""
     _deal(chrome, table, seed=4)
     chrome.run("[...document.querySelectorAll('#hand button')].slice(0, 5).forEach(button => button.click())")
@@ -256,7 +256,7 @@ def test_at_most_three_cards_are_chosen_and_moves_are_shown_one_by_one(chrome: C
     assert chrome.run("document.querySelectorAll('#log li').length") >= 4
 
 
-def test_a_reload_changes_nothing_and_a_lost_game_is_said(chrome: Chrome, table: WebServer) -> None:
+def test_reload_changes_nothing_and_lost_game_is_reported(chrome: Chrome, table: WebServer) -> None:
     _deal(chrome, table, seed=5)
     before = _text(chrome, "main")
     chrome("Page.reload")
@@ -271,7 +271,7 @@ def test_a_reload_changes_nothing_and_a_lost_game_is_said(chrome: Chrome, table:
     chrome.errors.clear()  # the console tells of the 404s
 
 
-def test_nothing_is_cut_off_and_text_stands_out_from_its_ground(chrome: Chrome, table: WebServer) -> None:
+def test_nothing_is_cut_off_and_text_has_enough_contrast(chrome: Chrome, table: WebServer) -> None:
     """Contrast of at least 4.5, as WCAG AA asks, for every text."""
     _deal(chrome, table, size=8)
     contrast = (Path(__file__).parent / "contrast.js").read_text()

@@ -1,4 +1,4 @@
-"""`dubito web` in a process of its own, as a user has it."""
+"""`dubito web` in a separate process."""
 
 import signal
 import socket
@@ -12,7 +12,7 @@ from tests.cli.kit import Shell, start
 from tests.web.kit import BOTS, Browser
 
 
-def test_it_serves_until_ctrl_c_and_goes_on_after_it(tmp_path: Path) -> None:
+def test_server_resumes_games_after_ctrl_c(tmp_path: Path) -> None:
     """On loopback by any name, of which nothing is to be warned.
 
     New tables take the rules of a config, and of flags over it, and who plays by them; a page cannot choose them.
@@ -58,7 +58,7 @@ def test_page_opens_in_browser_unless_told_not_to(tmp_path: Path, monkeypatch: p
     assert not opened.exists() or opened.read_text() == f"{address}\n"
 
 
-def test_another_host_has_a_warning_and_the_game_that_is_named_comes_first(tmp_path: Path) -> None:
+def test_other_host_has_a_warning_and_the_named_game_comes_first(tmp_path: Path) -> None:
     host = "0.0.0.0"  # noqa: S104, what is warned of
     names = ("--allow-host", "mine.example", "--allow-host", "Two.github.dev")
     with start(tmp_path, "web", "--port", "0", "--game", "bs", "--host", host, *names) as process:
@@ -81,7 +81,7 @@ def test_another_host_has_a_warning_and_the_game_that_is_named_comes_first(tmp_p
         view = browser.sit(["Player1", "Player1", "Hoarder"], game="bs", seat=1)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()
-    assert err == "Warning: anyone who can reach 0.0.0.0 can play and see the saved games. There is no password.\n"
+    assert err == "Warning: anyone who can reach 0.0.0.0 can play and see the saved games, without a password.\n"
     assert first.index('data-game="bs"') < first.index('data-game="dubito"')
     assert '<option value="Hoarder"' in first
     assert '<option value="ClaudeBot"' in other
@@ -107,7 +107,7 @@ def test_wrong_flags_are_one_sentence(shell: Shell, words: list[str], sentence: 
     assert (said.code, said.out, said.err.startswith(f"dubito: {sentence}")) == (2, "", True), said
 
 
-def test_a_port_in_use_has_one_sentence(shell: Shell) -> None:
+def test_port_in_use_is_one_sentence(shell: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         said = shell("web", "--port", str(taken.getsockname()[1]))
     assert "(address already in use): choose another port, or 0 for a free one" in said.err
@@ -146,7 +146,7 @@ COMMANDS = (("web",), ("watch", "StefaBot", "ClaudeBot", "MrDoubt", "--web"))
 
 @pytest.mark.parametrize("name", ["https://mine.example", "mine.example:443", "mine.example/", "*", "", "a b"])
 @pytest.mark.parametrize("command", COMMANDS, ids=["web", "watch"])
-def test_a_name_to_allow_is_a_host_alone(shell: Shell, command: tuple[str, ...], name: str) -> None:
+def test_allowed_name_must_be_a_host(shell: Shell, command: tuple[str, ...], name: str) -> None:
     ended = shell(*command, "--allow-host", name, "--port", "0")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.endswith("is not a host name. Leave out https:// and the port.\n")

@@ -1,4 +1,4 @@
-"""Draw and defuse in the browser: a whole game by its buttons, at a phone and at a desk."""
+"""Draw and defuse in the browser, on a phone and on a desktop."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ def hall(tmp_path: Path) -> Iterator[WebServer]:
         yield server
 
 
-def test_the_lobby_says_who_is_hard(hall: WebServer) -> None:
+def test_lobby_names_the_hard_bots(hall: WebServer) -> None:
     browser = hall.browser()
     defuse = browser("GET", "/?game=defuse").text
     assert '<option value="Medium" selected>Medium</option>' in defuse
@@ -24,7 +24,7 @@ def test_the_lobby_says_who_is_hard(hall: WebServer) -> None:
     assert '<option value="Sherlock">Sherlock (a hard game)</option>' in browser("GET", "/").text
 
 
-def test_a_hard_game_begins_at_once(hall: WebServer, chrome: Chrome) -> None:
+def test_hard_game_starts_immediately(hall: WebServer, chrome: Chrome) -> None:
     chrome.open(f"http://127.0.0.1:{hall.port}/")
     assert chrome.run("[...document.querySelectorAll('.levels label')].map(e => e.textContent)") == [
         "Easy",

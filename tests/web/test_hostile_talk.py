@@ -1,4 +1,4 @@
-"""Outsider, where what a player says, by a model's reply or in the browser, ends neither its quotes nor a page."""
+"""Outsider: messages of models and people cannot end their quotes or a page."""
 
 import json
 import re
@@ -47,7 +47,7 @@ def user_text(heard: Incoming) -> str:
 
 
 def talks(sentences: Iterator[str]) -> Server:
-    """A model that says these in turn, the same once more when it is asked again, and votes for whom it reads first."""
+    """Return a model that says these texts in turn, repeats one if re-asked, and votes for the first seat it reads."""
 
     def answer(heard: Incoming) -> Response:
         if len(heard.body["messages"]) > 2:
@@ -65,7 +65,7 @@ def run(shell: Shell, server: Server, games: int) -> None:
     assert done.code == 0, done.err
 
 
-def test_a_reply_of_a_model_stays_in_its_quotes_wherever_it_is_told(shell: Shell) -> None:
+def test_models_reply_stays_in_quotes_everywhere(shell: Shell) -> None:
     with talks(iter(SPOKEN)) as server:
         run(shell, server, len(SPOKEN))
         votes = [user_text(heard) for heard in server.heard if "Who is the outsider?" in user_text(heard)]
@@ -85,7 +85,7 @@ def test_a_reply_of_a_model_stays_in_its_quotes_wherever_it_is_told(shell: Shell
     assert not [page for page in pages if "<script>document.title" in page or "<img src=x" in page]
 
 
-def test_a_reply_that_nobody_could_see_is_refused_and_shown_to_nobody(shell: Shell) -> None:
+def test_invisible_reply_is_refused_and_not_shown(shell: Shell) -> None:
     with talks(iter(UNSPEAKABLE)) as server:
         run(shell, server, len(UNSPEAKABLE))
         again = [heard.body["messages"][-1]["content"] for heard in server.heard if len(heard.body["messages"]) > 2]
@@ -108,7 +108,7 @@ def hall(tmp_path: Path) -> Iterator[WebServer]:
         yield server
 
 
-def test_a_post_that_nobody_could_see_is_refused_and_changes_nothing(hall: WebServer) -> None:
+def test_invisible_post_is_refused_and_changes_nothing(hall: WebServer) -> None:
     browser = Browser(hall.port)
     browser.sit(["Echo", "Listener"], seed=3, seat=0, game="outsider")
     before = browser.view()
@@ -119,7 +119,7 @@ def test_a_post_that_nobody_could_see_is_refused_and_changes_nothing(hall: WebSe
     assert browser.view() == before
 
 
-def test_what_is_said_in_a_browser_is_text_on_every_page(hall: WebServer, chrome: Chrome) -> None:
+def test_text_from_a_browser_is_escaped_on_every_page(hall: WebServer, chrome: Chrome) -> None:
     """Spoken by the person, repeated by Echo, told while the game is played and when it is watched again.
 
     The pages show neither rules to vary nor a board, which this game has not.

@@ -1,4 +1,4 @@
-"""Model players at the table: asked, kept, taken up again, and what stands in their way told to the person."""
+"""Model players at the table: asked, stored and resumed, with problems shown to the person."""
 
 import json
 import re
@@ -49,7 +49,7 @@ def down(heard: Incoming) -> Response:
     return Response(503, error_body(heard.protocol, "overloaded", "try again later"))
 
 
-def test_a_whole_game_with_models_over_all_protocols(home: Path) -> None:
+def test_game_with_models_of_all_protocols_is_played(home: Path) -> None:
     players = [
         contender("sharp", "house-sharp"),
         contender("honest", "house-honest", "AnthropicBot"),
@@ -78,7 +78,7 @@ def test_a_whole_game_with_models_over_all_protocols(home: Path) -> None:
     assert {outcome for _, _, outcome in taken} == {"model"}
 
 
-def test_a_model_is_asked_about_this_tables_rules_and_cards(home: Path) -> None:
+def test_model_gets_this_tables_rules_and_cards(home: Path) -> None:
     with Server(lambda heard: respond(heard.protocol)) as model, table_with(home, model_at(model)) as server:
         server.browser().sit(["asker", "MrDoubt"], seed=9, seat=2, jokers=0, win_rule="contested")
         prompt = model.heard[-1].raw.decode()
@@ -90,7 +90,7 @@ def test_a_model_is_asked_about_this_tables_rules_and_cards(home: Path) -> None:
         assert draw == compute_draw(9, Place("asker", 1, 0, seat, decision, attempt, "A"), 0)
 
 
-def test_while_a_model_thinks_the_table_is_seen_and_nothing_can_be_played(home: Path) -> None:
+def test_table_is_visible_but_locked_while_a_model_thinks(home: Path) -> None:
     thought = threading.Event()
     with Server(after(thought)) as model, table_with(home, model_at(model), preflight=False) as server:
         browser = server.browser()
@@ -111,7 +111,7 @@ def test_while_a_model_thinks_the_table_is_seen_and_nothing_can_be_played(home: 
         assert seen["turn"] > turn
 
 
-def test_a_table_given_up_while_a_model_thinks_is_gone(home: Path) -> None:
+def test_table_abandoned_while_a_model_thinks_is_removed(home: Path) -> None:
     thought = threading.Event()
     with Server(after(thought)) as model, table_with(home, model_at(model), preflight=False) as server:
         browser = server.browser()
@@ -126,7 +126,7 @@ def test_a_table_given_up_while_a_model_thinks_is_gone(home: Path) -> None:
         assert browser.at_rest()["frames"] == view["frames"]
 
 
-def test_after_a_restart_nothing_is_asked_again(home: Path) -> None:
+def test_restart_repeats_no_requests(home: Path) -> None:
     sharp = contender("sharp", "house-sharp")
     with table_with(home, sharp) as server:
         browser = server.browser()
@@ -141,7 +141,7 @@ def test_after_a_restart_nothing_is_asked_again(home: Path) -> None:
             view = again.play(a_move(view["frames"][-1]))
 
 
-def test_an_outage_is_told_and_the_game_goes_on_after_it(home: Path) -> None:
+def test_outage_is_shown_and_the_game_continues_afterwards(home: Path) -> None:
     script = Scripted(down)
     with Server(script) as model, table_with(home, model_at(model), preflight=False) as server:
         browser = server.browser()
@@ -159,7 +159,7 @@ def test_an_outage_is_told_and_the_game_goes_on_after_it(home: Path) -> None:
     assert {outcome for (outcome,) in rows(home / "games", "SELECT outcome FROM decisions")} == {"model"}
 
 
-def test_two_tables_are_two_games(home: Path) -> None:
+def test_tables_are_separate_games(home: Path) -> None:
     with table_with(home, contender("sharp", "house-sharp")) as server:
         views = [server.browser().sit(["sharp", "sharp"], seed=seed, seat=2) for seed in (5, 6)]
         assert [view["trouble"] for view in views] == [None, None]
@@ -168,7 +168,7 @@ def test_two_tables_are_two_games(home: Path) -> None:
 
 
 @pytest.mark.parametrize("status", [302, 400, 404, 429, 503])
-def test_a_server_that_repeats_the_question_shows_nobody_the_cards(home: Path, status: int) -> None:
+def test_echoed_request_does_not_reveal_cards(home: Path, status: int) -> None:
     def end_of(heard: Incoming) -> str:
         return quote(str(heard.conversation[-1]["content"])[-40:].strip())
 
@@ -183,7 +183,7 @@ def test_a_server_that_repeats_the_question_shows_nobody_the_cards(home: Path, s
         assert f"status {status}" in trouble or "`model` in the entry of 'asker'" in trouble
 
 
-def test_a_used_up_budget_is_told_and_a_larger_one_goes_on(home: Path) -> None:
+def test_exhausted_budget_is_shown_and_a_larger_one_continues(home: Path) -> None:
     sharp = contender("sharp", "house-sharp")
     with table_with(home, sharp, preflight=False, budget={"calls": 1}) as server:
         browser = server.browser()
@@ -199,7 +199,7 @@ def test_a_used_up_budget_is_told_and_a_larger_one_goes_on(home: Path) -> None:
     assert first == record.number
 
 
-def test_another_model_under_the_name_is_refused(home: Path) -> None:
+def test_other_model_with_the_same_name_is_refused(home: Path) -> None:
     with table_with(home, contender("sharp", "house-sharp")) as server:
         browser = server.browser()
         view = browser.sit(["sharp", "sharp"], seed=5, seat=2)
@@ -213,7 +213,7 @@ def test_another_model_under_the_name_is_refused(home: Path) -> None:
         assert (refused.status, "unknown player 'sharp'" in refused.json["error"]) == (410, True)
 
 
-def test_what_is_hidden_stays_hidden_from_the_person(home: Path) -> None:
+def test_hidden_cards_stay_hidden_from_the_person(home: Path) -> None:
     with table_with(home, contender("sharp", "house-sharp")) as server:
         browser = server.browser()
         browser.to_the_end(browser.sit(["sharp", "sharp"], seed=2))
@@ -237,7 +237,7 @@ def test_damaged_store_of_a_games_folder_is_refused(home: Path) -> None:
         pass
 
 
-def test_nothing_but_an_empty_body_tries_again(home: Path) -> None:
+def test_only_an_empty_body_triggers_a_retry(home: Path) -> None:
     with table_with(home) as server:
         browser = server.browser()
         browser.sit()

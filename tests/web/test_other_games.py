@@ -1,4 +1,4 @@
-"""Tables of other games than Dubito in the browser: offered, played, kept, taken up again, and never told too much."""
+"""Other games in the browser: offered, played, stored and resumed, without revealing hidden cards."""
 
 import json
 import re
@@ -37,7 +37,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def hall(home: Path) -> Iterator[WebServer]:
-    """A server with three games, one of which lists more numbers than have buttons, and than are legal."""
+    """Serve three games, one of which lists more numbers than there are buttons or legal moves."""
     bs, guess = (find_bots(home, name) for name in ("bs", "guess"))
     many = replace(guess.game, legal=lambda view: range(1, 31) if view.node == "number" else None)
     with serve(home / "kept", others=[guests_of(bs), guests_of(replace(guess, game=many))]) as server:
@@ -63,7 +63,7 @@ def to_the_end(browser: Browser, view: Any) -> Any:
     return view
 
 
-def test_a_restart_goes_on_where_the_game_was(home: Path) -> None:
+def test_game_continues_after_a_restart(home: Path) -> None:
     others = [guests_of(find_bots(home, "bs"))]
     with serve(home / "kept", others=others) as server:
         browser = server.browser()
@@ -84,7 +84,7 @@ def test_a_restart_goes_on_where_the_game_was(home: Path) -> None:
         assert Browser(server.port, browser.cookie)("GET", "/table").status == 200
 
 
-def test_what_is_no_move_is_refused_and_changes_nothing(hall: WebServer, subtests: pytest.Subtests) -> None:
+def test_invalid_move_is_refused_and_changes_nothing(hall: WebServer, subtests: pytest.Subtests) -> None:
     for answer, sentence in [
         (True, "This is not an answer to `cards`: give cards, as numbers with spaces between."),
         ([], "Nothing was played; play at least one card."),
@@ -104,7 +104,7 @@ def test_what_is_no_move_is_refused_and_changes_nothing(hall: WebServer, subtest
             assert browser.view() == view
 
 
-def test_what_is_no_yes_or_no_is_refused(hall: WebServer, subtests: pytest.Subtests) -> None:
+def test_answer_other_than_yes_or_no_is_refused(hall: WebServer, subtests: pytest.Subtests) -> None:
     for answer in [1, "yes", None, [True], {"bs": True}]:
         with subtests.test(answer=answer):
             browser = hall.browser()
@@ -130,7 +130,7 @@ def test_two_worlds_that_differ_in_hidden_cards_look_the_same(home: Path) -> Non
 
 
 def _games_with_bot(sitting: Sitting) -> Sitting:
-    """The same game to whoever sits at it: the others' cards and the pile are dealt anew among them."""
+    """Return the same game for this seat, with the other hands and the pile dealt differently."""
     other, game = copy(sitting), deepcopy(sitting.state)
     assert isinstance(game, State)
     other.state, other.teller = game, copy(sitting.teller)
@@ -144,7 +144,7 @@ def _games_with_bot(sitting: Sitting) -> Sitting:
     return other
 
 
-def test_the_games_are_offered_and_their_rules_told(hall: WebServer) -> None:
+def test_lobby_offers_games_with_their_rules(hall: WebServer) -> None:
     browser = hall.browser()
     lobby, other = browser("GET", "/").text, browser("GET", "/?game=bs").text
     for name in ("dubito", "bs", "guess"):
@@ -161,7 +161,7 @@ def test_the_games_are_offered_and_their_rules_told(hall: WebServer) -> None:
         assert "Unknown game &#39;chess&#39;; " in refused.text
 
 
-def test_a_table_of_a_game_that_cannot_be_is_refused(hall: WebServer) -> None:
+def test_table_of_an_invalid_game_is_refused(hall: WebServer) -> None:
     for asked, sentence in (
         ({"game": "bs", "bots": BOTS[:2]}, "BS is played by 4, not 3: seat 4 players."),
         ({"game": "bs", "bots": ["ClaudeBot"] * 3}, "Unknown player 'ClaudeBot'; "),
@@ -172,7 +172,7 @@ def test_a_table_of_a_game_that_cannot_be_is_refused(hall: WebServer) -> None:
         assert (answer.status, answer.json["error"][: len(sentence)]) == (400, sentence)
 
 
-def test_a_table_of_before_there_were_other_games_is_taken_up(tmp_path: Path) -> None:
+def test_table_saved_before_other_games_existed_is_resumed(tmp_path: Path) -> None:
     with serve(tmp_path) as server:
         browser = server.browser()
         view = browser.sit(["ClaudeBot", "StefaBot", "MrDoubt"], seat=0, seed=1)
@@ -206,7 +206,7 @@ def brief(home: Path) -> Iterator[WebServer]:
 
 
 @pytest.mark.parametrize(("width", "dark"), in_gate([(390, True), (1440, False)], 1))
-def test_bs_is_played_in_a_browser(brief: WebServer, chrome: Chrome, width: int, dark: bool) -> None:
+def test_bs_can_be_played_in_a_browser(brief: WebServer, chrome: Chrome, width: int, dark: bool) -> None:
     chrome.screen(width, dark=dark)
     deal(chrome, brief, "bs")
     assert chrome.text("#prompt") == "Your turn: play cards as aces."

@@ -1,4 +1,4 @@
-"""The pages: what is written on them, and that foreign text stays text."""
+"""The pages: their content, and foreign text that stays text."""
 
 import html
 import itertools
@@ -18,7 +18,7 @@ from tests.web.kit import Browser, WebServer, serve
 SCRIPT = "<script>alert(1)</script>"
 
 
-def test_the_rules_are_those_of_the_engine(browser: Browser) -> None:
+def test_rules_match_the_engine(browser: Browser) -> None:
     for rules, players in ((Rules(), 4), (Rules(0, "contested"), 8)):
         query = f"players={players}&jokers={rules.jokers}&win_rule={rules.win_rule}"
         page = html.unescape(browser("GET", f"/rules?{query}").text)
@@ -31,7 +31,7 @@ def test_the_rules_are_those_of_the_engine(browser: Browser) -> None:
             assert f"<p>{sentence}</p>" in page
 
 
-def test_the_lobby_offers_every_hand_written_bot_and_the_game_under_way(server: WebServer, browser: Browser) -> None:
+def test_lobby_offers_all_bots_and_the_running_game(server: WebServer, browser: Browser) -> None:
     lobby = browser("GET", "/").text
     names = {bot.name for bot in find_bots(server.folder).hand_written()}
     assert all(f'<option value="{name}"' in lobby for name in names)
@@ -43,7 +43,7 @@ def test_the_lobby_offers_every_hand_written_bot_and_the_game_under_way(server: 
     assert "Continue</a>" not in browser("GET", "/").text
 
 
-def test_every_seed_can_be_given_back(browser: Browser) -> None:
+def test_every_seed_can_be_entered_again(browser: Browser) -> None:
     (pattern,) = re.findall(r'name="seed"[^>]* pattern="([^"]*)"', browser("GET", "/").text)
     assert re.fullmatch(pattern, str(SEEDS - 1))
 
@@ -79,7 +79,7 @@ def test_a_finished_game_is_listed_and_opens(server: WebServer, browser: Browser
     assert browser("GET", "/games/none/share").status == 404
 
 
-def test_a_bots_own_words_are_escaped(tmp_path: Path) -> None:
+def test_bots_text_is_escaped(tmp_path: Path) -> None:
     (tmp_path / "bots" / "manual").mkdir(parents=True)
     source = f"from bots.base import BotBase\nclass Mine(BotBase):\n    '''{SCRIPT} & more'''\n"
     (tmp_path / "bots" / "manual" / "mine.py").write_text(source)
@@ -89,7 +89,7 @@ def test_a_bots_own_words_are_escaped(tmp_path: Path) -> None:
     assert html.escape(SCRIPT) in lobby
 
 
-def test_every_colour_stands_in_one_sheet() -> None:
+def test_colours_are_defined_in_one_sheet() -> None:
     """Those of the report and of the table name them only, and each name is there; a script sets the others."""
     folders = [Path(path) / "static" for module in (dubito.report, dubito.web) for path in module.__path__]
     texts = {
@@ -106,7 +106,7 @@ def test_every_colour_stands_in_one_sheet() -> None:
             assert {*re.findall(r"var\((--[\w-]+)", text)} <= {name for pair in names for name in pair}, file
 
 
-def test_the_palest_colour_of_a_map_is_told_from_none() -> None:
+def test_palest_colour_of_a_map_differs_from_no_colour() -> None:
     """By the sum of what red, green and blue differ by from the paper of the table, in both looks."""
     sheet = (Path(dubito.report.__file__).parent / "static/look.css").read_text()
     for look in sheet.split("@media (prefers-color-scheme: dark)")[:2]:
@@ -117,7 +117,7 @@ def test_the_palest_colour_of_a_map_is_told_from_none() -> None:
         assert sum(abs(one - other) for one, other in parts) >= 40
 
 
-def test_pages_hold_no_script_or_style_of_their_own(browser: Browser) -> None:
+def test_pages_have_no_inline_script_or_style(browser: Browser) -> None:
     for path in ("/", "/table", "/rules", "/games", "/nowhere"):
         page = browser("GET", path).text
         assert "<script>" not in page

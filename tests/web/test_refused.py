@@ -1,4 +1,4 @@
-"""Every request that may not be: a clear 4xx, one sentence, and nothing changed."""
+"""Every forbidden request: a clear 4xx, one sentence, and nothing changed."""
 
 import http.client
 import json
@@ -81,7 +81,7 @@ def seated(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield server, browser, browser.sit(seat=0)
 
 
-def test_a_move_for_a_game_that_was_given_up_is_refused(browser: Browser) -> None:
+def test_move_in_an_abandoned_game_is_refused(browser: Browser) -> None:
     first = browser.sit(seat=0, seed=1)
     second = browser.sit(seat=0, seed=2)
     refused = browser.post("/api/moves", _legal(second) | {"table": first["table"]})
@@ -93,7 +93,9 @@ def test_a_move_for_a_game_that_was_given_up_is_refused(browser: Browser) -> Non
     assert browser.post("/api/moves", _legal(second) | {"table": second["table"]}).status == 200
 
 
-def test_it_is_refused_and_changes_nothing(seated: tuple[WebServer, Browser, Any], subtests: pytest.Subtests) -> None:
+def test_invalid_request_is_refused_and_changes_nothing(
+    seated: tuple[WebServer, Browser, Any], subtests: pytest.Subtests
+) -> None:
     for name in REQUESTS:
         with subtests.test(name=name):
             server, browser, view = seated
@@ -112,19 +114,19 @@ def _files(server: WebServer) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in server.folder.rglob("*.json")}
 
 
-def test_a_legal_move_is_taken_with_the_headers_of_a_browser(server: WebServer, browser: Browser) -> None:
+def test_legal_move_with_browser_headers_is_accepted(server: WebServer, browser: Browser) -> None:
     for host in (f"127.0.0.1:{server.port}", f"localhost:{server.port}", "localhost:9000", "[::1]:1"):
         headers = {"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}
         assert browser.post("/api/moves", _legal(browser.sit(seat=0)), headers).status == 200
 
 
-def test_after_the_end_nothing_is_played(browser: Browser) -> None:
+def test_no_move_after_the_end(browser: Browser) -> None:
     end = browser.to_the_end(browser.sit())
     answer = browser.post("/api/moves", {"turn": end["turn"], "answer": {"cards": [1], "number": 1}})
     assert (answer.status, answer.json) == (409, {"error": "The game is over."})
 
 
-def test_a_stranger_has_no_game(server: WebServer, browser: Browser) -> None:
+def test_stranger_has_no_game(server: WebServer, browser: Browser) -> None:
     view = browser.sit(seat=0)
     assert browser.cookie is not None
     name = browser.cookie.partition("=")[0]
@@ -156,7 +158,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_a_table_that_cannot_be(server: WebServer, browser: Browser, subtests: pytest.Subtests) -> None:
+def test_invalid_table_is_refused(server: WebServer, browser: Browser, subtests: pytest.Subtests) -> None:
     for asked, sentence in IMPOSSIBLE:
         with subtests.test(asked=asked, sentence=sentence):
             answer = browser.post("/api/table", {"bots": ["ClaudeBot", "StefaBot", "MrDoubt"]} | asked)
@@ -166,7 +168,7 @@ def test_a_table_that_cannot_be(server: WebServer, browser: Browser, subtests: p
             assert _files(server) == {}
 
 
-def test_a_bot_that_cannot_be_played_again_is_refused(tmp_path: Path) -> None:
+def test_unrepeatable_bot_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bots" / "manual").mkdir(parents=True)
     source = "import random\nfrom bots.base import BotBase\nclass Dicer(BotBase): ...\n"
     (tmp_path / "bots" / "manual" / "dicer.py").write_text(source)
@@ -176,7 +178,7 @@ def test_a_bot_that_cannot_be_played_again_is_refused(tmp_path: Path) -> None:
         assert "Dicer" not in server.browser()("GET", "/").text
 
 
-def test_there_is_no_such_page(browser: Browser, subtests: pytest.Subtests) -> None:
+def test_unknown_page_is_not_found(browser: Browser, subtests: pytest.Subtests) -> None:
     for method, path, status in [
         ("GET", "/nowhere", 404),
         ("GET", "/games/none", 404),
@@ -203,14 +205,14 @@ def test_there_is_no_such_page(browser: Browser, subtests: pytest.Subtests) -> N
                 assert list(answer.json) == ["error"]
 
 
-def test_a_page_may_be_linked_to_but_not_asked_by_another_site(browser: Browser) -> None:
+def test_other_sites_can_link_but_not_post(browser: Browser) -> None:
     browser.sit()
     away = {"Sec-Fetch-Site": "cross-site"}
     assert browser("GET", "/table", headers=away).status == 200
     assert browser("GET", "/api/table", headers=away).status == 403
 
 
-def test_every_answer_is_kept_in_its_place(browser: Browser) -> None:
+def test_responses_have_security_headers(browser: Browser) -> None:
     browser.sit()
     pages = ("/", "/table", "/rules", "/games", "/nowhere")
     for path in (*pages, "/static/play.js", "/viewer/viewer.js", "/api/table", "/api/nowhere"):
@@ -221,14 +223,14 @@ def test_every_answer_is_kept_in_its_place(browser: Browser) -> None:
         assert "access-control-allow-origin" not in headers
 
 
-def test_the_cookie_is_for_this_site_and_no_script(browser: Browser) -> None:
+def test_cookie_is_same_site_and_http_only(browser: Browser) -> None:
     cookie = browser.post("/api/table", {"bots": ["ClaudeBot", "StefaBot"]}).headers["set-cookie"].casefold()
     assert "; httponly" in cookie
     assert "; samesite=strict" in cookie
     assert len(browser.cookie or "") >= 32
 
 
-def test_a_body_in_pieces_counts_as_a_whole(server: WebServer, browser: Browser) -> None:
+def test_chunked_body_is_limited_as_a_whole(server: WebServer, browser: Browser) -> None:
     browser.sit(seat=0)
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     headers = {"Content-Type": "application/json", "Cookie": str(browser.cookie)}

@@ -1,4 +1,4 @@
-"""What became of the saved games: of each in words, against each player in numbers."""
+"""Results of saved games, in words and in numbers against each player."""
 
 import json
 import os
@@ -37,7 +37,9 @@ def _ending(*marks: int, capped: bool = False) -> Ending:
         ((0, 2, 1, 0), False, None, None, "B won against X, A and C"),
     ],
 )
-def test_a_game_in_words(marks: tuple[int, ...], capped: bool, me: int | None, won: bool | None, words: str) -> None:
+def test_game_summary_in_words(
+    marks: tuple[int, ...], capped: bool, me: int | None, won: bool | None, words: str
+) -> None:
     ending = _ending(*marks, capped=capped)
     came = module._find_winners(DUBITO, ending)
     assert (None if me is None else came[me]) is won
@@ -45,13 +47,13 @@ def test_a_game_in_words(marks: tuple[int, ...], capped: bool, me: int | None, w
     assert module._describe_result(DUBITO, ending, came, names, me) == words
 
 
-def test_a_win_of_which_there_is_one_kind_is_only_a_win() -> None:
+def test_single_kind_of_win_is_called_a_win() -> None:
     ending = _ending(0, 1, 0)
     assert module._find_winners(BS, ending) == [False, True, False]
     assert module._describe_result(BS, ending, [False, True, False], ["A", "You", "B"], 1) == "you won against A and B"
 
 
-def test_a_person_is_told_how_they_fare_against_each_bot(server: WebServer, browser: Browser) -> None:
+def test_person_sees_results_against_each_bot(server: WebServer, browser: Browser) -> None:
     """At the end, and in the lobby; a bot that sits twice at a table is one."""
     ends = [browser.to_the_end(browser.sit(["RandomBoi", "RandomBoi", "StefaBot"], seed=seed)) for seed in range(2)]
     won = sum(end["result"] in ("hard_wins", "soft_wins") for end in ends)
@@ -66,7 +68,7 @@ def test_a_person_is_told_how_they_fare_against_each_bot(server: WebServer, brow
     assert browser.sit()["against"] == {}
 
 
-def test_a_summary_is_made_once_and_again_of_another_file(
+def test_summary_is_cached_until_the_file_changes(
     server: WebServer, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end = browser.to_the_end(browser.sit())
@@ -96,7 +98,7 @@ def test_a_summary_is_made_once_and_again_of_another_file(
     assert [*Summaries(server.folder)()] == ["missing"]
 
 
-def test_a_game_whose_code_fails_hides_no_other(home: Path) -> None:
+def test_failing_game_hides_no_other(home: Path) -> None:
     write_kuhn(home)
     (home / "games" / "kuhn" / "record.py").write_text("def load(text):\n    raise KeyError('no such pot')\n")
     (home / "saved").mkdir()
@@ -109,7 +111,7 @@ def test_a_game_whose_code_fails_hides_no_other(home: Path) -> None:
 
 @pytest.fixture
 def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The clock of this machine goes as there."""
+    """Set this machine's time zone to New York."""
     with monkeypatch.context() as changed:
         changed.setenv("TZ", "America/New_York")
         time.tzset()
@@ -118,7 +120,7 @@ def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("new_york")
-def test_a_game_was_dealt_when_its_name_says() -> None:
+def test_date_of_a_game_comes_from_its_name() -> None:
     """A file that somebody named has its own time; so has one whose name says what no clock here can show."""
     summary = Summary(changed=1_700_000_000_123_456_789, size=1)
     assert dealt_at("2026-11-22-140509-a1b2c3", summary) == datetime(2026, 11, 22, 14, 5, 9, tzinfo=UTC)
@@ -126,7 +128,7 @@ def test_a_game_was_dealt_when_its_name_says() -> None:
         assert dealt_at(name, summary) == datetime(2023, 11, 14, 22, 13, 20, 123456, tzinfo=UTC)
 
 
-def test_a_rematch_is_the_same_table_with_new_cards(server: WebServer, browser: Browser) -> None:
+def test_rematch_has_the_same_table_and_new_cards(server: WebServer, browser: Browser) -> None:
     """The seat is by chance again, unless it was chosen."""
     assert browser.post("/api/rematch", {}).status == 404
     view = browser.sit(seat=2, jokers=1)

@@ -1,4 +1,4 @@
-"""Whole games over HTTP: kept, restarted, expired, raced for, and never told too much."""
+"""Whole games over HTTP: stored, restarted, expired, with concurrent moves, revealing nothing hidden."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def test_a_whole_game_is_played_and_saved(server: WebServer, browser: Browser, s
             assert not end["asked"]
 
 
-def test_its_frames_are_the_game(server: WebServer, browser: Browser) -> None:
+def test_frames_match_the_game(server: WebServer, browser: Browser) -> None:
     end = browser.to_the_end(browser.sit(seed=2, seat=1))
     frames = browser.view()["frames"]
     record = load((server.folder / f"{end['record']}.json").read_text())
@@ -55,7 +55,7 @@ def test_its_frames_are_the_game(server: WebServer, browser: Browser) -> None:
     assert any(sentence.startswith("You play ") for sentence in sentences)
 
 
-def test_soft_and_hard_wins_are_told(server: WebServer) -> None:
+def test_soft_and_hard_wins_are_shown(server: WebServer) -> None:
     told = {}
     for seed in (8, 18, 33):
         browser = server.browser()
@@ -70,7 +70,7 @@ def test_soft_and_hard_wins_are_told(server: WebServer) -> None:
     assert told["losses"] is None
 
 
-def test_no_answer_of_a_running_game_tells_what_is_hidden(browser: Browser) -> None:
+def test_responses_of_a_running_game_reveal_nothing_hidden(browser: Browser) -> None:
     for seed in range(3):
         browser.answers.clear()
         browser.to_the_end(browser.sit(seed=seed))
@@ -105,7 +105,7 @@ def test_two_worlds_that_differ_in_hidden_cards_look_the_same(tmp_path: Path) ->
 
 
 def _another_world(game: State, me: int) -> State:
-    """The same game to whoever sits at `me`: the others' cards are dealt anew among them, the board is another."""
+    """Return the same game for seat `me`, with the other hands dealt differently and another board."""
     game = deepcopy(game)
     others = [hand for seat, hand in enumerate(game.hands) if seat != me]
     pool = sorted(card for hand in others for card in hand.cards)
@@ -135,7 +135,7 @@ def test_a_restart_loses_no_game(tmp_path: Path) -> None:
         assert Browser(server.port, one.cookie).view()["record"] == whole["record"]
 
 
-def test_beside_a_server_with_another_folder_no_game_is_lost(tmp_path: Path) -> None:
+def test_second_server_with_another_folder_loses_no_game(tmp_path: Path) -> None:
     with serve(tmp_path / "one") as one, serve(tmp_path / "two") as two:
         here, there = one.browser(), two.browser()
         view, other = here.sit(seat=0), there.sit(seat=0, seed=2)
@@ -145,7 +145,7 @@ def test_beside_a_server_with_another_folder_no_game_is_lost(tmp_path: Path) -> 
         assert Browser(two.port, sent).view() == other
 
 
-def test_a_changed_bot_is_named_and_the_game_not_played_on(tmp_path: Path) -> None:
+def test_changed_bot_is_named_and_stops_the_game(tmp_path: Path) -> None:
     (tmp_path / "bots" / "manual").mkdir(parents=True)
     bot = tmp_path / "bots" / "manual" / "mine.py"
     node = "    def {}(self, p): return {}\n"
@@ -164,7 +164,7 @@ def test_a_changed_bot_is_named_and_the_game_not_played_on(tmp_path: Path) -> No
     assert answer.json["error"].startswith("This game cannot continue: Mine 0 plays differently now: ")
 
 
-def test_a_bot_that_is_gone_is_said(server: WebServer, browser: Browser) -> None:
+def test_missing_bot_is_reported(server: WebServer, browser: Browser) -> None:
     browser.sit()
     (path,) = (server.folder / "running").iterdir()
     path.write_text(path.read_text().replace("StefaBot", "StefBot"))
@@ -173,7 +173,7 @@ def test_a_bot_that_is_gone_is_said(server: WebServer, browser: Browser) -> None
     assert (answer.status, answer.json) == (410, {"error": sentence})
 
 
-def test_moves_after_the_end_are_said(server: WebServer, browser: Browser) -> None:
+def test_moves_after_the_end_are_reported(server: WebServer, browser: Browser) -> None:
     browser.to_the_end(browser.sit(seed=2, seat=1))
     (path,) = (server.folder / "running").glob("*.json")
     table = json.loads(path.read_text())
@@ -182,7 +182,7 @@ def test_moves_after_the_end_are_said(server: WebServer, browser: Browser) -> No
     assert (answer.status, answer.json) == (410, {"error": "This game cannot continue: the game is over."})
 
 
-def test_a_damaged_file_is_said(server: WebServer, browser: Browser) -> None:
+def test_damaged_file_is_reported(server: WebServer, browser: Browser) -> None:
     browser.sit()
     (path,) = (server.folder / "running").glob("*.json")
     whole = path.read_bytes()
@@ -193,7 +193,7 @@ def test_a_damaged_file_is_said(server: WebServer, browser: Browser) -> None:
         assert (answer.status, answer.json["error"][:32]) == (410, "The file of this game is damaged")
 
 
-def test_a_table_is_given_up_after_its_time(server: WebServer, browser: Browser) -> None:
+def test_table_expires(server: WebServer, browser: Browser) -> None:
     browser.sit(seat=0)
     view = browser.at_rest()
     server.clock.now += LIFE
@@ -209,7 +209,7 @@ def test_a_table_is_given_up_after_its_time(server: WebServer, browser: Browser)
     assert list((server.folder / "running").iterdir()) == []
 
 
-def test_the_tables_are_bounded(tmp_path: Path) -> None:
+def test_number_of_tables_is_limited(tmp_path: Path) -> None:
     with serve(tmp_path, most=2) as server:
         one, two, three = (server.browser() for _ in range(3))
         one.sit()
@@ -226,7 +226,7 @@ def test_the_tables_are_bounded(tmp_path: Path) -> None:
         assert len(list((tmp_path / "running").iterdir())) == 1
 
 
-def test_of_many_moves_at_once_one_is_made(server: WebServer, browser: Browser) -> None:
+def test_only_one_of_many_simultaneous_moves_is_made(server: WebServer, browser: Browser) -> None:
     view = browser.sit(seat=0)
     move = {"turn": 0, "answer": a_move(view["frames"][-1])}
     start = threading.Barrier(8)
@@ -269,7 +269,7 @@ def _full(*_: object) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_what_cannot_be_kept_is_not_played(
+def test_game_that_cannot_be_saved_is_not_played(
     server: WebServer, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view = browser.sit(seat=0)
@@ -283,9 +283,7 @@ def test_what_cannot_be_kept_is_not_played(
     browser.play(a_move(view["frames"][-1]))
 
 
-def test_a_table_that_cannot_be_kept_does_not_cost_the_old_one(
-    browser: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_save_keeps_the_old_table(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     view = browser.sit(seat=0)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", _full)
@@ -293,7 +291,7 @@ def test_a_table_that_cannot_be_kept_does_not_cost_the_old_one(
     assert browser.view() == view
 
 
-def test_a_bot_that_fails_is_stood_in_for_and_said(tmp_path: Path) -> None:
+def test_failing_bot_is_replaced_and_reported(tmp_path: Path) -> None:
     (tmp_path / "bots" / "manual").mkdir(parents=True)
     source = (
         "from dubito.player import PlayerAI\nclass Bad(PlayerAI):\n    def play(self, p): return list(self.cards)\n"
@@ -328,7 +326,7 @@ HEAD_AND_HALF_A_BODY = (
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HTT", HEAD_AND_HALF_A_BODY])
-def test_half_open_request_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
+def test_half_open_request_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
     monkeypatch.setattr("dubito.serve._REQUEST_SECONDS", 0.05)
     with serve(tmp_path) as server, socket.create_connection(("127.0.0.1", server.port), 30) as visitor:
         visitor.sendall(sent)
@@ -337,7 +335,7 @@ def test_half_open_request_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert server.browser()("GET", "/").status == 200
 
 
-def test_one_visitor_too_many_is_told_when_to_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_excess_visitor_is_told_when_to_return(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dubito.serve.max_connections", lambda: 1)
     with serve(tmp_path) as server:
         address = ("127.0.0.1", server.port)

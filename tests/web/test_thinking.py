@@ -1,4 +1,4 @@
-"""A model at the table, seen in a real browser: it thinks, is out of reach, goes on; its words are kept at its turn."""
+"""A model at the table in a real browser: thinking, unreachable, continuing, with its words saved."""
 
 import threading
 from pathlib import Path
@@ -22,7 +22,7 @@ DEAL = """
 SHOWN = "document.querySelector('#viewer')?.hidden === false"
 
 
-def test_a_model_thinks_and_goes_on_and_its_words_are_kept(chrome: Chrome, home: Path) -> None:
+def test_models_words_are_saved_after_thinking_and_retries(chrome: Chrome, home: Path) -> None:
     heard, told = threading.Event(), threading.Event()
     answers = iter([False])
     rules = {"max_turns": 4}

@@ -1,4 +1,4 @@
-"""Saved games in the report's viewer: what stands at each turn, and what is said of a file that cannot be shown."""
+"""Saved games in the report's viewer: each turn, and errors for files that cannot be shown."""
 
 import html
 import json
@@ -31,7 +31,7 @@ def golden(name: str = "three_immediate") -> GameRecord:
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
-    """A server with a game of bots, one of names to be careful with, and one that somebody played against models."""
+    """Serve a game of bots, one with awkward names, and one that a person played against models."""
 
     def answer(heard: Incoming) -> Response:
         question = heard.conversation[-1]["content"]
@@ -62,7 +62,7 @@ def data(browser: Browser, name: str) -> Any:
     return json.loads(page.text.partition('type="application/json">')[2].partition("</script>")[0])
 
 
-def test_what_a_model_was_asked_stands_at_its_turn(saved: WebServer, chrome: Chrome) -> None:
+def test_models_request_is_shown_at_its_turn(saved: WebServer, chrome: Chrome) -> None:
     ((asked,),) = rows(saved.folder, "SELECT count(*) FROM decisions WHERE game >= 0")
     game = data(saved.browser(), "models")
     assert len(game["decisions"]) == asked > 3
@@ -90,7 +90,7 @@ def fits(chrome: Chrome) -> None:
         assert chrome.run("document.documentElement.scrollWidth") <= width
 
 
-def test_foreign_words_fit_the_window_and_are_never_run(saved: WebServer, chrome: Chrome) -> None:
+def test_foreign_text_fits_the_window_and_is_never_executed(saved: WebServer, chrome: Chrome) -> None:
     chrome.open(address(saved, "foreign"), "#turn=1")
     assert f"{HOSTILE} 2" in chrome.text("#seats")
     assert f"{HOSTILE} 0 plays " in chrome.text("#said")
@@ -135,7 +135,7 @@ def other(folder: Path) -> None:
 
 
 def without(change: Callable[[Path], None], saved: WebServer, tmp_path: Path) -> str:
-    """What is warned of on the page of a game with models, after such a change of its folder."""
+    """Return the warnings on the page of a game with models after a change of its folder."""
     for path in (*saved.folder.glob("run.db*"), saved.folder / "models.json"):
         shutil.copy(path, tmp_path)
     change(tmp_path)
@@ -156,7 +156,7 @@ def without(change: Callable[[Path], None], saved: WebServer, tmp_path: Path) ->
     ],
     ids=["lost", "damaged", "of a longer game", "of another game"],
 )
-def test_a_game_is_shown_without_what_cannot_be_read(
+def test_game_is_shown_without_unreadable_parts(
     change: Callable[[Path], None], sentence: str, saved: WebServer, tmp_path: Path
 ) -> None:
     said = without(change, saved, tmp_path)
@@ -164,7 +164,7 @@ def test_a_game_is_shown_without_what_cannot_be_read(
     assert sentence in said
 
 
-def test_a_changed_story_is_said(server: WebServer, browser: Browser) -> None:
+def test_changed_game_is_reported(server: WebServer, browser: Browser) -> None:
     record = golden()
     for name, story in (("same", record.story), ("other", record.story[:-1])):
         (server.folder / f"{name}.json").write_text(dump(replace(record, story=story)))
@@ -174,14 +174,14 @@ def test_a_changed_story_is_said(server: WebServer, browser: Browser) -> None:
 
 
 def refused(browser: Browser, name: str) -> str:
-    """The one sentence of a page that is none."""
+    """Return the one sentence of an error page."""
     page: Answer = browser("GET", f"/games/{quote(name)}")
     assert page.status == 400
     assert "<script" not in page.text
     return html.unescape(page.text.partition('</h1>\n<p class="error">')[2].partition("</p>")[0])
 
 
-def test_what_is_no_whole_game_is_a_sentence(server: WebServer, browser: Browser) -> None:
+def test_incomplete_game_is_one_sentence(server: WebServer, browser: Browser) -> None:
     record = golden()
     broken = replace(record, outputs=[RecordedOutput(False, 1, [1, 1, 1, 1])])
     after = replace(record, outputs=[*record.outputs, record.outputs[0]])
@@ -211,7 +211,7 @@ def test_what_is_no_whole_game_is_a_sentence(server: WebServer, browser: Browser
     assert "<script" not in listing.text
 
 
-def test_the_list_says_who_played_and_how_it_ended(server: WebServer, browser: Browser) -> None:
+def test_list_shows_players_and_results(server: WebServer, browser: Browser) -> None:
     end = browser.to_the_end(browser.sit(seat=0))
     for number, name in enumerate(("three_immediate", "eight_contested_capped")):
         (server.folder / f"0{number}.json").write_text(dump(golden(name)))

@@ -1,4 +1,4 @@
-"""`dubito watch --web`: a game in the browser while it is played, with nobody sitting, and the games of a run."""
+"""`dubito watch --web`: live games in the browser, and the games of a run."""
 
 import re
 import signal
@@ -29,7 +29,7 @@ SHOWS = "document.querySelector('#turn')?.textContent === {!r}"
 
 
 def wanted(*names: str, **changes: Any) -> TableOrder:
-    """A short game among these."""
+    """Return a short game of these players."""
     usual: dict[str, Any] = {"game": "dubito", "seed": 0, "deal": 0, "on_bot_error": "stop", "bot_deadline": None}
     rules: Mapping[str, Any] = {"max_turns": 4}
     more: dict[str, Any] = {"save": None, "config": None, "games": Path("games"), "server": {}, "rules": rules}
@@ -51,7 +51,7 @@ class Turns:
 
 @contextmanager
 def served(shown: GameSource) -> Iterator[int]:
-    """The pages of these games, at a port."""
+    """Serve the pages of these games."""
     listener = listen("127.0.0.1", 0)
     server = make_server(watching_app(shown, "127.0.0.1"))
     thread = threading.Thread(target=server.run, args=([listener],))
@@ -70,7 +70,7 @@ def asks_news(page: str) -> str:
     return f"{found[2]}?game={found[1]}&mark={found[3]}"
 
 
-def test_reasons_are_on_the_page_before_the_game_ends(chrome: Chrome, home: Path) -> None:
+def test_reasons_appear_before_the_game_ends(chrome: Chrome, home: Path) -> None:
     turns = Turns()
     with playing(wanted(*HOUSE), turns) as live, served(live) as port:
         chrome.screen(390)
@@ -96,7 +96,7 @@ def test_reasons_are_on_the_page_before_the_game_ends(chrome: Chrome, home: Path
         turns.go(9)
 
 
-def test_what_a_model_has_said_is_there_before_its_move(home: Path) -> None:
+def test_models_words_appear_before_its_move(home: Path) -> None:
     told, asked_again = threading.Event(), threading.Event()
     answers = iter([True])
 
@@ -117,7 +117,7 @@ def test_what_a_model_has_said_is_there_before_its_move(home: Path) -> None:
             told.set()
 
 
-def test_a_models_words_are_on_the_page_as_they_come(chrome: Chrome, home: Path) -> None:
+def test_models_words_appear_as_they_arrive(chrome: Chrome, home: Path) -> None:
     told, words = threading.Event(), "A <b>queen</b> is"
     with Server(lambda _: in_events({"reasoning": f"{words} not here.", "answer": True}, len(words), told)) as model:
         Path("c.yaml").write_text(yaml.safe_dump({"bots": [model_at(model, api="chat")], "preflight": False}))
@@ -133,7 +133,7 @@ def test_a_models_words_are_on_the_page_as_they_come(chrome: Chrome, home: Path)
 
 
 @pytest.mark.parametrize(("game", "names"), [("bs", ("Player1",) * 4), ("defuse", ("Medium", "Scared"))])
-def test_every_game_is_told_at_each_of_its_turns(game: str, names: tuple[str, ...], home: Path) -> None:
+def test_every_game_can_be_shown_at_each_turn(game: str, names: tuple[str, ...], home: Path) -> None:
     turns, seen = Turns(), 0
     with playing(wanted(*names, game=game, rules={}), turns) as live:
         live.on_page_open()
@@ -148,7 +148,7 @@ def test_every_game_is_told_at_each_of_its_turns(game: str, names: tuple[str, ..
     assert data["warnings"] == []
 
 
-def test_what_stops_a_game_is_said_on_the_page(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reason_for_a_stopped_game_is_shown(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = home / "bots" / "manual"
     folder.mkdir(parents=True)
     (folder / "bad.py").write_text(
@@ -164,7 +164,7 @@ def test_what_stops_a_game_is_said_on_the_page(home: Path, capsys: pytest.Captur
     assert capsys.readouterr().err.startswith("dubito: Bad (seat 1) failed")
 
 
-def test_a_game_that_is_forfeited_as_bots_sit_down_is_over_on_the_page(home: Path) -> None:
+def test_game_forfeited_at_seating_is_shown_as_over(home: Path) -> None:
     folder = home / "bots" / "manual" / "bs"
     folder.mkdir(parents=True)
     (folder / "bad.py").write_text(
@@ -182,7 +182,7 @@ def test_a_game_that_is_forfeited_as_bots_sit_down_is_over_on_the_page(home: Pat
     assert data["story"] == ["Bad has failed: the game is over, and nobody wins."]
 
 
-def test_what_cannot_be_told_is_no_fault_of_the_bots(home: Path) -> None:
+def test_display_error_is_not_blamed_on_bots(home: Path) -> None:
     def nobody_reads(thought: Thought) -> None:
         raise BrokenPipeError
 
@@ -193,7 +193,7 @@ def test_what_cannot_be_told_is_no_fault_of_the_bots(home: Path) -> None:
         assert session.outputs == []
 
 
-def test_a_runs_newest_game_is_shown_and_only_asked_for_from_here(home: Path) -> None:
+def test_newest_game_of_a_run_is_shown_to_this_site_only(home: Path) -> None:
     run_in(home, *RUN, "--games", "2", "--quiet")
     with closing(FollowedRun(Path("runs/r"), home)) as followed, served(RunGames(followed)) as port:
         browser = Browser(port)
@@ -218,7 +218,7 @@ def test_a_runs_newest_game_is_shown_and_only_asked_for_from_here(home: Path) ->
         assert browser("GET", "/games/1").text == page
 
 
-def test_a_saved_game_is_shown_from_its_deal_on(chrome: Chrome, home: Path) -> None:
+def test_saved_game_is_shown_from_the_deal(chrome: Chrome, home: Path) -> None:
     run_in(home, "watch", "Medium", "Scared", "--game", "defuse", "--save", "g.json")
     saved = SavedGame(Path("g.json"))
     with served(saved) as port:
@@ -230,7 +230,7 @@ def test_a_saved_game_is_shown_from_its_deal_on(chrome: Chrome, home: Path) -> N
         assert chrome.errors == []
 
 
-def test_a_game_begins_with_a_page_of_its_own(home: Path) -> None:
+def test_game_starts_with_its_own_page(home: Path) -> None:
     with playing(wanted("StefaBot", "ClaudeBot", "MrDoubt"), lambda: None) as live, served(live) as port:
         browser = Browser(port)
         news = asks_news(browser("GET", "/games/0").text)  # which any site can ask for, but not read
@@ -244,7 +244,7 @@ def test_a_game_begins_with_a_page_of_its_own(home: Path) -> None:
         assert live.followed.is_set()
 
 
-def test_it_serves_until_ctrl_c(tmp_path: Path) -> None:
+def test_server_runs_until_ctrl_c(tmp_path: Path) -> None:
     with start(tmp_path, "watch", "StefaBot", "ClaudeBot", "MrDoubt", "--web", "--port", "0") as process:
         assert process.stdout is not None
         address = process.stdout.readline().split()[2]

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dubito.errors import IllegalOutput, UsageError, one_line
-from dubito.game import Bool, Cards, Deed, Game, Habit, Lie, Measure, Node, Results, house_contenders, unanswered
+from dubito.game import Bool, Cards, Game, Habit, Lie, LieMark, Measure, Node, Results, house_contenders, unanswered
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, HandView
 from dubito.games.bs.engine import GAME_COUNTS, SEAT_COUNTS, State, deal
@@ -71,11 +71,11 @@ def _lie(state: State, output: bool | Sequence[Card]) -> Lie | None:
     return "chosen" if any(card.number == number for card in state.hands[state.seat].cards) else "forced"
 
 
-def _deed(state: State, output: bool | Sequence[Card]) -> Deed:
+def _lie_mark(state: State, output: bool | Sequence[Card]) -> LieMark:
     public = state.public
     if isinstance(output, bool):
-        return Deed(public.pile, of=public.mover, is_lie=bool(state.lie), called=output)
-    return Deed(public.pile, len(output))
+        return LieMark(public.pile, of=public.mover, is_lie=bool(state.lie), called=output)
+    return LieMark(public.pile, len(output))
 
 
 RESULTS = Results(
@@ -96,7 +96,7 @@ RESULTS = Results(
         Habit("cards", "cards per play", "cards", "cards_played", "plays", most=len(DECK)),
     ),
     lies="lies",
-    lies_in_words="A lie is voluntary if the hand held a card of the number, and forced if it held none.",
+    describe_lies="A lie is voluntary if the hand held a card of the number, and forced if it held none.",
     found_out="lies_accused",
     charted=("lies", "accuses", "accuracy"),
     meaning="A bot's score is the share of its games that it won; a game without a winner counts for all four.",
@@ -123,7 +123,7 @@ GAME = Game(
     package="dubito.games.bs",
     rules_version=1,
     lie=_lie,
-    deed=_deed,
+    lie_mark=_lie_mark,
     missing=unanswered(BSBot, NODES),
     kept_rules=SimpleNamespace,
     demo={

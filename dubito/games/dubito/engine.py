@@ -555,7 +555,7 @@ RESULTS: Final = Results(
         Habit("cards", "cards per play", "cards", "cards_played", "play_turns", most=3),
     ),
     lies="bluff",
-    lies_in_words="A bluff is voluntary if the seat opened the round or held the number: a model chose it at node A or "
+    describe_lies="A bluff is voluntary if the seat opened the round or held the number: a model chose it at node A or "
     "D. It is forced if the seat did not hold the number, so that node D was not asked. A play that turns out honest, "
     "such as a single joker, is not a bluff, whatever was intended.",
     lie_nodes=("A", "D"),
@@ -565,7 +565,7 @@ RESULTS: Final = Results(
     standing=_position,
     unfinished=Result.UNFINISHED,
     ended=lambda place, capped: f"place {place}" if place else "unfinished" if capped else "lost",
-    turns_in_words=lambda means: f"{means[0]:.1f} without free turns, {sum(means):.1f} with them",
+    describe_turns=lambda means: f"{means[0]:.1f} without free turns, {sum(means):.1f} with them",
     rate="hard-win rate",
     meaning="Score is 1 for a hard win (first out of cards), 1/2 for a soft win (out of cards later), 0 for a loss.",
     neighbours="The next player may doubt your plays, and you may doubt the previous player's. So the results "

@@ -3,7 +3,7 @@
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from dubito.game import STATED, Bool, Deed, Game, Node, house_contenders
+from dubito.game import STATED, Bool, Game, LieMark, Node, house_contenders
 from dubito.games.dubito.bot import NODES, FiveNodes, PlayerAI, five_questions, missing_nodes
 from dubito.games.dubito.cards import COPIES, TurnOutput
 from dubito.games.dubito.engine import (
@@ -57,10 +57,10 @@ def _rules_of_a_config() -> "type[BaseModel]":
     return DubitoRules
 
 
-def _deed(state: State, output: TurnOutput) -> Deed:
+def _lie_mark(state: State, output: TurnOutput) -> LieMark:
     is_lie = last_play_is_dishonest(state.board, state.n_cards_played, state.number) is True
     of = state.last_player if state.can_doubt else None
-    return Deed(len(state.board), len(output.cards or ()), of, is_lie, output.doubt)
+    return LieMark(len(state.board), len(output.cards or ()), of, is_lie, output.doubt)
 
 
 GAME: Final = Game(
@@ -87,7 +87,7 @@ GAME: Final = Game(
         last_play_is_dishonest(state.board, state.n_cards_played, state.number) if state.can_doubt else None
     ),
     lie=lambda state, output: classify_bluff(output.cards, output.number, state.number, state.hands[state.seat].counts),
-    deed=_deed,
+    lie_mark=_lie_mark,
     missing=missing_nodes,
     must_tell=lambda rules: () if rules.in_force.is_usual else ("rule_text",),
     deal_rules=("jokers", "ranks", "copies"),

@@ -449,7 +449,7 @@ def _games_of_row(row: _Row, results: Results) -> dict[tuple[int, int], _GameRes
     for game, packed in run.db.read(query, (per_deal, seats, row.place, _MAX_LISTED_GAMES)):
         outcome = run.outcome(packed)
         seat = outcome.contender_seat or 0
-        result = results.ended_in_words(outcome.marks[seat], outcome.capped)
+        result = results.describe_ending(outcome.marks[seat], outcome.capped)
         page = f"{report_path(row.submission)}/games/{game}.html" if game in shown else None
         length = outcome.game_counts[0]
         games[game // per_deal, game % seats] = _GameResult(game, len(outcome.seats), seat, result, length, page)

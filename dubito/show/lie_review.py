@@ -1,10 +1,10 @@
-"""What a seat did about lies in a game: how many it caught, believed and told, and its best and worst decision."""
+"""Review how a seat handled lies in a game: how many it caught, believed and told, and its best and worst decision."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from dubito.game import Deed, Game
+from dubito.game import Game, LieMark
 from dubito.game.record import Forfeit, make_move
 from dubito.game.words import ME, Label, counted
 
@@ -29,23 +29,23 @@ class LieReview:
     best: KeyMove | None = None
     worst: KeyMove | None = None
 
-    def note_reaction(self, deed: Deed, turn: int, mover: str, lie: str) -> None:
+    def note_reaction(self, lie_mark: LieMark, turn: int, mover: str, lie: str) -> None:
         """Note the seat's reaction to the mover's play."""
-        self.faced += deed.is_lie
-        self.calls += deed.called
-        if deed.called and deed.is_lie:
+        self.faced += lie_mark.is_lie
+        self.calls += lie_mark.called
+        if lie_mark.called and lie_mark.is_lie:
             self.caught += 1
-            self.best = _larger(self.best, deed.pile, turn, f"{ME} caught {mover}'s {lie}")
-        elif deed.called:
-            self.worst = _larger(self.worst, deed.pile, turn, f"{ME} did not believe {mover}, who was honest")
+            self.best = _larger(self.best, lie_mark.pile, turn, f"{ME} caught {mover}'s {lie}")
+        elif lie_mark.called:
+            self.worst = _larger(self.worst, lie_mark.pile, turn, f"{ME} did not believe {mover}, who was honest")
 
-    def note_caller(self, deed: Deed, turn: int, caller: str, lie: str) -> None:
+    def note_caller(self, lie_mark: LieMark, turn: int, caller: str, lie: str) -> None:
         """Note that another seat called the seat's lie."""
         self.exposed.add(turn)
-        self.worst = _larger(self.worst, deed.pile, turn, f"{caller} caught a {lie} of {ME}")
+        self.worst = _larger(self.worst, lie_mark.pile, turn, f"{caller} caught a {lie} of {ME}")
 
     def figures(self, lie: str, call: str) -> list[tuple[str, str, str]]:
-        """Return three figures: a title, the figure, and a note. Empty if the seat neither met nor told a lie."""
+        """Return three figures, each with a title and a note. Empty if the seat neither faced nor told a lie."""
         if not (self.faced or self.calls or self.told):
             return []
         wrong = self.calls - self.caught
@@ -62,22 +62,22 @@ def _larger(known: KeyMove | None, pile: int, turn: int, text: str) -> KeyMove:
 
 
 def review_lies(game: Game, state: Any, outputs: Iterable[Any], me: int, label: Label) -> LieReview:
-    """Play the outputs from the deal `state` on, and review what the seat `me` did about lies.
+    """Play the outputs from the deal `state`, and review how the seat `me` handled lies.
 
     The review of a game without lies is empty.
     """
     review = LieReview()
-    if game.deed is None or game.lie is None:
+    if game.lie_mark is None or game.lie is None:
         return review
     lie = game.results.lie_words[0]
     for output in outputs:
         if not isinstance(output, Forfeit):
-            seat, turn, deed = state.seat, state.turns_played + 1, game.deed(state, output)
+            seat, turn, lie_mark = state.seat, state.turns_played + 1, game.lie_mark(state, output)
             review.told += seat == me and game.lie(state, output) is not None
-            if deed is not None and deed.of is not None:
+            if lie_mark is not None and lie_mark.of is not None:
                 if seat == me:
-                    review.note_reaction(deed, turn, label(deed.of), lie)
-                elif deed.of == me and deed.called and deed.is_lie:
-                    review.note_caller(deed, turn, label(seat), lie)
+                    review.note_reaction(lie_mark, turn, label(lie_mark.of), lie)
+                elif lie_mark.of == me and lie_mark.called and lie_mark.is_lie:
+                    review.note_caller(lie_mark, turn, label(seat), lie)
         make_move(state, output)
     return review
