@@ -558,7 +558,7 @@ class Game:
         """The module that supplies facts to prompts. Raises UsageError if the game has none."""
         module = self.module("facts")
         if module is None:
-            raise UsageError(f"no prompt can tell of {self.name}, so no model plays it: its package has no facts.py")
+            raise UsageError(f"models cannot play {self.name}: its package has no facts.py")
         return cast(Facts, module)
 
     def module(self, name: str) -> Any:

@@ -169,7 +169,7 @@ def why_illegal(output: object, held: list[int], number: int, can_doubt: bool, r
         if cards is not None and not _is_empty(cards):
             return "a doubt comes without cards"
         if can_doubt:
-            return _why_number_illegal(output.number, number, ranks)
+            return _explain_illegal_number(output.number, number, ranks)
         return "an empty board has no play to doubt" if number == 0 else "the player to doubt has left the game"
     if output.doubt is not False:
         return f"doubt is {_kind(output.doubt)}, not True or False"
@@ -185,10 +185,10 @@ def why_illegal(output: object, held: list[int], number: int, can_doubt: bool, r
     for card in cards:
         if held[card] < n and held[card] < cards.count(card):
             return f"the hand holds {held[card]} of card {card}, not {cards.count(card)}"
-    return None if output.number is None and number else _why_number_illegal(output.number, number, ranks)
+    return None if output.number is None and number else _explain_illegal_number(output.number, number, ranks)
 
 
-def _why_number_illegal(declared: object, number: int, ranks: int) -> str | None:
+def _explain_illegal_number(declared: object, number: int, ranks: int) -> str | None:
     if number == 0:
         if type(declared) is int and 1 <= declared <= ranks:
             return None

@@ -322,9 +322,9 @@ class Course:
     def __str__(self) -> str:
         """Return the full state, from which every action and outcome can be read."""
         entries = [entry.text if entry.only is None else f"[{entry.only}: {entry.text}]" for entry in self.log]
-        return "; ".join([*entries, *self.undone()])
+        return "; ".join([*entries, *self.pending_outcomes()])
 
-    def undone(self) -> Sequence[str]:
+    def pending_outcomes(self) -> Sequence[str]:
         """Return outcomes of chance that the engine has not received yet."""
         begun = self.history[len(self.history) - len(self.script) :]
         drawn = [self.drawn[outcome] for player, outcome in begun if player == CHANCE]

@@ -201,8 +201,8 @@ class BSCourse(Course):
             return [YES if output else NO]
         return [*sorted(GAME.answer_of("cards", output)), DONE]
 
-    def undone(self) -> Sequence[str]:
-        """Return the undone deal or accusations."""
+    def pending_outcomes(self) -> Sequence[str]:
+        """Return the deal or accusations that are not complete yet."""
         if self.engine is None:
             return [f"dealt {join_spaced(self.script)}"] if self.script else []
         accused, drawn = ([], []) if self.node == "cards" else (self.script[:1], self.script[1:])

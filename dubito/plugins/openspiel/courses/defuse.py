@@ -175,7 +175,7 @@ class DefuseCourse(Course):
     def actions_of(self, output: Any) -> list[int]:
         return [PLACES + output if isinstance(output, int) else ACTS.index(output)]
 
-    def undone(self) -> Sequence[str]:
+    def pending_outcomes(self) -> Sequence[str]:
         before = {"deal": 0, "pile": 1 if self.engine else 2 * HAND_SIZE}.get(self.node)
         return [] if before is None else [join_spaced(["top", *(CARDS[n] for n in self.script[before:])])]
 

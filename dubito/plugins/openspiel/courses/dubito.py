@@ -502,7 +502,7 @@ class DubitoCourse(Course):
     def words(self, player: int, action: int) -> str:
         return super().words(player, action) if player == CHANCE else f"{self.node} {self.done[action]}"
 
-    def undone(self) -> Sequence[str]:
+    def pending_outcomes(self) -> Sequence[str]:
         return [f"{self.node} after {join_spaced(self.script)}"] if self.script else []
 
     def make(self, move: TurnOutput) -> None:
