@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from dubito.game.find import find_bots
+from dubito.games.dubito.game import GAME
 from dubito.games.dubito.record import load, replay
+from dubito.show.person import set_up
 from tests.chromium import Chrome
 from tests.conftest import in_gate
 from tests.web.kit import WebServer, serve
@@ -284,3 +286,36 @@ def test_nothing_is_cut_off_and_text_has_enough_contrast(chrome: Chrome, table: 
             assert chrome.run(CUT) == []
             assert chrome.run(contrast) == []
         assert chrome.run("document.title") != "x"
+
+
+def test_cards_of_a_shared_game_are_dealt_by_its_link(chrome: Chrome, table: WebServer) -> None:
+    chrome.open(
+        f"http://127.0.0.1:{table.port}/?game=dubito&bots=ClaudeBot+StefaBot&seed=5&deal=3&seat=1&rules=%7B%22jokers%22%3A1%7D"
+    )
+    assert chrome.run("document.activeElement.id") == "accept"
+    assert chrome.text("#against") == "You play against ClaudeBot, StefaBot."
+    chrome.run("window.confirm = () => true; document.querySelector('#accept').click()")
+    chrome.until(f"location.pathname === '/table' && ({ASKED} || {OVER})")
+    kept = chrome.run("fetch('/api/table').then(answer => answer.json())")
+    assert (kept["names"], kept["rules"]["jokers"]) == (["ClaudeBot", "You", "StefaBot"], 1)
+    setup = set_up(GAME, ["ClaudeBot", "StefaBot"], GAME.rules(jokers=1), 1, 5, 3)
+    assert sorted(kept["frames"][0]["hand"]) == sorted(setup.deal_game(GAME)[0].hands[1].cards)
+
+
+def test_three_tips_teach_a_first_game_and_a_click_ends_them(chrome: Chrome, table: WebServer) -> None:
+    _deal(chrome, table, seat=0, seed=2)
+    chrome.run("localStorage.removeItem('dubito tips')")
+    chrome("Page.reload")
+    chrome.until(f"{ASKED} && document.readyState === 'complete'")
+    assert chrome.text("#tip span").startswith("You open the round.")
+    chrome.run(
+        "(field => { field.value = 13; field.dispatchEvent(new Event('change')); })(document.querySelector('#number'))"
+    )
+    chrome.click("#hand button")
+    assert chrome.text("#tip span").startswith("This would be a bluff.")
+    assert chrome.text("#hint") == "This would be a bluff."
+    chrome.click("#tip button")
+    assert chrome.run("document.querySelector('#tip').hidden")
+    chrome.click("#put")
+    chrome.until(f"document.querySelector('#log .by-me') !== null && ({ASKED} || {OVER})")
+    assert chrome.run("document.querySelector('#tip').hidden")
