@@ -19,7 +19,7 @@ from dubito.plugins.tournament.plan import Pairing, Tournament, validate_config
 from dubito.plugins.tournament.rules import V1, Limits, load
 from dubito.plugins.tournament.table import MatchTable, Referee
 from dubito.sandbox.process import Channel, start_directly
-from dubito.sandbox.programs import Confinement, Program
+from dubito.sandbox.programs import BotProgram, Confinement
 
 GAMES: Final = ("kuhn_poker", "leduc_poker", "gin_rummy")
 STAYS: Final = """
@@ -77,7 +77,7 @@ def node(name: str, table: MatchTable, least: int) -> tuple[float, float]:
 
 def restarts(folder: Path, name: str, matches: int) -> tuple[float, float]:
     """Return matches per second of two Python bots that restart for each, and a match's milliseconds of work."""
-    bots = [Program(bot, (PYTHON, "-S", "-E", "-c", PLAIN), folder) for bot in ("one", "other")]
+    bots = [BotProgram(bot, (PYTHON, "-S", "-E", "-c", PLAIN), folder) for bot in ("one", "other")]
     said = {"games": [name], "bots": {bot.name: "-" for bot in bots}, "chance_seconds": 0.0}
     config = validate_config(said, "here", {})
     cores = available_cores()

@@ -27,8 +27,7 @@ class ProgramBot(AskedBot):
             raise IllegalOutput("it is a program, which only the games of `dubito run` start")
         super().__init__(id, services.player.game, services.player.rules)
         self._services = services
-        self._place = Place(services.player.name, self._seating.game, self._seating.deal, id, -1, 0, "hello")
-        services.begin(self._place)
+        self._place = Place(services.player.name, self._seating.game, self._seating.deal, id, 0, 0, "")
 
     def observe(self, event: Any) -> None:
         super().observe(event)
@@ -46,8 +45,7 @@ class ProgramBot(AskedBot):
         form = build_form((ANSWER,), game.node(node))
         legal = [True, False] if isinstance(p, TurnData) else game.legal_answers_of(p, self.cards)
         facts = self.facts(self._notebook.position(node, p, self.cards))
-        message = self._services.question(node, facts, legal, form.schema)
-        return self._services.ask(place, message, lambda reply: self._read(node, p, form, reply))
+        return self._services.ask(place, facts, legal, form.schema, lambda reply: self._read(node, p, form, reply))
 
     def _read(self, node: str, p: Any, form: Any, reply: Any) -> Any:
         """Return the answer in a reply. Raises IllegalOutput if it cannot be used."""

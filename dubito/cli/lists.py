@@ -132,14 +132,44 @@ def _format_seats(seats: tuple[int, int]) -> str:
     return f"{least}" if least == most else f"{least} to {most}"
 
 
-@click.command()
+@click.group(cls=LateListing, places={"check": "dubito.cli.lists:check_bot"}, invoke_without_command=True)
 @game_option
 @json_option
-def bots(game: Game, as_json: bool) -> None:
-    """List the bots of a game.
+@click.pass_context
+def bots(context: click.Context, game: Game, as_json: bool) -> None:
+    """List the bots of a game, or check a bot.
 
     Shows each bot's name, strategy, origin and file, then unfinished bots and broken files.
     """
+    if context.invoked_subcommand is None:
+        _list_bots(game, as_json)
+
+
+@click.command("check")
+@click.argument("bot", metavar="NAME|COMMAND")
+@game_option
+def check_bot(bot: str, game: Game) -> int:
+    """Check a bot and print one line for each problem.
+
+    Plays some games with a bot, or with a program that a command in quotes starts. This checks its answers, their time,
+    and whether the same seed gives the same game; of a bot in Python, also what it imports.
+    """
+    # Imported late: listing bots does not need it.
+    from dubito.workshop.bot_check import resolve_bot, run_bot_check
+
+    registry = find_bots(Path.cwd(), game.name)
+    spec = resolve_bot(bot, registry)
+    games = run_bot_check(spec, registry)
+    for problem, place in games.findings.items():
+        say(f"{one_line(place)}: {one_line(problem)}")
+    moments = ", ".join(f"{name} {count:,}" for name, count in sorted(games.moments.items()))
+    turns = f"{len(games.seconds):,} turns{f' ({moments})' if moments else ''}"
+    if not games.findings:
+        say(f"{one_line(spec.name)} passed all checks in {turns}.")
+    return 1 if games.findings else 0
+
+
+def _list_bots(game: Game, as_json: bool) -> None:
     here = Path.cwd()
     registry = find_bots(here, game.name)
     if as_json:

@@ -86,16 +86,10 @@ def model_players(
         )
         tracker = GameTracker(log, pipeline.budget)
         progress.connect_run(PipelineFigures(experiment, db, cache, pipeline, options.caps))
-        deciders = {}
-        for spec in model_specs(experiment, registry):
-            settings = model_settings(spec, registry)
-            prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
-            prompt.check_rules(registry.game.rules_of_run(experiment.rules))
-            log.save_prompt(prompt.digest, prompt.sources)
-            asks = pipeline.build_asks(spec.name, settings, price_of_model(settings, options))
-            player = build_decider(spec, experiment, registry, prompt, asks, log, progress.count_outcome)
-            stops = options.on_unusable == "stop" and not log.has_answer(spec.name)
-            deciders[spec.name] = replace(player, unusable=UnusableAnswers(spec.name, player.settings.api, stops))
+        deciders = {
+            spec.name: _open_decider(spec, experiment, registry, log, options, pipeline, progress)
+            for spec in model_specs(experiment, registry)
+        }
         pipeline.waves.check()
         opened = open_programs(experiment, registry, db.path.parent, progress.warn, pipeline.record, cache.folder)
         programs = running.enter_context(opened)
@@ -105,6 +99,26 @@ def model_players(
         yield Models(
             deciders, programs, lambda: pipeline.lost_games, pipeline.try_again, tracker, pipeline.waves.run_next
         )
+
+
+def _open_decider(
+    spec: PlayerSpec,
+    experiment: Experiment,
+    registry: Registry,
+    log: ModelLog,
+    options: CallOptions,
+    pipeline: Pipeline,
+    progress: ModelProgress,
+) -> Decider:
+    """Return a model player of a run, after its prompt was stored."""
+    settings = model_settings(spec, registry)
+    prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
+    prompt.check_rules(registry.game.rules_of_run(experiment.rules))
+    log.save_prompt(prompt.digest, prompt.sources)
+    asks = pipeline.build_asks(spec.name, settings, price_of_model(settings, options))
+    player = build_decider(spec, experiment, registry, prompt, asks, log, progress.count_outcome)
+    stops = options.on_unusable == "stop" and not log.has_answer(spec.name)
+    return replace(player, unusable=UnusableAnswers(spec.name, player.settings.api, stops))
 
 
 def _run_preflights(
@@ -290,7 +304,16 @@ def build_program(
 ) -> ProgramPlayer:
     """Return a player that is a program, without its processes."""
     rules = registry.game.rules(**experiment.rules)
-    return ProgramPlayer(spec.name, registry.game, rules, experiment.seed, spec.settings["deadline"], record, pool=None)
+    return ProgramPlayer(
+        name=spec.name,
+        game=registry.game,
+        rules=rules,
+        seed=experiment.seed,
+        deadline=spec.settings["deadline"],
+        steady_facts=registry.game.facts.steady_facts(),
+        record=record,
+        pool=None,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ _PLAIN_FLAGS: Final = re.compile(r"-[uBEIOPSsqv]+")  # flags without an argument
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class BotProgram:
     """A bot that can be started."""
 
     name: str
@@ -107,7 +107,7 @@ def file_digest(path: Path) -> str:
         raise UsageError(f"cannot read {one_line(str(path))}, a bot's file: {error.strerror}") from None
 
 
-def check_copies(bots: Sequence[Program], programs: Mapping[str, Mapping[str, str]]) -> None:
+def check_copies(bots: Sequence[BotProgram], programs: Mapping[str, Mapping[str, str]]) -> None:
     """Refuse one program under two names: equal commands with equal files, whatever the files' names."""
     first: dict[tuple[str, ...], str] = {}
     for one in bots:
@@ -123,7 +123,7 @@ def check_copies(bots: Sequence[Program], programs: Mapping[str, Mapping[str, st
 
 def load_bot(
     name: str, command: str | Sequence[str], home: Path, where: str, data: str | None = None, network: bool = False
-) -> Program:
+) -> BotProgram:
     """Return the bot of a command, whose name goes into file names. Raises UsageError, as `load_program`."""
     if "--" in name:  # separates two bots in the file names of logs
         raise UsageError(
@@ -137,7 +137,7 @@ def load_bot(
 
 def load_program(
     name: str, command: str | Sequence[str], home: Path, where: str, data: str | None = None, network: bool = False
-) -> Program:
+) -> BotProgram:
     """Return the program of a command. Raises UsageError if it cannot be started. `where` starts the message."""
     try:
         words = shlex.split(command) if isinstance(command, str) else list(command)
@@ -149,7 +149,7 @@ def load_program(
         raise UsageError(f"{where}: the command is empty: set one such as `python3 my_bot.py`")
     first = _find_program(words[0], home, where)
     _check_script(words, home, where)
-    return Program(name, (first, *words[1:]), home, None if data is None else home / data, network)
+    return BotProgram(name, (first, *words[1:]), home, None if data is None else home / data, network)
 
 
 def _find_program(word: str, home: Path, where: str) -> str:
@@ -199,7 +199,7 @@ def _check_script(words: Sequence[str], home: Path, where: str) -> None:
         raise UsageError(f"{where}: the script {shown} does not exist")
 
 
-def probe(bot: Program, run: Path) -> None:
+def probe(bot: BotProgram, run: Path) -> None:
     """Start a bot and stop it at once. Raises UsageError if the system cannot start it.
 
     The bot is isolated if possible, since even in this time it could leave processes behind. The tournament's folder,
@@ -219,7 +219,7 @@ def probe(bot: Program, run: Path) -> None:
             raise UsageError(f"the bot {bot.name} does not start: {_describe_error(bot, error)}") from None
 
 
-def _describe_error(bot: Program, error: OSError) -> str:
+def _describe_error(bot: BotProgram, error: OSError) -> str:
     program, command = one_line(bot.command[0], 120), one_line(shlex.join(bot.command), 120)
     if error.errno == errno.ENOEXEC:
         return (
@@ -263,7 +263,7 @@ class Confinement:
         self._able: list[str] = []
 
     def keeper(
-        self, bot: Program, environment: Mapping[str, str], data: Path, hidden: Sequence[Path], room: int
+        self, bot: BotProgram, environment: Mapping[str, str], data: Path, hidden: Sequence[Path], room: int
     ) -> Keeper | None:
         """Return an isolated environment for a bot, or None if unsupported. The caller closes it."""
         if not self._apart or not self._linux:

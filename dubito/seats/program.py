@@ -7,9 +7,9 @@ a game. Its answers are recorded like a model's, so a replay does not start it.
 import json
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
@@ -24,7 +24,7 @@ from dubito.llm.protocols import read_reply
 from dubito.llm.request import Asks, Attempt, Place, RawReply, Reply, Request, compute_draw
 from dubito.llm.settings import ModelSettings
 from dubito.sandbox.process import MAX_LINE_BYTES, Channel, Keeper, start_directly, wait_for_line
-from dubito.sandbox.programs import Confinement, Program, files_below, load_program
+from dubito.sandbox.programs import BotProgram, Confinement, files_below, load_program
 from dubito.settings import setting
 
 PROTOCOL: Final = 1
@@ -101,7 +101,7 @@ def _digest_files(files: Sequence[Path], home: Path) -> str:
     return total.hexdigest()
 
 
-def find_program(name: str, settings: Mapping[str, Any], home: Path) -> Program:
+def find_program(name: str, settings: Mapping[str, Any], home: Path) -> BotProgram:
     """Return the program of a player with these complete settings. Raises UsageError if it cannot be started."""
     return load_program(name, settings["process"], home / settings.get("folder", ""), one_line(name))
 
@@ -113,7 +113,7 @@ class _ProgramError(Exception):
 class RunningProgram:
     """A program in its sandbox, which may be started several times."""
 
-    def __init__(self, program: Program, confinement: Confinement, mark: str, hidden: Sequence[Path]) -> None:
+    def __init__(self, program: BotProgram, confinement: Confinement, mark: str, hidden: Sequence[Path]) -> None:
         self.resets = False  # whether it can play another game
         self._program, self._confinement, self._mark = program, confinement, mark
         self._data = tempfile.TemporaryDirectory(prefix="dubito-program-", ignore_cleanup_errors=True)
@@ -127,7 +127,7 @@ class RunningProgram:
         return self._keeper is None or not self._keeper.gone
 
     def exchange(self, messages: Sequence[Mapping[str, Any]], seconds: float) -> str:
-        """Send messages and return the line that answers the last one. Raises _ProgramError if there is none."""
+        """Send messages and return the line that answers the last one. Raises _ProgramError on a fault."""
         if self._channel is None:
             self._channel = self._start(int(messages[0].get("seed", 0)))
         channel = self._channel
@@ -186,7 +186,7 @@ class ProgramPool:
     """The processes of one player. Those that can be reset are kept for later games."""
 
     def __init__(
-        self, program: Program, deadline: float, confinement: Confinement, mark: str, hidden: Sequence[Path]
+        self, program: BotProgram, deadline: float, confinement: Confinement, mark: str, hidden: Sequence[Path]
     ) -> None:
         """`mark` marks the processes of a run; `hidden` are files that the program must not see."""
         self.deadline = deadline
@@ -224,7 +224,7 @@ class ProgramSession:
         self._pool, self._records_faults = pool, records_faults
         self._read: Callable[[Reply], object] = lambda reply: None
         self._messages: list[Mapping[str, Any]] = []
-        self._sent = 0  # number of messages
+        self._is_greeted, self._sent = False, 0  # number of messages
         self._running: RunningProgram | None = None
         self._fault = ""  # why it is not asked again in this game
 
@@ -232,8 +232,16 @@ class ProgramSession:
         """Add a message that the program gets before its next question."""
         self._messages.append(message)
 
-    def put_question(self, message: Mapping[str, Any], read: Callable[[Reply], object]) -> None:
-        """Add a question. `read` raises IllegalOutput for an answer that cannot be used."""
+    def put_question(
+        self, hello: Mapping[str, Any], message: Mapping[str, Any], read: Callable[[Reply], object]
+    ) -> None:
+        """Add a question. `hello` comes before the first message.
+
+        `read` raises IllegalOutput for an answer that cannot be used.
+        """
+        if not self._is_greeted:
+            self._messages.insert(0, hello)
+            self._is_greeted = True
         self._messages.append(message)
         self._read = read
 
@@ -315,6 +323,7 @@ class ProgramPlayer:
     rules: Any  # as the game's notebook takes them
     seed: int
     deadline: float
+    steady_facts: Set[str]  # names of the facts that are part of `hello`
     record: Callable[[Asks], Asks]  # adds the recording of a run, or replaces the program by it
     pool: ProgramPool | None  # None: a replay
     records_faults: bool = False
@@ -340,48 +349,56 @@ class ProgramGame:
     session: ProgramSession | None
     asks: Asks
 
-    def begin(self, place: Place) -> None:
-        """Greet the program. `place` is before the first decision."""
-        if self.session is not None:
-            player, seed = self.player, compute_draw(self.player.seed, place, 0)
-            self.session.add(
-                {
-                    "type": "hello",
-                    "protocol": PROTOCOL,
-                    "game": player.game.name,
-                    "rules": player.rules.model_dump(),
-                    "seat": place.seat,
-                    "seats": self.seats,
-                    "seed": int(seed[:_SEED_DIGITS], 16),
-                }
-            )
-
     def observe(self, event: Any) -> None:
         if self.session is not None:
             self.session.add(event_message(event))
 
-    def ask(self, place: Place, message: Mapping[str, Any], read: Callable[[Reply], Any]) -> Any:
-        """Ask a question, and return what `read` makes of the reply. Raises IllegalOutput if there is no answer."""
+    def ask(
+        self,
+        place: Place,
+        facts: Mapping[str, Any],
+        legal: Sequence[Any] | None,
+        schema: Mapping[str, Any],
+        read: Callable[[Reply], Any],
+    ) -> Any:
+        """Ask a question, and return what `read` makes of the reply. Raises IllegalOutput if the program fails."""
+        player = self.player
+        message = {
+            "type": "decide",
+            "node": place.node,
+            "facts": {key: fact for key, fact in facts.items() if key not in player.steady_facts},
+            "legal": None if legal is None or len(legal) > _MAX_LEGAL else [*legal],
+            "schema": schema,
+            "seconds": player.deadline,
+        }
         if self.session is not None:
-            self.session.put_question(message, read)
+            self.session.put_question(self._hello(place, facts), message, read)
         request = Request("program", "", message)
-        reply = self.asks.ask(Attempt(request, compute_draw(self.player.seed, place, 0), place))
+        reply = self.asks.ask(Attempt(request, compute_draw(player.seed, place, 0), place))
         if reply.finish != "stop":
             raise IllegalOutput(reply.text or "")
         return read(reply)
 
-    def question(self, node: str, facts: Mapping[str, Any], legal: Sequence[Any] | None, schema: Any) -> dict[str, Any]:
-        """Return the message that asks a question."""
-        listed = None if legal is None or len(legal) > _MAX_LEGAL else [*legal]
-        message = {"type": "decide", "node": node, "facts": facts, "legal": listed, "schema": schema}
-        return {**message, "seconds": self.player.deadline}
+    def _hello(self, place: Place, facts: Mapping[str, Any]) -> dict[str, Any]:
+        player = self.player
+        seed = compute_draw(player.seed, replace(place, decision=-1), 0)
+        return {
+            "type": "hello",
+            "protocol": PROTOCOL,
+            "game": player.game.name,
+            "rules": player.rules.model_dump(),
+            "seat": place.seat,
+            "seats": self.seats,
+            "seed": int(seed[:_SEED_DIGITS], 16),
+            "facts": {key: fact for key, fact in facts.items() if key in player.steady_facts},
+        }
 
 
 def event_message(event: Any) -> dict[str, Any]:
     """Return the message about an event, with the event's fields."""
     content = asdict(event) if is_dataclass(event) and not isinstance(event, type) else {}
     content.pop("only", None)
-    return {**content, "type": "event", "event": type(event).__name__.removesuffix("Event")}
+    return {"type": "event", "event": type(event).__name__.removesuffix("Event"), "data": content}
 
 
 def list_missing_limits(confinement: Confinement) -> list[str]:

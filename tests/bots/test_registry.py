@@ -335,8 +335,8 @@ def test_base_classes_are_not_second_bots(tmp_path: Path) -> None:
     assert load_bot(tmp_path, "good", f"{base}\n\nclass Good(Careful):\n    pass\n").unused == []
 
 
-def test_the_base_of_model_players_is_not_listed_but_can_be_named() -> None:
-    assert [name for name, bot in REGISTRY.bots.items() if bot.is_base] == ["LLMBot"]
+def test_bots_that_need_settings_are_not_listed_but_can_be_named() -> None:
+    assert [name for name, bot in REGISTRY.bots.items() if bot.is_base] == ["LLMBot", "ProgramBot"]
     assert [name for name, bot in REGISTRY.bots.items() if bot.unused] == []
 
 

@@ -295,7 +295,8 @@ class Line:
 
     def __call__(self, said: Response, ask: Attempt) -> RawReply:
         self.next = said
-        return self._providers[ask.request.protocol].send(ask, 1, 20.0)
+        provider = next(one for protocol, one in self._providers.items() if protocol == ask.request.protocol)
+        return provider.send(ask, 1, 20.0)
 
 
 class Clock:

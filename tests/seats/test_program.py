@@ -2,10 +2,11 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from dubito.sandbox.warden import MARK
+from dubito.seats.program import RunningProgram
 from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Result, Shell, start
 from tests.conftest import in_gate
@@ -233,3 +235,113 @@ def test_invalid_program_is_refused_before_the_run(shell: Shell, settings: dict[
     assert result.code == 2
     assert problem in result.err
     assert not (shell.folder / "run").exists()
+
+
+# Plays any of our games: the first legal answer, or the first card in its hand.
+ANY_GAME = """import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["type"] == "hello":
+        print('{"ready": true}', flush=True)
+    elif message["type"] == "decide":
+        first = message["legal"][0] if message["legal"] else [int(next(iter(message["facts"]["hand"])))]
+        print(json.dumps({"answer": first}), flush=True)
+"""
+PAGE = REPO / "docs" / "programs.md"
+GAMES = ("dubito", "bs", "defuse", "openspiel:kuhn_poker")
+
+
+def record_transcript(shell: Shell, monkeypatch: pytest.MonkeyPatch, game: str) -> str:
+    """Return the messages of a game until the second answer, and the last one."""
+    lines, exchange, send = list[str](), RunningProgram.exchange, RunningProgram.send
+
+    def record_exchange(self: RunningProgram, messages: Sequence[Mapping[str, Any]], seconds: float) -> str:
+        answer = exchange(self, messages, seconds)
+        lines.extend([*(f"> {json.dumps(message)}" for message in messages), f"< {answer}"])
+        return answer
+
+    def record_send(self: RunningProgram, message: Mapping[str, Any]) -> None:
+        lines.append(f"> {json.dumps(message)}")
+        send(self, message)
+
+    monkeypatch.setattr(RunningProgram, "exchange", record_exchange)
+    monkeypatch.setattr(RunningProgram, "send", record_send)
+    (shell.folder / "any_game.py").write_text(ANY_GAME)
+    player = {"name": "mine", "process": ["python3", "any_game.py"], "deadline": 60}
+    config = {"game": game, "games": 4, "seed": 3, "contenders": [player]}
+    (shell.folder / "config.yaml").write_text(json.dumps(config))
+    result = shell("run", "config.yaml", "--output", "run")
+    assert result.code == 0, result.err
+    answers = [place for place, line in enumerate(lines) if line.startswith('< {"answer"')]
+    end = next(line for line in lines if '"type": "end"' in line)
+    shown = [*lines[: answers[1] + 1], "...", end]
+    left_out = r'"facts": \{.*\}(?=, "legal"|\}$)|(?<="schema": )\{.*\}(?=, "seconds")'
+    return "\n".join(
+        re.sub(left_out, lambda part: '"facts": {...}' if "facts" in part[0] else "{...}", line) for line in shown
+    )
+
+
+@pytest.mark.parametrize("game", in_gate(GAMES, 1))
+def test_page_has_transcript_of_game(shell: Shell, monkeypatch: pytest.MonkeyPatch, game: str) -> None:
+    assert record_transcript(shell, monkeypatch, game) in PAGE.read_text()
+
+
+def test_first_program_of_page_plays(shell: Shell) -> None:
+    (program,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    (config,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    (shell.folder / "my_bot.py").write_text(program)
+    (shell.folder / "mine.yaml").write_text(config.replace("games: 100", "games: 3"))
+    assert shell("run", "mine.yaml").code == 0
+
+
+ODD_BOT = """import {module}
+from bots.base import BotBase
+
+
+class OddBot(BotBase):
+    def bluff_first_hand(self, p):
+        return False
+
+    def should_doubt(self, p):
+        return {doubt}
+
+    def bluff_regular(self, p):
+        return False
+"""
+FINDINGS = [
+    ("random", "random.random() < 0.5", "odd_bot.py: it uses randomness that no seed repeats"),
+    ("random", "random.random() < 0.5", "a second game from the same seed differs"),
+    ("time", "1 if p.n_players == 2 else False", "node C (should_doubt) answered a value of type int"),
+    ("time", "p.my_n_cards == 1 and time.sleep(1.1) is None", "its slowest turn takes long"),
+    ("dubito.games.dubito.engine", "False", "odd_bot.py, line 1: it imports dubito.games.dubito.engine"),
+    ("gc", "gc.get_objects() == []", "odd_bot.py, line 1: it imports gc"),
+]
+
+
+@pytest.mark.parametrize(("module", "doubt", "finding"), in_gate(FINDINGS, FINDINGS[2:3]))
+def test_check_prints_line_for_problem_of_bot(shell: Shell, module: str, doubt: str, finding: str) -> None:
+    shell.bot("odd_bot.py", ODD_BOT.format(module=module, doubt=doubt))
+    result = shell("bots", "check", "OddBot")
+    assert result.code == 1
+    assert finding in result.out
+
+
+def test_sound_bot_passes_check(shell: Shell) -> None:
+    shell.bot("odd_bot.py", ODD_BOT.format(module="math", doubt="p.prev.n_cards == 0"))
+    result = shell("bots", "check", "OddBot")
+    assert result.code == 0, result.out
+    assert re.fullmatch(
+        r"OddBot passed all checks in \d+ turns \(duel \d+, free turn \d+, last card \d+, no doubt allowed \d+\)\.\n",
+        result.out,
+    )
+
+
+@pytest.mark.at_length
+def test_check_of_program(shell: Shell) -> None:
+    shutil.copy(EXAMPLES / "honest.py", shell.folder)
+    assert shell("bots", "check", "python3 honest.py").code == 0
+    (shell.folder / "faulty.py").write_text(FAULTY + "say({'answer': 'yes'})")
+    faulty = shell("bots", "check", "python3 faulty.py")
+    assert faulty.code == 1
+    assert "`answer` is neither true nor false" in faulty.out
+    assert shell("bots", "check", "no-such-program at all").code == 2

@@ -1,11 +1,12 @@
 """What the prompt workshop needs of Dubito (see `dubito/workshop/recordings.py`)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from dubito.game.record import Strict
+from dubito.games.dubito.cards import TurnData
 from dubito.games.dubito.engine import Rules, State, last_play_is_dishonest
 from dubito.games.dubito.events import GameStartEvent
 from dubito.games.dubito.facts import Questions as Questions
@@ -36,6 +37,15 @@ INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
     "table_honest_share": ("table_bluff_rate",),
     "own_cards": ("hand",),
 }
+
+# The odd moments of the game, which a bot meets seldom.
+MOMENTS: Final[Mapping[str, Callable[[TurnData], bool]]] = {
+    "duel": lambda p: p.n_players == 2,
+    "free turn": lambda p: p.board_cards == 0,
+    "last card": lambda p: p.my_n_cards == 1,
+    "no doubt allowed": lambda p: p.board_cards > 0 and not p.can_doubt,
+}
+CHECKED_RULES: Final[tuple[Mapping[str, Any], ...]] = ({}, {"duel": True})  # the rules by which bots are checked
 
 _ALWAYS: Final = [
     ("rule_text", "rules"),

@@ -13,7 +13,7 @@ from dubito.plugins.tournament.plan import Tournament, validate_config
 from dubito.plugins.tournament.rules import Limits
 from dubito.plugins.tournament.standings import compute_standings
 from dubito.plugins.tournament.tournament import play_tournament
-from dubito.sandbox.programs import Program
+from dubito.sandbox.programs import BotProgram
 from dubito.stats.rates import Rate
 
 PARTNERS: Final = {
@@ -36,12 +36,12 @@ class Finding:
     is_tested: bool = True
 
 
-def start_partner(kind: str) -> Program:
-    return Program(kind, (sys.executable, "-S", "-E", partners.__file__, kind), Path.cwd())
+def start_partner(kind: str) -> BotProgram:
+    return BotProgram(kind, (sys.executable, "-S", "-E", partners.__file__, kind), Path.cwd())
 
 
 def play_trial(
-    bot: Program,
+    bot: BotProgram,
     kinds: Sequence[str],
     folder: Path,
     content: dict[str, Any],

@@ -23,7 +23,7 @@ from dubito.plugins.tournament.rules import DIALECTS, folder_name, load
 from dubito.plugins.tournament.table import MatchTable, Referee
 from dubito.sandbox.keeper import usage
 from dubito.sandbox.process import Channel, Keeper, start_directly
-from dubito.sandbox.programs import Confinement, Program, file_digest
+from dubito.sandbox.programs import BotProgram, Confinement, file_digest
 
 _GB: Final = 1 << 30
 # All bots together may use 1 / _DISK_DIVISOR of the free disk space.
@@ -77,7 +77,7 @@ class Pair:
                     )
                 self._signatures[path] = now
 
-    def _seeds_and_seats(self, number: int) -> tuple[Seeds, list[Program]]:
+    def _seeds_and_seats(self, number: int) -> tuple[Seeds, list[BotProgram]]:
         one, other = self._bots
         return self._source.seeds(self._name, (one.name, other.name), number), [
             self._bots[n] for n in match_seats(number)
@@ -108,7 +108,7 @@ class Pair:
             self._keeper(bot)
         return self._confinement.enforced_limits()
 
-    def _keeper(self, bot: Program) -> Keeper | None:
+    def _keeper(self, bot: BotProgram) -> Keeper | None:
         """Return the bot's keeper, started again if it is gone; None if keepers are not supported."""
         keeper = self._keepers.get(bot.name)
         if keeper is not None and keeper.gone:
@@ -122,7 +122,7 @@ class Pair:
             )
         return self._keepers[bot.name]
 
-    def _hidden(self, bot: Program) -> list[Path]:
+    def _hidden(self, bot: BotProgram) -> list[Path]:
         """Return the files that the bot must not see: logs, secrets and other bots' data."""
         run = Path(self._mark)
         others = [other.data for other in self._tournament.bots if other.data not in (None, bot.data)]
@@ -139,7 +139,7 @@ class Pair:
                 keeper.close()
         self._keepers = {}
 
-    def _start(self, bot: Program, seat: int, seeds: Seeds) -> Channel:
+    def _start(self, bot: BotProgram, seat: int, seeds: Seeds) -> Channel:
         keeper, seed = self._keeper(bot), seeds.bots[seat]
         if keeper is not None:
             core = self._confinement.core(seat)
@@ -148,7 +148,7 @@ class Pair:
         bound = self._confinement.resource_limiter(seat, self._max_data_bytes(self._data[bot.name]))
         return Channel(start_directly(bot.command, bot.home, environment, bound))
 
-    def _line(self, number: int, bots: list[Program], seeds: Seeds, match: Match, referee: Referee) -> MatchLine:
+    def _line(self, number: int, bots: list[BotProgram], seeds: Seeds, match: Match, referee: Referee) -> MatchLine:
         one, other = referee.table.channels
         scores = match.state.returns()
         return MatchLine(
@@ -179,7 +179,7 @@ def exit_status(channel: Channel) -> int | str:
     return "running" if channel.status is None else channel.status
 
 
-def data_folder(bot: Program, game: str, folder: Path) -> Path:
+def data_folder(bot: BotProgram, game: str, folder: Path) -> Path:
     path = (bot.data or folder / "data" / bot.name) / folder_name(game)
     path.mkdir(parents=True, exist_ok=True)
     return path.absolute()
@@ -271,7 +271,7 @@ class V2Pair(Pair):
         self._confinement.end_orphans(self._mark, [channel.pid for channel in channels])
         return line
 
-    def _ready_channels(self, bots: list[Program], seeds: Seeds) -> tuple[Channel, Channel]:
+    def _ready_channels(self, bots: list[BotProgram], seeds: Seeds) -> tuple[Channel, Channel]:
         """Start both bots if needed and wait until they are ready. Shut down a bot that does not get ready."""
         fresh = [seat for seat in (0, 1) if self._channels[seat] is None]
         started = [self._channels[seat] or self._start(bots[seat], seat, seeds) for seat in (0, 1)]

@@ -15,7 +15,7 @@ from dubito.experiment.config import read_config
 from dubito.files import Checked, describe_invalid
 from dubito.plugins.tournament.match import MatchStreams
 from dubito.plugins.tournament.rules import DIALECTS, Limits, load
-from dubito.sandbox.programs import Program, files_below, load_bot
+from dubito.sandbox.programs import BotProgram, files_below, load_bot
 
 
 class Pairing(NamedTuple):
@@ -146,7 +146,7 @@ class TournamentConfig(Checked):
 @dataclass(frozen=True, slots=True)
 class Tournament:
     config: TournamentConfig
-    bots: tuple[Program, ...]
+    bots: tuple[BotProgram, ...]
     secret: str = ""  # from the config, or generated
     programs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by bot: its files with their digests
     hidden: tuple[Path, ...] = ()  # hidden from bots: the config and files that contain the secret
@@ -202,9 +202,9 @@ def validate_config(content: Mapping[str, Any], source: str, flags: Mapping[str,
     return config
 
 
-def load_bots(config: TournamentConfig, home: Path, source: str) -> tuple[Program, ...]:
+def load_bots(config: TournamentConfig, home: Path, source: str) -> tuple[BotProgram, ...]:
     """Return the bots of a config; raises UsageError if one cannot be started."""
-    programs: dict[str, Program] = {}
+    programs: dict[str, BotProgram] = {}
     for name, value in config.bots.items():
         entry = value if isinstance(value, BotConfig) else BotConfig(command=value)
         where = f"{source}: bots: {one_line(name, 60)}"

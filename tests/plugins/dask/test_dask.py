@@ -83,7 +83,10 @@ def test_without_the_extra_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -
             ("--executor", "dask", "--bot-deadline", "1"),
             "--executor: dask cannot interrupt a bot; remove bot_deadline",
         ),
-        (("--executor", "dask", "--contenders", "house:house-random"), "--executor: models and programs are asked from one"),
+        (
+            ("--executor", "dask", "--contenders", "house:house-random"),
+            "--executor: models and programs are asked from one",
+        ),
     ],
 )
 def test_unsupported_run_is_refused_by_executors(words: tuple[str, ...], why: str, shell: Shell) -> None:

@@ -1,0 +1,156 @@
+"""`dubito bots check`: play some games with a bot, and report what a tournament or a long run would trip over."""
+
+import ast
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any, Final
+
+from dubito.errors import UsageError, one_line
+from dubito.experiment.experiment import PlayerSpec
+from dubito.experiment.resolve import PROGRAM_BOT, rules_incompatibility
+from dubito.game.find import Bot, Registry
+from dubito.game.streams import DealStreams
+from dubito.game.table import Entrant, Table, step
+from dubito.sandbox.programs import Confinement, probe
+from dubito.seats.program import (
+    MAX_PROGRAM_MEMORY,
+    ProgramPlayer,
+    ProgramPool,
+    ProgramSession,
+    check_program,
+    find_program,
+)
+from dubito.workshop.recordings import workshop_part
+
+_DEALS: Final = 20  # by each set of rules
+_REPEATED_DEALS: Final = 4  # played twice
+_MAX_MOVES: Final = 5_000
+_NOT_REPEATED: Final = (
+    "a second game from the same seed differs: take random numbers only from self.rng, or from `seed`"
+)
+_SLOW_SECONDS: Final = 1.0  # for a decision: a run of 10,000 games would take days
+# Imports that lead to hidden cards.
+_HIDDEN: Final = re.compile(
+    r"(dubito\.experiment|dubito\.game\.(table|streams)|inspect|gc|ctypes)(\..+)?|(dubito\.)?games\.\w+\.(engine|game)(\.State)?"
+)
+
+
+@dataclass(slots=True)
+class BotGames:
+    """The games of a check."""
+
+    findings: dict[str, str] = field(default_factory=dict)  # where each problem was first seen
+    moments: Counter[str] = field(default_factory=Counter)  # turns of the bot at the odd moments of the game
+    seconds: list[float] = field(default_factory=list)  # by turn
+
+
+def resolve_bot(name: str, registry: Registry) -> PlayerSpec:
+    """Return the player of a bot's name, or of a program's command. Raises UsageError."""
+    here = registry.working_directory
+    if name not in registry.bots and " " in name:
+        settings = check_program("your bot", {"process": shlex.split(name)}, {}, None, here)
+        return PlayerSpec("your bot", PROGRAM_BOT, settings)
+    bot = registry.find(name)
+    if bot.cls.is_model or name == PROGRAM_BOT:
+        raise UsageError(f"{name} plays only with settings", hint="name a bot, or a command in quotes")
+    if bot.cls.is_program:
+        return PlayerSpec(name, PROGRAM_BOT, check_program(name, {}, bot.cls.defaults, bot.file.parent, here))
+    return PlayerSpec(name, name)
+
+
+def run_bot_check(spec: PlayerSpec, registry: Registry) -> BotGames:
+    """Play games with a bot. Raises UsageError if it cannot play by the default rules, or does not start."""
+    game, here, bot = registry.game, registry.working_directory, registry.find(spec.bot)
+    if problem := rules_incompatibility(game.rules(), bot.cls):
+        raise UsageError(f"{one_line(spec.name)} {problem}")
+    if spec.bot != PROGRAM_BOT:
+        return _Check(spec, registry, None, BotGames(_check_source(bot))).play()
+    program, steady = find_program(spec.name, spec.settings, here), game.facts.steady_facts()
+    probe(program, here / "runs")
+    with closing(
+        ProgramPool(program, spec.settings["deadline"], Confinement(MAX_PROGRAM_MEMORY, None), "check", [])
+    ) as pool:
+        player = ProgramPlayer(spec.name, game, game.rules(), 0, pool.deadline, steady, lambda inner: inner, pool)
+        return _Check(spec, registry, player, BotGames()).play()
+
+
+def _check_source(bot: Bot) -> dict[str, str]:
+    """Return what a bot's file does that it should not, with the place."""
+    findings = {}
+    if not bot.repeatable:
+        findings["it uses randomness that no seed repeats: use self.rng"] = bot.file.name
+    for node in ast.walk(ast.parse(bot.file.read_bytes())):
+        if not isinstance(node, ast.ImportFrom | ast.Import):
+            continue
+        prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+        for module in filter(_HIDDEN.fullmatch, [prefix + alias.name for alias in node.names]):
+            findings[f"it imports {module}, which leads to hidden cards"] = f"{bot.file.name}, line {node.lineno}"
+    return findings
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """Plays the games of a check."""
+
+    spec: PlayerSpec
+    registry: Registry
+    program: ProgramPlayer | None  # None: a bot in Python
+    games: BotGames
+
+    def play(self) -> BotGames:
+        game, games = self.registry.game, self.games
+        moments = workshop_part(game, "MOMENTS", {})
+        games.moments.update(dict.fromkeys(moments, 0))
+        for settings in workshop_part(game, "CHECKED_RULES", [{}]):
+            rules = game.rules(**settings)
+            sizes = sorted({*game.seats_by(rules)})
+            for deal in range(_DEALS):
+                size = sizes[deal % len(sizes)]
+                outputs = self._play_game(rules, deal, size, moments)
+                if deal < _REPEATED_DEALS and outputs != self._play_game(rules, deal, size, {}):
+                    games.findings.setdefault(_NOT_REPEATED, f"deal {deal}")
+        slowest = max(games.seconds, default=0.0)
+        if slowest > _SLOW_SECONDS:
+            games.findings["its slowest turn takes long"] = f"{slowest:.1f} s"
+        return games
+
+    def _play_game(self, rules: Any, deal: int, size: int, moments: Mapping[str, Callable[[Any], bool]]) -> list[str]:
+        """Play a game, in which the fallback makes the moves for which the bot fails. Return all moves."""
+        seat, game, table, session = deal % size, self.registry.game, *self._build_table(rules, deal, size)
+        state, outputs, first = table.state, list[str](), self.program is not None
+        try:
+            while not state.over and len(outputs) < _MAX_MOVES:
+                is_own, start = state.seat == seat, perf_counter()
+                if is_own:
+                    view = state.view()
+                    self.games.moments.update(name for name, is_met in moments.items() if is_met(view))
+                outputs.append(repr(game.output_to_json(step(table)[0])))
+                if is_own:
+                    # The first turn of a program includes its start.
+                    self.games.seconds.append(0.0 if first else perf_counter() - start)
+                    first = False
+            if session is not None and state.over:
+                session.end(game.results, state.ending())
+        finally:
+            if session is not None:
+                session.close()
+        # After the first error, a program is not asked again.
+        for error in [error for error in table.errors if error.seat == seat][:1]:
+            self.games.findings.setdefault(error.reason, f"deal {deal}, {size} players, turn {error.turn}")
+        return outputs
+
+    def _build_table(self, rules: Any, deal: int, size: int) -> tuple[Table, ProgramSession | None]:
+        registry, streams, seat = self.registry, DealStreams(0, deal), deal % size
+        bots = [bot for bot in registry.hand_written() if not rules_incompatibility(rules, bot.cls)]
+        entrants = [Entrant(bot.name, bot.cls) for bot in (bots[(deal + at) % len(bots)] for at in range(size))]
+        entrants[seat] = Entrant(self.spec.name, registry.find(self.spec.bot).cls, self.spec.settings)
+        service = None if self.program is None else replace(self.program, rules=rules).open_game(size)
+        services: list[object] = [service if at == seat else None for at in range(size)]
+        state = registry.game.deal(rules, size, streams.deck())
+        table = Table(state, entrants, streams, deal=deal, number=deal, fallback=registry.fallback, services=services)
+        return table, None if service is None else service.session
