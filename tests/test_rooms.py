@@ -17,7 +17,7 @@ BUDGETS: Final = {
     "bots": 960,
     "dubito": 880,
     "dubito/cli": 3760,
-    "dubito/experiment": 3600,
+    "dubito/experiment": 3650,
     "dubito/game": 2030,
     "dubito/games": 0,
     "dubito/games/bs": 1310,
@@ -38,7 +38,7 @@ BUDGETS: Final = {
     "dubito/stats": 1159,
     "dubito/store": 1475,
     "dubito/web": 1090,
-    "dubito/workshop": 3200,
+    "dubito/workshop": 3300,
     "tests": 43259,
 }
 
