@@ -27,6 +27,16 @@ class Result:
     err: str
 
 
+def with_test_flags(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Add the flags that tests use: all tables and, unless requested, no report and no worker processes."""
+    if words[:1] in (("run",), ("merge",), ("policy",)):
+        words += ("--tables",)
+    if words[:1] == ("run",):
+        words += () if "--report" in words else ("--no-report",)
+        words += () if "--workers" in words else ("--workers", "1")
+    return words
+
+
 class Shell:
     """Runs `dubito` with its working directory in a folder of the test's own."""
 
@@ -40,13 +50,8 @@ class Shell:
 
         It prints all tables. Unless requested, a run writes no report and starts no worker processes.
         """
-        if words[:1] in (("run",), ("merge",), ("policy",)):
-            words += ("--tables",)
-        if words[:1] == ("run",):
-            words += () if "--report" in words else ("--no-report",)
-            words += () if "--workers" in words else ("--workers", "1")
         with pytest.raises(SystemExit) as ended:
-            main(words)
+            main(with_test_flags(words))
         out, err = self._capsys.readouterr()
         assert isinstance(ended.value.code, int)
         return Result(ended.value.code, out, err)

@@ -23,7 +23,7 @@ import pytest
 import yaml
 
 from dubito.cli.main import main
-from tests.cli.kit import REPO, Result
+from tests.cli.kit import REPO, Result, with_test_flags
 
 HERE: Final = Path(__file__).parent
 SCENES: Final[dict[str, list[str]]] = yaml.safe_load((HERE / "scenes.yaml").read_text(encoding="utf-8"))
@@ -69,11 +69,9 @@ def masked(text: str) -> str:
 
 def in_process(*words: str) -> Result:
     """`dubito` as the shell of the tests runs it."""
-    if words[0] == "run":
-        words += ("--no-report", "--workers", "1")
     out, err = StringIO(), StringIO()
     with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
-        main(words)
+        main(with_test_flags(words))
     assert isinstance(ended.value.code, int)
     return Result(ended.value.code, out.getvalue(), err.getvalue())
 
