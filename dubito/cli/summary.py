@@ -266,8 +266,7 @@ def exit_code(run: RunResult, command: str = "the same command") -> int:
 def _describe_saved_games(run: RunResult) -> str:
     if not run.counts.replies and run.counts.finished == run.counts.counted:
         return f"{run.counts.counted:,} of {run.experiment.games:,} games are saved in {run.folder}"
-    paid = "; you will not pay for these replies again" if run.models else ""
-    return f"{run.counts}, in {run.folder}{paid}"
+    return f"{run.counts}, in {run.folder}; you will not pay for these replies again"
 
 
 def print_next_steps(folder: Path, tables: bool, run: RunResult | None = None) -> None:

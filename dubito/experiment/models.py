@@ -36,7 +36,6 @@ from dubito.llm.threads import run_until_stopped
 from dubito.sandbox.programs import Confinement, guard_processes
 from dubito.seats.program import (
     MAX_PROGRAM_MEMORY,
-    PROGRAM_SERVER,
     ProgramGame,
     ProgramPlayer,
     ProgramPool,
@@ -45,7 +44,7 @@ from dubito.seats.program import (
     list_missing_limits,
 )
 from dubito.store.model_log import ModelLog
-from dubito.store.run_db import RunDb
+from dubito.store.run_db import PROGRAM_SERVER, RunDb
 
 _MAX_SAMPLE_TURNS: Final = 100  # few games have more
 _MAX_SAMPLE_GAMES: Final = 10  # enough for every model player to play one, in most experiments

@@ -21,10 +21,9 @@ from dubito.llm.protocols import parse_stored_request, read_recorded_reply, read
 from dubito.llm.recording import Differs, RecordingEnded, ReplayRecording
 from dubito.llm.request import Place, RawReply, Reply, Request, compute_draw
 from dubito.llm.settings import ModelSettings, account_for
-from dubito.seats.program import PROGRAM_SERVER
 from dubito.stats.tally import Tally, read_tally
 from dubito.store.model_log import TOKENS, ModelLog
-from dubito.store.run_db import RunDb
+from dubito.store.run_db import PROGRAM_SERVER, RunDb
 
 if TYPE_CHECKING:
     from dubito.experiment.models import Models

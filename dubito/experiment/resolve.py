@@ -533,7 +533,7 @@ def find_fallback(name: str, settings: ModelSettings, registry: Registry) -> typ
     """Return the fallback's class. Raises UsageError unless it is a hand-written bot that answers each node."""
     cls: type[Player] = registry.find(settings.fallback).cls
     game = registry.game
-    if cls.is_model or not game.answers_nodes(cls):
+    if cls.is_model or cls.is_program or not game.answers_nodes(cls):
         nodes = f"{game.nodes[0].name}-{game.nodes[-1].name}"
         raise UsageError(
             f"{one_line(name)}: fallback: {settings.fallback} does not answer the nodes {nodes} one by one",

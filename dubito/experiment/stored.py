@@ -184,8 +184,7 @@ class Run:
     def models(self) -> dict[str, PlayerLog]:
         log = ModelLog(self.db)
         logged = set(log.players())
-        models = [name for name in self.names if name in logged and self.kinds[name] != "hand-written"]
-        return {name: log.player(name) for name in models}
+        return {name: log.player(name) for name in self.names if name in logged}
 
     @cached_property
     def spent(self) -> Spend:

@@ -115,8 +115,9 @@ def set_up_seat(
     registry = find_bots(Path.cwd(), game)
     bots, seats = [registry.find(name) for name in opponents], len(opponents) + 1
     for bot in bots:
-        if bot.cls.is_model:
-            raise UsageError(f"{bot.name} asks a model, but opponents must be hand-written", hint="choose another bot")
+        if bot.cls.is_model or bot.cls.is_program:
+            kind = "asks a model" if bot.cls.is_model else "is a program"
+            raise UsageError(f"{bot.name} {kind}, but opponents must be hand-written", hint="choose another bot")
     checked = build_rules(registry.game, rules)
     # Raises UsageError if the number of players is wrong.
     registry.game.deal_game(checked, seats, DealStreams(seed, 0).deck())

@@ -28,7 +28,6 @@ from dubito.sandbox.programs import BotProgram, Confinement, files_below, load_p
 from dubito.settings import setting
 
 PROTOCOL: Final = 1
-PROGRAM_SERVER: Final = "program"  # what the recording has instead of a server
 _START_SECONDS: Final = 30.0  # seconds for the answer to `hello`: some languages start slowly
 _END_SECONDS: Final = 0.5  # seconds between the end of its output and its own
 MAX_PROGRAM_MEMORY: Final = 16 << 30  # bytes of address space: Node.js and Java reserve much more than they use

@@ -121,11 +121,11 @@ def build_company(config: Config, registry: Registry, names: Sequence[str] | Non
         config if config.bots else config.model_copy(update={"bots": []}), registry, fills_tables=False
     )
     manual, rules = (
-        [bot for bot in registry.bots.values() if bot.kind == "manual"],
+        [bot for bot in registry.bots.values() if bot.kind == "manual" and not bot.cls.is_program],
         rules_of_config(config, registry.game),
     )
     known = {bot.name: default_player(bot) for bot in manual if not rules_incompatibility(rules, bot.cls)}
-    known |= {spec.name: spec for spec in experiment.players}
+    known |= {spec.name: spec for spec in experiment.players if not registry.find(spec.bot).cls.is_program}
     if names is not None:
         known = {name: known.get(name) or _resolve_entry(name, known, config, registry) for name in names}
     # No fallback plays for an unreachable model: the person can wait and try again.
@@ -136,6 +136,8 @@ def _resolve_entry(name: str, known: Iterable[str], config: Config, registry: Re
     there = name in registry.bots or ":" in name or any(broken.is_called(name) for broken in registry.broken)
     if not there:
         raise UsageError(f"unknown player {one_line(name)!r}", hint=suggestion(name, known))
+    if name in registry.bots and registry.find(name).cls.is_program:
+        raise UsageError(f"{one_line(name)} is a program, which only `dubito run` starts", hint="choose another bot")
     return parse_player(name, registry, config)
 
 

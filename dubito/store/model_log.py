@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dubito.errors import RunStopped
-from dubito.store.run_db import RunDb
+from dubito.store.run_db import PROGRAM_SERVER, RunDb
 
 TOKENS: Final = ("input", "cached", "cache_write", "output", "reasoning")  # as in Usage
 
@@ -398,11 +398,11 @@ class ModelLog:
 
     def ended_games(self) -> dict[int, int]:
         """Return the games that ended, with their numbers of attempts."""
-        query = "SELECT game, (SELECT count(*) FROM attempts a WHERE a.game = ended.game) FROM ended"
-        return dict(self._db.read(query))
+        return dict(self._db.read("SELECT game, (SELECT count(*) FROM attempts a WHERE a.game = e.game) FROM ended e"))
 
     def count_replies(self) -> int:
-        return int(self._db.read("SELECT count(*) FROM attempts WHERE game >= 0 AND reply IS NOT NULL")[0][0])
+        where = f"game >= 0 AND reply IS NOT NULL AND server != '{PROGRAM_SERVER}'"
+        return int(self._db.read(f"SELECT count(*) FROM attempts WHERE {where}")[0][0])  # noqa: S608
 
     def cost_of_games(self) -> tuple[int, Spend]:
         """Return the number of paid replies in games, and the cost of all finished tries of games."""
@@ -617,8 +617,8 @@ class ModelLog:
         return bool(self._db.read(f"SELECT 1 {OF_PLAYER} WHERE outcome LIKE 'model%' LIMIT 1", (name,)))
 
     def players(self) -> list[str]:
-        rows = self._db.read("SELECT player FROM attempts UNION SELECT player FROM tries ORDER BY player")
-        return [name for (name,) in rows]
+        query = "SELECT player FROM attempts WHERE server != ? UNION SELECT player FROM tries ORDER BY player"
+        return [name for (name,) in self._db.read(query, (PROGRAM_SERVER,))]
 
     def _models_of(self, name: str) -> dict[str, Any]:
         """Return which models answered a player, as the replies state, and which model was requested."""

@@ -23,6 +23,7 @@ from typing import Any, Final, Literal
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.files import check_format, check_is_file
 
+PROGRAM_SERVER: Final = "program"  # what attempts of programs have instead of a server
 FORMAT: Final = 4  # of a run folder: in its manifest, and in SQLite's user_version
 _MAX_VALUE_BYTES: Final = 64 << 20  # the longest values are the sums of a run with 500 bots
 # The smallest valid numbers: the game of a probe, and what writing to a provider's cache may cost. Otherwise -1.

@@ -146,7 +146,8 @@ class _Check:
 
     def _build_table(self, rules: Any, deal: int, size: int) -> tuple[Table, ProgramSession | None]:
         registry, streams, seat = self.registry, DealStreams(0, deal), deal % size
-        bots = [bot for bot in registry.hand_written() if not rules_incompatibility(rules, bot.cls)]
+        usual = [bot for _, bot in sorted(registry.bots.items()) if bot.kind == "manual" and bot.usual]
+        bots = [bot for bot in usual if not rules_incompatibility(rules, bot.cls)]
         entrants = [Entrant(bot.name, bot.cls) for bot in (bots[(deal + at) % len(bots)] for at in range(size))]
         entrants[seat] = Entrant(self.spec.name, registry.find(self.spec.bot).cls, self.spec.settings)
         service = None if self.program is None else replace(self.program, rules=rules).open_game(size)

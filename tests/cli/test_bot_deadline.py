@@ -73,5 +73,5 @@ def test_deadline_of_zero_is_refused(shell: Shell, words: tuple[str, ...], sente
 def test_run_with_models_refuses_a_deadline(shell: Shell) -> None:
     said = shell("run", "--bots", "StefaBot,house:house-honest", "--bot-deadline", "1")
     assert said.code == 2
-    assert said.err.startswith("dubito: bot_deadline: games with model players run in threads")
+    assert said.err.startswith("dubito: bot_deadline: games with models or programs run in threads")
     assert not Path("runs").exists()

@@ -125,6 +125,9 @@ def test_folder_of_bot_is_found_by_name(shell: Shell, honest_digest: str) -> Non
     write_config(shell.folder, bot="Mine")
     assert digest_of(shell("run", "config.yaml", "--output", "run")) == honest_digest
     assert "The program python3 honest.py. (only plays if named)" in shell("bots").out
+    with_person = shell("play", "Mine", "StefaBot")
+    assert with_person.code == 2
+    assert "Mine is a program, which only `dubito run` starts" in with_person.err
     (folder / "honest.py").write_text((folder / "honest.py").read_text() + "# edited\n")
     edited = shell("run", "config.yaml", "--output", "run")
     assert edited.code == 2
