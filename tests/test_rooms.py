@@ -33,7 +33,7 @@ BUDGETS: Final = {
     "dubito/plugins/tournament": 2325,
     "dubito/report": 3340,
     "dubito/sandbox": 1030,
-    "dubito/seats": 525,
+    "dubito/seats": 530,
     "dubito/show": 1180,
     "dubito/stats": 1159,
     "dubito/store": 1475,

@@ -1,6 +1,6 @@
 """The model players of a running experiment, and the pipeline that they share."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -20,7 +20,7 @@ from dubito.experiment.resolve import (
     program_specs,
 )
 from dubito.experiment.servers import EmbeddedServers
-from dubito.game import Ending, Game, Results
+from dubito.game import Game
 from dubito.game.find import Registry
 from dubito.game.table import Table, step
 from dubito.llm.budget import Caps
@@ -36,10 +36,8 @@ from dubito.llm.threads import run_until_stopped
 from dubito.sandbox.programs import Confinement, guard_processes
 from dubito.seats.program import (
     MAX_PROGRAM_MEMORY,
-    ProgramGame,
     ProgramPlayer,
     ProgramPool,
-    ProgramSession,
     find_program,
     list_missing_limits,
 )
@@ -340,17 +338,3 @@ class Models:
     def asks(self, name: str) -> bool:
         """Return whether this player's answers are recorded."""
         return name in self.deciders or name in self.programs
-
-    def end_game(self, services: Sequence[object], results: Results, ending: Ending) -> None:
-        """Tell the programs how their game ended."""
-        for session in _sessions(services):
-            session.end(results, ending)
-
-    def close_game(self, services: Sequence[object]) -> None:
-        """Stop the programs of a game that has not ended."""
-        for session in _sessions(services):
-            session.close()
-
-
-def _sessions(services: Sequence[object]) -> list[ProgramSession]:
-    return [each.session for each in services if isinstance(each, ProgramGame) and each.session is not None]

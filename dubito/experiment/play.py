@@ -227,6 +227,7 @@ class ChunkPlayer:
     def play_with_models(self, deal: int, lineup: Lineup, streams: DealStreams, models: "Models") -> GamePlayed:
         """Play one game with model players and record its outputs. Raises BotError, GameError or RunStopped."""
         from dubito.llm.decide import Journal  # late: games without models have none
+        from dubito.seats.program import close_programs, end_programs
 
         journal = Journal()
         with GameCode(self._game, lineup.game, deal) as code:
@@ -234,10 +235,10 @@ class ChunkPlayer:
             code.state = table.state
             try:
                 played = self._play_recorded(table, lineup, journal, code)
-                models.end_game(table.services, self.results, table.state.ending())
+                end_programs(table.services, self.results, table.state.ending())
                 return played
             finally:
-                models.close_game(table.services)
+                close_programs(table.services)
 
     def _play_recorded(self, table: Table, lineup: Lineup, journal: "Journal", code: GameCode) -> GamePlayed:
         deal_json, outputs = self._game.deal_to_json(table.state), []

@@ -332,6 +332,7 @@ class Registry:
     broken: list[BrokenBot]
     working_directory: Path
     elsewhere: Mapping[str, str] = field(default_factory=dict)  # bots of its family that do not play this game, and why
+    program: Bot | None = None  # the bot of all players that are programs, which plays only with a command
 
     def find(self, name: str) -> Bot:
         """Return the bot of that name.
@@ -340,6 +341,8 @@ class Registry:
         """
         if name in self.bots:
             return self.bots[name]
+        if self.program is not None and name == self.program.name:
+            return self.program
         for broken in self.broken:
             if broken.is_called(name):
                 raise UsageError(f"bot {one_line(name)!r} cannot be used: {broken}")
@@ -415,7 +418,7 @@ def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
             reason = f"the name {name} is used by {files}: rename one class and its file"
             broken += [BrokenBot(bot.file, bot.kind, reason, name) for bot in twins]
     bots = {name: twins[0] for name, twins in by_name.items() if len(twins) == 1}
-    return Registry(found_game, bots, broken, working_directory, elsewhere)
+    return Registry(found_game, bots, broken, working_directory, elsewhere, _program_bot(own))
 
 
 def describe_unused(file: str, name: str) -> str:
@@ -459,7 +462,7 @@ def _load_program(file: Path, own: Path) -> Bot:
     settings = read_yaml(file)
     if not isinstance(settings, dict) or not isinstance(settings.get("process"), list):
         raise UsageError("`process` is missing: write a line such as `process: [python3, my_bot.py]`")
-    base: type[Any] = import_bots("llms.program_bot").ProgramBot
+    base: type[Any] = import_bots("llms._program_bot").ProgramBot
     command = one_line(" ".join(map(str, settings["process"])), 80)
     fields = {"defaults": settings, "usual": False, "origin": "a program", "__doc__": f"The program {command}."}
     digest = sha256(file.read_bytes()).hexdigest()
@@ -470,6 +473,11 @@ def _model_players(own: Path) -> list[Bot]:
     """Return the model players that ship with Dubito. They play every game."""
     dubito = find_game(DUBITO, own)
     return [_load_bot("llms", file, own, dubito) for _, file in _files([("llms", own / "llms")])]
+
+
+def _program_bot(own: Path) -> Bot:
+    """Return the bot of all players that are programs. They play every game."""
+    return _load_bot("llms", own / "llms" / "_program_bot.py", own, find_game(DUBITO, own))
 
 
 def _load_bot(kind: BotKind, file: Path, own: Path, game: Game) -> Bot:

@@ -404,3 +404,19 @@ def list_missing_limits(confinement: Confinement) -> list[str]:
     """Return the limits that this machine cannot enforce. This is known once a program was set up."""
     limits = confinement.enforced_limits().items()
     return [name for name, is_enforced in limits if not is_enforced and name not in _UNUSED_LIMITS]
+
+
+def end_programs(services: Sequence[object], results: Results, ending: Ending) -> None:
+    """Tell the programs among a game's services how it ended."""
+    for session in _sessions(services):
+        session.end(results, ending)
+
+
+def close_programs(services: Sequence[object]) -> None:
+    """Stop the programs of a game that has not ended."""
+    for session in _sessions(services):
+        session.close()
+
+
+def _sessions(services: Sequence[object]) -> list[ProgramSession]:
+    return [each.session for each in services if isinstance(each, ProgramGame) and each.session is not None]

@@ -336,7 +336,7 @@ def test_base_classes_are_not_second_bots(tmp_path: Path) -> None:
 
 
 def test_bots_that_need_settings_are_not_listed_but_can_be_named() -> None:
-    assert [name for name, bot in REGISTRY.bots.items() if bot.is_base] == ["LLMBot", "ProgramBot"]
+    assert [name for name, bot in REGISTRY.bots.items() if bot.is_base] == ["LLMBot"]
     assert [name for name, bot in REGISTRY.bots.items() if bot.unused] == []
 
 
