@@ -92,7 +92,7 @@ def _write_pages(run: Path | None, output: Path | None, games: str | None, odds:
         if games is not None or odds:
             flag = "--games" if games is not None else "--odds"
             raise UsageError(f"{flag} is only for runs, and this is one saved game", hint="leave it out")
-        return _page_of_game(run, output or run.with_name(f"{run.name}-report"))
+        return _write_game_page(run, output or run.with_name(f"{run.name}-report"))
     with open_run_folder(run) as folder:
         if run is not None and run.is_file() and output is None:
             output = run.with_name(f"{run.name}-report")
@@ -107,7 +107,7 @@ def _write_pages(run: Path | None, output: Path | None, games: str | None, odds:
         return write_report(folder, output=output, games=games, odds=odds, name=name)
 
 
-def _page_of_game(game: Path, folder: Path) -> Path:
+def _write_game_page(game: Path, folder: Path) -> Path:
     """Write a saved game as the only page in the folder and return the page."""
     text = shared_page(load_shared_game(game))
     try:

@@ -178,7 +178,7 @@ class Experiment:
         }
 
     def digest(self) -> str:
-        """Return 8 hex digits that identify the run. All shards of a run have the same."""
+        """Return 8 hex digits that identify the run. All shards of a run share them."""
         from dubito.store.folder import without_key_names  # late: workers need no run folder
 
         identity = without_key_names(self.whole.identity())

@@ -88,7 +88,7 @@ class Form:
 
     @property
     def wanted(self) -> str:
-        """The wanted reply as an example, or with an X and its description."""
+        """The expected reply: an example, or a template with a description of its placeholder X."""
         if self.fields == (ANSWER,) and isinstance(self.answers[ANSWER].answer, Bool):
             return _YES_OR_NO
         kinds = {field: node.answer for field, node in self.answers.items()}

@@ -204,12 +204,12 @@ def _sum_pair(
         within=scale_difference(min(withins), measure, m) if withins else None,
         tested=tested,
         stop_test=decode_verdict(row, (sums[at] > 0) - (sums[at] < 0)),
-        limits=(_rate_limits(tally, one, m, measure, results), _rate_limits(tally, other, m, measure, results)),
+        limits=(_rate_bounds(tally, one, m, measure, results), _rate_bounds(tally, other, m, measure, results)),
         fallback_shares=(both[0].fallback_share, both[1].fallback_share),
     )
 
 
-def _rate_limits(tally: Tally, contender: int, seats: int, measure: Measure, results: Results) -> RateLimits:
+def _rate_bounds(tally: Tally, contender: int, seats: int, measure: Measure, results: Results) -> RateLimits:
     return contender_bounds(tally, results, contender, seats).rates[measure.key]
 
 
@@ -311,7 +311,7 @@ def table_sizes(tally: Tally) -> list[int]:
 def relative_position(
     tally: Tally, results: Results, player: int, size: int | None = None, bucket: str | None = None
 ) -> float | None:
-    """Return the mean of (n - place) / (n - 1) over finished seats, or None without any (R31)."""
+    """Return the mean of (n - place) / (n - 1) over finished seats, or None if there are none (R31)."""
     total, seats = 0.0, 0
     for n in table_sizes(tally):
         if size in (None, n):

@@ -176,7 +176,7 @@ class RunDb:
             connection = open_readonly(path)
             _check_rows(connection)
         except sqlite3.Error as error:
-            if _is_in_readonly_folder(path) and _journal(path).exists():
+            if _is_in_readonly_folder(path) and _wal_path(path).exists():
                 problem = f"{path} has a journal, which cannot be read in a folder without write access"
                 raise UsageError(problem, hint="copy the folder to another place") from None
             raise UsageError(f"{path} is damaged or not a run store: {error}") from None
@@ -350,7 +350,7 @@ class RunDb:
             commits = self._commits
             try:
                 if self._journal is None:
-                    self._journal = os.open(_journal(self.path), os.O_RDWR)
+                    self._journal = os.open(_wal_path(self.path), os.O_RDWR)
                 os.fsync(self._journal)
             except OSError as error:
                 raise RunStopped(f"cannot write {self.path}: {error.strerror}") from None
@@ -505,7 +505,9 @@ def _check_tables(connection: sqlite3.Connection) -> None:
 def _check_rows(connection: sqlite3.Connection) -> None:
     """Raise sqlite3.DatabaseError if a row has a value of the wrong type or out of bounds."""
     for table, columns in _expected_schema()[1].items():
-        cases = " ".join(f"WHEN {_is_invalid(table, name, *column)} THEN '{name}'" for name, column in columns.items())
+        cases = " ".join(
+            f"WHEN {_invalid_condition(table, name, *column)} THEN '{name}'" for name, column in columns.items()
+        )
         query = f"SELECT bad FROM (SELECT CASE {cases} END AS bad FROM {table}) WHERE bad IS NOT NULL"  # noqa: S608
         bad = connection.execute(query).fetchone()
         if bad is not None:
@@ -517,7 +519,7 @@ def _check_rows(connection: sqlite3.Connection) -> None:
         raise sqlite3.DatabaseError(f"its chunks have {expected:,} games, but only {count:,} are stored")
 
 
-def _is_invalid(table: str, column: str, kind: str, null: bool) -> str:
+def _invalid_condition(table: str, column: str, kind: str, null: bool) -> str:
     """Return the SQL condition that matches values of the wrong type for their column."""
     smallest = _MIN_NUMBERS.get(column, -1)
     valid = {
@@ -538,11 +540,11 @@ def readonly_uri(path: Path) -> str:
     Even to read, SQLite needs to create a journal, which it cannot in a read-only folder. If there is none, no process
     is writing, and the file can be read without one.
     """
-    has_no_writer = _is_in_readonly_folder(path) and not _journal(path).exists()
+    has_no_writer = _is_in_readonly_folder(path) and not _wal_path(path).exists()
     return f"{path.resolve().as_uri()}?{'immutable=1' if has_no_writer else 'mode=ro'}"
 
 
-def _journal(path: Path) -> Path:
+def _wal_path(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
 
 

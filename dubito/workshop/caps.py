@@ -75,7 +75,7 @@ def _play_to_cap(subject: Subject, cap: _Cap, low: int, deal: int, seats: int) -
 
 @contextmanager
 def _lower_cap(cap: _Cap, low: int) -> Iterator[None]:
-    """Temporarily set a module's number to a low value."""
+    """Temporarily lower a cap, which is a constant of a module."""
     if cap.owner is None:
         yield
         return

@@ -49,7 +49,7 @@ class Turn(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """All that one seat has observed when a node is asked."""
+    """Everything that a seat has observed by the time it decides at a node."""
 
     rules: BSRules
     seat: int

@@ -27,7 +27,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """All that one seat has observed when a node is asked."""
+    """Everything that a seat has observed by the time it decides at a node."""
 
     seat: int
     node: NodeName

@@ -22,7 +22,7 @@ from dubito.games.dubito.words import NODE_TEXTS, WALK, WALK_AT_ONCE, effects, o
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """All that one seat has observed when a node is asked."""
+    """Everything that a seat has observed by the time it decides at a node."""
 
     rules: Rules
     seat: int

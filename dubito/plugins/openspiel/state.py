@@ -65,7 +65,7 @@ def apply_step(state: Any, step: Step) -> None:
 
 @dataclass(slots=True)
 class _Log:
-    """Own moves, and observations after each step if the game has no information state string."""
+    """A seat's own moves, plus observations after each step if the game has no information state string."""
 
     engine: Any
     seat: int
