@@ -84,8 +84,7 @@ def invite(game: Game, record: Any, kinds: Sequence[str | None], seat: int) -> I
     except DubitoError:
         return None
     query = {"game": game.name, "bots": " ".join(bots), "seed": setup.seed, "deal": setup.deal, "seat": seat}
-    changed = {key: value for key, value in rules.items() if value != game.rules().model_dump().get(key)}
-    if changed:
+    if changed := setup.changed_rules(game):
         query["rules"] = str(embedded(changed))
     return Invitation(command, f"{_RUNNING_TABLE}?{urlencode(query)}", replaced)
 

@@ -132,7 +132,7 @@ class RunningProgram:
         channel = self._channel
         if channel.lines:
             raise _ProgramError("it printed a line that answers no question")
-        channel.send(b"".join(json.dumps(one, separators=(",", ":")).encode() + b"\n" for one in messages))
+        channel.send(b"".join(map(_encode, messages)))
         line = wait_for_line(channel, seconds)
         if line is None and not channel.closed:
             raise _ProgramError(f"it did not answer within {seconds:g} s")
@@ -147,7 +147,7 @@ class RunningProgram:
 
     def send(self, message: Mapping[str, Any]) -> None:
         if self._channel is not None:
-            self._channel.send(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+            self._channel.send(_encode(message))
 
     def _start(self, seed: int) -> Channel:
         keeper = self._keeper
@@ -170,6 +170,10 @@ class RunningProgram:
         if self._keeper is not None:
             self._keeper.close()
         self._data.cleanup()
+
+
+def _encode(message: Mapping[str, Any]) -> bytes:
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
 
 def _describe_status(status: int | str | None) -> str:

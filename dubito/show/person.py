@@ -59,15 +59,17 @@ class Setup(Strict):
     def players(self) -> list[str]:
         return [*self.bots[: self.seat], GUEST, *self.bots[self.seat :]]
 
+    def changed_rules(self, game: Game) -> dict[str, Any]:
+        defaults = game.rules().model_dump()
+        return {key: value for key, value in self.rules.items() if value != defaults.get(key)}
+
     def replay_command(self, game: Game) -> str:
         """Return the command that deals the same cards in the terminal."""
         flags = "" if game.name == DUBITO else f" --game {shlex.quote(game.name)}"
-        defaults = game.rules().model_dump()
-        for key, value in self.rules.items():
-            if value != defaults.get(key):
-                flag = key.replace("_", "-")
-                switch = f" --{'' if value else 'no-'}{flag}"
-                flags += switch if isinstance(value, bool) else f" --{flag} {shlex.quote(str(value))}"
+        for key, value in self.changed_rules(game).items():
+            flag = key.replace("_", "-")
+            switch = f" --{'' if value else 'no-'}{flag}"
+            flags += switch if isinstance(value, bool) else f" --{flag} {shlex.quote(str(value))}"
         return f"dubito play {shlex.join(self.bots)} --seed {self.seed} --deal {self.deal} --seat {self.seat}{flags}"
 
     def deal_game(self, game: Game) -> tuple[Any, DealStreams]:

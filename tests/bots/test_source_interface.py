@@ -2,7 +2,7 @@
 
 import pytest
 
-from dubito.games.dubito import source
+from dubito.games.dubito import source, source_bots
 from tests.cli.kit import REPO, Shell
 
 WHOLE_TURNS = '''
@@ -139,14 +139,14 @@ def test_imports_keep_their_names() -> None:
     assert tree is not None
     names: dict[str, object] = {}
     exec(compile(tree, "bot.py", "exec"), names)  # noqa: S102
-    assert names["dice"] is source.random
-    assert names["Base"] is source.BotBase
+    assert names["dice"] is source_bots.random
+    assert names["Base"] is source_bots.BotBase
     assert "os" in names
     assert callable(names["pick"])
 
 
 def test_picks_take_cards_from_the_hand() -> None:
-    hand = source.Hand([5, 0, 5, 2, 9])
+    hand = source_bots.Hand([5, 0, 5, 2, 9])
     assert hand.pick_most() == [5, 5]
     assert hand.pick_idx([0, 2]) == [0, 9]
     assert hand.pick(2, 1) == [2]
