@@ -2,7 +2,7 @@
 
     python benchmarks/whole_runs.py          # some minutes
 
-Alternates a run of 100 games with 32 calls in flight, and the same requests by a bare pool of the SDK. A fake server in
+Alternates a run of 300 games with 32 calls in flight, and the same requests by a bare pool of the SDK. A fake server in
 a separate process always answers no after a fixed delay. CPU time is this process's, without the server's.
 
 A game asks one question after another, so fewer than 32 calls are in flight at a run's end. Each pair is shown with the
@@ -35,7 +35,7 @@ from dubito.llm.settings import Account
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 
-GAMES = 100
+GAMES = 300  # enough that the longest games hardly leave calls idle at the end
 IN_FLIGHT = 32
 PAIRS = 2
 LATENCIES = (0.2, 0.0)  # seconds

@@ -1,1 +1,1 @@
-"""An experiment: its config, its schedule of deals, the games, what they add up to."""
+"""An experiment: its config, its schedule of deals, its games and their results."""

@@ -22,7 +22,10 @@ _DEALS_PER_QUERY: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The contenders of all runs, and their sums over the common deals. Keys of the tally are indexes into the list."""
+    """The contenders of all runs, and their sums over the common deals.
+
+    Keys of the tally are indexes into the list of contenders.
+    """
 
     contenders: list[Contender]
     tally: Tally
@@ -81,7 +84,7 @@ def _deal_settings(run: Run) -> dict[str, Any]:
 
 
 def list_caveats(runs: Sequence[Run]) -> list[str]:
-    """Return sentences that a reader must know to interpret a comparison of these runs."""
+    """Return what a reader must know to interpret a comparison of these runs, in sentences."""
     sentences = [
         f"{run} is unfinished: {run.game_count:,} of {run.planned.games:,} games are counted"
         for run in runs
@@ -105,7 +108,7 @@ def list_caveats(runs: Sequence[Run]) -> list[str]:
 
 
 def _describe_other_ids(first: Run, run: Run) -> Iterator[str]:
-    """Yield a sentence for each model of the same name that identified itself differently in the two runs."""
+    """Yield a sentence for each model name whose server reported different model ids in the two runs."""
     ours, theirs = _model_ids(first), _model_ids(run)
     for model in sorted(ours.keys() & theirs.keys()):
         if ours[model] != theirs[model]:

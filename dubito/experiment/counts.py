@@ -8,7 +8,7 @@ from dubito.store.run_db import RunDb
 
 @dataclass(frozen=True, slots=True)
 class GameCounts:
-    """The numbers of games in `run.db`, which every message and exit code is based on.
+    """The numbers of games in `run.db`, on which all messages and exit codes are based.
 
     A game is finished when it is over. It is counted when it is part of the results, which are written in deal order
     and in whole deals. Games of hand-written bots are finished and counted at the same time.

@@ -221,7 +221,7 @@ def _estimate(
 
 
 def _cost(price: Price, thoughts: float, totals: DealTotals) -> float:
-    """Return the picodollars of a deal if each attempt has this many tokens of reasoning in addition."""
+    """Return the picodollars of a deal if each attempt uses this many additional tokens of reasoning."""
     written = totals.cached * price.cached_input + totals.cache_write * price.cache_write
     uncached = max(0, totals.input - totals.cached - totals.cache_write) * price.input
     return written + uncached + (totals.output + thoughts * totals.attempts) * price.output
@@ -237,14 +237,14 @@ def _estimate_total(values: Sequence[float], deals: int) -> Figure:
 
 
 def estimate_duration(estimates: Sequence[Estimate], in_flight: int) -> Figure:
-    """Return the seconds that all calls take: as long as their replies, or as one process needs to make them."""
+    """Return the seconds that all calls take, limited by the time of replies or by the speed of one process."""
     replies = add_up(Figure(*map(mul, each.calls, each.seconds)) for each in estimates).scaled(1 / in_flight)
     process = add_up(each.calls for each in estimates).scaled(_PROCESS_SECONDS)
     return Figure(*map(max, replies, process))
 
 
 def useful_in_flight(estimates: Sequence[Estimate]) -> int:
-    """Return how many calls in flight one process can use, if calls take their typical time."""
+    """Return how many calls in flight one process can keep busy, at the typical time of a call."""
     calls = sum(each.calls.typical for each in estimates)
     seconds = sum(each.calls.typical * each.seconds.typical for each in estimates)
     return max(1, round(seconds / max(1.0, calls) / _PROCESS_SECONDS))

@@ -1,4 +1,7 @@
-"""A checked experiment: who plays whom, how often, and by which rules. Playing it needs no code that reads configs."""
+"""A checked experiment: who plays whom, how often, and by which rules.
+
+It does not depend on code that reads configs.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +46,7 @@ def kind_of_player(player: PlayerSpec) -> PlayerKind:
 
 
 def player_labels(kinds: Mapping[str, PlayerKind]) -> Callable[[str], str]:
-    """Return a function that labels a player, with its kind if the run has several kinds."""
+    """Return a function that labels players, with their kind if the run has several kinds."""
     several = len({*kinds.values()}) > 1
     return lambda name: f"{one_line(name)} ({kinds[name]})" if several and name in kinds else one_line(name)
 

@@ -66,11 +66,11 @@ def model_players(
     Args:
         experiment: The experiment.
         registry: Its game and bots.
-        db: The store that keeps every call.
+        db: The store that records every call.
         options: The options of the calls.
         progress: What the progress line shows.
         stopped: Returns whether the run is to stop.
-        first: The number of the first preflight, for a store that several runs use.
+        first: The number of the first preflight, for a store that several runs share.
         table: Builds the table of a game, from which the preflight takes late turns. Without it, the preflight asks
             about example positions only.
         can_wait: Whether games can wait for batches.
@@ -107,7 +107,7 @@ def _open_decider(
     pipeline: Pipeline,
     progress: ModelProgress,
 ) -> Decider:
-    """Return a model player of a run, after its prompt was stored."""
+    """Store the prompt of a model player, and return the player."""
     settings = model_settings(spec, registry)
     prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
     prompt.check_rules(registry.game.rules_of_run(experiment.rules))
@@ -244,7 +244,7 @@ def build_decider(
     log: DecisionLog,
     count_outcome: Callable[[str], None],
 ) -> Decider:
-    """Return a model player with this prompt, which asks through these stages."""
+    """Return a model player with this prompt and these stages."""
     settings = model_settings(spec, registry)
     return Decider(
         name=spec.name,

@@ -1,4 +1,4 @@
-"""From a config to a run that can start: the experiment, its folder and its executor."""
+"""Turn a config into a run that can start: the experiment, its folder and its executor."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +18,10 @@ from dubito.hooks import find_executor
 def plan_experiment(
     config: Config, shard: str | None, registry: Registry, calls: CallOptions
 ) -> tuple[Experiment, CallOptions]:
-    """Return the experiment, or a shard with its share of the budget. Raises UsageError if it cannot be played."""
+    """Return the experiment, or a shard of it with its share of the budget.
+
+    Raises UsageError if it cannot be played.
+    """
     experiment = check_models(resolve(config, registry), registry, calls)
     if shard is not None:
         experiment = cut_shard(experiment, *parse_shard(shard), registry)
@@ -53,7 +56,7 @@ def default_run_folder(config: Path | None, experiment: Experiment) -> Path:
 
 @contextmanager
 def open_executor(config: Config, notify: Callable[[str], None] = lambda text: None) -> Iterator[WorkerPool | None]:
-    """Open the config's executor. None stands for processes of our own. Raises UsageError if it cannot be opened."""
+    """Open the config's executor, or return None to use our own processes. Raises UsageError if it cannot be opened."""
     if config.executor == "processes":
         yield None
         return

@@ -105,7 +105,7 @@ def is_full_chunk(deals: int) -> bool:
 
 @dataclass(slots=True)
 class ChunkResult:
-    """The deals of a chunk that were played: all of them, or those before a stop or an error."""
+    """The result of a chunk: all of its deals, or those before a stop or an error."""
 
     number: int
     deals: int = 0
@@ -123,7 +123,7 @@ class ChunkResult:
         return self.stopped or self.decided or self.error is not None
 
     def append(self, later: "ChunkResult") -> "ChunkResult":
-        """Return this result, which did not end early, with the next deals of its chunk."""
+        """Return this result, which must not have ended early, joined with the next deals of its chunk."""
         return ChunkResult(
             self.number,
             self.deals + later.deals,

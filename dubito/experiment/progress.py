@@ -62,7 +62,7 @@ _LOG_INTERVAL: Final = 60.0  # seconds until a wait that continues is logged aga
 
 @dataclass(slots=True)
 class ModelProgress:
-    """What the progress line shows about models; threads count under a lock.
+    """The figures about models in the progress line. Threads update them under a lock.
 
     The parts of a run connect to it when they start: its log, its calls, its decision.
     """
@@ -166,7 +166,7 @@ class ModelProgress:
         return [*filter(None, [self.decision_figure(), self.describe_use(), *waiting, limit, fallback])]
 
     def _is_process_busy(self) -> bool:
-        """Return whether the process has computed nearly all the time, so that more calls in flight gain nothing."""
+        """Return whether the process was busy nearly all the time, so that more calls in flight would gain nothing."""
         start, used = self._start or (self.clock(), 0.0)
         seconds = self.clock() - start
         return seconds >= _MIN_BUSY and self.processor_time() - used >= _BUSY_SHARE * seconds

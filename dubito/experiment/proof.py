@@ -1,4 +1,4 @@
-"""The checks of `dubito replay` besides the games of a run: its sums, its prompts and texts, and all calls to models.
+"""The checks that `dubito replay` makes besides playing the games: sums, prompts, texts, and all calls to models.
 
 Each check raises Differs. `UNPROVEN` in `store/run_db.py` lists what is not checked; docs/runs.md explains it.
 """
@@ -109,7 +109,7 @@ def check_calls(run: Run, recording: ReplayRecording) -> None:
 
 
 def _check_counts(run: Run, recording: ReplayRecording) -> None:
-    """Compare the numbers of rows with the numbers replayed."""
+    """Compare the numbers of stored rows with those of the replay."""
     games = run.experiment.game_numbers
     counts = {
         "decisions of models": ("decisions", "1", recording.decisions),
@@ -141,7 +141,7 @@ def check_prompts(run: Run) -> None:
 
 
 def check_texts(db: RunDb) -> None:
-    """Read every text, which checks its digest."""
+    """Check the digest of every text by reading it."""
     log = ModelLog(db)
     for (digest,) in db.read("SELECT digest FROM texts"):
         log.text(digest)

@@ -68,7 +68,7 @@ def check_to_replay(run: Run) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LieMove:
-    """A move that deceived."""
+    """A lie: a move that deceives other seats."""
 
     seat: int
     move: int  # the seat's own moves count from 1
@@ -102,7 +102,7 @@ class ModelPlay:
 
 @dataclass(frozen=True, slots=True)
 class ModelResponse:
-    """A model player's response to a play: it calls a lie or lets the play pass."""
+    """A model player's response to a play: it calls the play a lie, or lets it pass."""
 
     game: int
     seat: int
@@ -231,7 +231,7 @@ class _LieCounter:
 
 
 def count_lies(run: Run, max_games: int = MAX_LIE_GAMES) -> LieCounts:
-    """Count the lies of a run's first games, in whole deals. Raises UsageError if a bot plays differently now."""
+    """Count the lies of a run's first games, in whole deals. Raises UsageError if a bot no longer plays the same."""
     experiment, counter = run.experiment, _LieCounter(run)
     count = min(max_games, run.db.game_count())
     games = experiment.game_numbers[: count // experiment.games_per_deal * experiment.games_per_deal]
@@ -271,7 +271,7 @@ def replay_in_processes(
 ) -> Iterator[ChunkResult]:
     """Yield the chunks in order, replayed by this many processes.
 
-    `progress` is called with the number of games. Decisions and attempts are added to the recording.
+    `progress` receives the number of games replayed. Decisions and attempts are added to the recording.
     """
     experiment, stop = run.experiment, new_stop(workers)
     by_chunk = (deals_of_chunk(experiment, number) for number in chunk_numbers(experiment))
@@ -325,7 +325,7 @@ class ReplayResult:
 
 
 def replay(run: Run, workers: int, progress: Callable[[int], None]) -> ReplayResult:
-    """Replay all games and compare them. `progress` is called with the number of games replayed."""
+    """Replay all games and compare them. `progress` receives the number of games replayed."""
     recording, db, experiment = ReplayRecording(ModelLog(run.db)), run.db, run.experiment
     tally, complete, difference, games = Tally(), Tally(), None, 0
     models = run.replay_models(recording)
@@ -374,7 +374,7 @@ def _replay_chunks(
 
 
 def _check_chunk(db: RunDb, experiment: Experiment, played: ChunkResult, results: Results) -> None:
-    """Raise Differs at the first game that is not the stored one."""
+    """Raise Differs at the first game that differs from the stored one."""
     first = first_game_of_chunk(experiment, played.number)
     rows = db.read(
         "SELECT outcome, record, decisions FROM games WHERE game >= ? AND game < ? ORDER BY game",
@@ -402,7 +402,7 @@ def _check_chunk(db: RunDb, experiment: Experiment, played: ChunkResult, results
 
 
 def _check_results(run: Run, tally: Tally) -> None:
-    """Compare the written counts. A run that was killed has none."""
+    """Compare the counts in `all_games.yaml`, which a killed run does not have."""
     names = [player.name for player in run.experiment.players]
     file = run.folder / run_folder.RESULTS
     counted = run_folder.to_yaml(all_games(tally, names, run.registry.game)).encode()

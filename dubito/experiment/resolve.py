@@ -1,4 +1,4 @@
-"""Turn a config into an experiment and check all of it before the start: game, rules, bots and their settings.
+"""Turn a config into an experiment, after checking all of it: game, rules, bots and their settings.
 
 For model players, this includes prompts, keys, prices and fallbacks.
 """
@@ -146,7 +146,7 @@ def _with_stop_rule(experiment: Experiment, stop: StopConfig, config: Config, re
 
 
 def _check_games(experiment: Experiment, config: Config) -> None:
-    """Raise UsageError unless the games are whole deals."""
+    """Raise UsageError unless the number of games makes whole deals."""
     m = experiment.games_per_deal
     if config.games % m:
         below = config.games // m * m
@@ -250,8 +250,8 @@ def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> Play
 def _expand_short_form(entry: str, registry: Registry, server: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a player's short form: a bot, or `openai:MODEL@PROMPT` (or `anthropic:`, `house:`...).
 
-    The provider ends at the first colon. Names of models may contain colons, slashes and @, so that `@` only counts
-    before a prompt or a path; names of the house's models never contain it. Raises UsageError if what follows `@` is
+    The provider ends at the first colon. Model names may contain colons, slashes and @, so `@` is a separator only
+    before a prompt or a path; names of built-in models never contain it. Raises UsageError if what follows `@` is
     neither a prompt nor a version.
     """
     provider, colon, model = entry.partition(":")
@@ -367,7 +367,7 @@ class CallOptions:
 
 
 def call_options(config: Config, working_directory: Path) -> CallOptions:
-    """Return the options of calls that a config sets. Raises UsageError if its prices or its patience are invalid."""
+    """Return the options for calls that a config sets. Raises UsageError if its prices or its patience are invalid."""
     usd = config.budget.usd
     return CallOptions(
         in_flight=config.in_flight,
@@ -442,7 +442,7 @@ def _check_model(spec: PlayerSpec, registry: Registry, options: CallOptions) -> 
 
 
 def _check_probabilities(name: str, settings: ModelSettings, prompt: "Prompt", game: Game) -> None:
-    """Raise UsageError if the answers have no probabilities to draw from, or `belief` has none to take."""
+    """Raise UsageError if `play` or `belief` needs probabilities that the answers do not have."""
     has_odds = settings.api == "decisions" or prompt.description.say == "odds"
     if settings.play == "drawn" and settings.belief is None and not has_odds:
         raise UsageError(
@@ -482,7 +482,7 @@ def check_model_calls(name: str, settings: ModelSettings, game: Game, options: C
 
 
 def _check_surcharges(name: str, settings: ModelSettings, options: CallOptions) -> None:
-    """Raise UsageError if a player's parameters cost more than its price covers: a budget could not be kept."""
+    """Raise UsageError if a player's parameters cost more than its price covers, which would break the budget."""
     price = price_of_model(settings, options)
     if price is None or not price.worst(1, 1):  # a free model is free in any mode
         return
@@ -511,7 +511,7 @@ def check_cache(experiment: Experiment, registry: Registry, options: CallOptions
 
 
 def check_house(name: str, settings: ModelSettings, game: Game) -> None:
-    """Raise UsageError if the house does not have this model or these faults."""
+    """Raise UsageError if the built-in server does not have this model or these faults."""
     if not settings.base_url or not is_house(settings.base_url):
         return
     from dubito.house.core import models_of  # late: most runs need no server

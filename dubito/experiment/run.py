@@ -1,4 +1,4 @@
-"""Play a run: chunks go into the store, and their sums become the results."""
+"""Play a run: store its chunks, and write their sums as the results."""
 
 import signal
 import threading

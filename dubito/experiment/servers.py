@@ -18,14 +18,14 @@ _WEIGHTS = "?weights="
 
 
 class StartedServer(Protocol):
-    """A server of a plugin while it runs."""
+    """A running server of a plugin."""
 
     base_url: str  # for an SDK that speaks the protocol of the players' settings
     slots: int  # calls that it works on at once
 
 
 class Starts(Protocol):
-    """What a plugin's `ModelServer.place` names."""
+    """The interface of the function that a plugin's `ModelServer.place` names."""
 
     def fingerprint(self, model: str) -> str:
         """Return what identifies the model's weights. Raises UsageError if the model does not exist."""
@@ -37,7 +37,7 @@ class Starts(Protocol):
 def identify_weights(name: str, settings: ModelSettings) -> ModelSettings:
     """Return the settings with the fingerprint of the model's weights in `base_url`, where a plugin serves it.
 
-    So neither a run nor the cache takes another file of that name for the same model.
+    So neither a run nor the cache mistakes another file of that name for the same model.
     """
     kind = embedded_kind(settings.base_url or "")
     if kind is None or kind == HOUSE:

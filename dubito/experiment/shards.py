@@ -1,4 +1,4 @@
-"""Shards: parts of a run that are played in separate folders and merged into the run of a single machine.
+"""Shards: parts of a run that are played in separate folders, then merged into the run that one machine would make.
 
 A run is cut between chunks.
 """
@@ -75,7 +75,7 @@ class IncompleteShards(UsageError):
 
 
 def describe_spending(shards: Sequence[Run], caps: Caps) -> list[str]:
-    """Describe what shards with model players have spent, and what is left of the budget for each unfinished one."""
+    """Describe the spending of shards with model players, and the remaining budget of each unfinished one."""
     spent = sum((run.spent for run in shards), Spend())
     if not spent.calls:
         return []
@@ -102,7 +102,7 @@ def describe_spending(shards: Sequence[Run], caps: Caps) -> list[str]:
 
 
 def _budget_for(run: Run, more: Caps) -> str:
-    """Return the `--budget` of the whole run under which this shard may spend `more` than it has."""
+    """Return the `--budget` of the whole run that allows this shard to spend `more`."""
     wholes = {}
     for name in ("usd", "calls", "tokens"):
         if (cap := getattr(more, name)) is not None:
@@ -148,7 +148,7 @@ def read_shards(folders: Iterable[Path]) -> list[Run]:
 
 
 def _read_shard(folder: Path) -> Run:
-    """Read a shard and its sums, and close its store, since a thousand could not all stay open."""
+    """Read a shard and its sums, and close its store: a thousand could not all stay open."""
     with opened_run(folder) as run:
         if run.planned.shard is None:
             raise UsageError(f"{run} is a whole run, not a shard, so it cannot be merged")

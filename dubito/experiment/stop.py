@@ -1,7 +1,7 @@
 """Stop a run when its contenders are decided, always after the same deal.
 
 The deals are tested in order (`stats/stopping.py`). Hand-written bots play whole chunks, which are cut after the
-deciding deal. With models, no deal starts before the deals before it are tested, so that no call is wasted.
+deciding deal. With models, a deal starts only when all earlier deals have been tested, so that no call is wasted.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +38,7 @@ class RunDecision:
         self.test.add(contender_scores([unpack_outcome(row, self._results) for row in deal], self._results))
 
     def judge(self, piece: tuple[range, ChunkResult]) -> tuple[range, ChunkResult]:
-        """Return the next deals up to the deciding one, with the decisions in their tally."""
+        """Test the next deals. Return them up to the deciding one, with the decisions in their tally."""
         numbers, played = piece
         m, before = self._experiment.games_per_deal, self.test.rows()
         for deals in range(1, played.deals + 1):

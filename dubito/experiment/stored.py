@@ -74,7 +74,7 @@ def read_player_kinds(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:
 
 
 def list_contenders(experiment: Experiment, models: Mapping[str, PlayerLog], run: int = 0) -> list[Contender]:
-    """Return the contenders of the `run`th of several runs."""
+    """Return the contenders of a run; `run` is its index among several runs."""
     names = [player.name for player in experiment.contenders]
     within = experiment.stop.within if experiment.stop else None
     return build_contenders(names, models, experiment.kinds, run, experiment.contender_seats, within)
@@ -208,7 +208,7 @@ class Run:
 
     @cached_property
     def mismatches(self) -> list[str]:
-        """What differs from the installation that made the run."""
+        """The differences from the installation that made the run."""
         version = self.versions.get("dubito")
         other = [f"the run was made by dubito {version}, this is {__version__}"] if version != __version__ else []
         return [*other, *self.changed]
@@ -227,7 +227,7 @@ class Run:
 
     @cached_property
     def has_same_bots(self) -> bool:
-        """Whether models or programs play, whose recording is compared, or all bot files are unchanged."""
+        """Whether answers are recorded, so that a replay compares them, or all bot files are unchanged."""
         from dubito.experiment.resolve import recorded_specs
 
         if recorded_specs(self.experiment, self.registry):
@@ -241,7 +241,7 @@ class Run:
         return ChunkPlayer(self.experiment, self.registry)
 
     def replay_models(self, recording: "ReplayRecording", stored_prompts: bool = False) -> "Models | None":
-        """Return the players that answer from the recording: models and programs. None if there are none.
+        """Return the players that answer from the recording, models and programs, or None if there are none.
 
         With `stored_prompts`, they use the prompts stored in the run, since those on disk may be newer.
         """

@@ -33,7 +33,7 @@ _POLL_SECONDS: Final = 0.5  # seconds between checks whether to stop
 
 @dataclass(frozen=True, slots=True)
 class QueuedGame:
-    """A game that has not started, or was queued again."""
+    """A game in the queue, for the first time or again."""
 
     game: tuple[int, Lineup]  # the deal and the lineup
     has_models: bool = True
@@ -57,7 +57,10 @@ class GameQueue:
         admit: Admit = lambda games: None,
         next_wave: Callable[[], None] = lambda: None,
     ) -> None:
-        """Queue these deals. `next_wave` sends what games wait for, and returns when the answers have arrived."""
+        """Queue these deals.
+
+        `next_wave` sends the questions that games wait for, and returns when the answers have arrived.
+        """
         self._deals, self._clock, self._stop, self._admit = deque(deals), clock, stop, admit
         self._next_wave = next_wave
         self._waiting: list[QueuedGame] = []  # for the next wave
@@ -115,7 +118,7 @@ class GameQueue:
         return self.refusal is None
 
     def requeue(self, waiting: QueuedGame, reason: str) -> None:
-        """Play the game later, from its start. The recording has the answers that it received."""
+        """Play the game again later, from its start. Answers that it received are in the recording."""
         wait = min(_MAX_DELAY, _FIRST_DELAY * 2 ** min(waiting.attempts, _MAX_DOUBLINGS))
         with self._changed:
             later = replace(waiting, reason=reason, attempts=waiting.attempts + 1, due=self._clock() + wait)
@@ -242,7 +245,7 @@ class GameWorker:
         self.errors: dict[int, BaseException] = {}
 
     def run(self) -> None:
-        """Play games. On any error the queue is closed, so that no other thread waits for this one."""
+        """Play games. On any error, close the queue, so that no other thread waits for this one."""
         game = _NO_GAME
         try:
             while (waiting := self._queue.take()) is not None:

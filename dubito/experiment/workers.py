@@ -56,7 +56,10 @@ def encode_job(experiment: Experiment, registry: Registry) -> str:
 
 
 def play_deals(job: str, deals: range, should_stop: Callable[[], bool] = lambda: False) -> bytes:
-    """Play deals of one chunk and return the encoded result, or a refusal. `should_stop` is checked before each."""
+    """Play deals of one chunk and return the encoded result, or a refusal.
+
+    `should_stop` is checked before each deal.
+    """
     try:
         with _loading:
             player = _load_player(job)
@@ -210,7 +213,7 @@ def play_pieces(
 def _split_into_jobs(experiment: Experiment, numbers: range, capacity: int) -> Iterator[range]:
     """Yield the deals of these chunks as jobs.
 
-    The last chunks are split, so that no worker waits long for another, as are all chunks of a run with a stop rule.
+    The last chunks are split so that no worker waits long for another, and so are all chunks of a run with a stop rule.
     """
     unsplit = len(numbers) - capacity if capacity > 1 else len(numbers)
     for place, number in enumerate(numbers):

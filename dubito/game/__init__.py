@@ -308,7 +308,7 @@ class Results:
 
     @cached_property
     def published_counts(self) -> tuple[str, ...]:
-        """The game's seat counts that are reported as they are, not as means or measures."""
+        """The game's seat counts that are reported unchanged, not as means or measures."""
         others = {*self.averaged, *(measure.count for measure in self.measures)}
         return tuple(count for count in self.seat_counts if count not in others)
 

@@ -55,7 +55,7 @@ def import_file(name: str, file: Path, source: bytes, game: object, code: ast.Mo
 def import_as(name: str, file: Path, source: bytes | ast.Module, package: Path | None = None) -> ModuleType:
     """Import a module from these bytes, or from code that was parsed from them.
 
-    Loading it from a bytecode cache could run other code than the digest describes.
+    A bytecode cache might hold other code than the digest describes.
     """
     folders = None if package is None else [str(package)]
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
@@ -161,9 +161,9 @@ def digest_of_game(game: Game, working_directory: Path) -> str:
 def source_of(game: Game, working_directory: Path) -> str:
     """Return what identifies a game's play, besides its name and `rules_version`.
 
-    For a game that comes with Dubito that is the version of the library that has its rules, if any: a test holds its
-    `rules_version`, so its files may be rewritten. For any other game it is the digest of its sources, since nothing
-    reminds its author to raise the number.
+    For a game that comes with Dubito, this is the version of the library that implements its rules, if any: a test
+    guards its `rules_version`, so its files may be rewritten. For any other game it is the digest of its sources, since
+    nothing reminds its author to raise the number.
     """
     return game.version if package_of(game, working_directory).is_own else digest_of_game(game, working_directory)
 

@@ -1,1 +1,1 @@
-"""Asking a model: request to reply through one pipeline, and a strict answer out of it."""
+"""Ask models: one pipeline from request to reply, and a strict parser for the answer."""

@@ -216,7 +216,7 @@ def _answers_in(values: Mapping[str, Any], form: Form) -> dict[str, ModelAnswer]
 
 
 def _read_other_fields(text: str, form: Form, bad: Collection[str], unread: AttemptFailed) -> ReadAnswers:
-    """Read the answers of a turn without the fields that cannot be read."""
+    """Read the fields of a turn's reply that are readable, and skip the others."""
     rest = form.of_keys([node.name for name, node in form.answers.items() if name not in bad])
     values = {name: value for name, value in json.loads(text).items() if name in rest.fields}
     given = _answers_in(rest.model.model_validate_json(json.dumps(values)).__dict__, rest)
@@ -224,7 +224,7 @@ def _read_other_fields(text: str, form: Form, bad: Collection[str], unread: Atte
 
 
 def find_last_object(text: str) -> str | None:
-    """Return the source of the last complete JSON object after a model's thoughts, or None without one.
+    """Return the last complete JSON object in a text that follows a model's thoughts, or None if there is none.
 
     Only the end of a long text is searched, so that a hostile text cannot take much time.
     """

@@ -52,13 +52,13 @@ class BatchEntry:
 
 
 class BatchServer(Protocol):
-    """Calls to a server about batches."""
+    """HTTP calls to a server's batch API."""
 
     def get(self, path: str) -> RawReply:
-        """Return what is at this path."""
+        """Download the content at this path."""
 
     def post(self, path: str, **content: Any) -> RawReply:
-        """Send `content`, as the SDK's `post` takes it."""
+        """Post `content`, in the form that the SDK's `post` expects."""
 
 
 def entry_name(batch: str, attempt: Attempt, number: int) -> str:
@@ -74,7 +74,7 @@ class BatchApi(Protocol):
 
     @staticmethod
     def entry_line(name: str, attempt: Attempt) -> bytes:
-        """Return a request as an entry."""
+        """Return a request as an entry of a batch."""
 
     @staticmethod
     def submit(server: BatchServer, name: str, path: str, lines: Sequence[bytes]) -> BatchStatus:
@@ -223,7 +223,7 @@ BATCH_APIS: Final[Mapping[Api, type[BatchApi]]] = {
 
 
 def body_text(body: Mapping[str, Any]) -> str:
-    """Return the JSON that the SDKs send for a body, to the byte.
+    """Return exactly the JSON that the SDKs send for a body.
 
     A server that writes the fields of an answer in the schema's order must get the same order live and in a batch.
     """
@@ -318,7 +318,7 @@ def _parse_time(moment: Any) -> float | None:
 
 
 def _source_of(line: str, name: str, value: Any) -> str:
-    """Return a member's value as it is written in a line of JSON; a body that is a text is returned itself."""
+    """Return the source of a member's value in a line of JSON, or the value itself if it is a string."""
     if isinstance(value, str):
         return value
     decoder, key, at = json.JSONDecoder(), f'"{name}"', 0

@@ -3,8 +3,8 @@
 A call reserves its worst case before it is sent, and is settled at its true cost. If that is unknown (no usage in the
 reply, a lost connection), it is settled at its worst case, which is then `assumed`. So spending never exceeds a cap.
 
-A game starts only if the rest of the budget pays for all of it (`forecast.py`). Games are counted up to the first
-unfinished deal, so a rest that may not pay for all games in progress is reserved for the oldest deals.
+A game starts only if the remaining budget covers all of it (`forecast.py`). Games are counted up to the first
+unfinished deal, so if the remaining budget may not cover all games in progress, it is reserved for the oldest deals.
 """
 
 import threading
@@ -32,7 +32,7 @@ class Caps:
         return next((name for name, cap in caps.items() if cap is not None and getattr(spend, name) > cap), None)
 
     def share(self, first: int, end: int, of: int) -> "Caps":
-        """Return the share of the parts from `first` to before `end`, out of `of` parts."""
+        """Return the share of parts `first` to `end` (exclusive), out of `of` parts."""
         return self._map(lambda name, cap: cap * end // of - cap * first // of)
 
     def minus(self, spent: Spend) -> "Caps":
@@ -64,7 +64,7 @@ class Budget:
 
         Args:
             caps: The most that the run may spend.
-            waiting: Shows that calls wait, and for what.
+            waiting: A context that shows what calls are waiting for.
             spent: The cost of the run before it was stopped.
             past: Its games until then.
             assumed: The part of `spent` that is the worst case of calls whose cost is unknown.
@@ -97,7 +97,7 @@ class Budget:
             return None
 
     def wait_for_room(self, worst: Spend, deal: int) -> None:
-        """Return once this much may be reserved, or never can be."""
+        """Wait until this much can be reserved, or it is certain that it never can be."""
         with self._settled:
             while (reason := self._reason_to_wait(worst, deal)) is not None:
                 with self._waiting(f"for the budget ({reason})"):
@@ -128,9 +128,9 @@ class Budget:
         return bool(older) and self._caps.exceeded_by(total + older[-1]) is not None
 
     def admit(self, games: Sequence[int]) -> str | None:
-        """Let the games of a deal start if the budget pays for all of them; otherwise return why not.
+        """Let the games of a deal start if the budget covers all of them; otherwise return why not.
 
-        Before any game has ended, one deal may start in any case, since the cost of a game is unknown.
+        Until a game has ended, its cost is unknown, so one deal may always start.
         """
         with self._settled:
             if (reason := self._reason_to_refuse(games)) is None:
@@ -252,9 +252,9 @@ class BudgetGuard:
 
 
 class BudgetQueue:
-    """A stage that lets calls wait until the budget has room, while they do not use a slot of the rate limiter.
+    """A stage in which calls wait until the budget has room, without taking up a slot of the rate limiter.
 
-    The rate limiter is an inner stage, so it has learned how a call ended before other calls wake up.
+    Since the rate limiter is an inner stage, it knows how a call ended before other calls wake up.
     """
 
     def __init__(self, budget: Budget, tariff: Tariff, inner: Sends) -> None:

@@ -190,7 +190,7 @@ class ReplyCache:
         check_stop: Callable[[], None] = lambda: None,
         is_usable: Callable[[RawReply], bool] = lambda received: True,
     ) -> tuple[RawReply, bool]:
-        """Return the stored reply, or ask for one and store it; and whether it was stored already.
+        """Return a reply, and whether it was stored already. If it was not, ask for it and store it.
 
         If several threads or processes want the same key, one asks and the rest wait. Errors are not stored.
 
@@ -227,7 +227,7 @@ class ReplyCache:
         return None if entry is None else entry[0]
 
     def _find(self, key: str, server: str, request: Request, draw: str) -> tuple[RawReply, object] | None:
-        """Return the reply under a key, and when it was stored, which may be anything in a damaged row."""
+        """Return the reply under a key and its time of storage. In a damaged row, the time may be any value."""
         row = self._text_and_time(key)
         return None if row is None else (self._parse_reply(key, row[0], server, request.digest, draw), row[1])
 
@@ -299,7 +299,7 @@ class ReplyCache:
         return entry
 
     def drop(self, key: str) -> Path | None:
-        """Remove an entry, and save it as a file if it can be read. Return the file. Raises RunStopped."""
+        """Remove an entry. If it can be read, save it as a file and return the file's path. Raises RunStopped."""
         try:
             text = self._text(key)
         except RunStopped:
@@ -315,7 +315,7 @@ class ReplyCache:
         return saved
 
     def faults(self) -> Iterator[str]:
-        """Read all entries and yield what is wrong with them. A damaged entry is never used."""
+        """Read all entries and yield a description of each damaged one. Damaged entries are never used."""
         for key in self._keys():
             try:
                 if key is None:
@@ -381,7 +381,7 @@ class ReplyCache:
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise UsageError for a folder with other contents, and for a cache that has lost its replies."""
+    """Raise UsageError if the folder is not a cache, or is a cache without its replies."""
     contents = {path.name for path in folder.iterdir()} if folder.exists() else set()
     database, others = (
         folder / _DATABASE,
@@ -417,7 +417,7 @@ def _check_settings(folder: Path, connection: sqlite3.Connection) -> None:
 
 
 def _serialize(server: str, request: Request, draw: str, received: RawReply) -> str:
-    """Return an entry's text: request and reply, after a digest of them, which detects changes."""
+    """Return an entry's text: a digest, which detects changes, then the request and the reply."""
     content = json.dumps(
         {
             "format": _FORMAT,

@@ -1,8 +1,8 @@
 """One HTTP call through a provider's own SDK.
 
-The SDKs' retries are off, and base URL, organisation and project are arguments, never read from the environment. A body
-is read raw, so that a parser's exception cannot lose a reply that was paid for. A gzip body is checked to be complete,
-which the HTTP client does not do.
+The SDKs' retries are off, and base URL, organisation and project are arguments, never read from the environment. Bodies
+are read raw, so that a parser's exception cannot lose a paid reply. Gzip bodies are checked for completeness, which the
+HTTP client does not do.
 """
 
 import os
@@ -44,7 +44,7 @@ _STREAM: Final = ContextVar[StreamedReply | None]("reader of a streamed reply", 
 
 
 class _NoStreamsError(Exception):
-    """The server does not stream to this account, or not this model: OpenAI verifies organisations first."""
+    """The server does not stream this model to this account: OpenAI first verifies organisations."""
 
 
 class NotFound(DubitoError):
@@ -92,7 +92,7 @@ class Provider:
             _STREAM.reset(before)
 
     def get(self, attempt: Attempt, deadline: float, path: str) -> RawReply:
-        """Download from a path for this attempt; a batch's file may be long.
+        """Download the content at a path, such as the file of a batch.
 
         Raises NotFound, and TryFailed or AccountFault as `send` does.
         """
@@ -102,7 +102,7 @@ class Provider:
         )
 
     def post(self, attempt: Attempt, deadline: float, path: str, **content: Any) -> RawReply:
-        """Send `content`, as the SDK's `post` takes it, to a path for this attempt. Raises as `get` does."""
+        """Post `content` to a path, in the form that the SDK's `post` expects. Raises as `get` does."""
         options = {"timeout": deadline, **content.pop("options", {})}
         return self._receive_batch(
             attempt, deadline, lambda client: client.post(path, cast_to=httpx2.Response, options=options, **content)
@@ -116,7 +116,7 @@ class Provider:
             _MAX_BYTES.reset(before)
 
     def _receive(self, attempt: Attempt, deadline: float, call: Callable[[Any], Any]) -> RawReply:
-        """Return what a call received; raises TryFailed or AccountFault."""
+        """Make a call and return the received body. Raises TryFailed or AccountFault."""
         client, bound = self._client
         # It may have been closed before it had a client.
         if self._is_closed:
@@ -152,7 +152,7 @@ class Provider:
         return failed
 
     def prepare(self) -> None:
-        """Build the SDK's client unless that was done before."""
+        """Build the SDK's client if it does not exist yet."""
         with self._preparing:
             _ = self._client
 
@@ -164,7 +164,10 @@ class Provider:
         }
 
     def _call_again_if_stale(self, client: Any, bound: Deadline, call: Callable[[Any], Any]) -> Any:
-        """Return the response. A connection that the server closed while idle has carried nothing: try the next."""
+        """Return the response.
+
+        If the server had closed an idle connection, no request was sent on it, so try the next.
+        """
         while True:
             try:
                 return call(client)
@@ -173,7 +176,7 @@ class Provider:
                     raise
 
     def close(self) -> None:
-        """Close all connections, also one that a call given up on is still opening."""
+        """Close all connections, including any that an abandoned call is still opening."""
         self._is_closed = True
         if "_client" in self.__dict__:
             client, deadline = self._client
@@ -235,7 +238,7 @@ def _variables_set(*names: str) -> str:
 
 @contextmanager
 def _without_custom_headers() -> Iterator[None]:
-    """Hide the variables from which the SDKs would send headers, credentials among them, to any server."""
+    """Hide environment variables whose headers, possibly with credentials, the SDKs would send to any server."""
     with _ENVIRONMENT:
         hidden = {name: os.environ.pop(name) for name in _HEADER_VARIABLES if name in os.environ}
         try:
@@ -249,7 +252,7 @@ def _has_events(response: httpx2.Response) -> bool:
 
 
 class _BoundedBody:
-    """The unpacked pieces of a body, up to the largest size that is kept."""
+    """The decompressed pieces of a body, up to a maximum size."""
 
     def __init__(self, response: httpx2.Response) -> None:
         self._response, self.is_too_large = response, False
@@ -266,7 +269,7 @@ class _BoundedBody:
 
 
 def _read_body(response: httpx2.Response) -> None:
-    """Read the body in pieces, up to a limit. A requested stream of events becomes the body that they make."""
+    """Read the body in pieces, up to a limit. If a stream of events was requested, assemble its body."""
     pieces, stream = _BoundedBody(response), _STREAM.get() if _has_events(response) else None
     content = b"".join(pieces) if stream is None else stream.read(pieces) or _CUT_SHORT
     # httpx2 has no public way to set it.
@@ -274,7 +277,7 @@ def _read_body(response: httpx2.Response) -> None:
 
 
 def _is_complete(response: httpx2.Response) -> bool:
-    """Return whether all of a body was received, as far as gzip states its size."""
+    """Return whether all of a body was received. Only gzip bodies state their size."""
     stream = response.stream
     if not isinstance(stream, _StreamWithEnd) or (_STREAM.get() and _has_events(response)):
         return True
@@ -292,7 +295,7 @@ def _keep_gzip_end(response: httpx2.Response) -> None:
 
 
 class _StreamWithEnd(httpx2.SyncByteStream):
-    """A stream that keeps its last bytes."""
+    """A stream that remembers its last bytes."""
 
     def __init__(self, stream: httpx2.SyncByteStream) -> None:
         self._stream = stream

@@ -1,11 +1,12 @@
 """A client's connections: a deadline for whole calls, and no call on a connection that the server has closed.
 
-A synchronous call cannot be cancelled, and an HTTP client's timeouts hold for one socket operation: a server that sends
-a byte a second never meets one. Here every connect, read and write gets no more time than the thread's deadline leaves.
+A synchronous call cannot be cancelled, and an HTTP client's timeouts apply to single socket operations, so a server
+that sends one byte a second never triggers one. Here every connect, read and write gets only the time left until the
+thread's deadline.
 
-Servers close idle connections, and a call that is sent at that moment is lost. So a connection is used again only if it
-was idle for less time than servers are known to wait. If it turns out to be closed all the same, a reset shows
-that the request was never read: the server's machine sends one only for unread data.
+Servers close idle connections, and a call that is sent at that moment is lost. So a connection is reused only if it was
+idle for less time than servers are known to wait. If it turns out to be closed anyway, a TCP reset proves that the
+request was never read: the server's machine sends one only for unread data.
 """
 
 import errno
@@ -54,7 +55,7 @@ class Deadline:
             self._connections.discard(connection)
 
     def refuse_connections(self) -> None:
-        """Close what is open and whatever a thread opens from now on: closing httpcore2's pool misses those."""
+        """Close all open connections, and any that a thread opens later, which httpcore2's pool would miss."""
         with self._lock:
             self._refuses, connections = True, list(self._connections)
         for connection in connections:
@@ -62,7 +63,7 @@ class Deadline:
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Give this thread a deadline for its network operations in the block."""
+        """Set a deadline for this thread's network operations inside the block."""
         self._thread.until = monotonic() + seconds
         self._thread.was_stale = False
         try:
@@ -76,12 +77,12 @@ class Deadline:
         return until is not None and monotonic() >= until
 
     def pop_stale(self) -> bool:
-        """Return whether this thread's last call met a closed connection, and forget it."""
+        """Return whether this thread's last call used a closed connection, and clear that mark."""
         was_stale, self._thread.was_stale = getattr(self._thread, "was_stale", False), False
         return bool(was_stale)
 
     def record_lost(self, idle: float, is_stale: bool) -> None:
-        """Record that a connection gave no answer after it was idle for this time."""
+        """Record that a connection failed after it was idle for this long."""
         self._thread.was_stale = is_stale
         if is_stale or idle > self._longest_survived:
             self.limit_idle(idle)
@@ -90,7 +91,7 @@ class Deadline:
         self._longest_survived = max(self._longest_survived, idle)
 
     def limit_idle(self, seconds: float) -> None:
-        """Use connections again only if they were idle for less than half of this time."""
+        """Reuse connections only if they were idle for less than half of this time."""
         self.max_idle = min(self.max_idle, seconds / 2)
 
     def remaining_seconds(self, timeout: float | None) -> float | None:

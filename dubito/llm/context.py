@@ -1,9 +1,9 @@
 """Detect when a server silently cuts a prompt to fit its context window.
 
-Ollama does so (ollama#17889): it answers with status 200, and with the token count after the cut. So the characters
-sent are compared with the tokens counted. During a run, only the prompts of one player in one game are compared, so a
-replay has the same result. The preflight compares its longest question with a shorter one. A count that stays the same
-while the prompt grows is a cut as well, unless it is too small to be a count.
+Ollama does this (ollama#17889): it answers with status 200 and the token count after the cut. So the characters sent
+are compared with the tokens counted. During a run, only the prompts of one player in one game are compared, so a replay
+has the same result. The preflight compares its longest question with a shorter one. A count that stays the same while
+the prompt grows is a cut as well, unless it is too small to be a count.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A model player's decisions: ask, ask again if the cause suggests it, or let the fallback answer.
+"""A model player's decisions: ask, ask again if that may help, or let the fallback answer.
 
 Every decision has a recorded outcome: `model`, `model_after_reask`, or `fallback:CAUSE`. The outcome ends with
 `:last_object` if `read: last_object` took the answer out of a longer reply. If a prompt asks all questions of a turn at
@@ -133,7 +133,7 @@ class UnusableAnswers:
 
 @dataclass(frozen=True, slots=True)
 class StopIfUnusable:
-    """A stage that asks nothing once a player's first attempts were all unusable."""
+    """A stage that stops asking once a player's first attempts were all unusable."""
 
     unusable: UnusableAnswers
     inner: Asks
@@ -184,7 +184,7 @@ class Decider:
         return Place(self.name, seating.game, seating.deal, seating.id, decision, 0, node)
 
     def draw(self, place: Place) -> str:
-        """Return which sample of its request the attempt at this place is."""
+        """Return the number of the sample that the attempt at this place requests."""
         return compute_draw(self.seed, place, self.settings.sample)
 
     def begin(
@@ -230,7 +230,7 @@ class Decider:
     ) -> Any:
         """Return the answer at the place's node, the model's or the fallback's, and record it in journal and log.
 
-        `key` is the question's in the form, if it is not its node's name.
+        `key` is the question's key in the form, if it differs from the node's name.
         """
         earlier, key = len(conversation.digests), key or place.node
         try:
@@ -292,7 +292,7 @@ class Conversation:
         return self._answers[key][1] in self._extracted
 
     def states(self, key: str) -> bool:
-        """Return whether the player states a probability at this question, in words or by its tokens."""
+        """Return whether a probability is stated at this question, in the reply's text or by its tokens."""
         return self.form.states(key) or bool(self._settings.belief and self._nodes[key].states)
 
     @property
@@ -399,7 +399,7 @@ def put_question(
     asks: Asks,
     accept: Callable[[Any], None] = lambda answer: None,
 ) -> ModelAnswer:
-    """Ask all questions of a form, and return the first answer."""
+    """Ask a form's questions, and return the first answer."""
     conversation = Conversation(rendered, form, settings, place, draw, asks, accept)
     first, *_ = [conversation.answer(key) for key in form.keys]
     return first

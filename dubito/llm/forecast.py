@@ -1,4 +1,4 @@
-"""A forecast of what games cost: does the rest of a budget pay for another one?
+"""Forecast the cost of games: does the remaining budget cover another one?
 
 A game's length is its number of questions, wherever the answers came from, and each question costs as much as an
 average paid reply. So free replies, from the recording or the cache, count towards the length but do not lower the
@@ -112,7 +112,7 @@ class Forecast:
         )
 
     def upper_bound(self, games: int) -> Spend:
-        """Return more than this number of games in progress can still cost, quickly computed."""
+        """Return an upper bound on the remaining cost of this many games in progress, computed quickly."""
         each, questions = self._cost_per_question(), games * max(self._usual_questions(), self._most_questions)
         if each is None or not games:
             return Spend()
@@ -120,7 +120,7 @@ class Forecast:
         return Spend(*(ceil(questions * max(mean, most) + worst) for mean, most, worst in amounts))
 
     def costs_in_order(self, games: Iterable[int]) -> Iterator[Spend]:
-        """Yield about what is spent until the first of these games in progress has ended, then two of them, etc."""
+        """Yield the approximate cost until the first of these games in progress ends, then the first two, and so on."""
         each, worst = self._cost_per_question(), _amounts(self._worst)
         sums, most = [0.0] * len(worst), [0.0] * len(worst)
         for game in games:
@@ -140,7 +140,7 @@ class Forecast:
         return _remaining_questions(self._usual_questions(), self._in_progress[game]), tuple(map(max, each, last))
 
     def _sum(self, parts: Sequence[tuple[float, tuple[float, ...]]]) -> Spend:
-        """Return what these numbers of questions cost; the last one needs room for its worst case."""
+        """Return the cost of these numbers of questions, with room for the worst case of the last one."""
         if not any(questions for questions, _ in parts):
             return Spend()
         sums = [sum(amounts) for amounts in zip(*([n * amount for amount in each] for n, each in parts), strict=True)]

@@ -1,4 +1,4 @@
-"""The rate limiter: when an account's next call may start, and when its silence is an outage.
+"""The rate limiter decides when an account's next call may start, and when its silence is an outage.
 
 `AccountTraffic` is shared by all calls of an account, `RateLimiter` is the stage through which one player's calls pass.
 A rate limit does not count as a failure: all calls of the account wait. An account that answers no call for `patience`
@@ -56,7 +56,7 @@ def format_duration(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Clocks, and how to wait; nothing in it can change a completed run's results."""
+    """Clocks and waits. Nothing here can change the results of a completed run."""
 
     patience: float  # seconds that an account may be silent while it is asked
     sleep: Sleep
@@ -72,7 +72,7 @@ def check_stop(timing: Timing) -> None:
 
 
 class CallCounts(NamedTuple):
-    """How many calls an account was sent, and how many of a model's were answered, or failed without a rate limit."""
+    """The calls sent to an account, and a model's calls that were answered or failed, rate limits aside."""
 
     sends: int
     answered: int
@@ -108,7 +108,7 @@ class AccountTraffic:
         self._held_at = -inf  # when a call last had to wait
 
     def start(self, attempt: Attempt) -> OpenCall:
-        """Wait until a call may be sent; raises AccountFault or Interrupted if none may be anymore."""
+        """Wait until a call may be sent. Raises AccountFault or Interrupted if no more calls may be sent."""
         if not self._next.acquire(blocking=False):
             with self._timing.waiting(self._reason_to_wait()):
                 self._next.acquire()
@@ -134,7 +134,7 @@ class AccountTraffic:
         return f"for {self.account} ({'rate limit' if is_limited else 'busy'})"
 
     def finish(self, attempt: Attempt, call: OpenCall, headers: Mapping[str, str]) -> None:
-        """Learn from a call that was answered, with a reply or with an error of the request's own."""
+        """Learn from a call that was answered, with a reply or with an error that concerns only its request."""
         limits = read_limits(headers, self._timing.time())
         with self._ending(attempt) as health:
             self._pacer.accept(call, self._timing.clock(), limits)
@@ -187,10 +187,9 @@ class AccountTraffic:
             return not health.in_flight and not health.waiting
 
     def wait_for_answer(self, attempt: Attempt, send_probe: Callable[[], object], since: int) -> None:
-        """Return once the model has answered any of its calls after the first `since`.
+        """Wait until the model has answered any call after its first `since` calls.
 
-        Where no other call is in flight, `send_probe` sends one, again and again. Raises AccountFault once patience has
-        run out.
+        While no other call is in flight, send probes. Raises AccountFault once patience has run out.
         """
         why = f"for {self.account} (no answer)"
         with self._changed:
@@ -270,7 +269,7 @@ class AccountTraffic:
             yield health
 
     def _pause(self, error: TryFailed, cap: float) -> float:
-        """Return for how long nothing is sent: as the server says, and longer each time that was not enough."""
+        """Return how long to send nothing: as long as the server asks, and longer each time that was not enough."""
         refusals = self._pacer.refusals + 1
         own = min(_MAX_PAUSE, backoff(TryFailed(error.kind, error.problem), refusals, cap, spread=0.5))
         if not error.retry_after:
@@ -296,7 +295,7 @@ class AccountTraffic:
 
 
 class RateLimiter:
-    """A stage that sends a call when its account allows one, and learns from how it ends."""
+    """A stage that sends a call when its account allows one, and learns from the outcome."""
 
     def __init__(self, traffic: AccountTraffic, max_pause: float, inner: Sends) -> None:
         """`max_pause` caps the seconds that a server may ask to wait (`retry_after_cap`)."""

@@ -1,4 +1,4 @@
-"""How probable a model found "true" in its answer, from the log-probabilities of its tokens.
+"""How probable the answer "true" was to a model, from the log-probabilities of its tokens.
 
 Chat Completions servers give them on request: for each token of the reply, the most probable tokens at its place
 (`chat/completions/object` in OpenAI's API reference; llama.cpp, vLLM and Ollama follow it).
@@ -38,7 +38,7 @@ def read_yes_probability(raw: str, field: str) -> float | None:
 
 
 def _tokens(raw: str) -> Iterator[tuple[str, Mapping[str, float]]]:
-    """Yield each token of a reply, and the log-probabilities of the tokens that might have stood there."""
+    """Yield each token of a reply with the log-probabilities of its alternatives."""
     try:
         for each in parse_json(raw)["choices"][0]["logprobs"]["content"]:
             rows = [each, *(each.get("top_logprobs") or ())]

@@ -1,10 +1,10 @@
-"""How fast an account may be asked: what its server allows, from its headers or from its refusals.
+"""How fast an account may be called, as learned from the server's headers or refusals.
 
 State only: every method receives the time, in seconds of any clock. Nothing here sleeps or is shared between threads;
 `RateLimiter` does both.
 
-Four classes bound the next call, and the slowest counts: `TokenBucket` follows each limit that headers report,
-`RateProbe` finds a rate that headers do not report, `SlowStart` lets few calls go while nothing is known, and
+Four classes set limits on the next call, and the strictest one applies: `TokenBucket` follows each limit that headers
+report, `RateProbe` finds a rate that headers do not report, `SlowStart` lets few calls go while nothing is known, and
 `ConcurrencyLimit` bounds the calls in flight where a server refuses more of them.
 
 Headers are `x-ratelimit-*` and `anthropic-ratelimit-*`. OpenAI reports the time until a limit is whole again as a
@@ -97,7 +97,7 @@ def _parse_reset(text: str, time: float) -> float | None:
 
 @dataclass(slots=True)
 class TokenBucket:
-    """One limit that a server's headers report: a bucket that refills all the time, or a fixed window.
+    """One limit that a server's headers report: a bucket that refills continuously, or a fixed window.
 
     Each answer reports what was left when its call arrived; calls sent later are subtracted. The moment at which the
     limit is whole again tells buckets from windows: each call delays it for a bucket, and never for a window.
@@ -180,9 +180,9 @@ class TokenBucket:
 class RateProbe:
     """The rate that a server accepts, found from its refusals alone.
 
-    A refusal comes back at once and an answer late, so each call that was not refused counts as accepted. Calls
-    accepted between two refusals, over the time between them, are the allowed rate. From there the rate rises in steps.
-    Where a slower rate leaves the share of refusals as it is, they have another cause and are ignored for a while.
+    A refusal arrives at once and an answer late, so each call that was not refused counts as accepted. Calls accepted
+    between two refusals, over the time between them, are the allowed rate. From there the rate rises in steps. If
+    slowing down does not lower the share of refusals, they have another cause and are ignored for a while.
     """
 
     rate: float = inf  # calls per second
@@ -284,9 +284,10 @@ class RateProbe:
 
 @dataclass(slots=True)
 class SlowStart:
-    """How many calls may go while it is not known how many are accepted: few, then twice as many each moment.
+    """How many calls may start while the limit is unknown: few, then twice as many each moment.
 
-    At the start, calls in flight count. After refusals, all calls sent since do: the first one is a probe.
+    At the start, this counts calls in flight. After refusals, it counts all calls sent since, the first of which is a
+    probe.
     """
 
     size: float = float(_FIRST_CALLS)
@@ -328,7 +329,7 @@ class ConcurrencyLimit:
         return in_flight < min(self.most, self.allowed)
 
     def accept(self, others: int) -> None:
-        """Count an accepted call, which had `others` beside it in flight."""
+        """Count an accepted call; `others` were in flight at the same time."""
         if others + 1 >= self.most < inf:
             self.passed += 1
             if self.passed >= self.hold:
@@ -367,7 +368,7 @@ class Pacer:
     _last_before_reopening: int = 0
 
     def delay(self, now: float, costs: Mapping[str, float]) -> float:
-        """Return the seconds until the next call may start, as far as is known now; inf until another call ends."""
+        """Return the seconds until the next call may start, or inf if another call has to end first."""
         self.costs = costs
         if now < self.closed_until:
             return self.closed_until - now
@@ -448,7 +449,7 @@ class Pacer:
         return min((bucket.rate / bucket.cost for bucket in self.buckets.values() if bucket.is_believed), default=inf)
 
     def _reopen(self, closed_at: float, now: float) -> None:
-        """Learn from the refusals, which are all known now, and send a probe first."""
+        """Learn from a completed set of refusals, and start again with a probe."""
         self.probe.slow_down(closed_at, now, self.slow_start.sends, self._refused)
         self.slow_start.begin_again()
         self._last_before_reopening = self.started

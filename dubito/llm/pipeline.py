@@ -63,7 +63,7 @@ class RunServers(Protocol):
     """The model servers that a run starts itself."""
 
     def address(self, api: Api, server: str, model: str) -> str:
-        """Start the server if need be, and return its base URL."""
+        """Start the server if necessary, and return its base URL."""
 
     def slots(self, server: str) -> int:
         """Return how many calls may be in flight at this server."""
@@ -83,7 +83,7 @@ class PipelineOptions:
 
 
 class Pipeline:
-    """What a run's calls share: cache, budget, log, and a client and the traffic of each account."""
+    """What all calls of a run share: the cache, the budget, the log, and each account's client and traffic."""
 
     def __init__(self, log: ModelLog, cache: ReplyCache, caps: Caps, options: PipelineOptions) -> None:
         self._log, self._cache, self._options = log, cache, options
@@ -105,7 +105,7 @@ class Pipeline:
         self._lock = Lock()
 
     def build_asks(self, name: str, settings: ModelSettings, price: Price | None) -> Asks:
-        """Compose the stages of a player's calls; raises UsageError if its key is not set and calls are allowed."""
+        """Compose the stages of a player's calls. Raises UsageError if calls are allowed and the key is not set."""
         account, options, log = account_for(settings), self._options, self._log
         if options.offline:
             asks: Asks = Offline(self._cache, log, account)
@@ -119,7 +119,7 @@ class Pipeline:
         return self.record(account.server, cached)
 
     def record(self, server: str, inner: Asks) -> Asks:
-        """Add the recording of the run around a stage."""
+        """Wrap a stage in the run's recording."""
         options = self._options
         return Recording(self._log, server, self.budget, options.timing, self._earlier, options.count_reply, inner)
 
@@ -211,7 +211,7 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """A stage that builds the account's client before the call waits, since building it takes a while."""
+    """A stage that builds the account's client before the call waits for its turn, since this takes a while."""
 
     provider: Provider
     inner: Sends

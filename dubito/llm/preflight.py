@@ -30,10 +30,10 @@ _MAX_QUOTED: Final = 120  # characters of an unreadable answer
 
 @dataclass(slots=True)
 class Preflight:
-    """The preflight of one player, `number` in the run.
+    """The preflight of one player; `number` is its number in the run.
 
-    Players with the same requests to the same server share the calls: the cache answers all but the first. With `warn`,
-    which receives the message, unreadable answers do not stop the run.
+    Players with the same requests to the same server share the calls: the cache answers all but the first player. With
+    `warn`, which receives the message, unreadable answers do not stop the run.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Preflight:
     def _ask_until_answered(self, decision: int, sample: "Sample") -> None:
         """Ask the question until it is answered. Raises AttemptFailed if a new reply cannot be read.
 
-        After an unreadable reply from the cache, another sample is requested, since it says nothing about the server.
+        An unreadable reply from the cache says nothing about the server, so another sample is requested.
         """
         draw, number = "preflight", 1
         while not self._is_answered(decision, sample, draw):
@@ -111,7 +111,7 @@ class Preflight:
         return True
 
     def _check_probabilities(self, sample: "Sample", answer: ModelAnswer) -> None:
-        """Raise AccountFault if the player takes probabilities from tokens, and the server gives none."""
+        """Raise AccountFault if the player needs the probabilities of tokens and the server does not send them."""
         node = next(iter(sample[1].answers.values())) if isinstance(sample[1], Form) else None
         if self.settings.belief and node is not None and node.answer == Bool() and not answer.shares:
             fields = setting_fields("belief", self.name)
@@ -127,7 +127,7 @@ class Preflight:
         return reply
 
     def _fault(self, error: AttemptFailed) -> AccountFault:
-        """Return the fault of a player whose answers cannot be read."""
+        """Return the error for a player whose answers cannot be read."""
         if error.cause == "cut":
             return AccountFault(f"the preflight of {one_line(self.name)}: {error.detail}", hint=CONTEXT_HINT)
         check = settings_to_check(error.cause, self.settings.api)

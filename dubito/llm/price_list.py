@@ -235,7 +235,7 @@ def old_price_warning(server: str, model: str, own: Mapping[str, Price], today: 
 
 
 def end_of_model_warning(server: str, model: str, today: date) -> str | None:
-    """Return a warning if the provider has announced the model's end, and that is near or over."""
+    """Return a warning if the provider has announced that the model is retired, or will be soon."""
     line = _find_line(server, model)
     if line is None or line.ends is None or line.ends - today > _END_NOTICE:
         return None

@@ -1,4 +1,4 @@
-"""The cost of calls, in exact sums; `price_list.py` reads the prices.
+"""The exact cost of calls; `price_list.py` reads the prices.
 
 Money is counted in whole picodollars (1e-12 USD). A price with up to six decimals per million tokens is then a whole
 number per token, so no sum is ever rounded.
@@ -150,7 +150,7 @@ class Tariff:
 
 
 class CostEstimator:
-    """Estimates what calls of a player cost that ended without a known cost.
+    """Estimates the cost of a player's calls that ended without stating it.
 
     The input is estimated at the average cost per byte of the run's replies so far, the output at the largest of them.
     Shared by threads.
@@ -194,7 +194,7 @@ def dollars(pico: int) -> str:
 
 
 def describe_excess(used: Spend, worst: Spend) -> str | None:
-    """Return how a call used more than was reserved for it; None if it did not."""
+    """Describe how a call exceeded its reservation; None if it did not."""
     if used.tokens <= worst.tokens and used.usd <= worst.usd:
         return None
     money = f" ({dollars(used.usd)} and {dollars(worst.usd)})" if used.usd > worst.usd else ""

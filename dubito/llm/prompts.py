@@ -5,7 +5,7 @@ files that these include: its own, its sibling folders', and the project's (`sha
 `extends` another one uses that one's files for any it lacks, and adds `paragraph.jinja` to its system text.
 
 A template gets exactly the keys of the game's `facts()`, and `answer_format`. With `ask: turn`, a prompt asks all
-questions of a turn at once, and also gets `turn`, the facts of each question. Everything is read and tried once, when
+questions of a turn at once, and also gets `turn`, the facts of each question. All files are read and tried once, when
 the prompt is loaded; a template cannot access anything else. Dubito's prompts are in `prompts`, another game's in
 `prompts/GAME`, and those of an installed game in the folder `prompts` of its package.
 
@@ -57,7 +57,7 @@ _LOADED: Final[dict[Path, "Prompt"]] = {}  # by folder, in this process
 
 @dataclass(frozen=True, slots=True)
 class RenderedPrompt:
-    """The texts that a model is sent for one question.
+    """The texts sent to a model for one question.
 
     `history` is the beginning of the user text, in chapters that the player's later requests in the game repeat. `user`
     follows it.
@@ -76,7 +76,7 @@ Sample = tuple[RenderedPrompt, answers.Form | QuestionForm]  # a prompt, and the
 
 
 def longest_samples(questions: Iterable[Sample]) -> list[Sample]:
-    """Return the longest question of each form, leaving out forms that another form includes."""
+    """Return the longest question of each form, without forms that another form includes."""
     by_form = dict[str, Sample]()
     for rendered, form in questions:
         best = by_form.get(key := form.kind)
@@ -103,7 +103,7 @@ class SeatTexts:
             self.system, self.chapters, self._steady = None, [], steady
 
     def drop_changed_chapters(self, history: Sequence[str], ends: Sequence[int]) -> None:
-        """Forget the chapters with which this history, cut at these ends, does not begin."""
+        """Forget the chapters that are no longer the beginning of this history, cut at these ends."""
         same = len(self.chapters)
         while self._ends[:same] != ends[:same]:
             same -= 1
@@ -137,7 +137,7 @@ class Description(Checked):
 
 
 class Prompt:
-    """A loaded prompt. It reads nothing from disk any more, and many threads may render it at once."""
+    """A loaded prompt. It does not read from disk again, and many threads may render it at once."""
 
     def __init__(self, folder: Path, sources: Mapping[str, str] | None = None, game: Game | None = None) -> None:
         """Load a folder, or these `sources` of one (see `Prompt.sources`). The default game is Dubito.
@@ -212,7 +212,7 @@ class Prompt:
 
     @property
     def is_current(self) -> bool:
-        """Whether its folder still has the same files."""
+        """Return whether its folder still has the same files."""
         try:
             files = TemplateFiles(self.folder, None, _shared(self.game), self.description.extends)
             return files.has(HISTORY) == (HISTORY in self.sources) and all(
@@ -237,7 +237,7 @@ class Prompt:
         return self._forms[node]
 
     def for_api(self, api: Api) -> "Prompt":
-        """Return the prompt for this API: the Decisions API asks all questions of a turn next to the text."""
+        """Return the prompt for this API. For the Decisions API, the questions are not part of the text."""
         if api != "decisions":
             return self
         other = copy(self)
@@ -346,7 +346,7 @@ def load_prompt(name: str, working_directory: Path, game: Game | None = None) ->
 
 
 def _load_folder(folder: Path, game: Game) -> Prompt:
-    """Load a folder's prompt, unless its files have not changed: trying a prompt takes longer than reading it."""
+    """Load a folder's prompt, or return the loaded one if its files have not changed: trying a prompt is slow."""
     prompt = _LOADED.get(folder)
     if prompt is None or prompt.game is not game or not prompt.is_current:
         _LOADED[folder] = prompt = Prompt(folder, game=game)

@@ -104,8 +104,8 @@ def join_texts(parts: Sequence[dict[str, Any]], kind: str) -> str | None:
 def classify_non_reply(received: RawReply, body: Any) -> NonReply:
     """Classify a body that does not follow the protocol; `body` is its JSON, or None if it has none.
 
-    No body tells whether a model wrote it. A page or other JSON comes from a proxy. An empty, truncated or streamed
-    body may be a lost reply, which is billed, unless status 204 states that the reply is empty.
+    The body does not show whether a model was called. HTML or unrelated JSON comes from a proxy. An empty, truncated or
+    streamed body may be a lost reply, which is billed, unless status 204 states that the reply is empty.
     """
     text = received.raw.strip()
     if not text:
@@ -149,8 +149,8 @@ def parse_count(value: Any) -> int:
 def parse_openai_usage(counts: Mapping[str, Any], input_name: str, output_name: str) -> Usage | None:
     """Parse token counts. OpenAI includes cached tokens in the input.
 
-    A missing or null count is 0, as on many servers. If there are more cached tokens than input, the server counts them
-    separately.
+    A missing or null count is 0, as on many servers. If there are more cached tokens than input tokens, the server
+    counts them separately.
     """
     inputs, outputs = (as_mapping(counts.get(f"{name}_tokens_details")) for name in (input_name, output_name))
     cache_write = inputs.get("cache_write_tokens") or 0
@@ -178,7 +178,7 @@ def parse_usage(
 ) -> Usage | None:
     """Return the counts; None, as for missing usage, if one of them is not a count.
 
-    Some servers include reasoning in the output, others do not: the largest reading is the bill.
+    Some servers include reasoning in the output, others do not: the higher count is assumed.
     """
     counts = [input_tokens, cached, cache_write, output, reasoning, 0 if total is None else total]
     if any(type(count) is not int or not 0 <= count <= MAX_TOKENS for count in counts):
@@ -209,7 +209,7 @@ class WireFormat(Protocol):
 
     @staticmethod
     def parse_charges(body: Mapping[str, Any]) -> Charges:
-        """Return what may cost more than the tokens: tier, long-lived cache writes, the provider's own tools."""
+        """Return what may change the price: the service tier, long-lived cache writes, the provider's own tools."""
 
     @staticmethod
     def parse_usage(counts: Mapping[str, Any]) -> Usage | None:
@@ -219,7 +219,7 @@ class WireFormat(Protocol):
 class Chat:
     """Chat Completions: OpenAI's older API, which most other servers offer (Ollama, vLLM, llama.cpp, OpenRouter).
 
-    Other servers know fewer parameters, and some refuse unknown ones: they are sent only what all know.
+    Other servers know fewer parameters, and some reject unknown ones, so they get only those that all servers know.
     """
 
     @staticmethod
@@ -329,7 +329,7 @@ class Messages:
     def parse_text(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
         """Return the text, without blocks of thinking.
 
-        A text with a refusal was stopped by a filter: here that is not a contradiction.
+        Unlike elsewhere, a text with a refusal is not a contradiction here: a filter stopped it.
         """
         blocks = as_objects(body.get("content"))
         if find_error(body) or not is_by_assistant(body) or any(block.get("type") == "tool_use" for block in blocks):
@@ -359,8 +359,8 @@ class Messages:
 def _marked_messages(exchange: Exchange) -> list[dict[str, Any]]:
     """Return the messages, with a cache mark on the last block of the history.
 
-    The cache looks back from a mark over 20 blocks for an earlier mark. Each request of a player adds at most one block
-    of history, so the mark of its previous request is at most one block back.
+    From a mark, the cache looks back up to 20 blocks for an earlier mark. Each request of a player adds at most one
+    block of history, so the mark of its previous request is at most one block back.
     """
     first, *rest = exchange.other_messages()
     if not exchange.history:
@@ -450,7 +450,7 @@ def _waits_or_is_foreign(item: Mapping[str, Any]) -> bool:
 
 
 class Decisions:
-    """OpenAI's Decisions API. A reply has an answer to each question instead of a text; its text is their JSON."""
+    """OpenAI's Decisions API. A reply has answers instead of a text; their JSON is used as its text."""
 
     @staticmethod
     def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
@@ -532,7 +532,7 @@ def read_reply(protocol: ProtocolName, received: RawReply, origin: ReplyOrigin =
 
 
 def _read_program_line(received: RawReply, origin: ReplyOrigin) -> Reply:
-    """Parse what was recorded of a program: its line, or what it did wrong."""
+    """Parse the recorded output of a program: its line, or its error."""
     body = as_mapping(parse_json(received.raw))
     if isinstance(line := body.get("line"), str):
         return Reply(line, "stop", None, received, origin)

@@ -71,7 +71,7 @@ _MINUTE, _YEAR = 60.0, 365 * 86_400.0  # seconds
 
 
 class ErrorReader:
-    """Turns what a call of one account ended with into a TryFailed or an AccountFault."""
+    """Turns the errors of one account's calls into TryFailed or AccountFault."""
 
     def __init__(self, account: Account, address: str, redaction: Redaction) -> None:
         self._account, self._address, self._redaction = account, address, redaction
@@ -79,7 +79,7 @@ class ErrorReader:
     def read_connection_error(self, error: Exception, deadline: float, attempt: Attempt, *, is_late: bool) -> TryFailed:
         """Read the error of a call without an answer.
 
-        Unless no connection was made, the server may have answered, and may bill it.
+        If a connection was made, the server may have answered, and may bill the call.
         """
         import httpx2
 
@@ -154,7 +154,7 @@ class ErrorReader:
         return AccountFault(f"{self._account} {problem}", quote=quote, hint=hint, **fields)
 
     def _read_unknown_path(self, status: int, quote: str, attempt: Attempt) -> AccountFault:
-        """Read the answer to a path that the server does not know: it may know another protocol's."""
+        """Read the error for a path that the server does not know. It may speak another protocol."""
         protocol = attempt.request.protocol
         other: Api = "responses" if protocol == "chat" else "chat"
         path = urlsplit(self._address).path.strip("/")
@@ -250,7 +250,7 @@ def _cause(error: BaseException | None, kind: type[E]) -> E | None:
 
 
 def _find_setting(text: str, attempt: Attempt) -> str:
-    """Return the setting that a server complains about: its own, or one of the player's `parameters`."""
+    """Return the setting that a server rejects: one of Dubito's, or one of the player's `parameters`."""
     names_limit = any(name in text and name in attempt.request.body for name in ("max_tokens", "max_completion_tokens"))
     if attempt.request.protocol == "chat" and names_limit and any(words in text.lower() for words in _UNSUPPORTED):
         # The server knows the limit by its other name.
@@ -263,7 +263,10 @@ def _find_setting(text: str, attempt: Attempt) -> str:
 
 
 def _describe_renewal(verdict: Verdict) -> str:
-    """Return when a used-up limit is renewed, as the server states it; a wait under a minute is another limit's."""
+    """Return when the server says that a used-up limit is renewed.
+
+    A wait of less than a minute belongs to another limit.
+    """
     if verdict.retry_after is None or not _MINUTE <= verdict.retry_after < _YEAR:
         return "resume when it is renewed"
     moment = datetime.now() + timedelta(seconds=verdict.retry_after)

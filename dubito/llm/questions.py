@@ -4,10 +4,9 @@ OpenAI's Decisions API (`openai.types.decision_create_params` in the SDK) has tw
 2 to 255 values, texts or booleans, and a `predicate`, a sentence that may be true. Here a node is a choice between the
 legal answers, and what a node `states` is a predicate. A request has all questions of a turn; a question that depends
 on an earlier answer appears once for each of these. Its text is the prompt, and the questions are taken from the facts
-of the game: `question`, and `if_true` and `if_false`, or `legal`.
-
-A reply must fit exactly: answers in the order of the questions, every value once, and probabilities that sum to 1. The
-choice need not be the most probable value, since not every server makes it that.
+of the game: `question`, and `if_true` and `if_false`, or `legal`. A reply must match exactly: answers in the order of
+the questions, every value once, and probabilities that sum to 1. The choice need not be the most probable value, since
+servers differ in this.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -115,7 +114,7 @@ class QuestionForm:
 
 
 def _check_order(question: DecisionQuestion, answer: Any, reply: Reply) -> None:
-    """Raise AttemptFailed unless this is an answer, or a refusal, to this question."""
+    """Raise AttemptFailed unless this is an answer to this question, or a refusal to answer it."""
     name = answer.get("name") if isinstance(answer, dict) else None
     if name != question.name:
         raise AttemptFailed(
@@ -130,7 +129,7 @@ def _is_probability(value: Any) -> bool:
 
 
 def _read_probability(answer: Mapping[str, Any]) -> tuple[float | None, bool]:
-    """Return the stated probability, None if the model declined, and whether the answer was not a probability."""
+    """Return the stated probability, or None if the model declined, and whether the answer was invalid."""
     value: Any = answer.get("probability")
     if answer["type"] == "refusal":
         return None, False

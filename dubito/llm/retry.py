@@ -92,10 +92,11 @@ class FailureStreak:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A stage that sends an attempt's calls until one is answered, or no further call can help.
+    """A stage that sends calls for an attempt until one is answered, or no further call can help.
 
-    Raises AttemptFailed or, with `suspend`, Suspended where a model cannot be reached. `probe` asks the model for any
-    answer while nothing else does; without it, no attempt waits for one. Calls are numbered on from those made earlier.
+    Raises AttemptFailed, or, with `suspend`, Suspended if a model cannot be reached. `probe` is sent during an outage,
+    when no other call is in flight; without it, attempts do not wait for the end of an outage. The numbers of calls
+    continue from those made earlier.
     """
 
     inner: Sends
@@ -128,7 +129,7 @@ class Retry:
 
 @dataclass(slots=True)
 class AttemptRetries:
-    """What tenacity asks about one attempt: whether to send it again, when, and how it ends otherwise."""
+    """The retry policy of one attempt, for tenacity: whether and when to send it again, and how it ends."""
 
     stage: Retry
     attempt: Attempt
@@ -172,7 +173,10 @@ class AttemptRetries:
         return backoff(error, min(self.streak.failures, doublings), self.stage.settings.retry_after_cap)
 
     def sleep(self, seconds: float) -> None:
-        """Wait as long as `wait_seconds` said, then for an answer to others where the account may be down."""
+        """Sleep for the time from `wait_seconds`.
+
+        If the account may be down, also wait until it answers another call.
+        """
         stage, streak = self.stage, self.streak
         if self.rejections:
             stage.sleep(seconds, f"for {stage.traffic.account} (a request was rejected)")

@@ -208,7 +208,7 @@ def _check_parameters(name: str, api: Api, parameters: Mapping[str, Any]) -> Non
 
 
 def _check_text(name: str, api: Api, text: Any) -> None:
-    """Check the parameter `text`, which may set everything about the text of a response but its format."""
+    """Check the parameter `text`, which may set any property of the response's text except its format."""
     if api != "responses":
         hint = "set `verbosity` without it" if api == "chat" else "remove it"
         raise _refusal(name, "parameters.text", "only `api: responses` has it", hint)
@@ -263,7 +263,7 @@ def account_for(settings: ModelSettings) -> Account:
 
 
 def embedded_kind(server: str) -> str | None:
-    """Return the kind of a server that the run starts itself: `house`, or what a plugin adds; None for another."""
+    """Return the kind of a server that the run starts itself: `house`, or one that a plugin adds. None for others."""
     kind = server.partition("?")[0]
     return kind if kind == HOUSE or kind in model_servers() else None
 
@@ -299,7 +299,7 @@ def is_on_this_machine(server: str) -> bool:
 
 
 def load_key(account: Account, name: str) -> str:
-    """Return the account's key from the environment, or a dummy if none is needed. Raises UsageError."""
+    """Return the account's key from the environment, or a dummy key if none is needed. Raises UsageError."""
     if account.key_env is None:
         return "no-key-needed"
     key = os.environ.get(account.key_env, "").strip()

@@ -48,9 +48,9 @@ class EarlierAttempts:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A stage that answers from the run's recording, and otherwise records how the attempt ended.
+    """A stage that answers from the run's recording, or makes the attempt and records how it ended.
 
-    An attempt that ends without a reply or AttemptFailed stays open, and is repeated when the run is resumed.
+    An attempt without a reply or an AttemptFailed stays open, and is repeated when the run is resumed.
     """
 
     log: ModelLog
@@ -136,7 +136,7 @@ class CachedReplies:
 
 @dataclass(slots=True)
 class CacheLookup:
-    """What the cache asks about one attempt. Parsing a reply takes long, so the parsed reply is kept."""
+    """The cache's callbacks for one attempt. The parsed reply is kept, since parsing is slow."""
 
     stage: CachedReplies
     attempt: Attempt
@@ -193,7 +193,7 @@ class Offline:
 
 @dataclass(frozen=True, slots=True)
 class LoggedCalls:
-    """The stage around the provider, which logs each call before it is sent, and its body before it is parsed."""
+    """The stage around the provider. It logs each call before it is sent, and each body before it is parsed."""
 
     log: ModelLog
     budget: Budget
@@ -260,13 +260,13 @@ def log_reply(
 
 
 class PromptsInReading:
-    """How much of the prompts in flight their servers have read."""
+    """The progress of servers in reading the prompts in flight."""
 
     def __init__(self) -> None:
         self._texts: dict[int, str] = {}  # by thread
 
     def update(self, text: str) -> None:
-        """Take what this thread's reply has so far; empty when its call has ended."""
+        """Update the progress of this thread's call; an empty text means that the call has ended."""
         if text.startswith(READING):
             self._texts[get_ident()] = text
         else:
@@ -278,7 +278,7 @@ class PromptsInReading:
 
 @dataclass(frozen=True, slots=True)
 class ReadingProgress:
-    """A stage for a server that takes long to read a prompt: it streams, so that the progress line can say how far."""
+    """A stage that streams replies, so that the progress line can show how far a slow server has read a prompt."""
 
     reading: PromptsInReading
     inner: Sends

@@ -1,12 +1,12 @@
-"""Streamed replies: someone who watches a model receives its words as they arrive.
+"""Streamed replies: a viewer receives a model's words as they arrive.
 
 A call streams only if its thread has a callback. Its request has the same digest as any other, and the same body is
 cached and recorded: for the Responses API, the response in the last event, byte for byte; for Chat Completions and the
-Messages API, whose events carry pieces, the object they add up to, as canonical JSON. If an event is an error, it is
-the body. A stream that ends before its reply does has no body.
+Messages API, whose events contain pieces, the assembled object as canonical JSON. If an event is an error, it is the
+body. A stream that ends before its reply does has no body.
 
-Events follow the HTML standard (server-sent events), and their content the providers' references:
-`responses/streaming` and `chat/streaming` (OpenAI), `messages-streaming` (Anthropic).
+Events follow the HTML standard (server-sent events), and their content the providers' references: `responses/streaming`
+and `chat/streaming` (OpenAI), `messages-streaming` (Anthropic).
 """
 
 import json
@@ -58,9 +58,9 @@ class StreamedReply:
     redaction: Redaction
 
     def read(self, pieces: Iterable[bytes]) -> bytes | None:
-        """Return the body that a stream of events makes.
+        """Assemble the body from a stream of events.
 
-        None if the reply did not come to its end, or these are not its protocol's events.
+        None if the reply is incomplete, or the events are not of its protocol.
         """
         reader, shown = _READERS[self.protocol](), ""
         try:
@@ -75,7 +75,7 @@ class StreamedReply:
 
 
 def parse_events(pieces: Iterable[bytes]) -> Iterator[str]:
-    """Yield the data of each event. An event without an empty line at its end does not count."""
+    """Yield the data of each event. An event that does not end with an empty line is ignored."""
     data: list[str] = []
     for line in _split_lines(pieces):
         if line:
@@ -102,7 +102,7 @@ def _split_lines(pieces: Iterable[bytes]) -> Iterator[str]:
 
 
 class _Reader:
-    """Collects a stream's events: the text so far, and the body that they make."""
+    """Collects a stream's events into the text so far and the final body."""
 
     def __init__(self) -> None:
         self.thoughts, self.text = "", ""
@@ -228,7 +228,7 @@ _READERS: Final[Mapping[ProtocolName, type[_Reader]]] = {"responses": _Responses
 
 
 def _update_known(whole: dict[str, Any], piece: Mapping[str, Any]) -> None:
-    """Update an object with a piece of it. Null does not replace a value."""
+    """Merge a partial object into an object. Null does not replace a value."""
     whole |= {key: value for key, value in piece.items() if value is not None or key not in whole}
 
 

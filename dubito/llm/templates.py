@@ -112,7 +112,7 @@ class TemplateFiles:
         return any((folder / name).is_file() for folder in self._own) if self._roots else name in self.sources
 
     def source(self, name: str) -> str:
-        """Return the text of a template by its name in an include. Raises UsageError if it is missing."""
+        """Return the text of the template that an include names. Raises UsageError if it is missing."""
         if name not in self.sources:
             inside = (root / name for root in self._roots if (root / name).resolve().is_relative_to(root.resolve()))
             path = next((path for path in inside if path.is_file()), None)
@@ -167,7 +167,7 @@ class TemplateFiles:
 
 
 class _Code(CodeGenerator):
-    """Adds calls that count the iterations of loops and the sizes of lists, texts and comparisons."""
+    """Compiles templates with added calls that count loop iterations and the sizes of lists, texts and comparisons."""
 
     def visit_For(self, node: nodes.For, frame: Frame) -> None:  # noqa: N802
         counter = nodes.EnvironmentAttribute("count_iterations", lineno=node.lineno)
@@ -227,7 +227,7 @@ class Piece(NamedTuple):
 
 
 class _Meter(threading.local):
-    """The state of each thread's rendering."""
+    """The state of a rendering, per thread."""
 
     left = _MAX_STEPS
     name: str | None = None
@@ -321,7 +321,7 @@ class _Environment(ImmutableSandboxedEnvironment):
             yield piece
 
     def _location_of(self, pieces: Any) -> tuple[str, int]:
-        """Return template and line of the piece that was just yielded, possibly by an included template."""
+        """Return the template and line of the last piece, which an included template may have written."""
         while True:
             # An include iterates over the inner generator.
             inner = pieces.gi_yieldfrom or pieces.gi_frame.f_locals.get("gen")

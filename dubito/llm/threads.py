@@ -1,4 +1,4 @@
-"""Daemon threads for calls: they never keep the process alive, and a stopped run gives up on those that hang."""
+"""Daemon threads for calls. They never keep the process alive, and a stopped run abandons those that hang."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 def start_threads(work: Callable[[], None], count: int, name: str) -> list[Thread]:
-    """Start up to `count` threads: fewer where the system allows no more. Raises RunStopped if it allows none."""
+    """Start up to `count` threads, as many as the system allows. Raises RunStopped if it allows none."""
     started: list[Thread] = []
     for number in range(count):
         thread = Thread(target=work, name=f"{name}-{number}", daemon=True)
@@ -33,7 +33,7 @@ def start_threads(work: Callable[[], None], count: int, name: str) -> list[Threa
 def wait_for_threads(threads: Sequence[Thread], stopped: Callable[[], bool]) -> int:
     """Wait until all have ended, or for STOP_GRACE_SECONDS after a stop; return how many still run.
 
-    It waits in steps: a signal that arrives just before an endless wait would be handled only after it.
+    The wait is split into steps, since a signal that arrives just before an endless wait would never be handled.
     """
     deadline: float | None = None
     while running := [thread for thread in threads if thread.is_alive()]:
@@ -47,7 +47,10 @@ def wait_for_threads(threads: Sequence[Thread], stopped: Callable[[], bool]) -> 
 
 
 def run_until_stopped(work: Callable[[], None], stopped: Callable[[], bool]) -> None:
-    """Run in another thread, so that a stop need not wait for a call that hangs. Raises Interrupted then."""
+    """Run a function in another thread, so that a stop need not wait for a hanging call.
+
+    Raises Interrupted after a stop.
+    """
     errors: list[BaseException] = []
 
     def run() -> None:

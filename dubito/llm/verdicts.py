@@ -1,7 +1,7 @@
-"""The meaning of a server's error, for all protocols: whose fault it is, and whether to ask again.
+"""Interpret a server's error, for all protocols: whose fault it is, and whether to retry.
 
-An error is a status with a body, or is in a body with status 200. Codes must match fully, words may appear anywhere in
-the message. If neither matches, the status decides.
+An error is an HTTP status with a body, or a body with status 200. Codes must match exactly, words may appear anywhere
+in the message. If neither matches, the status decides.
 """
 
 import json
@@ -120,7 +120,7 @@ _UNITS: Final = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The meaning of an error."""
+    """The interpretation of an error."""
 
     meaning: Meaning
     status: int  # the answer's, or the equivalent one of an error with status 200
@@ -139,7 +139,7 @@ class _ErrorParts:
 
 
 def judge_error(status: int, text: str, headers: Mapping[str, str]) -> Verdict:
-    """Judge an answer with an error's status."""
+    """Interpret a response whose status is an error."""
     parts = _parse_parts(text)
     meaning = _find_meaning(status, parts)
     if meaning not in ("rate_limit", "server", "quota"):
@@ -158,7 +158,7 @@ def error_text(error: Any) -> str:
 
 
 def judge_error_in_body(error: Any, headers: Mapping[str, str]) -> Verdict:
-    """Judge an error with status 200."""
+    """Interpret an error in a response with status 200."""
     text, status = error_text(error), _find_status(error)
     if status is None:
         # Its words may name the cause; otherwise it is the server's fault.
@@ -202,7 +202,7 @@ def _is_concurrency_limit(status: int, parts: _ErrorParts) -> bool:
 
 
 def _exceeds_minute_limit(words: str) -> bool:
-    """Return whether one request has more tokens than the account may use per minute, so it would never pass.
+    """Return whether one request has more tokens than the account may use per minute, so that it can never succeed.
 
     This includes the output that it reserves: OpenAI and Groq report `Limit 10000, Requested 12500`.
     """
@@ -215,7 +215,7 @@ def _exceeds_minute_limit(words: str) -> bool:
 
 
 def _find_used_up(parts: _ErrorParts) -> Meaning | None:
-    """Return what is used up for longer than an hour, if anything.
+    """Return which limit is used up for more than an hour, if any.
 
     Gemini has the same message for a day and for a minute, so its ids decide.
     """
@@ -245,7 +245,7 @@ def _parse_parts(text: str) -> _ErrorParts:
 
 
 def _objects_in(value: Any, depth: int) -> Iterator[dict[str, Any]]:
-    """Yield the objects of an error: itself, and those it quotes."""
+    """Yield the error object, and the objects that it quotes."""
     if isinstance(value, str) and value.startswith(("{", "[")):
         value = parse_json(value)
     # Gemini wraps errors in a list.
@@ -258,7 +258,7 @@ def _objects_in(value: Any, depth: int) -> Iterator[dict[str, Any]]:
 
 
 def _find_status(error: Any) -> int | None:
-    """Return the equivalent status of an error in a body; None if it states none."""
+    """Return the HTTP status that an error in a body corresponds to, or None."""
     for part in _objects_in(error, _MAX_NESTING):
         for name in ("code", "status", "type"):
             value = part.get(name)

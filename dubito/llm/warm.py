@@ -2,7 +2,7 @@
 
 Providers charge a quarter more to write a prefix to their cache and a tenth or less to read it, and they write it again
 for every request that arrives before the first reply. The prefix is the system text, which is the same for a seat of a
-game with the same rules. Its first call is sent alone; the rest follow once it has ended in any way.
+game with the same rules. Its first call is sent alone; the others follow once it has ended, with or without success.
 """
 
 import threading

@@ -73,7 +73,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class LaneConnection:
-    """Calls to a lane's server about batches, made for this attempt."""
+    """A connection to the batch API of a lane's server, for one attempt."""
 
     lane: Lane
     attempt: Attempt
@@ -141,7 +141,7 @@ class Waves:
                 ) from None
 
     def wait(self, attempt: Attempt) -> NoReturn:
-        """Log the request for the next wave. Raises BatchPending, or AttemptFailed if there will be no reply."""
+        """Log the request for the next wave. Raises BatchPending, or AttemptFailed if no reply can follow."""
         lane, request = self._lanes[attempt.place.player], attempt.request
         with self._lock:
             logged = self._wave_log.find(lane.account.server, request.digest, attempt.draw)
@@ -156,7 +156,7 @@ class Waves:
         raise BatchPending(f"for the next wave to {lane.account}")
 
     def run_next(self) -> None:
-        """Send all waiting requests, and return when these batches, and those already in progress, have ended.
+        """Send all waiting requests, and wait until these batches and those already in progress have ended.
 
         Raises AccountFault, or Interrupted on a stop. Batches in progress continue, and a resumed run finds them.
         """

@@ -1,1 +1,1 @@
-"""Sums of games, and what follows from them: rates with intervals, ranks, bounds. No I/O, no model."""
+"""Sums of games and statistics from them: rates with intervals, ranks, bounds. No I/O, no model."""

@@ -1,1 +1,1 @@
-"""What a run keeps on disk: its folder, and `run.db` in it. Knows nothing of any game's rules."""
+"""The files of a run: its folder, and `run.db` in it. This package does not depend on any game's rules."""

@@ -198,7 +198,7 @@ def _deletion_hint(folder: Path) -> str:
 
 
 def describe_difference(where: str, there: Any, ours: Any, places: tuple[str, str] = ("there", "here")) -> str:
-    """Describe the first part in which two values, found in these places, differ."""
+    """Describe the first difference between two values, which were found in these places."""
     if isinstance(there, dict) and isinstance(ours, dict):
         pairs = {key: (there.get(key, _NOT_SET), ours.get(key, _NOT_SET)) for key in [*ours, *there]}
         key = next(key for key, pair in pairs.items() if pair[0] != pair[1])
@@ -225,7 +225,7 @@ _MIN_ALLOWED_BYTES: Final = 16 << 20  # may be unpacked in any case
 
 
 def pack(folder: Path, file: Path, first_game: int = 0) -> None:
-    """Export the run in this folder, which begins with this game.
+    """Export the run in this folder; `first_game` is the number of its first game.
 
     Raises UsageError if the run is missing, or the file cannot be created. If writing fails, deletes it and raises
     RunStopped.
@@ -303,7 +303,7 @@ def _unpack(file: Path, folder: Path) -> None:
 
 
 def _write_part(archive: zipfile.ZipFile, part: zipfile.ZipInfo, target: Path, left: int) -> int:
-    """Write a part, up to the bytes that are left. Return how many are left then; negative if there were too few."""
+    """Write a part, up to the bytes left. Return how many are left afterwards, negative if there were too few."""
     with archive.open(part) as packed, target.open("xb") as file:
         while left >= 0 and (data := packed.read(_BLOCK_BYTES)):
             left -= len(data)
@@ -335,7 +335,7 @@ def last_written(folder: Path) -> float:
 
 
 def latest_run(root: Path) -> Path:
-    """Return the run that was last written to. Raises UsageError without runs."""
+    """Return the run that was written to last. Raises UsageError if there are no runs."""
     folders = [folder for folder in run_folders(root) if (folder / DATABASE).exists()]
     if not folders:
         raise UsageError(f"no runs in {one_line(str(root))} yet: start one with `dubito demo` or `dubito run CONFIG`")

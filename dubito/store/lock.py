@@ -40,8 +40,8 @@ def lock_folder(folder: Path) -> Iterator[bool]:
 def draft_folder(path: Path, option: str) -> Iterator[Path]:
     """Create a temporary folder next to `path`, in which its contents are written first.
 
-    Its name is always the same, so files of a killed process are removed, and two processes exclude each other. Raises
-    UsageError with the advice to choose another `option`.
+    Its name is always the same, so that files of a killed process are removed and two processes exclude each other.
+    Raises UsageError with the advice to choose another `option`.
     """
     draft = path.with_name(f".{path.name}.part")
     with _locked(draft, path, "writing", option, parents=False):
@@ -58,7 +58,7 @@ def draft_folder(path: Path, option: str) -> Iterator[Path]:
 def _locked(folder: Path, shown: Path, activity: str, option: str, *, parents: bool) -> Iterator[bool]:
     """Create a folder and lock it. Raises UsageError if it is not writable, or another process has locked it.
 
-    Yields False if the file system has no locks, as some cluster and network file systems.
+    Yields False if the file system has no locks, like some on clusters and networks.
     """
     try:
         folder.mkdir(parents=parents, exist_ok=True)
@@ -81,7 +81,7 @@ def _locked(folder: Path, shown: Path, activity: str, option: str, *, parents: b
 
 
 def _lock_with_retry(file: IO[str]) -> None:
-    """Lock a file, with a second attempt in case another process only checked whether it is locked."""
+    """Lock a file. Try twice, since another process may only have checked whether it is locked."""
     try:
         _lock(file)
     except _LOCK_ERRORS:

@@ -41,7 +41,7 @@ class Decision:
 def attempt_keys(
     decisions: Iterable[tuple[int, int]], attempts: Mapping[tuple[int, int], Sequence["StoredAttempt"]]
 ) -> dict[tuple[int, int], int]:
-    """Return, by seat and number of each decision of a game, the decision under which its attempts are logged.
+    """Map each decision of a game, by seat and number, to the decision under which its attempts are logged.
 
     If one request asks several decisions, that is the first of them; otherwise it is the decision itself.
     """
@@ -297,7 +297,7 @@ class ModelLog:
         self._db.write(lambda connection: connection.execute(query, values))
 
     def sample_replies(self, player: str) -> list[tuple[int, tuple[int, ...], int]]:
-        """Return the request's length, the usage and the picodollars of up to a thousand of a player's replies."""
+        """Return up to a thousand of a player's replies: the request's length, the usage and the picodollars."""
         rows = self._db.read(
             "SELECT t.request, t.usage, t.picodollars FROM tries t JOIN texts x ON x.digest = t.request "
             "WHERE player = ? AND NOT assumed AND t.usage IS NOT NULL AND picodollars IS NOT NULL "
@@ -335,7 +335,7 @@ class ModelLog:
         return {row[:4]: RecordedAttempt(row[4:9], *row[9:]) for row in rows}
 
     def find_paid_reply(self, server: str, request: str, draw: str) -> RawReply | None:
-        """Find a server's first reply to this request and draw, which may never have reached the cache."""
+        """Find a server's first reply to this request and draw. It may not have reached the cache."""
         condition = f"request = ? AND draw = ? AND {IS_AT_SERVER} AND (kind IS NULL OR kind = ?)"
         query = f"SELECT status, raw, headers FROM tries WHERE state = 'received' AND {condition}"  # noqa: S608, our own text
         order = "ORDER BY game, seat, decision, attempt, try LIMIT 1"

@@ -231,7 +231,7 @@ class RunDb:
 
     @contextmanager
     def writing(self, paid: bool = False) -> Iterator[sqlite3.Connection]:
-        """Run a transaction, of one thread at a time. An inner one is part of the outer one.
+        """Run a transaction, for one thread at a time. A nested one is part of the outer one.
 
         After RunStopped, nothing of it is written. It survives the end of the process; if it was `paid` for, it and
         everything before it survives a power failure as well.
@@ -264,7 +264,7 @@ class RunDb:
     def write_later(self, write: Write) -> None:
         """Queue a write for the next transaction of any thread, and before the next read.
 
-        Only for data that a resumed run can compute again.
+        Use it only for data that a resumed run can compute again.
         """
         if self.is_shared:
             self.write(write)
@@ -342,7 +342,7 @@ class RunDb:
             self._writer = None
 
     def _sync(self) -> None:
-        """Wait until this thread's commits are on disk. Other threads can write during the wait, and share it."""
+        """Wait until this thread's commits are on disk. Meanwhile other threads can write, and share the wait."""
         wanted = self._commits
         with self._syncing:
             if self._synced >= wanted:
@@ -441,7 +441,7 @@ def _seal_on_write(connection: sqlite3.Connection) -> None:
 
 
 def open_readonly(path: Path) -> sqlite3.Connection:
-    """Open a file of unknown origin without writing to it.
+    """Open a file from an unknown source without writing to it.
 
     Raises sqlite3.Error if it is not a run store, and UsageError if it has another format.
     """
@@ -468,7 +468,7 @@ def open_readonly(path: Path) -> sqlite3.Connection:
 
 @cache
 def _expected_schema() -> tuple[dict[str, str | None], dict[str, dict[str, tuple[str, bool]]]]:
-    """Return a run store's schema: SQL by name; and by table and column the type, and whether it may be NULL."""
+    """Return a run store's schema: the SQL by name, then by table each column's type and whether it may be NULL."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(_SCHEMA)
         names = dict(connection.execute("SELECT name, sql FROM sqlite_master"))
@@ -537,7 +537,7 @@ def _invalid_condition(table: str, column: str, kind: str, null: bool) -> str:
 def readonly_uri(path: Path) -> str:
     """Return the URI with which SQLite opens a file only for reading.
 
-    Even to read, SQLite needs to create a journal, which it cannot in a read-only folder. If there is none, no process
+    SQLite creates a journal even to read, which is impossible in a read-only folder. If there is no journal, no process
     is writing, and the file can be read without one.
     """
     has_no_writer = _is_in_readonly_folder(path) and not _wal_path(path).exists()

@@ -19,7 +19,7 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """A request that waits for its reply; the fields are the table's columns."""
+    """A request without a reply so far; the fields are the table's columns."""
 
     account: str
     request: str  # digest
@@ -75,7 +75,7 @@ class WaveLog:
             connection.execute(f"INSERT OR IGNORE INTO awaited VALUES ({marks}, NULL)", astuple(entry))  # noqa: S608
 
     def find(self, server: str, request: str, draw: str) -> Awaited | None:
-        """Find a request to a server, with whatever key it was sent."""
+        """Find a request to a server, no matter which key it was sent with."""
         where = f"(request, draw) = (?, ?) AND {IS_AT_SERVER}"
         return next(iter(self._entries(where, (request, draw, server))), None)
 
@@ -131,7 +131,7 @@ class WaveLog:
             )
 
     def reserved(self) -> Spend:
-        """Return what is reserved for the tries in open batches."""
+        """Return the amount reserved for the tries in open batches."""
         ((calls, tokens, usd),) = self._db.read(
             "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM tries t JOIN awaited a "
             "USING (game, seat, decision, attempt, try) WHERE a.batch IS NOT NULL AND t.state = 'open'"

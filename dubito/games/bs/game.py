@@ -1,4 +1,4 @@
-"""BS's entry for the harness."""
+"""The description of BS for the harness."""
 
 from collections import Counter
 from collections.abc import Sequence

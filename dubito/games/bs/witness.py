@@ -69,7 +69,7 @@ class Position:
 class Notebook:
     """The record of one seat in one game, kept by its player or an observer.
 
-    It infers what was played, picked up and lost from the hand, so that a substitute may have played for the seat.
+    It infers from the hand what was played, picked up and lost, since a substitute may have played for the seat.
     """
 
     def __init__(self, seat: int, rules: BSRules | BaseModel) -> None:

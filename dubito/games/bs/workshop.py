@@ -1,4 +1,4 @@
-"""What the prompt workshop needs of BS (see `dubito/workshop/recordings.py`)."""
+"""What the prompt workshop needs to know about BS (see `dubito/workshop/recordings.py`)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ IMPORTANT: Final[Mapping[str, list[tuple[str, ...]]]] = {
 
 
 class _ByChance(BSBot):
-    """Answers at random, such that all kinds of things happen."""
+    """Answers at random, so that all kinds of positions occur."""
 
     def play(self, view: View) -> Any:
         return random_answer(view, list(self.cards), self.rng)

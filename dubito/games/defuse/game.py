@@ -1,4 +1,4 @@
-"""Draw and defuse's entry for the harness."""
+"""The description of draw and defuse for the harness."""
 
 from random import Random
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""What one seat of draw and defuse has seen, and what it can derive about the pile and the hands."""
+"""What one seat of draw and defuse has seen, and what it can infer about the pile and the hands."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
