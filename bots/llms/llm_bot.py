@@ -20,7 +20,9 @@ class AskedBot(BotBase):
     def __init__(self, id: int, game: Any, rules: Any) -> None:
         super().__init__(id)
         self._game = game
-        self._notebook: Any = game.facts.Notebook(id, rules)
+        facts = game.facts
+        self._notebook: Any = facts.Notebook(id, rules)
+        self._facts_of: Callable[[Any], dict[str, Any]] = getattr(self._notebook, "facts", facts.facts)
         self._decisions = 0
         if game.walk:  # the notebook also records answers of nodes that a subclass overrides
             self.listeners = (cast(Listener, self._notebook),)
@@ -43,8 +45,7 @@ class AskedBot(BotBase):
 
     def facts(self, position: Position) -> dict[str, Any]:
         """Return the facts for the prompt. A subclass may change values but not keys."""
-        facts_of: Callable[[Any], dict[str, Any]] = getattr(self._notebook, "facts", self._game.facts.facts)
-        return facts_of(position)
+        return self._facts_of(position)
 
     def accept(self, node: str, p: Any, answer: Any) -> None:
         """Keep the output of an answer. Raises IllegalOutput if the rules refuse it."""
