@@ -6,6 +6,7 @@ It does not depend on code that reads configs.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from typing import Annotated, Any, Literal
 
@@ -93,7 +94,7 @@ class BookPart:
     part: PartName
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Experiment:
     """A checked experiment: everything that can change its results, the number of games, and the time limit of bots."""
 
@@ -114,9 +115,14 @@ class Experiment:
     stop: StopRule | None = None  # None: all games are played
     book: BookPart | None = None  # None: the run does not play a book
 
-    @property
+    @cached_property
     def players(self) -> tuple[PlayerSpec, ...]:
         return self.bots + tuple(player for player in self.contenders if player not in self.bots)
+
+    @cached_property
+    def contender_places(self) -> tuple[int, ...]:
+        """The indexes of the contenders into `players`."""
+        return tuple(map(self.players.index, self.contenders))
 
     @property
     def names(self) -> list[str]:

@@ -42,23 +42,33 @@ def draw_lineups(experiment: Experiment, deal: int, streams: DealStreams) -> lis
 
     First the table size is drawn, then the bots seat by seat as the game's `lineup` says, then the contenders' seat.
     """
+    seats, contender_seat = _draw_seats(experiment, deal, streams)
+    return [_lineup(experiment, deal, place, seats, contender_seat) for place in range(experiment.games_per_deal)]
+
+
+def draw_lineup(experiment: Experiment, deal: int, place: int, streams: DealStreams) -> Lineup:
+    """Return one of the games of a deal, as `draw_lineups` lists them."""
+    return _lineup(experiment, deal, place, *_draw_seats(experiment, deal, streams))
+
+
+def _draw_seats(experiment: Experiment, deal: int, streams: DealStreams) -> tuple[list[int], int | None]:
+    """Draw a bot for each seat, and the contenders' seat if there are contenders."""
     draw = streams.seating().random
     sizes = experiment.table_sizes
     size = sizes[int(draw() * len(sizes))]
     seats = _draw_bots(experiment, deal, size, draw)
-    if not experiment.contenders:
-        return [Lineup(deal, seats, None)]
-    seat = int(draw() * size)
-    games = []
-    for contender in experiment.contenders:
-        whole = [*seats]
-        whole[seat] = experiment.players.index(contender)
-        if experiment.contender_seats == 1:
-            games.append((whole, seat))
-        else:
-            games += [(whole if at == seat else whole[::-1], at) for at in (0, 1)]
-    first = deal * experiment.games_per_deal
-    return [Lineup(first + k, whole, at) for k, (whole, at) in enumerate(games)]
+    return seats, int(draw() * size) if experiment.contenders else None
+
+
+def _lineup(experiment: Experiment, deal: int, place: int, drawn: list[int], contender_seat: int | None) -> Lineup:
+    game, seats = deal * experiment.games_per_deal + place, [*drawn]
+    if contender_seat is None:
+        return Lineup(game, seats, None)
+    contender, seat = divmod(place, experiment.contender_seats)
+    seats[contender_seat] = experiment.contender_places[contender]
+    if experiment.contender_seats == 1:
+        return Lineup(game, seats, contender_seat)
+    return Lineup(game, seats if seat == contender_seat else seats[::-1], seat)
 
 
 def _draw_bots(experiment: Experiment, deal: int, size: int, draw: Callable[[], float]) -> list[int]:
@@ -270,7 +280,7 @@ class ChunkPlayer:
         """Return the table of a game before its first turn, and its lineup. `models` answer for model players."""
         deal, place = divmod(game, self.experiment.games_per_deal)
         streams = DealStreams(self.experiment.seed, deal)
-        lineup = draw_lineups(self.experiment, deal, streams)[place]
+        lineup = draw_lineup(self.experiment, deal, place, streams)
         return self._table(deal, lineup, streams, models), lineup
 
     def _table(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from dubito.errors import BotError, GameError, one_line
-from dubito.experiment.play import draw_lineups
+from dubito.experiment.play import draw_lineup
 from dubito.experiment.resolve import model_settings, model_specs, program_specs
 from dubito.experiment.stop import decided_pairs
 from dubito.experiment.stored import Run
@@ -88,7 +88,7 @@ def replay_uncounted_games(run: Run, models: "Models") -> None:
         deal, place = divmod(game, experiment.games_per_deal)
         streams = DealStreams(experiment.seed, deal)
         try:
-            run.player.play_with_models(deal, draw_lineups(experiment, deal, streams)[place], streams, models)
+            run.player.play_with_models(deal, draw_lineup(experiment, deal, place, streams), streams, models)
         except (RecordingEnded, BotError, GameError):
             if game in ended:
                 raise
@@ -282,7 +282,7 @@ class _Calls:
         """Return the players of a game by seat."""
         experiment = self._run.experiment
         deal, place = divmod(game, experiment.games_per_deal)
-        lineup = draw_lineups(experiment, deal, DealStreams(experiment.seed, deal))[place]
+        lineup = draw_lineup(experiment, deal, place, DealStreams(experiment.seed, deal))
         return {seat: experiment.players[player].name for seat, player in enumerate(lineup.seats)}
 
 

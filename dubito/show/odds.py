@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Any, Final
 
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.play import draw_lineups
+from dubito.experiment.play import draw_lineup
 from dubito.experiment.replay import replay_moves
 from dubito.experiment.stored import Run
 from dubito.files import read_text, write_whole
@@ -101,7 +101,7 @@ def _table_at_start(run: Run, number: int) -> tuple[Table, str | None]:
     experiment, registry = run.experiment, run.registry
     deal, place = divmod(number, experiment.games_per_deal)
     streams = DealStreams(experiment.seed, deal)
-    lineup = draw_lineups(experiment, deal, streams)[place]
+    lineup = draw_lineup(experiment, deal, place, streams)
     specs = [experiment.players[player] for player in lineup.seats]
     asks = {spec.name for spec in specs if registry.find(spec.bot).cls.is_model}
     usual = next(iter(words_of(run.game).BOTS), run.game.fallback)

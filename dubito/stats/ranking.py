@@ -15,8 +15,10 @@ have ranks. They are compared in the contenders' seat, by differences on the sam
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Any, Final, Literal
 
@@ -109,10 +111,13 @@ def contender_ranking(tally: Tally, contenders: Sequence[Contender], results: Re
 
 def contender_pairs(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[PairRow]:
     """Return every pair, starting with the best contender."""
-    places = [*combinations(_best_first(tally, contenders), 2)]
-    by_measure = {}
+    order = _best_first(tally, contenders)
+    places = [*combinations(order, 2)]
+    bounds = {place: contender_bounds(tally, results, place, contenders[place].seats).rates for place in order}
+    in_run, by_measure = Counter(contender.run for contender in contenders), {}
     for key in results.headline:
-        sums = [_sum_pair(tally, one, other, contenders, results.measure(key), results) for one, other in places]
+        measure, rates = results.measure(key), {place: rate[key] for place, rate in bounds.items()}
+        sums = [_sum_pair(tally, one, other, contenders, in_run, rates, measure, results) for one, other in places]
         significant = significant_pairs(sums)
         by_measure[key] = [one.difference(place in significant, len(sums)) for place, one in enumerate(sums)]
     return [
@@ -183,8 +188,16 @@ def significant_pairs(pairs: Sequence[_PairSums]) -> set[int]:
 
 
 def _sum_pair(
-    tally: Tally, one: int, other: int, contenders: Sequence[Contender], measure: Measure, results: Results
+    tally: Tally,
+    one: int,
+    other: int,
+    contenders: Sequence[Contender],
+    in_run: Mapping[int, int],
+    limits: Mapping[int, RateLimits],
+    measure: Measure,
+    results: Results,
 ) -> _PairSums:
+    """Return the sums of a pair. `in_run` has the number of contenders of each run, `limits` those of their rates."""
     key, sign = (min(one, other), max(one, other)), 1 if one < other else -1
     n, *sums = tally.tables["pairs"][key]
     at, m = results.place(measure.key), contenders[one].seats
@@ -200,17 +213,13 @@ def _sum_pair(
         d2=sums[len(results.measures) + at],
         scale=m * measure.scale,
         width=most - least,
-        games=m * sum(contender.run in {each.run for each in both} for contender in contenders),
+        games=m * sum(in_run[run] for run in {each.run for each in both}),
         within=scale_difference(min(withins), measure, m) if withins else None,
         tested=tested,
         stop_test=decode_verdict(row, (sums[at] > 0) - (sums[at] < 0)),
-        limits=(_rate_bounds(tally, one, m, measure, results), _rate_bounds(tally, other, m, measure, results)),
+        limits=(limits[one], limits[other]),
         fallback_shares=(both[0].fallback_share, both[1].fallback_share),
     )
-
-
-def _rate_bounds(tally: Tally, contender: int, seats: int, measure: Measure, results: Results) -> RateLimits:
-    return contender_bounds(tally, results, contender, seats).rates[measure.key]
 
 
 def _count_decisive_deals(tally: Tally, order: Sequence[int]) -> int | None:
@@ -218,16 +227,17 @@ def _count_decisive_deals(tally: Tally, order: Sequence[int]) -> int | None:
 
     Another contender ties with it or leads once the deals in which it was furthest behind are removed.
     """
-    fewest: list[int] = []
-    for other in order[1:]:
-        first, sign = order[0], 1 if order[0] < other else -1
-        key = (min(first, other), max(first, other))
-        rows = tally.rows("differences")
-        counts = {sign * value: count for (*pair, value), (count,) in rows if (*pair,) == key}
-        if sum(counts.values()) != tally.tables["pairs"][key][0]:
-            return None
-        fewest.append(_count_to_remove(counts))
-    return min(fewest, default=None)
+    first = order[0]
+    leads: dict[int, dict[int, int]] = {other: {} for other in order[1:]}  # by difference, the number of deals
+    for (one, other, value), (count,) in tally.tables.get("differences", {}).items():
+        if one == first:
+            leads[other][value] = count
+        elif other == first:
+            leads[one][-value] = count
+    pairs = tally.tables["pairs"]
+    if any(sum(leads[other].values()) != pairs[min(first, other), max(first, other)][0] for other in leads):
+        return None
+    return min(map(_count_to_remove, leads.values()), default=None)
 
 
 def _count_to_remove(counts: Mapping[int, int]) -> int:
@@ -423,7 +433,7 @@ class Order:
         verdict = self.verdicts.get((better, other))
         return verdict is not None and verdict.winner == 0
 
-    @property
+    @cached_property
     def ranks(self) -> list[int]:
         return [1 + sum(self.wins(better, place) for better in range(place)) for place in range(len(self.names))]
 
