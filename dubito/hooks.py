@@ -80,6 +80,14 @@ class Hooks:
         """Return model servers by the name that `base_url` has for them."""
 
     @_spec
+    def agent_apps(self) -> Mapping[str, str]:  # type: ignore[empty-body]
+        """Return ASGI apps by their path on the server of `dubito seat`, each made by a "package.module:function".
+
+        The function takes nothing, and raises UsageError if something is missing. The app gets POST requests with a
+        valid token; their scope has the `dubito.seats.remote.AgentSeat` of the token as `seat`.
+        """
+
+    @_spec
     def comparison_parts(  # type: ignore[empty-body]
         self, runs: "Sequence[Run]", comparison: "Comparison"
     ) -> "Sequence[ComparisonPart]":
@@ -91,7 +99,7 @@ class Hooks:
 
 
 # The hooks that return things by name, and what they return.
-_MAPPINGS: Final = {"commands": Command, "executors": str, "model_servers": ModelServer}
+_MAPPINGS: Final = {"agent_apps": str, "commands": Command, "executors": str, "model_servers": ModelServer}
 
 
 @cache
@@ -150,6 +158,11 @@ def commands() -> Mapping[str, Command]:
 def model_servers() -> Mapping[str, ModelServer]:
     """Return the model servers of all plugins registered so far, by name."""
     return _merge(plugins().hook.model_servers)
+
+
+def agent_apps() -> Mapping[str, str]:
+    """Return the apps of all plugins registered so far, by path."""
+    return _merge(plugins().hook.agent_apps)
 
 
 def find_executor(name: str, where: str) -> Callable[..., Any]:

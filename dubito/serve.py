@@ -5,8 +5,9 @@ import errno
 import os
 import socket
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
 from typing import Any, Final
 
 import uvicorn
@@ -92,6 +93,21 @@ def make_server(app: ASGIApp, serves: Callable[[], None] = lambda: None) -> uvic
 def serve(app: ASGIApp, host: str, listener: socket.socket, announce: Callable[[str], None]) -> None:
     with suppress(KeyboardInterrupt):
         make_server(app, lambda: announce(address(host, listener))).run([listener])
+
+
+@contextmanager
+def serve_in_thread(app: ASGIApp, listener: socket.socket) -> Iterator[None]:
+    """Serve until the end of the context."""
+    started = Event()
+    server = make_server(app, started.set)
+    thread = Thread(target=server.run, args=([listener],), name="server", daemon=True)
+    thread.start()
+    started.wait()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 def max_connections() -> int:

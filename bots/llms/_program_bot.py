@@ -56,7 +56,8 @@ class ProgramBot(AskedBot):
         try:
             answer = read_answer(reply, form).answer
         except AttemptFailed as failure:
-            raise IllegalOutput(f"it answered {one_line(reply.text or '', 80)!r}: {failure.detail}") from None
+            answered = f"it answered {one_line(reply.text or '', 80)!r}"
+            raise IllegalOutput(failure.detail, where=answered) from None
         kind = self._game.node(node).answer
         if isinstance(kind, Text) and (reason := kind.why_not(answer)):
             raise IllegalOutput(reason)

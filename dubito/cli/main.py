@@ -154,7 +154,7 @@ def _core(group: str, **places: str) -> dict[str, Command]:
 _COMMANDS: Final[Mapping[str, Command]] = {
     **_core("Play", play="play:play", web="play:web", watch="watch:watch", share="share:share"),
     **_core("Run", demo="demo:demo", run="run:run", estimate="estimate:estimate", status="status:status"),
-    **_core("Run", merge="merge:merge"),
+    **_core("Run", merge="merge:merge", seat="seat:seat"),
     **_core("Results", report="report:report", compare="merge:compare", replay="replay:replay", export="export:export"),
     **_core("Write", bots="lists:bots", games="lists:games", prompts="prompts:prompts"),
     **_core("Write", examples="examples:examples"),

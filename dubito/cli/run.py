@@ -4,12 +4,13 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -18,7 +19,7 @@ from dubito.cli.options import GameCommand, config_options, games_path_option, j
 from dubito.cli.output import GamesProgress, note, print_document, say
 from dubito.cli.summary import document_of, exit_code, print_next_steps, print_summary, write_run_report
 from dubito.errors import describe_signal, one_line
-from dubito.experiment.config import SETTINGS, parse_config, read_config
+from dubito.experiment.config import SETTINGS, Config, parse_config, read_config
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.plan import default_run_folder, open_executor, plan_experiment
 from dubito.experiment.progress import ModelProgress
@@ -36,6 +37,9 @@ from dubito.experiment.run import RunOptions, RunResult, find_finished_run, play
 from dubito.experiment.workers import Stop, WorkerPool, cores, new_stop, set_from_thread
 from dubito.game.find import Registry, find_bots
 from dubito.llm.threads import STOP_GRACE_SECONDS
+
+if TYPE_CHECKING:
+    from dubito.seats.remote import AgentSeat
 
 _HEADINGS: Final = {
     **{setting.key: setting.group for setting in SETTINGS.values()},
@@ -70,12 +74,9 @@ def run(
 
     CONFIG is a YAML file; flags override it. The ranking is printed and a report is written.
     """
-    here, content = Path.cwd(), read_config(config) if config else {}
+    content = read_config(config) if config else {}
     checked = parse_config(content, str(config or "the config"), {**flags, **rules})
-    registry = find_bots(here, checked.game)
-    experiment, calls = plan_experiment(checked, shard, registry, call_options(checked, here))
-    folder = Path(checked.output) if checked.output else default_run_folder(config, experiment)
-    print_warnings(experiment, registry, calls)
+    experiment, registry, folder, calls = plan_run(checked, config, shard)
     result = find_finished_run(experiment, registry, folder)
     if new := result is None:
         if warning := check_cache(experiment, registry, calls):
@@ -86,9 +87,28 @@ def run(
             )
     else:
         note(f"{folder} already has this finished run; nothing was played")
+    return print_result(result, new, tables, by_table_size, report, as_json)
+
+
+def plan_run(
+    checked: Config, config: Path | None, shard: str | None = None
+) -> tuple[Experiment, Registry, Path, CallOptions]:
+    """Return what to play and where, after warnings are printed. Raises UsageError."""
+    here = Path.cwd()
+    registry = find_bots(here, checked.game)
+    experiment, calls = plan_experiment(checked, shard, registry, call_options(checked, here))
+    print_warnings(experiment, registry, calls)
+    folder = Path(checked.output) if checked.output else default_run_folder(config, experiment)
+    return experiment, registry, folder, calls
+
+
+def print_result(
+    result: RunResult, new: bool, tables: bool, by_table_size: bool = False, report: bool = True, as_json: bool = False
+) -> int:
+    """Print a run that has ended, write its report, and return the exit code."""
     if not as_json:
         print_summary(result, tables or by_table_size, by_table_size)
-    index = write_run_report(folder, new) if report and result.tally.games else None
+    index = write_run_report(result.folder, new) if report and result.tally.games else None
     if as_json:
         print_document(document_of(result, index))
     elif index is not None:
@@ -132,6 +152,7 @@ def play_with_progress(
     workers: int | None,
     quiet: bool,
     pool: WorkerPool | None = None,
+    seats: "Mapping[str, AgentSeat] | None" = None,
 ) -> RunResult:
     """Play with a progress line. The first Ctrl-C stops the run cleanly."""
     asks, workers = bool(recorded_specs(experiment, registry)), workers or cores()
@@ -141,8 +162,13 @@ def play_with_progress(
     more = models.figures if model_specs(experiment, registry) else lambda: [*filter(None, [models.decision_figure()])]
     progress = GamesProgress(experiment.games, quiet, time.monotonic, more, parts=models.parts)
     with _graceful_interrupt(stop, asks) as signals, progress:
-        means = RunOptions(registry, workers, calls, stop, progress, models, lambda: (*signals, signal.SIGINT)[0], pool)
+        signal_number = partial(_first_signal, signals)
+        means = RunOptions(registry, workers, calls, stop, progress, models, signal_number, pool, seats or {})
         return play(experiment, folder, means)
+
+
+def _first_signal(signals: Sequence[int]) -> int:
+    return signals[0] if signals else signal.SIGINT
 
 
 # The live progress line hides the cursor.

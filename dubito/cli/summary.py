@@ -259,12 +259,14 @@ def exit_code(run: RunResult, command: str = "the same command") -> int:
     why = f"stopped by {describe_signal(run.stop_signal)}" if run.failure is None else one_line(str(run.failure), 600)
     by_kind = {BotError: _AFTER_BOT_ERROR, GameError: _AFTER_GAME_ERROR}
     next_step = by_kind.get(type(run.failure), f"{command} resumes the run")
+    if isinstance(run.failure, BotError) and run.experiment.kinds[run.failure.bot] == "agent":
+        next_step = f"{command} resumes the run"
     note(f"dubito: {why}; {_describe_saved_games(run)}; {next_step}")
     return 128 + run.stop_signal if run.failure is None else 3
 
 
 def _describe_saved_games(run: RunResult) -> str:
-    if not run.counts.replies and run.counts.finished == run.counts.counted:
+    if not run.models or (not run.counts.replies and run.counts.finished == run.counts.counted):
         return f"{run.counts.counted:,} of {run.experiment.games:,} games are saved in {run.folder}"
     return f"{run.counts}, in {run.folder}; you will not pay for these replies again"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 # A dependency of Pydantic, which loads without Pydantic.
 from annotated_types import Interval, MinLen
@@ -20,6 +20,7 @@ from dubito.game.find import DUBITO
 OnBotError = Literal["stop", "fallback", "forfeit"]
 ProviderErrors = Literal["fallback", "suspend"]
 OnUnusable = Literal["stop", "fallback"]
+PROGRAM_BOT: Final = "ProgramBot"  # the bot of all players that are programs or agents
 Count = Annotated[int, Interval(ge=0, le=10**12)]  # the bounds of a plausible manifest, like the bounds of `Sizes`
 Sizes = Annotated[tuple[Annotated[int, Interval(ge=1, le=1000)], ...], MinLen(1)]
 
@@ -38,7 +39,9 @@ class PlayerSpec:
 
 
 def kind_of_player(player: PlayerSpec) -> PlayerKind:
-    """Return whether a language model, a built-in fake model, or code decides for this player."""
+    """Return what decides for this player: a model, a built-in fake model, a program, an agent, or a bot in Python."""
+    if player.bot == PROGRAM_BOT:
+        return "agent" if player.settings.get("remote") else "program"
     if not player.prompt:
         return "hand-written"
     from dubito.llm.settings import is_house  # late: processes that play hand-written bots do not need it

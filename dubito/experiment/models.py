@@ -1,6 +1,6 @@
 """The model players of a running experiment, and the pipeline that they share."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -41,9 +41,11 @@ from dubito.seats.program import (
     find_program,
     list_missing_limits,
 )
+from dubito.seats.remote import AgentSeat
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import PROGRAM_SERVER, RunDb
 
+_NO_SEATS: Final[Mapping[str, AgentSeat]] = {}
 _MAX_SAMPLE_TURNS: Final = 100  # few games have more
 _MAX_SAMPLE_GAMES: Final = 10  # enough for every model player to play one, in most experiments
 
@@ -60,6 +62,7 @@ def model_players(
     table: Callable[[int, "Models"], tuple[Table, object]] | None = None,
     *,
     can_wait: bool = False,
+    seats: Mapping[str, AgentSeat] = _NO_SEATS,
 ) -> Iterator["Models"]:
     """Yield the model players of a run, after their preflight.
 
@@ -74,6 +77,7 @@ def model_players(
         table: Builds the table of a game, from which the preflight takes late turns. Without it, the preflight asks
             about example positions only.
         can_wait: Whether games can wait for batches.
+        seats: The seats of agents, by player.
     """
     log, suspend = ModelLog(db), experiment.provider_errors == "suspend"
     cache = ReplyCache(options.cache, writes=not options.offline)
@@ -88,7 +92,8 @@ def model_players(
             for spec in model_specs(experiment, registry)
         }
         pipeline.waves.check()
-        opened = open_programs(experiment, registry, db.path.parent, progress.warn, pipeline.record, cache.folder)
+        hidden = [db.path.parent, cache.folder]
+        opened = open_programs(experiment, registry, hidden, progress.warn, pipeline.record, seats, stopped)
         programs = running.enter_context(opened)
         if options.preflight and not options.offline:
             late = _collect_late_samples(deciders, experiment, table) if table and deciders else {}
@@ -263,35 +268,41 @@ def build_decider(
 def open_programs(
     experiment: Experiment,
     registry: Registry,
-    folder: Path,
+    hidden: Sequence[Path],
     warn: Callable[[str], None],
     record: Callable[[str, Asks], Asks],
-    *hidden: Path,
+    seats: Mapping[str, AgentSeat],
+    stopped: Callable[[], bool],
 ) -> Iterator[dict[str, ProgramPlayer]]:
-    """Yield the players of a run that are programs. No process of theirs is left after it, however the run ends.
+    """Yield the players of a run that are programs or agents. No process is left after it, however the run ends.
 
     Args:
         experiment: The experiment.
         registry: Its game and bots.
-        folder: The run folder.
+        hidden: Folders that programs must not see. The first one is the run folder, which marks their processes.
         warn: Receives which limits cannot be enforced here.
         record: Adds the recording of the run to the answers of a program.
-        hidden: Folders that programs must not see, besides the run folder.
+        seats: The seats of agents, by player.
+        stopped: Returns whether the run is to stop.
     """
-    specs, home, mark = program_specs(experiment, registry), registry.working_directory, str(folder.resolve())
+    home, mark, players = registry.working_directory, str(hidden[0].resolve()), dict[str, ProgramPlayer]()
+    confinement: Confinement | None = None
     with ExitStack() as running:
-        if not specs:
-            yield {}
-            return
-        running.enter_context(guard_processes(mark))
-        confinement, players = Confinement(MAX_PROGRAM_MEMORY, None), {}
-        for spec in specs:
-            program = find_program(spec.name, spec.settings, home)
-            pool = ProgramPool(program, spec.settings["deadline"], confinement, mark, [folder, *hidden])
-            running.callback(pool.close)
+        for spec in program_specs(experiment, registry):
+            pool: ProgramPool | AgentSeat
+            if spec.name in seats:
+                pool = seats[spec.name]
+                pool.stopped = stopped
+            else:
+                if confinement is None:
+                    running.enter_context(guard_processes(mark))
+                    confinement = Confinement(MAX_PROGRAM_MEMORY, None)
+                program = find_program(spec.name, spec.settings, home)
+                pool = ProgramPool(program, spec.settings["deadline"], confinement, mark, hidden)
+                running.callback(pool.close)
             player = build_program(spec, experiment, registry, partial(record, PROGRAM_SERVER))
             players[spec.name] = replace(player, pool=pool, records_faults=experiment.on_bot_error != "stop")
-        if missing := list_missing_limits(confinement):
+        if confinement is not None and (missing := list_missing_limits(confinement)):
             warn(f"programs are not confined by everything that Dubito can enforce: {listed(missing)}")
         yield players
 
@@ -299,7 +310,7 @@ def open_programs(
 def build_program(
     spec: PlayerSpec, experiment: Experiment, registry: Registry, record: Callable[[Asks], Asks]
 ) -> ProgramPlayer:
-    """Return a player that is a program, without its processes."""
+    """Return a player that is a program or an agent, which nothing answers for yet."""
     rules = registry.game.rules(**experiment.rules)
     return ProgramPlayer(
         name=spec.name,

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from dubito.errors import UsageError, find_similar, is_visible, one_line, sort_by_similarity, suggestion
 from dubito.experiment.config import Config, PlayerEntry, StopConfig, describe_config_error
-from dubito.experiment.experiment import Experiment, OnUnusable, PlayerSpec, StopRule
+from dubito.experiment.experiment import PROGRAM_BOT, Experiment, OnUnusable, PlayerSpec, StopRule, kind_of_player
 from dubito.experiment.servers import identify_weights
 from dubito.game import STATED, Bool, Game, Player
 from dubito.game.find import Bot, Registry, source_of
@@ -59,7 +59,6 @@ PROVIDERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "house": {"bot": "OpenAIBot", "base_url": "house"},
     **{name: {"bot": "OpenAIBot", "base_url": name, **one.settings} for name, one in model_servers().items()},
 }
-PROGRAM_BOT: Final = "ProgramBot"  # the bot of all players that are programs
 _MAX_PATIENCE: Final = 7 * 24 * 3600.0  # seconds
 # A version after the @ of a model's name: 20250514, 001, q4_k_m.
 _VERSION: Final = re.compile(r"[\w.-]*\d[\w.-]*|default|latest")
@@ -88,6 +87,7 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
         opponents = _parse_players("bots", config.bots, registry, config)
     contenders = _parse_players("contenders", config.contenders, registry, config)
     _check_names(opponents, contenders)
+    _check_agents(opponents)
     experiment = Experiment(
         games=config.games,
         table_sizes=sizes,
@@ -219,7 +219,7 @@ def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> Play
         # The short form can be combined with settings.
         expanded = _expand_short_form(bot_name, registry, config.server)
         settings = {**expanded, **settings, "bot": expanded["bot"]}
-    cls = settings.pop("bot", PROGRAM_BOT if "process" in settings else None)
+    cls = settings.pop("bot", PROGRAM_BOT if settings.keys() & {"process", "remote"} else None)
     if not isinstance(cls, str):
         raise UsageError("an entry of bots or contenders needs the key `bot` with the name of a bot")
     bot = registry.find(cls)
@@ -349,6 +349,15 @@ def _check_names(opponents: Sequence[PlayerSpec], contenders: Sequence[PlayerSpe
             )
 
 
+def _check_agents(opponents: Sequence[PlayerSpec]) -> None:
+    """Refuse agents as opponents: each plays one game at a time, so games with several could wait for each other."""
+    for player in opponents:
+        if kind_of_player(player) == "agent":
+            raise UsageError(
+                f"{one_line(player.name)}: an agent can only be a contender", hint="move it from bots to contenders"
+            )
+
+
 _NO_CAPS: Final = Caps()
 
 
@@ -414,10 +423,12 @@ def check_models(experiment: Experiment, registry: Registry, options: CallOption
     Raises UsageError for everything that can be wrong before a call is made, and for programs that do not start.
     """
     for spec in program_specs(experiment, registry):
+        _ = registry.game.facts  # programs and agents are shown what models are
+        if kind_of_player(spec) == "agent":
+            continue
         from dubito.sandbox.programs import probe  # late: few runs have programs
         from dubito.seats.program import find_program
 
-        _ = registry.game.facts  # programs and models are told the same
         probe(find_program(spec.name, spec.settings, registry.working_directory), registry.working_directory / "runs")
     return replace(
         experiment,

@@ -9,12 +9,12 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from platform import python_version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dubito import __version__
-from dubito.errors import BotError, DubitoError, RunStopped, describe_signal
+from dubito.errors import BotError, DubitoError, RunStopped, UsageError, describe_signal, one_line
 from dubito.experiment.counts import GameCounts, count_games
-from dubito.experiment.experiment import Experiment
+from dubito.experiment.experiment import Experiment, kind_of_player
 from dubito.experiment.play import (
     ChunkPlayer,
     ChunkResult,
@@ -41,6 +41,9 @@ from dubito.store.lock import RunLog, lock_folder
 from dubito.store.model_log import ModelLog, PlayerLog
 from dubito.store.run_db import Chunk, RunDb
 
+if TYPE_CHECKING:
+    from dubito.seats.remote import AgentSeat
+
 Progress = Callable[[int], None]  # called with the number of games played so far
 
 
@@ -56,6 +59,7 @@ class RunOptions:
     model_progress: ModelProgress = field(default_factory=ModelProgress)
     stop_signal: Callable[[], int] = lambda: signal.SIGINT  # returns the signal that set `stop`
     pool: WorkerPool | None = None  # plays chunks of hand-written bots instead of our own processes
+    seats: Mapping[str, "AgentSeat"] = field(default_factory=dict)  # of agents, by player
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,9 @@ def play(experiment: Experiment, folder: Path, options: RunOptions) -> RunResult
 
     Raises UsageError if another process is playing in the folder, or if it contains anything else.
     """
+    for spec in experiment.players:
+        if kind_of_player(spec) == "agent" and spec.name not in options.seats:
+            raise UsageError(f"{one_line(spec.name)} is an agent", hint="play this config with `dubito seat`")
     with lock_folder(folder) as is_locked:
         manifest = build_manifest(experiment, options.registry)
         games_kept = run_folder.count_kept_games(folder, manifest) or 0
@@ -236,15 +243,23 @@ def _chunks_to_play(
         stopped,
         table=player.build_table,
         can_wait=True,
+        seats=options.seats,
     )
     with opened as models:
-        # Models need threads that wait, programs need cores.
-        at_once = options.calls.in_flight if models.deciders else options.workers
+        at_once = _count_threads(experiment, options, has_models=bool(models.deciders))
         threads = ThreadedChunks(player, models, at_once, options.model_progress, options.progress, halted.set)
         by_chunk = (deals_of_chunk(experiment, number) for number in numbers)
         pieces_of_deals = (part for deals in by_chunk for part in (split_at_looks(deals) if decision else [deals]))
         played = ((deals, threads.play(deals, stopped)) for deals in pieces_of_deals)
         yield join_chunks(experiment, map(judge, played), as_they_grow=decision is not None)
+
+
+def _count_threads(experiment: Experiment, options: RunOptions, *, has_models: bool) -> int:
+    if options.seats and len(options.seats) == len(experiment.contenders):
+        # Every game waits for an agent, which plays one game at a time: play them in order.
+        return len(options.seats)
+    # Models need threads that wait, programs need cores.
+    return options.calls.in_flight if has_models else options.workers
 
 
 def _is_any_set(*stops: Stop) -> bool:

@@ -403,7 +403,9 @@ def house_contenders(openai: str, anthropic: str) -> list[dict[str, Any]]:
 
 
 LineupKind = Literal["uniform", "distinct", "ordered_pairs"]
-PlayerKind = Literal["model", "stand-in", "hand-written", "person"]  # what makes a player's decisions
+PlayerKind = Literal[
+    "model", "stand-in", "hand-written", "program", "agent", "person"
+]  # what makes a player's decisions
 Lie = Literal["chosen", "forced"]  # by a seat that could have been honest, or one that could not
 
 

@@ -128,7 +128,7 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
     except ValidationError as invalid:
         # An unknown setting first: a misspelt one may be why another is missing.
         errors = sorted(invalid.errors(), key=lambda error: error["type"] != "extra_forbidden")
-        raise _describe_invalid(name, errors[0]) from None
+        raise describe_invalid_setting(name, errors[0], ModelSettings) from None
     _check_key_env(name, checked.api_key_env)
     _check_parameters(name, checked.api, checked.parameters)
     if checked.wait and checked.api == "decisions":
@@ -153,10 +153,13 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
     return checked
 
 
-def _describe_invalid(name: str, error: "ErrorDetails") -> UsageError:
+def describe_invalid_setting(name: str, error: "ErrorDetails", model: type[Checked]) -> UsageError:
+    """Describe one of Pydantic's errors in a player's settings, which `model` describes."""
     setting = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
-        hint = suggestion(setting, ["bot", "name", *ModelSettings.model_fields])
+        if model is not ModelSettings and setting in ModelSettings.model_fields:
+            return _refusal(name, setting, "is a setting of model players", "remove it")
+        hint = suggestion(setting, ["bot", "name", *model.model_fields])
         return UsageError(f"{one_line(name)}: unknown setting '{one_line(setting)}': {hint}")
     return _refusal(name, setting, "is needed" if error["type"] == "missing" else describe_problem(error))
 

@@ -1,7 +1,8 @@
 """A player whose decisions a program makes, over JSON Lines on its standard input and output.
 
 docs/programs.md describes the messages. A program is started in the sandbox when it has to decide for the first time in
-a game. Its answers are recorded like a model's, so a replay does not start it.
+a game. Its answers are recorded like a model's, so a replay does not start it. An agent gets the same messages from
+`remote.AgentSeat` instead.
 """
 
 import json
@@ -13,16 +14,16 @@ from dataclasses import asdict, dataclass, is_dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from pydantic import ValidationError
 
-from dubito.errors import IllegalOutput, UsageError, one_line, suggestion
-from dubito.files import Checked, describe_problem
+from dubito.errors import IllegalOutput, UsageError, one_line
+from dubito.files import Checked
 from dubito.game import Ending, Game, Results
 from dubito.llm.protocols import read_reply
 from dubito.llm.request import Asks, Attempt, Place, RawReply, Reply, Request, compute_draw
-from dubito.llm.settings import ModelSettings
+from dubito.llm.settings import describe_invalid_setting
 from dubito.sandbox.process import MAX_LINE_BYTES, Channel, Keeper, start_directly, wait_for_line
 from dubito.sandbox.programs import BotProgram, Confinement, files_below, load_program
 from dubito.settings import setting
@@ -32,6 +33,9 @@ _START_SECONDS: Final = 30.0  # seconds for the answer to `hello`: some language
 _END_SECONDS: Final = 0.5  # seconds between the end of its output and its own
 MAX_PROGRAM_MEMORY: Final = 16 << 30  # bytes of address space: Node.js and Java reserve much more than they use
 _DATA_BYTES: Final = 64 << 20
+_PROCESS_HINT: Final = "write it as `process: [python3, my_bot.py]`"
+_DEADLINE: Final = 5.0  # seconds
+_REMOTE_DEADLINE: Final = 300.0  # seconds: an agent may think, and ask its own model
 _MAX_DEADLINE: Final = 24 * 3600.0  # seconds
 _MAX_QUOTED: Final = 200  # characters of standard error in a message
 _UNUSED_LIMITS: Final = ("own core", "not run as root")  # limits that only tournaments need
@@ -42,8 +46,16 @@ _SEED_DIGITS: Final = 12  # hexadecimal: JavaScript's numbers hold them exactly
 class ProgramSettings(Checked):
     """The settings of a player that is a program, besides `bot` and `name`."""
 
-    process: list[str] = setting("Command of the program, as a list of words.", ..., min_length=1)
-    deadline: float = setting("Time limit of a decision, in seconds.", 5, gt=0, le=_MAX_DEADLINE)
+    process: list[str] | None = setting("Command of the program, as a list of words.", min_length=1)
+    remote: bool = setting("Whether an agent answers over HTTP or MCP, through `dubito seat`.", default=False)
+    deadline: float | None = setting(
+        "Time limit of a decision, in seconds.", usual="5, or 300 for an agent", gt=0, le=_MAX_DEADLINE
+    )
+
+    def complete(self) -> dict[str, Any]:
+        """Return all settings that apply, with their defaults."""
+        kind = {"remote": True} if self.remote else {"process": self.process}
+        return {**kind, "deadline": self.deadline or (_REMOTE_DEADLINE if self.remote else _DEADLINE)}
 
 
 def check_program(
@@ -63,25 +75,22 @@ def check_program(
     try:
         checked = ProgramSettings.model_validate({**defaults, **settings})
     except ValidationError as invalid:
-        raise _describe_invalid(name, dict(invalid.errors()[0])) from None
+        error = invalid.errors()[0]
+        if error["loc"][0] == "process":
+            raise UsageError(
+                "must be a list of words", where=f"{one_line(name)}: process", hint=_PROCESS_HINT
+            ) from None
+        raise describe_invalid_setting(name, error, ProgramSettings) from None
+    if (checked.process is None) != checked.remote:
+        problem = "is needed" if checked.process is None else "is not possible with `remote: true`"
+        raise UsageError(problem, where=f"{one_line(name)}: process", hint=_PROCESS_HINT)
+    if checked.remote:
+        return checked.complete()
     place = {} if folder is None else {"folder": _relative_folder(folder, home)}
-    complete = {**checked.model_dump(), **place}
+    complete = {**checked.complete(), **place}
     program = find_program(name, complete, home)
     files = {*program.files(), *(path for path in files_below(folder) if path.is_file())} if folder else program.files()
     return {**complete, "files": _digest_files(sorted(files), program.home)}
-
-
-def _describe_invalid(name: str, error: dict[str, Any]) -> UsageError:
-    key = one_line(".".join(map(str, error["loc"])))
-    where = f"{one_line(name)}: {key}"
-    if key.startswith("process"):
-        problem = "is needed" if error["type"] == "missing" else "must be a list of words"
-        return UsageError(f"{problem}, such as `process: [python3, my_bot.py]`", where=where)
-    if error["type"] != "extra_forbidden":
-        return UsageError(describe_problem(error), where=where)
-    if key in ModelSettings.model_fields:
-        return UsageError("is a setting of model players; a program has only process and deadline", where=where)
-    return UsageError(f"{one_line(name)}: unknown setting '{key}': {suggestion(key, [*ProgramSettings.model_fields])}")
 
 
 def _relative_folder(folder: Path, home: Path) -> str:
@@ -105,15 +114,44 @@ def find_program(name: str, settings: Mapping[str, Any], home: Path) -> BotProgr
     return load_program(name, settings["process"], home / settings.get("folder", ""), one_line(name))
 
 
-class _ProgramError(Exception):
-    """Raised with what a program did wrong."""
+class ProgramError(Exception):
+    """Raised with what a program or an agent did wrong."""
+
+
+class Answers(Protocol):
+    """A program or an agent that plays one game."""
+
+    def answer(self, messages: Sequence[Mapping[str, Any]], check: Callable[[str], None]) -> str:
+        """Take messages, and return the line that answers the last one. Raises ProgramError.
+
+        `check` raises IllegalOutput for a line that cannot be used.
+        """
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Take a message that needs no answer."""
+
+    def stop(self) -> None:
+        """End the game early."""
+
+
+class Players(Protocol):
+    """Who plays the games of one player that is a program or an agent."""
+
+    def take(self, game: int) -> Answers:
+        """Return who plays this game."""
+
+    def give_back(self, player: Any) -> None:
+        """Take back who has played a game."""
 
 
 class RunningProgram:
     """A program in its sandbox, which may be started several times."""
 
-    def __init__(self, program: BotProgram, confinement: Confinement, mark: str, hidden: Sequence[Path]) -> None:
+    def __init__(
+        self, program: BotProgram, deadline: float, confinement: Confinement, mark: str, hidden: Sequence[Path]
+    ) -> None:
         self.resets = False  # whether it can play another game
+        self._deadline = deadline
         self._program, self._confinement, self._mark = program, confinement, mark
         self._data = tempfile.TemporaryDirectory(prefix="dubito-program-", ignore_cleanup_errors=True)
         self._folder = Path(self._data.name)
@@ -125,24 +163,36 @@ class RunningProgram:
     def is_usable(self) -> bool:
         return self._keeper is None or not self._keeper.gone
 
+    def answer(self, messages: Sequence[Mapping[str, Any]], check: Callable[[str], None]) -> str:
+        """Send messages, and return the line that answers the last one. Questions before it are asked again."""
+        line, rest = "", messages
+        while rest:
+            count = 1 + next(k for k, message in enumerate(rest) if message["type"] != "event")
+            is_hello = rest[count - 1]["type"] == "hello"
+            line = self.exchange(rest[:count], _START_SECONDS if is_hello else self._deadline)
+            rest = rest[count:]
+            if is_hello:
+                self.resets = _read_ready(line)
+        return line
+
     def exchange(self, messages: Sequence[Mapping[str, Any]], seconds: float) -> str:
-        """Send messages and return the line that answers the last one. Raises _ProgramError on a fault."""
+        """Send messages and return the line that answers the last one. Raises ProgramError on a fault."""
         if self._channel is None:
             self._channel = self._start(int(messages[0].get("seed", 0)))
         channel = self._channel
         if channel.lines:
-            raise _ProgramError("it printed a line that answers no question")
+            raise ProgramError("it printed a line that answers no question")
         channel.send(b"".join(map(_encode, messages)))
         line = wait_for_line(channel, seconds)
         if line is None and not channel.closed:
-            raise _ProgramError(f"it did not answer within {seconds:g} s")
+            raise ProgramError(f"it did not answer within {seconds:g} s")
         if line is None:
             has_ended = channel.wait_for_end(_END_SECONDS)
             channel.shut()
             problem = f"it ended ({_describe_status(channel.status)})" if has_ended else "it closed its standard output"
-            raise _ProgramError(f"{problem}{_quote_errors(channel)}")
+            raise ProgramError(f"{problem}{_quote_errors(channel)}")
         if len(line) >= MAX_LINE_BYTES:
-            raise _ProgramError(f"its line has more than {MAX_LINE_BYTES - 1:,} bytes")
+            raise ProgramError(f"its line has more than {MAX_LINE_BYTES - 1:,} bytes")
         return line.decode("utf-8", "backslashreplace")
 
     def send(self, message: Mapping[str, Any]) -> None:
@@ -192,26 +242,26 @@ class ProgramPool:
         self, program: BotProgram, deadline: float, confinement: Confinement, mark: str, hidden: Sequence[Path]
     ) -> None:
         """`mark` marks the processes of a run; `hidden` are files that the program must not see."""
-        self.deadline = deadline
-        self._program, self._confinement, self._mark, self._hidden = program, confinement, mark, hidden
+        self._deadline, self._program, self._confinement = deadline, program, confinement
+        self._mark, self._hidden = mark, hidden
         self._idle = [self._set_up()]
         self._lock = Lock()
 
     def _set_up(self) -> RunningProgram:
-        return RunningProgram(self._program, self._confinement, self._mark, self._hidden)
+        return RunningProgram(self._program, self._deadline, self._confinement, self._mark, self._hidden)
 
-    def take(self) -> RunningProgram:
+    def take(self, game: int) -> RunningProgram:
         with self._lock:
             return self._idle.pop() if self._idle else self._set_up()
 
-    def give_back(self, running: RunningProgram) -> None:
-        if not running.resets:
-            running.stop()
-        if not running.is_usable:
-            running.close()
+    def give_back(self, player: RunningProgram) -> None:
+        if not player.resets:
+            player.stop()
+        if not player.is_usable:
+            player.close()
             return
         with self._lock:
-            self._idle.append(running)
+            self._idle.append(player)
 
     def close(self) -> None:
         with self._lock:
@@ -222,13 +272,13 @@ class ProgramPool:
 class ProgramSession:
     """One seat in one game: what the program is sent, and its answers."""
 
-    def __init__(self, pool: ProgramPool, records_faults: bool) -> None:
+    def __init__(self, pool: Players, records_faults: bool) -> None:
         """With `records_faults`, a fault is recorded like an answer. Otherwise it ends the run and is not recorded."""
         self._pool, self._records_faults = pool, records_faults
         self._read: Callable[[Reply], object] = lambda reply: None
         self._messages: list[Mapping[str, Any]] = []
         self._is_greeted, self._sent = False, 0  # number of messages
-        self._running: RunningProgram | None = None
+        self._running: Answers | None = None
         self._fault = ""  # why it is not asked again in this game
 
     def add(self, message: Mapping[str, Any]) -> None:
@@ -255,39 +305,31 @@ class ProgramSession:
         questions again, and the recorded answers count.
         """
         try:
-            recorded = {"line": self._exchange()}
-        except _ProgramError as error:
+            recorded = {"line": self._request_line(attempt.place.game)}
+        except ProgramError as error:
             if not self._records_faults:
                 raise IllegalOutput(str(error)) from None
             recorded = {"error": str(error)}
-        reply = read_reply("program", RawReply(200, json.dumps(recorded)))
+        reply = _build_reply(recorded)
         if not self._records_faults:
             self._read(reply)
         return reply
 
-    def _exchange(self) -> str:
+    def _check(self, line: str) -> None:
+        self._read(_build_reply({"line": line}))
+
+    def _request_line(self, game: int) -> str:
         if self._fault:
-            raise _ProgramError(self._fault)
+            raise ProgramError(self._fault)
         if self._running is None:
-            self._running = self._pool.take()
+            self._running = self._pool.take(game)
+        new, self._sent = self._messages[self._sent :], len(self._messages)
         try:
-            return self._send_all(self._running)
-        except _ProgramError as error:
+            return self._running.answer(new, self._check)
+        except ProgramError as error:
             self._fault = f"it was stopped after an error in this game: {error}"
             self.close()
             raise
-
-    def _send_all(self, running: RunningProgram) -> str:
-        line = ""
-        while self._sent < len(self._messages):
-            rest = self._messages[self._sent :]
-            count = 1 + next(k for k, message in enumerate(rest) if message["type"] != "event")
-            is_hello = rest[count - 1]["type"] == "hello"
-            line = running.exchange(rest[:count], _START_SECONDS if is_hello else self._pool.deadline)
-            self._sent += count
-            if is_hello:
-                running.resets = _read_ready(line)
-        return line
 
     def end(self, results: Results, ending: Ending) -> None:
         """Tell the program how the game ended, and keep it if it can play another one."""
@@ -307,13 +349,17 @@ class ProgramSession:
             self._running = None
 
 
+def _build_reply(recorded: Mapping[str, str]) -> Reply:
+    return read_reply("program", RawReply(200, json.dumps(recorded)))
+
+
 def _read_ready(line: str) -> bool:
-    """Return whether the program can be reset. Raises _ProgramError unless the line answers `hello`."""
+    """Return whether the program can be reset. Raises ProgramError unless the line answers `hello`."""
     content: Any = None
     with suppress(ValueError, RecursionError):
         content = json.loads(line)
     if not isinstance(content, dict) or content.get("ready") is not True:
-        raise _ProgramError(f'it answered hello with {one_line(repr(line), 80)}, not with {{"ready": true}}')
+        raise ProgramError(f'it answered hello with {one_line(repr(line), 80)}, not with {{"ready": true}}')
     return content.get("resets") is True
 
 
@@ -328,7 +374,7 @@ class ProgramPlayer:
     deadline: float
     steady_facts: Set[str]  # names of the facts that are part of `hello`
     record: Callable[[Asks], Asks]  # adds the recording of a run, or replaces the program by it
-    pool: ProgramPool | None  # None: a replay
+    pool: Players | None  # None: a replay
     records_faults: bool = False
 
     def open_game(self, seats: int) -> "ProgramGame":

@@ -21,7 +21,7 @@ _MAX_BODY_BYTES: Final = 4096  # size limit of a body
 # Bytes to read and discard, so that the sender gets to read the refusal.
 _MAX_DRAINED_BYTES: Final = 1 << 20
 _OTHER_HOST: Final = (
-    "This server is not called what the request calls it (Host). If the name is yours, start `dubito web` with "
+    "This server is not called what the request calls it (Host). If the name is yours, start the server with "
     "--allow-host NAME."
 )
 _SECURITY_HEADERS: Final = {

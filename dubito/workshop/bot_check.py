@@ -11,8 +11,8 @@ from time import perf_counter
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.experiment.experiment import PlayerSpec
-from dubito.experiment.resolve import PROGRAM_BOT, rules_incompatibility
+from dubito.experiment.experiment import PROGRAM_BOT, PlayerSpec
+from dubito.experiment.resolve import rules_incompatibility
 from dubito.game.find import Bot, Registry
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
@@ -72,10 +72,9 @@ def run_bot_check(spec: PlayerSpec, registry: Registry) -> BotGames:
         return _Check(spec, registry, None, BotGames(_check_source(bot))).play()
     program, steady = find_program(spec.name, spec.settings, here), game.facts.steady_facts()
     probe(program, here / "runs")
-    with closing(
-        ProgramPool(program, spec.settings["deadline"], Confinement(MAX_PROGRAM_MEMORY, None), "check", [])
-    ) as pool:
-        player = ProgramPlayer(spec.name, game, game.rules(), 0, pool.deadline, steady, lambda inner: inner, pool)
+    deadline = spec.settings["deadline"]
+    with closing(ProgramPool(program, deadline, Confinement(MAX_PROGRAM_MEMORY, None), "check", [])) as pool:
+        player = ProgramPlayer(spec.name, game, game.rules(), 0, deadline, steady, lambda inner: inner, pool)
         return _Check(spec, registry, player, BotGames()).play()
 
 

@@ -219,7 +219,7 @@ def test_killed_run_leaves_no_process_and_resumes(shell: Shell, honest_digest: s
     [
         ({"process": ["no-such-program"]}, "the program no-such-program is not installed"),
         ({"process": ["python3", "missing.py"]}, "missing.py does not exist"),
-        ({"process": []}, "mine: process: must be a list of words, such as"),
+        ({"process": []}, "mine: process: must be a list of words; write it as"),
         ({"process": "python3 bot.py"}, "mine: process: must be a list"),
         ({"process": ["python3", "honest.py"], "prompt": "plain"}, "mine: prompt: is a setting of model players"),
         (

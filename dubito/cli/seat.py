@@ -1,0 +1,158 @@
+"""`dubito seat`: let an agent play over HTTP or MCP. `dubito/web/agent.py` has the API."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from dubito.cli.options import (
+    PORT_DEFAULT,
+    GameCommand,
+    allow_host_option,
+    config_options,
+    games_path_option,
+)
+from dubito.cli.output import note, say
+from dubito.cli.run import plan_run, play_with_progress, print_result
+from dubito.errors import UsageError, describe_signal, one_line
+from dubito.experiment.config import Config, parse_config, read_config
+from dubito.experiment.experiment import Experiment, kind_of_player
+from dubito.experiment.resolve import check_cache
+from dubito.experiment.run import find_finished_run
+from dubito.hooks import agent_apps, import_place
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from dubito.seats.remote import AgentSeat
+
+_GAMES: Final = 20
+_AGENT: Final = "agent"
+_LINGER_SECONDS: Final = 60.0  # for agents to see that the run is over
+_STOPPED_LINGER_SECONDS: Final = 3.0  # the same after Ctrl-C or an error
+_POLL_SECONDS: Final = 0.1
+
+
+@click.command(cls=GameCommand)
+@click.argument("config", required=False, type=click.Path(path_type=Path))
+@click.option("--listen", metavar="[HOST:]PORT", help=f"Address of the server. [default: 127.0.0.1:{PORT_DEFAULT}]")
+@allow_host_option
+@click.option("--opponents", metavar="A,B,...", help="Bots and models. [default: all hand-written bots]")
+@click.option("--name", default=_AGENT, show_default=True, help="Name of the agent in results, if CONFIG has no agent.")
+@click.option("--deadline", type=float, metavar="SECONDS", help="Time limit of a decision. [default: 300]")
+@click.option("--games", metavar="N", help=f"Games; with m contenders a multiple of m. [default: {_GAMES}]")
+@games_path_option
+@config_options("game", "table_sizes", "contenders", "seed", "on_bot_error", "in_flight", "budget", "cache", "output")
+@click.option("--quiet", is_flag=True, help="Hide the progress line.")
+def seat(
+    config: Path | None,
+    listen: str | None,
+    allow_host: Sequence[str],
+    opponents: str | None,
+    name: str,
+    deadline: float | None,
+    quiet: bool,
+    rules: Mapping[str, Any],
+    **flags: str | bool | None,
+) -> int:
+    """Let an agent play over HTTP or MCP, against bots and models.
+
+    The agent has a seat in every game of a run, and needs the token that is printed. docs/seat.md has the requests.
+    CONFIG is a config as for `dubito run`; its contenders may include agents, as `{name: mine, remote: true}`.
+    """
+    address = _parse_address(listen)
+    checked = _read_agent_config(config, opponents, name, deadline, {**flags, **rules})
+    experiment, registry, folder, calls = plan_run(checked, config)
+    if (finished := find_finished_run(experiment, registry, folder)) is not None:
+        note(f"{folder} already has this finished run; for a new one, change --name, --seed or --output")
+        return print_result(finished, new=False, tables=False)
+    if warning := check_cache(experiment, registry, calls):
+        note(warning)
+    with _serve_seats(experiment, address, allow_host) as seats:
+        result = play_with_progress(
+            experiment, registry, folder, calls, workers=checked.workers, quiet=quiet, seats=seats
+        )
+        reason = describe_signal(result.stop_signal) if result.interrupted else str(result.failure or "finished")
+        for one in seats.values():
+            one.end_run(reason)
+        code = print_result(result, new=True, tables=False)
+        _wait_for_agents([*seats.values()], _STOPPED_LINGER_SECONDS if code else _LINGER_SECONDS)
+    return code
+
+
+@contextmanager
+def _serve_seats(
+    experiment: Experiment, address: tuple[str, int | None], allowed: Sequence[str]
+) -> "Iterator[dict[str, AgentSeat]]":
+    """Serve the seats of an experiment's agents, by player, and print how to reach them."""
+    # Imported late: no other command needs a web server.
+    from dubito import serve
+    from dubito.seats.remote import AgentSeat
+    from dubito.web.agent import make_agent_app
+    from dubito.web.guard import is_loopback
+
+    games, host = experiment.games // len(experiment.contenders), address[0]
+    agents = [spec for spec in experiment.contenders if kind_of_player(spec) == "agent"]
+    seats = {spec.name: AgentSeat(spec.name, games, spec.settings["deadline"]) for spec in agents}
+    with serve.listen(*address) as listener:
+        app = make_agent_app([*seats.values()], host, allowed, apps := _load_apps())
+        with serve.serve_in_thread(app, listener):
+            if not is_loopback(bound_to := listener.getsockname()[0]):
+                note(f"Warning: {one_line(bound_to)} is not encrypted: anyone on the way can read the tokens.")
+            url = serve.address(host, listener)
+            say(f"HTTP: {url} (see {url}openapi.json)")
+            for path in apps:
+                say(f"{path[1:].upper()}: {url}{path[1:]}")
+            for one in seats.values():
+                say(f"Token of {one_line(one.name)}: {one.token}")
+            say("Waiting for the agent's first request. Press Ctrl-C to stop.")
+            yield seats
+
+
+def _parse_address(text: str | None) -> tuple[str, int | None]:
+    """Return host and port of HOST:PORT or PORT. Raises UsageError."""
+    host, colon, port = (text or "").rpartition(":")
+    if text is not None and not (port.isascii() and port.isdecimal() and (host or not colon)):
+        raise UsageError(
+            f"--listen: not an address: {one_line(text, 80)}", hint="use one like 127.0.0.1:8765, or a port"
+        )
+    return host.strip("[]") or "127.0.0.1", int(port) if text is not None else None
+
+
+def _read_agent_config(
+    path: Path | None, opponents: str | None, name: str, deadline: float | None, flags: Mapping[str, Any]
+) -> Config:
+    """Return the config of a file and flags, with an agent. Raises UsageError."""
+    content = {"games": _GAMES} | (read_config(path) if path else {})
+    if opponents is not None:
+        content["bots"] = [word.strip() for word in opponents.split(",") if word.strip()]
+    config = parse_config(content, str(path or "the command"), flags)
+    if not any(isinstance(entry, dict) and entry.get("remote") for entry in config.contenders):
+        limit = {} if deadline is None else {"deadline": deadline}
+        agent = {"name": name, "remote": True, **limit}
+        config = config.model_copy(update={"contenders": [*config.contenders, agent]})
+    elif deadline is not None or name != _AGENT:
+        raise UsageError("--name and --deadline are for a config without an agent", hint="set them in the config")
+    return config
+
+
+def _load_apps() -> "dict[str, ASGIApp]":
+    """Return the plugins' apps by path. Print why one is missing."""
+    apps = {}
+    for path, place in agent_apps().items():
+        try:
+            apps[path] = import_place(place)()
+        except UsageError as error:
+            note(f"note: {error}")
+    return apps
+
+
+def _wait_for_agents(seats: "Sequence[AgentSeat]", seconds: float) -> None:
+    """Serve until all agents know that the run is over, but not longer than this. Ctrl-C ends the wait."""
+    until = time.monotonic() + seconds
+    with suppress(KeyboardInterrupt):
+        while (now := time.monotonic()) < until and not all(one.has_left(now) for one in seats):
+            time.sleep(_POLL_SECONDS)

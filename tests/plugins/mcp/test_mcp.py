@@ -1,0 +1,84 @@
+"""Agents over MCP, with the client of the SDK."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from tests.cli.kit import Shell
+from tests.seats.kit import Connection, honest_answer, serve_agent
+from tests.seats.test_remote import GAMES, digest_of_replay, honest_digest
+
+pytest.importorskip("mcp", reason="the MCP SDK is not installed, so no agent played over MCP: '.[mcp]'")
+
+import httpx2
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+
+__all__ = ["honest_digest"]  # a fixture
+MODES = ("auto", "legacy")  # a client that needs no handshake, and an older one
+
+
+def run_client(connection: Connection, mode: str, use: Callable[[Any], Awaitable[None]]) -> None:
+    """Connect with the token, and use the client."""
+
+    async def connect() -> None:
+        headers = {"Authorization": f"Bearer {connection.tokens['agent']}"}
+        async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+            transport = streamable_http_client(f"{connection.url}mcp", http_client=http)
+            async with Client(transport, mode=mode) as client:
+                await use(client)
+
+    asyncio.run(connect())
+
+
+async def play_games(client: Any) -> None:
+    while (seen := (await client.call_tool("observe", {"wait": 30})).structured_content)["state"] != "over":
+        if seen["state"] == "decide":
+            message = seen["messages"][-1]
+            moves = (await client.call_tool("legal_moves", {})).structured_content
+            assert (moves["node"], moves["legal"]) == (message["node"], message["legal"])
+            answer = {"question": seen["question"], "answer": honest_answer(message)}
+            assert not (await client.call_tool("act", answer)).is_error
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_client_plays_five_games(shell: Shell, monkeypatch: pytest.MonkeyPatch, honest_digest: str, mode: str) -> None:
+    ended = list[Any]()
+
+    async def play(client: Any) -> None:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["observe", "legal_moves", "act", "result"]
+        await play_games(client)
+        ended.extend((await client.call_tool("result", {})).structured_content["ended"])
+
+    words = ("--games", "6", "--output", "run", *GAMES)
+    result, _ = serve_agent(shell, monkeypatch, lambda connection: run_client(connection, mode, play), *words)
+    assert result.code == 0, result.err
+    assert [end["game"] for end in ended] == [*range(6)]
+    assert digest_of_replay(shell, "run") == honest_digest
+
+
+def test_wrong_use_of_tools_is_explained(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def misuse(client: Any) -> None:
+        async def refused(tool: str, arguments: dict[str, Any]) -> str:
+            answer = await client.call_tool(tool, arguments)
+            assert answer.is_error
+            return str(answer.content[0].text)
+
+        assert "wait: Input should be less than or equal to 60" in await refused("observe", {"wait": 1000})
+        assert "no tool is named 'acts': choose from observe, legal_moves, act, result" in await refused("acts", {})
+        await client.call_tool("observe", {})
+        assert "question 7 is not open, but question 1 is" in await refused("act", {"question": 7, "answer": True})
+        illegal = await refused("act", {"question": 1, "answer": "true"})
+        assert illegal == "`answer` is neither true nor false (without quotes); the question is still open"
+        await play_games(client)
+        assert "the run is over" in await refused("legal_moves", {})
+
+    def use_client(connection: Connection) -> None:
+        assert connection.request("mcp", {}, token="x")[0] == 401  # noqa: S106, a wrong one
+        run_client(connection, "auto", misuse)
+
+    result, _ = serve_agent(shell, monkeypatch, use_client, "--games", "1", *GAMES)
+    assert result.code == 0, result.err
+    assert "Traceback" not in result.err
