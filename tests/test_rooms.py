@@ -32,7 +32,7 @@ BUDGETS: Final = {
     "dubito/plugins/mcp": 65,
     "dubito/plugins/openspiel": 4663,
     "dubito/plugins/tournament": 2325,
-    "dubito/report": 3340,
+    "dubito/report": 3600,
     "dubito/sandbox": 1030,
     "dubito/seats": 790,
     "dubito/show": 1180,

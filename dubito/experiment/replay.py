@@ -86,8 +86,8 @@ _DENOMINATORS: Final[Mapping[LieRate, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ModelPlay:
-    """A model player's move that can be a lie. Players are indexes into `Experiment.players`."""
+class TrackedPlay:
+    """A move that can be a lie. Players are indexes into `Experiment.players`."""
 
     game: int
     seat: int
@@ -101,8 +101,8 @@ class ModelPlay:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelResponse:
-    """A model player's response to a play: it calls the play a lie, or lets it pass."""
+class TrackedResponse:
+    """A response to a play: it calls the play a lie, or lets it pass."""
 
     game: int
     seat: int
@@ -125,8 +125,8 @@ class LieCounts:
     games: int
     sums: Mapping[tuple[int, LieRate], Sums]
     stated_lies: Mapping[str, int]  # by model player: how often it answered that it lies, if a node asks that
-    model_plays: Sequence[ModelPlay] = ()
-    model_responses: Sequence[ModelResponse] = ()
+    tracked_plays: Sequence[TrackedPlay] = ()
+    tracked_responses: Sequence[TrackedResponse] = ()
 
     def plays(self, player: int) -> int:
         return self.sums[player, "chosen"].m
@@ -189,9 +189,8 @@ class _LieCounter:
         habit = results.habit(results.lies)
         places = {"plays": habit.of, "lies": habit.count, "caught": results.found_out}
         self._places = {key: results.counts.index(count) for key, count in places.items() if count}
-        self._models = {place for place, name in enumerate(names) if run.kinds[name] in ("model", "stand-in")}
         self.sums = {(player, rate): [0] * 6 for player in range(len(names)) for rate in _DENOMINATORS}
-        self.plays, self.responses = list[ModelPlay](), list[ModelResponse]()
+        self.plays, self.responses = list[TrackedPlay](), list[TrackedResponse]()
 
     def add_deal(self, games: range) -> None:
         own = Counter[tuple[int, str]]()
@@ -217,17 +216,14 @@ class _LieCounter:
                 responses.append((player, lie_mark.called))
                 own[player, "lies met" if lie_mark.is_lie else "honest met"] += 1
                 own[player, "hits" if lie_mark.is_lie else "alarms"] += lie_mark.called
-                if player in self._models:
-                    target = outcome.seats[lie_mark.of]
-                    response = ModelResponse(
-                        game, seat, move, player, target, lie_mark.is_lie, lie_mark.called, lie_mark.pile
-                    )
-                    self.responses.append(response)
+                target = outcome.seats[lie_mark.of]
+                self.responses.append(
+                    TrackedResponse(game, seat, move, player, target, lie_mark.is_lie, lie_mark.called, lie_mark.pile)
+                )
             if lie_mark and lie_mark.cards:
                 responses = []
-                if player in self._models:
-                    late, pile = 2 * place >= len(moves), lie_mark.pile + lie_mark.cards
-                    self.plays.append(ModelPlay(game, seat, move, player, lie, lie_mark.cards, pile, late, responses))
+                late, pile = 2 * place >= len(moves), lie_mark.pile + lie_mark.cards
+                self.plays.append(TrackedPlay(game, seat, move, player, lie, lie_mark.cards, pile, late, responses))
 
 
 def count_lies(run: Run, max_games: int = MAX_LIE_GAMES) -> LieCounts:

@@ -352,7 +352,7 @@ def bot_pages(
         page = _bot_page(
             source, scanned, lies, row, [one for one in sizes if one.name == row.name], examples.get(row.name)
         )
-        if stories and row.name in source.models:
+        if stories:
             lie_section = stories.section(source.names.index(row.name), players_ranked(source))
             page = replace(page, sections=[*lie_section, *page.sections])
         pages.append(page)

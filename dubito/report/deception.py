@@ -1,4 +1,4 @@
-"""How models lie and detect lies: figures, a paragraph and a section of their pages.
+"""How players lie and detect lies: figures, a paragraph and a section of their pages.
 
 A rate is called higher than another only if their 95 % intervals do not overlap.
 """
@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeVar
 
-from dubito.experiment.replay import LieCounts, LieRate, ModelPlay, ModelResponse
+from dubito.experiment.replay import LieCounts, LieRate, TrackedPlay, TrackedResponse
 from dubito.experiment.stored import Run
 from dubito.game import FALLBACK_OUTCOME, STATED
+from dubito.game.words import counted
 from dubito.report.tables import (
     Block,
     Chart,
@@ -23,6 +24,7 @@ from dubito.report.tables import (
     Value,
     cell_text,
     counts,
+    describe_rate,
     player_columns,
     series_by_kind,
     texts,
@@ -33,18 +35,18 @@ from dubito.stats.rates import Rate, clustered_rate
 _MAX_MOMENTS: Final = 5  # number of lies shown, and of mistakes
 _GROUPED_CARDS: Final = 4  # plays of this many cards or more are grouped
 _MOMENTS_NOTE: Final = (
-    "Only games with a page, ordered by the cards at stake. Best: voluntary {lies} that an opponent could have called "
-    "but did not. Worst: a false {call} of an honest play, or accepting a play that it had itself rated more likely to "
-    "be dishonest than not."
+    "Only games with a page, ordered by the cards at stake. Successful: voluntary {lies} that an opponent could have "
+    "called but did not. Mistakes: a false {call} of an honest play, or accepting a play that it had itself rated more "
+    "likely to be dishonest than not."
 )
 
 
-TrackedMove = TypeVar("TrackedMove", ModelPlay, ModelResponse)
+TrackedMove = TypeVar("TrackedMove", TrackedPlay, TrackedResponse)
 
 
 @dataclass(frozen=True)
 class Stories:
-    """Lies of the model players of a run.
+    """Lies of the players of a run.
 
     `turns` maps each game with a page to the turns of its seats' moves.
     """
@@ -64,16 +66,14 @@ class Stories:
         cards = []
         for name in self.source.models:
             player = self.source.names.index(name)
-            figures = [(f"voluntary {lies}", self.lies.share(player, "chosen"), "of its plays")]
+            figures = [(f"Voluntary {lies}", self.lies.share(player, "chosen"))]
             if self.source.game.results.found_out:
-                figures.append(("caught", self.lies.share(player, "caught"), f"of its {lies}"))
+                figures.append((f"Its {lies} that are caught", self.lies.share(player, "caught")))
             if self.source.game.lie_mark:
-                figures.append(
-                    (f"catches {lies}", self.lies.share(player, "hits"), f"of the {lies} it was asked about")
-                )
-            links = [(f"Its boldest {lie}", *self._link_to(one)) for one in self.boldest(player)[:1]]
-            links += [("Its worst mistake", *self._link_to(one)) for one in self.mistakes(player)[:1]]
-            text = " ".join(self._describe(player)) if self.source.game.lie_mark else ""
+                figures.append((f"{lies.capitalize()} it catches", self.lies.share(player, "hits")))
+            links = [(f"Boldest {lie}", *self._link_to(one)) for one in self.boldest(player)[:1]]
+            links += [("Worst mistake", *self._link_to(one)) for one in self.mistakes(player)[:1]]
+            text = " ".join(self._describe_skill(player))
             cards.append(Tiles(name, self.source.kinds[name], f"bots/{player}.html", figures, text, links))
         return cards
 
@@ -85,35 +85,41 @@ class Stories:
         if not self.source.game.lie_mark:
             return []
         _, lies, call = self._words
-        key = f"bot-{player}"
-        blocks: list[Block] = [
-            Paragraph(" ".join(self._describe(player))),
-            *([self._chart(order)] if self.source.game.results.found_out else []),
-            self._players_table(player, order, key),
-            self._parts_table(player, key),
-            self._opponents_table(player, order, key),
-        ]
+        key, name = f"bot-{player}", self.source.names[player]
+        blocks: list[Block] = [Paragraph(" ".join(self._describe(player)))]
         if links := self._moments_table(player, key):
             blocks.append(links)
+        if name in self.source.models:
+            blocks += [self._chart(order)] if self.source.game.results.found_out else []
+            blocks += [
+                self._players_table(player, order, key),
+                self._parts_table(player, key),
+                self._opponents_table(player, order, key),
+            ]
         return [Section(f"{lies.capitalize()} and {call}s", blocks)]
 
-    def boldest(self, player: int) -> list[ModelPlay]:
-        voluntary = (one for one in self.lies.model_plays if one.player == player and one.lie == "chosen")
+    def exposed(self, player: int) -> list[TrackedPlay]:
+        """Return the player's lies that were called."""
+        plays = (one for one in self.lies.tracked_plays if one.player == player and one.lie)
+        return self._with_pages(one for one in plays if any(called for _, called in one.called))
+
+    def boldest(self, player: int) -> list[TrackedPlay]:
+        voluntary = (one for one in self.lies.tracked_plays if one.player == player and one.lie == "chosen")
         passed = [one for one in voluntary if one.called and not any(called for _, called in one.called)]
         return self._with_pages(passed)
 
-    def mistakes(self, player: int) -> list[ModelResponse]:
-        words = [one for one in self.lies.model_responses if one.player == player]
+    def mistakes(self, player: int) -> list[TrackedResponse]:
+        words = [one for one in self.lies.tracked_responses if one.player == player]
         return [one for one in self._with_pages(words) if self._is_mistake(one)]
 
-    def _is_mistake(self, one: ModelResponse) -> bool:
+    def _is_mistake(self, one: TrackedResponse) -> bool:
         outcome, stated = self._answer(one)
         return not outcome.startswith(FALLBACK_OUTCOME) and is_mistake(one.is_lie, one.called, stated)
 
     def _with_pages(self, moves: Iterable[TrackedMove]) -> list[TrackedMove]:
         return sorted((one for one in moves if one.game in self.turns), key=lambda one: (-one.pile, one.game, one.move))
 
-    def _answer(self, one: ModelResponse) -> tuple[str, float | None]:
+    def _answer(self, one: TrackedResponse) -> tuple[str, float | None]:
         return self._answers.get((one.game, one.seat, one.move), ("", None))
 
     @cached_property
@@ -126,12 +132,12 @@ class Stories:
             for seat, turn, outcome, stated in self.source.db.read(query, (game,))
         }
 
-    def _link_to(self, one: ModelPlay | ModelResponse) -> tuple[str, str]:
+    def _link_to(self, one: TrackedPlay | TrackedResponse) -> tuple[str, str]:
         turn = self.turns[one.game][one.seat, one.move]
-        what = f"{one.cards} card{'s' * (one.cards != 1)}" if isinstance(one, ModelPlay) else self._mistake(one)
-        return f"games/{one.game}.html#turn-{turn}", f"game {one.game}, turn {turn}: {what}, {one.pile} at stake"
+        what = counted(one.cards) if isinstance(one, TrackedPlay) else self._mistake(one)
+        return f"games/{one.game}.html#turn-{turn}", f"{what}, {one.pile} at stake · game {one.game}, turn {turn}"
 
-    def _mistake(self, one: ModelResponse) -> str:
+    def _mistake(self, one: TrackedResponse) -> str:
         lie, _, call = self._words
         return f"let a {lie} pass" if one.is_lie else f"false {call}"
 
@@ -150,7 +156,7 @@ class Stories:
         lies, call = self._words[1:]
         keys: tuple[LieRate, ...] = ("chosen", "forced", "caught", "hits", "alarms")
         shares = {key: self.lies.share(player, key) for key in keys}
-        rates = {rate: cell_text(share, "rate").replace(" [", " % [") for rate, share in shares.items()}
+        rates = {rate: describe_rate(share) for rate, share in shares.items()}
         if shares["chosen"].value is not None:
             than = self._compare_with_others(player)
             yield f"Voluntary {lies} are {rates['chosen']} of its plays{than}; forced ones are {rates['forced']}."
@@ -158,15 +164,22 @@ class Stories:
         if shares["caught"].value is not None and self.source.game.results.found_out:
             yield f"Of its {lies}, {rates['caught']} are caught."
         if shares["hits"].value is not None and shares["alarms"].value is not None:
-            verdicts = (
-                f"So it can tell {lies} from honest plays.",
-                f"So it calls honest plays more often than {lies}.",
-                f"There is no significant evidence that it can tell {lies} from honest plays.",
-            )
             yield f"It catches {rates['hits']} of the {lies} that it is asked about."
             yield f"Of the honest plays, it calls {rates['alarms']} (a false {call})."
-            yield _compare(shares["hits"], shares["alarms"], *verdicts)
+        yield from self._describe_skill(player)
         yield from (_describe_calibration(one) for one in self._calibrations if one.name == self.source.names[player])
+
+    def _describe_skill(self, player: int) -> Iterator[str]:
+        """Say whether the player can tell lies from honest plays, if it was asked about both."""
+        lies, hits, alarms = self._words[1], self.lies.share(player, "hits"), self.lies.share(player, "alarms")
+        if hits.value is not None and alarms.value is not None:
+            yield _compare(
+                hits,
+                alarms,
+                f"It can tell {lies} from honest plays.",
+                f"It calls honest plays more often than {lies}.",
+                f"There is no significant evidence that it can tell {lies} from honest plays.",
+            )
 
     @cached_property
     def _calibrations(self) -> list[Calibration]:
@@ -185,12 +198,12 @@ class Stories:
 
     def _compare_halves(self, player: int) -> Iterator[str]:
         """Say in which half of a game it lies more, if that is significant."""
-        plays = [one for one in self.lies.model_plays if one.player == player]
+        plays = [one for one in self.lies.tracked_plays if one.player == player]
         early, late = (self._chosen(one for one in plays if one.late is half) for half in (False, True))
         if when := _compare(early, late, "first", "second"):
             yield f"They are more frequent in the {when} half of a game."
 
-    def _chosen(self, plays: Iterable[ModelPlay]) -> Rate:
+    def _chosen(self, plays: Iterable[TrackedPlay]) -> Rate:
         return self._rate((one.game, one.lie == "chosen") for one in plays)
 
     def _chart(self, order: Sequence[int]) -> Chart:
@@ -226,8 +239,8 @@ class Stories:
     def _parts_table(self, player: int, key: str) -> ResultTable:
         """Return its lies by number of cards and half of the game."""
         lies = self._words[1]
-        plays = [one for one in self.lies.model_plays if one.player == player]
-        parts: dict[str, list[ModelPlay]] = {}
+        plays = [one for one in self.lies.tracked_plays if one.player == player]
+        parts: dict[str, list[TrackedPlay]] = {}
         for one in sorted(plays, key=lambda one: one.cards):
             many = (
                 f"{_GROUPED_CARDS} cards or more"
@@ -254,11 +267,11 @@ class Stories:
         lies, call = self._words[1:]
         asked_moves = [
             (who, one.game, so)
-            for one in self.lies.model_plays
+            for one in self.lies.tracked_plays
             if one.player == player and one.lie
             for who, so in one.called
         ]
-        words = [one for one in self.lies.model_responses if one.player == player]
+        words = [one for one in self.lies.tracked_responses if one.player == player]
         columns = [
             Column("other", "against", "player"),
             Column("asked", f"asked about its {lies}"),
@@ -277,18 +290,24 @@ class Stories:
         return ResultTable(f"{key}-lies-against", f"By opponent: its {lies}, and theirs", columns, rows)
 
     def _moments_table(self, player: int, key: str) -> ResultTable | None:
-        """Return links to its best lies and its worst mistakes."""
+        """Return links to its best lies, its costliest caught lies and its worst mistakes."""
         lie, lies, call = self._words
-        best, worst = self.boldest(player)[:_MAX_MOMENTS], self.mistakes(player)[:_MAX_MOMENTS]
-        whom = [[who for who, _ in one.called] for one in best] + [[one.of] for one in worst]
-        stated = [None for _ in best] + [self._answer(one)[1] for one in worst]
-        which = [f"successful {lie}" for _ in best] + ["mistake" for _ in worst]
-        shown: list[ModelPlay | ModelResponse] = [*best, *worst]
-        moments = [(one, *self._link_to(one)) for one in shown]
+        moments: dict[str, Sequence[TrackedPlay | TrackedResponse]] = {
+            f"successful {lie}": self.boldest(player),
+            f"caught {lie}": self.exposed(player),
+            "mistake": self.mistakes(player),
+        }
         rows: list[list[Value]] = []
-        for (one, _, said), seats, probability, kind in zip(moments, whom, stated, which, strict=True):
-            (where, what), names = said.rpartition(", ")[0].split(": "), [self.source.names[who] for who in seats]
-            rows.append([where, kind, what, one.pile, ", ".join(map(self.source.label, names)), probability])
+        links: list[str] = []
+        for which, found in moments.items():
+            for one in found[:_MAX_MOMENTS]:
+                link, text = self._link_to(one)
+                what, where = text.split(" · ")
+                whom = [who for who, _ in one.called] if isinstance(one, TrackedPlay) else [one.of]
+                stated = None if isinstance(one, TrackedPlay) else self._answer(one)[1]
+                names = ", ".join(self.source.label(self.source.names[who]) for who in whom)
+                rows.append([where, which, what.rpartition(", ")[0], one.pile, names, stated])
+                links.append(link)
         if not rows:
             return None
         columns = [
@@ -297,10 +316,10 @@ class Stories:
             *texts("what"),
             Column("pile", "cards at stake"),
             Column("whom", "against", "text"),
+            Column("stated", "stated probability", "decimal"),
         ]
-        columns.append(Column("stated", "stated probability", "decimal"))
-        notes, links = [_MOMENTS_NOTE.format(lies=lies, call=call)], [path for _, path, _ in moments]
-        title = f"Its best {lies} and its worst mistakes"
+        title = f"Its best {lies}, costliest caught {lies} and worst mistakes"
+        notes = [_MOMENTS_NOTE.format(lies=lies, call=call)]
         return ResultTable(f"{key}-lies-moments", title, columns, rows, notes, links)
 
 

@@ -134,8 +134,7 @@ class ShownGames:
             for decision in decisions:
                 self._example(game, names[decision["seat"]], decision, texts)
             self.with_pages.append(game)
-            if decisions:
-                self.turns[game] = {move: turn for move, (turn, _) in own_moves(story["turns"]).items()}
+            self.turns[game] = {move: turn for move, (turn, _) in own_moves(story["turns"]).items()}
             about = f"Deal {game // self.source.planned.games_per_deal} of seed {self.source.planned.seed}."
             model_data = {"decisions": decisions, "pieces": texts.pieces}
             data = story | model_data | {"game": game, "opens": opening(story)[0]}

@@ -1,20 +1,21 @@
-"""The overview page: the players, the best of them, how certain that is, the cost.
+"""The overview page: who is better, how certain that is, and what it cost.
 
 It starts with the result in words, computed from the figures and their intervals (`ranking.py`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
 from dubito.errors import listed, one_line
 from dubito.experiment.experiment import PlayerSpec, describe_fake_models
+from dubito.experiment.replay import LieCounts
 from dubito.experiment.stop import describe_stop_rule
 from dubito.experiment.stored import Run, list_contenders
 from dubito.game.words import display_name
 from dubito.llm.prices import PICO, dollars
 from dubito.report.deception import Stories
+from dubito.report.players import Players
 from dubito.report.run_tables import (
     bot_errors,
     bounds_table,
@@ -22,40 +23,28 @@ from dubito.report.run_tables import (
     contenders_among_opponents,
     duel_blocks,
     models_table,
-    opponents_table,
-    ranking_table,
     sizes_table,
     turns_per_game,
 )
 from dubito.report.scan import Scan
 from dubito.report.tables import (
     Block,
-    Chart,
     Column,
+    Links,
     NamedValues,
     Page,
     Paragraph,
+    Pills,
     Preview,
     ResultTable,
     Section,
     Value,
     player_columns,
-    points,
     texts,
-    unit_of,
-    with_chance_level,
 )
-from dubito.report.verdicts import describe_verdict
+from dubito.report.verdicts import describe_answer, describe_verdict
 from dubito.stats.players import fallback_share
-from dubito.stats.ranking import (
-    Order,
-    RankingRow,
-    by_table_size,
-    contender_pairs,
-    contender_ranking,
-    rank_players,
-    ranking,
-)
+from dubito.stats.ranking import PRELIMINARY, by_table_size, ranking
 from dubito.store.folder import last_written, to_yaml
 from dubito.store.model_log import PlayerLog
 
@@ -63,14 +52,13 @@ _FALLBACK: Final = "a bot's answer used instead of an unusable one"
 _UNITS: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
-def _order(source: Run) -> Order:
-    contenders = list_contenders(source.planned, source.models)
-    return rank_players(source.tally, source.names, contenders, source.game.results, source.models)
-
-
 def headline(source: Run) -> list[str]:
-    verdict = describe_verdict(_order(source), source.label)
-    return [verdict, *(_describe_models(source.models, source.label) if source.models else [])]
+    verdict = describe_verdict(Players(source).order, source.label)
+    return [verdict, *_describe_cost(source)]
+
+
+def _describe_cost(source: Run) -> list[str]:
+    return _describe_models(source.models, source.label) if source.models else []
 
 
 def _describe_models(models: Mapping[str, PlayerLog], label: Callable[[str], str]) -> list[str]:
@@ -120,34 +108,67 @@ _PLAYER_COLUMNS: Final = [
 ]
 
 
-def overview(source: Run, scanned: Scan, stories: Stories | None) -> Page:
-    """Return the first page."""
-    results = source.game.results
-    rows = ranking(source.tally, source.names, results)
-    order, opponents = _order(source), [player.name for player in source.planned.bots]
-    sections = [Section("Summary", _summary_blocks(source, stories))]
-    if order.paired:
-        sections.append(Section("Contenders", [*_run_summary(source), *_contenders(source)]))
-        sections.append(Section("Opponents", _opponents(source, rows, order)))
-    else:
-        sections.append(Section("Ranking", [*_run_summary(source), *_ranking(source, rows, order)]))
-    both = contenders_among_opponents(order, opponents)
-    over_all_seats = [Paragraph(both)] if both else []
+def overview(
+    source: Run, scanned: Scan, lies: LieCounts | None, stories: Stories | None, looks: Sequence[tuple[str, str, str]]
+) -> Page:
+    """Return the first page. `looks` are links to the other pages: a name, a path and a description each."""
+    results, players = source.game.results, Players(source)
+    answer, sure = describe_answer(players.order)
+    sections = [Section("", _answer_blocks(source, players, sure))]
+    if stories and source.models:
+        sections.append(Section("How each model plays", stories.tiles()))
+    sections.append(Section("All players", _player_blocks(source, players, lies)))
     if source.game.is_duel:
         blocks = duel_blocks(source.tally, source.names, results, source.label)
-        sections.append(Section("First against second", [*over_all_seats, *blocks]))
-    if source.contenders and not order.paired:
-        sections.append(Section("Contender", _contenders(source)))
+        sections.append(Section("First against second", blocks))
+    sections.append(Section("Look closer", [Links(looks)]))
+    sections.append(Section("More: settings, model usage, files", _more_blocks(source, scanned), folded=True))
+    preview = Preview(" ".join(headline(source)), players.chart())
+    title = _title(source)
+    about = f"{title} · {_date_line(source)}"
+    return Page("index.html", title, sections, heading=answer, about=about, preview=preview)
+
+
+def _answer_blocks(source: Run, players: Players, sure: str) -> list[Block]:
+    """Return the chart, how certain it is, and the cost."""
+    games, planned, order = source.tally.games, source.planned.games, players.order
+    marked = []
+    if order.is_preliminary:
+        marked.append(f"Preliminary: {order.deals} deals, fewer than {PRELIMINARY}")
+    if not source.is_finished:
+        marked.append(f"Unfinished: {games:,} of {planned:,} games are counted")
+    cost = _describe_cost(source) or ["No models played, so nothing was spent."]
+    fake = describe_fake_models(source.kinds)
+    blocks: list[Block] = [Paragraph(fake, warning=True)] if fake else []
+    blocks += [Paragraph(sure)] if sure else []
+    return [*blocks, Pills(marked, cost), players.score_chart()]
+
+
+def _player_blocks(source: Run, players: Players, lies: LieCounts | None) -> list[Block]:
+    """Return the verdict in full, the table of all players, and what limits it."""
+    results, order = source.game.results, players.order
+    rows = ranking(source.tally, source.names, results)
+    verdict = Paragraph(describe_verdict(order, source.label), answer=True)
+    blocks: list[Block] = [verdict, Paragraph(results.meaning), players.table(lies)]
+    if both := contenders_among_opponents(order, [player.name for player in source.planned.bots]):
+        blocks.append(Paragraph(both))
+    contenders = list_contenders(source.planned, source.models)
+    tables = contender_tables(source.tally, contenders, results)
+    # The table of all players has the contenders, and the page that compares two has their pairs.
+    blocks += [block for block in tables if isinstance(block, Paragraph) or block.key not in ("contenders", "pairs")]
+    return [*blocks, *bot_errors(rows)]
+
+
+def _more_blocks(source: Run, scanned: Scan) -> list[Block]:
+    results = source.game.results
+    rows = ranking(source.tally, source.names, results)
+    blocks: list[Block] = [NamedValues(_settings_pairs(source), "Settings")]
     if source.models:
         bounds = bounds_table(rows, source.contenders, source.deals * source.planned.contender_seats, results)
-        costs = [models_table(source.models, source.names), *([bounds] if bounds else [])]
-        sections.append(Section("Model cost and usage", costs))
+        blocks += [models_table(source.models, source.names), *([bounds] if bounds else [])]
     if len(source.planned.table_sizes) > 1:
-        sections.append(Section("By table size", [*over_all_seats, *_size_blocks(source, scanned)]))
-    sections.append(Section("Settings", [NamedValues(_settings_pairs(source))]))
-    sections.append(Section("Digests, versions and files", _digests(source), folded=True))
-    preview = Preview(" ".join(headline(source)), players_chart(source))
-    return Page("index.html", _title(source), sections, about=_date_line(source), preview=preview)
+        blocks += _size_blocks(source, scanned)
+    return [*blocks, *_digests(source)]
 
 
 _NUMBERS: Final = (
@@ -199,88 +220,6 @@ def _date_line(source: Run) -> str:
     return f"{when}{source.tally.games:,} games"
 
 
-def _summary_blocks(source: Run, stories: Stories | None) -> list[Block]:
-    """Return the result in words and as a chart, and a card for each model."""
-    blocks: list[Block] = [Paragraph(sentence, answer=not place) for place, sentence in enumerate(headline(source))]
-    if stand_ins := describe_fake_models(source.kinds):
-        blocks.insert(0, Paragraph(stand_ins, warning=True))
-    return [*blocks, players_chart(source), *(stories.tiles() if stories else [])]
-
-
-def _run_summary(source: Run) -> list[Block]:
-    """Say how many games there are and what the first measure means."""
-    games, planned = source.tally.games, source.planned.games
-    fixed = ", for a fixed number of deals" if source.planned.stop else ""
-    text = f"{games:,} games; 95 % confidence intervals, clustered by deal{fixed}. {source.game.results.meaning}"
-    blocks: list[Block] = [Paragraph(text)]
-    if not source.is_finished:
-        blocks.append(Paragraph(f"This run is unfinished: {games:,} of {planned:,} games are counted.", warning=True))
-    return blocks
-
-
-def _ranking(source: Run, rows: Sequence[RankingRow], order: Order) -> list[Block]:
-    table = ranking_table(rows, order, source.game.results, twice=source.game.lineup == "uniform")
-    return [_link_to_bots(table, source), *bot_errors(rows)]
-
-
-def _opponents(source: Run, rows: Sequence[RankingRow], order: Order) -> list[Block]:
-    results, twice = source.game.results, source.game.lineup == "uniform"
-    table = opponents_table(rows, order, results, "Opponents, over all their seats", twice=twice)
-    both = contenders_among_opponents(order, [player.name for player in source.planned.bots])
-    blocks: list[Block] = [_link_to_bots(table, source)] if table else []
-    return [*blocks, *([Paragraph(both)] if both else []), *bot_errors(rows)]
-
-
-def _link_to_bots(table: ResultTable, source: Run) -> ResultTable:
-    return replace(table, links=[f"bots/{source.names.index(str(row[0]))}.html" for row in table.rows])
-
-
-def players_chart(source: Run) -> Chart:
-    """Return the first chart: the contenders if there are two, else all players."""
-    results = source.game.results
-    contenders, first = list_contenders(source.planned, source.models), results.measures[0]
-    if _order(source).paired:
-        seat = "the same seat" if source.planned.contender_seats == 1 else "both seats"
-        whom = f"contender in {seat} of the same deals"
-        rows = contender_ranking(source.tally, contenders, results)
-        points_by_player = [(row.contender.name, row.rates[first.key], row.equal_share.get(first.key)) for row in rows]
-    else:
-        whom, players = "player", ranking(source.tally, source.names, results)
-        points_by_player = [(row.name, row.rates[first.key], row.equal_share.get(first.key)) for row in players]
-    names = [name for name, _, _ in points_by_player]
-    return with_chance_level(
-        f"{first.name} of each {whom}, with its 95 % confidence interval; grey: the chance level, which is the score "
-        "if all players were equal",
-        first,
-        [source.label(name) for name in names],
-        [rate for _, rate, _ in points_by_player],
-        [share for _, _, share in points_by_player],
-        [source.kinds[name] for name in names],
-    )
-
-
-def _contenders(source: Run) -> list[Block]:
-    contenders = list_contenders(source.planned, source.models)
-    results = source.game.results
-    first = results.measures[0]
-    first_table, *others = contender_tables(source.tally, contenders, results)
-    assert isinstance(first_table, ResultTable)
-    blocks: list[Block] = [_link_to_bots(first_table, source), *others]
-    if pairs := contender_pairs(source.tally, contenders, results):
-        kind = "anytime " if source.planned.stop else ""
-        chart = Chart(
-            "intervals",
-            f"Paired difference in {first.name} of every pair of contenders, with its {kind}95 % confidence interval",
-            f"difference in {first.name}" + ("" if first.span else ", points of 100"),
-            [f"{source.label(pair.one.name)} against {source.label(pair.other.name)}" for pair in pairs],
-            [points("difference", [pair.differences[first.key].rate for pair in pairs], unit_of(first))],
-            zero=True,
-        )
-        # Between the contenders and the table of the charted values.
-        blocks.insert(1, chart)
-    return blocks
-
-
 def _size_blocks(source: Run, scanned: Scan) -> list[Block]:
     places = {name: player for player, name in enumerate(source.names)}
     results = source.game.results
@@ -308,7 +247,8 @@ def _settings_pairs(source: Run) -> list[tuple[str, str]]:
 
 
 def _settings_of(player: PlayerSpec) -> str:
-    return f"{player.bot}; {'; '.join(f'{key}: {value}' for key, value in player.settings.items())}"
+    given = (f"{key}: {value}" for key, value in player.settings.items() if value not in (None, {}, []))
+    return "; ".join([player.bot, *given])
 
 
 def _digests(source: Run) -> list[Block]:
@@ -330,6 +270,6 @@ def _digests(source: Run) -> list[Block]:
         for player in planned.players
     ]
     return [
-        NamedValues(facts),
-        ResultTable("players", "Players, and digests of their files", _PLAYER_COLUMNS, cells),
+        NamedValues(facts, "Digests and versions"),
+        ResultTable("digests", "Players, and digests of their files", _PLAYER_COLUMNS, cells),
     ]

@@ -18,22 +18,34 @@ from dubito.report.tables import (
     Chart,
     GamePage,
     HeatMap,
+    Links,
     NamedValues,
     Page,
     Paragraph,
+    Pills,
     ResultTable,
+    ScoreChart,
     Tiles,
     Verbatim,
-    cell_text,
 )
 
-NEIGHBOURS: Final = ("neighbours.html", "Neighbours")  # only for some games
-_PAGES: Final = (("index.html", "Overview"), ("strategy.html", "Strategy"), NEIGHBOURS, ("games.html", "Games"))
+COMPARE: Final = ("compare.html", "Compare")  # only of runs with several contenders
+_PAGES: Final = (
+    ("index.html", "Overview"),
+    ("games.html", "Games"),
+    COMPARE,
+    ("strategy.html", "Strategy"),
+    ("index.html#players", "Players"),
+    ("index.html#settings", "More"),
+)
 _KINDS: Final[dict[type, str]] = {
     Paragraph: "words",
     NamedValues: "facts",
     Verbatim: "verbatim",
     Tiles: "tiles",
+    Pills: "pills",
+    Links: "links",
+    ScoreChart: "scores",
     Chart: "chart",
     HeatMap: "map",
     ResultTable: "table",
@@ -52,7 +64,6 @@ class Site:
     """
 
     name: str  # name of the run
-    bots: Sequence[tuple[str, str]] = ()  # names and paths of their pages
     pages: Sequence[tuple[str, str]] = _PAGES  # paths and titles in the menu
     static: str = "static/"
     icon: str = "data:,"
@@ -94,7 +105,7 @@ class Renderer:
             lstrip_blocks=True,
             bytecode_cache=_TEMPLATES,
         )
-        self._environment.filters |= {"json": embedded, "shown": cell_text}
+        self._environment.filters["json"] = embedded
         self._environment.tests["long"] = lambda text: len(str(text)) > 40
         self._environment.globals |= {"site": site, "kind": lambda block: _KINDS[type(block)]}
 

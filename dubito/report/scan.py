@@ -83,7 +83,7 @@ class Scan:
         (one,) = (one for one in self.results.habits if one.key == habit)
         whole, most = seat_sums(self._tally, self.results, player), one.most
         rate = sampled_rate(whole[one.count], whole[one.of], self._sample("style", player, habit), most)
-        return rate if rate.value is None else Rate(rate.value * most, rate.low * most, rate.high * most)
+        return rate if most == 1 else rate.scaled(most)
 
     def measure_at_size(self, player: int, size: int, measure: str) -> Rate:
         """Return a measure of a player at tables of one size."""

@@ -13,11 +13,12 @@ from dubito.experiment.replay import LieCounts
 from dubito.experiment.stored import Run, opened_run
 from dubito.files import describe_os_error
 from dubito.game.words import display_name
-from dubito.report.bots import bot_pages, neighbours, players_ranked, strategy
+from dubito.report.bots import bot_pages, neighbours, strategy
 from dubito.report.deception import Stories
 from dubito.report.games import ShownGames, choose_games
-from dubito.report.overview import headline, overview, players_chart
-from dubito.report.render import NEIGHBOURS, Renderer, Site, Viewer, script_of
+from dubito.report.overview import headline, overview
+from dubito.report.players import Players
+from dubito.report.render import COMPARE, Renderer, Site, Viewer, script_of
 from dubito.report.scan import SCANNED_GAMES, Scan, scan
 from dubito.report.tables import (
     Chart,
@@ -101,7 +102,7 @@ def write_site(folder: Path, title: str, about: str, runs: Mapping[str, Path], h
             write_report(run, home, output=draft / name, name=name, address=address and f"{address}{quote(name)}/")
             with opened_run(run, home) as source:
                 rows.append([name, display_name(source.game), source.tally.games, headline(source)[0]])
-                chart = chart or players_chart(source)
+                chart = chart or Players(source).chart()
         columns = [*texts("run", "game"), *counts("games"), *texts("answer")]
         table = ResultTable("runs", "Runs", columns, rows, links=[f"{name}/index.html" for name in runs])
         sections = [Section("Runs", [*([Paragraph(about)] if about else []), table])]
@@ -159,10 +160,9 @@ def write_run_pages(
     static: str = "static/",
     address: str | None = None,
 ) -> None:
-    order = players_ranked(source)
-    pages_of_bots = [(source.label(source.names[player]), f"bots/{player}.html") for player in order]
-    site = Site(name or source.folder.resolve().name, pages_of_bots, static=static, address=address)
-    render = Renderer(site if source.game.has_neighbours else site.without(NEIGHBOURS))
+    site = Site(name or source.folder.resolve().name, static=static, address=address)
+    has_pairs = False
+    render = Renderer(site if has_pairs else site.without(COMPARE))
     viewer = Viewer(render, "games")
     (folder / "games").mkdir()
     for game in shown.pages():
@@ -175,10 +175,15 @@ def write_run_pages(
         lies: LieCounts | str | None = shown.games.lies()
     except CannotShowGame as error:
         lies = str(error)
-    stories = None if lies is None or isinstance(lies, str) else Stories(source, lies, shown.turns)
-    pages = [overview(source, scanned, stories), strategy(source, scanned, lies), shown.list_page()]
+    counted = None if isinstance(lies, str) else lies
+    stories = None if counted is None else Stories(source, counted, shown.turns)
+    looks = [(f"{len(shown.with_pages):,} games", "games.html", "Replay any of them, with every prompt and reply")]
+    pages = [strategy(source, scanned, lies), shown.list_page()]
+    looks.append(("Strategy", "strategy.html", "How the players play, and how their games end"))
     if source.game.has_neighbours:
         pages.append(neighbours(source, scanned))
+        looks.append(("Neighbours", "neighbours.html", "How results depend on who sits beside whom"))
+    pages.append(overview(source, scanned, counted, stories, looks))
     for page in (*pages, *bot_pages(source, scanned, lies, shown.example_tables(), stories)):
         put_page(folder, page.with_kinds(source.kinds), render)
 

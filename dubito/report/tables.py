@@ -60,6 +60,7 @@ class Column:
     title: str
     kind: ColumnKind = "count"
     detail: bool = False
+    only_in_files: bool = False
 
     @property
     def numeric(self) -> bool:
@@ -89,6 +90,7 @@ class ResultTable:
     notes: Sequence[str] = ()  # what readers need to know about the values
     links: Sequence[str | None] = ()  # for the first cell of each row
     more_links: Mapping[str, Sequence[str | None]] = field(default_factory=dict)  # for other cells, by column
+    headings: Sequence[str] = ()  # of each row, shown where it changes
 
     def with_kinds(self, kinds: Mapping[str, str]) -> "ResultTable":
         """Return the table with the player's kind in a column after each player."""
@@ -106,6 +108,17 @@ class ResultTable:
     def format_rows(self) -> Iterator[list[tuple[Column, str]]]:
         for row in self.rows:
             yield [(column, cell_text(value, column.kind)) for column, value in zip(self.columns, row, strict=True)]
+
+    @property
+    def shown_columns(self) -> list[Column]:
+        return [column for column in self.columns if not column.only_in_files]
+
+    def shown_rows(self) -> Iterator[list["Cell"]]:
+        """Yield the rows for a page."""
+        for row in self.rows:
+            yield [
+                Cell(column, value) for column, value in zip(self.columns, row, strict=True) if not column.only_in_files
+            ]
 
     def to_csv(self) -> str:
         """Return CSV with full precision and separate columns for interval ends.
@@ -145,6 +158,47 @@ class ResultTable:
                 if with_intervals:
                     record |= {f"{column.key}_low": low, f"{column.key}_high": high}
             yield record
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a table on a page. A rate of few cases is shown as a count."""
+
+    column: Column
+    value: Value
+
+    @property
+    def is_few(self) -> bool:
+        return self.column.kind == "rate" and isinstance(self.value, Rate) and has_few_cases(self.value)
+
+    @property
+    def sort_key(self) -> float | None:
+        return self.value.value if self.is_few and isinstance(self.value, Rate) else None
+
+    @property
+    def text(self) -> str:
+        if self.is_few and isinstance(self.value, Rate):
+            return f"{self.value.count} of {self.value.cases}"
+        return cell_text(self.value, self.column.kind)
+
+    @property
+    def estimate(self) -> str:
+        return self.text.partition(" ")[0]
+
+    @property
+    def interval(self) -> str:
+        """The interval beside an estimate; empty if there is none."""
+        return self.text.partition(" ")[2] if isinstance(self.value, Rate) and not self.is_few else ""
+
+
+def has_few_cases(rate: Rate) -> bool:
+    """Return whether a share has too few cases to be shown in percent."""
+    return rate.cases is not None and rate.cases < _FEW_CASES
+
+
+def describe_rate(rate: Rate) -> str:
+    """Return a share for a sentence: in percent with its interval, or as a count if it has few cases."""
+    return f"{rate.count} of {rate.cases}" if has_few_cases(rate) else cell_text(rate, "rate").replace(" [", " % [")
 
 
 def _csv_cell(value: Any) -> Any:
@@ -190,6 +244,7 @@ def _number(value: float, kind: ColumnKind, more: int = 0) -> str:
 _CHART_DIGITS: Final = 9  # further digits would be noise
 _HALF_AWAY: Final = 1e-9
 FEW_GAMES: Final = 20  # shares of fewer games get no colour
+_FEW_CASES: Final = 10  # shares of fewer cases are shown as counts
 ChartKind = Literal["intervals", "stacked", "calibration", "scatter"]
 
 
@@ -207,23 +262,83 @@ class NamedValues:
     """Pairs of a name and its value."""
 
     pairs: Sequence[tuple[str, str]]
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """A few large figures of one player with intervals, and links."""
+    """A card of one player: how it plays, its rates as bars, and links."""
 
     title: str
     kind: PlayerKind
     path: str  # of the player's page
-    figures: Sequence[tuple[str, Rate, str]]  # name, rate, unit
+    figures: Sequence[tuple[str, Rate]]  # name, rate
     text: str = ""
     links: Sequence[tuple[str, str, str]] = ()  # name, path, description
 
-    def format_figures(self) -> Iterator[tuple[str, str, str, str]]:
-        for what, rate, of in self.figures:
-            value, _, interval = cell_text(rate, "rate").partition(" ")
-            yield what, value if rate.value is None else f"{value} %", interval, of
+    def bars(self) -> Iterator[tuple[str, str, Rate | None]]:
+        """Yield each rate's name, text and bar; a rate of few cases has no bar."""
+        for name, rate in self.figures:
+            if rate.value is None:
+                yield name, "none", None
+            elif has_few_cases(rate):
+                yield name, f"{rate.count} of {rate.cases}", None
+            else:
+                yield name, f"{100 * rate.value:.1f} %", rate
+
+
+@dataclass(frozen=True, slots=True)
+class Pills:
+    """Short facts on one line; those that a reader must not miss are marked."""
+
+    marked: Sequence[str]
+    facts: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Ways to more pages: a name, a path and a description each."""
+
+    links: Sequence[tuple[str, str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """A player in a chart of scores."""
+
+    name: str
+    kind: PlayerKind
+    path: str  # of the player's page
+    rate: Rate
+    verdict: str = ""  # compared with the first player
+    difference: str = ""
+    is_worse: bool = False
+    is_opponent: bool = False  # not compared with the others
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreChart:
+    """The players' scores with their intervals, drawn without a script."""
+
+    title: str
+    note: str
+    rows: Sequence[ScoreRow]
+    kind: ColumnKind
+    ends: tuple[float, float]  # of the axis
+    chance: float | None
+    left_out: int = 0  # number of players without a row
+
+    def place(self, value: float) -> str:
+        """Return where a value is on the axis, in percent of its length."""
+        low, high = self.ends
+        return f"{100 * (value - low) / (high - low):.2f}"
+
+    def text(self, value: float) -> str:
+        return f"{100 * value:.0f}" if self.kind == "rate" else f"{value:.2f}"
+
+    def ticks(self) -> Iterator[float]:
+        low, high = self.ends
+        yield from (low + (high - low) * part / 4 for part in range(5))
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +442,7 @@ def ends_of(cells: Iterable[tuple[float | None, int]]) -> tuple[float, float]:
     return (min(known), max(known)) if known else (0.0, 0.0)
 
 
-Block = Paragraph | NamedValues | Verbatim | Tiles | Chart | HeatMap | ResultTable
+Block = Paragraph | NamedValues | Verbatim | Tiles | Pills | Links | ScoreChart | Chart | HeatMap | ResultTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +473,8 @@ class Page:
     sections: Sequence[Section]
     more: Mapping[str, Any] = field(default_factory=dict)  # values for its own template
     template: str = "page.html"
-    about: str = ""  # a line below the title
+    heading: str = ""  # instead of the title
+    about: str = ""  # a line with the heading
     preview: Preview | None = None  # for published pages
 
     @property
@@ -372,6 +488,10 @@ class Page:
     @property
     def has_charts(self) -> bool:
         return any(isinstance(block, Chart) for section in self.sections for block in section.blocks)
+
+    @property
+    def has_faces(self) -> bool:
+        return any(isinstance(block, ScoreChart) for section in self.sections for block in section.blocks)
 
     @property
     def folds(self) -> bool:

@@ -1,6 +1,7 @@
 """The result of a run in words: who beats whom, ties, and what fallbacks leave open.
 
-`run` and `compare` print these sentences, reports and leaderboards start with them, and `--json` has them as `verdict`.
+`run` and `compare` print these sentences, leaderboards start with them, and `--json` has them as `verdict`. A report
+starts with a short answer.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from dubito.stats.ranking import MIN_DEALS, PRELIMINARY, Order
 from dubito.stats.verdict import FALLBACK_LIMIT, ComparedPair
 
 _MAX_NAMES: Final = 4  # in a list of several players
+_HEADLINE_NAMES: Final = 2  # in a page's headline
 # Leads left open by fallbacks that are described one by one.
 _MAX_LEADS: Final = 2
 _FEW_DEALS: Final = f"Preliminary (fewer than {PRELIMINARY} deals): "
@@ -45,6 +47,48 @@ def describe_verdict(order: Order, label: Callable[[str], str] = one_line) -> st
     if order.more_games:
         sentences.append(f"About {order.more_games:,} more games would probably settle first place.")
     return " ".join(sentences)
+
+
+def describe_answer(order: Order, label: Callable[[str], str] = one_line) -> tuple[str, str]:
+    """Return who is better, for a page's headline, and how sure that is."""
+    names = [*map(label, order.names)]
+    if len(names) < 2 or order.deals < MIN_DEALS:
+        return "It is too early to tell who is better.", ""
+    beaten = [place for place in range(1, len(names)) if order.wins(0, place)]
+    others = [place for place in range(1, len(names)) if place not in beaten]
+    rival = min(beaten, key=lambda place: order.verdicts[0, place].difference.value or 0.0) if beaten else 1
+    verdict = order.verdicts[0, rival]
+    sure = f"The lead over {names[rival]} is {_amount(order, verdict)}."
+    if order.more_games:
+        sure += f" About {order.more_games:,} more games would probably settle first place."
+    if not verdict.difference.value:
+        return f"No clear winner: {names[0]} and {names[1]} have the same {order.measure.name}.", sure
+    if not beaten:
+        cause = "fallbacks could explain it" if verdict.is_open else "it could be chance"
+        return f"No clear winner: {names[0]} leads {names[1]} by {_short_lead(order, verdict)}, but {cause}.", sure
+    whom = _few_names([names[place] for place in beaten]) if others or len(beaten) == 1 else "everyone else"
+    answer = f"{names[0]} beats {whom} by {'at least ' * (len(beaten) > 1)}{_short_lead(order, verdict)}."
+    if others:
+        rest = _few_names([names[place] for place in others])
+        if any(order.verdicts[0, place].is_open for place in others):
+            answer += f" Fallbacks leave open whether it beats {rest}."
+        elif order.is_preliminary:
+            answer += f" Against {rest} it is too early to tell."
+        else:
+            answer += f" Its lead over {rest} could be chance."
+    return answer, sure
+
+
+def _few_names(names: Sequence[str]) -> str:
+    return listed(names) if len(names) <= _HEADLINE_NAMES else f"{names[0]} and {len(names) - 1} others"
+
+
+def _short_lead(order: Order, verdict: ComparedPair) -> str:
+    value = verdict.difference.value or 0.0
+    if order.measure.span:
+        return f"{value:.2f} {order.measure.name}"
+    points = f"{100 * value:.{0 if value >= 0.01 else 1}f}"
+    return f"{points} point{'s' * (points != '1')}"
 
 
 def _winners(order: Order, groups: Sequence[Sequence[int]]) -> str:

@@ -30,7 +30,7 @@ neither among the lowest nor among the highest 2.5 %; it starts at 0 if chance a
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Final, NamedTuple
 
@@ -46,6 +46,8 @@ class Rate:
     value: float | None
     low: float = 0.0
     high: float = 1.0
+    # Number of observations of a share; None for other estimates.
+    cases: int | None = field(default=None, compare=False)
 
     def on_span(self, span: tuple[float, float] | None) -> "Rate":
         return self if span is None else self.scaled(span[1] - span[0], span[0])
@@ -53,6 +55,11 @@ class Rate:
     def scaled(self, width: float, least: float = 0.0) -> "Rate":
         value = None if self.value is None else least + width * self.value
         return Rate(value, least + width * self.low, least + width * self.high)
+
+    @property
+    def count(self) -> int:
+        """How many of the cases had the event."""
+        return round((self.value or 0.0) * (self.cases or 0))
 
 
 class Sums(NamedTuple):
@@ -83,10 +90,11 @@ def sampled_rate(y: int, seats: int, sample: Sums, scale: int = 1) -> Rate:
     if seats == 0:
         return Rate(None)
     p = y / (scale * seats)
-    if sample.m == 0:
-        return Rate(p)
-    effective, quantile = _effective_seats(sample, scale)
-    return wilson(p, effective * (seats / sample.m), quantile)
+    rate = Rate(p)
+    if sample.m:
+        effective, quantile = _effective_seats(sample, scale)
+        rate = wilson(p, effective * (seats / sample.m), quantile)
+    return replace(rate, cases=seats) if scale == 1 else rate
 
 
 def _effective_seats(sums: Sums, scale: int) -> tuple[float, float]:

@@ -32,7 +32,7 @@ from dubito.web.saved import Summaries, Summary, dealt_at, saved_files
 from dubito.web.tables import BROKEN, LIFE, Move, NewTable, Tables
 
 PAGES: Final = (("/", "Play"), ("/games", "Saved games"), ("/rules", "Rules"))
-_SITE: Final = Site("", (), PAGES, f"{VIEWER}/", "/static/icon.svg", served=True)
+_SITE: Final = Site("", PAGES, f"{VIEWER}/", "/static/icon.svg", served=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from dubito.web.guard import VIEWER, site_at
 NEWS: Final = "/api/news"  # URL that pages poll
 # lists of which a page already has the first items
 _GROWING_LISTS: Final = ("turns", "story", "decisions", "pieces", "shared")
-_SITE: Final = Site("", (), (("/", "Game"),), f"{VIEWER}/", "/static/icon.svg", served=True)
+_SITE: Final = Site("", (("/", "Game"),), f"{VIEWER}/", "/static/icon.svg", served=True)
 
 
 class GameSource:

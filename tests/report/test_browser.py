@@ -57,24 +57,41 @@ def test_every_page_opens_without_an_error(
         assert chrome.run("window.ran") is None
         charts = chrome.run("[...document.querySelectorAll('.drawing')].map(c => c.querySelectorAll('path').length)")
         assert all(paths > 5 for paths in charts), (page, charts)
-        assert len(charts) > 0 or page.name in ("games.html", "0.html")
+        assert len(charts) > 0 or page.name in ("index.html", "games.html", "compare.html", "0.html")
         assert chrome.run(FADED) == chrome.run(WIDER), page
         if (which, width, page.name) == ("models_run", 390, "index.html"):
             assert max(chrome.run(HEADERS)) < 62, "two lines"
 
 
+@pytest.mark.parametrize("width", [390, 1440])
+def test_first_screen_answers_with_a_sentence_and_a_chart(width: int, models_run: Path, chrome: Chrome) -> None:
+    """The answer, the cost and the first players are visible without scrolling, and nothing heavy is loaded."""
+    chrome.screen(width, 900)
+    chrome.forget()
+    chrome.open(models_run / "report" / "index.html")
+    assert chrome.text("h1") == "It is too early to tell who is better."
+    below = "[...document.querySelectorAll('h1, .pills, .scores .row')].map(e => e.getBoundingClientRect().bottom)"
+    assert max(chrome.run(below)[:4]) < 900
+    assert not any("echarts" in address for address in chrome.asked)
+    places = "[...document.querySelectorAll('.scores .dot')].map(dot => dot.getBoundingClientRect().x)"
+    scores = [row["score"] for row in data(models_run / "report", "players")]
+    assert [place for _, place in sorted(zip(scores, chrome.run(places), strict=True))] == sorted(chrome.run(places))
+
+
 def test_chart_is_near_its_numbers_with_full_names(bots_run: Path, chrome: Chrome) -> None:
     """The better of two bots stands further to the right, by as much as the axis says."""
     chrome.screen(390)
-    chrome.open(bots_run / "report" / "index.html")
+    chrome.open(bots_run / "report" / "strategy.html")
     game = json.loads(chrome.text("figure.chart script"))
-    scores = [point[0] for point in game["series"][0]["points"]]
-    dots = chrome.run(
-        "(c => c.getOption().series[0].data.map(d => c.convertToPixel({xAxisIndex: 0}, d[0])))"
-        "(echarts.getInstanceByDom(document.querySelector('.drawing')))"
+    scores = sorted((point[0] for point in game["series"][0]["points"]), reverse=True)
+    dots = sorted(
+        chrome.run(
+            "(c => c.getOption().series[0].data.map(d => c.convertToPixel({xAxisIndex: 0}, d[0])))"
+            "(echarts.getInstanceByDom(document.querySelector('.drawing')))"
+        ),
+        reverse=True,
     )
     assert len(dots) == len(scores)
-    assert dots == sorted(dots, reverse=True)
     assert (dots[0] - dots[1]) / (dots[0] - dots[-1]) == pytest.approx(
         (scores[0] - scores[1]) / (scores[0] - scores[-1]), abs=1e-3
     )
@@ -353,18 +370,18 @@ def test_games_are_filtered_by_length_and_missing_event(models_run: Path, tmp_pa
 
 def test_a_table_is_sorted_by_its_headers(bots_run: Path, chrome: Chrome) -> None:
     """By keys as well: the most first, then the least; and what a header says is heard."""
-    column = "[...document.querySelectorAll('#ranking tbody tr')].map(row => row.cells[3].textContent)"
-    games = sorted((row["games"] for row in data(bots_run / "report", "ranking")), reverse=True)
+    column = "[...document.querySelectorAll('#players tbody tr')].map(row => row.cells[3].textContent)"
+    games = sorted((row["games"] for row in data(bots_run / "report", "players")), reverse=True)
     chrome.open(bots_run / "report" / "index.html")
-    chrome.run("document.querySelectorAll('#ranking th button')[3].focus()")
+    chrome.run("document.querySelectorAll('#players th button')[3].focus()")
     chrome.key("Enter")
     assert chrome.run(column) == [f"{count}" for count in games]
-    assert chrome.run("document.querySelectorAll('#ranking th')[3].ariaSort") == "descending"
+    assert chrome.run("document.querySelectorAll('#players th')[3].ariaSort") == "descending"
     chrome.key("Enter")
     assert chrome.run(column) == [f"{count}" for count in reversed(games)]
-    chrome.run("document.querySelectorAll('#ranking tbody td')[2].textContent = '-'")
+    chrome.run("document.querySelectorAll('#players tbody td')[2].textContent = '-'")
     for _ in range(2):  # whatever the order, what nobody knows comes last
-        chrome.click("#ranking thead th:nth-child(4) button")
+        chrome.click("#players thead th:nth-child(4) button")
         assert chrome.run(column)[-1] == "-"
-    chrome.click("#ranking thead th:nth-child(2) button")
-    assert chrome.run("document.querySelectorAll('#ranking th[aria-sort]').length") == 1
+    chrome.click("#players thead th:nth-child(2) button")
+    assert chrome.run("document.querySelectorAll('#players th[aria-sort]').length") == 1

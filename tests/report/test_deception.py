@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from dubito.report.site import write_report
+from dubito.report.tables import Tiles
+from dubito.stats.rates import Rate
 from dubito.store.folder import pack, unpack
 from tests.report.kit import SCRIPT, Page, data
 
@@ -22,7 +24,7 @@ def linked(report: Path, address: str) -> tuple[Any, Any]:
 def test_boldest_lie_exists_and_was_not_caught(models_run: Path) -> None:
     report = models_run / "report"
     page = (report / "index.html").read_text()
-    found = re.findall(r'<a href="([^"]*)">Its boldest bluff</a>: game \d+, turn \d+: (\d) card', page)
+    found = re.findall(r'<a href="([^"]*)">Boldest bluff</a> (\d) card', page)
     assert found
     for address, cards in found:
         turn, after = linked(report, address)
@@ -42,14 +44,14 @@ def test_best_lies_and_worst_mistakes_are_correct(which: str, request: pytest.Fi
         assert len(rows) == len(links)
         for row, address in zip(rows, links, strict=True):
             turn, after = linked(report, address)
-            if row["which"] == "mistake":
+            if row["which"] == "mistake" and "As a model player" in bot_page(path).read_text():
                 file, _, number = address.partition("#turn-")
                 (said,) = [one["wrong"] for one in judged(report / file) if one["turn"] == int(number)]
                 assert said == mistakes[row["what"]]
                 assert row["what"] == "false doubt" or row["stated"] > 0.5
-            else:
+            elif row["which"] != "mistake":
                 assert turn["marks"] == ["bluff"]
-                assert after["cards"]
+                assert ("cards" in after) == (row["which"] == "successful bluff")
             seen.add(row["what"])
     assert "false doubt" in seen
     assert which == "models_run" or "let a bluff pass" in seen
@@ -94,13 +96,45 @@ def test_story_parts_are_complete_and_correct(stating_run: Path) -> None:
         for rate in ("chosen", "forced", "caught", "hits", "alarms"):
             value, low, high = (f"{100 * own[f'{rate}{end}']:.1f}" for end in ("", "_low", "_high"))
             assert f"{value} % [{low}, {high}]" in text
-        assert ("So it can tell bluffs from honest plays." in text) == (own["hits_low"] > own["alarms_high"])
+        assert ("It can tell bluffs from honest plays." in text) == (own["hits_low"] > own["alarms_high"])
 
 
 def test_title_names_players_and_game(bots_run: Path, models_run: Path) -> None:
-    titles = [re.search("<h1>(.*)</h1>", (run / "report/index.html").read_text()) for run in (bots_run, models_run)]
+    titles = [
+        re.search("<title>(.*? at Dubito)", (run / "report/index.html").read_text()) for run in (bots_run, models_run)
+    ]
     against = f"asked again and fails {SCRIPT} against two bots at Dubito"
     assert [title and unescape(title[1]) for title in titles] == ["Four bots at Dubito", against]
+
+
+def test_page_of_a_bot_links_its_caught_bluffs_and_false_doubts(bots_run: Path) -> None:
+    seen = set()
+    for path in bots_run.glob("report/data/bot-*-lies-moments.json"):
+        rows = json.loads(path.read_text())["rows"]
+        seen |= {row["which"] for row in rows}
+        for which in ("caught bluff", "mistake"):
+            piles = [row["pile"] for row in rows if row["which"] == which]
+            assert piles == sorted(piles, reverse=True), "the costliest first"
+        links = re.findall(r'<a href="../(games/\d+.html#turn-\d+)">game', bot_page(path).read_text())
+        for row, address in zip(rows, links, strict=True):
+            turn, after = linked(bots_run / "report", address)
+            assert ("cards" in turn) == (row["which"] != "mistake")
+            assert ("cards" in after) == (row["which"] == "successful bluff") or row["which"] == "mistake"
+    assert seen == {"successful bluff", "caught bluff", "mistake"}
+
+
+def test_rates_of_few_cases_are_counts(models_run: Path) -> None:
+    """Shares of fewer than ten cases are shown as counts and greyed, in tables and cards alike."""
+    page = (models_run / "report/index.html").read_text()
+    few = re.findall(r'<td class="n few" data-sort="([\d.]+)">(\d+) of (\d+)</td>', page)
+    assert few
+    for value, count, cases in few:
+        assert int(cases) < 10
+        assert float(value) == pytest.approx(int(count) / int(cases))
+    rates = {9: ("caught", "9 of 9", None), 10: ("caught", "100.0 %", Rate(1.0, 0.7, 1.0))}
+    for cases, bar in rates.items():
+        card = Tiles("a model", "model", "bots/0.html", [("caught", Rate(1.0, 0.7, 1.0, cases=cases))])
+        assert [*card.bars()] == [bar]
 
 
 def test_export_has_no_timestamp(bots_run: Path, tmp_path: Path) -> None:
@@ -108,7 +142,7 @@ def test_export_has_no_timestamp(bots_run: Path, tmp_path: Path) -> None:
     with unpack(tmp_path / "run.zip") as folder:
         page = write_report(folder, output=tmp_path / "r", games="0").read_text()
     said = [
-        re.search(r'<p class="note">(.*)60 games</p>', text)
+        re.search(r'<p class="eyebrow">.* · (.*)60 games</p>', text)
         for text in (page, (bots_run / "report/index.html").read_text())
     ]
     assert [bool(found and found[1]) for found in said] == [False, True]

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from html import unescape
 from itertools import islice
@@ -137,16 +137,9 @@ class Shown:
         there = next((place for place, row in enumerate(rows) if len(row) != len(titles)), len(rows))
         return [dict(zip(titles, row, strict=True)) for row in rows[:there]]
 
-    @property
-    def players(self) -> str:
-        return "opponents" if self.run["pairs"] else "ranking"
-
-    def in_file(self, read: Callable[[Path, str], list[dict[str, Any]]]) -> list[dict[str, Any]]:
-        there = (self.report / f"data/{self.players}.json").exists()
-        return read(self.report, self.players) if there else []
-
     def on_page(self, key: str) -> list[dict[str, str]]:
         titles, *rows = self.page.tables.get(key, [[]])
+        rows = [row for row in rows if len(row) > 1]  # the others are headings
         return [{title: cell.strip() for title, cell in zip(titles, row, strict=True)} for row in rows]
 
 
@@ -161,22 +154,18 @@ def ranked(rows: list[dict[str, Any]], key: str) -> dict[str, str]:
 
 def test_a_player_has_one_rank(shown: Shown) -> None:
     every = ranked(shown.run["ranking"], "name")
-    for rows in (
-        shown.lines("clustered by deal") if "clustered by deal" in shown.terminal else [],
-        shown.on_page(shown.players),
-        shown.in_file(data),
-        shown.in_file(records),
-    ):
-        if shown.run["pairs"]:
-            assert not any("rank" in row for row in rows), "opponents are not ranked"
-            assert {row["bot"] for row in rows} == every.keys() - {one["name"] for one in shown.run["contenders"]}
-        else:
-            assert ranked(rows, "bot") == every
+    for rows in (shown.on_page("players"), data(shown.report, "players"), records(shown.report, "players")):
+        assert ranked(rows, "player") == every
+    in_terminal = shown.lines("clustered by deal") if "clustered by deal" in shown.terminal else []
+    if shown.run["pairs"]:
+        assert not any("rank" in row for row in in_terminal), "opponents are not ranked"
+        compared_names = {one["name"] for one in shown.run["contenders"]}
+        assert {row["bot"] for row in in_terminal} == every.keys() - compared_names
+    else:
+        assert ranked(in_terminal, "bot") == every
     if not shown.run["pairs"]:
         assert set(every.values()) >= {"1"}
-        alone = (
-            [*data(shown.report, "contenders"), *shown.lines("of the same deals")] if shown.run["contenders"] else []
-        )
+        alone = shown.lines("of the same deals") if shown.run["contenders"] else []
         assert not any("rank" in row for row in alone), "one contender has the rank that it has among all players"
         return
     told = {(pair["one"], pair["other"]): pair["differences"] for pair in shown.run["pairs"]}
@@ -192,9 +181,6 @@ def test_a_player_has_one_rank(shown: Shown) -> None:
         (again["contenders"], "name"),
         (shown.lines("of the same deals", compared), "contender"),
         (shown.lines("of the same deals"), "contender"),
-        (shown.on_page("contenders"), "contender"),
-        (data(shown.report, "contenders"), "contender"),
-        (records(shown.report, "contenders"), "contender"),
     ):
         assert ranked(rows, key) == ranks
 
@@ -251,47 +237,28 @@ def test_status_agrees_with_the_run_about_pairs(shown: Shown) -> None:
 
 def test_charts_agree_with_tables_and_json(shown: Shown) -> None:
     """Contenders that are compared are drawn as contenders, whether they sit among the opponents too or not."""
-    charts = [chart for chart in shown.page.json if chart.get("kind") == "intervals"]
     key = next(iter(shown.run["ranking"][0]["rates"]))
     rows = shown.run["contenders"] if shown.run["pairs"] else shown.run["ranking"]
-    drawn = list(points_of(charts[0]))
-    assert [name for name, _ in drawn] == [label(shown, row["name"]) for row in rows]
-    for (_, point), row in zip(drawn, rows, strict=True):
-        assert_same(point, row["rates"][key])
-    table = "contenders" if shown.run["pairs"] else "ranking"
-    for (_, point), row, text in zip(drawn, data(shown.report, table), shown.on_page(table), strict=True):
-        assert_same(point, {"value": row[key], "low": row[f"{key}_low"], "high": row[f"{key}_high"]})
-        value, low, high = (f"{end + math.copysign(1e-9, end):.1f}" for end in point)  # as JavaScript rounds halves
+    drawn = re.findall(
+        r'<li class="row">.*?data-name="(.*?)".*?--low:(.*?);--high:(.*?);--at:(.*?)"',
+        (shown.report / "index.html").read_text(),
+        re.DOTALL,
+    )
+    assert [unescape(name) for name, *_ in drawn] == [row["name"] for row in rows]
+    table, texts = data(shown.report, "players"), shown.on_page("players")
+    for (_, low, high, at), row, listed, text in zip(drawn, rows, table, texts, strict=False):
+        point = [float(end) for end in (at, low, high)]
+        assert point == pytest.approx([100 * row["rates"][key][end] for end in ("value", "low", "high")], abs=5e-3)
+        assert point == pytest.approx([100 * listed[f"{key}{end}"] for end in ("", "_low", "_high")], abs=5e-3)
+        shown_ends = (100 * listed[f"{key}{end}"] for end in ("", "_low", "_high"))
+        value, low, high = (f"{end + math.copysign(1e-9, end):.1f}" for end in shown_ends)
         assert f"{value} [{low}, {high}]" in text.values()
-    (marks,) = [series for series in charts[0]["series"] if series.get("mark")]
-    shares = [row[f"equal_share_{key}"] for row in data(shown.report, table)]
-    assert [mark and mark[0] for mark in marks["points"]] == pytest.approx([100 * share for share in shares], abs=1e-3)
     if not shown.run["pairs"]:
         return
-    for (name, point), pair in zip(points_of(charts[1]), shown.run["pairs"], strict=True):
-        assert name == f"{label(shown, pair['one'])} against {label(shown, pair['other'])}"
-        assert_same(point, pair["differences"][key]["difference"])
     first, second = (row["rates"][key]["value"] for row in rows[:2])
     ahead = re.search(r"(?:better than|leads|between) .*?([\d.]+) points of", shown.answer)
     if ahead and len(rows) == 2:
         assert float(ahead[1]) == pytest.approx(100 * (first - second), abs=0.051)
-
-
-def label(shown: Shown, name: str) -> str:
-    kinds = {row["name"]: row["kind"] for row in shown.run["ranking"]}
-    return f"{name} ({kinds[name]})" if len({*kinds.values()}) > 1 else name
-
-
-def points_of(chart: Mapping[str, Any]) -> Iterator[tuple[str, list[float]]]:
-    """Return a chart's names, each with a value and its interval."""
-    for place, name in enumerate(chart["names"]):
-        for series in chart["series"]:
-            if series["points"][place] is not None and not series.get("mark"):
-                yield name, series["points"][place]
-
-
-def assert_same(point: list[float], rate: Mapping[str, float]) -> None:
-    assert point == pytest.approx([100 * rate[end] for end in ("value", "low", "high")], abs=1e-3)
 
 
 def test_few_deals_have_the_same_warning_everywhere(shown: Shown) -> None:
@@ -343,9 +310,9 @@ def test_columns_of_a_file_have_unique_keys(shown: Shown) -> None:
         assert {len(line) for line in lines} <= {len(keys)}, file.name
     if "wins" in shown.run["ranking"][0]["rates"]:
         rows = {row["name"]: row for row in shown.run["ranking"]}
-        for row in shown.in_file(data):
+        for row in data(shown.report, "outcomes"):
             same = rows[row["bot"]]
-            assert (row["wins_games"], row["wins"]) == (same["buckets"]["wins"], same["rates"]["wins"]["value"])
+            assert (row["wins"], row["wins_rate"]) == (same["buckets"]["wins"], same["rates"]["wins"]["value"])
 
 
 NAMES = ("bot", "contender", "player", "against", "other", "first", "second", "next", "previous", "winner")
@@ -400,15 +367,15 @@ def test_charts_and_sentences_distinguish_kinds_of_players(shown: Shown) -> None
 def test_run_with_fake_models_starts_with_a_warning(shown: Shown) -> None:
     said = "These are fake models: a built-in server on this machine answers for gpt-9 and opus."
     there = "opus" in {row["name"] for row in shown.run["ranking"]}
-    first = next(text for tag, text in re.findall("<p( class=[^>]*)?>([^<]*)</p>", _in_short(shown.report)))
+    first = next(text for tag, text in re.findall("<p( class=[^>]*)?>([^<]*)</p>", _below_headline(shown.report)))
     assert (shown.terminal.splitlines()[0] == said, first == said) == (there, there)
     if there:
         assert shown.compared[0].splitlines()[0] == said
         assert shown.said("status", "r").splitlines()[0] == said
 
 
-def _in_short(report: Path) -> str:
-    return (report / "index.html").read_text().split("Summary")[1]
+def _below_headline(report: Path) -> str:
+    return (report / "index.html").read_text().split("</h1>")[1]
 
 
 def test_catches_by_pair_match_the_engine(shown: Shown) -> None:

@@ -243,7 +243,7 @@ def test_report_of_an_unfinished_run_is_labelled(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=4)
     manifest = yaml.safe_load((tmp_path / "run" / "manifest.yaml").read_text())
     (tmp_path / "run" / "manifest.yaml").write_text(yaml.safe_dump(manifest | {"games": 10}))
-    assert "unfinished: 4 of 10 games" in Page(report_of(tmp_path / "run") / "index.html").words
+    assert "Unfinished: 4 of 10 games" in Page(report_of(tmp_path / "run") / "index.html").words
 
 
 def test_command_prints_the_reports_path(bots_run: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_the_most_confident_mistake_is_a_link_to_its_decision(stating_run: Path)
 def test_the_upset_is_a_win_against_stronger_ones(bots_run: Path) -> None:
     said, link = row_of(bots_run, "greatest upset")
     (told,) = Page(bots_run / "report" / link).json
-    ranked = [row["bot"] for row in data(bots_run / "report", "ranking")]
+    ranked = [row["player"] for row in data(bots_run / "report", "players")]
     place = {
         name: ranked.index(name.rpartition(" ")[0]) if name not in ranked else ranked.index(name)
         for name in told["names"]

@@ -50,7 +50,7 @@ def test_pages_are_self_contained_and_links_resolve(which: str, request: pytest.
 
 def test_names_are_shown_unchanged(bots_run: Path) -> None:
     page = pages(bots_run)[bots_run / "report" / "index.html"]
-    names = [cells[0] for cells in page.tables["ranking"]]
+    names = [cells[0] for cells in page.tables["players"]]
     assert SCRIPT in names
     assert TEMPLATE in names
 

@@ -174,7 +174,7 @@ _MAX_SHOWN: Final = 20
 
 def write_result_pages(folder: Path, log: Log, result: Standings, manifest: dict[str, Any]) -> Path:
     names = [("index.html", "Result"), *((f"game-{n}.html", name) for n, name in enumerate(short_names(log.games)))]
-    site = Site(folder.absolute().name, [], [*names, ("conduct.html", "Conduct"), ("matches.html", "Matches")])
+    site = Site(folder.absolute().name, [*names, ("conduct.html", "Conduct"), ("matches.html", "Matches")])
     return site_pages(folder / FOLDER, site, _pages(log, result, manifest), ours=True)
 
 

@@ -53,3 +53,6 @@ window.dubitoAvatar = (() => {
     return holder.content.firstChild;
   };
 })();
+for (const place of document.querySelectorAll(".face[data-name]")) {
+  place.append(window.dubitoAvatar(place.dataset.name, place.dataset.kind));
+}

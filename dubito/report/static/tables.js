@@ -3,7 +3,7 @@
 (() => {
   // Sort cells by their first number or their text. Dashes come last.
   function key(cell, numeric) {
-    const said = cell.textContent.trim();
+    const said = cell.dataset.sort ?? cell.textContent.trim();
     if (!numeric) return said === "-" ? null : said;
     const number = parseFloat(said.replace(/[,$+%]/g, ""));
     return Number.isNaN(number) ? null : number;
@@ -18,15 +18,17 @@
     const numeric = header.classList.contains("n");
     const now = header.getAttribute("aria-sort");
     const down = now ? now === "ascending" : numeric; // numbers begin with the most, words with A
-    const body = table.tBodies[0];
-    const rows = [...body.rows].map((row) => [key(row.cells[column], numeric), row]);
-    rows.sort(([one], [other]) => {
-      if (one === null || other === null) return (one === null) - (other === null);
-      return down ? compare(other, one) : compare(one, other);
-    });
+    for (const body of table.tBodies) {
+      const rows = [...body.rows].filter((row) => row.className !== "group")
+        .map((row) => [key(row.cells[column], numeric), row]);
+      rows.sort(([one], [other]) => {
+        if (one === null || other === null) return (one === null) - (other === null);
+        return down ? compare(other, one) : compare(one, other);
+      });
+      body.append(...rows.map(([, row]) => row));
+    }
     for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
     header.setAttribute("aria-sort", down ? "descending" : "ascending");
-    body.append(...rows.map(([, row]) => row));
   }
 
   function sortable(table) {

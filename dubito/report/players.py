@@ -1,0 +1,166 @@
+"""All players of a run: the chart of their scores, and the table of their figures."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from dubito.experiment.replay import LieCounts, LieRate
+from dubito.experiment.stored import Run, list_contenders
+from dubito.report.run_tables import rates_of, shares_of
+from dubito.report.tables import (
+    Chart,
+    Column,
+    ResultTable,
+    ScoreChart,
+    ScoreRow,
+    Value,
+    cell_text,
+    counts,
+    difference_of,
+    kind_of,
+    player_columns,
+    with_chance_level,
+)
+from dubito.stats.ranking import ContenderRow, Order, RankingRow, contender_ranking, rank_players, ranking
+from dubito.stats.rates import Rate
+
+_MAX_CHARTED: Final = 12  # contenders, and as many opponents: the table has all of them
+_NOTES: Final = (
+    "A rank is 1 plus the number of players that are significantly better, unless fallbacks could explain the "
+    "difference; equal ranks are ties. A share of fewer than ten cases is shown as a count."
+)
+
+
+@dataclass(frozen=True)
+class Players:
+    """The players of a run: the contenders, if several are compared, and their opponents."""
+
+    source: Run
+
+    @cached_property
+    def order(self) -> Order:
+        source = self.source
+        contenders = list_contenders(source.planned, source.models)
+        return rank_players(source.tally, source.names, contenders, source.game.results, source.models)
+
+    @cached_property
+    def compared(self) -> Sequence[ContenderRow | RankingRow]:
+        """The rows of the contenders, if several are compared, otherwise of all players."""
+        source = self.source
+        if not self.order.paired:
+            return ranking(source.tally, source.names, source.game.results)
+        contenders = list_contenders(source.planned, source.models)
+        return contender_ranking(source.tally, contenders, source.game.results)
+
+    @cached_property
+    def opponents(self) -> Sequence[RankingRow]:
+        """The rows of the players that are not compared."""
+        source = self.source
+        if not self.order.paired:
+            return []
+        rows = ranking(source.tally, source.names, source.game.results)
+        return [row for row in rows if row.name not in self.order.names]
+
+    def chart(self) -> Chart:
+        """Return the first measure of the compared players, for the pictures of links."""
+        source, first = self.source, self.source.game.results.measures[0]
+        names = [_name_of(row) for row in self.compared]
+        return with_chance_level(
+            f"{first.name} of each player, with its 95 % confidence interval",
+            first,
+            [source.label(name) for name in names],
+            [row.rates[first.key] for row in self.compared],
+            [row.equal_share.get(first.key) for row in self.compared],
+            [source.kinds[name] for name in names],
+        )
+
+    def score_chart(self) -> ScoreChart:
+        results = self.source.game.results
+        first = results.measures[0]
+        compared = [row for row in self.compared if row.rates[first.key].value is not None]
+        opponents = [row for row in self.opponents if row.rates[first.key].value is not None]
+        rows = [self._score_row(row) for row in compared[:_MAX_CHARTED]]
+        rows += [self._score_row(row, is_opponent=True) for row in opponents[:_MAX_CHARTED]]
+        chances = {row.equal_share.get(first.key) for row in compared}
+        chance = chances.pop() if len(chances) == 1 else None
+        shown = [end for row in rows for end in (row.rate.low, row.rate.high)] + [0.0 if chance is None else chance]
+        return ScoreChart(
+            f"{first.name}, with its 95 % interval",
+            "" if chance is None else f"dashed line: chance level, {cell_text(chance, kind_of(first))}",
+            rows,
+            kind_of(first),
+            (min(shown), max(shown)) if first.span else (0.0, 1.0),
+            chance,
+            len(compared) + len(opponents) - len(rows),
+        )
+
+    def _score_row(self, row: ContenderRow | RankingRow, is_opponent: bool = False) -> ScoreRow:
+        source, name = self.source, _name_of(row)
+        path, first = f"bots/{source.names.index(name)}.html", source.game.results.measures[0]
+        rate, kind = row.rates[first.key], source.kinds[name]
+        if is_opponent or name == self.order.names[0] or name not in self.order.names:
+            return ScoreRow(name, kind, path, rate, is_opponent=is_opponent)
+        pair = 0, self.order.names.index(name)
+        verdict = self.order.verdicts[pair]
+        is_worse = self.order.wins(*pair)
+        text = "significantly worse" if is_worse else _OPEN if verdict.is_open else _NO_DIFFERENCE
+        lead = verdict.difference
+        # Adding 0.0 turns -0.0 into 0.0.
+        difference = cell_text(Rate(0.0 - (lead.value or 0.0), -lead.high, -lead.low), difference_of(first))
+        return ScoreRow(name, kind, path, rate, text, difference, is_worse)
+
+    def table(self, lies: LieCounts | None) -> ResultTable:
+        """Return the table of all players. Lies are counted in all of a player's seats."""
+        source, results = self.source, self.source.game.results
+        rows = [*self.compared, *self.opponents]
+        rates = [
+            replace(rate, only_in_files=not any(row.rates[rate.key].value for row in rows))
+            for rate in rates_of(results)
+        ]
+        shares = [Column(one.key, one.title, one.kind, only_in_files=True) for one in shares_of(results)]
+        columns = [*player_columns("player"), Column("role", "role", "text", only_in_files=True)]
+        columns += [*counts("rank", "games"), *rates, *shares, *self._more_columns(lies)]
+        paired, seats = self.order.paired, source.planned.contender_seats
+        cells: list[list[Value]] = []
+        headings: list[str] = []
+        for row in rows:
+            name = _name_of(row)
+            games = row.deals * seats if isinstance(row, ContenderRow) else row.games
+            role = "contender" if name in (self.order.names if paired else source.contenders) else "opponent"
+            measured = [row.rates[rate.key] for rate in rates]
+            chances = [row.equal_share.get(key) for key in results.headline]
+            cells.append([name, role, self.order.rank(name), games, *measured, *chances, *self._more_cells(name, lies)])
+            headings.append("Opponents, in all their seats" if isinstance(row, RankingRow) else _CONTENDERS)
+        links = [f"bots/{source.names.index(str(row[0]))}.html" for row in cells]
+        return ResultTable("players", "Players", columns, cells, [_NOTES], links, headings=headings if paired else ())
+
+    def _more_columns(self, lies: LieCounts | None) -> Iterator[Column]:
+        results = self.source.game.results
+        if lies is not None:
+            name = results.habit(results.lies).name
+            yield Column("chosen", f"voluntary {name} %", "rate")
+            if self.source.game.lie_mark:
+                yield Column("hits", f"{name} it catches %", "rate")
+        if self.source.models:
+            yield Column("tokens", "tokens")
+            yield Column("cost", "cost", "dollars")
+
+    def _more_cells(self, name: str, lies: LieCounts | None) -> Iterator[Value]:
+        if lies is not None:
+            player = self.source.names.index(name)
+            shown: list[LieRate] = ["chosen", "hits"] if self.source.game.lie_mark else ["chosen"]
+            yield from (lies.share(player, rate) for rate in shown)
+        if self.source.models:
+            log = self.source.models.get(name)
+            yield None if log is None else log.tokens["input"] + log.tokens["output"]
+            yield None if log is None else log.picodollars
+
+
+_NO_DIFFERENCE: Final = "no significant difference"
+_OPEN: Final = "open because of fallbacks"
+_CONTENDERS: Final = "Contenders, in the same seats of the same deals"
+
+
+def _name_of(row: ContenderRow | RankingRow) -> str:
+    return row.contender.name if isinstance(row, ContenderRow) else row.name
