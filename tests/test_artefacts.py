@@ -1,0 +1,87 @@
+"""The wheel and the sdist, each installed into a fresh environment with its dependencies and used from an empty folder.
+
+This needs a package index.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from tests.test_project import REPO, command
+
+MAX_BYTES = {"wheel": 3_000_000, "sdist": 5_000_000}
+OWN_BOT = re.findall(r"^```python\n(.*?)^```$", (REPO / "docs" / "writing-a-bot.md").read_text(), re.M | re.S)[0]
+OWN_PROJECT = {
+    "bots/__init__.py": "",
+    "bots/helper.py": "LEVEL = 3\n",
+    "tests/test_own.py": "from bots.helper import LEVEL\n\n\ndef test_own():\n    assert LEVEL == 3\n",
+    "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\ndubito_prompts = ["prompts/mine"]\n',
+}
+
+
+def build(kind: str, folder: Path) -> Path:
+    command(REPO, sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", str(folder))
+    (built,) = folder.glob("dubito-*")
+    assert built.stat().st_size < MAX_BYTES[kind]
+    return built
+
+
+@pytest.mark.at_length
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_installed_artefact_does_what_a_newcomer_tries(kind: str, tmp_path: Path, subtests: pytest.Subtests) -> None:
+    built, here, programs = build(kind, tmp_path), tmp_path / "here", tmp_path / "environment" / "bin"
+    here.mkdir()
+    command(tmp_path, sys.executable, "-m", "venv", "environment")
+    command(here, str(programs / "pip"), "install", "--quiet", "--no-compile", str(built), "pytest")
+    dubito = str(programs / "dubito")
+    with subtests.test("demo"):
+        assert "Identical: both runs have the same results digest." in command(here, dubito, "demo")
+    with subtests.test("a bot of one's own"):
+        (here / "bots" / "manual").mkdir(parents=True)
+        (here / "bots" / "manual" / "my_bot.py").write_text(OWN_BOT)
+        assert "\nMyBot " in command(here, dubito, "run", "--bots", "MyBot,StefaBot,ClaudeBot", "--games", "20")
+    with subtests.test("a game of one's own"):
+        command(here, dubito, "examples", "copy", "games")
+        kuhn = ("--games-path", "games/kuhn", "--game", "kuhn")
+        assert "results digest: " in command(here, dubito, "run", *kuhn, "--games", "20", "--tables")
+    with subtests.test("web"):
+        assert "<title>" in read_lobby(here, dubito)
+    with subtests.test("pytest beside another package that is called bots"):
+        project = here / "project"
+        for name, text in OWN_PROJECT.items():
+            (project / name).parent.mkdir(parents=True, exist_ok=True)
+            (project / name).write_text(text)
+        copied = shutil.ignore_patterns("golden")
+        shutil.copytree(REPO / "prompts" / "plain", project / "prompts" / "mine", ignore=copied)
+        passed = command(project, str(programs / "python"), "-m", "pytest", "-q")
+        assert re.search(r"^10 passed", passed, re.MULTILINE)
+
+
+def read_lobby(folder: Path, dubito: str) -> str:
+    """Start `dubito web`, and return its first page."""
+    flags = ("web", "--port", "0", "--no-browser")
+    with subprocess.Popen((dubito, *flags), cwd=folder, text=True, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            found = next(filter(None, (re.search(r"http://127\.0\.0\.1:\d+/", line) for line in process.stdout)))
+            with urlopen(found[0]) as answer:  # noqa: S310, an address on this machine
+                return str(answer.read().decode())
+        finally:
+            process.terminate()
+
+
+@pytest.mark.at_length
+@pytest.mark.skipif(not (Path(sys.executable).parent / "uv").exists(), reason="uv is not installed")
+def test_uv_runs_and_installs_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built, uv = build("wheel", tmp_path), str(Path(sys.executable).parent / "uv")
+    for variable in ("UV_TOOL_DIR", "UV_TOOL_BIN_DIR"):
+        monkeypatch.setenv(variable, str(tmp_path / variable))
+    assert "Identical: " in command(tmp_path, uv, "tool", "run", "--from", str(built), "dubito", "demo")
+    command(tmp_path, uv, "tool", "install", "--quiet", str(built))
+    assert command(tmp_path, os.path.join(tmp_path, "UV_TOOL_BIN_DIR", "dubito"), "bots").startswith("16 bots\n")
