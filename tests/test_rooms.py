@@ -27,6 +27,7 @@ BUDGETS: Final = {
     "dubito/llm": 6500,
     "dubito/plugins": 0,
     "dubito/plugins/dask": 55,
+    "dubito/plugins/inspect": 85,
     "dubito/plugins/leaderboard": 1442,
     "dubito/plugins/local": 290,
     "dubito/plugins/mcp": 65,
