@@ -1,6 +1,8 @@
 """`dubito house` in a separate process."""
 
 import json
+import re
+import shlex
 import signal
 from pathlib import Path
 
@@ -10,8 +12,10 @@ import pytest
 
 from dubito.cli.lists import house as command
 from dubito.errors import UsageError
+from dubito.game.find import find_games
+from dubito.house.core import house_policy
 from dubito.house.server import House
-from tests.cli.kit import start
+from tests.cli.kit import REPO, run_in, start
 from tests.house.kit import POLICY
 
 
@@ -80,3 +84,13 @@ def test_a_port_in_use_has_one_sentence() -> None:
     where = f"127.0.0.1 port {house.port}"
     text = f"cannot listen on {where} (address already in use): choose another port, or 0 for a free one"
     assert str(caught.value) == text
+
+
+@pytest.mark.at_length
+def test_command_of_the_readme_prints_what_the_readme_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    section = (REPO / "README.md").read_text().partition("\n## Rank my model\n")[2].partition("\n## ")[0]
+    typed, printed = re.findall(r"^```(?:sh|text)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    with House(policy=house_policy(find_games(tmp_path))) as house:
+        here = typed.replace("MODEL", "house-sharp").replace("http://127.0.0.1:8000/v1", house.base_url("chat"))
+        run_in(tmp_path, *shlex.split(here.removeprefix("uvx dubito ")), "--no-report")
+    assert capsys.readouterr().out.startswith(printed)
