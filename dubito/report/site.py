@@ -2,26 +2,29 @@
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.resources import as_file, files
+from itertools import islice
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
 from dubito.errors import RunStopped, UsageError, one_line
+from dubito.experiment.compare import check_comparable, compare_runs
 from dubito.experiment.replay import LieCounts
-from dubito.experiment.stored import Run, opened_run
+from dubito.experiment.stored import Run, list_contenders, opened_run
 from dubito.files import describe_os_error
 from dubito.game.words import display_name
 from dubito.report.bots import bot_pages, neighbours, strategy
 from dubito.report.deception import Stories
 from dubito.report.games import ShownGames, choose_games
 from dubito.report.overview import headline, overview
+from dubito.report.pairs import Side, compare_pages, sides_of_run
 from dubito.report.players import Players
 from dubito.report.render import COMPARE, Renderer, Site, Viewer, script_of
 from dubito.report.scan import SCANNED_GAMES, Scan, scan
 from dubito.report.tables import (
-    Chart,
+    Links,
     Page,
     Paragraph,
     Preview,
@@ -35,6 +38,7 @@ from dubito.show.run import CannotShowGame, ReplayedGames
 from dubito.show.story import ModelDecisions
 
 FOLDER: Final = "report"  # inside a run folder
+_COMPARE_LINK: Final = ("Compare two players", "compare.html", "Where they decided differently, costliest first")
 _MARK_FILE: Final = ".dubito-report"  # marks folders that may be overwritten
 
 
@@ -95,21 +99,42 @@ def write_site(folder: Path, title: str, about: str, runs: Mapping[str, Path], h
     `address` is where the site will be published, ending in `/`, if known. Raises the same errors as
     `write_report`; nothing is written then.
     """
-    with draft_site(folder) as draft:
+    with draft_site(folder) as draft, ExitStack() as stack:
         rows: list[list[Value]] = []
-        chart: Chart | None = None
+        opened: dict[str, Run] = {}
         for name, run in runs.items():
             write_report(run, home, output=draft / name, name=name, address=address and f"{address}{quote(name)}/")
-            with opened_run(run, home) as source:
-                rows.append([name, display_name(source.game), source.tally.games, headline(source)[0]])
-                chart = chart or Players(source).chart()
+            source = opened[name] = stack.enter_context(opened_run(run, home))
+            rows.append([name, display_name(source.game), source.tally.games, headline(source)[0]])
+        chart = Players(next(iter(opened.values()))).chart()
         columns = [*texts("run", "game"), *counts("games"), *texts("answer")]
         table = ResultTable("runs", "Runs", columns, rows, links=[f"{name}/index.html" for name in runs])
         sections = [Section("Runs", [*([Paragraph(about)] if about else []), table])]
         description = about or " ".join(f"{row[0]}: {row[3]}" for row in rows)
-        page = Page("index.html", title, sections, preview=Preview(description, chart))
-        put_page(draft, page, Renderer(Site("", pages=[("index.html", title)], address=address)))
+        pages = [*_pages_of_pairs(draft, opened)]
+        if pages:
+            sections.append(Section("Look closer", [Links([_COMPARE_LINK])]))
+        render = Renderer(Site("", pages=[("index.html", title), *([COMPARE] if pages else [])], address=address))
+        for page in (Page("index.html", title, sections, preview=Preview(description, chart)), *pages):
+            put_page(draft, page, render)
     return folder / "index.html"
+
+
+def _pages_of_pairs(site: Path, runs: Mapping[str, Run]) -> Iterator[Page]:
+    """Yield pages that compare the contenders of all these runs, if they played the same deals."""
+    sources = [*runs.values()]
+    try:
+        check_comparable(sources)
+    except UsageError:
+        return
+    comparison = compare_runs(sources)
+    names = iter([contender.name for contender in comparison.contenders])
+    sides: list[Side] = []
+    for folder, source in runs.items():
+        there = {int(page.stem) for page in (site / folder / "games").glob("*.html")}
+        sides += sides_of_run(source, [*islice(names, len(source.contenders))], f"{quote(folder)}/", there)
+    if len(sides) > 1:
+        yield from compare_pages(sides, comparison.tally, comparison.contenders, comparison.results)
 
 
 @contextmanager
@@ -161,7 +186,7 @@ def write_run_pages(
     address: str | None = None,
 ) -> None:
     site = Site(name or source.folder.resolve().name, static=static, address=address)
-    has_pairs = False
+    has_pairs = len(source.contenders) > 1 and source.deals > 0
     render = Renderer(site if has_pairs else site.without(COMPARE))
     viewer = Viewer(render, "games")
     (folder / "games").mkdir()
@@ -179,6 +204,11 @@ def write_run_pages(
     stories = None if counted is None else Stories(source, counted, shown.turns)
     looks = [(f"{len(shown.with_pages):,} games", "games.html", "Replay any of them, with every prompt and reply")]
     pages = [strategy(source, scanned, lies), shown.list_page()]
+    if has_pairs:
+        contenders = list_contenders(source.planned, source.models)
+        sides = sides_of_run(source, source.contenders, "", shown.with_pages)
+        pages += compare_pages(sides, source.tally, contenders, source.game.results, odds=shown.odds)
+        looks.append(_COMPARE_LINK)
     looks.append(("Strategy", "strategy.html", "How the players play, and how their games end"))
     if source.game.has_neighbours:
         pages.append(neighbours(source, scanned))

@@ -442,7 +442,34 @@ def ends_of(cells: Iterable[tuple[float | None, int]]) -> tuple[float, float]:
     return (min(known), max(known)) if known else (0.0, 0.0)
 
 
-Block = Paragraph | NamedValues | Verbatim | Tiles | Pills | Links | ScoreChart | Chart | HeatMap | ResultTable
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What one of two players did at a position, why, and how its game ended."""
+
+    name: str
+    kind: PlayerKind
+    text: str
+    cards: str  # that it played, a letter each
+    what: str  # the kind of move
+    reason: str
+    result: str
+    path: str  # of the turn in its game
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A position at which two players chose differently."""
+
+    title: str
+    cost: str
+    before: str  # the last event
+    hand: str  # of both players, a letter each
+    choices: Sequence[Choice]
+
+
+Block = (
+    Position | Paragraph | NamedValues | Verbatim | Tiles | Pills | Links | ScoreChart | Chart | HeatMap | ResultTable
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,7 +518,7 @@ class Page:
 
     @property
     def has_faces(self) -> bool:
-        return any(isinstance(block, ScoreChart) for section in self.sections for block in section.blocks)
+        return any(isinstance(block, ScoreChart | Position) for section in self.sections for block in section.blocks)
 
     @property
     def folds(self) -> bool:

@@ -3,13 +3,11 @@
 window.dubitoBoard = (view) => {
   const { game, make, count } = view;
   const $ = (id) => document.getElementById(id);
-  const NAMES = { "*": "joker", A: "ace", T: "10", J: "jack", Q: "queen", K: "king" };
-  const SIGNS = { "*": "★", T: "10" };
   const NUMBERS = ["no", "one", "two", "three"];
   const CROWDED = 7; // seats, from which on faces shrink
   const first = game.me ?? 0; // the seat in front
 
-  const draw = (letter) => window.dubitoCards.draw(SIGNS[letter] || letter, NAMES[letter] || letter);
+  const draw = window.dubitoCards.byLetter;
 
   function hand(letters) {
     if (!letters.length) return make("p", "held", "no cards");

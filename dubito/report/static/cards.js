@@ -199,5 +199,12 @@ window.dubitoCards = (() => {
     return lead ? [`${lead} `, list] : [list];
   }
 
-  return { draw, face, back, fan, drawnIn };
+  // Draws cards that are named by a letter each, as in the data of games.
+  const NAMES = { "*": "joker", A: "ace", T: "10", J: "jack", Q: "queen", K: "king" };
+  const byLetter = (letter) => draw({ "*": "★", T: "10" }[letter] || letter, NAMES[letter] || letter);
+
+  return { draw, byLetter, face, back, fan, drawnIn };
 })();
+for (const place of document.querySelectorAll("[data-cards]")) {
+  place.append(...[...place.dataset.cards].map((letter) => window.dubitoCards.byLetter(letter)));
+}

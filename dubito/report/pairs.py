@@ -1,0 +1,266 @@
+"""Pages that compare two contenders side by side, at the same positions of the same deals.
+
+Contenders take the same seats of the same deals, and everything random in a deal repeats. So two games of a deal are
+the same until the contenders first decide differently. That position is shown with both choices, both results and what
+the choice cost.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final
+
+from dubito.errors import DubitoError, one_line
+from dubito.experiment.stored import Run
+from dubito.game import PlayerKind, Results
+from dubito.game.words import counted
+from dubito.report.highlights import count_cards
+from dubito.report.run_tables import contender_tables
+from dubito.report.tables import (
+    Block,
+    Choice,
+    Column,
+    Page,
+    Paragraph,
+    Position,
+    ResultTable,
+    Section,
+    Value,
+    counts,
+    kind_of,
+)
+from dubito.report.verdicts import describe_answer
+from dubito.show.odds import load_odds
+from dubito.show.run import ReplayedGames
+from dubito.show.story import ModelDecisions, Texts, own_moves, story_of_game
+from dubito.stats.ranking import Contender, contender_pairs, rank_contenders
+from dubito.stats.rates import Rate
+from dubito.stats.tally import Tally
+
+_MAX_PAIRS: Final = 15  # with a page of their own
+_MAX_DEALS: Final = 100  # whose games are played again
+_MAX_POSITIONS: Final = 30  # on a page
+_MAX_REASON: Final = 300  # characters
+_EXPLANATION: Final = (
+    "Both take the same seat in the same deal, so their games are the same until they first decide differently. "
+    "The costliest choices come first: the cost is the difference between the results of the two games, so it includes "
+    "everything that follows."
+)
+_WITH_ODDS: Final = " The chance to win right after each choice is estimated by playing on from there."
+
+
+@dataclass(frozen=True)
+class Side:
+    """A contender of a run. `pages` is where its run's pages are, and `with_pages` has the games that have one."""
+
+    name: str
+    run: Run
+    place: int  # among its run's contenders
+    pages: str
+    with_pages: Collection[int]
+    _played: dict[int, "PlayedGame"] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> PlayerKind:
+        return self.run.kinds[self.run.contenders[self.place]]
+
+    def games(self, deal: int) -> range:
+        seats = self.run.planned.contender_seats
+        first = deal * self.run.planned.games_per_deal + self.place * seats
+        return range(first, first + seats)
+
+    def play(self, number: int) -> "PlayedGame":
+        """Play a game again. Raises DubitoError if it cannot be repeated."""
+        if number not in self._played:
+            run, results = self.run, self.run.game.results
+            session, names, outcome = self._replays.replay(number)
+            assert outcome is not None
+            assert outcome.contender_seat is not None
+            session.start_recording(run.planned.rules)
+            story = story_of_game(session, [session.label(seat) for seat in range(len(names))])
+            first, seat = results.measures[0], outcome.contender_seat
+            rate = Rate(outcome.measured(results)[seat][0] / first.scale).on_span(first.span)
+            ending = results.describe_ending(outcome.marks[seat], outcome.capped)
+            self._played[number] = PlayedGame(number, story, session.outputs, seat, ending, rate.value or 0.0)
+        return self._played[number]
+
+    @cached_property
+    def _replays(self) -> ReplayedGames:
+        return ReplayedGames(self.run)
+
+
+@dataclass(frozen=True)
+class PlayedGame:
+    """A game that was played again, with its contender's seat and score."""
+
+    number: int
+    story: Mapping[str, Any]
+    outputs: Sequence[Any]
+    seat: int
+    ending: str
+    score: float
+
+    def mover(self, move: int) -> tuple[int, int]:
+        """Return who made a move, counted from 0, and at which turn."""
+        moves = own_moves(self.story["turns"]).items()
+        return next((seat, turn) for (seat, _), (turn, place) in moves if place == move)
+
+    def cards_after(self, turn: int) -> int | None:
+        """Return how many cards the contender holds once the next turn is over, in games that show hands."""
+        held = count_cards(self.story)
+        return held[min(turn + 1, len(held) - 1)][self.seat] if held else None
+
+    def hand(self, turn: int) -> str:
+        """Return the contender's cards before a turn, a letter each; empty in games that are shown as text."""
+        hand: str = self.story["hands"][self.seat] if "hands" in self.story else ""
+        for before in self.story["turns"][: turn - 1] if hand else ():
+            hand = before["hands"].get(self.seat, hand)
+        return hand
+
+
+@dataclass(frozen=True)
+class Split:
+    """Two games of a deal that differ from a move on."""
+
+    deal: int
+    games: tuple[PlayedGame, PlayedGame]
+    move: int
+    turn: int
+
+    @property
+    def cost(self) -> float:
+        return self.games[0].score - self.games[1].score
+
+    @property
+    def rank(self) -> tuple[float, int]:
+        """The cost, and for equal results the difference in cards, for sorting."""
+        one, other = (game.cards_after(self.turn) or 0 for game in self.games)
+        return -abs(self.cost), -abs(one - other)
+
+    def kind(self, game: PlayedGame) -> str:
+        """Say what kind of move a side made."""
+        turn = game.story["turns"][self.turn - 1]
+        return ", ".join(turn["marks"]) or ("honest play" if game.story["lie"] else "other move")
+
+
+def find_splits(one: Side, other: Side) -> tuple[list[Split], int]:
+    """Return where the sides first decided differently, the costliest first, and the number of compared games."""
+    splits, compared = list[Split](), 0
+    first = one.run.planned.first_game // one.run.planned.games_per_deal
+    for deal in range(first, first + min(one.run.deals, other.run.deals, _MAX_DEALS)):
+        for numbers in zip(one.games(deal), other.games(deal), strict=True):
+            if numbers[0] not in one.with_pages or numbers[1] not in other.with_pages:
+                continue
+            try:
+                games = one.play(numbers[0]), other.play(numbers[1])
+            except DubitoError:
+                continue
+            compared += 1
+            outputs = zip(games[0].outputs, games[1].outputs, strict=False)
+            move = next((place for place, (mine, theirs) in enumerate(outputs) if mine != theirs), None)
+            if move is not None:
+                seat, turn = games[0].mover(move)
+                splits += [Split(deal, games, move, turn)] if seat == games[0].seat else []
+    return sorted(splits, key=lambda split: split.rank), compared
+
+
+def compare_pages(
+    sides: Sequence[Side], tally: Tally, contenders: Sequence[Contender], results: Results, *, odds: bool = False
+) -> Iterator[Page]:
+    """Yield a page for each pair of contenders, the best first. `odds`: show the chances to win."""
+    order, pairs = rank_contenders(tally, contenders, results), contender_pairs(tally, contenders, results)
+    assert order is not None
+    by_name = {side.name: side for side in sides}
+    tables = (block for block in contender_tables(tally, contenders, results) if isinstance(block, ResultTable))
+    table = next(block for block in tables if block.key == "pairs")
+    paths = ["compare.html" if not place else f"compare-{place + 1}.html" for place in range(len(pairs))]
+    links = [path if place < _MAX_PAIRS else None for place, path in enumerate(paths)]
+    for place, (path, pair) in enumerate(zip(paths[:_MAX_PAIRS], pairs, strict=False)):
+        first, second = order.names.index(pair.one.name), order.names.index(pair.other.name)
+        more_games = next(iter(pair.differences.values())).more_games
+        answer, sure = describe_answer(order.pair(first, second, more_games))
+        one, other = by_name[pair.one.name], by_name[pair.other.name]
+        positions = [*_side_by_side(one, other, f"compare-{place + 1}", odds=odds)]
+        sections = [Section("", [Paragraph(sure)])] if sure else []
+        sections += [Section("Every pair", [replace(table, links=links)]), Section("Side by side", positions)]
+        title = f"{one_line(one.name)} and {one_line(other.name)}, side by side"
+        yield Page(path, title, sections, heading=answer, about=title)
+
+
+def _side_by_side(one: Side, other: Side, key: str, *, odds: bool) -> Iterator[Block]:
+    """Yield how often the two decided differently, at which kinds of moves, and the costliest positions."""
+    splits, compared = find_splits(one, other)
+    if not splits:
+        yield Paragraph(f"They made the same decisions in all of {counted(compared, 'compared game')}.")
+    else:
+        text = f"They decided differently in {len(splits):,} of {counted(compared, 'compared game')}. {_EXPLANATION}"
+        yield Paragraph(text + _WITH_ODDS * odds)
+        yield _kinds_table(one, other, splits, key)
+    yield from (_position(one, other, split, odds=odds) for split in splits[:_MAX_POSITIONS])
+    if len(splits) > _MAX_POSITIONS:
+        yield Paragraph(f"These are the {_MAX_POSITIONS} costliest positions of {len(splits):,}.")
+
+
+def _kinds_table(one: Side, other: Side, splits: Sequence[Split], key: str) -> ResultTable:
+    """Return which kinds of moves the sides made at these positions, and what followed."""
+    by_kinds: dict[tuple[str, str], list[Split]] = {}
+    for split in splits:
+        by_kinds.setdefault((split.kind(split.games[0]), split.kind(split.games[1])), []).append(split)
+    first = one.run.game.results.measures[0]
+    columns = [Column("one", one.name, "text"), Column("other", other.name, "text"), *counts("times")]
+    columns += [
+        Column("one_score", f"then {first.column_title} of {one.name}", kind_of(first)),
+        Column("other_score", f"then {first.column_title} of {other.name}", kind_of(first)),
+    ]
+    rows: list[list[Value]] = []
+    for kinds, alike in sorted(by_kinds.items(), key=lambda item: -len(item[1])):
+        scores = (sum(split.games[side].score for split in alike) / len(alike) for side in (0, 1))
+        rows.append([*kinds, len(alike), *scores])
+    return ResultTable(key, "What they did where they first differed", columns, rows)
+
+
+def _position(one: Side, other: Side, split: Split, *, odds: bool) -> Position:
+    game, turn = split.games[0], split.turn
+    before = game.story["story"][turn - 2] if turn > 1 else game.story.get("start", "The cards are dealt.")
+    points = _amount(one.run.game.results, abs(split.cost))
+    worse = one.name if split.cost < 0 else other.name
+    title = f"Deal {split.deal}, turn {turn}"
+    cost = f"cost {one_line(worse)} {points}" if split.cost else ""
+    choices = [_choice(side, played, split, odds=odds) for side, played in zip((one, other), split.games, strict=True)]
+    return Position(title, cost, before, game.hand(turn), choices)
+
+
+def _choice(side: Side, game: PlayedGame, split: Split, *, odds: bool) -> Choice:
+    turn, held = split.turn, game.cards_after(split.turn)
+    made = game.story["turns"][turn - 1]
+    decisions = ModelDecisions(side.run.db, side.run.game).decisions(game.number, game.story, Texts())
+    own = [one for one in decisions if (one["seat"], one["turn"]) == (game.seat, turn)]
+    reasons = (each["reasoning"] for one in own for each in one["attempts"][-1:])
+    results = [] if held is None else [f"{counted(held)} after the next turn"]
+    if odds:
+        try:
+            found = load_odds(side.run, game.number)
+            results.append(f"{100 * found.won[split.move + 1][game.seat] / found.playouts:.0f} % to win right after")
+        except DubitoError as error:
+            results.append(f"no odds: {one_line(str(error))}")
+    results.append(f"{game.ending} in the end ({_amount(side.run.game.results, game.score)})")
+    return Choice(
+        side.name,
+        side.kind,
+        game.story["story"][turn - 1],
+        made.get("cards", ""),
+        split.kind(game),
+        one_line(next(filter(None, reasons), ""), _MAX_REASON),
+        "; ".join(results),
+        f"{side.pages}games/{game.number}.html#{own[0]['link'] if own else f'turn-{turn}'}",
+    )
+
+
+def _amount(results: Results, score: float) -> str:
+    first = results.measures[0]
+    return f"{score:.2f} {first.name}" if first.span else counted(round(100 * score), "point")
+
+
+def sides_of_run(run: Run, names: Sequence[str], pages: str, with_pages: Collection[int]) -> list[Side]:
+    """Return the contenders of a run as sides, under these names."""
+    return [Side(name, run, place, pages, frozenset(with_pages)) for place, name in enumerate(names)]

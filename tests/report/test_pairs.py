@@ -1,0 +1,105 @@
+"""Pages that compare two contenders at the same positions."""
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from dubito.experiment.stored import opened_run
+from dubito.report.site import write_site
+from tests.experiment.kit import REPO
+from tests.report.kit import SCRIPT, Page, hand_written, report_of
+
+NAME: Final = f"doubter {SCRIPT}"
+CONTENDERS: Final = ["ClaudeBot", {"bot": "MrDoubt", "name": NAME}]
+LINK: Final = re.compile(r'<a href="((?:\w+/)?games/(\d+)\.html)#turn-(\d+)">See the game')
+
+
+def played(folder: Path, games: int = 24, **config: Any) -> Path:
+    settings: dict[str, Any] = {"contenders": CONTENDERS, "table_sizes": [4]}
+    hand_written(folder, games, **settings | config)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = played(tmp_path_factory.mktemp("pairs") / "run")
+    report_of(folder, odds=True)
+    return folder
+
+
+def positions(page: str) -> list[tuple[str, list[tuple[str, int, int]]]]:
+    """Return each position's HTML, with the page, game and turn of both choices."""
+    articles = page.split('<article class="position')[1:]
+    return [
+        (article, [(path, int(game), int(turn)) for path, game, turn in LINK.findall(article)]) for article in articles
+    ]
+
+
+def test_position_is_where_two_games_of_a_deal_first_differ(run: Path) -> None:
+    found = positions((run / "report/compare.html").read_text())
+    assert len(found) > 5
+    for _, ((path, game, turn), (other_path, other_game, other_turn)) in found:
+        assert (turn, game // 2) == (other_turn, other_game // 2)
+        one, other = (Page(run / "report" / each).json[0]["turns"] for each in (path, other_path))
+        assert one[: turn - 1] == other[: turn - 1]
+        assert one[turn - 1]["seat"] == other[turn - 1]["seat"]
+        assert one[turn - 1] != other[turn - 1]
+
+
+def test_costliest_positions_come_first(run: Path) -> None:
+    costs = []
+    with opened_run(run) as source:
+        for text, choices in positions((run / "report/compare.html").read_text()):
+            scores = []
+            for _, game, _ in choices:
+                ((row,),) = source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
+                outcome = source.outcome(row)
+                assert outcome.contender_seat is not None
+                scores.append(50 * outcome.measured(source.game.results)[outcome.contender_seat][0])
+            costs.append(abs(scores[0] - scores[1]))
+            assert (f"{costs[-1]} points</span>" in text) == (costs[-1] > 0)
+            assert text.count(" to win right after") == 2
+    assert costs == sorted(costs, reverse=True)
+    assert costs[0] > 0
+
+
+def test_names_of_contenders_are_escaped(run: Path) -> None:
+    page = (run / "report/compare.html").read_text()
+    assert SCRIPT not in page
+    assert Page(run / "report/compare.html").words.count(SCRIPT) > 5
+
+
+def test_same_player_twice_makes_the_same_decisions(tmp_path: Path) -> None:
+    twins = ["ClaudeBot", {"bot": "ClaudeBot", "name": "Twin"}]
+    report = report_of(played(tmp_path / "run", games=6, contenders=twins))
+    page = Page(report / "compare.html")
+    assert "They made the same decisions in all of 3 compared games." in page.words
+    assert positions((report / "compare.html").read_text()) == []
+
+
+def test_run_without_pairs_has_no_page_to_compare(bots_run: Path) -> None:
+    assert not (bots_run / "report/compare.html").exists()
+    assert "compare.html" not in (bots_run / "report/index.html").read_text()
+
+
+def test_site_compares_contenders_of_several_runs(tmp_path: Path) -> None:
+    """If they played the same deals; each position links into both reports."""
+    runs = {
+        name: played(tmp_path / name, games=8, contenders=[name], seed=seed)
+        for name, seed in (("ClaudeBot", 0), ("MrDoubt", 0), ("StefaBot", 1))
+    }
+    del runs["StefaBot"]
+    write_site(tmp_path / "site", "Site", "", runs, REPO)
+    found = positions((tmp_path / "site/compare.html").read_text())
+    assert found
+    for _, choices in found:
+        assert [path.partition("/")[0] for path, _, _ in choices] in (
+            ["ClaudeBot", "MrDoubt"],
+            ["MrDoubt", "ClaudeBot"],
+        )
+        assert all((tmp_path / "site" / path).exists() for path, _, _ in choices)
+    runs = {"ClaudeBot": tmp_path / "ClaudeBot", "StefaBot": tmp_path / "StefaBot"}
+    write_site(tmp_path / "other", "Site", "", runs, REPO)
+    assert not (tmp_path / "other/compare.html").exists()
