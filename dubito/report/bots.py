@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from dubito.experiment.replay import LIES, LieCounts
+from dubito.experiment.replay import LIES, LieCounts, LieRate
 from dubito.experiment.stored import Run
 from dubito.game import Lie, Measure, Results
 from dubito.report.deception import Stories
@@ -39,13 +39,10 @@ from dubito.report.tables import (
     player_columns,
     points,
     texts,
-    with_chance_level,
 )
 from dubito.stats.players import Calibration, calibrations
 from dubito.stats.ranking import (
     RankingRow,
-    SizeRow,
-    by_table_size,
     ranking,
     rates_by_neighbour,
     relative_position,
@@ -114,16 +111,24 @@ def lies_blocks(source: Run, lies: LieCounts | str, players: Sequence[int], key:
     habit = results.habit(results.lies)
     if isinstance(lies, str):
         return [Paragraph(f"Voluntary and forced {habit.name} cannot be counted separately: {lies}.")]
-    shares = [("chosen", f"voluntary {habit.name}, % of plays"), ("forced", f"forced {habit.name}, % of plays")]
+    call = results.lie_words[1]
+    shares: dict[LieRate, str] = {
+        "chosen": f"voluntary {habit.name}, % of plays",
+        "forced": f"forced {habit.name}, % of plays",
+    }
+    shares |= {"caught": f"caught, % of {habit.name}"} if results.found_out else {}
+    if source.game.lie_mark:
+        shares["hits"] = f"{habit.name} that it called, % of the {habit.name} it was asked about"
+        shares["alarms"] = f"false {call}s, % of honest plays it was asked about"
     columns = [*player_columns("bot"), Column("plays", "plays"), Column("lies", habit.name)]
     columns += [Column("chosen", "voluntary"), Column("forced", "forced")]
-    columns += [Column(f"{lie}_share", title, "rate") for lie, title in shares]
+    columns += [Column(f"{lie}_share", title, "rate") for lie, title in shares.items()]
     if asks := bool(results.lie_nodes and source.models):
         columns.append(Column("meant", f"yes at {' or '.join(results.lie_nodes)}"))
     cells: list[list[Value]] = []
     for player in players:
         counted = [lies.count(player, lie) for lie in LIES]
-        rates = [lies.share(player, lie) for lie in LIES]
+        rates = [lies.share(player, lie) for lie in shares]
         meant = [lies.stated_lies.get(source.names[player])] if asks else []
         cells.append([source.names[player], lies.plays(player), sum(counted), *counted, *rates, *meant])
     every = lies.games == source.tally.games
@@ -309,28 +314,17 @@ def neighbour_table(
     side: int,
     players: Sequence[int],
     key: str,
-    *,
-    best: bool = False,
 ) -> ResultTable:
-    """Return these players' rates by neighbour on one side, a line each.
-
-    With `best`, the best come first.
-    """
+    """Return these players' rates by neighbour on one side, a line each."""
     name = dict(SIDES)[side]
-    rate = Column(measure.key, f"{measure.title} %", "rate")
-    columns = [*player_columns("bot"), Column(name, f"{name} player", "player"), *counts("games"), rate]
+    columns = [*player_columns("bot"), Column(name, f"{name} player", "player"), *counts("games")]
+    columns.append(Column(measure.key, f"{measure.title} %", "rate"))
     lines: list[list[Value]] = []
     for player in players:
-        with_whom = [
-            (value, sat, other)
-            for other, (value, sat) in enumerate(_cells(source, measure, side, player))
-            if value is not None
-        ]
-        if best:
-            with_whom.sort(key=lambda line: (-line[0], line[2]))
-        for _, sat, other in with_whom:
-            value = scanned.measure_beside(player, side, other, measure.key)
-            lines.append([source.names[player], source.names[other], sat, value])
+        for other, (value, sat) in enumerate(_cells(source, measure, side, player)):
+            if value is not None:
+                rate = scanned.measure_beside(player, side, other, measure.key)
+                lines.append([source.names[player], source.names[other], sat, rate])
     return ResultTable(key, f"{measure.name} by {name} player", columns, lines, scanned.widths)
 
 
@@ -346,12 +340,9 @@ def bot_pages(
     `examples` are example decisions of model players.
     """
     rows = ranking(source.tally, source.names, source.game.results)
-    sizes = by_table_size(source.tally, source.names, source.game.results)
     pages = []
     for row in rows:
-        page = _bot_page(
-            source, scanned, lies, row, [one for one in sizes if one.name == row.name], examples.get(row.name)
-        )
+        page = _bot_page(source, scanned, lies, row, examples.get(row.name))
         if stories:
             lie_section = stories.section(source.names.index(row.name), players_ranked(source))
             page = replace(page, sections=[*lie_section, *page.sections])
@@ -364,7 +355,6 @@ def _bot_page(
     scanned: Scan,
     lies: LieCounts | str | None,
     row: RankingRow,
-    sizes: Sequence[SizeRow],
     examples: ResultTable | None,
 ) -> Page:
     player = source.names.index(row.name)
@@ -377,10 +367,6 @@ def _bot_page(
         sections[0] = replace(
             sections[0], blocks=[*sections[0].blocks, *lies_blocks(source, lies, [player], f"{key}-lies")[-1:]]
         )
-    if len(source.planned.table_sizes) > 1:
-        sections.insert(1, Section("By table size", _sizes(source, scanned, sizes, player, key)))
-    if source.game.has_neighbours:
-        sections.append(Section("Best and worst neighbours", _neighbours(source, scanned, player, key)))
     if row.name in source.models:
         sections[1:1] = _model_sections(source, row.name, key, examples)
     return Page(f"bots/{player}.html", source.label(row.name), sections)
@@ -410,30 +396,6 @@ def _results_and_habits(source: Run, scanned: Scan, row: RankingRow, player: int
     return [results, own] if columns else [results]
 
 
-def _sizes(source: Run, scanned: Scan, sizes: Sequence[SizeRow], player: int, key: str) -> list[Block]:
-    results = source.game.results
-    first, rates = results.measures[0], rates_of(results)
-    columns = [*counts("size", "games"), *rates, *shares_of(results)]
-    rows = [row for row in sizes if row.games]
-    cells: list[list[Value]] = [
-        [
-            row.size,
-            row.games,
-            *(scanned.measure_at_size(player, row.size, c.key) for c in rates),
-            *(row.equal_share.get(key) for key in results.headline),
-        ]
-        for row in rows
-    ]
-    chart = with_chance_level(
-        f"{first.name} by table size, with the chance level",
-        first,
-        [f"{row.size} players" for row in rows],
-        [scanned.measure_at_size(player, row.size, first.key) for row in rows],
-        [row.equal_share.get(first.key) for row in rows],
-    )
-    return [chart, ResultTable(f"{key}-by-size", "By table size", columns, cells, scanned.widths)]
-
-
 def _seats(source: Run, scanned: Scan, player: int, key: str) -> list[Block]:
     results = source.game.results
     rates = [column for column in rates_of(results) if column.key in results.headline]
@@ -446,25 +408,6 @@ def _seats(source: Run, scanned: Scan, player: int, key: str) -> list[Block]:
                 seated = [scanned.measure_in_seat(player, size, seat, column.key) for column in rates]
                 cells.append([size, seat, games, *seated, results.equal_share(size).get(results.headline[0])])
     return [ResultTable(f"{key}-by-seat", "By seat; seat 0 plays first", columns, cells, scanned.missing)]
-
-
-def _neighbours(source: Run, scanned: Scan, player: int, key: str) -> list[Block]:
-    blocks: list[Block] = []
-    first = source.game.results.measures[0]
-    for side, name in SIDES:
-        table = neighbour_table(source, scanned, first, side, [player], f"{key}-{name}", best=True)
-        sides = [row[3] for row in table.rows]
-        blocks += [
-            Chart(
-                "intervals",
-                f"{first.name} by {name} player, best first",
-                f"{first.name}, %",
-                [source.label(str(row[1])) for row in table.rows],
-                [points(first.name, [value for value in sides if isinstance(value, Rate | float)])],
-            ),
-            table,
-        ]
-    return blocks
 
 
 def _model_sections(source: Run, name: str, key: str, examples: ResultTable | None) -> Sequence[Section]:

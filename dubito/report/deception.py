@@ -25,7 +25,6 @@ from dubito.report.tables import (
     cell_text,
     counts,
     describe_rate,
-    player_columns,
     series_by_kind,
     texts,
 )
@@ -92,7 +91,6 @@ class Stories:
         if name in self.source.models:
             blocks += [self._chart(order)] if self.source.game.results.found_out else []
             blocks += [
-                self._players_table(player, order, key),
                 self._parts_table(player, key),
                 self._opponents_table(player, order, key),
             ]
@@ -219,22 +217,6 @@ class Stories:
         series = series_by_kind([self.source.kinds[name] for name in names], places)
         title = f"Voluntary {lies}, and the share of all {lies} that are caught"
         return Chart("scatter", title, f"voluntary {lies}, % of plays", labels, series, vertical=f"caught, % of {lies}")
-
-    def _players_table(self, player: int, order: Sequence[int], key: str) -> ResultTable:
-        lies, call = self._words[1:]
-        titles: dict[LieRate, str] = {"chosen": f"voluntary {lies}, % of plays", "forced": f"forced {lies}, % of plays"}
-        titles |= {"caught": f"caught, % of {lies}"} if self.source.game.results.found_out else {}
-        titles |= {"hits": f"{lies} that it called, % of the {lies} it was asked about"}
-        titles |= {"alarms": f"false {call}s, % of honest plays it was asked about"}
-        columns = [*player_columns("bot"), *(Column(rate, title, "rate") for rate, title in titles.items())]
-        rows: list[list[Value]] = [
-            [self.source.names[one], *(self.lies.share(one, rate) for rate in titles)]
-            for one in [player, *(other for other in order if other != player)]
-        ]
-        title = f"{lies.capitalize()} and {call}s of all players, with 95 % confidence intervals"
-        every = self.lies.games == self.source.tally.games
-        over = "all" if every else f"the first {self.lies.games:,}"
-        return ResultTable(f"{key}-lies-beside", title, columns, rows, [f"This section covers {over} games."])
 
     def _parts_table(self, player: int, key: str) -> ResultTable:
         """Return its lies by number of cards and half of the game."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from dubito.errors import listed, one_line
 from dubito.experiment.experiment import PlayerSpec, describe_fake_models
 from dubito.experiment.replay import LieCounts
 from dubito.experiment.stop import describe_stop_rule
@@ -21,7 +20,7 @@ from dubito.report.run_tables import (
     bounds_table,
     contender_tables,
     contenders_among_opponents,
-    duel_blocks,
+    duel_tables,
     models_table,
     sizes_table,
     turns_per_game,
@@ -119,13 +118,13 @@ def overview(
         sections.append(Section("How each model plays", stories.tiles()))
     sections.append(Section("All players", _player_blocks(source, players, lies)))
     if source.game.is_duel:
-        blocks = duel_blocks(source.tally, source.names, results, source.label)
-        sections.append(Section("First against second", blocks))
+        tables = duel_tables(source.tally, source.names, results, source.label)
+        sections.append(Section("First against second", tables))
     sections.append(Section("Look closer", [Links(looks)]))
     sections.append(Section("More: settings, model usage, files", _more_blocks(source, scanned), folded=True))
     preview = Preview(" ".join(headline(source)), players.chart())
-    title = _title(source)
-    about = f"{title} · {_date_line(source)}"
+    title, _ = describe_answer(players.order, source.label)
+    about = f"{display_name(source.game)} · {_date_line(source)}"
     return Page("index.html", title, sections, heading=answer, about=about, preview=preview)
 
 
@@ -169,48 +168,6 @@ def _more_blocks(source: Run, scanned: Scan) -> list[Block]:
     if len(source.planned.table_sizes) > 1:
         blocks += _size_blocks(source, scanned)
     return [*blocks, *_digests(source)]
-
-
-_NUMBERS: Final = (
-    "No",
-    "One",
-    "Two",
-    "Three",
-    "Four",
-    "Five",
-    "Six",
-    "Seven",
-    "Eight",
-    "Nine",
-    "Ten",
-    "Eleven",
-    "Twelve",
-)
-_FEW_NAMES: Final = 3  # a title has room for this many
-
-
-def _title(source: Run) -> str:
-    """Return a title: who played whom at which game."""
-    shown = source.contenders or [*source.models]
-    others = [name for name in source.names if name not in shown]
-    parts = [_in_title(source, those, _FEW_NAMES) for those in (shown, others) if those][:1]
-    if shown and others:
-        against = _in_title(source, others, 1)
-        parts.append(against if len(others) == 1 else against.lower())
-    return f"{' against '.join(parts)} at {display_name(source.game)}"
-
-
-def _in_title(source: Run, names: Sequence[str], most: int) -> str:
-    """Return the names, or their number if there are more than `most`."""
-    kinds = [source.kinds[name] for name in names]
-    if len(names) > most:
-        what = "bots" if {*kinds} == {"hand-written"} else "players"
-        return f"{_NUMBERS[len(names)] if len(names) < len(_NUMBERS) else len(names)} {what}"
-    few = [one_line(name, 40) for name in names]
-    if {*kinds} == {"stand-in"}:
-        return f"Fake model{'s' * (len(names) > 1)} {listed(few)}"
-    fake = {name for name, kind in zip(few, kinds, strict=True) if kind == "stand-in"}
-    return listed([f"{name} (fake model)" if name in fake else name for name in few])
 
 
 def _date_line(source: Run) -> str:

@@ -64,6 +64,12 @@ class Side:
     def kind(self) -> PlayerKind:
         return self.run.kinds[self.run.contenders[self.place]]
 
+    @property
+    def label(self) -> str:
+        """The name in headings, where the kind is not beside it."""
+        own = self.run.contenders[self.place]
+        return self.run.label(own) if self.name == own else one_line(self.name)
+
     def games(self, deal: int) -> range:
         seats = self.run.planned.contender_seats
         first = deal * self.run.planned.games_per_deal + self.place * seats
@@ -207,10 +213,10 @@ def _kinds_table(one: Side, other: Side, splits: Sequence[Split], key: str) -> R
     for split in splits:
         by_kinds.setdefault((split.kind(split.games[0]), split.kind(split.games[1])), []).append(split)
     first = one.run.game.results.measures[0]
-    columns = [Column("one", one.name, "text"), Column("other", other.name, "text"), *counts("times")]
+    columns = [Column("one", one.label, "text"), Column("other", other.label, "text"), *counts("times")]
     columns += [
-        Column("one_score", f"then {first.column_title} of {one.name}", kind_of(first)),
-        Column("other_score", f"then {first.column_title} of {other.name}", kind_of(first)),
+        Column("one_score", f"then {first.column_title} of {one.label}", kind_of(first)),
+        Column("other_score", f"then {first.column_title} of {other.label}", kind_of(first)),
     ]
     rows: list[list[Value]] = []
     for kinds, alike in sorted(by_kinds.items(), key=lambda item: -len(item[1])):

@@ -17,16 +17,13 @@ from dubito.game import Bool, Measure, Results
 from dubito.game.words import describe_question
 from dubito.llm.prices import PICO, dollars
 from dubito.report.tables import (
-    Block,
     Column,
-    HeatMap,
     Paragraph,
     ResultTable,
     Value,
     cell_text,
     counts,
     difference_of,
-    ends_of,
     kind_of,
     player_columns,
     texts,
@@ -415,16 +412,6 @@ def duel_tables(
     return [_matrix(whole, names, order, label), _duel_pairs(whole, names, order), Paragraph(_advantage(whole))]
 
 
-def duel_blocks(
-    tally: Tally, names: Sequence[str], results: Results, label: Callable[[str], str] = one_line
-) -> list[Block]:
-    """Return the tables of two-player games for a page, with the matrix also as a map."""
-    whole = Duels(tally, results, results.measures[0])
-    order = _best_first(whole, names)
-    matrix, pairs, sentence = duel_tables(tally, names, results, label)
-    return [sentence, _heat_map(whole, names, order, label), matrix, pairs]
-
-
 def _best_first(whole: Duels, names: Sequence[str]) -> list[int]:
     players = [player for player in range(len(names)) if whole.games(player)]
     return sorted(players, key=lambda player: (-(whole.rate(player).value or 0.0), names[player]))
@@ -463,33 +450,6 @@ def _advantage(whole: Duels) -> str:
     if rate.value is None or rate.low <= 0 <= rate.high:
         return f"{sentence}, which is not significant."
     return f"{sentence}: an advantage for the {'first' if rate.value > 0 else 'second'} player."
-
-
-def _heat_map(whole: Duels, names: Sequence[str], order: Sequence[int], label: Callable[[str], str]) -> HeatMap:
-    cells = [
-        [(whole.rate(player, other, 0).value, whole.games(player, other, 0)) for other in order] for player in order
-    ]
-    rows: list[list[Value]] = [
-        [names[player], names[other], whole.games(player, other, 0), whole.rate(player, other, 0)]
-        for player in order
-        for other in order
-        if whole.games(player, other, 0)
-    ]
-    rate = Column(whole.measure.key, whole.measure.column_title, kind_of(whole.measure))
-    columns = [*player_columns("first", "second"), *counts("games"), rate]
-    title = _first_player_title(whole.measure)
-    return HeatMap(
-        title,
-        "first ↓ second →",
-        [label(names[player]) for player in order],
-        cells,
-        [whole.rate(player, ANYBODY, 0).value for player in order],
-        ResultTable("first-against-second", title, columns, rows),
-        ends_of(cell for row in cells for cell in row),
-        "as first",
-        "The last column is the row's total.",
-        percent=whole.measure.span is None,
-    )
 
 
 def _first_player_title(measure: Measure) -> str:

@@ -402,12 +402,6 @@ class HeatMap:
     deviations: Sequence[float | None]  # or other values for the last column
     table: ResultTable  # written to its files
     ends: tuple[float, float]  # the lightest and the darkest share, from `ends_of`; equal in maps to be compared
-    last: str = "deviation"  # title of the last column
-    last_in_words: str = "The deviation is the standard deviation of the row, chance included, in points."
-    percent: bool = True  # whether shares are shown in percent, or as the values they stand for
-
-    def format_share(self, value: float, digits: int = 0) -> str:
-        return f"{100 * value:.{digits}f}" if self.percent else f"{value:.{digits + 2}f}"
 
     def shade(self, value: float, games: int) -> str:
         """Return the shade class of a cell, `h0` to `h9`, or `few`."""

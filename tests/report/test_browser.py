@@ -57,7 +57,7 @@ def test_every_page_opens_without_an_error(
         assert chrome.run("window.ran") is None
         charts = chrome.run("[...document.querySelectorAll('.drawing')].map(c => c.querySelectorAll('path').length)")
         assert all(paths > 5 for paths in charts), (page, charts)
-        assert len(charts) > 0 or page.name in ("index.html", "games.html", "compare.html", "0.html")
+        assert len(charts) > 0 or page.name not in ("strategy.html", "neighbours.html")
         assert chrome.run(FADED) == chrome.run(WIDER), page
         if (which, width, page.name) == ("models_run", 390, "index.html"):
             assert max(chrome.run(HEADERS)) < 62, "two lines"
