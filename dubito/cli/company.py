@@ -19,7 +19,7 @@ from dubito.experiment.resolve import (
     call_options,
     check_cache,
     check_models,
-    model_specs,
+    recorded_specs,
     rules_of_config,
     unused_address_warnings,
 )
@@ -61,7 +61,7 @@ def open_opponents(
     together = check_models(build_company(checked, registry, names), registry, calls)
     in_force = rules_of_config(checked, registry.game)
     settled = {rule: getattr(in_force, rule) for rule in checked.rules}
-    if not model_specs(together, registry):
+    if not recorded_specs(together, registry):
         yield Opponents(together, registry, settled=settled)
         return
     calls = replace(calls, in_flight=limit_in_flight(calls.in_flight))
@@ -157,7 +157,7 @@ def open_game(order: TableOrder, stopped: Callable[[], bool] = lambda: False) ->
         company = None
         asks = order.config is not None or any(":" in name for name in names)
         bots = [] if asks else [registry.find(name) for name in names]
-        if asks or any(bot.cls.is_model for bot in bots):
+        if asks or any(bot.cls.is_model or bot.cls.is_program for bot in bots):
             flags = (order.config, names, order.games, number, stopped, order.server, order.game, order.rules)
             company = stack.enter_context(open_opponents(*flags))
         yield BotsGame(

@@ -130,7 +130,7 @@ def _kinds(game: Game, story: Mapping[str, Any], players: Sequence[str]) -> list
             model = str(json.loads(shared.read(rest_by_seat[seat])).get("model"))
             kinds[seat] = "stand-in" if model.startswith(f"{HOUSE}-") else "model"
         elif name in bots and not bots[name].cls.is_model:
-            kinds[seat] = kinds[seat] or "hand-written"
+            kinds[seat] = kinds[seat] or ("program" if bots[name].cls.is_program else "hand-written")
     return kinds
 
 

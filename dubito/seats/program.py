@@ -46,8 +46,8 @@ _SEED_DIGITS: Final = 12  # hexadecimal: JavaScript's numbers hold them exactly
 class ProgramSettings(Checked):
     """The settings of a player that is a program, besides `bot` and `name`."""
 
-    process: list[str] | None = setting("Command of the program, as a list of words.", min_length=1)
-    remote: bool = setting("Whether an agent answers over HTTP or MCP, through `dubito seat`.", default=False)
+    process: list[str] | None = setting("Command of the program.", metavar="[WORD, ...]", min_length=1)
+    remote: bool = setting("An agent answers over HTTP or MCP, through `dubito seat`.", default=False)
     deadline: float | None = setting(
         "Time limit of a decision, in seconds.", usual="5, or 300 for an agent", gt=0, le=_MAX_DEADLINE
     )
@@ -342,7 +342,8 @@ class ProgramSession:
             self._running = None
 
     def close(self) -> None:
-        """Stop the program."""
+        """Stop the program. If it is asked again, it gets all messages from the beginning."""
+        self._sent = 0
         if self._running is not None:
             self._running.stop()
             self._pool.give_back(self._running)

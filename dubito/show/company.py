@@ -125,19 +125,23 @@ def build_company(config: Config, registry: Registry, names: Sequence[str] | Non
         rules_of_config(config, registry.game),
     )
     known = {bot.name: default_player(bot) for bot in manual if not rules_incompatibility(rules, bot.cls)}
-    known |= {spec.name: spec for spec in experiment.players if not registry.find(spec.bot).cls.is_program}
+    known |= {spec.name: spec for spec in experiment.players if kind_of_player(spec) != "agent"}
     if names is not None:
         known = {name: known.get(name) or _resolve_entry(name, known, config, registry) for name in names}
-    # No fallback plays for an unreachable model: the person can wait and try again.
-    return replace(experiment, bots=tuple(known.values()), contenders=(), provider_errors="suspend")
+    # No fallback plays for an unreachable model: the person can wait and try again. It plays for programs that fail.
+    return replace(
+        experiment,
+        bots=tuple(known.values()),
+        contenders=(),
+        provider_errors="suspend",
+        on_bot_error="fallback",
+    )
 
 
 def _resolve_entry(name: str, known: Iterable[str], config: Config, registry: Registry) -> PlayerSpec:
     there = name in registry.bots or ":" in name or any(broken.is_called(name) for broken in registry.broken)
     if not there:
         raise UsageError(f"unknown player {one_line(name)!r}", hint=suggestion(name, known))
-    if name in registry.bots and registry.find(name).cls.is_program:
-        raise UsageError(f"{one_line(name)} is a program, which only `dubito run` starts", hint="choose another bot")
     return parse_player(name, registry, config)
 
 
@@ -180,11 +184,12 @@ class Opponents:
         return sorted(found, key=lambda choice: choice.name.casefold())
 
     def _choice(self, spec: PlayerSpec) -> Opponent:
-        bot = self._registry.find(spec.bot)
+        bot, kind = self._registry.find(spec.bot), kind_of_player(spec)
         if not bot.cls.is_model:
-            return Opponent(spec.name, bot.summary, kind_of_player(spec), None)
+            command = one_line(" ".join(spec.settings.get("process", [])), 80)
+            return Opponent(spec.name, f"The program {command}." if kind == "program" else bot.summary, kind, None)
         model, prompt = (one_line(str(spec.settings[key])) for key in ("model", "prompt"))
-        return Opponent(spec.name, f"{model} with the prompt {prompt}.", kind_of_player(spec), model)
+        return Opponent(spec.name, f"{model} with the prompt {prompt}.", kind, model)
 
     def check(self, names: Sequence[str]) -> None:
         """Raise UsageError unless all of these can play a game that can be resumed."""
@@ -207,11 +212,13 @@ class Opponents:
         rules: Any,
         on_decision: OnDecision = _ignore,
         on_text: OnText | None = None,
+        persons: int = 0,
     ) -> tuple[list[Entrant], list[object]]:
         """Return the entrants, seat by seat, and the services each needs for one game.
 
-        A model player needs access to its model, other bots nothing (None). Without models, the list of
-        services is empty. With `on_text`, replies are streamed. Raises UsageError for an unknown name.
+        A model player needs access to its model, a program its process, other bots nothing (None). Without any of
+        them, the list of services is empty. With `on_text`, replies are streamed. `persons` is the number of further
+        seats. Raises UsageError for an unknown name.
         """
         specs = [self._find(name) for name in names]
         entrants = [Entrant(spec.name, self._registry.find(spec.bot).cls, spec.settings) for spec in specs]
@@ -219,6 +226,10 @@ class Opponents:
             return entrants, []
         journal, services = Journal(), list[object]()
         for name in names:
+            if name in self._models.programs:
+                program = replace(self._models.programs[name], seed=seed, rules=rules)
+                services.append(program.open_game(len(names) + persons))
+                continue
             own = self._models.deciders.get(name)
             if own is not None:
                 own = replace(own, seed=seed, rules=rules)

@@ -97,13 +97,13 @@ def _read_cached(path: Any) -> dict[str, Any] | None:
 
 
 def _table_at_start(run: Run, number: int) -> tuple[Table, str | None]:
-    """Return the table before the first move, and the bot that plays for the models."""
+    """Return the table before the first move, and the bot that plays for models, programs and agents."""
     experiment, registry = run.experiment, run.registry
     deal, place = divmod(number, experiment.games_per_deal)
     streams = DealStreams(experiment.seed, deal)
     lineup = draw_lineup(experiment, deal, place, streams)
     specs = [experiment.players[player] for player in lineup.seats]
-    asks = {spec.name for spec in specs if registry.find(spec.bot).cls.is_model}
+    asks = {spec.name for spec in specs if (cls := registry.find(spec.bot).cls).is_model or cls.is_program}
     usual = next(iter(words_of(run.game).BOTS), run.game.fallback)
     entrants = [
         Entrant(spec.name, registry.find(usual).cls)

@@ -20,6 +20,7 @@ from dubito.game.record import Strict, output_of
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.game.words import labels, person_sentences, words_of
+from dubito.seats.program import close_programs, end_programs
 from dubito.show.company import Opponents
 from dubito.show.lie_review import LieReview, review_lies
 from dubito.show.session import Moment, Session, table_moves
@@ -119,7 +120,7 @@ class Sitting(Session):
         """
         self.setup, self.me = setup, setup.seat
         self.asks_models = any(bot.bot.is_model for bot in bots)
-        self.number = number if self.asks_models else 0
+        self.number = number if services else 0
         self.words = words = words_of(game)
         seats = [*bots[: self.me], Entrant(GUEST, Guest), *bots[self.me :]]
         seat_services = [*services[: self.me], None, *services[self.me :]] if services else ()
@@ -131,7 +132,7 @@ class Sitting(Session):
             state, seats, streams, deal=setup.deal, number=self.number, fallback=fallback, services=seat_services
         )
         super().__init__(game, state, label, table_moves(table), table=table, rules=setup.rules)
-        self.thinks = lambda seat: seats[seat].bot.is_model
+        self.thinks = lambda seat: seats[seat].bot.is_model or seats[seat].bot.is_program
         self.spoken = {} if spoken is None else spoken
         self.log: list[tuple[int, str]] = []  # all lines shown to the person, with the turn
 
@@ -179,9 +180,14 @@ class Sitting(Session):
         if sum(table.fallback_turns) > stood_in:
             words.insert(0, f"{self.label(seat)} failed, so {self.game.fallback}'s rules played its turn.")
         if state.over:
+            end_programs(table.services, self.game.results, state.ending())
             words.append(self.to_me(self.teller.ending()[0]))
         self.log += [(moment.turn, line) for line in words]
         return moment, words
+
+    def stop_programs(self) -> None:
+        """Stop the programs at the table. They start again when they are asked."""
+        close_programs(self._table.services)
 
     def _sentences(self, events: Sequence[Any]) -> list[str]:
         """Return what the person observes of a move."""
@@ -215,7 +221,7 @@ class Sitting(Session):
         return review_lies(self.game, state, outputs, self.me, self.label)
 
     def make_record(self) -> Any:
-        setup, number = self.setup, self.number if self.asks_models else None
+        setup, number = self.setup, self.number or None
         return self.record(setup.players, setup.seed, setup.deal, number)
 
 
@@ -231,7 +237,7 @@ def seat_person(opponents: Opponents, setup: Setup, number: int) -> Sitting:
     def speak(seat: int, words: str) -> None:
         spoken[seat] = len(words.split())
 
-    entrants, services = opponents.seat_bots(setup.bots, setup.seed, rules, on_text=speak)
+    entrants, services = opponents.seat_bots(setup.bots, setup.seed, rules, on_text=speak, persons=1)
     return Sitting(setup, opponents.game, entrants, opponents.fallback, services, number, spoken)
 
 

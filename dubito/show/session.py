@@ -182,6 +182,8 @@ class BotsGame:
         `on_decision` receives the decisions of models, and `on_text` their streamed text. If one of these callbacks
         fails, the game ends with its error. A move raises BotError if a bot fails and `on_bot_error` is "stop".
         """
+        from dubito.seats.program import end_programs  # late: few games have programs
+
         callback_errors: list[Exception] = []
         callbacks = (_GuardedCallback(one, callback_errors) for one in (on_decision, on_text))
         entrants, services = self._entrants_and_services(*callbacks)
@@ -200,12 +202,14 @@ class BotsGame:
 
         def move() -> Any:
             made = at_table()
+            if table.state.over:
+                end_programs(services, self.game.results, table.state.ending())
             if callback_errors:
                 raise callback_errors[-1]
             return made
 
         session = Session(self.game, table.state, self.label, move, table=table, rules=self.rules.model_dump())
-        session.thinks = lambda seat: entrants[seat].bot.is_model
+        session.thinks = lambda seat: entrants[seat].bot.is_model or entrants[seat].bot.is_program
         return session
 
     def _entrants_and_services(
@@ -218,7 +222,9 @@ class BotsGame:
             entrants, services = self.company.seat_bots(self.names, self.seed, self.rules, on_decision, on_text)
         if (deadline := self.bot_deadline) is not None:
             entrants = [
-                each if each.bot.is_model else replace(each, bot=limit_bot_time(each.bot, deadline, self.game.nodes))
+                each
+                if each.bot.is_model or each.bot.is_program
+                else replace(each, bot=limit_bot_time(each.bot, deadline, self.game.nodes))
                 for each in entrants
             ]
         return entrants, services

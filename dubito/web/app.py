@@ -259,6 +259,7 @@ def _groups(choices: Sequence[Opponent]) -> list[tuple[str, list[Opponent]]]:
     kinds: list[tuple[PlayerKind, str]] = [
         ("model", "Models"),
         ("stand-in", "Fake models"),
+        ("program", "Programs"),
         ("hand-written", "Hand-written"),
     ]
     titled = [(title, [one for one in choices if one.kind == kind]) for kind, title in kinds]

@@ -222,6 +222,9 @@ class LiveTable:
         except BaseException:
             self.trouble = as_sentence(BROKEN)
             raise
+        finally:
+            # The person may never come back.
+            self.sitting.stop_programs()
 
     def view(self, since: int) -> dict[str, Any]:
         """Return all the person may know, with the frames from number `since` on."""

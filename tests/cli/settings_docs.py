@@ -5,6 +5,7 @@ from typing import Final
 
 from dubito.experiment.config import FILE_ONLY, SETTINGS
 from dubito.llm.settings import ModelSettings
+from dubito.seats.program import ProgramSettings
 from dubito.settings import Setting
 from tests.cli.kit import REPO
 
@@ -36,12 +37,22 @@ These are keys of a player's entry, next to `bot` and `name`: `{bot: OpenAIBot, 
 """
 
 
+_PROGRAMS: Final = """## Programs and agents
+
+The same for [programs](programs.md), as `{name: mine, process: [python3, my_bot.py]}`, and for
+[agents](seat.md), as `{name: mine, remote: true}`.
+
+"""
+
+
 def text() -> str:
-    """Return the page: one table for each group of settings, and one for model players."""
+    """Return the page: one table for each group of settings, one for model players, and one for programs."""
     groups = dict.fromkeys(setting.group for setting in SETTINGS.values())
     tables = [f"## {group}\n\n{_table(one for one in SETTINGS.values() if one.group == group)}" for group in groups]
     players = [Setting(key, field) for key, field in ModelSettings.model_fields.items()]
-    return "\n".join([_HEAD, *tables, _PLAYERS + _table(players, flags=False)])
+    programs = [Setting(key, field) for key, field in ProgramSettings.model_fields.items()]
+    tables += [_PLAYERS + _table(players, flags=False), _PROGRAMS + _table(programs, flags=False)]
+    return "\n".join([_HEAD, *tables])
 
 
 def _table(settings: Iterable[Setting], flags: bool = True) -> str:

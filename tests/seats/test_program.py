@@ -1,5 +1,6 @@
 """Players that are programs: their answers, their faults, and what is left of them after a run."""
 
+import io
 import json
 import os
 import re
@@ -13,11 +14,14 @@ from typing import Any
 
 import pytest
 
+from dubito.cli.company import open_opponents
 from dubito.sandbox.warden import MARK
 from dubito.seats.program import RunningProgram
 from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Result, Shell, start
 from tests.conftest import in_gate
+from tests.play.test_play import WHATEVER
+from tests.web.kit import a_move, serve
 
 EXAMPLES = REPO / "examples" / "programs"
 LANGUAGES = {
@@ -118,16 +122,11 @@ def test_program_gives_same_results_as_bot_in_process(shell: Shell, honest_diges
 
 
 def test_folder_of_bot_is_found_by_name(shell: Shell, honest_digest: str) -> None:
+    write_bot_folder(shell.folder)
     folder = shell.folder / "bots" / "manual" / "Mine"
-    folder.mkdir()
-    shutil.copy(EXAMPLES / "honest.py", folder)
-    (folder / "bot.yaml").write_text("process: [python3, honest.py]\ndeadline: 30\n")
     write_config(shell.folder, bot="Mine")
     assert digest_of(shell("run", "config.yaml", "--output", "run")) == honest_digest
     assert "The program python3 honest.py. (only plays if named)" in shell("bots").out
-    with_person = shell("play", "Mine", "StefaBot")
-    assert with_person.code == 2
-    assert "Mine is a program, which only `dubito run` starts" in with_person.err
     (folder / "honest.py").write_text((folder / "honest.py").read_text() + "# edited\n")
     edited = shell("run", "config.yaml", "--output", "run")
     assert edited.code == 2
@@ -159,6 +158,44 @@ def test_fallback_plays_for_faulty_program_and_replay_repeats_it(shell: Shell, f
     assert digest in shell("replay", "run").out
 
 
+def write_bot_folder(folder: Path) -> None:
+    mine = folder / "bots" / "manual" / "Mine"
+    mine.mkdir(parents=True)
+    shutil.copy(EXAMPLES / "honest.py", mine)
+    (mine / "bot.yaml").write_text("process: [python3, honest.py]\ndeadline: 30\n")
+
+
+@pytest.mark.parametrize("named", in_gate(["folder", "config"], 1))
+def test_person_plays_against_program(shell: Shell, monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+    write_bot_folder(shell.folder)
+    write_config(shell.folder, bot="Mine")
+    opponent = ("Mine",) if named == "folder" else ("mine", "--config", "config.yaml")
+    monkeypatch.setattr("sys.stdin", io.StringIO(WHATEVER))
+    played = shell("play", "StefaBot", *opponent, "--seed", "4", "--pace", "0", "--save", "game.json")
+    assert (played.code, "failed" in played.out) == (0, False), played.err
+    assert "To play the same cards again" in played.out
+    assert [*marked_processes(shell.folder / "games")] == []
+    watched = shell("watch", "StefaBot", "ClaudeBot", *opponent, "--seed", "4", "--pace", "0")
+    assert watched.code == 0, watched.err
+
+
+def test_web_table_stops_programs_while_person_thinks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_bot_folder(tmp_path)
+    with open_opponents(None, ["Mine", "StefaBot"], tmp_path / "games", 1, lambda: False) as opponents:
+        (mine, _) = opponents.choices()
+        assert (mine.kind, mine.summary) == ("program", "The program python3 honest.py.")
+        with serve(tmp_path / "games", opponents=opponents) as server:
+            browser = server.browser()
+            assert "Programs" in browser("GET", "/").text
+            view = browser.sit(["Mine", "StefaBot"], seat=0)
+            while not view["over"]:
+                assert len([*marked_processes(tmp_path / "games")]) <= 2, "only its empty sandbox"
+                view = browser.play(a_move(view["frames"][-1]))
+            assert view["errors"] == []
+    assert view["kinds"] == ["person", "program", "hand-written"]
+
+
 # At the 60th question, it tells the test by a named pipe and waits; or it ends, unless there is a file.
 WAITS = """
 import os, time
@@ -186,7 +223,9 @@ def write_waiting_program(folder: Path) -> None:
 
 def test_resumed_game_sends_program_all_earlier_messages(shell: Shell, honest_digest: str) -> None:
     write_waiting_program(shell.folder)
-    assert "no gate" in shell("run", "config.yaml", "--output", "run").err
+    stopped = shell("run", "config.yaml", "--output", "run").err
+    assert "no gate" in stopped
+    assert "pay" not in stopped
     with RunDb.open(shell.folder / "run" / "run.db") as db:
         ((recorded,),) = db.read(
             "SELECT count(*) FROM attempts WHERE reply IS NOT NULL AND game > (SELECT max(game) FROM ended)"
