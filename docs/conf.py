@@ -9,9 +9,9 @@ from sphinx.application import Sphinx
 project = "Dubito"
 copyright = "the authors of Dubito, MIT licence"  # noqa: A001, Sphinx's name
 root_doc = "README"
-include_patterns = ["README.md", "docs/**.md", "dubito/plugins/*/docs/*.md", "examples/leaderboard/README.md"]
+include_patterns = ["*.md", "docs/**.md", "dubito/plugins/*/docs/*.md", "examples/leaderboard/README.md"]
 exclude_patterns = [".*", "bots", "build", "cache", "dist", "prompts", "runs", "tests"]
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_click"]
 myst_heading_anchors = 4
 html_theme = "furo"
 html_title = project
@@ -36,6 +36,7 @@ def with_contents(app: Sphinx, page: str, source: list[str]) -> None:
         sections = read_sections((Path(app.srcdir) / "docs" / "index.md").read_text())
         sections["Start"].insert(0, "docs/index")
         sections["Examples"] = ["examples/leaderboard/README"]
+        sections["Project"] = ["CONTRIBUTING", "SECURITY", "CODE_OF_CONDUCT", "CHANGELOG"]
         source[0] += "".join(
             f"\n```{{toctree}}\n:hidden:\n:caption: {name}\n\n" + "\n".join(f"/{one}" for one in pages) + "\n```\n"
             for name, pages in sections.items()

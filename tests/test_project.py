@@ -87,6 +87,8 @@ def test_the_pages_build_into_a_site_that_can_be_searched(tmp_path: Path) -> Non
     )
     assert done.returncode == 0, done.stderr
     assert "docs/money" in (tmp_path / "site" / "searchindex.js").read_text()
+    for page, generated in (("commands", "--allow-host"), ("python", "dubito.errors.UsageError")):
+        assert generated in (tmp_path / "site" / "docs" / f"{page}.html").read_text()
 
 
 def test_every_ruling_that_the_code_names_is_in_the_rulebook_once() -> None:
