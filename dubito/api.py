@@ -24,7 +24,7 @@ from dubito.experiment.replay import replay as replay_run
 from dubito.experiment.resolve import call_options
 from dubito.experiment.run import RunOptions, find_finished_run, play
 from dubito.experiment.stored import Run as StoredRun
-from dubito.experiment.stored import list_contenders, opened_run
+from dubito.experiment.stored import opened_run
 from dubito.experiment.workers import cores, new_stop
 from dubito.game import Game
 from dubito.game.find import find_bots, find_game
@@ -33,7 +33,6 @@ from dubito.report import documents
 from dubito.show.run import ReplayedGames
 from dubito.show.story import conversation
 from dubito.stats.players import Calibration, calibrations
-from dubito.stats.ranking import rank_players
 from dubito.store.folder import unpack
 from dubito.store.model_log import ModelLog
 from dubito.workshop.conformance import find_flaws
@@ -173,9 +172,7 @@ class Run:
     def ranking(self) -> Rows[documents.PlayerResult]:
         """Return the players, the best first, with their rates and 95 % confidence intervals."""
         stored = self.stored
-        results, contenders = stored.game.results, list_contenders(stored.planned, stored.models)
-        order = rank_players(stored.tally, stored.names, contenders, results, stored.models)
-        return Rows(documents.players(stored.tally, stored.kinds, order, results))
+        return Rows(documents.players(stored.tally, stored.kinds, stored.order, stored.game.results))
 
     def comparisons(self) -> Rows[documents.PairResult]:
         """Return every pair of contenders with its difference on the same deals. Without contenders, it is empty."""

@@ -27,7 +27,7 @@ from dubito.files import fault
 from dubito.game import Game, PlayerKind
 from dubito.game.find import NoSuchGame, Registry, find_bots, find_game, package_of, source_of
 from dubito.game.packages import missing_game_hint
-from dubito.stats.ranking import Contender, build_contenders
+from dubito.stats.ranking import Contender, Order, RankingRow, build_contenders, rank_players, ranking
 from dubito.stats.tally import Outcome, Tally, load_tally, read_outcome
 from dubito.store.folder import DATABASE, MANIFEST, read_manifest
 from dubito.store.model_log import ModelLog, PlayerLog, Spend
@@ -166,6 +166,17 @@ class Run:
     @cached_property
     def tally(self) -> Tally:
         return load_tally(self.db, self.game.results)
+
+    @cached_property
+    def rows(self) -> list[RankingRow]:
+        """All players, best first."""
+        return ranking(self.tally, self.names, self.game.results)
+
+    @cached_property
+    def order(self) -> Order:
+        """The order of the contenders, if several are compared, otherwise of all players."""
+        contenders = list_contenders(self.planned, self.models)
+        return rank_players(self.tally, self.names, contenders, self.game.results, self.models)
 
     @property
     def is_decided(self) -> bool:

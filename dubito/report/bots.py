@@ -43,7 +43,6 @@ from dubito.report.tables import (
 from dubito.stats.players import Calibration, calibrations
 from dubito.stats.ranking import (
     RankingRow,
-    ranking,
     rates_by_neighbour,
     relative_position,
     seat_sums,
@@ -76,7 +75,7 @@ def strategy(source: Run, scanned: Scan, lies: LieCounts | str | None) -> Page:
 
 
 def players_ranked(source: Run) -> list[int]:
-    return [source.names.index(row.name) for row in ranking(source.tally, source.names, source.game.results)]
+    return [source.names.index(row.name) for row in source.rows]
 
 
 def _habits(source: Run, scanned: Scan, order: Sequence[int]) -> list[Block]:
@@ -148,7 +147,7 @@ def lies_blocks(source: Run, lies: LieCounts | str, players: Sequence[int], key:
 
 def _outcome_blocks(source: Run, order: Sequence[int]) -> list[Block]:
     results = source.game.results
-    rows = ranking(source.tally, source.names, results)
+    rows = source.rows
     labels = [source.label(row.name) for row in rows]
     endings = [*zip(map(str, results.buckets), results.endings, strict=True)]
     rates = [column for column in rates_of(results) if column.key in results.buckets]
@@ -223,6 +222,7 @@ def calibration_blocks(players: Sequence[Calibration], key: str, label: Callable
 
 
 SIDES: Final = ((1, "next"), (0, "previous"))
+_MAX_MAPPED: Final = 40  # players in a map, the best first: its table has all of them
 _DEVIATION: Final = {
     key: [("", f"{name}: observed"), ("_chance", f"{name}: chance alone"), ("_beyond", f"{name}: excluding chance")]
     for key, name in (("next", "next"), ("prev", "previous"))
@@ -287,14 +287,15 @@ def _stronger_side(difference: Rate) -> str | None:
 def _neighbour_maps(source: Run, scanned: Scan, measure: Measure) -> list[Block]:
     """Return maps of a measure by next and previous player, on the same scale."""
     order, title = players_ranked(source), measure.name
-    maps = {side: [_cells(source, measure, side, player) for player in order] for side, _ in SIDES}
+    shown = order[:_MAX_MAPPED]
+    maps = {side: [_cells(source, measure, side, player) for player in shown] for side, _ in SIDES}
     ends = ends_of(cell for rows in maps.values() for row in rows for cell in row)
     return [
         HeatMap(
             f"{title} by {name} player, %",
             f"bot ↓ {name} player →",
-            [source.label(source.names[player]) for player in order],
-            [[row[other] for other in order] for row in maps[side]],
+            [source.label(source.names[player]) for player in shown],
+            [[row[other] for other in shown] for row in maps[side]],
             [deviation([value for value, _ in row if value is not None]) for row in maps[side]],
             neighbour_table(source, scanned, measure, side, order, f"{measure.key.replace('_', '-')}-by-{name}"),
             ends,
@@ -339,7 +340,7 @@ def bot_pages(
 
     `examples` are example decisions of model players.
     """
-    rows = ranking(source.tally, source.names, source.game.results)
+    rows = source.rows
     pages = []
     for row in rows:
         page = _bot_page(source, scanned, lies, row, examples.get(row.name))

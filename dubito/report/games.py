@@ -13,7 +13,6 @@ from dubito.show.company import as_sentence
 from dubito.show.odds import odds_or_reason
 from dubito.show.run import CannotShowGame, ReplayedGames
 from dubito.show.story import ModelDecisions, Texts, own_moves, title_of, winners
-from dubito.stats.ranking import ranking
 from dubito.stats.tally import Outcome
 from dubito.store.model_log import describe_answer
 
@@ -107,7 +106,7 @@ class ShownGames:
 
     def __post_init__(self) -> None:
         results = self.source.game.results
-        rows, first = ranking(self.source.tally, self.source.names, results), results.measures[0].key
+        rows, first = self.source.rows, results.measures[0].key
         lies = results.habit(results.lies).name if results.lies else ""
         self.highlights = Highlights(lies, {self.source.label(row.name): row.rates[first].value or 0.0 for row in rows})
 

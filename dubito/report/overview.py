@@ -43,7 +43,7 @@ from dubito.report.tables import (
 )
 from dubito.report.verdicts import describe_answer, describe_verdict
 from dubito.stats.players import fallback_share
-from dubito.stats.ranking import PRELIMINARY, by_table_size, ranking
+from dubito.stats.ranking import PRELIMINARY, by_table_size
 from dubito.store.folder import last_written, to_yaml
 from dubito.store.model_log import PlayerLog
 
@@ -52,7 +52,7 @@ _UNITS: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
 def headline(source: Run) -> list[str]:
-    verdict = describe_verdict(Players(source).order, source.label)
+    verdict = describe_verdict(source.order, source.label)
     return [verdict, *_describe_cost(source)]
 
 
@@ -112,7 +112,7 @@ def overview(
 ) -> Page:
     """Return the first page. `looks` are links to the other pages: a name, a path and a description each."""
     results, players = source.game.results, Players(source)
-    answer, sure = describe_answer(players.order)
+    answer, sure = describe_answer(source.order)
     sections = [Section("", _answer_blocks(source, players, sure))]
     if stories and source.models:
         sections.append(Section("How each model plays", stories.tiles()))
@@ -123,14 +123,14 @@ def overview(
     sections.append(Section("Look closer", [Links(looks)]))
     sections.append(Section("More: settings, model usage, files", _more_blocks(source, scanned), folded=True))
     preview = Preview(" ".join(headline(source)), players.chart())
-    title, _ = describe_answer(players.order, source.label)
+    title, _ = describe_answer(source.order, source.label)
     about = f"{display_name(source.game)} · {_date_line(source)}"
     return Page("index.html", title, sections, heading=answer, about=about, preview=preview)
 
 
 def _answer_blocks(source: Run, players: Players, sure: str) -> list[Block]:
     """Return the chart, how certain it is, and the cost."""
-    games, planned, order = source.tally.games, source.planned.games, players.order
+    games, planned, order = source.tally.games, source.planned.games, source.order
     marked = []
     if order.is_preliminary:
         marked.append(f"Preliminary: {order.deals} deals, fewer than {PRELIMINARY}")
@@ -145,8 +145,7 @@ def _answer_blocks(source: Run, players: Players, sure: str) -> list[Block]:
 
 def _player_blocks(source: Run, players: Players, lies: LieCounts | None) -> list[Block]:
     """Return the verdict in full, the table of all players, and what limits it."""
-    results, order = source.game.results, players.order
-    rows = ranking(source.tally, source.names, results)
+    results, order = source.game.results, source.order
     verdict = Paragraph(describe_verdict(order, source.label), answer=True)
     blocks: list[Block] = [verdict, Paragraph(results.meaning), players.table(lies)]
     if both := contenders_among_opponents(order, [player.name for player in source.planned.bots]):
@@ -155,15 +154,14 @@ def _player_blocks(source: Run, players: Players, lies: LieCounts | None) -> lis
     tables = contender_tables(source.tally, contenders, results)
     # The table of all players has the contenders, and the page that compares two has their pairs.
     blocks += [block for block in tables if isinstance(block, Paragraph) or block.key not in ("contenders", "pairs")]
-    return [*blocks, *bot_errors(rows)]
+    return [*blocks, *bot_errors(source.rows)]
 
 
 def _more_blocks(source: Run, scanned: Scan) -> list[Block]:
     results = source.game.results
-    rows = ranking(source.tally, source.names, results)
     blocks: list[Block] = [NamedValues(_settings_pairs(source), "Settings")]
     if source.models:
-        bounds = bounds_table(rows, source.contenders, source.deals * source.planned.contender_seats, results)
+        bounds = bounds_table(source.rows, source.contenders, source.deals * source.planned.contender_seats, results)
         blocks += [models_table(source.models, source.names), *([bounds] if bounds else [])]
     if len(source.planned.table_sizes) > 1:
         blocks += _size_blocks(source, scanned)

@@ -22,7 +22,7 @@ from dubito.report.tables import (
     player_columns,
     with_chance_level,
 )
-from dubito.stats.ranking import ContenderRow, Order, RankingRow, contender_ranking, rank_players, ranking
+from dubito.stats.ranking import ContenderRow, RankingRow, contender_ranking
 from dubito.stats.rates import Rate
 
 _MAX_CHARTED: Final = 12  # contenders, and as many opponents: the table has all of them
@@ -39,28 +39,19 @@ class Players:
     source: Run
 
     @cached_property
-    def order(self) -> Order:
-        source = self.source
-        contenders = list_contenders(source.planned, source.models)
-        return rank_players(source.tally, source.names, contenders, source.game.results, source.models)
-
-    @cached_property
     def compared(self) -> Sequence[ContenderRow | RankingRow]:
         """The rows of the contenders, if several are compared, otherwise of all players."""
         source = self.source
-        if not self.order.paired:
-            return ranking(source.tally, source.names, source.game.results)
+        if not source.order.paired:
+            return source.rows
         contenders = list_contenders(source.planned, source.models)
         return contender_ranking(source.tally, contenders, source.game.results)
 
     @cached_property
     def opponents(self) -> Sequence[RankingRow]:
         """The rows of the players that are not compared."""
-        source = self.source
-        if not self.order.paired:
-            return []
-        rows = ranking(source.tally, source.names, source.game.results)
-        return [row for row in rows if row.name not in self.order.names]
+        order = self.source.order
+        return [row for row in self.source.rows if row.name not in order.names] if order.paired else []
 
     def chart(self) -> Chart:
         """Return the first measure of the compared players, for the pictures of links."""
@@ -99,11 +90,11 @@ class Players:
         source, name = self.source, _name_of(row)
         path, first = f"bots/{source.names.index(name)}.html", source.game.results.measures[0]
         rate, kind = row.rates[first.key], source.kinds[name]
-        if is_opponent or name == self.order.names[0] or name not in self.order.names:
+        if is_opponent or name == self.source.order.names[0] or name not in self.source.order.names:
             return ScoreRow(name, kind, path, rate, is_opponent=is_opponent)
-        pair = 0, self.order.names.index(name)
-        verdict = self.order.verdicts[pair]
-        is_worse = self.order.wins(*pair)
+        pair = 0, self.source.order.names.index(name)
+        verdict = self.source.order.verdicts[pair]
+        is_worse = self.source.order.wins(*pair)
         text = "significantly worse" if is_worse else _OPEN if verdict.is_open else _NO_DIFFERENCE
         lead = verdict.difference
         # Adding 0.0 turns -0.0 into 0.0.
@@ -121,19 +112,22 @@ class Players:
         shares = [Column(one.key, one.title, one.kind, only_in_files=True) for one in shares_of(results)]
         columns = [*player_columns("player"), Column("role", "role", "text", only_in_files=True)]
         columns += [*counts("rank", "games"), *rates, *shares, *self._more_columns(lies)]
-        paired, seats = self.order.paired, source.planned.contender_seats
+        order, seats = source.order, source.planned.contender_seats
+        compared = order.names if order.paired else source.contenders
         cells: list[list[Value]] = []
         headings: list[str] = []
         for row in rows:
             name = _name_of(row)
             games = row.deals * seats if isinstance(row, ContenderRow) else row.games
-            role = "contender" if name in (self.order.names if paired else source.contenders) else "opponent"
+            role = "contender" if name in compared else "opponent"
             measured = [row.rates[rate.key] for rate in rates]
             chances = [row.equal_share.get(key) for key in results.headline]
-            cells.append([name, role, self.order.rank(name), games, *measured, *chances, *self._more_cells(name, lies)])
+            cells.append([name, role, order.rank(name), games, *measured, *chances, *self._more_cells(name, lies)])
             headings.append("Opponents, in all their seats" if isinstance(row, RankingRow) else _CONTENDERS)
         links = [f"bots/{source.names.index(str(row[0]))}.html" for row in cells]
-        return ResultTable("players", "Players", columns, cells, [_NOTES], links, headings=headings if paired else ())
+        return ResultTable(
+            "players", "Players", columns, cells, [_NOTES], links, headings=headings if order.paired else ()
+        )
 
     def _more_columns(self, lies: LieCounts | None) -> Iterator[Column]:
         results = self.source.game.results

@@ -44,6 +44,7 @@ _FORMATS: Final[Mapping[ColumnKind, tuple[int, str, int]]] = {  # factor, sign, 
 _MAX_EXTRA_DIGITS: Final = 3  # extra digits
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")  # characters that start a formula
 _TEXTS: Final = ("text", "player", "kind")
+_MAX_ROWS: Final = 500  # on a page
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +114,15 @@ class ResultTable:
     def shown_columns(self) -> list[Column]:
         return [column for column in self.columns if not column.only_in_files]
 
+    @property
+    def shown_notes(self) -> list[str]:
+        total = len(self.rows)
+        left_out = f"These are the first {_MAX_ROWS} of {total:,} rows. The CSV and JSON files have all of them."
+        return [*self.notes, *([left_out] if total > _MAX_ROWS else [])]
+
     def shown_rows(self) -> Iterator[list["Cell"]]:
-        """Yield the rows for a page."""
-        for row in self.rows:
+        """Yield the rows for a page, at most `_MAX_ROWS`."""
+        for row in self.rows[:_MAX_ROWS]:
             yield [
                 Cell(column, value) for column, value in zip(self.columns, row, strict=True) if not column.only_in_files
             ]
