@@ -47,31 +47,32 @@ TrackedMove = TypeVar("TrackedMove", TrackedPlay, TrackedResponse)
 class Stories:
     """Lies of the players of a run.
 
-    `turns` maps each game with a page to the turns of its seats' moves.
+    `turns` maps each game with a page to the turns of its seats' moves, and `cards` to the cards played at each turn.
     """
 
     source: Run
     lies: LieCounts
     turns: Mapping[int, Mapping[tuple[int, int], int]]
+    cards: Mapping[int, Sequence[str]]
 
     @property
     def _words(self) -> tuple[str, str, str]:
         results = self.source.game.results
         return results.lie_words[0], results.habit(results.lies).name, results.lie_words[1]
 
-    def tiles(self) -> list[Tiles]:
-        """Return a card per player: three figures, a description and two links."""
+    def tiles(self, names: Sequence[str]) -> list[Tiles]:
+        """Return a card per model among these players: three figures, a description and two links."""
         lie, lies, _ = self._words
         cards = []
-        for name in self.source.models:
+        for name in (one for one in names if one in self.source.models):
             player = self.source.names.index(name)
             figures = [(f"Voluntary {lies}", self.lies.share(player, "chosen"))]
             if self.source.game.results.found_out:
                 figures.append((f"Its {lies} that are caught", self.lies.share(player, "caught")))
             if self.source.game.lie_mark:
                 figures.append((f"{lies.capitalize()} it catches", self.lies.share(player, "hits")))
-            links = [(f"Boldest {lie}", *self._link_to(one)) for one in self.boldest(player)[:1]]
-            links += [("Worst mistake", *self._link_to(one)) for one in self.mistakes(player)[:1]]
+            links = [(f"Boldest {lie}", *self._link_to(one), self._played(one)) for one in self.boldest(player)[:1]]
+            links += [("Worst mistake", *self._link_to(one), self._played(one)) for one in self.mistakes(player)[:1]]
             text = " ".join(self._describe_skill(player))
             cards.append(Tiles(name, self.source.kinds[name], f"bots/{player}.html", figures, text, links))
         return cards
@@ -134,6 +135,11 @@ class Stories:
         turn = self.turns[one.game][one.seat, one.move]
         what = counted(one.cards) if isinstance(one, TrackedPlay) else self._mistake(one)
         return f"games/{one.game}.html#turn-{turn}", f"{what}, {one.pile} at stake · game {one.game}, turn {turn}"
+
+    def _played(self, one: TrackedPlay | TrackedResponse) -> str:
+        """Return the cards of a play, or of the play that was responded to."""
+        turn = self.turns[one.game][one.seat, one.move]
+        return self.cards[one.game][turn - 1 if isinstance(one, TrackedPlay) else turn - 2]
 
     def _mistake(self, one: TrackedResponse) -> str:
         lie, _, call = self._words

@@ -102,6 +102,7 @@ class ShownGames:
     why_not: dict[int, str] = field(default_factory=dict)  # reasons why the other games have no page
     written: int = 0  # characters of the pages so far
     turns: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)  # by game: the turns of its seats' moves
+    cards: dict[int, list[str]] = field(default_factory=dict)  # by game: the cards played at each turn, a letter each
     odds: bool = False  # whether to show the winning chances after each turn
 
     def __post_init__(self) -> None:
@@ -133,6 +134,7 @@ class ShownGames:
             for decision in decisions:
                 self._example(game, names[decision["seat"]], decision, texts)
             self.with_pages.append(game)
+            self.cards[game] = [turn.get("cards", "") for turn in story["turns"]]
             self.turns[game] = {move: turn for move, (turn, _) in own_moves(story["turns"]).items()}
             about = f"Deal {game // self.source.planned.games_per_deal} of seed {self.source.planned.seed}."
             model_data = {"decisions": decisions, "pieces": texts.pieces}

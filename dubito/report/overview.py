@@ -115,7 +115,7 @@ def overview(
     answer, sure = describe_answer(source.order)
     sections = [Section("", _answer_blocks(source, players, sure))]
     if stories and source.models:
-        sections.append(Section("How each model plays", stories.tiles()))
+        sections.append(Section("How each model plays", stories.tiles(players.names)))
     sections.append(Section("All players", _player_blocks(source, players, lies)))
     if source.game.is_duel:
         tables = duel_tables(source.tally, source.names, results, source.label)

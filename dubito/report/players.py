@@ -53,6 +53,10 @@ class Players:
         order = self.source.order
         return [row for row in self.source.rows if row.name not in order.names] if order.paired else []
 
+    @property
+    def names(self) -> list[str]:
+        return [_name_of(row) for row in (*self.compared, *self.opponents)]
+
     def chart(self) -> Chart:
         """Return the first measure of the compared players, for the pictures of links."""
         source, first = self.source, self.source.game.results.measures[0]

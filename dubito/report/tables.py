@@ -281,7 +281,7 @@ class Tiles:
     path: str  # of the player's page
     figures: Sequence[tuple[str, Rate]]  # name, rate
     text: str = ""
-    links: Sequence[tuple[str, str, str]] = ()  # name, path, description
+    links: Sequence[tuple[str, str, str, str]] = ()  # name, path, description, cards (a letter each)
 
     def bars(self) -> Iterator[tuple[str, str, Rate | None]]:
         """Yield each rate's name, text and bar; a rate of few cases has no bar."""
