@@ -27,7 +27,7 @@ DEAL = """
 
 
 def pictures(into: Path) -> None:
-    """Take pictures of a real model's report, its viewer, and the table in mid-game."""
+    """Take pictures of a real model's report, two prompts side by side, the viewer, and the table in mid-game."""
     subprocess.run([sys.executable, "-m", "dubito", "report", REAL_RUN, "--output", "report"], check=True)
     games = Path("games")
     with (
@@ -38,9 +38,13 @@ def pictures(into: Path) -> None:
         chrome.screen(1100, 900)
         chrome.open(Path("report/index.html"))
         chrome.screenshot(into / "report.webp")
+        chrome.open(Path("report/compare-6.html"))
+        chrome.run("[...document.querySelectorAll('h2')].at(-1).scrollIntoView()")
+        chrome.screenshot(into / "compare.webp")
         chrome.screen(1440, 900)
+        chrome.open(Path("report/index.html"))
         boldest = chrome.run(
-            "[...document.links].find(one => one.textContent.includes('boldest')).getAttribute('href')"
+            "[...document.links].find(one => one.textContent.includes('Boldest')).getAttribute('href')"
         )
         file, _, turn = boldest.partition("#")
         chrome.open(Path("report") / file, f"#{turn}")

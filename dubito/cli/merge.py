@@ -95,7 +95,8 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
     """Compare contenders on the deals that all of them played.
 
     Several runs need the same seed, table sizes and number of opponents, so that their deals are the same. With one
-    run, by default the latest, its own contenders are compared.
+    run, by default the latest, its own contenders are compared. The page Compare of `dubito report` shows where two of
+    them decided differently.
     """
     with ExitStack() as stack:
         folders = [stack.enter_context(open_run_folder(run)) for run in runs or (None,)]

@@ -69,9 +69,10 @@ def _rank_order(run: RunResult) -> Order:
 
 
 def print_end(run: RunResult) -> None:
-    """Print the best players, the verdict, and the models' calls and cost."""
-    results = run.game.results
+    """Print the verdict, the best players, and the models' calls and cost."""
+    results, kinds = run.game.results, run.experiment.kinds
     first, order = results.measures[0], _rank_order(run)
+    say(fill(describe_verdict(order, player_labels(kinds)), 79, break_on_hyphens=False))
     # Only the contenders are compared, on their common deals; the opponents filled the other seats.
     if order.paired:
         contenders = contender_ranking(run.tally, run.contenders, results)
@@ -79,7 +80,6 @@ def print_end(run: RunResult) -> None:
         rows.sort(key=lambda row: order.names.index(row[0]))
     else:
         rows = [(row.name, row.games, row.rates) for row in ranking(run.tally, run.experiment.names, results)]
-    kinds = run.experiment.kinds
     cells = [
         [
             name,
@@ -98,7 +98,6 @@ def print_end(run: RunResult) -> None:
     title += f"; the best {_MAX_SUMMARY_ROWS} of {len(rows)}" if len(rows) > _MAX_SUMMARY_ROWS else ""
     counted = "deals" if order.paired else "games"
     table(title, ["player", "kind", "rank", counted, f"{rated} [95 % CI]"], cells)
-    say(fill(describe_verdict(order, player_labels(kinds)), 79, break_on_hyphens=False))
     if run.models:
         say(_describe_model_use(run))
 
