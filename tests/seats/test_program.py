@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -156,6 +157,32 @@ def test_fallback_plays_for_faulty_program_and_replay_repeats_it(shell: Shell, f
     assert FAULTS[fault] in result.err + result.out
     (shell.folder / "faulty.py").unlink()
     assert digest in shell("replay", "run").out
+
+
+JAVA_POOL = ["ConMan", "CalculatingLiar", "Player4", "Player3", "Player2", "Hoarder"]
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="no Java compiler is installed")
+@pytest.mark.at_length
+def test_java_player_of_source_project_wins_as_often_as_ours(shell: Shell) -> None:
+    sources = [*map(str, (EXAMPLES / "bs").rglob("*.java"))]
+    subprocess.run([str(shutil.which("javac")), "-d", "out", *sources], cwd=shell.folder, check=True)
+    java = {"name": "java", "process": ["java", "-cp", "out", "controller.Controller", "players.Player1"]}
+    config = {
+        "game": "bs",
+        "games": 600,
+        "seed": 5,
+        "bots": JAVA_POOL,
+        "contenders": ["Player1", {**java, "deadline": 60}],
+    }
+    (shell.folder / "config.yaml").write_text(json.dumps(config))
+    result = shell("run", "config.yaml", "--output", "run", "--json")
+    assert result.code == 0, result.err
+    document = json.loads(result.out)
+    assert document["verdict"].startswith("No significant difference")
+    # Player1 wins 15 % of its games in this pool with itself.
+    won = [row["rates"]["wins"] for row in document["contenders"]]
+    assert all(rate["low"] < 0.15 < rate["high"] for rate in won), won
 
 
 def write_bot_folder(folder: Path) -> None:
