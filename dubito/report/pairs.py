@@ -180,7 +180,8 @@ def compare_pages(
     tables = (block for block in contender_tables(tally, contenders, results) if isinstance(block, ResultTable))
     table = next(block for block in tables if block.key == "pairs")
     paths = ["compare.html" if not place else f"compare-{place + 1}.html" for place in range(len(pairs))]
-    links = [path if place < _MAX_PAIRS else None for place, path in enumerate(paths)]
+    table = replace(table, links=[path if place < _MAX_PAIRS else None for place, path in enumerate(paths)])
+    with_pages = replace(table, rows=table.rows[:_MAX_PAIRS], links=table.links[:_MAX_PAIRS])
     for place, (path, pair) in enumerate(zip(paths[:_MAX_PAIRS], pairs, strict=False)):
         first, second = order.names.index(pair.one.name), order.names.index(pair.other.name)
         more_games = next(iter(pair.differences.values())).more_games
@@ -188,7 +189,9 @@ def compare_pages(
         one, other = by_name[pair.one.name], by_name[pair.other.name]
         positions = [*_side_by_side(one, other, f"compare-{place + 1}", odds=odds)]
         sections = [Section("", [Paragraph(sure)])] if sure else []
-        sections += [Section("Every pair", [replace(table, links=links)]), Section("Side by side", positions)]
+        # Only the first page has pairs without a page.
+        shown = with_pages if place else table
+        sections += [Section("Every pair", [shown]), Section("Side by side", positions)]
         title = f"{one_line(one.name)} and {one_line(other.name)}, side by side"
         yield Page(path, title, sections, heading=answer, about=title)
 

@@ -234,8 +234,12 @@ def put_page(folder: Path, page: Page, render: Renderer) -> None:
 
         (folder / page.picture).write_bytes(picture_of_page(page.title, page.preview))
     for table in page.tables:
-        _write_text(folder / "data" / f"{table.key}.csv", table.to_csv())
-        _write_text(folder / "data" / f"{table.key}.json", table.to_json())
+        file = folder / "data" / f"{table.key}.csv"
+        if file.exists():  # a table of several pages
+            continue
+        _write_text(file, table.to_csv())
+        if table.has_json:
+            _write_text(file.with_suffix(".json"), table.to_json())
 
 
 def _write_text(path: Path, text: str) -> None:

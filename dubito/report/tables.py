@@ -45,6 +45,7 @@ _MAX_EXTRA_DIGITS: Final = 3  # extra digits
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")  # characters that start a formula
 _TEXTS: Final = ("text", "player", "kind")
 _MAX_ROWS: Final = 500  # on a page
+_MAX_JSON_ROWS: Final = 1000  # larger tables have only CSV, at half the size
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +116,13 @@ class ResultTable:
         return [column for column in self.columns if not column.only_in_files]
 
     @property
+    def has_json(self) -> bool:
+        return len(self.rows) <= _MAX_JSON_ROWS
+
+    @property
     def shown_notes(self) -> list[str]:
         total = len(self.rows)
-        left_out = f"These are the first {_MAX_ROWS} of {total:,} rows. The CSV and JSON files have all of them."
+        left_out = f"These are the first {_MAX_ROWS} of {total:,} rows. The CSV file has all of them."
         return [*self.notes, *([left_out] if total > _MAX_ROWS else [])]
 
     def shown_rows(self) -> Iterator[list["Cell"]]:

@@ -10,8 +10,11 @@ import yaml
 from dubito.experiment.stored import opened_run
 from dubito.games.dubito.engine import RESULTS
 from dubito.llm.prices import PICO
+from dubito.report.render import Site
 from dubito.report.scan import scan
-from dubito.report.tables import Column, ColumnKind, ResultTable, cell_text
+from dubito.report.site import write_pages
+from dubito.report.tables import Column, ColumnKind, ResultTable, Section, cell_text
+from dubito.report.tables import Page as ReportPage
 from dubito.stats.ranking import by_table_size, ranking
 from dubito.stats.rates import Rate
 from tests.llm.kit import rows
@@ -44,6 +47,22 @@ def test_results_cover_all_games(bots_run: Path) -> None:
         assert [row[result] for result in RESULTS.buckets] == [own[result]["games"] for result in RESULTS.buckets]
         assert row["relative_position"] == pytest.approx(own["total"]["relative_position"])
         assert row["hard_wins_rate"] == pytest.approx(own["hard_wins"]["games"] / own["total"]["games"])
+
+
+def test_long_table_is_cut_on_its_page_and_whole_in_its_file(tmp_path: Path) -> None:
+    columns = [Column("name", "name", "text"), Column("place", "place")]
+    tables = [
+        ResultTable(f"of-{n}", "Names", columns, [[f"n{place}", place] for place in range(n)]) for n in (500, 1001)
+    ]
+    pages = [ReportPage("index.html", "Names", [Section("", tables)])]
+    written = write_pages(tmp_path / "report", Site("", pages=[("index.html", "Names")]), pages)
+    page, files = Page(written), written.parent / "data"
+    assert [len(page.tables[table.key]) for table in tables] == [501, 501]
+    assert "These are the first 500 of 1,001 rows." in written.read_text()
+    assert [len((files / f"{table.key}.csv").read_text().splitlines()) for table in tables] == [501, 1002]
+    assert [(files / f"{table.key}.json").exists() for table in tables] == [True, False]
+    assert "of-500.json" in written.read_text()
+    assert "of-1001.json" not in written.read_text()
 
 
 def test_neighbours_cover_all_games(bots_run: Path) -> None:
