@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dubito.errors import one_line, printable
+from dubito.game.words import HAND
 
 _REDRAW_SECONDS: Final = 0.1
 # Widths in characters.
@@ -31,6 +32,17 @@ _WORDS: Final = {
     # The winner in the final ranking.
     r"^1\. .*": "bold green",
 }
+# Card names with the sign of a drawn card, as on pages: odd numbers are red.
+_SIGNS: Final = {
+    **{f"{number}": f"{number}" for number in range(2, 11)},
+    **{sign: sign for sign in "AJQK"},
+    "ace": "A",
+    "jack": "J",
+    "queen": "Q",
+    "king": "K",
+    "joker": "★",
+}
+_RED: Final = {"A", "3", "5", "7", "9", "J", "K"}
 _HEAD: Final = re.compile(r" *\d+\. +|- |")
 
 
@@ -121,7 +133,8 @@ class TerminalVoice:
         for part in line.split("\n"):
             wrapped = self._colour(part).wrap(self._console, max(20, self._console.width - indent))
             for number, piece in enumerate(wrapped):
-                piece.rstrip()
+                if number < len(wrapped) - 1:
+                    piece.rstrip()
                 self._console.print(Text(" " * indent if number else "") + piece, soft_wrap=True)
 
     def show_thinking(self, name: str, words: str = "") -> None:
@@ -143,6 +156,9 @@ class TerminalVoice:
             self._thinking_shown = False
 
     def _colour(self, line: str) -> Text:
+        cards = line.removeprefix(HAND).split()
+        if not self._plain and line.startswith(HAND) and {*cards} <= _SIGNS.keys():
+            return Text(" ").join([Text(HAND.rstrip(), "bold"), *(_draw_card(_SIGNS[card]) for card in cards)])
         text = Text(printable(line))
         if not self._plain:
             for pattern, style in self._words.items():
@@ -150,3 +166,8 @@ class TerminalVoice:
             for place, name in enumerate(self._names):
                 text.highlight_regex(rf"(?<!\w){re.escape(name)}(?!\w)", f"bold {_SEATS[place % len(_SEATS)]}")
         return text
+
+
+def _draw_card(sign: str) -> Text:
+    ink = "magenta" if sign == "★" else "red" if sign in _RED else "black"
+    return Text(f" {sign} ", f"bold {ink} on white")

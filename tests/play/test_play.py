@@ -1,5 +1,6 @@
 """A person at the terminal: what they read and type."""
 
+import io
 import os
 import signal
 import subprocess
@@ -8,7 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from dubito.cli.terminal import TerminalVoice
 from dubito.errors import UsageError
 from dubito.game.find import find_bots
 from dubito.games.dubito.cards import TurnOutput
@@ -223,3 +226,21 @@ def test_typed_moves_are_read(line: str, number: int, output: TurnOutput) -> Non
 def test_unreadable_files_are_refused(line: str) -> None:
     with pytest.raises(UsageError, match="is not a card: type"):
         read_move(line, 0)
+
+
+@pytest.mark.parametrize(
+    ("colours", "shown"),
+    [
+        (False, "Your hand: ace 10 queen joker"),
+        (
+            True,
+            "\x1b[1mYour hand:\x1b[0m \x1b[1;31;47m A \x1b[0m \x1b[1;30;47m 10 \x1b[0m \x1b[1;30;47m Q \x1b[0m "
+            "\x1b[1;35;47m ★ \x1b[0m",
+        ),
+    ],
+)
+def test_hand_is_drawn_as_cards_in_colour(colours: bool, shown: str) -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=80, no_color=not colours, color_system="standard")
+    TerminalVoice(["ClaudeBot"], "bluff", console)("Your hand: ace 10 queen joker")
+    assert out.getvalue().rstrip() == shown
