@@ -41,7 +41,7 @@ from dubito.report.tables import (
     player_columns,
     texts,
 )
-from dubito.report.verdicts import describe_answer, describe_verdict
+from dubito.report.verdicts import describe_verdict, describe_winner
 from dubito.stats.players import fallback_share
 from dubito.stats.ranking import PRELIMINARY, by_table_size
 from dubito.store.folder import last_written, to_yaml
@@ -112,7 +112,7 @@ def overview(
 ) -> Page:
     """Return the first page. `looks` are links to the other pages: a name, a path and a description each."""
     results, players = source.game.results, Players(source)
-    answer, sure = describe_answer(source.order)
+    answer, sure = describe_winner(source.order)
     sections = [Section("", _answer_blocks(source, players, sure))]
     if stories and source.models:
         sections.append(Section("How each model plays", stories.tiles(players.names)))
@@ -123,7 +123,7 @@ def overview(
     sections.append(Section("Look closer", [Links(looks)]))
     sections.append(Section("More: settings, model usage, files", _more_blocks(source, scanned), folded=True))
     preview = Preview(" ".join(headline(source)), players.chart())
-    title, _ = describe_answer(source.order, source.label)
+    title, _ = describe_winner(source.order, source.label)
     about = f"{display_name(source.game)} · {_date_line(source)}"
     return Page("index.html", title, sections, heading=answer, about=about, preview=preview)
 

@@ -18,18 +18,18 @@ from dubito.report.highlights import count_cards
 from dubito.report.run_tables import contender_tables
 from dubito.report.tables import (
     Block,
-    Choice,
     Column,
     Page,
     Paragraph,
-    Position,
     ResultTable,
     Section,
+    ShownChoice,
+    ShownPosition,
     Value,
     counts,
     kind_of,
 )
-from dubito.report.verdicts import describe_answer
+from dubito.report.verdicts import describe_winner
 from dubito.show.odds import load_odds
 from dubito.show.run import ReplayedGames
 from dubito.show.story import ModelDecisions, Texts, own_moves, story_of_game
@@ -58,7 +58,7 @@ class Side:
     place: int  # among its run's contenders
     pages: str
     with_pages: Collection[int]
-    _played: dict[int, "PlayedGame"] = field(default_factory=dict)
+    _played: dict[int, "ReplayedGame"] = field(default_factory=dict)
 
     @property
     def kind(self) -> PlayerKind:
@@ -75,7 +75,7 @@ class Side:
         first = deal * self.run.planned.games_per_deal + self.place * seats
         return range(first, first + seats)
 
-    def play(self, number: int) -> "PlayedGame":
+    def play(self, number: int) -> "ReplayedGame":
         """Play a game again. Raises DubitoError if it cannot be repeated."""
         if number not in self._played:
             run, results = self.run, self.run.game.results
@@ -87,7 +87,7 @@ class Side:
             first, seat = results.measures[0], outcome.contender_seat
             rate = Rate(outcome.measured(results)[seat][0] / first.scale).on_span(first.span)
             ending = results.describe_ending(outcome.marks[seat], outcome.capped)
-            self._played[number] = PlayedGame(number, story, session.outputs, seat, ending, rate.value or 0.0)
+            self._played[number] = ReplayedGame(number, story, session.outputs, seat, ending, rate.value or 0.0)
         return self._played[number]
 
     @cached_property
@@ -96,7 +96,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class PlayedGame:
+class ReplayedGame:
     """A game that was played again, with its contender's seat and score."""
 
     number: int
@@ -129,7 +129,7 @@ class Split:
     """Two games of a deal that differ from a move on."""
 
     deal: int
-    games: tuple[PlayedGame, PlayedGame]
+    games: tuple[ReplayedGame, ReplayedGame]
     move: int
     turn: int
 
@@ -143,7 +143,7 @@ class Split:
         one, other = (game.cards_after(self.turn) or 0 for game in self.games)
         return -abs(self.cost), -abs(one - other)
 
-    def kind(self, game: PlayedGame) -> str:
+    def kind(self, game: ReplayedGame) -> str:
         """Say what kind of move a side made."""
         turn = game.story["turns"][self.turn - 1]
         return ", ".join(turn["marks"]) or ("honest play" if game.story["lie"] else "other move")
@@ -185,7 +185,7 @@ def compare_pages(
     for place, (path, pair) in enumerate(zip(paths[:_MAX_PAIRS], pairs, strict=False)):
         first, second = order.names.index(pair.one.name), order.names.index(pair.other.name)
         more_games = next(iter(pair.differences.values())).more_games
-        answer, sure = describe_answer(order.pair(first, second, more_games))
+        answer, sure = describe_winner(order.pair(first, second, more_games))
         one, other = by_name[pair.one.name], by_name[pair.other.name]
         positions = [*_side_by_side(one, other, f"compare-{place + 1}", odds=odds)]
         sections = [Section("", [Paragraph(sure)])] if sure else []
@@ -228,7 +228,7 @@ def _kinds_table(one: Side, other: Side, splits: Sequence[Split], key: str) -> R
     return ResultTable(key, "What they did where they first differed", columns, rows)
 
 
-def _position(one: Side, other: Side, split: Split, *, odds: bool) -> Position:
+def _position(one: Side, other: Side, split: Split, *, odds: bool) -> ShownPosition:
     game, turn = split.games[0], split.turn
     before = game.story["story"][turn - 2] if turn > 1 else game.story.get("start", "The cards are dealt.")
     points = _amount(one.run.game.results, abs(split.cost))
@@ -236,10 +236,10 @@ def _position(one: Side, other: Side, split: Split, *, odds: bool) -> Position:
     title = f"Deal {split.deal}, turn {turn}"
     cost = f"cost {one_line(worse)} {points}" if split.cost else ""
     choices = [_choice(side, played, split, odds=odds) for side, played in zip((one, other), split.games, strict=True)]
-    return Position(title, cost, before, game.hand(turn), choices)
+    return ShownPosition(title, cost, before, game.hand(turn), choices)
 
 
-def _choice(side: Side, game: PlayedGame, split: Split, *, odds: bool) -> Choice:
+def _choice(side: Side, game: ReplayedGame, split: Split, *, odds: bool) -> ShownChoice:
     turn, held = split.turn, game.cards_after(split.turn)
     made = game.story["turns"][turn - 1]
     decisions = ModelDecisions(side.run.db, side.run.game).decisions(game.number, game.story, Texts())
@@ -253,7 +253,7 @@ def _choice(side: Side, game: PlayedGame, split: Split, *, odds: bool) -> Choice
         except DubitoError as error:
             results.append(f"no odds: {one_line(str(error))}")
     results.append(f"{game.ending} in the end ({_amount(side.run.game.results, game.score)})")
-    return Choice(
+    return ShownChoice(
         side.name,
         side.kind,
         game.story["story"][turn - 1],

@@ -13,7 +13,7 @@ from dubito.report.tables import (
     Column,
     ResultTable,
     ScoreChart,
-    ScoreRow,
+    ScoreChartRow,
     Value,
     cell_text,
     counts,
@@ -90,12 +90,12 @@ class Players:
             len(compared) + len(opponents) - len(rows),
         )
 
-    def _score_row(self, row: ContenderRow | RankingRow, is_opponent: bool = False) -> ScoreRow:
+    def _score_row(self, row: ContenderRow | RankingRow, is_opponent: bool = False) -> ScoreChartRow:
         source, name = self.source, _name_of(row)
         path, first = f"bots/{source.names.index(name)}.html", source.game.results.measures[0]
         rate, kind = row.rates[first.key], source.kinds[name]
         if is_opponent or name == self.source.order.names[0] or name not in self.source.order.names:
-            return ScoreRow(name, kind, path, rate, is_opponent=is_opponent)
+            return ScoreChartRow(name, kind, path, rate, is_opponent=is_opponent)
         pair = 0, self.source.order.names.index(name)
         verdict = self.source.order.verdicts[pair]
         is_worse = self.source.order.wins(*pair)
@@ -103,7 +103,7 @@ class Players:
         lead = verdict.difference
         # Adding 0.0 turns -0.0 into 0.0.
         difference = cell_text(Rate(0.0 - (lead.value or 0.0), -lead.high, -lead.low), difference_of(first))
-        return ScoreRow(name, kind, path, rate, text, difference, is_worse)
+        return ScoreChartRow(name, kind, path, rate, text, difference, is_worse)
 
     def table(self, lies: LieCounts | None) -> ResultTable:
         """Return the table of all players. Lies are counted in all of a player's seats."""

@@ -315,7 +315,7 @@ class Links:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreRow:
+class ScoreChartRow:
     """A player in a chart of scores."""
 
     name: str
@@ -334,7 +334,7 @@ class ScoreChart:
 
     title: str
     note: str
-    rows: Sequence[ScoreRow]
+    rows: Sequence[ScoreChartRow]
     kind: ColumnKind
     ends: tuple[float, float]  # of the axis
     chance: float | None
@@ -449,7 +449,7 @@ def ends_of(cells: Iterable[tuple[float | None, int]]) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ShownChoice:
     """What one of two players did at a position, why, and how its game ended."""
 
     name: str
@@ -463,18 +463,28 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class ShownPosition:
     """A position at which two players chose differently."""
 
     title: str
     cost: str
     before: str  # the last event
     hand: str  # of both players, a letter each
-    choices: Sequence[Choice]
+    choices: Sequence[ShownChoice]
 
 
 Block = (
-    Position | Paragraph | NamedValues | Verbatim | Tiles | Pills | Links | ScoreChart | Chart | HeatMap | ResultTable
+    Paragraph
+    | NamedValues
+    | Verbatim
+    | Tiles
+    | Pills
+    | Links
+    | ScoreChart
+    | ShownPosition
+    | Chart
+    | HeatMap
+    | ResultTable
 )
 
 
@@ -524,7 +534,9 @@ class Page:
 
     @property
     def has_faces(self) -> bool:
-        return any(isinstance(block, ScoreChart | Position) for section in self.sections for block in section.blocks)
+        return any(
+            isinstance(block, ScoreChart | ShownPosition) for section in self.sections for block in section.blocks
+        )
 
     @property
     def folds(self) -> bool:

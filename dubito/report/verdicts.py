@@ -49,7 +49,7 @@ def describe_verdict(order: Order, label: Callable[[str], str] = one_line) -> st
     return " ".join(sentences)
 
 
-def describe_answer(order: Order, label: Callable[[str], str] = one_line) -> tuple[str, str]:
+def describe_winner(order: Order, label: Callable[[str], str] = one_line) -> tuple[str, str]:
     """Return who is better, for a page's headline, and how sure that is."""
     names = [*map(label, order.names)]
     if len(names) < 2 or order.deals < MIN_DEALS:

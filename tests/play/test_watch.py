@@ -121,7 +121,7 @@ def test_no_color_is_respected(shell: Shell, on_a_terminal: OnATerminal, monkeyp
 
 def test_play_is_in_colour_on_a_terminal(play: Play, on_a_terminal: OnATerminal) -> None:
     told = on_a_terminal(lambda: play("--seed", "4", "--seat", "1", "--pace", "0", typed="2 2\n"))
-    assert f"{ESCAPE}1mYour hand: 2 2 2 3 5 5 7 7 8 9 10 queen king joker{ESCAPE}0m" in told
+    assert f"{ESCAPE}1mYour hand:{ESCAPE}0m {ESCAPE}1;30;47m 2 {ESCAPE}0m" in told
     assert f"{ESCAPE}1;36mClaudeBot{ESCAPE}0m plays 3 cards as aces." in told
 
 
