@@ -20,6 +20,7 @@ from dubito.experiment.resolve import (
     program_specs,
 )
 from dubito.experiment.servers import EmbeddedServers
+from dubito.experiment.workers import available_cores
 from dubito.game import Game
 from dubito.game.find import Registry
 from dubito.game.table import Table, step
@@ -296,7 +297,7 @@ def open_programs(
             else:
                 if confinement is None:
                     running.enter_context(guard_processes(mark))
-                    confinement = Confinement(MAX_PROGRAM_MEMORY, None)
+                    confinement = Confinement(MAX_PROGRAM_MEMORY, available_cores())
                 program = find_program(spec.name, spec.settings, home)
                 pool = ProgramPool(program, spec.settings["deadline"], confinement, mark, hidden)
                 running.callback(pool.close)

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -249,16 +250,17 @@ def assign_cores(number: int, pairs: int, cores: Sequence[int]) -> tuple[int, in
 class Confinement:
     """Keeps the bots of a referee process to their limits."""
 
-    def __init__(self, memory: int, cores: tuple[int, int] | None, apart: bool = True) -> None:
+    def __init__(self, memory: int, cores: Sequence[int] | None, apart: bool = True) -> None:
         """Set the limits.
 
         Args:
             memory: Bytes for each bot.
-            cores: The cores of the two seats, or None if there are too few.
+            cores: The cores of the bots, by number modulo their count, or None if there are too few.
             apart: Isolate each bot if the system supports it.
         """
         self.memory, self._cores, self._apart = memory, cores, apart
         self._linux = sys.platform == "linux"
+        self.numbers = count()  # of bots that are not numbered by seat
         self.orphans = _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) if self._linux else False
         self._able: list[str] = []
 
@@ -277,14 +279,14 @@ class Confinement:
         self._apart = False
         return None
 
-    def core(self, seat: int) -> int | None:
-        return None if self._cores is None else self._cores[seat]
+    def core(self, number: int) -> int | None:
+        return None if self._cores is None else self._cores[number % len(self._cores)]
 
-    def resource_limiter(self, seat: int, file: int) -> Callable[[], None] | None:
+    def resource_limiter(self, number: int, file: int) -> Callable[[], None] | None:
         """Return a function that limits core, memory and file size of a bot without a keeper; None if unsupported."""
         if not self._linux:
             return None
-        core, memory = self.core(seat), self.memory
+        core, memory = self.core(number), self.memory
 
         def apply_limits() -> None:
             if core is not None:

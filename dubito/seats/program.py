@@ -38,7 +38,7 @@ _DEADLINE: Final = 5.0  # seconds
 _REMOTE_DEADLINE: Final = 300.0  # seconds: an agent may think, and ask its own model
 _MAX_DEADLINE: Final = 24 * 3600.0  # seconds
 _MAX_QUOTED: Final = 200  # characters of standard error in a message
-_UNUSED_LIMITS: Final = ("own core", "not run as root")  # limits that only tournaments need
+_UNUSED_LIMITS: Final = ("not run as root",)  # limits that only tournaments need
 _MAX_LEGAL: Final = 1000  # number of legal answers that are listed
 _SEED_DIGITS: Final = 12  # hexadecimal: JavaScript's numbers hold them exactly
 
@@ -151,7 +151,7 @@ class RunningProgram:
         self, program: BotProgram, deadline: float, confinement: Confinement, mark: str, hidden: Sequence[Path]
     ) -> None:
         self.resets = False  # whether it can play another game
-        self._deadline = deadline
+        self._deadline, self._number = deadline, next(confinement.numbers)
         self._program, self._confinement, self._mark = program, confinement, mark
         self._data = tempfile.TemporaryDirectory(prefix="dubito-program-", ignore_cleanup_errors=True)
         self._folder = Path(self._data.name)
@@ -202,9 +202,9 @@ class RunningProgram:
     def _start(self, seed: int) -> Channel:
         keeper = self._keeper
         if keeper is not None:
-            return Channel(lambda pipes: keeper.start(pipes, seed, None))
+            return Channel(lambda pipes: keeper.start(pipes, seed, self._confinement.core(self._number)))
         environment = self._program.environment(self._mark, self._folder, seed)
-        bound = self._confinement.resource_limiter(0, _DATA_BYTES)
+        bound = self._confinement.resource_limiter(self._number, _DATA_BYTES)
         return Channel(start_directly(self._program.command, self._program.home, environment, bound))
 
     def stop(self) -> None:

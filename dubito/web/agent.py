@@ -32,7 +32,7 @@ from dubito.seats.remote import (
 from dubito.web.guard import Guard, body_of
 
 OPENAPI: Final = "/openapi.json"
-_UNAUTHORIZED: Final = "This needs the token of a seat, in the header `Authorization: Bearer TOKEN`."
+_UNAUTHORIZED: Final = "The token is missing or wrong. Send it in the header `Authorization: Bearer TOKEN`."
 _STATUSES: Final = {401: "The token is wrong.", 409: "The question is not open.", 422: "The input is invalid."}
 
 
@@ -151,7 +151,7 @@ def describe_refusal(error: Exception) -> tuple[int, str]:
         case ValidationError():
             return 422, f"invalid input: {fault(error, 'the body')}"
         case HTTPException():
-            hint = f" {OPENAPI} describes the API." if error.status_code in (404, 405) else ""
+            hint = f"; {OPENAPI} describes the API" if error.status_code in (404, 405) else ""
             return error.status_code, f"{error.detail}{hint}"
         case _:
             return 500, "The server failed; its terminal shows why."

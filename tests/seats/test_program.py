@@ -63,10 +63,12 @@ FAULTS = {
     "say([])": "it is not a JSON object",
     "say({'answer': True, 'answers': True})": "it has fields other than `answer`",
     "[os.fork() for _ in range(3)]; time.sleep(60)": "it did not answer within 0.5 s",
+    "[os.fork() for _ in range(6)]; [1 for _ in iter(int, 1)]": "it did not answer within 0.5 s",
     "os.close(1); time.sleep(60)": "it closed its standard output",
     "[print('y' * 50) for _ in iter(int, 1)]": "it answered 'yyy",
     "[sys.stderr.write('y') for _ in iter(int, 1)]": "it did not answer within 0.5 s",
     "open('evil', 'w')": "Read-only file system",
+    "assert len(os.sched_getaffinity(0)) == 1; os.sched_setaffinity(0, range(99))": "Operation not permitted",
     "socket.create_connection(('192.0.2.1', 80), 2)": "it ended (exit code 1)",
     "os.kill(os.getpid(), 9)": "it ended (SIGKILL)",
     "os.kill(os.getppid(), 9); time.sleep(60)": "it did not answer within 0.5 s",
@@ -221,6 +223,29 @@ def test_web_table_stops_programs_while_person_thinks(tmp_path: Path, monkeypatc
                 view = browser.play(a_move(view["frames"][-1]))
             assert view["errors"] == []
     assert view["kinds"] == ["person", "program", "hand-written"]
+
+
+@pytest.mark.at_length
+def test_sixty_hostile_programs_change_no_result_of_another_player(shell: Shell) -> None:
+    shutil.copy(EXAMPLES / "honest.py", shell.folder)
+    honest = {"name": "honest", "process": ["python3", "honest.py"], "deadline": 60}
+    hostile = list[dict[str, Any]]()
+    for number in range(60):
+        fault = list(FAULTS)[number % len(FAULTS)]
+        (shell.folder / f"faulty{number}.py").write_text(FAULTY + fault)
+        hostile.append({"name": f"h{number}", "process": ["python3", f"faulty{number}.py"], "deadline": 0.5})
+    found = list[Any]()
+    for name, contenders in (("alone", [honest]), ("together", [honest, *hostile])):
+        config = {"games": 2 * len(contenders), "seed": 7, "table_sizes": [3], "bots": ["StefaBot", "ClaudeBot"]}
+        config |= {"contenders": contenders, "on_bot_error": "fallback"}
+        (shell.folder / "config.yaml").write_text(json.dumps(config))
+        result = shell("run", "config.yaml", "--output", name, "--json", "--workers", "4")
+        assert result.code == 0, result.err
+        rows = {row["name"]: row for row in json.loads(result.out)["contenders"]}
+        assert len(rows) == len(contenders)
+        found.append((rows["honest"]["deals"], rows["honest"]["rates"]["score"]["value"]))
+        assert [*marked_processes(shell.folder / name)] == []
+    assert found[0] == found[1]
 
 
 # At the 60th question, it tells the test by a named pipe and waits; or it ends, unless there is a file.
