@@ -14,7 +14,7 @@ from dubito.experiment.stored import Run, list_contenders
 from dubito.game.words import display_name
 from dubito.llm.prices import PICO, dollars
 from dubito.report.deception import Stories
-from dubito.report.players import Players
+from dubito.report.players import RunPlayers
 from dubito.report.run_tables import (
     bot_errors,
     bounds_table,
@@ -111,7 +111,7 @@ def overview(
     source: Run, scanned: Scan, lies: LieCounts | None, stories: Stories | None, looks: Sequence[tuple[str, str, str]]
 ) -> Page:
     """Return the first page. `looks` are links to the other pages: a name, a path and a description each."""
-    results, players = source.game.results, Players(source)
+    results, players = source.game.results, RunPlayers(source)
     answer, sure = describe_winner(source.order)
     sections = [Section("", _answer_blocks(source, players, sure))]
     if stories and source.models:
@@ -128,7 +128,7 @@ def overview(
     return Page("index.html", title, sections, heading=answer, about=about, preview=preview)
 
 
-def _answer_blocks(source: Run, players: Players, sure: str) -> list[Block]:
+def _answer_blocks(source: Run, players: RunPlayers, sure: str) -> list[Block]:
     """Return the chart, how certain it is, and the cost."""
     games, planned, order = source.tally.games, source.planned.games, source.order
     marked = []
@@ -143,7 +143,7 @@ def _answer_blocks(source: Run, players: Players, sure: str) -> list[Block]:
     return [*blocks, Pills(marked, cost), players.score_chart()]
 
 
-def _player_blocks(source: Run, players: Players, lies: LieCounts | None) -> list[Block]:
+def _player_blocks(source: Run, players: RunPlayers, lies: LieCounts | None) -> list[Block]:
     """Return the verdict in full, the table of all players, and what limits it."""
     results, order = source.game.results, source.order
     verdict = Paragraph(describe_verdict(order, source.label), answer=True)

@@ -33,7 +33,7 @@ _NOTES: Final = (
 
 
 @dataclass(frozen=True)
-class Players:
+class RunPlayers:
     """The players of a run: the contenders, if several are compared, and their opponents."""
 
     source: Run

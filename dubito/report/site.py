@@ -20,7 +20,7 @@ from dubito.report.deception import Stories
 from dubito.report.games import ShownGames, choose_games
 from dubito.report.overview import headline, overview
 from dubito.report.pairs import Side, compare_pages, sides_of_run
-from dubito.report.players import Players
+from dubito.report.players import RunPlayers
 from dubito.report.render import COMPARE, Renderer, Site, Viewer, script_of
 from dubito.report.scan import SCANNED_GAMES, Scan, scan
 from dubito.report.tables import (
@@ -106,7 +106,7 @@ def write_site(folder: Path, title: str, about: str, runs: Mapping[str, Path], h
             write_report(run, home, output=draft / name, name=name, address=address and f"{address}{quote(name)}/")
             source = opened[name] = stack.enter_context(opened_run(run, home))
             rows.append([name, display_name(source.game), source.tally.games, headline(source)[0]])
-        chart = Players(next(iter(opened.values()))).chart()
+        chart = RunPlayers(next(iter(opened.values()))).chart()
         columns = [*texts("run", "game"), *counts("games"), *texts("answer")]
         table = ResultTable("runs", "Runs", columns, rows, links=[f"{name}/index.html" for name in runs])
         sections = [Section("Runs", [*([Paragraph(about)] if about else []), table])]
