@@ -109,7 +109,11 @@ def _serve_seats(
             for one in seats.values():
                 say(f"Token of {one_line(one.name)}: {one.token}")
             say("Waiting for the agent's first request. Press Ctrl-C to stop.")
-            yield seats
+            try:
+                yield seats
+            finally:
+                for one in seats.values():
+                    one.end_run("stopped")
 
 
 def _parse_address(text: str | None) -> tuple[str, int | None]:

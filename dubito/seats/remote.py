@@ -1,7 +1,7 @@
 """A seat whose questions an agent answers over a network, one game at a time.
 
 A game's thread puts its messages here and waits for the answer; the agent's requests come from a server
-(`dubito/web/agent.py`). The messages are those of programs (docs/programs.md).
+(`dubito/web/agent.py`). An agent gets the same messages as a program (docs/programs.md).
 """
 
 import asyncio
@@ -196,8 +196,9 @@ class AgentSeat:
             self._notify()
 
     def end_run(self, reason: str) -> None:
+        """Let the agent know that the run is over. The first reason counts."""
         with self._changed:
-            self._reason = reason
+            self._reason = self._reason or reason
             self._notify()
 
     def _add_end(self, results: list[str] | None) -> None:
@@ -257,7 +258,7 @@ class AgentSeat:
                 state="over" if self._reason is not None else "decide" if self._is_open else "wait",
                 game=self._latest,
                 question=self._question if self._is_open else None,
-                seconds=self._seconds_left() if self._is_open else None,
+                seconds=self._remaining_seconds() if self._is_open else None,
                 messages=[dict(message) for message in self._messages[0 if whole else self._answered :]],
             )
 
@@ -271,7 +272,7 @@ class AgentSeat:
                 node=decide["node"],
                 legal=decide["legal"],
                 schema=decide["schema"],
-                seconds=self._seconds_left(),
+                seconds=self._remaining_seconds(),
             )
 
     def submit(self, answer: AgentAnswer) -> "Future[None]":
@@ -303,5 +304,5 @@ class AgentSeat:
         if question != self._question:
             raise NotOpen(f"question {question} is not open, but question {self._question} is")
 
-    def _seconds_left(self) -> float:
+    def _remaining_seconds(self) -> float:
         return self.deadline if self._until is None else round(max(0.0, self._until - monotonic()), 1)

@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
-from dubito.web.agent import build_openapi
+from dubito.seats.remote import AgentSeat
+from dubito.serve import listen, serve_in_thread
+from dubito.web.agent import build_openapi, make_agent_app
 from tests.cli.kit import REPO, Shell
 from tests.conftest import in_gate
 from tests.seats.kit import Connection, play_agent, serve_agent
@@ -190,8 +193,6 @@ def test_agents_and_models_are_contenders_on_the_same_deals(shell: Shell, monkey
     (shell.folder / "c.yaml").write_text(json.dumps(config))
 
     def play_both(connection: Connection) -> None:
-        from threading import Thread
-
         threads = [Thread(target=play_agent, args=(connection, token)) for token in connection.tokens.values()]
         for thread in threads:
             thread.start()
@@ -206,6 +207,19 @@ def test_agents_and_models_are_contenders_on_the_same_deals(shell: Shell, monkey
     both = json.loads(shell("run", "c.yaml", "--output", "run", "--json").out)["contenders"]
     scores = [row for row in both if row["name"] in ("one", "two")]
     assert scores[0] | {"name": ""} == scores[1] | {"name": ""}, "equal agents on equal deals"
+
+
+def test_poll_returns_once_run_is_over() -> None:
+    seat, seen = AgentSeat("agent", 1, 5), list[Any]()
+    with listen("127.0.0.1", 0) as listener, serve_in_thread(make_agent_app([seat], "127.0.0.1", (), {}), listener):
+        connection = Connection(f"http://127.0.0.1:{listener.getsockname()[1]}/", {"agent": seat.token})
+        assert connection.request("observe?wait=0")[1]["state"] == "wait"
+        refused(409, connection.request("legal_moves"), "no question is open: observe until one is")
+        poll = Thread(target=lambda: seen.append(connection.request("observe?wait=60")[1]["state"]))
+        poll.start()
+        seat.end_run("finished")
+        poll.join()
+    assert seen == ["over"]
 
 
 @pytest.mark.parametrize(
