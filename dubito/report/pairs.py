@@ -46,6 +46,7 @@ _EXPLANATION: Final = (
     "The costliest choices come first: the cost is the difference between the results of the two games, so it includes "
     "everything that follows."
 )
+_OTHER_MOVE: Final = "other move"
 _WITH_ODDS: Final = " The chance to win right after each choice is estimated by playing on from there."
 
 
@@ -116,6 +117,13 @@ class ReplayedGame:
         held = count_cards(self.story)
         return held[min(turn + 1, len(held) - 1)][self.seat] if held else None
 
+    def sees(self, turn: int) -> str:
+        """Return what the contender sees before a turn, in games that are shown as text."""
+        panels = dict(enumerate(self.story.get("panels", ())))
+        for before in self.story["turns"][: turn - 1] if panels else ():
+            panels |= before["panels"]
+        return next((each[2] or each[1] for each in panels.values() if each and each[3] == self.seat), "")
+
     def hand(self, turn: int) -> str:
         """Return the contender's cards before a turn, a letter each; empty in games that are shown as text."""
         hand: str = self.story["hands"][self.seat] if "hands" in self.story else ""
@@ -143,10 +151,10 @@ class Split:
         one, other = (game.cards_after(self.turn) or 0 for game in self.games)
         return -abs(self.cost), -abs(one - other)
 
-    def kind(self, game: ReplayedGame) -> str:
+    def kind(self, game: ReplayedGame, results: Results) -> str:
         """Say what kind of move a side made."""
-        turn = game.story["turns"][self.turn - 1]
-        return ", ".join(turn["marks"]) or ("honest play" if game.story["lie"] else "other move")
+        marks = game.story["turns"][self.turn - 1]["marks"]
+        return ", ".join(marks) or ("honest play" if results.lies else _OTHER_MOVE)
 
 
 def find_splits(one: Side, other: Side) -> tuple[list[Split], int]:
@@ -204,7 +212,9 @@ def _side_by_side(one: Side, other: Side, key: str, *, odds: bool) -> Iterator[B
     else:
         text = f"They decided differently in {len(splits):,} of {counted(compared, 'compared game')}. {_EXPLANATION}"
         yield Paragraph(text + _WITH_ODDS * odds)
-        yield _kinds_table(one, other, splits, key)
+        table = _kinds_table(one, other, splits, key)
+        if len(table.rows) > 1:
+            yield table
     yield from (_position(one, other, split, odds=odds) for split in splits[:_MAX_POSITIONS])
     if len(splits) > _MAX_POSITIONS:
         yield Paragraph(f"These are the {_MAX_POSITIONS} costliest positions of {len(splits):,}.")
@@ -212,25 +222,28 @@ def _side_by_side(one: Side, other: Side, key: str, *, odds: bool) -> Iterator[B
 
 def _kinds_table(one: Side, other: Side, splits: Sequence[Split], key: str) -> ResultTable:
     """Return which kinds of moves the sides made at these positions, and what followed."""
+    results = one.run.game.results
     by_kinds: dict[tuple[str, str], list[Split]] = {}
     for split in splits:
-        by_kinds.setdefault((split.kind(split.games[0]), split.kind(split.games[1])), []).append(split)
-    first = one.run.game.results.measures[0]
+        kinds = (split.kind(split.games[0], results), split.kind(split.games[1], results))
+        by_kinds.setdefault(kinds, []).append(split)
+    first = results.measures[0]
     columns = [Column("one", one.label, "text"), Column("other", other.label, "text"), *counts("times")]
     columns += [
         Column("one_score", f"then {first.column_title} of {one.label}", kind_of(first)),
         Column("other_score", f"then {first.column_title} of {other.label}", kind_of(first)),
     ]
     rows: list[list[Value]] = []
-    for kinds, alike in sorted(by_kinds.items(), key=lambda item: -len(item[1])):
+    for both, alike in sorted(by_kinds.items(), key=lambda item: -len(item[1])):
         scores = (sum(split.games[side].score for split in alike) / len(alike) for side in (0, 1))
-        rows.append([*kinds, len(alike), *scores])
+        rows.append([*both, len(alike), *scores])
     return ResultTable(key, "What they did where they first differed", columns, rows)
 
 
 def _position(one: Side, other: Side, split: Split, *, odds: bool) -> ShownPosition:
     game, turn = split.games[0], split.turn
-    before = game.story["story"][turn - 2] if turn > 1 else game.story.get("start", "The cards are dealt.")
+    before = f"Hand: {game.sees(turn)}. " if game.sees(turn) else ""
+    before += game.story["story"][turn - 2] if turn > 1 else game.story.get("start", "The cards are dealt.")
     points = _amount(one.run.game.results, abs(split.cost))
     worse = one.name if split.cost < 0 else other.name
     title = f"Deal {split.deal}, turn {turn}"
@@ -240,27 +253,28 @@ def _position(one: Side, other: Side, split: Split, *, odds: bool) -> ShownPosit
 
 
 def _choice(side: Side, game: ReplayedGame, split: Split, *, odds: bool) -> ShownChoice:
-    turn, held = split.turn, game.cards_after(split.turn)
+    turn, held, results = split.turn, game.cards_after(split.turn), side.run.game.results
     made = game.story["turns"][turn - 1]
     decisions = ModelDecisions(side.run.db, side.run.game).decisions(game.number, game.story, Texts())
     own = [one for one in decisions if (one["seat"], one["turn"]) == (game.seat, turn)]
     reasons = (each["reasoning"] for one in own for each in one["attempts"][-1:])
-    results = [] if held is None else [f"{counted(held)} after the next turn"]
+    after = [] if held is None else [f"{counted(held)} after the next turn"]
     if odds:
         try:
             found = load_odds(side.run, game.number)
-            results.append(f"{100 * found.won[split.move + 1][game.seat] / found.playouts:.0f} % to win right after")
+            after.append(f"{100 * found.won[split.move + 1][game.seat] / found.playouts:.0f} % to win right after")
         except DubitoError as error:
-            results.append(f"no odds: {one_line(str(error))}")
-    results.append(f"{game.ending} in the end ({_amount(side.run.game.results, game.score)})")
+            after.append(f"no odds: {one_line(str(error))}")
+    points = "" if results.measures[0].span else f" ({_amount(results, game.score)})"
+    after.append(f"{game.ending} in the end{points}")
     return ShownChoice(
         side.name,
         side.kind,
         game.story["story"][turn - 1],
         made.get("cards", ""),
-        split.kind(game),
+        split.kind(game, results).removeprefix(_OTHER_MOVE),
         one_line(next(filter(None, reasons), ""), _MAX_REASON),
-        "; ".join(results),
+        "; ".join(after),
         f"{side.pages}games/{game.number}.html#{own[0]['link'] if own else f'turn-{turn}'}",
     )
 
