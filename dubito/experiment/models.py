@@ -20,7 +20,6 @@ from dubito.experiment.resolve import (
     program_specs,
 )
 from dubito.experiment.servers import EmbeddedServers
-from dubito.experiment.workers import available_cores
 from dubito.game import Game
 from dubito.game.find import Registry
 from dubito.game.table import Table, step
@@ -36,11 +35,11 @@ from dubito.llm.request import Asks, Place
 from dubito.llm.threads import run_until_stopped
 from dubito.sandbox.programs import Confinement, guard_processes
 from dubito.seats.program import (
-    MAX_PROGRAM_MEMORY,
     ProgramPlayer,
     ProgramPool,
     find_program,
     list_missing_limits,
+    make_confinement,
 )
 from dubito.seats.remote import AgentSeat
 from dubito.store.model_log import ModelLog
@@ -297,7 +296,7 @@ def open_programs(
             else:
                 if confinement is None:
                     running.enter_context(guard_processes(mark))
-                    confinement = Confinement(MAX_PROGRAM_MEMORY, available_cores())
+                    confinement = make_confinement()
                 program = find_program(spec.name, spec.settings, home)
                 pool = ProgramPool(program, spec.settings["deadline"], confinement, mark, hidden)
                 running.callback(pool.close)

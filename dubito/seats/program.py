@@ -7,6 +7,7 @@ a game. Its answers are recorded like a model's, so a replay does not start it. 
 
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
@@ -31,7 +32,7 @@ from dubito.settings import setting
 PROTOCOL: Final = 1
 _START_SECONDS: Final = 30.0  # seconds for the answer to `hello`: some languages start slowly
 _END_SECONDS: Final = 0.5  # seconds between the end of its output and its own
-MAX_PROGRAM_MEMORY: Final = 16 << 30  # bytes of address space: Node.js and Java reserve much more than they use
+_MAX_MEMORY: Final = 16 << 30  # bytes of address space: Node.js and Java reserve much more than they use
 _DATA_BYTES: Final = 64 << 20
 _PROCESS_HINT: Final = "write it as `process: [python3, my_bot.py]`"
 _DEADLINE: Final = 5.0  # seconds
@@ -449,6 +450,12 @@ def event_message(event: Any) -> dict[str, Any]:
     content = asdict(event) if is_dataclass(event) and not isinstance(event, type) else {}
     content.pop("only", None)
     return {"type": "event", "event": type(event).__name__.removesuffix("Event"), "data": content}
+
+
+def make_confinement() -> Confinement:
+    """Return the limits of a run's programs: each runs on one core."""
+    cores = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else None
+    return Confinement(_MAX_MEMORY, cores)
 
 
 def list_missing_limits(confinement: Confinement) -> list[str]:

@@ -13,18 +13,17 @@ from typing import Any, Final
 from dubito.errors import UsageError, one_line
 from dubito.experiment.experiment import PROGRAM_BOT, PlayerSpec
 from dubito.experiment.resolve import rules_incompatibility
-from dubito.experiment.workers import available_cores
 from dubito.game.find import Bot, Registry
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
-from dubito.sandbox.programs import Confinement, probe
+from dubito.sandbox.programs import probe
 from dubito.seats.program import (
-    MAX_PROGRAM_MEMORY,
     ProgramPlayer,
     ProgramPool,
     ProgramSession,
     check_program,
     find_program,
+    make_confinement,
 )
 from dubito.workshop.recordings import workshop_part
 
@@ -74,9 +73,7 @@ def run_bot_check(spec: PlayerSpec, registry: Registry) -> BotGames:
     program, steady = find_program(spec.name, spec.settings, here), game.facts.steady_facts()
     probe(program, here / "runs")
     deadline = spec.settings["deadline"]
-    with closing(
-        ProgramPool(program, deadline, Confinement(MAX_PROGRAM_MEMORY, available_cores()), "check", [])
-    ) as pool:
+    with closing(ProgramPool(program, deadline, make_confinement(), "check", [])) as pool:
         player = ProgramPlayer(spec.name, game, game.rules(), 0, deadline, steady, lambda inner: inner, pool)
         return _Check(spec, registry, player, BotGames()).play()
 
