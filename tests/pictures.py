@@ -7,12 +7,30 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from PIL import Image
+
 from dubito.cli.company import open_opponents
 from tests.chromium import start_browser
 from tests.web.kit import serve
 
 REPO = Path(__file__).parent.parent
 REAL_RUN = REPO / "examples" / "runs" / "smollm2.zip"
+CAUGHT = (
+    "smollm2-reasoned.zip",
+    1,
+    (29, 30, 28),
+)  # run, game and turns: the model bluffs, is caught, and what came first
+ONLY_THE_TABLE = """
+(() => {
+  const style = document.createElement('style');
+  style.textContent = `.top, h1, #about, .side, .keys, .transport > :not(#said, #thoughts), .thought > :not(q),
+    .thought:not(:first-child) { display: none !important } .thought { all: unset !important }
+    main, .viewer, .stage { margin: 0 !important; padding: 0 !important } body { background: white !important }
+    q { font-size: 1.3rem }`;
+  document.head.append(style);
+  scrollTo(0, 0);
+})()
+"""
 DEAL = """
 (() => {
   localStorage.setItem('dubito speed', '0');
@@ -56,7 +74,26 @@ def pictures(into: Path) -> None:
         chrome.screenshot(into / "table.webp")
 
 
+def moving_picture(file: Path) -> None:
+    """Draw a caught bluff of a real model, with the reason it gave, as an animated picture."""
+    run, game, turns = CAUGHT
+    frames = list[Image.Image]()
+    subprocess.run(
+        [sys.executable, "-m", "dubito", "report", REAL_RUN.with_name(run), "--output", "moment"], check=True
+    )
+    with start_browser() as chrome:
+        chrome.screen(900, 570)
+        for turn in turns:
+            chrome.open(Path("moment", "games", f"{game}.html"), f"#turn-{turn}")
+            chrome.run(ONLY_THE_TABLE)
+            chrome.drawn()
+            chrome.screenshot(shot := Path(f"{turn}.png"))
+            frames.append(Image.open(shot).convert("RGB"))
+    frames[0].save(file, save_all=True, append_images=frames[1:], duration=[6000, 5000, 3000], loop=0, quality=80)
+
+
 if __name__ == "__main__":
     with TemporaryDirectory() as home:
         os.chdir(home)
         pictures(REPO / "docs" / "images")
+        moving_picture(REPO / "docs" / "images" / "bluff.webp")

@@ -43,6 +43,7 @@ def test_the_gate_runs_exactly_the_test_command_of_the_readme() -> None:
 
 def test_readme_fits_on_one_screen() -> None:
     assert len((REPO / "README.md").read_text().split()) <= 600
+    assert (REPO / "docs" / "images" / "bluff.webp").stat().st_size < 400_000
 
 
 def test_links_of_the_pages_lead_somewhere() -> None:

@@ -57,6 +57,15 @@ def test_recorded_run_of_a_real_model_replays_and_is_reported(shell: Shell) -> N
     assert "smollm2</" in first_page, "an export's report has the file's name"
 
 
+def test_moment_in_the_readme_is_in_the_recorded_run(shell: Shell) -> None:
+    said = shell("replay", str(REPO / "examples" / "runs" / "smollm2-reasoned.zip"), "--game", "1")
+    words = "No, it's not possible to tell a lie and truth will always be truthful, you will always choose the truth"
+    assert words in (REPO / "README.md").read_text()
+    told, _, after = said.out.partition(words)
+    assert "  29.   Reply of local:smollm2@plan-reasoned: " in told
+    assert "30. ClaudeBot 1 doubts local:smollm2@plan-reasoned, who shows 7: a bluff." in after
+
+
 def test_other_weights_in_the_file_end_the_resume(shell: Shell, model: Path) -> None:
     assert shell(*RUN, "--output", "r").code == 0
     model.write_bytes(b"GGUF other weights")
