@@ -99,7 +99,7 @@ def any_text(max_size: int | None = None, characters: str = "") -> st.SearchStra
 
 
 _WITH_PAGES: Final = ("report", "web")  # folders
-READ_ALL_MODULES: Final = ("test_project.py", "test_rooms.py")
+READ_ALL_MODULES: Final = ("test_platforms.py", "test_project.py", "test_rooms.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:

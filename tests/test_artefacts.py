@@ -9,10 +9,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
+from tests.cli.kit import read_lobby
 from tests.test_project import REPO, command
 
 MAX_BYTES = {"wheel": 3_000_000, "sdist": 5_000_000}
@@ -51,7 +51,12 @@ def test_installed_artefact_does_what_a_newcomer_tries(kind: str, tmp_path: Path
         kuhn = ("--games-path", "games/kuhn", "--game", "kuhn")
         assert "results digest: " in command(here, dubito, "run", *kuhn, "--games", "20", "--tables")
     with subtests.test("web"):
-        assert "<title>" in read_lobby(here, dubito)
+        words = (dubito, "web", "--port", "0", "--no-browser")
+        with subprocess.Popen(words, cwd=here, text=True, stdout=subprocess.PIPE) as process:
+            try:
+                assert "Deal the cards" in read_lobby(process)
+            finally:
+                process.terminate()
     with subtests.test("pytest beside another package that is called bots"):
         project = here / "project"
         for name, text in OWN_PROJECT.items():
@@ -61,19 +66,6 @@ def test_installed_artefact_does_what_a_newcomer_tries(kind: str, tmp_path: Path
         shutil.copytree(REPO / "prompts" / "plain", project / "prompts" / "mine", ignore=copied)
         passed = command(project, str(programs / "python"), "-m", "pytest", "-q")
         assert re.search(r"^10 passed", passed, re.MULTILINE)
-
-
-def read_lobby(folder: Path, dubito: str) -> str:
-    """Start `dubito web`, and return its first page."""
-    flags = ("web", "--port", "0", "--no-browser")
-    with subprocess.Popen((dubito, *flags), cwd=folder, text=True, stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout is not None
-            found = next(filter(None, (re.search(r"http://127\.0\.0\.1:\d+/", line) for line in process.stdout)))
-            with urlopen(found[0]) as answer:  # noqa: S310, an address on this machine
-                return str(answer.read().decode())
-        finally:
-            process.terminate()
 
 
 @pytest.mark.at_length

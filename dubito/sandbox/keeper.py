@@ -59,7 +59,7 @@ def enter_namespaces(network: bool) -> bool:
     if _LIBC.unshare(_NEWUSER | flags) != 0:
         return False
     for file, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-        with suppress(OSError), open(f"/proc/self/{file}", "w") as map_:
+        with suppress(OSError), open(f"/proc/self/{file}", "w", encoding="ascii") as map_:
             map_.write(text)
     return True
 
@@ -338,20 +338,20 @@ def _has_few_processes() -> bool:
     version = tuple(int(word) for word in os.uname().release.split(".")[:2])
     if version < _OWN_PID_MAX:
         return os.getuid() != 0
-    with suppress(OSError), open("/proc/sys/kernel/pid_max", "w") as limit:
+    with suppress(OSError), open("/proc/sys/kernel/pid_max", "w", encoding="ascii") as limit:
         limit.write(str(MAX_PROCESSES))
         return True
     return os.getuid() != 0
 
 
 def _resident(pid: str) -> int:
-    with suppress(OSError, IndexError), open(f"/proc/{pid}/statm") as file:
+    with suppress(OSError, IndexError), open(f"/proc/{pid}/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
     return 0
 
 
 def _share(pid: str) -> int:
-    with suppress(OSError), open(f"/proc/{pid}/smaps_rollup") as file:
+    with suppress(OSError), open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
         return sum(int(line.split()[1]) << 10 for line in file if line.startswith("Pss:"))
     return 0
 

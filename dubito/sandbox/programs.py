@@ -140,6 +140,8 @@ def load_program(
     name: str, command: str | Sequence[str], home: Path, where: str, data: str | None = None, network: bool = False
 ) -> BotProgram:
     """Return the program of a command. Raises UsageError if it cannot be started. `where` starts the message."""
+    if not hasattr(os, "killpg"):
+        raise UsageError(f"{where}: programs as bots need Linux or macOS", hint="on Windows, run Dubito in WSL")
     try:
         words = shlex.split(command) if isinstance(command, str) else list(command)
     except ValueError as error:
@@ -310,7 +312,7 @@ class Confinement:
             while empty_lists < _EMPTY_LISTS_NEEDED and time.monotonic() < until:
                 pids = [
                     pid
-                    for pid in map(int, children.read_text().split())
+                    for pid in map(int, children.read_text("ascii").split())
                     if pid not in excluded and _may_belong_to_bot(pid, marker)
                 ]
                 empty_lists = 0 if pids else empty_lists + 1

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -81,3 +83,11 @@ def start(folder: Path, *words: str, **how: Any) -> Iterator[subprocess.Popen[st
             yield process
         finally:
             process.kill()
+
+
+def read_lobby(web: subprocess.Popen[str]) -> str:
+    """Return the first page of a `dubito web` that was started with `--no-browser`."""
+    assert web.stdout is not None
+    found = next(filter(None, (re.search(r"http://127\.0\.0\.1:\d+/", line) for line in web.stdout)))
+    with urlopen(found[0]) as answer:  # noqa: S310, an address on this machine
+        return str(answer.read().decode())

@@ -186,7 +186,7 @@ def silence_stderr() -> Iterator[None]:
             yield
             return
         try:
-            with open(os.devnull, "w") as nowhere:
+            with open(os.devnull, "w", encoding="ascii") as nowhere:
                 os.dup2(nowhere.fileno(), 2)
                 yield
         finally:
