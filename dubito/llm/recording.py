@@ -121,7 +121,7 @@ class Differs(RunStopped):
 
 
 class RecordingEnded(Differs):
-    """The recording ends here. An unfinished game's does; otherwise this is a difference."""
+    """Raised where the recording ends, which is normal in an unfinished game and otherwise a difference."""
 
 
 class ReplayRecording:

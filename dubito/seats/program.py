@@ -459,7 +459,7 @@ def make_confinement() -> Confinement:
 
 
 def list_missing_limits(confinement: Confinement) -> list[str]:
-    """Return the limits that this machine cannot enforce. This is known once a program was set up."""
+    """Return the limits that this machine cannot enforce. This is only known after a program has been set up."""
     limits = confinement.enforced_limits().items()
     return [name for name, is_enforced in limits if not is_enforced and name not in _UNUSED_LIMITS]
 

@@ -1,4 +1,4 @@
-"""Check that only its own moves change a game, and neither bots with access to its data nor other games."""
+"""Check that a game changes only by its own moves, not by other games or by bots with access to its data."""
 
 import sys
 from collections import deque

@@ -123,7 +123,7 @@ class Laid:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A turn and what its sizes show."""
+    """A turn, and what the sizes of the hands and the pile show about it."""
 
     mover: int
     number: int

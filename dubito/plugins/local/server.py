@@ -58,8 +58,8 @@ SERVERS: Final = LocalServers()
 def start_server(model: str, in_flight: int, tell: Callable[[str], None]) -> Iterator[LocalServer]:
     """Serve a model (a name of the catalog, or a file's path) until the context ends.
 
-    Downloads a known model first if it is not here; `tell` receives a notice of that. Raises UsageError if the extra
-    is missing, and RunStopped if the model cannot be downloaded or loaded.
+    First downloads a known model if necessary; `tell` receives a notice about that. Raises UsageError if the extra is
+    missing, and RunStopped if the model cannot be downloaded or loaded.
     """
     if find_spec("xllamacpp") is None:
         raise UsageError(MISSING_EXTRA)

@@ -20,7 +20,7 @@ NodeName = Literal["act", "policy"]  # one action, or the probability of every l
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """All that one seat knows when it is asked for its action."""
+    """Everything that one seat knows when it is asked for its action."""
 
     game: str  # name with the prefix `openspiel:`
     seat: int
@@ -41,7 +41,7 @@ class Notebook:
         """Do nothing: the view has all that is observed."""
 
     def note_answer(self, node: str, answer: Any) -> None:
-        """Do nothing: the view has all that an answer does."""
+        """Do nothing: the view has all effects of an answer."""
 
     def position(self, node: str, view: View, cards: Any) -> Position:
         return position_of(self._name, view)

@@ -1,4 +1,4 @@
-"""What the prompt workshop needs of OpenSpiel's games (see `dubito/workshop/recordings.py`)."""
+"""What the prompt workshop needs to know about OpenSpiel's games (see `dubito/workshop/recordings.py`)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -109,7 +109,7 @@ class Pair:
         return self._confinement.enforced_limits()
 
     def _keeper(self, bot: BotProgram) -> Keeper | None:
-        """Return the bot's keeper, started again if it is gone; None if keepers are not supported."""
+        """Return the bot's keeper, restarted if it has ended; None if keepers are not supported."""
         keeper = self._keepers.get(bot.name)
         if keeper is not None and keeper.gone:
             keeper.close()

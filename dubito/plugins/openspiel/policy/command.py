@@ -105,7 +105,7 @@ def policy(
     _print(findings := Findings(small, tree, statements, solution, {one.name: one.kind for one in to_ask}), tables)
     _write_report(findings, to_ask, folder)
     if not tables:
-        say("every table here: add --tables")
+        say("to print all tables: add --tables")
 
 
 class _Player:

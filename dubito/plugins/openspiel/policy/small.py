@@ -35,7 +35,7 @@ class Situation(NamedTuple):
 
 
 class SmallGame(Protocol):
-    """What `dubito policy` needs of a game."""
+    """What `dubito policy` needs to know about a game."""
 
     game: Game
     rules: Any

@@ -216,7 +216,7 @@ def _pure(table: PolicyTable, states: Sequence[InfoState]) -> Iterator[PolicyTab
 
 
 def _certain(tree: Tree, table: PolicyTable, free: frozenset[str]) -> float:
-    """Return what two best responses win together if the free rows are as bad for them as possible."""
+    """Return what two best responses win together if the free rows are the worst possible for them."""
     won = 0.0
     for seat in (0, 1):
         choices = best_response(tree, seat, [table, table]).choices

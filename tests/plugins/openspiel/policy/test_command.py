@@ -338,4 +338,4 @@ def test_output_ends_with_a_line_per_player_and_a_hint(
     out = capsys.readouterr().out.splitlines()
     assert out[1] == "nash_conv of UniformRandom: 0.9166666667, 0.250 of it in state 2b"
     assert out[-2].startswith("report: runs/policy-")
-    assert (out[-1], len(out)) == ("every table here: add --tables", 6)
+    assert (out[-1], len(out)) == ("to print all tables: add --tables", 6)
