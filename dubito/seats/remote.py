@@ -167,6 +167,9 @@ class AgentSeat:
                     if refusals >= _MAX_REFUSALS:
                         raise ProgramError(f"{refusals} of its answers were refused{last_refusal}") from None
                     continue
+                except BaseException:
+                    verdict.set_exception(NotOpen("the game failed"))
+                    raise
                 self._answered = len(self._messages)
                 verdict.set_result(None)
                 return line
@@ -178,16 +181,14 @@ class AgentSeat:
     def send(self, message: Mapping[str, Any]) -> None:
         with self._changed:
             self._messages.append(message)
-            if message["type"] == "end":
-                self._add_end(message["results"])
+            if message["type"] == "end" and self._game is not None:
+                hello = next(earlier for earlier in reversed(self._messages) if earlier["type"] == "hello")
+                self._ended.append(GameEnd(game=self._game, seat=hello["seat"], results=message["results"]))
             self._notify()
 
     def stop(self) -> None:
         """End the game without a result."""
-        with self._changed:
-            self._messages.append({"type": "end", "results": None})
-            self._add_end(None)
-            self._notify()
+        self.send({"type": "end", "results": None})
 
     def give_back(self, seat: "AgentSeat") -> None:
         """Let the next game in the queue begin."""
@@ -200,11 +201,6 @@ class AgentSeat:
         with self._changed:
             self._reason = self._reason or reason
             self._notify()
-
-    def _add_end(self, results: list[str] | None) -> None:
-        hello = next(message for message in reversed(self._messages) if message["type"] == "hello")
-        assert self._game is not None
-        self._ended.append(GameEnd(game=self._game, seat=hello["seat"], results=results))
 
     def _check_stop(self) -> None:
         if self.stopped():
@@ -285,9 +281,12 @@ class AgentSeat:
             self._check_open(answer.question)
             if self._pending is not None:
                 raise NotOpen(f"another answer to question {self._question} is being checked")
-            self._pending = (line, Future())
+            verdict = Future[None]()
+            # From now on, a client that disconnects cannot cancel it.
+            verdict.set_running_or_notify_cancel()
+            self._pending = (line, verdict)
             self._changed.notify_all()
-            return self._pending[1]
+            return verdict
 
     def progress(self) -> SeatProgress:
         with self._changed:

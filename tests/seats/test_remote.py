@@ -1,18 +1,20 @@
 """Agents over HTTP: their answers, what is refused, and how a run with them ends."""
 
+import asyncio
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 
-from dubito.seats.remote import AgentSeat
+from dubito.seats.remote import AgentAnswer, AgentSeat, NotOpen
 from dubito.serve import listen, serve_in_thread
 from dubito.web.agent import build_openapi, make_agent_app
 from tests.cli.kit import REPO, Shell
@@ -220,6 +222,46 @@ def test_poll_returns_once_run_is_over() -> None:
         seat.end_run("finished")
         poll.join()
     assert seen == ["over"]
+
+
+ASKED: list[Mapping[str, Any]] = [{"type": "hello", "seat": 0}, {"type": "decide", "node": "C"}]
+
+
+def test_client_that_disconnects_cannot_cancel_its_answer() -> None:
+    seat, checked, lines = AgentSeat("agent", 1, 60), Event(), list[str]()
+
+    def check(line: str) -> None:
+        checked.wait()
+
+    game = Thread(target=lambda: lines.append(seat.take(0).answer(ASKED, check)))
+    game.start()
+    seat.connect()
+    asyncio.run(seat.wait(60))
+    assert not seat.submit(AgentAnswer(question=1, answer=True)).cancel()
+    checked.set()
+    game.join()
+    assert lines == ['{"answer": true}']
+
+
+def test_error_of_game_ends_the_request_of_its_agent() -> None:
+    seat, errors = AgentSeat("agent", 1, 60), list[BaseException]()
+
+    def fail(line: str) -> None:
+        raise ZeroDivisionError
+
+    def play() -> None:
+        try:
+            seat.take(0).answer(ASKED, fail)
+        except ZeroDivisionError as error:
+            errors.append(error)
+
+    game = Thread(target=play)
+    game.start()
+    asyncio.run(seat.wait(60))
+    with pytest.raises(NotOpen, match="the game failed"):
+        seat.submit(AgentAnswer(question=1, answer=True)).result(60)
+    game.join()
+    assert len(errors) == 1
 
 
 @pytest.mark.parametrize(
