@@ -67,11 +67,14 @@ def test_a_saved_game_is_shared_with_the_record_it_has(shell: Shell) -> None:
     assert {"#facc15", "#60a5fa", "#f87171"} <= drawn_in(Path("game.png").read_bytes())  # a line for each seat
 
 
-def test_a_picture_needs_pillow_and_a_page_does_not(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_picture_needs_pillow_and_page_or_site_does_not(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shell("watch", "Sherlock", "StefaBot", "AdaptyBoi", "--save", "g.json", "--pace", "at-once").code == 0
     monkeypatch.setitem(sys.modules, "PIL", None)
     monkeypatch.delitem(sys.modules, "dubito.report.picture", raising=False)
     assert shell("share", "g.json").code == 0
+    assert shell("run", "--games", "4", "--output", "r").code == 0
+    site = shell("report", "r", "--site", "s")
+    assert (site.code, pictures_linked(Path("s"), "")) == (0, {}), site.err
     Path("game.html").unlink()
     refused = shell("share", "g.json", "--url", "https://me.github.io/games/")
     assert (refused.code, refused.out, Path("game.html").exists()) == (2, "", False)
