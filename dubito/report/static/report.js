@@ -12,7 +12,15 @@
   });
 
   // Colour and symbol of a series: by kind of player (as .kind in look.css), or by its place.
-  const OF_KIND = { model: [1, 1], "stand-in": [3, 4], "hand-written": [0, 3], program: [4, 0], agent: [4, 0], person: [2, 0], none: [5, 3] };
+  const OF_KIND = {
+    model: [1, 1],
+    "stand-in": [3, 4],
+    "hand-written": [0, 3],
+    program: [4, 0],
+    agent: [4, 0],
+    person: [2, 0],
+    none: [5, 3],
+  };
   const drawnAs = (one, place) => OF_KIND[one.of_kind] ?? [place % 6, place % 4];
 
   const LINES = 3; // of a name beside a chart: the rest stands in its tooltip and in the table
