@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dubito import __version__
 from dubito.errors import BotError, DubitoError, RunStopped, UsageError, describe_signal, one_line
 from dubito.experiment.counts import GameCounts, count_games
-from dubito.experiment.experiment import Experiment, kind_of_player
+from dubito.experiment.experiment import Experiment
 from dubito.experiment.play import (
     ChunkPlayer,
     ChunkResult,
@@ -121,9 +121,9 @@ def play(experiment: Experiment, folder: Path, options: RunOptions) -> RunResult
 
     Raises UsageError if another process is playing in the folder, or if it contains anything else.
     """
-    for spec in experiment.players:
-        if kind_of_player(spec) == "agent" and spec.name not in options.seats:
-            raise UsageError(f"{one_line(spec.name)} is an agent", hint="play this config with `dubito seat`")
+    for name, kind in experiment.kinds.items():
+        if kind == "agent" and name not in options.seats:
+            raise UsageError(f"{one_line(name)} is an agent", hint="play this config with `dubito seat`")
     with lock_folder(folder) as is_locked:
         manifest = build_manifest(experiment, options.registry)
         games_kept = run_folder.count_kept_games(folder, manifest) or 0
