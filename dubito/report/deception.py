@@ -15,7 +15,6 @@ from dubito.game import FALLBACK_OUTCOME, STATED
 from dubito.game.words import counted
 from dubito.report.tables import (
     Block,
-    Chart,
     Column,
     Paragraph,
     ResultTable,
@@ -25,7 +24,6 @@ from dubito.report.tables import (
     cell_text,
     counts,
     describe_rate,
-    series_by_kind,
     texts,
 )
 from dubito.stats.players import Calibration, calibrations, cluster_sums, is_mistake
@@ -90,11 +88,7 @@ class Stories:
         if links := self._moments_table(player, key):
             blocks.append(links)
         if name in self.source.models:
-            blocks += [self._chart(order)] if self.source.game.results.found_out else []
-            blocks += [
-                self._parts_table(player, key),
-                self._opponents_table(player, order, key),
-            ]
+            blocks += [self._parts_table(player, key), self._opponents_table(player, order, key)]
         return [Section(f"{lies.capitalize()} and {call}s", blocks)]
 
     def exposed(self, player: int) -> list[TrackedPlay]:
@@ -209,20 +203,6 @@ class Stories:
 
     def _chosen(self, plays: Iterable[TrackedPlay]) -> Rate:
         return self._rate((one.game, one.lie == "chosen") for one in plays)
-
-    def _chart(self, order: Sequence[int]) -> Chart:
-        """Plot voluntary lies against caught ones, one point per player."""
-        lies, names = self._words[1], [self.source.names[player] for player in order]
-        places: list[list[float] | None] = []
-        for player in order:
-            chosen, caught = (self.lies.share(player, rate) for rate in ("chosen", "caught"))
-            there = chosen.value is not None and caught.value is not None
-            shares = (chosen.value, caught.value, caught.low, caught.high)
-            places.append([round(100 * (share or 0.0), 3) for share in shares] if there else None)
-        labels = [*map(self.source.label, names)]
-        series = series_by_kind([self.source.kinds[name] for name in names], places)
-        title = f"Voluntary {lies}, and the share of all {lies} that are caught"
-        return Chart("scatter", title, f"voluntary {lies}, % of plays", labels, series, vertical=f"caught, % of {lies}")
 
     def _parts_table(self, player: int, key: str) -> ResultTable:
         """Return its lies by number of cards and half of the game."""

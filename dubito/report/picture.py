@@ -85,14 +85,10 @@ def picture_of_page(title: str, preview: Preview) -> bytes:
 
 
 def _rows(chart: Chart) -> Iterator[tuple[str, tuple[float, float, float]]]:
-    """Yield names with a value and its interval.
-
-    Reference series, marked with `mark`, are skipped.
-    """
     for place, name in enumerate(chart.names):
         for series in chart.series:
             point = series["points"][place]
-            if point is not None and not series.get("mark"):
+            if point is not None:
                 yield name, (point[0], point[1], point[2]) if len(point) > 2 else (point[0],) * 3
 
 

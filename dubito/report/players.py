@@ -20,7 +20,8 @@ from dubito.report.tables import (
     difference_of,
     kind_of,
     player_columns,
-    with_chance_level,
+    points,
+    unit_of,
 )
 from dubito.stats.ranking import ContenderRow, RankingRow, contender_ranking
 from dubito.stats.rates import Rate
@@ -60,14 +61,12 @@ class RunPlayers:
     def chart(self) -> Chart:
         """Return the first measure of the compared players, for the pictures of links."""
         source, first = self.source, self.source.game.results.measures[0]
-        names = [_name_of(row) for row in self.compared]
-        return with_chance_level(
+        return Chart(
+            "intervals",
             f"{first.name} of each player, with its 95 % confidence interval",
-            first,
-            [source.label(name) for name in names],
-            [row.rates[first.key] for row in self.compared],
-            [row.equal_share.get(first.key) for row in self.compared],
-            [source.kinds[name] for name in names],
+            first.heading,
+            [source.label(_name_of(row)) for row in self.compared],
+            [points(first.name, [row.rates[first.key] for row in self.compared], unit_of(first))],
         )
 
     def score_chart(self) -> ScoreChart:

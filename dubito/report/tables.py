@@ -575,38 +575,6 @@ def points(name: str, rates: Sequence[Rate | float | None], unit: float = 100) -
     return {"name": name, "points": [_scaled(unit, rate) for rate in rates]}
 
 
-def marks(name: str, shares: Sequence[float | None], unit: float = 100) -> dict[str, Any]:
-    return points(name, shares, unit) | {"mark": True}
-
-
-def with_chance_level(
-    title: str,
-    measure: Measure,
-    names: Sequence[str],
-    rates: Sequence[Rate | float | None],
-    shares: Sequence[float | None],
-    kinds: Sequence[PlayerKind] = (),
-) -> Chart:
-    """Chart a measure with its chance level. With `kinds`, series are split by kind."""
-    unit = unit_of(measure)
-    series, equal = [points(measure.name, rates, unit)], marks("chance level", shares, unit)
-    if kinds:
-        series, equal = series_by_kind(kinds, series[0]["points"]), equal | {"of_kind": "none"}
-    return Chart("intervals", title, measure.heading, names, [*series, equal])
-
-
-def series_by_kind(kinds: Sequence[PlayerKind], drawn: Sequence[list[float] | None]) -> list[dict[str, Any]]:
-    """Return one series per kind of player. The page's script styles each kind."""
-    return [
-        {
-            "name": kind,
-            "points": [at if own == kind else None for own, at in zip(kinds, drawn, strict=True)],
-            "of_kind": kind,
-        }
-        for kind in dict.fromkeys(kinds)
-    ]
-
-
 def kind_of(measure: Measure) -> ColumnKind:
     return "decimal" if measure.span else "rate"
 

@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  const SYMBOLS = ["circle", "diamond", "triangle", "rect", "path://M0 5L5 0L10 5L5 10ZM2 5L5 8L8 5L5 2Z"];
+  const SYMBOLS = ["circle", "diamond", "triangle", "rect"];
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const look = () => ({
     ink: css("--ink"),
@@ -11,17 +11,8 @@
     colours: ["--c0", "--c1", "--c2", "--c3", "--c4", "--c5"].map(css),
   });
 
-  // Colour and symbol of a series: by kind of player (as .kind in look.css), or by its place.
-  const OF_KIND = {
-    model: [1, 1],
-    "stand-in": [3, 4],
-    "hand-written": [0, 3],
-    program: [4, 0],
-    agent: [4, 0],
-    person: [2, 0],
-    none: [5, 3],
-  };
-  const drawnAs = (one, place) => OF_KIND[one.of_kind] ?? [place % 6, place % 4];
+  // Colour and symbol of a series, by its place.
+  const drawnAs = (place) => [place % 6, place % 4];
 
   const LINES = 3; // of a name beside a chart: the rest stands in its tooltip and in the table
   const pen = document.createElement("canvas").getContext("2d");
@@ -32,7 +23,7 @@
   };
   const labelWidth = (spec, box) =>
     Math.ceil(Math.min(300, box.clientWidth * 0.36, Math.max(60, ...spec.names.map(wide))));
-  const paired = (spec) => spec.series.length > 1 && !spec.series.some((series) => series.mark); // one above the other
+  const paired = (spec) => spec.series.length > 1; // one above the other
   const rowHeight = (spec, box) =>
     spec.names.reduce(
       (most, name) => Math.max(most, 15 * broken(name, labelWidth(spec, box)).split("\n").length + 10),
@@ -73,7 +64,7 @@
           left: 0,
           type: "plain",
           textStyle: { color: style.ink },
-          data: spec.series.map((s, i) => ({ name: s.name, icon: s.mark ? "rect" : SYMBOLS[drawnAs(s, i)[1]] })),
+          data: spec.series.map((s, i) => ({ name: s.name, icon: SYMBOLS[drawnAs(i)[1]] })),
           itemHeight: 10,
           itemWidth: 12,
         }
@@ -144,20 +135,18 @@
       encode: { x: [0, 2, 3], y: 1 },
       data: one.points.map((point, row) => (point ? [point[0], row, point[1] ?? point[0], point[2] ?? point[0]] : null))
         .filter(Boolean),
-      itemStyle: { color: style.colours[drawnAs(one, place)[0]] },
-      z: one.mark ? 1 : 2,
+      itemStyle: { color: style.colours[drawnAs(place)[0]] },
       tooltip: { formatter: (p) => said(spec, p.value[1]) },
       renderItem: (_, api) => {
         const [x, y] = api.coord([api.value(0), api.value(1)]);
         const [from] = api.coord([api.value(2), api.value(1)]);
         const [to] = api.coord([api.value(3), api.value(1)]);
-        const [colour, sign] = [style.colours[drawnAs(one, place)[0]], drawnAs(one, place)[1]];
+        const [colour, sign] = [style.colours[drawnAs(place)[0]], drawnAs(place)[1]];
         const line = (x1, y1, x2, y2, lineWidth) => ({
           type: "line",
           shape: { x1, y1, x2, y2 },
           style: { stroke: colour, lineWidth },
         });
-        if (one.mark) return { type: "group", children: [line(x, y - 10, x, y + 10, 3)] };
         const h = y + shift(place);
         return {
           type: "group",
@@ -165,7 +154,7 @@
             line(from, h, to, h, 2),
             line(from, h - 4, from, h + 4, 2),
             line(to, h - 4, to, h + 4, 2),
-            symbol(sign, x, h, colour, style.paper),
+            symbol(sign, x, h, colour),
           ],
         };
       },
@@ -187,16 +176,16 @@
     };
   }
 
-  function symbol(place, x, y, colour, paper) {
+  function symbol(place, x, y, colour) {
     const r = 5;
-    const style = place === 4 ? { fill: paper, stroke: colour, lineWidth: 2 } : { fill: colour };
+    const style = { fill: colour };
     if (place === 0) return { type: "circle", shape: { cx: x, cy: y, r }, style };
     const points = [
       null,
       [[x, y - r - 1], [x + r + 1, y], [x, y + r + 1], [x - r - 1, y]],
       [[x, y - r], [x + r, y + r], [x - r, y + r]],
       [[x - r, y - r], [x + r, y - r], [x + r, y + r], [x - r, y + r]],
-    ][place === 4 ? 1 : place];
+    ][place];
     return { type: "polygon", shape: { points }, style };
   }
 
@@ -287,7 +276,7 @@
       type: "custom",
       name: one.name,
       encode: { x: 0, y: [1, 2, 3] },
-      itemStyle: { color: style.colours[drawnAs(one, place)[0]] },
+      itemStyle: { color: style.colours[drawnAs(place)[0]] },
       data: one.points.map((point, row) => (point ? [...point, row] : null)).filter(Boolean),
       tooltip: {
         formatter: (p) => tooltip(spec.names[p.value[4]], [percent(p.value.slice(1, 4)), `${p.value[0]} ${spec.axis}`]),
@@ -297,7 +286,7 @@
         const [x, y] = api.coord([api.value(0), api.value(1)]);
         const [, low] = api.coord([api.value(0), api.value(2)]);
         const [, high] = api.coord([api.value(0), api.value(3)]);
-        const [colour, sign] = [style.colours[drawnAs(one, place)[0]], drawnAs(one, place)[1]];
+        const [colour, sign] = [style.colours[drawnAs(place)[0]], drawnAs(place)[1]];
         const right = x < params.coordSys.x + params.coordSys.width / 2;
         const label = {
           text: short(spec.names[api.value(4)]),
@@ -314,7 +303,7 @@
         };
         return {
           type: "group",
-          children: [bar, symbol(sign, x, y, colour, style.paper), { type: "text", style: label, silent: true }],
+          children: [bar, symbol(sign, x, y, colour), { type: "text", style: label, silent: true }],
         };
       },
     }));
