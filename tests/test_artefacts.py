@@ -74,6 +74,8 @@ def test_uv_runs_and_installs_the_wheel(tmp_path: Path, monkeypatch: pytest.Monk
     built, uv = build("wheel", tmp_path), str(Path(sys.executable).parent / "uv")
     for variable in ("UV_TOOL_DIR", "UV_TOOL_BIN_DIR"):
         monkeypatch.setenv(variable, str(tmp_path / variable))
-    assert "Identical: " in command(tmp_path, uv, "tool", "run", "--from", str(built), "dubito", "demo")
+    demo = command(tmp_path, uv, "tool", "run", "--from", str(built), "dubito", "demo")
+    assert "Identical: " in demo
+    assert "\nall tables: uvx dubito demo --output " in demo
     command(tmp_path, uv, "tool", "install", "--quiet", str(built))
     assert command(tmp_path, os.path.join(tmp_path, "UV_TOOL_BIN_DIR", "dubito"), "bots").startswith("16 bots\n")

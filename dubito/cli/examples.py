@@ -51,7 +51,9 @@ def _all_examples() -> list[Path]:
 
 
 def _describe(path: Path) -> str:
-    """Return the first line of the config's comment or of the folder's README."""
-    text = path / "README.md" if path.is_dir() else path
-    lines = text.read_text("utf-8").splitlines() if text.is_file() and text.suffix in (".md", ".yaml") else []
-    return next((line.strip("# ") for line in lines if line.startswith("#")), "")
+    """Return the first sentence of the config's comment, or the title of the folder or notebook."""
+    lines = (path / "README.md" if path.is_dir() else path).read_text("utf-8").splitlines()
+    # A notebook's lines are JSON strings.
+    comments = (line.strip(' ",').removesuffix("\\n") for line in lines)
+    first = next((line for line in comments if line.startswith("# ")), "")
+    return first.removeprefix("# ").partition(". ")[0].rstrip(".")

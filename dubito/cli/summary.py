@@ -1,5 +1,6 @@
 """The output of a run that has ended: its summary, its report, its `--json` object and its exit code."""
 
+import os
 import sys
 import time
 from collections import Counter
@@ -292,6 +293,9 @@ def _games_to_significance(run: RunResult) -> int | None:
 
 def command_prefix() -> str:
     """Return how the user called this command: the README uses it without activating its environment."""
+    # uvx runs a command in an environment of uv's cache.
+    if "UV" in os.environ and "archive-v0" in Path(sys.prefix).parts:
+        return "uvx dubito"
     path = Path(sys.argv[0])
     if path.name != "dubito" or which("dubito") == str(path):
         return "dubito"

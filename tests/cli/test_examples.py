@@ -1,12 +1,15 @@
 """`dubito examples` lists and copies what ships with Dubito."""
 
+import re
+
 from tests.cli.kit import REPO, Shell
 
 
 def test_examples_are_listed_and_copied(shell: Shell) -> None:
     listed = shell("examples")
     assert listed.code == 0
-    assert all(path.name in listed.out for path in (REPO / "examples").iterdir() if path.name[0] not in "._")
+    names = [path.name for path in (REPO / "examples").iterdir() if path.name[0] not in "._"]
+    assert all(re.search(rf"^{re.escape(name)} +\w.+\w", listed.out, re.MULTILINE) for name in names), listed.out
     assert shell("examples", "copy", "kuhn.yaml").out == "copied to kuhn.yaml\n"
     assert (shell.folder / "kuhn.yaml").read_text() == (REPO / "examples" / "kuhn.yaml").read_text()
     assert shell("examples", "copy", "bots", "mine").code == 0
