@@ -108,7 +108,7 @@ def _serve_seats(
                 say(f"{path[1:].upper()}: {url}{path[1:]}")
             for one in seats.values():
                 say(f"Token of {one_line(one.name)}: {one.token}")
-            say("Waiting for the agent's first request. Press Ctrl-C to stop.")
+            say("Waiting for the first request. Press Ctrl-C to stop.")
             try:
                 yield seats
             finally:
