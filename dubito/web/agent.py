@@ -77,7 +77,7 @@ async def _result(seat: AgentSeat, _: NoInput) -> BaseModel:
 ENDPOINTS: Final[Mapping[str, Endpoint]] = {
     "observe": Endpoint("GET", "Wait for a question, and return what you see.", ObserveOptions, Observation, _observe),
     "legal_moves": Endpoint("GET", "Return the legal answers to the open question.", NoInput, LegalMoves, _legal_moves),
-    "act": Endpoint("POST", "AgentAnswer the open question.", AgentAnswer, Accepted, _act),
+    "act": Endpoint("POST", "Answer the open question.", AgentAnswer, Accepted, _act),
     "result": Endpoint("GET", "Return how your games ended.", NoInput, SeatProgress, _result),
 }
 

@@ -306,6 +306,7 @@ def test_openapi_and_page_describe_every_path() -> None:
     assert references == document["components"]["schemas"].keys()
     described = re.findall(r"^\| `(?:GET|POST) (/\w+)` \|", PAGE.read_text(), re.MULTILINE)
     assert described == [*document["paths"]]
+    assert document["paths"]["/act"]["post"]["summary"] == "Answer the open question."
 
 
 def test_agent_of_page_plays(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
