@@ -90,14 +90,14 @@ def test_bots_text_is_escaped(tmp_path: Path) -> None:
 
 
 def test_colours_are_defined_in_one_sheet() -> None:
-    """Those of the report and of the table name them only, and each name is there; a script sets the others."""
+    """Those of the report and of the table name them only, and each name is there; scripts and templates set others."""
     folders = [Path(path) / "static" for module in (dubito.report, dubito.web) for path in module.__path__]
     texts = {
         file: file.read_text() for folder in folders for file in folder.iterdir() if file.suffix in (".css", ".js")
     }
-    names = {
-        name for text in texts.values() for name in re.findall(r"(--[\w-]+):|setProperty\(\s*\"(--[\w-]+)\"", text)
-    }
+    templates = (Path(dubito.report.__file__).parent / "templates").glob("*.html")
+    sources = [*texts.values(), *(file.read_text() for file in templates)]
+    names = {name for text in sources for name in re.findall(r"(--[\w-]+):|setProperty\(\s*\"(--[\w-]+)\"", text)}
     for file, text in texts.items():
         if file.suffix == ".css":
             found = re.search(r":[^;{}]*(#[0-9a-fA-F]{3,8}\b|\b(rgb|hsl))", text)
