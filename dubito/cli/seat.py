@@ -60,8 +60,9 @@ def seat(
 ) -> int:
     """Let an agent play over HTTP or MCP, against bots and models.
 
-    The agent has a seat in every game of a run, and needs the token that is printed. docs/seat.md has the requests.
-    CONFIG is a config as for `dubito run`; its contenders may include agents, as `{name: mine, remote: true}`.
+    The agent has a seat in every game of a run, and needs the token that is printed. The server describes its requests
+    at /openapi.json; docs/seat.md has an example. CONFIG is a config as for `dubito run`; its contenders may include
+    agents, as `{name: mine, remote: true}`.
     """
     address = _parse_address(listen)
     checked = _read_agent_config(config, opponents, name, deadline, {**flags, **rules})
