@@ -1,5 +1,6 @@
 """A seat as a `verifiers` environment, asked over HTTP by that library's client."""
 
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from dubito.game.find import find_games
 from dubito.house.core import house_policy
 from dubito.house.faults import Faults
 from dubito.house.server import House
-from tests.cli.kit import Shell
+from tests.cli.kit import REPO, Shell
 from tests.games.kit import write_kuhn
 
 pytest.importorskip("verifiers", reason="verifiers is not installed, so no seat was its environment: '.[verifiers]'")
@@ -62,3 +63,11 @@ def test_replies_that_cannot_be_used_are_counted() -> None:
 def test_a_game_that_is_cut_short_has_no_score() -> None:
     for one in evaluated("prose:1", max_turns=1):
         assert (one["reward"], one["unfinished"], one["stop_condition"]) == (0, 1, "max_turns_reached")
+
+
+def test_package_for_the_hub_plays_dubito_by_default() -> None:
+    (module,) = (REPO / "examples" / "hubs" / "verifiers").glob("*.py")
+    names = runpy.run_path(str(module))
+    assert (
+        names["load_environment"](games=1)._seat.describe(0) == "dubito, deal 0, seat 0 of LLMBot, StefaBot, ClaudeBot"
+    )
