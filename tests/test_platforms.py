@@ -28,6 +28,7 @@ GUARDED: Final = {  # with `hasattr` or `sys.platform`
     "experiment/workers.py",
     "game/bot_deadline.py",
     "llm/connections.py",
+    "seats/program.py",
     "serve.py",
     "store/lock.py",
     "workshop/hangs.py",

@@ -1,5 +1,6 @@
 """`dubito examples`: the example configs, bots and games that come with Dubito."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -52,8 +53,7 @@ def _all_examples() -> list[Path]:
 
 def _describe(path: Path) -> str:
     """Return the first sentence of the config's comment, or the title of the folder or notebook."""
-    lines = (path / "README.md" if path.is_dir() else path).read_text("utf-8").splitlines()
-    # A notebook's lines are JSON strings.
-    comments = (line.strip(' ",').removesuffix("\\n") for line in lines)
-    first = next((line for line in comments if line.startswith("# ")), "")
-    return first.removeprefix("# ").partition(". ")[0].rstrip(".")
+    text = (path / "README.md" if path.is_dir() else path).read_text("utf-8")
+    # In a notebook the title is a JSON string.
+    title = re.search(r'^ *"?# (.*?)(\\n",|\.?$|\. )', text, re.MULTILINE)
+    return title[1] if title else ""
