@@ -1,3 +1,3 @@
-"""What one seat of Dubito may know, where model bots import it from: a re-export of `dubito.games.dubito.facts`."""
+"""Re-export of `dubito.games.dubito.facts`, so that model bots can import it from here."""
 
 from dubito.games.dubito.facts import *  # noqa: F403

@@ -30,7 +30,7 @@ class AskedBot(BotBase):
     def play(self, p: Any) -> Any:
         """Play one turn: follow the game's walk, or ask one node if it has none."""
         if self._game.walk:
-            self._notebook.turn_begins(self.cards)
+            self._notebook.begin_turn(self.cards)
             return super().play(p)
         # The output comes last; the list stays empty if a subclass's decide() answers by itself.
         self._outputs: list[Any] = []

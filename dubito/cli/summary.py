@@ -130,7 +130,7 @@ def describe_cache_use(run: RunResult, now: float) -> str:
     logs = run.models.values()
     if not (cached := sum(log.cached for log in logs)):
         return ""
-    days = int((now - run.oldest_reply) / 86_400) if run.oldest_reply else 0
+    days = int((now - run.oldest_reply_time) / 86_400) if run.oldest_reply_time else 0
     age = f", the oldest {days:,} day{'s' * (days > 1)} old" if days > 0 else ""
     return f"{cached:,} of {sum(log.attempts for log in logs):,} replies came from the cache{age}"
 

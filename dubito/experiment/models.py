@@ -236,7 +236,7 @@ class PipelineFigures:
     def game_counts(self) -> GameCounts:
         return count_games(self.db, self.experiment.first_game, self.experiment.games_per_deal)
 
-    def oldest_reply(self) -> float | None:
+    def oldest_reply_time(self) -> float | None:
         return self.cache.oldest
 
 

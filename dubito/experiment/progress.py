@@ -44,7 +44,7 @@ class RunFigures(Protocol):
     def game_counts(self) -> GameCounts:
         """Return how many games are finished and counted."""
 
-    def oldest_reply(self) -> float | None:
+    def oldest_reply_time(self) -> float | None:
         """Return when the oldest reply used from the cache was stored."""
 
 
@@ -94,8 +94,8 @@ class ModelProgress:
     def parts(self) -> tuple[float, float] | None:
         return self._run.parts() if self._run else None
 
-    def oldest_reply(self) -> float | None:
-        return self._run.oldest_reply() if self._run else None
+    def oldest_reply_time(self) -> float | None:
+        return self._run.oldest_reply_time() if self._run else None
 
     def describe_use(self) -> str:
         return self._run.describe_use() if self._run else ""

@@ -78,7 +78,7 @@ class RunResult:
     failure: DubitoError | None = None  # what stopped it
     bot_notes: Mapping[str, str] = field(default_factory=dict)  # by player: a notice from its bot
     stop_signal: int = signal.SIGINT  # the signal that interrupted it
-    oldest_reply: float | None = None  # when the oldest used reply of the cache was stored, as `time.time`
+    oldest_reply_time: float | None = None  # when the oldest used reply of the cache was stored, as `time.time`
 
     @property
     def contenders(self) -> list[Contender]:
@@ -142,8 +142,8 @@ def play(experiment: Experiment, folder: Path, options: RunOptions) -> RunResult
                 log("says", player=name, text=text)
             progress = _LoggedProgress(options, experiment.games)
             run = _play_chunks(db, experiment, folder, replace(options, progress=progress))
-            oldest_reply = options.model_progress.oldest_reply()
-            run = replace(run, bot_notes=notes, stop_signal=options.stop_signal(), oldest_reply=oldest_reply)
+            oldest_reply_time = options.model_progress.oldest_reply_time()
+            run = replace(run, bot_notes=notes, stop_signal=options.stop_signal(), oldest_reply_time=oldest_reply_time)
         try:
             _write_results(run)
             reason = describe_signal(run.stop_signal) if run.interrupted else str(run.failure or "finished")

@@ -190,7 +190,7 @@ def play_chunks(
 def play_pieces(
     experiment: Experiment, registry: Registry, workers: int, stop: Stop, numbers: range, pool: WorkerPool | None = None
 ) -> Generator[tuple[range, ChunkResult], None, None]:
-    """Yield the deals of these chunks in order, each piece a chunk or a part of one.
+    """Play these chunks in pieces (whole chunks or parts of one), and yield each piece's deals and result in order.
 
     Without a pool, they are played by this many processes; a single one is this process.
     """

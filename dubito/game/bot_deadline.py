@@ -33,9 +33,9 @@ def limit_bot_time(cls: type[P], seconds: float, nodes: Sequence[Node]) -> type[
     or method and the line. `nodes` are the nodes of the game. Raises UsageError if bots cannot be interrupted here.
     """
     if not hasattr(signal, "setitimer"):
-        raise UsageError("bot_deadline: this system has no alarm that could interrupt a bot: leave it out")
+        raise UsageError("bot_deadline: this system has no timer that can interrupt a bot; remove this setting")
     if threading.current_thread() is not threading.main_thread():
-        raise UsageError("bot_deadline: only the main thread of a process can be interrupted: leave it out")
+        raise UsageError("bot_deadline: only the main thread of a process can be interrupted; remove this setting")
 
     letters = {node.method: node.name for node in nodes}
 

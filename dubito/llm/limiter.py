@@ -137,7 +137,7 @@ class AccountTraffic:
         """Learn from a call that was answered, with a reply or with an error that concerns only its request."""
         limits = read_limits(headers, self._timing.time())
         with self._ending(attempt) as health:
-            self._pacer.accept(call, self._timing.clock(), limits)
+            self._pacer.count_accepted(call, self._timing.clock(), limits)
             health.answered += 1
             health.latest_answered = max(health.latest_answered, call.number)
             if self._outage is None:  # an outage lasts until the run has stopped, whatever was in flight
@@ -155,9 +155,9 @@ class AccountTraffic:
                 self._pacer.end()
                 health.failed += 1
             elif error.is_concurrent:
-                self._pacer.refuse_concurrent(now, self._pause(error, max_pause), bool(error.retry_after))
+                self._pacer.count_concurrency_refusal(now, self._pause(error, max_pause), bool(error.retry_after))
             else:
-                self._pacer.refuse(call, now, self._pause(error, max_pause), limits)
+                self._pacer.count_refusal(call, now, self._pause(error, max_pause), limits)
             if error.kind == "rate_limit" and (error.retry_after or 0) > self._timing.patience:
                 self._end_run(f"asks to wait {format_duration(error.retry_after or 0)}", error)
             if (silence := now - health.silent_since) >= self._timing.patience:

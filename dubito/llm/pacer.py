@@ -128,7 +128,7 @@ class TokenBucket:
         """False if the server accepts calls while it reports that nothing is left, as some proxies do forever."""
         return self.empty < _MAX_EMPTY
 
-    def accept(self) -> None:
+    def count_accepted(self) -> None:
         self.empty = self.empty + 1 if self.capacity < 1 else 0
 
     def read(self, call: "OpenCall", now: float, limit: Limit, later_calls: int) -> None:
@@ -228,7 +228,7 @@ class RateProbe:
         self.sends -= 1
         self.level += 1
 
-    def refuse(self) -> None:
+    def count_refusal(self) -> None:
         self.accepted -= 1
         self.refusals += 1
 
@@ -305,7 +305,7 @@ class SlowStart:
         self.size, self.grown_at = self.size * 2, now
         return 0.0
 
-    def accept(self) -> None:
+    def count_accepted(self) -> None:
         self.size *= 2
 
     def begin_again(self) -> None:
@@ -328,7 +328,7 @@ class ConcurrencyLimit:
     def has_slot(self, in_flight: int) -> bool:
         return in_flight < min(self.most, self.allowed)
 
-    def accept(self, others: int) -> None:
+    def count_accepted(self, others: int) -> None:
         """Count an accepted call; `others` were in flight at the same time."""
         if others + 1 >= self.most < inf:
             self.passed += 1
@@ -336,7 +336,7 @@ class ConcurrencyLimit:
                 self.hold = _MIN_HOLD if self.is_trial else self.hold
                 self.most, self.passed, self.is_trial = self.most + 1, 0, True
 
-    def refuse(self, others: int) -> None:
+    def count_refusal(self, others: int) -> None:
         if self.is_trial:
             self.hold = min(_MAX_HOLD, 2 * self.hold)
         self.most, self.passed, self.is_trial = max(1.0, min(self.most, others)), 0, False
@@ -396,38 +396,38 @@ class Pacer:
         for bucket in self.buckets.values():
             bucket.level += bucket.cost
 
-    def accept(self, call: OpenCall, now: float, limits: Sequence[Limit]) -> None:
+    def count_accepted(self, call: OpenCall, now: float, limits: Sequence[Limit]) -> None:
         """Count an answered call; `limits` are from its headers."""
         self.in_flight -= 1
-        self.concurrency.accept(self.in_flight)
+        self.concurrency.count_accepted(self.in_flight)
         self.refusals = 0
         if call.number > self._last_before_reopening:
-            self.slow_start.accept()
+            self.slow_start.count_accepted()
         self._read(call, now, limits)
         for limit in limits:
-            self.buckets[limit.kind].accept()
+            self.buckets[limit.kind].count_accepted()
 
-    def refuse(self, call: OpenCall, now: float, pause: float, limits: Sequence[Limit] = ()) -> None:
+    def count_refusal(self, call: OpenCall, now: float, pause: float, limits: Sequence[Limit] = ()) -> None:
         """Count a call refused for its rate, and start none for `pause` seconds."""
         self.in_flight -= 1
         self._read(call, now, limits)
         for bucket in self.buckets.values():
             bucket.empty = 0
-        self.probe.refuse()
+        self.probe.count_refusal()
         self._refused += 1
         if self._closed_at is None:
             self._closed_at = now
             self.refusals += 1
         self.closed_until = max(self.closed_until, now + pause)
 
-    def refuse_concurrent(self, now: float, pause: float, is_pause_asked: bool) -> None:
+    def count_concurrency_refusal(self, now: float, pause: float, is_pause_asked: bool) -> None:
         """Count a call refused because too many were in flight.
 
         If any still are, a slot will be free without a pause, unless the server asks for one.
         """
         self.in_flight -= 1
         self.probe.cancel()
-        self.concurrency.refuse(self.in_flight)
+        self.concurrency.count_refusal(self.in_flight)
         if is_pause_asked or not self.in_flight:
             self.refusals += 1
             self.closed_until = max(self.closed_until, now + pause)

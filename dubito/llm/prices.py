@@ -72,7 +72,10 @@ class Terms:
         return known or (_ONE if value in STANDARD_MODES[mode] else max(_ONE, self.highest.get(mode, _ONE)))
 
     def factor(self, charges: Charges, options: PricingOptions) -> Fraction:
-        """Return the factor for the modes that the reply states, or else for the requested ones if they cost more."""
+        """Return the price factor of the modes that the reply reports.
+
+        A requested mode that it does not report can only raise the factor.
+        """
         modes, factor = dict(charges.modes), _ONE
         if options.batch and modes.get(_TIER, _BATCH) in STANDARD_MODES[_TIER]:
             modes[_TIER] = _BATCH

@@ -219,7 +219,7 @@ def _start_with_retries(start: Callable[[], _Started]) -> _Started:
                 raise
             why = error.strerror
             time.sleep(_PAUSE_SECONDS)
-    raise RunStopped(f"no process can be started here: {why}; {_CONTINUE_HINT}")
+    raise RunStopped(f"cannot start a process: {why}; {_CONTINUE_HINT}")
 
 
 def _status(code: int) -> int | str:

@@ -84,7 +84,7 @@ class RenderedRequest:
 
 
 def first_questions(prompt: Prompt, game: Iterable[RecordedPosition]) -> list[RecordedPosition]:
-    """Return the positions that start a request. If a request has the questions of a turn, only the first does."""
+    """Return the first position of each request, since one request may contain all questions of a turn."""
     firsts: list[RecordedPosition] = []
     before: Sequence[Position] = ()
     for one in game:

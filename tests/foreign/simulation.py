@@ -91,7 +91,7 @@ def simulated(  # noqa: C901, a few events that share a world
     def answered(sent: OpenCall, limits: list[Limit]) -> None:
         nonlocal ready, busy
         busy -= 1
-        pace.accept(sent, now, limits)
+        pace.count_accepted(sent, now, limits)
         ready += 1 if taken else in_flight
         taken.append(now)
 
@@ -101,14 +101,14 @@ def simulated(  # noqa: C901, a few events that share a world
             limited(sent, [], 0.0)
             return
         ready, refused = ready + 1, refused + 1
-        pace.refuse_concurrent(now, chance.uniform(0.5, 1) * 0.5 * 2**pace.refusals, is_pause_asked=False)
+        pace.count_concurrency_refusal(now, chance.uniform(0.5, 1) * 0.5 * 2**pace.refusals, is_pause_asked=False)
 
     def limited(sent: OpenCall, limits: list[Limit], seconds: float) -> None:
         nonlocal ready, refused
         ready, refused = ready + 1, refused + 1
         grows = min(_PROBES, chance.uniform(0.5, 1) * 0.5 * 2**pace.refusals)
         pause = {"exact": seconds, "whole": float(math.ceil(seconds)), None: grows}[retry_after]
-        pace.refuse(sent, now, pause, limits)
+        pace.count_refusal(sent, now, pause, limits)
 
     while len(taken) < calls:
         while ready:

@@ -87,11 +87,11 @@ def test_one_more_at_once_is_tried_and_kept_where_it_is_taken() -> None:
     """The server took eight; then it takes all."""
     pace = Pacer()
     calls = [pace.start(0.0) for _ in range(9)]
-    pace.refuse_concurrent(0.1, 1.0, is_pause_asked=False)
+    pace.count_concurrency_refusal(0.1, 1.0, is_pause_asked=False)
     assert pace.delay(0.2, {}) > 0
     now = 0.3
     for _ in range(400):
-        pace.accept(calls.pop(0), now, [])
+        pace.count_accepted(calls.pop(0), now, [])
         while pace.delay(now, {}) == 0:
             calls.append(pace.start(now))
         now += 0.05
@@ -105,12 +105,12 @@ def test_nothing_left_for_ever_is_doubted() -> None:
     for number in range(40):
         while (seconds := pace.delay(now, {})) > 0:
             now += seconds
-        pace.accept(pace.start(now), now, told)
+        pace.count_accepted(pace.start(now), now, told)
         now += 0.5
         if number == 10:
             begun = now
     assert now - begun == 29 * 0.5
-    pace.refuse(pace.start(now), now, 1.0, told)
+    pace.count_refusal(pace.start(now), now, 1.0, told)
     assert pace.delay(now + 1.5, {}) > 0
 
 

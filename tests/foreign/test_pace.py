@@ -88,14 +88,14 @@ def test_refusals_that_no_pace_prevents_do_not_stop_a_run(retry_after: Any, seed
 def test_a_day_that_is_used_up_closes_the_pace_until_it_is_over() -> None:
     pace = Pacer()
     sent = pace.start(0.0)
-    pace.refuse(sent, 0.1, 7200.0, [Limit("requests", 1000, 0, 7200.0)])
+    pace.count_refusal(sent, 0.1, 7200.0, [Limit("requests", 1000, 0, 7200.0)])
     assert pace.delay(1.0, {}) == pytest.approx(7199.1)
 
 
 def test_after_a_pause_one_call_goes_first() -> None:
     pace = Pacer()
     calls = [pace.start(0.0) for _ in range(4)]
-    pace.refuse(calls[0], 0.1, 5.0)
+    pace.count_refusal(calls[0], 0.1, 5.0)
     assert pace.delay(2.0, {}) == pytest.approx(3.1)
     assert pace.delay(5.2, {}) <= 0.05
     pace.start(5.3)
@@ -106,5 +106,5 @@ def test_after_a_pause_one_call_goes_first() -> None:
 def test_servers_own_pace_is_shown() -> None:
     pace = Pacer()
     assert pace.per_minute() is None
-    pace.accept(pace.start(0.0), 0.0, [Limit("requests", 500, 499, 0.12)])
+    pace.count_accepted(pace.start(0.0), 0.0, [Limit("requests", 500, 499, 0.12)])
     assert pace.per_minute() == pytest.approx(480)

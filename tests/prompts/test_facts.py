@@ -127,7 +127,7 @@ def test_notebook_matches_a_witness_of_its_events(rules: Rules) -> None:
             for event in one.events[len(notebook.events) :]:
                 own = isinstance(event, CardsPlayedEvent) and event.player_id == one.seat
                 notebook.observe(event, (), next(own_plays).cards if own else None)
-            notebook.turn_begins(one.hand)
+            notebook.begin_turn(one.hand)
             for node, answer in one.answers.items():
                 notebook.note_answer(node, answer)
             position = notebook.position(one.node, one.turn, one.hand)

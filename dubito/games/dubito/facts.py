@@ -43,7 +43,7 @@ class Questions:
 
     def step(self) -> TurnOutput:
         state = self._table.state
-        self._seats[state.seat].notebook.turn_begins(state.hands[state.seat].cards)
+        self._seats[state.seat].notebook.begin_turn(state.hands[state.seat].cards)
         output: TurnOutput
         output, events = step(self._table, announce=True)
         self._tell(events, output.cards or ())

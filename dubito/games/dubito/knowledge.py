@@ -239,7 +239,7 @@ class Notebook(Listener):
         self._answers: dict[str, bool] = {}
         self._held = Counter[int]()  # the hand when the turn began
 
-    def turn_begins(self, hand: Iterable[int]) -> None:
+    def begin_turn(self, hand: Iterable[int]) -> None:
         self._answers = {}
         self._held = Counter(hand)
 

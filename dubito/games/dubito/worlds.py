@@ -35,7 +35,7 @@ class World:
         book.observe(state.start, hand)
         for move in self.moves:
             if state.seat == position.seat:
-                book.turn_begins(hand)
+                book.begin_turn(hand)
             for event in state.apply(move):
                 book.observe(event, hand, move.cards)
         return replace(book.position(position.node, state.turn_data(), hand), answers=position.answers)

@@ -1,1 +1,1 @@
-"""Ratings by a book, and leaderboards of verified exported runs."""
+"""Ratings against a book, and leaderboards of verified exported runs."""

@@ -38,7 +38,7 @@ class RatingUsed(DocumentPart):
 
 
 class RatingObject(Document):
-    """A player's rating by a book."""
+    """A player's rating against a book."""
 
     format: Literal["dubito rating 1"] = "dubito rating 1"
     book: str

@@ -1,4 +1,4 @@
-"""`dubito rate`: rate a player by a book, in three numbers."""
+"""`dubito rate`: rate a player against a book, in three numbers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ _DRAWS_PER_SITUATION: Final = 100  # for a bot that does not state its strategy;
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 @json_option
 def rate(rated: str, book: str, output: Path | None, quiet: bool, as_json: bool, **given: str | bool | None) -> int:
-    """Rate a player by a book of fixed deals and opponents.
+    """Rate a player against a book of fixed deals and opponents.
 
     A PLAYER is a bot, or a model such as openai:MODEL@PROMPT. It gets three numbers: its result against the opponents,
     beside its worst neighbours, and what the best known exploiters win from it. The same command resumes, or prints it

@@ -120,13 +120,13 @@ class ChanceDraws:
     Raises IndexError if the engine draws more than that.
     """
 
-    def __init__(self, order: Sequence[Any] = (), shares: Iterable[float] = ()) -> None:
+    def __init__(self, order: Sequence[Any] = (), draws: Iterable[float] = ()) -> None:
         self._order = order  # the order of the cards of the next shuffle
-        self.shares = list(shares)  # the draws to come
+        self.draws = list(draws)  # to come
 
     def random(self) -> float:
         """Return the next draw."""
-        return self.shares.pop(0)
+        return self.draws.pop(0)
 
     def shuffle(self, cards: list[Any]) -> None:
         """Order all cards as chance has decided."""
@@ -134,7 +134,7 @@ class ChanceDraws:
         cards[:], self._order = self._order, ()
 
 
-def share(place: int, of: int) -> float:
+def draw_for_index(place: int, of: int) -> float:
     """Return the draw for which `int(random() * of)` gives this index."""
     return (place + 0.5) / of
 

@@ -25,11 +25,11 @@ from dubito.plugins.openspiel.course import (
     Stage,
     by_kind,
     draw,
+    draw_for_index,
     hand_feature,
     join_spaced,
     node_feature,
     one_hot,
-    share,
 )
 
 KINDS: Final = range(NUMBERS)
@@ -159,28 +159,28 @@ class BSCourse(Course):
             self.tell(game.apply(GAME.output_of("cards", picks[:-1], game.cards(seat, cast(Any, None)))))
             return
         accuses = (yield Fork("bs", (NO, YES))) == YES
-        accusers, shares, lost = [*self._accusers, *[seat] * accuses], [], None
+        accusers, draws, lost = [*self._accusers, *[seat] * accuses], [], None
         if seat == max({*SEATS} - {game.public.mover}):
             if len(accusers) > 1:
                 accuser = yield draw("accuser", accusers)
-                shares.append(share(accusers.index(accuser), len(accusers)))
+                draws.append(draw_for_index(accusers.index(accuser), len(accusers)))
                 accusers = [accuser]
             if accusers and game.lie:
                 hand = self.hand(accusers[0])
                 lost = yield draw("loses", hand)
-                shares.append(share(hand.index(lost), len(hand)))
-            self._settle(accuses, accusers, shares, lost)
+                draws.append(draw_for_index(hand.index(lost), len(hand)))
+            self._settle(accuses, accusers, draws, lost)
         else:
             self._accusers = accusers
             game.apply(accuses)
 
-    def _settle(self, accuses: bool, accusers: Sequence[int], shares: list[float], lost: int | None) -> None:
+    def _settle(self, accuses: bool, accusers: Sequence[int], draws: list[float], lost: int | None) -> None:
         """End the turn after the last answer and the draws."""
         game = self.engine
         mover, lie, pile = game.public.mover, game.lie, tuple(card.number for card in game.pile.cards)
-        self._accusers, self._draws.shares = [], shares
+        self._accusers, self._draws.draws = [], draws
         self.tell(game.apply(accuses))
-        assert not self._draws.shares, "the engine has drawn less than chance has decided"
+        assert not self._draws.draws, "the engine has drawn less than chance has decided"
         if accusers:
             self.note(f"takes {join_spaced(pile)}", ("takes", pile), mover if lie else accusers[0])
         if lost is not None:

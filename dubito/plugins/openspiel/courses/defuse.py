@@ -43,11 +43,11 @@ from dubito.plugins.openspiel.course import (
     Stage,
     by_kind,
     draw,
+    draw_for_index,
     hand_feature,
     join_spaced,
     node_feature,
     one_hot,
-    share,
 )
 
 CARDS: Final = (*HAND_CARDS, BOMB)  # outcomes of chance
@@ -113,15 +113,15 @@ class DefuseCourse(Course):
         return [card for card, n in self.engine.hands[seat].items() for _ in range(n)]
 
     def deal(self) -> Stage:
-        cards, shares = [card for card, n in CARD_COUNTS.items() for _ in range(n)], list[float]()
-        yield from self._order("deal", cards, shares, 2 * HAND_SIZE)
+        cards, draws = [card for card, n in CARD_COUNTS.items() for _ in range(n)], list[float]()
+        yield from self._order("deal", cards, draws, 2 * HAND_SIZE)
         pile = [*cards[: -2 * HAND_SIZE], *[DEFUSE] * SPARE_DEFUSES, BOMB]
-        yield from self._order("pile", pile, shares)
-        self._draws = ChanceDraws(shares=shares)
+        yield from self._order("pile", pile, draws)
+        self._draws = ChanceDraws(draws=draws)
         self.finish_deal(deal(cast(Random, self._draws)))
         self._note_pile()
 
-    def _order(self, node: str, cards: list[str], shares: list[float], most: int = PILE) -> Stage:
+    def _order(self, node: str, cards: list[str], draws: list[float], most: int = PILE) -> Stage:
         """Yield the draws that order these cards from the end, as the engine swaps them.
 
         It stops after `most` cards, or when all remaining cards are equal.
@@ -131,24 +131,24 @@ class DefuseCourse(Course):
             if len(cards) - n < most and len({*cards[:n]}) > 1:
                 place = cards.index(CARDS[(yield draw(node, [CARDS.index(card) for card in cards[:n]]))])
             cards[place], cards[n - 1] = cards[n - 1], cards[place]
-            shares.append(share(place, n))
+            draws.append(draw_for_index(place, n))
 
     def _note_pile(self) -> None:
-        assert not self._draws.shares, "the engine has drawn less than chance has decided"
+        assert not self._draws.draws, "the engine has drawn less than chance has decided"
         pile = tuple(reversed(self.engine.pile))
         self.note(f"top {join_spaced(pile)}", ("pile", pile), CHANCE)
 
     def turn(self) -> Stage:
         """Yield an action or a place, and the order of the pile after a shuffle card."""
-        game, shares = self.engine, list[float]()
+        game, draws = self.engine, list[float]()
         if game.node == "place":
             place = yield Fork("place", range(PLACES, PLACES + len(game.pile) + 1))
             self.tell(game.apply(place - PLACES))
             return
         act = ACTS[(yield Fork("turn", [n for n, act in enumerate(ACTS) if game.why_illegal(act) is None]))]
         if act == "shuffle":
-            yield from self._order("pile", list(game.pile), shares)
-        self._draws.shares = shares
+            yield from self._order("pile", list(game.pile), draws)
+        self._draws.draws = draws
         drawn = act == "shuffle" and len({*game.pile}) > 1
         self.tell(game.apply(act))
         if drawn:

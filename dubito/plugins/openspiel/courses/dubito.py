@@ -552,11 +552,11 @@ class DubitoCourse(Course):
                     book.note_answer(node, bool(answer))
                 case CardsPlayedEvent(mover, _, _) if mover == seat:
                     book.observe(what, hand, next(plays))
-                    book.turn_begins(())
+                    book.begin_turn(())
                 case GameEvent():
                     book.observe(cast(Event, what), hand)
                     if isinstance(what, DoubtResolvedEvent):
-                        book.turn_begins(())
+                        book.begin_turn(())
         return book.position(self.node, self.engine.view(), hand)
 
     def answer_of(self, player: Player) -> object:

@@ -35,7 +35,7 @@ class StatedPolicy:
 def read_bot_policy(
     entrant: Entrant, game: SmallGame, states: Sequence[InfoState], draws: int, seed: int
 ) -> StatedPolicy:
-    """Return what a hand-written bot states by `chances`, or else what it does in `draws` draws.
+    """Return the probabilities that a hand-written bot gives in `chances`, or else its frequencies over `draws` draws.
 
     Each draw uses a new instance with its own streams that has observed what its seat has. Raises BotError if the bot
     fails.

@@ -166,7 +166,8 @@ def _check_game(game: Any) -> None:
         raise UsageError(f"{name} {how}, but policies need one seat to move at a time: choose another game")
     if kind.chance_mode.name == "SAMPLED_STOCHASTIC":
         raise UsageError(
-            f"{name} does not report the probabilities of chance, so values cannot be exact: choose another game"
+            f"{name} does not report the probabilities of its chance outcomes, so exact values cannot be computed: "
+            "choose another game"
         )
     if kind.information.name == "PERFECT_INFORMATION":
         raise UsageError(
@@ -182,8 +183,8 @@ def _check_game(game: Any) -> None:
 
 def _too_large(name: str, size: str) -> UsageError:
     return UsageError(
-        f"{name} has more than {size}, too many to ask a player about every information state: choose a smaller game "
-        "or smaller parameters"
+        f"{name} has more than {size}, so it is too large to ask a player about every information state: choose a "
+        "smaller game or smaller parameters"
     )
 
 

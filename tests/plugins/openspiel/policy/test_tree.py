@@ -57,7 +57,7 @@ def test_a_game_without_a_tree_is_refused(name: str, reason: str) -> None:
 
 
 def test_a_large_game_is_refused_before_it_is_counted() -> None:
-    with pytest.raises(UsageError, match=r"^liars_dice has more than 2,000 information states, too many to ask "):
+    with pytest.raises(UsageError, match=r"^liars_dice has more than 2,000 information states, so it is too large "):
         Tree(load("liars_dice"))
     with pytest.raises(UsageError, match="more than 191 information states"):
         Tree(load(DICE), limit=191)
