@@ -33,15 +33,8 @@ _WORDS: Final = {
     r"^1\. .*": "bold green",
 }
 # Card names with the sign of a drawn card, as on pages: odd numbers are red.
-_SIGNS: Final = {
-    **{f"{number}": f"{number}" for number in range(2, 11)},
-    **{sign: sign for sign in "AJQK"},
-    "ace": "A",
-    "jack": "J",
-    "queen": "Q",
-    "king": "K",
-    "joker": "★",
-}
+_WORDS_ON_CARDS: Final = {"ace": "A", "jack": "J", "queen": "Q", "king": "K", "joker": "★"}
+_SIGNS: Final = {sign: sign for sign in (*map(str, range(2, 11)), *"AJQK")} | _WORDS_ON_CARDS
 _RED: Final = {"A", "3", "5", "7", "9", "J", "K"}
 _HEAD: Final = re.compile(r" *\d+\. +|- |")
 
