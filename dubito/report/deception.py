@@ -69,8 +69,8 @@ class Stories:
                 figures.append((f"Its {lies} that are caught", self.lies.share(player, "caught")))
             if self.source.game.lie_mark:
                 figures.append((f"{lies.capitalize()} it catches", self.lies.share(player, "hits")))
-            links = [(f"Boldest {lie}", *self._link_to(one), self._played(one)) for one in self.boldest(player)[:1]]
-            links += [("Worst mistake", *self._link_to(one), self._played(one)) for one in self.mistakes(player)[:1]]
+            links = [(f"Boldest {lie}", *self._link_to(one), self._cards_of(one)) for one in self.boldest(player)[:1]]
+            links += [("Worst mistake", *self._link_to(one), self._cards_of(one)) for one in self.mistakes(player)[:1]]
             text = " ".join(self._describe_skill(player))
             cards.append(Tiles(name, self.source.kinds[name], f"bots/{player}.html", figures, text, links))
         return cards
@@ -130,7 +130,7 @@ class Stories:
         what = counted(one.cards) if isinstance(one, TrackedPlay) else self._mistake(one)
         return f"games/{one.game}.html#turn-{turn}", f"{what}, {one.pile} at stake · game {one.game}, turn {turn}"
 
-    def _played(self, one: TrackedPlay | TrackedResponse) -> str:
+    def _cards_of(self, one: TrackedPlay | TrackedResponse) -> str:
         """Return the cards of a play, or of the play that was responded to."""
         turn = self.turns[one.game][one.seat, one.move]
         return self.cards[one.game][turn - 1 if isinstance(one, TrackedPlay) else turn - 2]

@@ -1,4 +1,4 @@
-"""The overview page: who is better, how certain that is, and what it cost.
+"""The overview page: the winner, the certainty of that result, and its cost.
 
 It starts with the result in words, computed from the figures and their intervals (`ranking.py`).
 """

@@ -199,7 +199,7 @@ class Cell:
 
     @property
     def interval(self) -> str:
-        """The interval beside an estimate; empty if there is none."""
+        """The interval beside an estimate, or an empty text."""
         return self.text.partition(" ")[2] if isinstance(self.value, Rate) and not self.is_few else ""
 
 
@@ -325,7 +325,7 @@ class ScoreChartRow:
     verdict: str = ""  # compared with the first player
     difference: str = ""
     is_worse: bool = False
-    is_opponent: bool = False  # not compared with the others
+    is_opponent: bool = False  # shown without a comparison
 
 
 @dataclass(frozen=True, slots=True)

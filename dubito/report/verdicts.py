@@ -50,10 +50,10 @@ def describe_verdict(order: Order, label: Callable[[str], str] = one_line) -> st
 
 
 def describe_winner(order: Order, label: Callable[[str], str] = one_line) -> tuple[str, str]:
-    """Return who is better, for a page's headline, and how sure that is."""
+    """Return the winner as a headline, and a sentence about the certainty."""
     names = [*map(label, order.names)]
     if len(names) < 2 or order.deals < MIN_DEALS:
-        return "It is too early to tell who is better.", ""
+        return "It is too early to name a winner.", ""
     beaten = [place for place in range(1, len(names)) if order.wins(0, place)]
     others = [place for place in range(1, len(names)) if place not in beaten]
     rival = min(beaten, key=lambda place: order.verdicts[0, place].difference.value or 0.0) if beaten else 1

@@ -69,7 +69,7 @@ def test_first_screen_answers_with_a_sentence_and_a_chart(width: int, models_run
     chrome.screen(width, 900)
     chrome.forget()
     chrome.open(models_run / "report" / "index.html")
-    assert chrome.text("h1") == "It is too early to tell who is better."
+    assert chrome.text("h1") == "It is too early to name a winner."
     below = "[...document.querySelectorAll('h1, .pills, .scores .row')].map(e => e.getBoundingClientRect().bottom)"
     assert max(chrome.run(below)[:4]) < 900
     assert not any("echarts" in address for address in chrome.asked)

@@ -106,7 +106,7 @@ def test_title_answers_and_names_kinds(bots_run: Path, models_run: Path) -> None
     assert title is not None
     assert early is not None
     assert title[1].startswith("StefaBot beats ")
-    assert early[1] == "It is too early to tell who is better."
+    assert early[1] == "It is too early to name a winner."
 
 
 def test_page_of_a_bot_links_its_caught_bluffs_and_false_doubts(bots_run: Path) -> None:
