@@ -43,7 +43,7 @@ def test_children_stand_behind_their_parents() -> None:
         ("goofspiel(imp_info=True,num_cards=3,points_order=descending)", "has simultaneous moves"),
         ("mfg_crowd_modelling", "is a mean-field game"),
         ("gin_rummy", "has no information state strings in OpenSpiel"),
-        ("negotiation", "does not report the probabilities of chance"),
+        ("negotiation", "does not report the probabilities of its chance outcomes"),
         ("liars_dice_ir(dice_sides=3)", "has imperfect recall"),
         ("phantom_ttt", "for two seats or for different legal actions"),
         ("kriegspiel", "more than 100 moves in a game"),
