@@ -46,6 +46,7 @@ _POLL_SECONDS: Final = 0.1
 @click.option("--games", metavar="N", help=f"Games; with m contenders a multiple of m. [default: {_GAMES}]")
 @games_path_option
 @config_options("game", "table_sizes", "contenders", "seed", "on_bot_error", "in_flight", "budget", "cache", "output")
+@click.option("--tables", is_flag=True, help="Print all tables instead of a summary.")
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 def seat(
     config: Path | None,
@@ -54,6 +55,7 @@ def seat(
     opponents: str | None,
     name: str,
     deadline: float | None,
+    tables: bool,
     quiet: bool,
     rules: Mapping[str, Any],
     **flags: str | bool | None,
@@ -69,7 +71,7 @@ def seat(
     experiment, registry, folder, calls = plan_run(checked, config)
     if (finished := find_finished_run(experiment, registry, folder)) is not None:
         note(f"{folder} already has this finished run; for a new one, change --name, --seed or --output")
-        return print_result(finished, new=False, tables=False)
+        return print_result(finished, new=False, tables=tables)
     if warning := check_cache(experiment, registry, calls):
         note(warning)
     with _serve_seats(experiment, address, allow_host) as seats:
@@ -79,7 +81,7 @@ def seat(
         reason = describe_signal(result.stop_signal) if result.interrupted else str(result.failure or "finished")
         for one in seats.values():
             one.end_run(reason)
-        code = print_result(result, new=True, tables=False)
+        code = print_result(result, new=True, tables=tables)
         _wait_for_agents([*seats.values()], _STOPPED_LINGER_SECONDS if code else _LINGER_SECONDS)
     return code
 

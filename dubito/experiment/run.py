@@ -256,8 +256,8 @@ def _chunks_to_play(
 
 def _count_threads(experiment: Experiment, options: RunOptions, *, has_models: bool) -> int:
     if options.seats and len(options.seats) == len(experiment.contenders):
-        # Every game waits for an agent, which plays one game at a time: play them in order.
-        return len(options.seats)
+        # Every game waits for an agent, which plays one game at a time: play them in order, with a game for each agent.
+        return len(options.seats) * experiment.contender_seats
     # Models need threads that wait, programs need cores.
     return options.calls.in_flight if has_models else options.workers
 

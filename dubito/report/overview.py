@@ -11,7 +11,7 @@ from dubito.experiment.experiment import PlayerSpec, describe_fake_models
 from dubito.experiment.replay import LieCounts
 from dubito.experiment.stop import describe_stop_rule
 from dubito.experiment.stored import Run, list_contenders
-from dubito.game.words import display_name
+from dubito.game.words import counted, display_name
 from dubito.llm.prices import PICO, dollars
 from dubito.report.deception import Stories
 from dubito.report.players import RunPlayers
@@ -133,7 +133,7 @@ def _answer_blocks(source: Run, players: RunPlayers, sure: str) -> list[Block]:
     games, planned, order = source.tally.games, source.planned.games, source.order
     marked = []
     if order.is_preliminary:
-        marked.append(f"Preliminary: {order.deals} deals, fewer than {PRELIMINARY}")
+        marked.append(f"Preliminary: {counted(order.deals, 'deal')}, fewer than {PRELIMINARY}")
     if not source.is_finished:
         marked.append(f"Unfinished: {games:,} of {planned:,} games are counted")
     cost = _describe_cost(source) or ["No models played, so nothing was spent."]

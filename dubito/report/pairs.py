@@ -5,6 +5,7 @@ the same until the contenders first decide differently. That position is shown w
 the choice cost.
 """
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -153,8 +154,13 @@ class Split:
 
     def kind(self, game: ReplayedGame, results: Results) -> str:
         """Say what kind of move a side made."""
-        marks = game.story["turns"][self.turn - 1]["marks"]
-        return ", ".join(marks) or ("honest play" if results.lies else _OTHER_MOVE)
+        turns = game.story["turns"]
+        made, place = turns[self.turn - 1], self.move
+        place -= sum(len(turn.get("movers", [turn["seat"]])) for turn in turns[: self.turn - 1])
+        marks = made["kinds"][place] if "kinds" in made else made["marks"]
+        if marks or not results.lies:
+            return ", ".join(marks) or _OTHER_MOVE
+        return "let it pass" if place else "honest play"  # the first move of a turn is a play
 
 
 def find_splits(one: Side, other: Side) -> tuple[list[Split], int]:
@@ -207,7 +213,9 @@ def compare_pages(
 def _side_by_side(one: Side, other: Side, key: str, *, odds: bool) -> Iterator[Block]:
     """Yield how often the two decided differently, at which kinds of moves, and the costliest positions."""
     splits, compared = find_splits(one, other)
-    if not splits:
+    if not compared:
+        yield Paragraph("No deal has pages of both games: write the report with `--games all` to compare them.")
+    elif not splits:
         yield Paragraph(f"They made the same decisions in all of {counted(compared, 'compared game')}.")
     else:
         text = f"They decided differently in {len(splits):,} of {counted(compared, 'compared game')}. {_EXPLANATION}"
@@ -249,12 +257,19 @@ def _position(one: Side, other: Side, split: Split, *, odds: bool) -> ShownPosit
     title = f"Deal {split.deal}, turn {turn}"
     cost = f"cost {one_line(worse)} {points}" if split.cost else ""
     choices = [_choice(side, played, split, odds=odds) for side, played in zip((one, other), split.games, strict=True)]
+    if len({(choice.text, choice.cards) for choice in choices}) == 1:  # what they did is not in the story's words
+        outputs = (played.outputs[split.move] for played in split.games)
+        choices = [
+            replace(choice, text=f"{choice.text} (answer: {_describe_output(output)})")
+            for choice, output in zip(choices, outputs, strict=True)
+        ]
     return ShownPosition(title, cost, before, game.hand(turn), choices)
 
 
 def _choice(side: Side, game: ReplayedGame, split: Split, *, odds: bool) -> ShownChoice:
     turn, held, results = split.turn, game.cards_after(split.turn), side.run.game.results
     made = game.story["turns"][turn - 1]
+    truth = "; ".join(text for text, _ in made.get("truth", ()))
     decisions = ModelDecisions(side.run.db, side.run.game).decisions(game.number, game.story, Texts())
     own = [one for one in decisions if (one["seat"], one["turn"]) == (game.seat, turn)]
     reasons = (each["reasoning"] for one in own for each in one["attempts"][-1:])
@@ -270,13 +285,18 @@ def _choice(side: Side, game: ReplayedGame, split: Split, *, odds: bool) -> Show
     return ShownChoice(
         side.name,
         side.kind,
-        game.story["story"][turn - 1],
+        game.story["story"][turn - 1] + (f" ({truth})" if truth else ""),
         made.get("cards", ""),
         split.kind(game, results).removeprefix(_OTHER_MOVE),
         one_line(next(filter(None, reasons), ""), _MAX_REASON),
         "; ".join(after),
         f"{side.pages}games/{game.number}.html#{own[0]['link'] if own else f'turn-{turn}'}",
     )
+
+
+def _describe_output(output: Any) -> str:
+    """Describe an output, which is in the game's JSON."""
+    return {True: "yes", False: "no"}[output] if isinstance(output, bool) else one_line(json.dumps(output), 80)
 
 
 def _amount(results: Results, score: float) -> str:

@@ -122,7 +122,7 @@ class RunPlayers:
         for row in rows:
             name = _name_of(row)
             games = row.deals * seats if isinstance(row, ContenderRow) else row.games
-            role = "contender" if name in compared else "opponent"
+            role = "contender" if name in compared else "opponent" if compared else "player"
             measured = [row.rates[rate.key] for rate in rates]
             chances = [row.equal_share.get(key) for key in results.headline]
             cells.append([name, role, order.rank(name), games, *measured, *chances, *self._more_cells(name, lies)])

@@ -52,7 +52,9 @@ def describe_verdict(order: Order, label: Callable[[str], str] = one_line) -> st
 def describe_winner(order: Order, label: Callable[[str], str] = one_line) -> tuple[str, str]:
     """Return the winner as a headline, and a sentence about the certainty."""
     names = [*map(label, order.names)]
-    if len(names) < 2 or order.deals < MIN_DEALS:
+    if len(names) < 2:
+        return f"{names[0]} is the only player." if names else "Nobody has played.", ""
+    if order.deals < MIN_DEALS:
         return "It is too early to name a winner.", ""
     beaten = [place for place in range(1, len(names)) if order.wins(0, place)]
     others = [place for place in range(1, len(names)) if place not in beaten]

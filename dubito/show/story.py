@@ -155,7 +155,7 @@ class _PanelStory:
             movers.append(moment.seat)
             if isinstance(moment.output, Forfeit):
                 lines.append(Line(describe_forfeit(moment.output.seat, label, game)))
-                marks.append(Marks())
+                marks.append(Marks(("forfeit",)))
             else:
                 lines += teller.moved(moment.seat, moment.output, moment.events)
                 marks.append(marks_of(teller))
@@ -203,7 +203,8 @@ def _marks_of_turn(movers: Sequence[int], marks: Sequence[Marks]) -> dict[str, A
     by_seat = [*zip(movers, marks, strict=True)]
     mistakes = {seat: mark.mistake for seat, mark in by_seat if mark.mistake}
     let_pass = {seat: mark.let_pass for seat, mark in by_seat if mark.let_pass}
-    return {"marks": [*kinds], "mistakes": mistakes, "let_pass": let_pass}
+    by_move = {"kinds": [[*mark.kinds] for mark in marks]} if len(marks) > 1 else {}
+    return {"marks": [*kinds], "mistakes": mistakes, "let_pass": let_pass, **by_move}
 
 
 _PIECE: Final = re.compile(r'[^\n]*?(?:\n|,(?=")|$)')  # a line, or one key of JSON

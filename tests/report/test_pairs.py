@@ -8,6 +8,7 @@ import pytest
 
 from dubito.experiment.stored import opened_run
 from dubito.report.site import write_site
+from tests.cli.kit import run_in
 from tests.experiment.kit import REPO
 from tests.report.kit import SCRIPT, Page, hand_written, report_of
 
@@ -103,3 +104,20 @@ def test_site_compares_contenders_of_several_runs(tmp_path: Path) -> None:
     runs = {"ClaudeBot": tmp_path / "ClaudeBot", "StefaBot": tmp_path / "StefaBot"}
     write_site(tmp_path / "other", "Site", "", runs, REPO)
     assert not (tmp_path / "other/compare.html").exists()
+
+
+def test_only_the_own_move_of_a_turn_with_several_is_named(tmp_path: Path) -> None:
+    """A turn of BS is a play and the answers of the other seats."""
+    players = ("--bots", "Jerk,Player2,ConMan,Hoarder", "--contenders", "CalculatingLiar,Player1")
+    run_in(tmp_path, "run", "--game", "bs", *players, "--games", "40", "--workers", "1", "--output", "r", "--quiet")
+    page = (tmp_path / "r/report/compare.html").read_text()
+    found = re.findall(r'<p><strong>(.*?)</strong>.*?<span class="what">(.*?)</span>', page)
+    assert len(found) >= 20
+    assert {what for _, what in found} <= {"lie", "honest play", "doubt", "let it pass"}
+    for (one, what), (other, other_what) in zip(found[::2], found[1::2], strict=True):
+        assert one != other, (what, other_what)
+
+
+def test_page_without_common_games_says_so(tmp_path: Path) -> None:
+    report = report_of(played(tmp_path / "run", games=6), games="0")
+    assert "No deal has pages of both games" in (report / "compare.html").read_text()
