@@ -36,7 +36,7 @@ BUDGETS: Final = {
     "dubito/report": 3750,  # with pages that compare two players side by side
     "dubito/sandbox": 1030,
     "dubito/seats": 790,
-    "dubito/show": 1180,
+    "dubito/show": 1185,
     "dubito/stats": 1159,
     "dubito/store": 1475,
     "dubito/web": 1220,
