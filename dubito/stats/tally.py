@@ -253,7 +253,7 @@ def read_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"]
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{db.path} is damaged: its sums cannot be read ({one_line(str(error), 80)})") from None
     if chunks == "all" and tally.games != db.game_count():
-        raise UsageError(f"{db.path} is damaged: it has {db.game_count():,} games, but sums of {tally.games:,}")
+        raise UsageError(f"{db.path} is damaged: its sums cover {tally.games:,} games, but it has {db.game_count():,}")
     return tally
 
 

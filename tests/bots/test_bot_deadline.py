@@ -190,5 +190,5 @@ def test_deadline_is_refused_without_an_alarm(monkeypatch: pytest.MonkeyPatch) -
     with ThreadPoolExecutor(1) as pool, pytest.raises(UsageError, match="only the main thread of a process"):
         pool.submit(limit_bot_time, Quiet, 1.0, GAME.nodes).result()
     monkeypatch.delattr(signal, "setitimer")
-    with pytest.raises(UsageError, match="this system has no alarm"):
+    with pytest.raises(UsageError, match="this system has no timer"):
         limit_bot_time(Quiet, 1.0, GAME.nodes)
