@@ -1,1 +1,1 @@
-"""The prompt workshop: positions taken from games, and what a prompt says and does at them."""
+"""The prompt workshop: it records positions from games, and shows what a prompt says and does at them."""

@@ -1,8 +1,8 @@
 """Check that requests to models contain no hidden information.
 
-Two worlds that look the same to a seat must give the same request, byte by byte. The worlds come from leaks.py. For a
-request that differs, the audit names the first byte that differs, the template and line that wrote it, and the fact
-that causes the difference when only that fact is exchanged.
+Two worlds that look the same to a seat must give the same request, byte by byte. The worlds come from leaks.py. If two
+requests differ, the audit reports the first differing byte, the template and line that wrote it, and the fact that
+causes the difference on its own.
 """
 
 import json
@@ -38,7 +38,7 @@ class Leak(NamedTuple):
 
 
 def find_leak(prompt: Prompt, here: Position, there: Position) -> Leak | None:
-    """Return the first difference of the requests in two worlds that look the same to the seat, if any."""
+    """Return the first difference between the requests in two worlds that look the same to the seat, if any."""
     seat = f"information hidden from seat {here.seat} at node {here.node}"
     if _schema_text(prompt, here) != _schema_text(prompt, there):
         return Leak(
@@ -73,7 +73,7 @@ def _quote_line(text: str) -> str:
 
 
 def _find_template(one: Sequence[Piece], other: Sequence[Piece], place: int) -> tuple[str, int]:
-    """Return the template and line of the character at this place; the earlier line if the two texts differ."""
+    """Return the template and line that wrote the character at this index; the earlier line if the texts differ."""
     pieces_there = []
     for pieces in (one, other):
         ends = accumulate(len(piece.text) for piece in pieces)
@@ -83,7 +83,7 @@ def _find_template(one: Sequence[Piece], other: Sequence[Piece], place: int) -> 
 
 
 def _find_fact(prompt: Prompt, here: Position, there: Position) -> str:
-    """Describe the fact that causes the first difference when only that fact is exchanged."""
+    """Describe the fact that causes the first difference on its own."""
     ours, theirs = ([*map(prompt.game.facts.facts, prompt.questions(position))] for position in (here, there))
     unchanged = prompt.fill(ours[0], turn=ours)
     both = [*zip(ours, theirs, strict=True)]  # the same length, since the schemas are the same
@@ -105,7 +105,7 @@ def _first_difference(one: RenderedPrompt, other: RenderedPrompt) -> tuple[int, 
 
 @dataclass
 class Audit:
-    """The audit of a game and all its prompts, or `only` some of them."""
+    """The audit of a game and its prompts: all of them, or those in `only`."""
 
     subject: Subject
     only: Sequence[Prompt] | None = None

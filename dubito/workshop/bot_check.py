@@ -1,4 +1,4 @@
-"""`dubito bots check`: play some games with a bot, and report what a tournament or a long run would trip over."""
+"""`dubito bots check`: play some games with a bot, and report problems that would break a tournament or a long run."""
 
 import ast
 import re
@@ -50,7 +50,7 @@ class BotGames:
 
 
 def resolve_bot(name: str, registry: Registry) -> PlayerSpec:
-    """Return the player of a bot's name, or of a program's command. Raises UsageError."""
+    """Return the player for a bot's name or a program's command. Raises UsageError."""
     here = registry.working_directory
     if name not in registry.bots and " " in name:
         settings = check_program("your bot", {"process": shlex.split(name)}, {}, None, here)
@@ -79,7 +79,7 @@ def run_bot_check(spec: PlayerSpec, registry: Registry) -> BotGames:
 
 
 def _check_source(bot: Bot) -> dict[str, str]:
-    """Return what a bot's file does that it should not, with the place."""
+    """Return the forbidden things that a bot's file does, with their locations."""
     findings = {}
     if not bot.repeatable:
         findings["it uses randomness that no seed repeats: use self.rng"] = bot.file.name
@@ -119,7 +119,7 @@ class _Check:
         return games
 
     def _play_game(self, rules: Any, deal: int, size: int, moments: Mapping[str, Callable[[Any], bool]]) -> list[str]:
-        """Play a game, in which the fallback makes the moves for which the bot fails. Return all moves."""
+        """Play a game and return all moves. If the bot fails, the fallback makes its move."""
         seat, game, table, session = deal % size, self.registry.game, *self._build_table(rules, deal, size)
         state, outputs, first = table.state, list[str](), self.program is not None
         try:

@@ -1,4 +1,4 @@
-"""Check the endings of capped games, by playing some with the cap set to a few moves."""
+"""Check the endings of capped games by playing some games with a cap of a few moves."""
 
 import re
 import sys

@@ -1,8 +1,8 @@
 """Cassettes: a model's replies at recorded positions, kept in a file to test a prompt without a key or a network.
 
-The file is one of vcrpy's (https://vcrpy.readthedocs.io, version 1), so other tools can play it, with two additions:
-each interaction has its `draw`, and `dubito` says which prompt, model settings and positions it is of. It contains no
-headers but `content-type`, so no key; the bodies are those of the cache, from which keys are removed before.
+The file has the format of vcrpy (https://vcrpy.readthedocs.io, version 1), so other tools can play it. There are two
+additions: each interaction has its `draw`, and `dubito` lists the prompt, the model settings and the positions. The
+only header in the file is `content-type`, so it contains no key. The bodies come from the cache, which removes keys.
 """
 
 import json
@@ -41,11 +41,11 @@ _JSON: Final = {"content-type": ["application/json"]}
 
 
 class PromptChanged(DubitoError):
-    """A cassette has no reply to a request: the prompt, or what renders it, has changed."""
+    """A cassette has no reply to a request, because the prompt or the code that renders it has changed."""
 
 
 class _Description(Checked):
-    """What is in the part `dubito` of a cassette."""
+    """The content of the `dubito` part of a cassette."""
 
     model_config = ConfigDict(strict=False)
 
@@ -59,7 +59,7 @@ class _Description(Checked):
 
 @dataclass(frozen=True, slots=True)
 class Cassette:
-    """The replies of a model at some positions, by one prompt."""
+    """The replies of a model to one prompt at some positions."""
 
     prompt: str
     model: str
@@ -90,9 +90,9 @@ def save_cassette(cassette: Cassette, file: Path) -> None:
 
 
 def load_cassette(file: Path, home: Path) -> Cassette:
-    """Read a cassette. Its game is found from the folder `home`.
+    """Read a cassette.
 
-    Raises UsageError if the file is something else, or has another format.
+    The search for its game starts in the `home` folder. Raises UsageError if the file is not a cassette of this format.
     """
     shown = one_line(str(file), 200)
     try:
@@ -125,7 +125,7 @@ def record_trial(entry: TrialEntry, trial: Trial, model: str) -> Cassette:
 def record_run(
     log: ModelLog, recorded: Sequence[RecordedPosition], player: str, settings: ModelSettings, count: int
 ) -> Cassette:
-    """Return the replies to a model player that a run stores, at up to `count` of these positions of its games."""
+    """Return a model player's replies from the store of a run, at up to `count` of these positions."""
     positions, replies = _collect(log, player, ((find_provenance(one).game, one) for one in recorded), count)
     provider = embedded_kind(settings.base_url or "") or ("anthropic" if settings.api == "messages" else "openai")
     return Cassette(settings.prompt, f"{provider}:{settings.model}", settings, positions, replies)
@@ -134,7 +134,7 @@ def record_run(
 def _collect(
     log: ModelLog, player: str, asked: Iterable[tuple[int, RecordedPosition]], count: int
 ) -> tuple[dict[str, RecordedPosition], list[CacheEntry]]:
-    """Return up to `count` positions with their replies. `asked` has each one's game in the log."""
+    """Return up to `count` positions with their replies. `asked` contains the game of each position in the log."""
     positions, replies = dict[str, RecordedPosition](), list[CacheEntry]()
     for game, one in asked:
         place = find_provenance(one)
@@ -173,9 +173,10 @@ def play_cassette(cassette: Cassette, entry: TrialEntry, options: TrialOptions, 
 
 
 def score_prompt(name: str, file: Path, home: Path) -> ScoreRow:
-    """Test a prompt with a cassette. Return its figures at all positions.
+    """Test a prompt with a cassette.
 
-    Raises UsageError if one of them cannot be read, PromptChanged if the prompt asks something else now.
+    Return its figures over all positions. Raises UsageError if the prompt or the cassette cannot be read, and
+    PromptChanged if the requests have changed.
     """
     cassette = load_cassette(file, home)
     calls = CallOptions(in_flight=1, cache=home, offline=True, preflight=False)
@@ -206,7 +207,7 @@ def _received(reply: CacheEntry) -> RawReply:
 
 
 def _first_difference(cassette: Cassette, folder: Path) -> str | None:
-    """Return how a request without a reply differs from the most similar one of the cassette.
+    """Return how a request without a reply differs from the most similar one in the cassette.
 
     If all requests have replies, return None.
     """

@@ -1,4 +1,4 @@
-"""The project's own tests of its prompts, for any prompt. Each check raises CheckFailed if it fails."""
+"""The project's own prompt tests, which work for any prompt. Each check raises CheckFailed if it fails."""
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -21,7 +21,7 @@ class CheckFailed(DubitoError):
 
 
 def prompt_checks(folder: Path, game: Game | None = None) -> Iterator[Check]:
-    """Yield all checks of the prompt in this folder, or only the first if the prompt cannot be loaded.
+    """Yield all checks for the prompt in this folder, or only the first if the prompt cannot be loaded.
 
     The game is Dubito by default. Leaks are checked if the game has `world_pairs`.
     """

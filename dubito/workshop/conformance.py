@@ -54,7 +54,7 @@ Probe = Callable[[Subject], Iterator[Flaw]]
 def find_flaws(subject: Subject, more: Sequence[Probe] = (), quick: bool = False) -> Iterator[Flaw]:
     """Yield the flaws of a game. The check ends early if games do not end or are not sound.
 
-    `more` are probes of plugins. A `quick` check starts no process.
+    `more` are probes from plugins. A `quick` check starts no process.
     """
     later = (*_LATER_PROBES, *more)
     return run_probes(
@@ -70,7 +70,7 @@ def find_flaws(subject: Subject, more: Sequence[Probe] = (), quick: bool = False
 
 
 def run_probes(subject: Subject, *stages: Sequence[Probe]) -> Iterator[Flaw]:
-    """Yield each flaw that these probes find once. Stop after the first stage with a flaw that is certain."""
+    """Yield each flaw that these probes find, without duplicates. Stop after the first stage with a certain flaw."""
     reported = set[Flaw]()
     try:
         with watch_for_hangs(subject):
@@ -216,7 +216,7 @@ def _is_refused(state: Any, output: Any) -> bool:
 
 
 def _check_silent_apply(subject: Subject) -> Iterator[Flaw]:
-    """Check that the game is the same without `announce`."""
+    """Check that a game played without `announce` is the same."""
     for deal, seats in subject.deals:
         quiet, announced = subject.state(deal, seats), subject.state(deal, seats)
         for output in subject.outputs[deal, seats]:
@@ -311,7 +311,7 @@ def _check_results(subject: Subject) -> Iterator[Flaw]:
 
 
 def _check_result_order(subject: Subject) -> Iterator[Flaw]:
-    """Check that a bucket named a win is worth more than a loss, and that the winner of a game scores most."""
+    """Check that a win bucket is worth more than a loss bucket, and that the winner of a game scores most."""
     results, measure = subject.game.results, subject.game.results.measures[0]
     won, lost = (
         [place for place, name in enumerate(results.endings) if word.search(name)] for word in (_WIN_WORD, _LOSS_WORD)
@@ -345,7 +345,7 @@ class _End(NamedTuple):
 
 
 def _winners(subject: Subject, deal: int, seats: int) -> Iterator[_End]:
-    """Yield the winners of a game by its words, its standing, its state and its last events."""
+    """Yield the winners according to the game's words, its standing, its state and its last events."""
     results, state = subject.game.results, subject.state(deal, seats)
     teller = words_of(subject.game).Teller(state, "Player{}Z".format)
     events: Sequence[GameEvent] = ()
@@ -399,7 +399,7 @@ def _check_examples(subject: Subject) -> Iterator[Flaw]:
 
 
 def _check_positions(subject: Subject) -> Iterator[Flaw]:
-    """Check that steady facts of played positions do not change, and that positions survive a file."""
+    """Check that steady facts do not change during a game, and that positions survive being saved and loaded."""
     game, file = subject.game, subject.file("facts.py")
     if game.module("facts") is None:
         return
@@ -442,7 +442,7 @@ def _check_rendering(subject: Subject, prompt: Prompt) -> Iterator[Flaw]:
 
 
 def _check_speech(subject: Subject) -> Iterator[Flaw]:
-    """Check that messages of players cannot end their quotes in a prompt, and that the prompt explains them."""
+    """Check that players' messages cannot break out of their quotes in a prompt, and that the prompt explains them."""
     game = subject.game
     if game.walk or game.module("facts") is None or not any(isinstance(node.answer, Text) for node in game.nodes):
         return
@@ -472,7 +472,7 @@ def _with_hostile_messages(cls: type[Player], game: Game) -> type[Player]:
 
 
 def _check_words(subject: Subject) -> Iterator[Flaw]:
-    """Check the game's words, from its rules to its ending."""
+    """Check the game's texts, from its rules to its ending."""
     words, file, rules = words_of(subject.game), subject.file("words.py"), subject.game.rules()
     for deal, seats in subject.deals:
         state = subject.state(deal, seats)
@@ -521,7 +521,7 @@ def _fake_answers(policy: Any, prompts: Sequence[Prompt], positions: Sequence[An
 
 
 def _check_runs(subject: Subject) -> Iterator[Flaw]:
-    """Check that processes play the same games, and that fake models can play it in a run that replays."""
+    """Check that separate processes play identical games, and that a run with fake models can be replayed."""
     name, least = subject.game.name, str(subject.game.seats[0])
     with TemporaryDirectory() as folder:
         words_of_run = ("run", "--game", name, "--games", "12", "--no-report", "--json")
@@ -545,7 +545,7 @@ def _check_runs(subject: Subject) -> Iterator[Flaw]:
 
 
 def _run_command(subject: Subject, seed: str, *words: str) -> "subprocess.CompletedProcess[str]":
-    """Run a command in a process with this hash seed, which determines the order of sets."""
+    """Run a command in a process with this hash seed, which determines the iteration order of sets."""
     environment = os.environ | {"PYTHONHASHSEED": seed}
     path = [word for folder in games_path() for word in ("--games-path", str(folder))]
     command = [sys.executable, "-m", "dubito", *words, *path]

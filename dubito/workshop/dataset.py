@@ -1,4 +1,4 @@
-"""Export a run as a dataset: Parquet files of its games and of its models' decisions.
+"""Export a run as a dataset: Parquet files with its games and its models' decisions.
 
 The dataset card, in Hugging Face's format, explains every column.
 """
@@ -113,8 +113,8 @@ _Row = dict[str, Any]
 def write_dataset(run: Run, folder: Path, progress: Callable[[int], None]) -> None:
     """Write `games.parquet`, `decisions.parquet` and `README.md` into a new folder; `progress` is called for each game.
 
-    The games are replayed, so that each decision has the facts it was based on. Raises UsageError without pyarrow, if
-    the folder exists or cannot be written, or if a game plays differently now.
+    The games are replayed, so that each decision has the facts it was based on. Raises UsageError if pyarrow is
+    missing, if the folder exists or cannot be written, or if a game plays differently now.
     """
     if find_spec("pyarrow") is None:
         raise UsageError("Parquet files need pyarrow: pip install 'dubito[parquet]'")
@@ -170,7 +170,7 @@ def _game_rows(run: Run) -> Iterator[list[_Row]]:
 
 
 def game_rows(run: Run, numbers: range) -> Iterator[_Row]:
-    """Yield a row for each of these games, with the columns of `GAMES` except lies."""
+    """Yield a row for each of these games, with all columns of `GAMES` except lies."""
     experiment, results = run.experiment, run.registry.game.results
     names = [player.name for player in experiment.players]
     query = "SELECT game, outcome FROM games WHERE game >= ? AND game < ? ORDER BY game"
@@ -196,7 +196,7 @@ def game_rows(run: Run, numbers: range) -> Iterator[_Row]:
 
 
 def _lies_by_seat(run: Run, game: int, seats: int) -> str | None:
-    """Return the counts of lies by seat; None if the game has no lies, comes too late, or cannot be replayed."""
+    """Return the number of lies per seat; None if the game has no lies, is past the limit, or cannot be replayed."""
     if (
         run.registry.game.lie is None
         or game not in run.experiment.game_numbers[:MAX_LIE_GAMES]
@@ -220,7 +220,7 @@ def _decision_rows(run: Run, progress: Callable[[int], None]) -> Iterator[list[_
 
 
 class DecisionRows:
-    """The decisions of models in a run, with the columns of `DECISIONS` except lies."""
+    """The decisions of models in a run, with all columns of `DECISIONS` except lies."""
 
     def __init__(self, run: Run) -> None:
         self._run, self._log, self._positions = run, ModelLog(run.db), position_recorder(run)
@@ -262,7 +262,7 @@ def _decision_row(
 def _stored_decisions(log: ModelLog, game: int) -> Iterator[_Row]:
     """Yield the decisions of models in a game, with the request and reply of the last attempt, and their cost.
 
-    If one request had several questions, the first of them has its cost.
+    If one request had several questions, its cost is assigned to the first of them.
     """
     attempts_of, decisions = log.attempts(game), log.decisions(game)
     keys = attempt_keys(decisions, attempts_of)

@@ -1,7 +1,7 @@
-"""Detect calls of a game's or a bot's code that do not return, with an alarm while a game is checked.
+"""Detect calls into a game's or a bot's code that do not return, with an alarm while a game is checked.
 
-The alarm is a signal of the system. It interrupts loops in Python code in the main thread, but not a call into C. In
-other threads, and on systems without this signal, nothing is detected.
+The alarm is an operating system signal. It interrupts Python loops in the main thread, but not a call into C. In other
+threads, and on systems without this signal, nothing is detected.
 """
 
 import signal
@@ -20,7 +20,7 @@ _REPEAT_INTERVAL: Final = 1e-3  # seconds until the next alarm, for code that ca
 
 
 class CallHangs(KeyboardInterrupt):
-    """Raised in code that hangs. As a KeyboardInterrupt, it is not caught by handlers of ordinary exceptions."""
+    """Raised in code that hangs. It is a KeyboardInterrupt, so that handlers of ordinary exceptions do not catch it."""
 
     def __init__(self, flaw: Flaw) -> None:
         super().__init__(flaw)
@@ -29,7 +29,7 @@ class CallHangs(KeyboardInterrupt):
 
 @contextmanager
 def watch_for_hangs(subject: Subject) -> Iterator[None]:
-    """Raise CallHangs in a call that is still running at the second alarm."""
+    """Raise CallHangs inside a call that is still running at the second alarm."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,7 +1,7 @@
-"""Check that a game shows no hidden information to a seat, in pairs of worlds (worlds.py).
+"""Check that a game shows no hidden information to a seat, by comparing pairs of worlds (worlds.py).
 
 In both worlds the seat holds the same cards. As long as it has observed the same events, its view, its facts and the
-words that a person in its seat reads must be the same. Two kinds of differences are harder to judge:
+text shown to a person in its seat must be identical. Two kinds of differences are harder to judge:
 
 - An event differs. It may be a reveal that the rules intend, so it is an error only if the game keeps the information
   secret elsewhere: see `_Secrets`.
@@ -103,7 +103,7 @@ def check_leaks(subject: Subject, compared: Compared = lambda one, other, sure: 
 def _judge(
     later: list[_Finding], secrets: "_Secrets", reported: set[tuple[str, str]], only_sure: bool
 ) -> Iterator[Flaw]:
-    """Yield the findings that depend on all worlds, sure ones first."""
+    """Yield the findings that depend on all worlds, certain ones first."""
     verdicts = [
         (finding, secrets.is_sure(finding)) for finding in later if (finding.file, finding.fact) not in reported
     ]
@@ -118,9 +118,9 @@ def _judge(
 
 
 def _facts_differ(subject: Subject, one: Any, other: Any) -> str:
-    """Return what facts show at one position and not at the other.
+    """Return what the facts show at only one of the two positions.
 
-    The order of keys is not compared here, but in prompts that show it (audit.py).
+    The order of keys is not compared here; audit.py compares it in prompts that show it.
     """
     if one is None or other is None or one == other:
         return ""
@@ -134,7 +134,7 @@ def _hands_differ(subject: Subject, deal: int, seats: int) -> bool:
 
 
 def check_stale_cards(subject: Subject) -> Iterator[Flaw]:
-    """Check that the cards that a bot receives before its first move always show what it holds now.
+    """Check that the cards a bot receives before its first move always reflect its current hand.
 
     The check ends with the first error of a bot, which stale cards may have caused.
     """
@@ -168,7 +168,7 @@ class _Pair:
         self.is_found, self.looks = False, 0
 
     def compare(self, compared: Compared) -> Iterator[_Finding | Flaw]:
-        """Play both worlds while they look the same to the seat, and yield differences that it is shown."""
+        """Play both worlds while they look the same to the seat, and yield differences that the seat is shown."""
         one, other, seat, move = self.one, self.other, self.variant.seat, self.variant.move
         if one.held(seat) != other.held(seat) or one.state.seat != other.state.seat:
             return
@@ -237,7 +237,7 @@ class _Pair:
         return bool(changed)
 
     def _in_words(self, change: str) -> _Finding:
-        """Return a finding for words that differ although events do not."""
+        """Return a finding for texts that differ although the events are equal."""
         file = self.subject.file("words.py")
         part = name_in(change).partition(".")[0]
         what = {"panels": "Panel.public", "moved": "Line.said"}.get(part, part)
@@ -248,7 +248,7 @@ class _Pair:
         return _Finding(file, fact, sentence, self.variant.move < 0, None, self.variant, self.deal)
 
     def _differences_at_move(self) -> Iterator[_Finding]:
-        """Yield differences at the seat's move, after it observed the same events except the suspect."""
+        """Yield differences at the seat's move, if all events that it observed were equal except the suspect."""
         subject, one, other, seat = self.subject, self.one, self.other, self.variant.seat
         facts, words = subject.file("facts.py"), subject.file("words.py")
         views = one.state.view(), other.state.view()
@@ -337,7 +337,7 @@ class _Secrets:
         return False
 
     def _is_always_revealed(self, finding: _Finding) -> bool:
-        """Return whether an event reveals the difference whatever the seats do, and so is not a response to a move."""
+        """Return whether an event reveals the difference no matter what the seats do, so not in response to a move."""
         if self._subject.game.walk:
             return False
         assert finding.variant is not None
@@ -351,7 +351,7 @@ class _Secrets:
     def _reveals_by_chance(
         self, one: SeatWorld, other: SeatWorld, kind: type, chance: Random, deal: tuple[int, int]
     ) -> list[bool]:
-        """Play random moves in both worlds until an event of this kind; return whether it differs, if there is one."""
+        """Play random moves in both worlds until an event of this kind occurs, and return whether it differs."""
         for output in self._subject.outputs[deal]:
             if one.state.over or one.state.seat != other.state.seat:
                 return []

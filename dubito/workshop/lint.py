@@ -2,11 +2,10 @@
 
 Sizes are measured on the sample games; a token is estimated as four bytes. A prompt uses a fact at a node if a
 different value would change the text. Facts with the same information are alternatives: for example, the question
-names the number, and the history has everything that rates are computed from.
-
-A provider's cache can be used for the part of a request that the player's previous request started with too. OpenAI
-caches any common prefix. Anthropic caches whole blocks up to a marker: the system text and the chapters of the history.
-The blocks are measured, since the common prefix is at least as long.
+contains the number, and the history contains everything that rates are computed from. A provider's cache can serve the
+part of a request that is also the beginning of the player's previous request. OpenAI caches any common prefix.
+Anthropic caches whole blocks up to a marker: the system text and the chapters of the history. Lint measures the blocks,
+since the common prefix is at least as long.
 
 `prompt_differences` compares two prompts at a position.
 """
@@ -34,7 +33,7 @@ _MAX_BELOW: Final = 0.05  # share of requests below it: with many fast players, 
 
 @dataclass(frozen=True, slots=True)
 class RenderedRequest:
-    """A request in a game, with the player's previous request."""
+    """A request in a game, together with the same player's previous request."""
 
     position: Any  # the game's own kind of `Position`
     game: str  # describes the game
@@ -49,7 +48,7 @@ class RenderedRequest:
 
     @property
     def shared(self) -> float:
-        """The share of its bytes in blocks up to the last marker of the previous request."""
+        """The share of the request's bytes in blocks up to the last marker of the previous request."""
         if self.before is None or not self.keeps_system:
             return 0.0
         same = takewhile(lambda pair: pair[0] == pair[1], zip(self.before.history, self.rendered.history, strict=False))
@@ -84,7 +83,7 @@ class RenderedRequest:
 
 
 def first_questions(prompt: Prompt, game: Iterable[RecordedPosition]) -> list[RecordedPosition]:
-    """Return the first position of each request, since one request may contain all questions of a turn."""
+    """Return the first position of each request; one request may contain all questions of a turn."""
     firsts: list[RecordedPosition] = []
     before: Sequence[Position] = ()
     for one in game:
@@ -95,7 +94,7 @@ def first_questions(prompt: Prompt, game: Iterable[RecordedPosition]) -> list[Re
 
 
 def render_requests(prompt: Prompt, games: Iterable[Iterable[RecordedPosition]]) -> list[RenderedRequest]:
-    """Render all requests of these games, each with the previous one."""
+    """Render all requests of these games, and pair each with the previous one."""
     rendered_requests, where = [], workshop_part(prompt.game, "where", lambda position: "")
     for game in games:
         last: dict[int, RenderedPrompt] = {}
@@ -204,7 +203,7 @@ def _describe_missing(prompt: Prompt, games: Sequence[Sequence[RecordedPosition]
 
 
 def unused_facts(prompt: Prompt, keys: Iterable[str]) -> list[str]:
-    """Return the facts that no template uses, unless it uses an alternative."""
+    """Return the facts that no template uses, except those with an alternative in use."""
     environment = Environment(autoescape=False)  # noqa: S701, it only parses
     used: set[str] = set()
     for name, source in prompt.sources.items():

@@ -1,6 +1,6 @@
 """Check that a view's `legal()` lists exactly the moves that the game accepts.
 
-The list defines the buttons of people, and the facts and prompts of models that have `legal`.
+The list determines the buttons shown to people, and the `legal` fact in models' prompts.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ _POSITIONS_PER_GAME: Final = 6  # at least, for rendering prompts
 
 
 def check_shapes(subject: Subject) -> Iterator[Flaw]:
-    """Yield the first invalid list, checked before each move until a bot fails."""
+    """Check the list before each move until a bot fails, and yield the first invalid one."""
     if subject.game.walk or not subject.registry.hand_written():
         return
     for deal, seats in subject.deals:
@@ -179,7 +179,7 @@ def _play_randomly(subject: Subject, deal: int, seats: int) -> Iterator[str]:
 
 
 def _flaw_of_list(subject: Subject, node: Node, legal: Any) -> str:
-    """Return what is wrong with a list by itself."""
+    """Return what is wrong with a list on its own."""
     if not isinstance(legal, Sequence) or isinstance(legal, str):
         return f"returns {one_line(repr(legal), 60)} at node {node.name}: return a list, a tuple or None"
     if not isinstance(node.answer, Bool | Choice | Whole):
@@ -199,7 +199,7 @@ def _flaw_of_list(subject: Subject, node: Node, legal: Any) -> str:
 
 
 def _find_list_fault(subject: Subject, state: Any, legal: Sequence[Any], chance: Random) -> str:
-    """Return what is wrong with a list by itself, or where `why_illegal` or `apply` disagrees with it."""
+    """Return what is wrong with a list on its own, or where `why_illegal` or `apply` disagrees with it."""
     view, game = state.view(), subject.game
     if wrong := _flaw_of_list(subject, game.node(view.node), legal):
         return wrong
@@ -217,7 +217,7 @@ def _find_list_fault(subject: Subject, state: Any, legal: Sequence[Any], chance:
 
 
 def _unlisted_outputs(subject: Subject, state: Any, node: Node, legal: Sequence[Any]) -> Iterator[Any]:
-    """Yield outputs of the node's kind that are not in the list; whole numbers next to it and between its items."""
+    """Yield outputs of the node's kind that are not in the list, such as the numbers next to and between its items."""
     game, cards = subject.game, state.cards(state.seat, DealStreams(0, 0).seat(state.seat))
     match node.answer:
         case Bool():
@@ -239,7 +239,7 @@ def _brief(output: Any) -> str:
 
 
 def check_prompt_lists(subject: Subject) -> Iterator[Flaw]:
-    """Yield the first fact `legal`, and line `legal:` of each prompt, that differs from the view's list."""
+    """Yield the first `legal` fact, and the first `legal:` line of each prompt, that differs from the view's list."""
     if subject.game.walk or subject.game.module("facts") is None:
         return
     prompts, reported = [*_load_prompts(subject)], set[str]()
@@ -258,7 +258,7 @@ def _load_prompts(subject: Subject) -> Iterator[Prompt]:
 
 
 def _listed_positions(subject: Subject) -> Iterator[tuple[Any, list[str]]]:
-    """Yield positions of some games with the answers that the view lists."""
+    """Yield positions from some games with the answers that the view lists."""
     game = subject.game
     for deal, seats in subject.deals[::3]:
         origin, state = Origin(None, 0, deal, deal), subject.state(deal, seats)
@@ -289,7 +289,7 @@ def _check_lines(subject: Subject, prompts: Sequence[Prompt], position: Any, ans
 
 
 def _template_with_legal(prompt: Prompt) -> tuple[Path, str]:
-    """Return the template with the line `legal:` and its line number, or else the prompt's folder."""
+    """Return the template that writes the `legal:` line and the line number, or else the prompt's folder."""
     for name in sorted(prompt.sources.keys() - {DESCRIPTION}):
         path = prompt.path_of(name)
         if path.is_file():

@@ -1,4 +1,4 @@
-"""Convert objects of a game to plain data, and find the first difference of two of them."""
+"""Convert a game's objects to plain data, and find the first difference between two of them."""
 
 import ast
 import inspect
@@ -17,7 +17,7 @@ _CODE: Final = (FunctionType, MethodType, BuiltinFunctionType, ModuleType, type)
 
 
 def to_plain(value: Any, depth: int = _MAX_DEPTH, private: bool = False) -> Any:
-    """Return a value as plain data; an object by its public attributes, or by all that it stores if `private`."""
+    """Return a value as plain data. An object becomes its public attributes, or all stored ones if `private`."""
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return value
     if isinstance(value, Random):
@@ -73,7 +73,7 @@ def leaves(value: Any) -> Iterator[Any]:
 
 
 def difference(one: Any, other: Any, where: str = "", ordered: bool = True) -> str:
-    """Return the first difference of plain data, as `hand: [1, 2] or [1, 3]`; empty if they are equal.
+    """Return the first difference, such as `hand: [1, 2] or [1, 3]`; an empty text if the data is equal.
 
     The order of a dict's keys counts only if `ordered`.
     """
@@ -98,12 +98,12 @@ def _brief(value: Any) -> str:
 
 
 def name_in(change: str) -> str:
-    """Return the path in a text of `difference`."""
+    """Return the path in a text returned by `difference`."""
     return change.partition(":")[0]
 
 
 def first_path(one: Any, other: Any) -> tuple[Any, ...]:
-    """Return the keys and indexes that lead to the first leaf in which plain data differs."""
+    """Return the keys and indexes that lead to the first leaf that differs."""
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
         return next(((key, *first_path(one[key], other[key])) for key in one if one[key] != other[key]), ())
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
@@ -122,7 +122,7 @@ def file_of(subject: Subject, value: Any, default: str) -> str:
 
 
 def line_of(subject: Subject, file: str, name: str, owner: Any = None, *, call: bool = False) -> str:
-    """Return where a file first uses a name, as ` (line 7)`; empty if it does not.
+    """Return where a file first uses a name, such as ` (line 7)`; an empty text if it never does.
 
     The class of the `owner` is searched first. With `call`, calls are preferred.
     """

@@ -2,8 +2,8 @@
 
     dubito_prompts = ["prompts/mine"]
 
-Each folder is a prompt's. The fixture `prompt_cassette` tests a prompt with recorded replies. Without either this
-plugin does nothing, and nothing of Dubito is imported.
+Each folder contains a prompt. The `prompt_cassette` fixture tests a prompt with recorded replies. If neither is used,
+this plugin does nothing and imports nothing from Dubito.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Collect the prompts too, unless the command line names what to collect."""
+    """Collect the prompts too, unless the command line specifies what to collect."""
     folders = _folders(config)
     for folder in folders:
         if not (folder / _DESCRIPTION).is_file():
@@ -35,10 +35,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def prompt_cassette() -> Callable[[str, str | Path], "ScoreRow"]:
-    """Return a function that tests a prompt with a cassette, and returns its figures at all positions.
+    """Return a function that tests a prompt with a cassette, and returns its figures over all positions.
 
-    It takes a prompt's name or folder, and a cassette's file. The test fails if the prompt asks something that the
-    cassette has no reply to.
+    It takes the name or folder of a prompt and the path of a cassette. The test fails if the cassette has no reply to
+    one of the prompt's requests.
     """
     return _score_with_cassette
 
@@ -64,7 +64,7 @@ def _folders(config: pytest.Config) -> list[Path]:
 
 
 class PromptFile(pytest.File):
-    """The tests of one prompt."""
+    """The tests for one prompt."""
 
     def collect(self) -> Iterator["PromptItem"]:
         from dubito.llm.prompts import game_of_folder  # late: most users of pytest do not test prompts

@@ -1,6 +1,6 @@
-"""Recorded positions: questions of games, with their source and the truth hidden from the seat.
+"""Recorded positions: questions from games, with their source and the truth hidden from the seat.
 
-A file has the position as its game's `facts` write it, and `hidden`, which only this module reads.
+A file contains the position as its game's `facts` write it, and `hidden`, which only this module reads.
 
 A game may define these names in its module `workshop`; all are optional:
 
@@ -57,7 +57,7 @@ _Count = Annotated[int, Field(ge=0)]
 
 @dataclass(frozen=True, slots=True)
 class Provenance(Strict):
-    """The source of a position."""
+    """Where a position comes from."""
 
     run: str | None  # digest of the run's identity; None: the game was played only to record positions
     seed: int
@@ -69,7 +69,7 @@ class Provenance(Strict):
 
 @dataclass(frozen=True)
 class RecordedPosition:
-    """A position of a game with its source and the truth, which are None if a file does not have them."""
+    """A position from a game, its source and the truth. The last two are None if the file lacks them."""
 
     game: Game
     position: Any  # the game's own kind of `Position`
@@ -143,7 +143,10 @@ def positions_folder(game: Game, prompts: Path) -> Path:
 
 
 def read_folder(folder: Path, game: Game) -> dict[str, RecordedPosition]:
-    """Read the positions of a folder's `.json` files, by file name. Raises UsageError with the name of the file."""
+    """Read the positions in a folder's `.json` files, keyed by file name.
+
+    Raises UsageError with the name of the file.
+    """
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix == ".json")
     except OSError as error:
@@ -197,7 +200,7 @@ class Watcher:
     """Plays a game turn by turn and records the positions of all questions."""
 
     def __init__(self, table: Table, origin: Origin, game: Game, rules: Any) -> None:
-        """Watch a table before its first turn. The game's notebooks receive the `rules`."""
+        """Watch a table that has not started yet. The game's notebooks receive the `rules`."""
         self.recorded: list[RecordedPosition] = []
         self._table, self._origin, self._game = table, origin, game
         self._counts = Counter[int]()
@@ -218,7 +221,7 @@ class Watcher:
 
 
 class _Moves:
-    """The questions of a game in which every move is the answer of one node."""
+    """The questions of a game in which every move is the answer at one node."""
 
     def __init__(self, table: Table, rules: Any, note: Callable[[int, Position], None], game: Game) -> None:
         self._table, self._record_question = table, note
@@ -246,8 +249,8 @@ class _Moves:
 def record_from_run(run: Run, nodes: Collection[str], count: int) -> list[RecordedPosition]:
     """Replay games of a run and return up to `count` positions of these nodes.
 
-    Raises UsageError if the run has no game or a bot plays differently now, and Differs if a model would be asked
-    something else now.
+    Raises UsageError if the run has no games or a bot plays differently now, and Differs if a model would get a
+    different request now.
     """
     experiment = run.experiment
     if not experiment.games:
@@ -258,7 +261,8 @@ def record_from_run(run: Run, nodes: Collection[str], count: int) -> list[Record
 def position_recorder(run: Run) -> Callable[[int], list[RecordedPosition]]:
     """Return a function that replays a game of the run, by its number, and returns its positions in order.
 
-    It raises UsageError if a bot plays differently now, and Differs if a model would be asked something else now.
+    The function raises UsageError if a bot plays differently now, and Differs if a model would get a different request
+    now.
     """
     models = run.replay_models(ReplayRecording(ModelLog(run.db)), stored_prompts=True)
 
@@ -321,7 +325,7 @@ def evenly_spaced(games: int, n: int) -> list[int]:
 
 
 def spread_evenly(positions: Sequence[RecordedPosition], count: int) -> list[RecordedPosition]:
-    """Select up to `count` positions, always the same, by cycling through the nodes and the games of each node.
+    """Select up to `count` positions deterministically, by cycling through the nodes and the games of each node.
 
     Each node starts with a different game, so that even few positions come from many games.
     """
@@ -379,7 +383,7 @@ def sample_games(game: Game) -> tuple[tuple[RecordedPosition, ...], ...]:
 
 
 def _bot_tables(game: Game) -> Iterator[tuple[Table, Any]]:
-    """Yield games by the default rules at tables of every size, with the game's hand-written bots in turn."""
+    """Yield games under the default rules at tables of every size, with the game's hand-written bots in turn."""
     bots = find_bots(Path.cwd(), game.name).hand_written()
     if not bots:
         raise UsageError(f"{game.name} has no hand-written bot to play games for testing prompts", hint="write one")

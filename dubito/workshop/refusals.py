@@ -1,4 +1,4 @@
-"""Check that a game refuses illegal outputs and does not change."""
+"""Check that a game refuses illegal outputs and is not changed by them."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -85,7 +85,7 @@ def _visible_state(state: Any, seats: int) -> Any:
 
 
 def _find_change(subject: Subject, deal: int, seats: int, place: int, changed: str) -> Flaw:
-    """Replay the game with one refused output at a time, and return which of them changes what."""
+    """Replay the game with illegal outputs, and report the first one that changes the state although it is refused."""
     state = subject.state(deal, seats)
     file = file_of(subject, state, subject.main)
     for output in subject.outputs[deal, seats][: place + 1]:
@@ -102,7 +102,7 @@ def _find_change(subject: Subject, deal: int, seats: int, place: int, changed: s
 
 
 def _illegal_outputs(subject: Subject, state: Any) -> list[Any]:
-    """Return outputs that are illegal now, of wrong kinds and of the right kind."""
+    """Return outputs that are illegal now, both of the wrong kind and of the right kind."""
     kinds = [node.answer for node in subject.game.nodes]
     wrong = [*_WRONG_OUTPUTS, _Hostile()]
     if any(isinstance(kind, Whole) for kind in kinds):

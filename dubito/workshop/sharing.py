@@ -27,7 +27,7 @@ _CONTAINERS: Final = (list, dict, set, bytearray, deque)
 
 
 def check_shared_data(subject: Subject) -> Iterator[Flaw]:
-    """Deal a game, play another one, then play the first: it must not have changed."""
+    """Deal a game, play another one, then play the first, which must not have changed."""
     if not subject.registry.hand_written():
         return
     for deal, seats in subject.deals[:: len(subject.deals) // len({*subject.game.seats})]:

@@ -1,4 +1,4 @@
-"""A game under check: its package, its bots, and the games that they play for the check."""
+"""A game that is being checked: its package, its bots, and the games that they play for the check."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ MAX_MOVES: Final = 5_000  # after which a game counts as endless
 
 
 class Flaw(NamedTuple):
-    """What is wrong, and the file to fix."""
+    """A description of what is wrong, and the file to fix."""
 
     file: str
     sentence: str
@@ -30,7 +30,7 @@ class Flaw(NamedTuple):
 
 @dataclass(frozen=True)
 class Subject:
-    """A game under check, in the folder where it was found."""
+    """A game that is being checked, in the folder where it was found."""
 
     game: Game
     here: Path
@@ -64,7 +64,7 @@ class Subject:
         changed: Callable[[type[Player]], type[Player]] = lambda cls: cls,
         state: Any = None,
     ) -> Table:
-        """Seat the game's own bots, selected by the deal and `changed`, at a new game or at this `state`."""
+        """Seat the game's own bots, selected by the deal and `changed`, in a new game or at this `state`."""
         bots = self.registry.hand_written()
         places = [bots[(deal + 3 * seat) % len(bots)] for seat in range(seats)]
         entrants = [Entrant(bot.name, changed(bot.cls)) for bot in places]
@@ -90,7 +90,7 @@ class Subject:
 
     @cached_property
     def positions(self) -> list[list[RecordedPosition]]:
-        """The questions of some games. Raises what the game's notebooks raise."""
+        """The questions from some games. Exceptions from the game's notebooks are passed on."""
         games = [
             record_positions(self.table(deal, seats), Origin(None, 0, deal, deal), self.game, self.game.rules())
             for deal, seats in self.deals[::3]

@@ -1,9 +1,9 @@
 """A trial asks models at recorded positions, through the same pipeline as a run but without playing games.
 
-A question has the same random draw as in its game, so that cached replies of that game are used. Re-asks work as in a
+A question has the same random draw as in its game, so that cached replies from that game are used. Re-asks work as in a
 game, but without fallbacks: a missing answer is counted by its cause.
 
-The scores of a prompt are rates with 95 % confidence intervals, clustered by deal, and the cost of a decision.
+A prompt's scores are rates with 95 % confidence intervals, clustered by deal, and the cost per decision.
 """
 
 from collections import Counter, defaultdict
@@ -93,7 +93,7 @@ class _Usages:
 
 @dataclass(slots=True)
 class _Question:
-    """One entry at one position. It asks as a game does, and receives the decision like a log."""
+    """One entry at one position. It asks as a game does, and receives the decision as a log would."""
 
     entry: TrialEntry
     recorded: RecordedPosition
@@ -104,7 +104,7 @@ class _Question:
     outcome: str = ""
 
     def ask(self) -> TrialAnswer:
-        """Ask and re-ask as in a game."""
+        """Ask and, if necessary, re-ask as in a game."""
         entry, position, source = self.entry, self.recorded.position, find_provenance(self.recorded)
         usages = _Usages(self.asks)
         player = Decider(
@@ -234,7 +234,7 @@ ALL: Final = "all"  # the name of all nodes together
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """The scores of a prompt at one node, or at all."""
+    """The scores of a prompt at one node, or over all nodes."""
 
     node: str
     positions: int
@@ -248,7 +248,7 @@ class ScoreRow:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How often two prompts agree at one node, or at all, where both have an answer."""
+    """How often two prompts agree at one node, or over all nodes, where both have an answer."""
 
     node: str
     positions: int
@@ -275,7 +275,7 @@ def compare_answers(answers: Sequence[TrialAnswer], other: Sequence[TrialAnswer]
 
 
 def tally_statements(answers: Sequence[Sequence[TrialAnswer]]) -> Tally:
-    """Tally stated probabilities with the truth, if it is known. Keys are the prompts' numbers."""
+    """Tally stated probabilities against the truth, if it is known. Keys are the prompts' numbers."""
     deals: defaultdict[object, list[tuple[int, Statement]]] = defaultdict(list)
     for number, each in enumerate(answers):
         for one in each:

@@ -1,4 +1,4 @@
-"""What a trial means: one sentence, and the expectations that a prompt has to meet."""
+"""Summarize a trial in one sentence, and check the expectations that a prompt has to meet."""
 
 import re
 from collections import defaultdict
@@ -22,7 +22,7 @@ _MEASURES: Final[Mapping[str, Callable[[ScoreRow], float | None]]] = {  # rates 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A bound that a prompt's figures at all positions have to keep, such as `right>=55`."""
+    """A bound on a prompt's figures over all positions, such as `right>=55`."""
 
     measure: str
     is_least: bool
@@ -54,7 +54,7 @@ def parse_expectations(text: str) -> list[Expectation]:
 
 
 def describe_trial(name: str, row: ScoreRow) -> str:
-    """Return one sentence on a prompt at all positions."""
+    """Return one sentence about a prompt's results over all positions."""
     parts = [f"right at {_interval(row.right)} of them"] if row.right.value is not None else []
     parts.append(f"{_percent(row.invalid) or 0.0:.1f} % without a valid answer")
     if row.tokens:
@@ -65,7 +65,7 @@ def describe_trial(name: str, row: ScoreRow) -> str:
 def compare_trials(
     names: tuple[str, str], rows: tuple[ScoreRow, ScoreRow], one: Sequence[TrialAnswer], other: Sequence[TrialAnswer]
 ) -> str:
-    """Return one sentence on two prompts at the same positions, the first compared with the second."""
+    """Return one sentence that compares the first prompt with the second at the same positions."""
     first, second = names
     pairs = [(a, b) for a, b in zip(one, other, strict=True) if None not in (a.answer, b.answer)]
     same = sum(a.answer == b.answer for a, b in pairs)
@@ -86,9 +86,9 @@ def compare_trials(
 
 
 def compare_rights(one: Sequence[TrialAnswer], other: Sequence[TrialAnswer]) -> Rate | None:
-    """Return the paired difference of being right, as a share, with its 95 % interval clustered by deal.
+    """Return the paired difference in the share of right answers, with its 95 % interval clustered by deal.
 
-    None if no position has a known truth that both answered.
+    Return None if no position with a known truth was answered by both prompts.
     """
     deals: defaultdict[object, list[int]] = defaultdict(list)
     for a, b in zip(one, other, strict=True):

@@ -1,7 +1,7 @@
 """Second worlds: games that differ in a single random draw, or in a single move of another seat.
 
-Both games are played with the same outputs. Another seat that holds a different card there plays that card instead.
-leaks.py compares what one seat sees in both.
+Both games are played with the same outputs, except that another seat plays the different card that it holds. leaks.py
+compares what one seat sees in both.
 """
 
 from collections import Counter
@@ -55,7 +55,7 @@ class _ChangedRandom(Random):
 
 
 class Variant(NamedTuple):
-    """How a second world differs, by a draw or by a move, and the seat to which both should look the same."""
+    """How a second world differs, by a draw or by a move, and the seat to which both worlds should look the same."""
 
     seat: int
     draw: int = -1
@@ -107,14 +107,14 @@ class SeatWorld:
         return None if self.subject.game.walk else to_plain(self.subject.game.legal(self.state.view()))
 
     def position(self) -> Any:
-        """Return the seat's move as a position; None if the game has no facts."""
+        """Return the position at the seat's move; None if the game has no facts."""
         if self.notebook is None:
             return None
         view = self.state.view()
         return self.notebook.position(view.node, view, self.cards(self.seat))
 
     def public_words(self) -> dict[str, Any]:
-        """Return what the game's own words show to everybody."""
+        """Return the texts of the game that everybody sees."""
         if self.teller is None:
             return {}
         panels = [[panel.title, panel.public, *([] if panel.truth else panel.cards)] for panel in self.teller.panels()]
@@ -124,7 +124,7 @@ class SeatWorld:
         return [panel.truth for panel in self.teller.panels()] if self.teller is not None else []
 
     def words_to_seat(self) -> dict[str, Any]:
-        """Return what a person in this seat reads at its move."""
+        """Return the text that a person in this seat reads at its move."""
         words = own_words(self.subject)
         if words is None:
             return {}
@@ -160,7 +160,7 @@ def build_pair(subject: Subject, deal: tuple[int, int], variant: Variant) -> tup
 
 
 def find_variants(subject: Subject, deal: int, seats: int) -> Iterator[Variant]:
-    """Yield draws to change, first if they change the cards of another seat, then moves to exchange."""
+    """Yield draws to change (first those that change another seat's cards), then moves to exchange."""
     chance, dealt = Random(deal), build_world(subject, deal, seats, 0, -1)
     at_deal, by_others, elsewhere = dealt.chance.draws, list[Variant](), list[Variant]()
     for draw in chance.sample(range(_MAX_DRAWS), _MAX_DRAWS):
@@ -187,9 +187,9 @@ def find_variants(subject: Subject, deal: int, seats: int) -> Iterator[Variant]:
 
 
 def _other_moves(subject: Subject, deal: int, seats: int, chance: Random) -> Iterator[Variant]:
-    """Yield moves that could have been different, for the next other seat to observe.
+    """Yield alternative moves, with the next other seat as the observer.
 
-    That seat is checked before its own move, which could hide the difference.
+    The check precedes that seat's own move, which could hide the difference.
     """
     waiting = list[tuple[str, int, Any]]()  # node, index and alternative output of the seat that moves
     state, outputs = subject.state(deal, seats), subject.outputs[deal, seats]
@@ -231,7 +231,7 @@ def similar_outputs(subject: Subject, node: str, output: Any, state: Any, chance
 def apply_in_both(
     one: SeatWorld, other: SeatWorld, output: Any, instead: Any = None
 ) -> tuple[list[GameEvent], list[GameEvent]] | None:
-    """Make this move in both worlds and return its events, or None if it is impossible in the second."""
+    """Make this move in both worlds and return its events, or None if it is impossible in the second world."""
     mover = one.state.seat
     other_output = output
     try:
@@ -266,7 +266,7 @@ def _exchange_cards(subject: Subject, output: Any, removed: Counter[Any], added:
 def is_known_to_mover(mover: int, one: SeatWorld, other: SeatWorld) -> bool:
     """Return whether a seat that moves again holds the difference, and its view shows it only in the legal moves.
 
-    Then the move may be hidden from others.
+    In that case the move may be hidden from others.
     """
     worlds = (one, other)
     views = [to_plain(public_attributes(world.state.view())) for world in worlds]
