@@ -1,5 +1,5 @@
-"""The house: a built-in model server on this machine that follows the providers' wire protocols, with fake models.
+"""The house, a built-in local model server with fake models that follows the providers' wire protocols.
 
-`server` has the socket, `core` answers a request without I/O, `wires` and `decisions` are the protocols, `batches`
-their batch APIs, and `faults` makes calls fail on purpose.
+`server` handles the socket, `core` answers requests without I/O, `wires` and `decisions` implement the protocols,
+`batches` implements their batch APIs, and `faults` makes calls fail on purpose.
 """

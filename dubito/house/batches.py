@@ -1,8 +1,8 @@
 """Batches: OpenAI's files and `/v1/batches`, Anthropic's `/v1/messages/batches`.
 
-An entry gets the same answer as the same request outside a batch: its name has the draw and the try, as Dubito writes
-it, and what only batched requests have (a cache that lasts an hour) is not part of its digest. A batch is processed
-when it is submitted, and has ended when it is polled first, unless a fault applies to it.
+An entry gets the same answer as the same request outside a batch. Its name contains the draw and the try, in Dubito's
+format, and its digest ignores the one field that only batched requests have (a cache that lasts an hour). A batch is
+processed when it is submitted, and has ended by the first poll unless a fault applies to it.
 """
 
 import json
@@ -88,7 +88,7 @@ class BatchDesk:
         ]
 
     def _endpoint(self, answer: Callable[[Request, bytes], bytes]) -> Callable[[Request], Any]:
-        """Return an endpoint that sends the answer, or a refusal, as its protocol does."""
+        """Return an endpoint that sends the answer or a refusal in the format of its protocol."""
 
         async def respond(request: Request) -> Response:
             wire = self._wire(request)
@@ -179,7 +179,7 @@ class BatchDesk:
         return canonical_bytes({"object": "list", "data": data, "has_more": len(batches) > limit})
 
     def _show(self, batch: _Batch) -> bytes:
-        """Return a batch as its protocol shows it."""
+        """Return a batch in the format of its protocol."""
         good, bad = len(batch.results_of(is_good=True)), len(batch.results_of(is_good=False))
         if batch.path == _MESSAGES:
             return canonical_bytes(_anthropic_object(batch, good))
@@ -214,7 +214,7 @@ class BatchDesk:
 
 
 def _file_in(kind: str, raw: bytes) -> bytes:
-    """Return the file in a multipart form."""
+    """Return the file from a multipart form."""
     _, _, boundary = kind.partition("boundary=")
     for part in raw.split(b"--" + boundary.strip('"').encode()):
         head, _, content = part.partition(b"\r\n\r\n")
@@ -243,7 +243,7 @@ def _without_hour_cache(body: Any) -> Any:
 
 
 def _with_batch_tier(content: bytes) -> Any:
-    """Return the body of an answer with the tier of batches, or its text if it is not an object."""
+    """Return the body of an answer with the batch service tier, or its text if the body is not an object."""
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):
@@ -257,7 +257,7 @@ def _with_batch_tier(content: bytes) -> Any:
 
 
 def _file(batch: _Batch, kind: str, lines: list[JsonBody]) -> bytes:
-    """Return the results of entries as the lines of a file."""
+    """Return the results of the entries as a file with one line each."""
     match batch.fault:
         case "reordered_entries":
             lines = lines[::-1]

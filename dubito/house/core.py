@@ -1,9 +1,8 @@
-"""The house without its socket: it turns a request into an answer and a record. No I/O, no clock.
+"""The built-in model server without its socket: it turns a request into an answer and a record.
 
-The call log has a record of every request that was answered or met a fault, without keys.
-
-The model `house-random` answers at random, other models with the `stand_in` modules of their games. Models see only
-the text and the schema of the answer, and have no access to a position, a game or a memory.
+This module does no I/O and reads no clock. The call log records every request that was answered or met a fault, without
+keys. The `house-random` model answers at random; other models use the `stand_in` modules of their games. Models see
+only the text and the schema of the answer, and have no access to positions, games or earlier calls.
 """
 
 import json
@@ -27,7 +26,7 @@ from dubito.house.wires import ReadPrompt, Wire
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request and its result; `request` is its digest. Tokens are those that the reply states."""
+    """A request and its result; `request` is its digest. Token counts are those that the reply reports."""
 
     protocol: str
     path: str
@@ -60,7 +59,7 @@ class CallLog:
                 raise UsageError(f"cannot write the call log {file}: {error.strerror}") from error
 
     def add(self, call: Call) -> None:
-        """Add a call; when this returns, it is in the file."""
+        """Add a call; when this returns, the call is in the file."""
         with self._lock:
             self._calls.append(call)
             if self._file is not None:
@@ -100,14 +99,14 @@ class ServerAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """Answers requests; `context` is the largest number of tokens of a prompt."""
+    """Answers requests; `context` is the maximum number of tokens in a prompt."""
 
     policy: Policy
     faults: Faults
     context: int
 
     def create(self, wire: Wire, request: HouseRequest, headers: Mapping[str, str]) -> ServerAnswer:
-        """Check a call of a model, and answer it or apply a fault."""
+        """Check a call to a model, and answer it or apply a fault."""
         try:
             wire.admit(headers)
             if request.body is None:
@@ -130,7 +129,7 @@ class Core:
         return replace(answer, headers=headers, content=content, media=media, call=call, delivery=fault.delivery)
 
     def _reply(self, wire: Wire, request: HouseRequest, body: JsonBody) -> ServerAnswer:
-        """Reply to a valid request. The reply does not depend on the try."""
+        """Reply to a valid request. The reply does not depend on the try number."""
         try:
             prompt = wire.read(body)
             self._check_prompt(prompt)
@@ -200,7 +199,7 @@ _NODE: Final = re.compile(rf"^{_NODE_LINE}(.*)$", re.MULTILINE)
 
 
 def house_policy(games: Sequence[Game]) -> Policy:
-    """Return the house's models for these games, Dubito's first."""
+    """Return the built-in models for these games, those for Dubito first."""
     policies: dict[str, HousePolicy | None] = {RANDOM: None}
     for game in sorted(games, key=lambda game: game.name != DUBITO):
         policies |= _policies(game)
@@ -221,9 +220,9 @@ def _policies(game: Game) -> Mapping[str, HousePolicy]:
 
 
 def form_opinion(policy: HousePolicy | None, text: str, chance: Random, schema: _Schema | None = None) -> Opinion:
-    """Return a model's answer to the prompt: a random one without a policy, or if the policy cannot read the text.
+    """Return a model's answer to the prompt, or a random one if the policy is missing or cannot read the text.
 
-    The line `node: C D E` of a prompt asks these questions at once, and each is answered as if it were the only one.
+    The line `node: C D E` in a prompt asks these questions at once, and each is answered as if it were the only one.
     """
     if schema is not None and "questions" in schema:
         return decide(policy, text, chance, schema["questions"])
@@ -252,7 +251,7 @@ def form_opinion(policy: HousePolicy | None, text: str, chance: Random, schema: 
 
 
 def decide(policy: HousePolicy | None, text: str, chance: Random, questions: Sequence[_Schema]) -> Opinion:
-    """Answer the questions of a decision, which are named after their nodes, with the policy's probabilities."""
+    """Answer the questions of a decision with the policy's probabilities. Questions are named after their nodes."""
     answers, understood = list[dict[str, Any]](), True
     for question in questions:
         name = question.get("name", "")
@@ -297,7 +296,7 @@ def _batched_nodes(text: str, schema: _Schema | None) -> list[str]:
 
 
 def _keep_question(text: str, node: str) -> str:
-    """Return the text with only this question."""
+    """Return the text with all other questions removed."""
     if f"\n{_NODE_LINE}" not in text or not node:
         return text
     before, _, after = text.rpartition(f"\n{_NODE_LINE}")
@@ -316,7 +315,7 @@ def _schema_of(schema: _Schema | None, node: str) -> _Schema:
 def random_answer(schema: _Schema | None, text: str, chance: Random) -> Opinion:
     """Return a random answer that fits the schema and is legal, as far as the text lists what is legal.
 
-    Without such a list the answer is not marked as understood, except yes or no and messages, which need no list.
+    If there is no list, the answer is not marked as understood; yes or no and messages need no list.
     """
     part = _answer_schema(schema)
     legal = legal_in(text)

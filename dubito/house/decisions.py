@@ -1,4 +1,4 @@
-"""The part of OpenAI's Decisions API that the house supports: questions about a text, and the odds of their answers."""
+"""The supported part of OpenAI's Decisions API: questions about a text, and the odds of their answers."""
 
 import json
 from contextlib import suppress
@@ -33,7 +33,10 @@ class DecisionsWire(OpenAIWire):
         return build_prompt(model, list(responses_texts(body)), {"questions": questions}, None)
 
     def reply(self, request: HouseRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
-        """Reply with the answers in the text: none if a fault spoilt it, or refusals if the model declined."""
+        """Reply with the answers in the text.
+
+        A text that a fault spoilt has none; if the model declined, they are refusals.
+        """
         questions = (prompt.schema or {})["questions"]
         if written.end in ("refused", "filtered"):
             answers: Any = [{"type": "refusal", "name": question.get("name")} for question in questions]

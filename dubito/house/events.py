@@ -1,7 +1,7 @@
-"""A reply as a stream of events, as each provider sends it for `stream: true`.
+"""Send a reply as a stream of events, in each provider's format for `stream: true`.
 
 Written from the providers' references (`responses/streaming`, `chat/streaming`, `messages-streaming`). In the Responses
-API, the last event has the whole response; in other protocols, the events add up to it.
+API, the last event contains the whole response; in other protocols, only all events together do.
 """
 
 import json
@@ -21,7 +21,7 @@ _Event = tuple[str | None, JsonBody]  # optional name, and data
 
 
 def stream_reply(protocol: str, reply: bytes) -> bytes | None:
-    """Return the events that make up this body; None if it is not a reply, or the protocol has no events."""
+    """Return the events that make up this body; None if the body is not a reply or the protocol has no events."""
     make = _MAKERS.get(protocol)
     try:
         body = json.loads(reply)

@@ -1,7 +1,9 @@
-"""Faults on purpose: which tries, replies and batches get a fault, and which one. The same try gets the same fault.
+"""Inject faults: choose which tries, replies and batches get a fault, and which one.
+
+A repeated try always gets the same fault.
 
 A try may get an error instead of the answer, or an answer that is not sent normally. A complete reply with status 200
-may have a wrong text, a wrong shape, or wrong bytes. A batch may be late, partial, or fail.
+may have a wrong text, a wrong structure, or wrong bytes. A batch may end late, lack entries, or fail.
 """
 
 import json
@@ -150,9 +152,9 @@ def _with_unknown(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """How much of an answer is sent, and what happens to the connection then.
+    """How much of an answer is sent, and what happens to the connection afterwards.
 
-    `interval` is the wait after each byte. `hold` leaves the client waiting until it or the house ends.
+    `interval` is the wait after each byte. `hold` keeps the client waiting until the client or the server ends.
     """
 
     part: Literal["nothing", "half the head", "half the body", "all"]
@@ -162,7 +164,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class TransportFault:
-    """An error with its headers, or else a fault of delivery."""
+    """An error with its headers, or a delivery fault."""
 
     error: RefusalKind | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -240,7 +242,7 @@ MIXES: Final[Mapping[str, Mapping[str, float]]] = {
 
 
 class Faults:
-    """The probability of each fault: of a transport fault per try, of a content fault per reply.
+    """The probability of each transport fault (per try) and each content fault (per reply).
 
     Args:
         retry_after: The wait in seconds that `rate_limit` and `rate_limit_ms` ask for.
@@ -284,7 +286,7 @@ class Faults:
         return cls(**numbers)
 
     def find_for_try(self, request: HouseRequest) -> tuple[str, TransportFault] | None:
-        """Return the fault of this try, with its name. Probes get none, since faults affect calls, not accounts."""
+        """Return the fault for this try, with its name. Probes get no faults, which affect calls, not accounts."""
         if request.draw == PROBE:
             return None
         chance = request.chance("fault", by_try=True)
@@ -294,7 +296,8 @@ class Faults:
     def find_for_reply(self, request: HouseRequest) -> str | None:
         """Return the name of the fault in the reply to this request and draw, which is the same for each try.
 
-        Bodies that are not replies are an exception: from the second try on, they depend on the try. Probes get none.
+        Bodies that are not replies are an exception: from the second try on, they depend on the try. Probes get no
+        faults.
         """
         name = _pick(self._replies, request.chance("content fault").random())
         if name not in NO_REPLIES:

@@ -1,4 +1,4 @@
-"""Log-probabilities of a reply's tokens, as in Chat Completions (`chat/completions/object` in OpenAI's reference)."""
+"""Log probabilities of a reply's tokens, as in Chat Completions (`chat/completions/object` in OpenAI's reference)."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,8 @@ _NAME: Final = re.compile(r'"(\w+)":$')
 def token_logprobs(text: str, odds: Mapping[Any, float], most: int) -> list[dict[str, Any]]:
     """Return the tokens of a text, each with at most this many alternatives.
 
-    `odds` has the probability of yes by question, or of True; the model is certain of all else.
+    `odds` maps each question to the probability of yes, or is the probability of True. The model is certain of all
+    other tokens.
     """
     rows, before = [], ""
     for word in _TOKEN.findall(text):

@@ -1,8 +1,8 @@
-"""Requests to the house: their identity, from which all randomness follows, and checks of their fields and schemas.
+"""Requests to the built-in server: their identity, which seeds all randomness, and checks of their fields and schemas.
 
-An answer is a function of (request, draw), a fault a function of (request, draw, try). A request's identity is the
-canonical JSON of protocol, path (below the SDK's base URL) and body, so its digest is the one that `dubito.llm` logs.
-Draw and try are in headers that providers do not know.
+An answer is a function of (request, draw), and a fault is a function of (request, draw, try). A request's identity is
+the canonical JSON of protocol, path (below the SDK's base URL) and body, so its digest is the one that `dubito.llm`
+logs. The draw and the try are sent in headers that providers ignore.
 """
 
 import json
@@ -102,7 +102,7 @@ RefusalKind = Literal[
 
 
 class Refusal(Exception):
-    """A request is refused: the kind of error, and the facts for its message."""
+    """Raised to refuse a request, with the kind of error and the facts for its message."""
 
     def __init__(self, kind: RefusalKind, **facts: object) -> None:
         super().__init__(kind, facts)
@@ -119,7 +119,7 @@ def first_tokens(text: str, count: int) -> str:
 
 
 def texts_in(content: object, name: str) -> Iterator[str]:
-    """Yield a content's own text or its blocks' texts. Raises Refusal if it is neither text nor blocks."""
+    """Yield a content's own text or its blocks' texts. Raises Refusal if the content is neither text nor blocks."""
     if isinstance(content, str):
         yield content
         return
@@ -136,7 +136,7 @@ def blocks(value: object, name: str) -> list[JsonBody]:
 
 
 def section(body: JsonBody, name: str) -> JsonBody:
-    """Return an object in the body, empty if it is absent or null. Raises Refusal if it is something else."""
+    """Return an object from the body, or an empty one if it is absent or null. Raises Refusal for another type."""
     value = body.get(name)
     if value is None:
         return {}
@@ -155,7 +155,7 @@ def read_model(body: JsonBody) -> str:
 
 
 def read_limit(body: JsonBody, name: str, minimum: int) -> int | None:
-    """Return a limit on output tokens, None if the request has none. Raises Refusal."""
+    """Return the request's limit on output tokens, or None if it sets no limit. Raises Refusal."""
     limit = body.get(name)
     if limit is None:
         return None
@@ -176,7 +176,7 @@ _NO_REASON: Final = "The house has no reasons."
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """A model's answer, and what else a prompt may ask for."""
+    """A model's answer, and other values that a prompt may ask for."""
 
     answer: Any
     understood: bool  # whether the model found what it needs in the prompt
@@ -190,9 +190,9 @@ class Opinion:
 def answer_text(schema: Mapping[str, Any] | None, opinion: Opinion) -> str:
     """Return compact JSON that fits the schema, with its properties in the schema's order.
 
-    The field `answer` is the answer, and so are booleans if the answer is one. A field named after one of several
-    answers is that answer, and a number named as `STATED` is the stated probability. The rest is filler or null.
-    Without a schema the text is `{"answer":true}` or `{"answer":false}`.
+    The `answer` field contains the answer, and so does each boolean field if the answer is a boolean. A field named
+    after one of several answers contains that answer, and a number whose name is in `STATED` is the stated probability.
+    The rest is filler or null. If there is no schema, the text is `{"answer":true}` or `{"answer":false}`.
     """
     # A decision is a list of answers.
     if schema is not None and "questions" in schema:
@@ -202,9 +202,10 @@ def answer_text(schema: Mapping[str, Any] | None, opinion: Opinion) -> str:
 
 
 def check_schema(schema: object, name: str, requires_all: bool) -> Mapping[str, Any]:
-    """Return the schema if a provider accepts it. Otherwise, raises Refusal.
+    """Return the schema if a provider would accept it.
 
-    Objects must not allow other properties; with `requires_all`, every property must be required.
+    Raises Refusal otherwise. Objects must not allow other properties; with `requires_all`, every property must be
+    required.
     """
     if not isinstance(schema, dict):
         raise Refusal("bad_schema", name=name, reason="schema must be an object")

@@ -1,6 +1,7 @@
-"""The house as a server on this machine: `with House() as house:` serves in a thread until the block ends.
+"""The built-in model server:
 
-Answers with a fault of delivery bypass the HTTP server and are written directly to the connection.
+`with House() as house:` serves in a thread until the block ends. Answers with a delivery fault bypass the HTTP server
+and are written directly to the connection.
 """
 
 import asyncio
@@ -41,7 +42,7 @@ _NO_LINGER: Final = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 
 
 class FaultyResponse(Response):
-    """An answer that is sent with a fault of delivery; the connection is always closed afterwards."""
+    """An answer that is sent with a delivery fault; the connection is always closed afterwards."""
 
     def __init__(self, answer: ServerAnswer, delivery: Delivery, log: CallLog, closing: asyncio.Event) -> None:
         super().__init__(answer.content, answer.status, {**answer.headers, "connection": "close"}, answer.media)
@@ -74,7 +75,7 @@ class FaultyResponse(Response):
             transport.close()
 
     async def _trickle(self, transport: asyncio.Transport, receive: Receive) -> None:
-        """Send the answer byte by byte, and log it before its last byte."""
+        """Send the answer byte by byte, and log it before sending the last byte."""
         content = self._bytes()
         for place in range(len(content) - 1):
             transport.write(content[place : place + 1])
@@ -128,7 +129,7 @@ _BASES: Final[Mapping[WireName, str]] = {wire.name: wire.base for wire in _PATHS
 
 
 class _Endpoints:
-    """The endpoints of the models: they read requests, log calls and add the latency."""
+    """The models' endpoints, which read requests, log calls and add the latency."""
 
     def __init__(self, core: Core, log: CallLog, latency: float, closing: asyncio.Event) -> None:
         self._core, self._log, self._latency, self._closing = core, log, latency, closing
@@ -151,7 +152,7 @@ class _Endpoints:
             yield event
 
     async def _wait(self, seconds: float) -> None:
-        """Wait, unless the house closes."""
+        """Wait, unless the server closes."""
         if seconds:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
@@ -173,7 +174,7 @@ class _Endpoints:
         return Response(status_code=499)
 
     def _respond(self, answer: ServerAnswer) -> Response:
-        """Return the response, after its call is logged: no client gets an answer that the log lacks."""
+        """Return the response after logging its call, so that no client gets an answer that the log lacks."""
         if answer.delivery is not None:
             return FaultyResponse(answer, answer.delivery, self._log, self._closing)
         self._log.add(answer.call)
@@ -260,7 +261,7 @@ class House:
         faults: Which calls fail, and how.
         log: A file to which every call is appended.
         policy: The models; by default, the models of all games.
-        context: The largest number of tokens of a prompt.
+        context: The maximum number of tokens in a prompt.
 
     Raises UsageError for a port in use, a log that is not writable, or a number out of range.
     """

@@ -1,4 +1,4 @@
-"""The protocols, as far as the house supports them: read requests, write replies and errors.
+"""The protocols that the built-in server supports: read requests, write replies and errors.
 
 These are Anthropic's Messages API, and OpenAI's Responses API and Chat Completions, which other servers offer as well.
 The Decisions API is in `decisions`.
@@ -33,7 +33,7 @@ CREATED_TEXT: Final = "2026-01-01T00:00:00Z"
 
 
 class Problem(NamedTuple):
-    """A provider's form of one kind of error; the message is a template for the refusal's facts."""
+    """A provider's format for one kind of error; the message is a template for the refusal's facts."""
 
     status: int
     type: str
@@ -43,7 +43,7 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadPrompt:
-    """A parsed request: what the policy sees, and the limits and the form of the reply."""
+    """A parsed request: what the policy sees, and the limits and the format of the reply."""
 
     model: str
     text: str
@@ -66,7 +66,7 @@ class ModelOutput:
     odds: Mapping[Any, float] | None = None  # as in an Opinion
 
     def truncate(self, limit: int | None) -> "ModelOutput":
-        """Return the output cut at a limit. Thoughts count first; a refusal stays a refusal."""
+        """Return the output, truncated at a limit. Thoughts count first; a refusal stays a refusal."""
         if limit is None or self.tokens <= limit:
             return self
         remaining = limit - self.thought_tokens
@@ -117,7 +117,7 @@ class Wire(ABC):
 
     @abstractmethod
     def key(self, headers: Mapping[str, str]) -> str:
-        """Return the key in the headers, empty without one."""
+        """Return the key from the headers, or an empty text if there is none."""
 
     @abstractmethod
     def read(self, body: JsonBody) -> ReadPrompt:
@@ -133,11 +133,11 @@ class Wire(ABC):
 
     @abstractmethod
     def headers(self, request_id: str, limited: bool) -> dict[str, str]:
-        """Return the headers of an answer; `limited` if a rate limit was hit."""
+        """Return the headers of an answer. `limited` is set if a rate limit was hit."""
 
     @abstractmethod
     def model(self, name: str) -> JsonBody:
-        """Return a model's entry in the list of models."""
+        """Return a model's entry for the list of models."""
 
     @abstractmethod
     def models(self, names: Sequence[str]) -> JsonBody:
@@ -206,7 +206,7 @@ class AnthropicWire(Wire):
         return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ").strip()
 
     def read(self, body: JsonBody) -> ReadPrompt:
-        """Parse system and messages, and count what would be cached.
+        """Parse the system part and the messages, and count what would be cached.
 
         That is the system part up to its last `cache_control`, or, if a block of a message has one, everything before
         that block, assuming that an earlier request had a mark there.
@@ -258,7 +258,7 @@ class AnthropicWire(Wire):
         return {"type": "error", "error": {"type": problem.type, "message": message}, "request_id": request_id}
 
     def headers(self, request_id: str, limited: bool) -> dict[str, str]:
-        """Return request id and rate limits, which never change, since the house counts no calls."""
+        """Return the request id and the rate limits, which never change, since the server counts no calls."""
         headers = {"request-id": request_id, "anthropic-organization-id": "00000000-0000-0000-0000-000000000000"}
         for name, limit in _LIMITS.items():
             headers[f"anthropic-ratelimit-{name}-limit"] = str(limit)
@@ -475,7 +475,7 @@ class ChatWire(OpenAIWire):
         return prompt
 
     def reply(self, request: HouseRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
-        """Return a chat completion. Its thoughts are where other servers than OpenAI's put them."""
+        """Return a chat completion. The thoughts are in the field that servers other than OpenAI's use."""
         refused = written.end == "refused"
         message: JsonBody = {
             "role": "assistant",
@@ -507,7 +507,7 @@ def _logprobs(body: JsonBody, written: ModelOutput) -> JsonBody | None:
 
 
 def _chat_texts(value: object) -> Iterator[tuple[str, str]]:
-    """Yield role and text of all texts in the messages. Raises Refusal."""
+    """Yield the role and text of each text in the messages. Raises Refusal."""
     messages = blocks(value, "messages")
     if not messages:
         raise Refusal("bad_value", name="messages", expected="at least one message")
@@ -628,7 +628,7 @@ class ResponsesWire(OpenAIWire):
 
 
 def responses_texts(body: JsonBody) -> Iterator[tuple[str, str]]:
-    """Yield role and text of all texts; the input is a text or a list of items, some of which are messages."""
+    """Yield the role and text of each text. The input is a text or a list of items, some of which are messages."""
     if body.get("instructions") is not None:
         for text in texts_in(body["instructions"], "instructions"):
             yield "developer", text
@@ -641,7 +641,7 @@ def responses_texts(body: JsonBody) -> Iterator[tuple[str, str]]:
 
 
 def _output(request: HouseRequest, written: ModelOutput, status: str) -> list[JsonBody]:
-    """Return the items: thoughts, and the message with the text."""
+    """Return the output items: the thoughts, and the message with the text."""
     items: list[JsonBody] = []
     if written.thoughts is not None:
         summary = [{"type": "summary_text", "text": written.thoughts}]

@@ -54,9 +54,9 @@ class Thought:
     reasoning: str  # the reasoning in its last reply; empty: none
 
     def in_words(self, name: str, question: str, node: Node, truth: bool | None) -> str:
-        """Format the decision on one line, with quotations around the model's words.
+        """Format the decision on one line, with quotation marks around the model's words.
 
-        `truth` says whether the first of the node's `truths` was the case; None leaves it out.
+        `truth` is the value of the first of the node's `truths`; None leaves it out.
         """
         spoken, truths = isinstance(node.answer, Text), node.truths
         answer = quoted(self.answer) if spoken else one_line(describe_answer(self.answer))
@@ -113,8 +113,8 @@ def _ignore(thought: Thought) -> None:
 def build_company(config: Config, registry: Registry, names: Sequence[str] | None = None) -> Experiment:
     """Build an experiment whose `bots` are the possible opponents.
 
-    By default these are the players of the config and, under their own names, all hand-written bots that can play
-    by these rules. Otherwise they are `names`: names of these players, or entries as in a config's `bots`, such as
+    By default these are the players in the config and all hand-written bots that can play by these rules, under their
+    own names. Otherwise they are `names`: names of these players, or entries as in a config's `bots`, such as
     `openai:MODEL@PROMPT`. Raises UsageError.
     """
     experiment = resolve(
@@ -161,7 +161,7 @@ class Opponent:
 
 
 class Opponents:
-    """The possible opponents, by name, ready to be seated."""
+    """The possible opponents by name, ready to take a seat."""
 
     def __init__(
         self,
@@ -172,8 +172,8 @@ class Opponents:
     ) -> None:
         """Prepare the players of `company`.
 
-        `models` are its model players, None if it has none. `settled` are rules that the server fixes; the
-        person can choose the others.
+        `models` are its model players, or None if it has none. `settled` are the rules that the server fixes; the user
+        can choose the others.
         """
         self.settled = settled
         self._specs = {spec.name: spec for spec in company.bots}
@@ -192,7 +192,7 @@ class Opponents:
         return Opponent(spec.name, f"{model} with the prompt {prompt}.", kind, model)
 
     def check(self, names: Sequence[str]) -> None:
-        """Raise UsageError unless all of these can play a game that can be resumed."""
+        """Raise UsageError unless all of these players can play a game that can be resumed."""
         for name in names:
             if not self._registry.find(self._find(name).bot).repeatable:
                 raise UsageError(f"{one_line(name)} uses randomness without a seed, so its games cannot be saved")
@@ -216,9 +216,9 @@ class Opponents:
     ) -> tuple[list[Entrant], list[object]]:
         """Return the entrants, seat by seat, and the services each needs for one game.
 
-        A model player needs access to its model, a program its process, other bots nothing (None). Without any of
-        them, the list of services is empty. With `on_text`, replies are streamed. `persons` is the number of further
-        seats. Raises UsageError for an unknown name.
+        A model player needs access to its model, a program needs its process, and other bots need nothing (None). If no
+        entrant needs services, the list is empty. With `on_text`, replies are streamed. `persons` is the number of
+        additional seats for people. Raises UsageError for an unknown name.
         """
         specs = [self._find(name) for name in names]
         entrants = [Entrant(spec.name, self._registry.find(spec.bot).cls, spec.settings) for spec in specs]

@@ -1,4 +1,4 @@
-"""Review how a seat handled lies in a game: how many it caught, believed and told, and its best and worst decision."""
+"""Review how a seat handled lies in a game: how many it caught, believed and told, and its best and worst decisions."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ class LieReview:
         self.worst = _larger(self.worst, lie_mark.pile, turn, f"{caller} caught a {lie} of {ME}")
 
     def figures(self, lie: str, call: str) -> list[tuple[str, str, str]]:
-        """Return three figures, each with a title and a note. Empty if the seat neither faced nor told a lie."""
+        """Return three figures, each with a title and a note; none if the seat neither faced nor told a lie."""
         if not (self.faced or self.calls or self.told):
             return []
         wrong = self.calls - self.caught

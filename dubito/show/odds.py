@@ -1,7 +1,7 @@
 """Winning chances of each seat after each turn of a game, estimated by playing on.
 
-All players keep their cards and their bots, but draw new random numbers. A bot plays for each model. So the odds are
-those that someone who sees all cards would give these players, not what any seat could know.
+All players keep their cards and their bots, but draw new random numbers. A bot replaces each model. The odds are those
+that an observer who sees all cards would give these players; no seat could compute them.
 """
 
 import json
@@ -44,7 +44,7 @@ _FOLDER: Final = "odds"  # inside the run's folder
 
 @dataclass(frozen=True, slots=True)
 class Playouts:
-    """Number of won playouts by turn (starting before the first move) and by seat."""
+    """The number of won playouts by turn (starting before the first move) and by seat."""
 
     playouts: int
     stand_in: str | None  # name of the bot that played for the models; None: no models
@@ -52,7 +52,7 @@ class Playouts:
 
 
 def odds_or_reason(run: Run, number: int) -> dict[str, Any]:
-    """Return the odds for the viewer, or the reason why they are missing."""
+    """Return the odds for the viewer, or the reason that they are missing."""
     try:
         return asdict(load_odds(run, number))
     except UsageError as error:
@@ -62,7 +62,7 @@ def odds_or_reason(run: Run, number: int) -> dict[str, Any]:
 def load_odds(run: Run, number: int) -> Playouts:
     """Return the odds of a game. Raises UsageError if they cannot be computed.
 
-    They are cached in the run's folder if it is writable.
+    They are cached in the run's folder if that is writable.
     """
     path = run.folder / _FOLDER / f"{number}.json"
     ((row,),) = run.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
@@ -88,7 +88,7 @@ def load_odds(run: Run, number: int) -> Playouts:
 
 
 def _read_cached(path: Any) -> dict[str, Any] | None:
-    """Return the content of a cache file, or None if it is missing or invalid."""
+    """Return the content of a cache file, or None if the file is missing or invalid."""
     try:
         kept = json.loads(read_text(path))
         return kept if {"of", "playouts", "stand_in", "won"} <= kept.keys() else None
@@ -116,10 +116,10 @@ def _table_at_start(run: Run, number: int) -> tuple[Table, str | None]:
 
 
 def _measure_work(table: Table) -> int:
-    """Return the cost of a move, as a multiple of a usual bot's move: a power of two.
+    """Return the cost of a move, relative to a typical bot's move, as a power of two.
 
-    The cost is the number of function calls, since measuring seconds would make the odds depend on the machine. The
-    second of two equal playouts is counted, when caches are warm. Raises UsageError if the bots take too long.
+    The cost is the number of function calls, since measuring seconds would make the odds depend on the machine. Of two
+    equal playouts only the second, with warm caches, is counted. Raises UsageError if the bots take too long.
     """
     copy, until = Copies(table), monotonic() + _MAX_TRIAL_SECONDS
     for _ in ("cold", "warm"):
@@ -149,7 +149,7 @@ class _CallCounter:
 def playouts_for(moves: int, work: int) -> int:
     """Return the number of playouts from each move of a game of this length.
 
-    `work` is the cost of a move, in moves of usual bots. Raises UsageError if it would take too long.
+    `work` is the cost of a move, in moves of typical bots. Raises UsageError if the playouts would take too long.
     """
     cost = (moves + 1) * (moves / 2 * work + _COPY_COST)
     playouts = min(PLAYOUTS, int(_MAX_MOVES / cost))
@@ -215,10 +215,7 @@ class Copies:
 
 
 def _repeat_move(table: Table, output: Any) -> None:
-    """Make a recorded move.
-
-    The player also decides on it, so that its memory is the same as in the game.
-    """
+    """Make a recorded move. The player is asked to decide too, so that its memory is the same as in the game."""
     state, player = table.state, table.players[table.state.seat]
     if output is None or isinstance(output, Forfeit):
         raise UsageError("it was forfeited")

@@ -31,7 +31,7 @@ SEEDS: Final = 2**53  # upper limit of random seeds: integers that every browser
 
 
 class Guest(Player):
-    """The person's player at the table: plays the output that was set."""
+    """The player of the person at the table, which plays the output that was set."""
 
     output: Any
 
@@ -87,7 +87,7 @@ class Setup(Strict):
 def set_up(
     game: Game, bots: Sequence[str], rules: BaseModel, seat: int | None, seed: int | None, deal: int = 0
 ) -> Setup:
-    """Create a setup. Random choices replace a missing seat or seed.
+    """Create a setup. A missing seat or seed is chosen at random.
 
     Raises UsageError if the game cannot be dealt.
     """
@@ -100,7 +100,7 @@ def set_up(
 
 
 class Sitting(Session):
-    """A game with a person at the table, narrated to them move by move."""
+    """A game with a person at the table that is narrated to that person move by move."""
 
     def __init__(
         self,
@@ -114,9 +114,9 @@ class Sitting(Session):
     ) -> None:
         """Deal the cards to the person and the bots of `setup`.
 
-        If a bot fails, `fallback` makes its move and the error is added to `errors`. `services` are the bots'
-        services, one each; `number` is the game's number in the store of model calls. `spoken` is updated, by
-        seat, with the number of words a model has streamed before its current move.
+        If a bot fails, `fallback` makes its move and the error is added to `errors`. `services` are the bots' services,
+        one for each bot; `number` is the game's number in the store of model calls. `spoken` maps each seat to the
+        number of words that its model has streamed before its current move.
         """
         self.setup, self.me = setup, setup.seat
         self.asks_models = any(bot.bot.is_model for bot in bots)
@@ -186,7 +186,7 @@ class Sitting(Session):
         return moment, words
 
     def stop_programs(self) -> None:
-        """Stop the programs at the table. They start again when they are asked."""
+        """Stop the programs at the table. They are started again when they are asked to move."""
         close_programs(self._table.services)
 
     def _sentences(self, events: Sequence[Any]) -> list[str]:
@@ -199,7 +199,7 @@ class Sitting(Session):
     def replay(self, outputs: Iterable[Any], take: Callable[[Any], object]) -> None:
         """Repeat recorded moves from the deal on.
 
-        `take` makes each move, with the output if it is the person's. Raises UsageError if a bot plays
+        `take` makes each move, with the output if the move is the person's. Raises UsageError if a bot plays
         differently now.
         """
         for kept in outputs:
@@ -210,7 +210,7 @@ class Sitting(Session):
                 raise UsageError(f"{name} plays differently now: its file was changed, or it is not repeatable")
 
     def result(self) -> tuple[str, str]:
-        """Return the person's result: its bucket, and the same as a sentence."""
+        """Return the person's result as a bucket and as a sentence."""
         ending, results = self.state.ending(), self.game.results
         bucket = results.buckets[results.bucket(ending.marks[self.me], ending.capped)]
         return bucket, self.words.verdict(self.state, self.me)

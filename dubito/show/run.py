@@ -1,6 +1,6 @@
 """Read-only access to a run for viewers.
 
-Its finished games are played again and compared with the stored results.
+The run's finished games are played again and compared with the stored results.
 """
 
 from collections import deque
@@ -86,8 +86,8 @@ class ReplayedGames:
     def replay(self, game: int) -> tuple[Session, list[str], Outcome | None]:
         """Return the game from its deal on, its players, and its outcome if stored.
 
-        Other games of its chunk may still be in progress when a game ends. Its outcome is not stored then, but
-        its model answers are, so it can be repeated. Raises CannotShowGame if it cannot.
+        If other games of the chunk are still in progress, the outcome of a finished game is not stored yet. Its model
+        answers are stored, so it can be repeated. Raises CannotShowGame if it cannot.
         """
         rows = self.source.db.read("SELECT outcome, record FROM games WHERE game = ?", (game,))
         if not rows:
@@ -134,7 +134,7 @@ class ReplayedGames:
     def _changed_bots(self) -> Mapping[str, str]:
         """Return the players whose bots have changed since the run, with the reason.
 
-        Raises CannotShowGame if no game of the run can be repeated, with the same reason at each call.
+        Raises CannotShowGame if no game of the run can be repeated; every call gives the same reason.
         """
         if self._changed is None and self._reason is None:
             try:
@@ -152,7 +152,7 @@ class ReplayedGames:
 
 
 class FollowedRun:
-    """A run that may still be in progress. The caller closes it."""
+    """A run that may still be in progress. The caller must close it."""
 
     def __init__(self, folder: Path, home: Path) -> None:
         self._folder, self._home = folder, home
@@ -175,9 +175,9 @@ class FollowedRun:
         return is_locked(self.source.folder)
 
     def newest(self, wait: Callable[[], None]) -> Iterator[tuple[int, int]]:
-        """Yield the newest finished game each time there is one, while the run is played.
+        """Yield the newest finished game each time there is a new one, while the run is in progress.
 
-        The second value is the number of games skipped since the last.
+        The second value is the number of games skipped since the last one.
         """
         seen: Collection[int] = range(0)
         while True:

@@ -50,8 +50,8 @@ class Session(Iterator[Moment]):
     ) -> None:
         """Set up the game.
 
-        `move` raises StopIteration when no moves are left, and returns the output None for a forfeit. Errors at
-        the `table` are added to the moments. With `rules` the game is recorded.
+        `move` raises StopIteration when no moves are left, and returns the output None for a forfeit. Errors at the
+        `table` are added to the moments. If `rules` are given, the game is recorded.
         """
         self.game, self.state, self.label, self.move = game, state, label, move
         self.thinks: Callable[[int], bool] = lambda seat: False  # whether a seat's player may take long
@@ -124,7 +124,7 @@ def session_of_record(game: Game, record: Any, label: Label) -> Session:
 
 @dataclass(frozen=True, slots=True)
 class _GuardedCallback:
-    """Keeps the errors of a callback: raised in a bot's turn, the bot would be blamed."""
+    """Stores the errors of a callback, because the bot would be blamed for errors raised in its turn."""
 
     callback: Callable[..., None]
     errors: list[Exception]
@@ -151,7 +151,7 @@ class BotsGame:
     number: int | None  # its number in the store of model calls
 
     def __post_init__(self) -> None:
-        """Raise UsageError if the game cannot be played like this."""
+        """Raise UsageError if the game cannot be played with these settings."""
         if self.on_bot_error == "forfeit" and not self.game.forfeits:
             raise UsageError(
                 f"--on-bot-error forfeit: games of {self.game.name} cannot be forfeited; choose stop or fallback"
@@ -180,7 +180,7 @@ class BotsGame:
         """Seat all players and return the session. Raises BotError.
 
         `on_decision` receives the decisions of models, and `on_text` their streamed text. If one of these callbacks
-        fails, the game ends with its error. A move raises BotError if a bot fails and `on_bot_error` is "stop".
+        fails, the game ends with its error. If a bot fails and `on_bot_error` is "stop", its move raises BotError.
         """
         from dubito.seats.program import end_programs  # late: few games have programs
 

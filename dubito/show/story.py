@@ -1,6 +1,6 @@
 """Data for the viewer: a game turn by turn, with the models' requests and replies.
 
-The engine supplies every state; the viewer knows no rules.
+The engine supplies every state; the viewer does not implement any rules.
 """
 
 import json
@@ -46,9 +46,9 @@ from dubito.store.run_db import RunDb
 def story_of_game(session: Session, names: Sequence[str], spoken: Callable[[str], str] = str) -> dict[str, Any]:
     """Return the viewer's data for a game from its deal on.
 
-    Uses the game's own `drawn` if it has one, otherwise text. `spoken` adapts sentences to their reader. `truths`
-    has, for each move, the truth of what a model may state before it. `ending` is empty if the moves stop before
-    the game is over. Errors from illegal moves are raised.
+    Uses the game's own `drawn` if it defines one, otherwise text. `spoken` adapts sentences to their reader. `truths`
+    contains, for each move, the truth about what a model may state before the move. `ending` is empty if the moves stop
+    before the game is over. Errors from illegal moves are passed on.
     """
     state, viewer_data = session.state, words_of(session.game).viewer_data
     truths: list[bool | None] = []
@@ -84,7 +84,7 @@ def game_in_short(game: Game, rules: Any, deal: int, seed: int | None) -> str:
 
 
 def title_of(name: str, names: Sequence[str], won: Sequence[int]) -> str:
-    """Return the title of a game's page: who has won."""
+    """Return the title of a game's page, which names the winner."""
     if not won:
         return f"{name}: nobody wins"
     verb = "win" if len(won) > 1 or names[won[0]] == "You" else "wins"
@@ -92,7 +92,7 @@ def title_of(name: str, names: Sequence[str], won: Sequence[int]) -> str:
 
 
 def describe_results(results: Results, ending: Ending | Outcome, names: Sequence[str], turns: int) -> str:
-    """Describe each seat's result, best first, and the number of turns."""
+    """Describe the result of each seat (the best first) and the number of turns."""
     buckets = [results.bucket(mark, ending.capped) for mark in ending.marks]
     scores = [results.measure_values(bucket, (*own, 0))[0] for bucket, own in zip(buckets, ending.counts, strict=True)]
     seats = sorted(range(len(names)), key=lambda seat: (-scores[seat], ending.marks[seat]))
@@ -105,8 +105,8 @@ def describe_results(results: Results, ending: Ending | Outcome, names: Sequence
 def story_of_record(game: Game, record: Any, for_others: bool = False, person: str = "") -> dict[str, Any]:
     """Return the viewer's data for a saved game, addressed to its person `me`.
 
-    With `for_others` it is written for readers who were not at the table, calls the person by their name if it is
-    given, and includes `standing`. Raises UsageError if the record breaks the rules or ends too early.
+    With `for_others` the text is written for readers who were not at the table, uses the person's name if it is given,
+    and includes `standing`. Raises UsageError if the record breaks the rules or ends too early.
     """
     me = seat_of_guest(record.players)
     spoken, called = words_of(game).to_me, "You"
@@ -132,10 +132,7 @@ def winners_of_ending(results: Results, ending: Ending) -> list[int]:
 
 
 class _PanelStory:
-    """Describes a game in panels.
-
-    Each turn has its sentences, the truth and the panels that changed.
-    """
+    """Describes a game in panels. Each turn consists of its sentences, the truth and the panels that changed."""
 
     def __init__(self, session: Session, spoken: Callable[[str], str]) -> None:
         self._session, self._spoken = session, spoken
@@ -198,7 +195,7 @@ class _PanelStory:
 
 
 def _marks_of_turn(movers: Sequence[int], marks: Sequence[Marks]) -> dict[str, Any]:
-    """Return what the moves of a turn were, and which seats made mistakes."""
+    """Return how the moves of a turn are marked, and which seats made mistakes."""
     kinds = dict.fromkeys(kind for mark in marks for kind in mark.kinds)
     by_seat = [*zip(movers, marks, strict=True)]
     mistakes = {seat: mark.mistake for seat, mark in by_seat if mark.mistake}
@@ -266,8 +263,8 @@ class ModelDecisions:
     def decisions(self, game: int, told: Mapping[str, Any], texts: Texts, under_way: int = 0) -> list[dict[str, Any]]:
         """Return the decisions of a game in order, each with its turn and its attempts.
 
-        `told` is the viewer's data of the game. `under_way` is the turn to give to decisions for a move that is
-        not part of `told` yet.
+        `told` is the viewer's data of the game. `under_way` is the turn number for decisions about a move that is not
+        part of `told` yet.
         """
         attempts, taken, moves = self._log.attempts(game), self._log.decisions(game), own_moves(told["turns"])
         under, decisions, judged = attempt_keys(taken, attempts), [], set[tuple[int, int]]()
@@ -366,7 +363,7 @@ def own_moves(turns: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], tuple
 
 
 def _set_links(decisions: Iterable[dict[str, Any]]) -> None:
-    """Set each decision's `link`: its turn and node, and its seat if that is ambiguous."""
+    """Set each decision's `link`: its turn and node, plus its seat if these are ambiguous."""
     by_result: Counter[tuple[int, str]] = Counter((one["turn"], one["node"]) for one in decisions)
     for one in decisions:
         seat = f"-{one['seat']}" if by_result[one["turn"], one["node"]] > 1 else ""
@@ -374,7 +371,7 @@ def _set_links(decisions: Iterable[dict[str, Any]]) -> None:
 
 
 def conversation(body: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the messages of a request body of any API with their roles, system first."""
+    """Return the messages in a request body of any API with their roles, the system message first."""
     said = body.get("messages") or body.get("input") or []
     messages = [message for message in said if isinstance(message, dict)] if isinstance(said, list) else []
     system = [("system", _text(body["system"]))] if "system" in body else []
