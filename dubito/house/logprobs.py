@@ -14,8 +14,8 @@ _NAME: Final = re.compile(r'"(\w+)":$')
 def token_logprobs(text: str, odds: Mapping[Any, float], most: int) -> list[dict[str, Any]]:
     """Return the tokens of a text, each with at most this many alternatives.
 
-    `odds` maps each question to the probability of yes, or is the probability of True. The model is certain of all
-    other tokens.
+    `odds` maps each question to the probability of yes; its key True stands for all other questions. The model is
+    certain of all other tokens.
     """
     rows, before = [], ""
     for word in _TOKEN.findall(text):

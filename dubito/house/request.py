@@ -191,8 +191,8 @@ def answer_text(schema: Mapping[str, Any] | None, opinion: Opinion) -> str:
     """Return compact JSON that fits the schema, with its properties in the schema's order.
 
     The `answer` field contains the answer, and so does each boolean field if the answer is a boolean. A field named
-    after one of several answers contains that answer, and a number whose name is in `STATED` is the stated probability.
-    The rest is filler or null. If there is no schema, the text is `{"answer":true}` or `{"answer":false}`.
+    after one of several answers contains that answer, and a number field named `STATED` contains the stated
+    probability. The rest is filler or null. If there is no schema, the text is `{"answer":true}` or `{"answer":false}`.
     """
     # A decision is a list of answers.
     if schema is not None and "questions" in schema:

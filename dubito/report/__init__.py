@@ -1,4 +1,4 @@
-"""A run as a static site.
+"""Write a run as a static site.
 
-It is built from the run store, opens from disk and loads nothing from the network.
+The site is built from the run store, opens from disk and loads nothing from the network.
 """

@@ -1,7 +1,7 @@
-"""Pages about bots: one page per bot, and two about all of them.
+"""Pages about bots: one page per bot, and two pages about all bots.
 
 A bot's page shows its results and, for a model player, how its decisions went. "Strategy" shows habits, lies and how
-games end. "Neighbours" shows who was seated next to whom, and how much results vary with that.
+games end. "Neighbours" shows who was seated next to whom, and how much results depend on that.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,7 +58,7 @@ def habit_columns(results: Results) -> list[Column]:
 
 
 def strategy(source: Run, scanned: Scan, lies: LieCounts | str | None) -> Page:
-    """Return the strategy page. If lies could not be counted, `lies` is the reason."""
+    """Return the strategy page. If lies could not be counted, `lies` contains the reason."""
     order = players_ranked(source)
     sections = [
         Section("How games end", _outcome_blocks(source, order)),
@@ -285,7 +285,7 @@ def _stronger_side(difference: Rate) -> str | None:
 
 
 def _neighbour_maps(source: Run, scanned: Scan, measure: Measure) -> list[Block]:
-    """Return maps of a measure by next and previous player, on the same scale."""
+    """Return heat maps of a measure by next and by previous player, on the same scale."""
     order, title = players_ranked(source), measure.name
     shown = order[:_MAX_MAPPED]
     maps = {side: [_cells(source, measure, side, player) for player in shown] for side, _ in SIDES}
@@ -316,7 +316,7 @@ def neighbour_table(
     players: Sequence[int],
     key: str,
 ) -> ResultTable:
-    """Return these players' rates by neighbour on one side, a line each."""
+    """Return these players' rates by neighbour on one side, with one row per rate."""
     name = dict(SIDES)[side]
     columns = [*player_columns("bot"), Column(name, f"{name} player", "player"), *counts("games")]
     columns.append(Column(measure.key, f"{measure.title} %", "rate"))
@@ -336,10 +336,7 @@ def bot_pages(
     examples: dict[str, ResultTable],
     stories: Stories | None,
 ) -> list[Page]:
-    """Return the pages of all players in order of the ranking.
-
-    `examples` are example decisions of model players.
-    """
+    """Return the pages of all players, in ranking order. `examples` are example decisions of model players."""
     rows = source.rows
     pages = []
     for row in rows:

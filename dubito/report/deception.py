@@ -1,4 +1,4 @@
-"""How players lie and detect lies: figures, a paragraph and a section of their pages.
+"""How players lie and detect lies: figures, a paragraph, and a section for each player's page.
 
 A rate is called higher than another only if their 95 % intervals do not overlap.
 """
@@ -45,7 +45,8 @@ TrackedMove = TypeVar("TrackedMove", TrackedPlay, TrackedResponse)
 class Stories:
     """Lies of the players of a run.
 
-    `turns` maps each game with a page to the turns of its seats' moves, and `cards` to the cards played at each turn.
+    `turns` maps each game with a page to the turns of its seats' moves, and `cards` maps it to the cards played at each
+    turn.
     """
 
     source: Run
@@ -78,7 +79,7 @@ class Stories:
     def section(self, player: int, order: Sequence[int]) -> list[Section]:
         """Return the section for the player's page.
 
-        `order` lists all players, best first. Empty if the game does not mark lies.
+        `order` lists all players, best first. The list is empty if the game does not mark lies.
         """
         if not self.source.game.lie_mark:
             return []
@@ -92,7 +93,7 @@ class Stories:
         return [Section(f"{lies.capitalize()} and {call}s", blocks)]
 
     def exposed(self, player: int) -> list[TrackedPlay]:
-        """Return the player's lies that were called."""
+        """Return the player's lies that other players called."""
         plays = (one for one in self.lies.tracked_plays if one.player == player and one.lie)
         return self._with_pages(one for one in plays if any(called for _, called in one.called))
 
@@ -131,7 +132,7 @@ class Stories:
         return f"games/{one.game}.html#turn-{turn}", f"{what}, {one.pile} at stake · game {one.game}, turn {turn}"
 
     def _cards_of(self, one: TrackedPlay | TrackedResponse) -> str:
-        """Return the cards of a play, or of the play that was responded to."""
+        """Return the cards of a play, or of the play that a response is about."""
         turn = self.turns[one.game][one.seat, one.move]
         return self.cards[one.game][turn - 1 if isinstance(one, TrackedPlay) else turn - 2]
 
@@ -140,7 +141,7 @@ class Stories:
         return f"let a {lie} pass" if one.is_lie else f"false {call}"
 
     def _rate(self, cases: Iterable[tuple[int, bool]]) -> Rate:
-        """Return the rate over moves, given as (game, whether), clustered by deal."""
+        """Return the rate of true values, given as (game, value) for each move, clustered by deal."""
         seen, so = Counter[int](), Counter[int]()
         for game, is_so in cases:
             deal = game // self.source.planned.games_per_deal
@@ -150,7 +151,7 @@ class Stories:
         return clustered_rate(*sums) if sums else Rate(None)
 
     def _describe(self, player: int) -> Iterator[str]:
-        """Describe how the player plays. Differences within chance are not claimed."""
+        """Describe how the player plays. Mention no differences that could be due to chance."""
         lies, call = self._words[1:]
         keys: tuple[LieRate, ...] = ("chosen", "forced", "caught", "hits", "alarms")
         shares = {key: self.lies.share(player, key) for key in keys}
@@ -168,7 +169,7 @@ class Stories:
         yield from (_describe_calibration(one) for one in self._calibrations if one.name == self.source.names[player])
 
     def _describe_skill(self, player: int) -> Iterator[str]:
-        """Say whether the player can tell lies from honest plays, if it was asked about both."""
+        """Describe whether the player can tell lies from honest plays, if it was asked about both."""
         lies, hits, alarms = self._words[1], self.lies.share(player, "hits"), self.lies.share(player, "alarms")
         if hits.value is not None and alarms.value is not None:
             yield _compare(
@@ -184,7 +185,7 @@ class Stories:
         return [one for one in calibrations(self.source.tally, self.source.names) if one.statements]
 
     def _compare_with_others(self, player: int) -> str:
-        """Return a clause if it lies voluntarily more, or less, than every other player."""
+        """Return a clause if the player tells more, or fewer, voluntary lies than every other player."""
         own, names = self.lies.share(player, "chosen"), range(len(self.source.names))
         others = [self.lies.share(other, "chosen") for other in names if other != player]
         comparisons = {_compare(own, other, "more", "less") for other in others if other.value is not None}
@@ -195,7 +196,7 @@ class Stories:
         )
 
     def _compare_halves(self, player: int) -> Iterator[str]:
-        """Say in which half of a game it lies more, if that is significant."""
+        """Describe in which half of a game the player lies more, if the difference is significant."""
         plays = [one for one in self.lies.tracked_plays if one.player == player]
         early, late = (self._chosen(one for one in plays if one.late is half) for half in (False, True))
         if when := _compare(early, late, "first", "second"):
@@ -205,7 +206,7 @@ class Stories:
         return self._rate((one.game, one.lie == "chosen") for one in plays)
 
     def _parts_table(self, player: int, key: str) -> ResultTable:
-        """Return its lies by number of cards and half of the game."""
+        """Return the player's lies by number of cards and by half of the game."""
         lies = self._words[1]
         plays = [one for one in self.lies.tracked_plays if one.player == player]
         parts: dict[str, list[TrackedPlay]] = {}
@@ -231,7 +232,7 @@ class Stories:
         return ResultTable(f"{key}-lies-parts", f"Its {lies} by number of cards and half of the game", columns, rows)
 
     def _opponents_table(self, player: int, order: Sequence[int], key: str) -> ResultTable:
-        """Return whom it deceives, and who deceives it."""
+        """Return a table of the players that this player deceives, and of those that deceive it."""
         lies, call = self._words[1:]
         asked_moves = [
             (who, one.game, so)
@@ -258,7 +259,7 @@ class Stories:
         return ResultTable(f"{key}-lies-against", f"By opponent: its {lies}, and theirs", columns, rows)
 
     def _moments_table(self, player: int, key: str) -> ResultTable | None:
-        """Return links to its best lies, its costliest caught lies and its worst mistakes."""
+        """Return links to the player's best lies, its costliest caught lies and its worst mistakes."""
         lie, lies, call = self._words
         moments: dict[str, Sequence[TrackedPlay | TrackedResponse]] = {
             f"successful {lie}": self.boldest(player),
@@ -298,7 +299,7 @@ def _compare(one: Rate, other: Rate, more: str, less: str, neither: str = "") ->
 
 
 def _describe_calibration(one: Calibration) -> str:
-    """Say whether its statements are better than always stating the base rate."""
+    """Describe whether the player's statements are better than always stating the base rate."""
     base = one.base_brier or 0.0
     better, worse = one.brier.high < base, one.brier.low > base
     than = "significantly better than" if better else "significantly worse than" if worse else "about as good as"

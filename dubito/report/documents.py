@@ -1,6 +1,7 @@
-"""What the commands print with `--json`: one object each. The keys stay; new ones may join them (docs/json.md).
+"""The JSON objects that commands print with `--json`.
 
-Every rate is a share from 0 to 1, or on the game's own scale where its measure has one; money is in dollars.
+Keys are never removed, but new ones may be added (docs/json.md). Every rate is a share from 0 to 1, or on the game's
+own scale if its measure has one. Money is in dollars.
 """
 
 import json
@@ -44,7 +45,7 @@ P = TypeVar("P", bound=DocumentPart)
 
 
 class Document(DocumentPart):
-    """What a command prints."""
+    """The output of a command."""
 
 
 class Interval(DocumentPart):
@@ -56,7 +57,7 @@ class Interval(DocumentPart):
 
 
 class LieResult(DocumentPart):
-    """A player's lies: voluntary ones, where it could have been honest, and forced ones."""
+    """A player's lies: voluntary ones, when it could have been honest, and forced ones."""
 
     games: int = Field(description="number of games from the run's start that are covered")
     plays: int = Field(description="moves that can be lies")
@@ -65,7 +66,7 @@ class LieResult(DocumentPart):
 
 
 class PlayerResult(DocumentPart):
-    """A player of a run in all its seats."""
+    """The results of a player of a run, over all of its seats."""
 
     name: str
     kind: PlayerKind
@@ -136,7 +137,7 @@ class ArmResult(DocumentPart):
 
 
 class ModelUse(DocumentPart):
-    """The decisions of a model player, and their cost."""
+    """The number and cost of a model player's decisions."""
 
     name: str
     kind: PlayerKind
@@ -372,7 +373,7 @@ class PromptResult(DocumentPart):
 
 
 class TrialObject(Document):
-    """What a test of prompts found."""
+    """The results of a test of prompts."""
 
     format: Literal["dubito prompt test 1"] = "dubito prompt test 1"
     model: str
@@ -390,7 +391,7 @@ def players(
     results: Results,
     lies: "LieCounts | None" = None,
 ) -> list[PlayerResult]:
-    """Return all players of a run, the best first; `kinds` are theirs, by name."""
+    """Return all players of a run, the best first; `kinds` maps their names to their kinds."""
     names = [*kinds]
 
     def lie_result(player: int) -> LieResult | None:
@@ -414,7 +415,7 @@ def part_of(part: type[P], value: object, /, **more: Any) -> P:
 def contenders(
     tally: Tally, compared: Sequence[Contender], results: Results, runs: Sequence[str]
 ) -> list[ContenderResult]:
-    """Return the contenders, best first. `runs` are the folders that they played in."""
+    """Return the contenders, best first. `runs` are the run folders in which they played."""
     order = rank_contenders(tally, compared, results)
     return [
         part_of(
@@ -484,7 +485,7 @@ def model_uses(logs: Mapping[str, PlayerLog], kinds: Mapping[str, PlayerKind]) -
 
 
 def output_schema() -> dict[str, Any]:
-    """Return the JSON Schema of what the commands of the core print with `--json`."""
+    """Return the JSON Schema of the objects that the core commands print with `--json`."""
     documents = [each for each in Document.__subclasses__() if each.__module__ == __name__]
     _, schema = models_json_schema([(document, "serialization") for document in documents], title="dubito --json")
     return {**schema, "anyOf": [{"$ref": f"#/$defs/{document.__name__}"} for document in documents]}

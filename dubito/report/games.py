@@ -1,4 +1,4 @@
-"""The games of a report: their selection, their pages and their list."""
+"""The games of a report: how they are selected, their pages, and the list of them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ MAX_GAMES: Final = 10_000  # limit of games in one report
 
 @dataclass(frozen=True, slots=True)
 class GameChoice:
-    """The games to show, and the reason in words."""
+    """The games to show, and a sentence with the reason for this choice."""
 
     games: list[int]
     why: str
@@ -153,7 +153,7 @@ class ShownGames:
         return [self.source.names[player] for player in self.source.outcome(row).seats]
 
     def _example(self, game: int, name: str, decision: dict[str, Any], texts: Texts) -> None:
-        """Collect a player's example decisions: failures, then re-asks, then others."""
+        """Collect a player's example decisions: failures first, then re-asks, then others."""
         outcome = decision["outcome"]
         rank = 0 if outcome.startswith(FALLBACK_OUTCOME) else 2 if outcome.partition(":")[0] == "model" else 1
         attempts = decision["attempts"]

@@ -27,7 +27,7 @@ class Highlights:
     ) -> None:
         """Search a game for highlights.
 
-        `story` is the viewer's data, `names` the players seat by seat.
+        `story` is the viewer's data, and `names` lists the players seat by seat.
         """
         if "hands" in story:
             self._note_pickups(game, story, names)
@@ -68,7 +68,7 @@ class Highlights:
             self._note(_LONGEST_LIE, row[seat], text, f"games/{game}.html#turn-{number}")
 
     def table(self) -> ResultTable | None:
-        """Return the highlights as a table, or None."""
+        """Return the highlights as a table, or None if there are none."""
         if not self._found:
             return None
         rows = [[kind, one_line(text, 200)] for kind, (_, text, _) in self._found.items()]
@@ -96,10 +96,7 @@ def opening(story: Mapping[str, Any]) -> tuple[int, str]:
 
 
 def count_cards(story: Mapping[str, Any]) -> list[list[int]]:
-    """Return each seat's number of cards at the deal and after each turn.
-
-    Empty for a game that is shown as text.
-    """
+    """Return each seat's number of cards at the deal and after each turn; an empty list for a game shown as text."""
     if "hands" not in story:
         return []
     counts = [[len(hand) for hand in story["hands"]]]

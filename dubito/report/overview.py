@@ -1,6 +1,6 @@
-"""The overview page: the winner, the certainty of that result, and its cost.
+"""The overview page, which shows the winner, how certain the result is, and what it cost.
 
-It starts with the result in words, computed from the figures and their intervals (`ranking.py`).
+The page starts with the result in words, computed from the figures and their intervals (`ranking.py`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -63,7 +63,7 @@ def _describe_cost(source: Run) -> list[str]:
 def _describe_models(models: Mapping[str, PlayerLog], label: Callable[[str], str]) -> list[str]:
     """Summarize tokens, cost and fallbacks of all model players.
 
-    A player whose every answer was a fallback is named.
+    Players whose answers were all fallbacks are named.
     """
     tokens = sum(log.tokens["input"] + log.tokens["output"] for log in models.values())
     costs = [log.picodollars for log in models.values()]
@@ -110,7 +110,7 @@ _PLAYER_COLUMNS: Final = [
 def overview(
     source: Run, scanned: Scan, lies: LieCounts | None, stories: Stories | None, looks: Sequence[tuple[str, str, str]]
 ) -> Page:
-    """Return the first page. `looks` are links to the other pages: a name, a path and a description each."""
+    """Return the first page. `looks` are links to the other pages, each with a name, a path and a description."""
     results, players = source.game.results, RunPlayers(source)
     answer, sure = describe_winner(source.order)
     sections = [Section("", _answer_blocks(source, players, sure))]
@@ -129,7 +129,7 @@ def overview(
 
 
 def _answer_blocks(source: Run, players: RunPlayers, sure: str) -> list[Block]:
-    """Return the chart, how certain it is, and the cost."""
+    """Return the chart, a description of its certainty, and the cost."""
     games, planned, order = source.tally.games, source.planned.games, source.order
     marked = []
     if order.is_preliminary:
@@ -144,7 +144,7 @@ def _answer_blocks(source: Run, players: RunPlayers, sure: str) -> list[Block]:
 
 
 def _player_blocks(source: Run, players: RunPlayers, lies: LieCounts | None) -> list[Block]:
-    """Return the verdict in full, the table of all players, and what limits it."""
+    """Return the full verdict, the table of all players, and its limitations."""
     results, order = source.game.results, source.order
     verdict = Paragraph(describe_verdict(order, source.label), answer=True)
     blocks: list[Block] = [verdict, Paragraph(results.meaning), players.table(lies)]

@@ -1,8 +1,8 @@
 """Pages that compare two contenders side by side, at the same positions of the same deals.
 
-Contenders take the same seats of the same deals, and everything random in a deal repeats. So two games of a deal are
-the same until the contenders first decide differently. That position is shown with both choices, both results and what
-the choice cost.
+Contenders take the same seats in the same deals, and all random draws of a deal repeat. Two games of a deal are
+therefore identical until the contenders first decide differently. The page shows that position with both choices, both
+results and the cost of the choice.
 """
 
 import json
@@ -53,7 +53,10 @@ _WITH_ODDS: Final = " The chance to win right after each choice is estimated by 
 
 @dataclass(frozen=True)
 class Side:
-    """A contender of a run. `pages` is where its run's pages are, and `with_pages` has the games that have one."""
+    """A contender of a run.
+
+    `pages` is the location of its run's pages, and `with_pages` lists the games that have one.
+    """
 
     name: str
     run: Run
@@ -68,7 +71,7 @@ class Side:
 
     @property
     def label(self) -> str:
-        """The name in headings, where the kind is not beside it."""
+        """The name to use in headings, which do not show the player's kind separately."""
         own = self.run.contenders[self.place]
         return self.run.label(own) if self.name == own else one_line(self.name)
 
@@ -109,7 +112,7 @@ class ReplayedGame:
     score: float
 
     def mover(self, move: int) -> tuple[int, int]:
-        """Return who made a move, counted from 0, and at which turn."""
+        """Return the seat that made a move, and the turn; moves are counted from 0."""
         moves = own_moves(self.story["turns"]).items()
         return next((seat, turn) for (seat, _), (turn, place) in moves if place == move)
 
@@ -119,14 +122,14 @@ class ReplayedGame:
         return held[min(turn + 1, len(held) - 1)][self.seat] if held else None
 
     def sees(self, turn: int) -> str:
-        """Return what the contender sees before a turn, in games that are shown as text."""
+        """Return the text that the contender sees before a turn, in games that are shown as text."""
         panels = dict(enumerate(self.story.get("panels", ())))
         for before in self.story["turns"][: turn - 1] if panels else ():
             panels |= before["panels"]
         return next((each[2] or each[1] for each in panels.values() if each and each[3] == self.seat), "")
 
     def hand(self, turn: int) -> str:
-        """Return the contender's cards before a turn, a letter each; empty in games that are shown as text."""
+        """Return the contender's cards before a turn, one letter per card; empty in games that are shown as text."""
         hand: str = self.story["hands"][self.seat] if "hands" in self.story else ""
         for before in self.story["turns"][: turn - 1] if hand else ():
             hand = before["hands"].get(self.seat, hand)
@@ -135,7 +138,7 @@ class ReplayedGame:
 
 @dataclass(frozen=True)
 class Split:
-    """Two games of a deal that differ from a move on."""
+    """Two games of a deal that differ from some move on."""
 
     deal: int
     games: tuple[ReplayedGame, ReplayedGame]
@@ -148,12 +151,12 @@ class Split:
 
     @property
     def rank(self) -> tuple[float, int]:
-        """The cost, and for equal results the difference in cards, for sorting."""
+        """A sort key: the cost, and for equal results the difference in cards."""
         one, other = (game.cards_after(self.turn) or 0 for game in self.games)
         return -abs(self.cost), -abs(one - other)
 
     def kind(self, game: ReplayedGame, results: Results) -> str:
-        """Say what kind of move a side made."""
+        """Return what kind of move a side made."""
         turns = game.story["turns"]
         made, place = turns[self.turn - 1], self.move
         place -= sum(len(turn.get("movers", [turn["seat"]])) for turn in turns[: self.turn - 1])
@@ -164,7 +167,7 @@ class Split:
 
 
 def find_splits(one: Side, other: Side) -> tuple[list[Split], int]:
-    """Return where the sides first decided differently, the costliest first, and the number of compared games."""
+    """Return the positions where the sides first differed, costliest first, and the number of compared games."""
     splits, compared = list[Split](), 0
     first = one.run.planned.first_game // one.run.planned.games_per_deal
     for deal in range(first, first + min(one.run.deals, other.run.deals, _MAX_DEALS)):
@@ -187,7 +190,7 @@ def find_splits(one: Side, other: Side) -> tuple[list[Split], int]:
 def compare_pages(
     sides: Sequence[Side], tally: Tally, contenders: Sequence[Contender], results: Results, *, odds: bool = False
 ) -> Iterator[Page]:
-    """Yield a page for each pair of contenders, the best first. `odds`: show the chances to win."""
+    """Yield a page for each pair of contenders, the best first. With `odds`, show the winning chances."""
     order, pairs = rank_contenders(tally, contenders, results), contender_pairs(tally, contenders, results)
     assert order is not None
     by_name = {side.name: side for side in sides}
@@ -211,7 +214,7 @@ def compare_pages(
 
 
 def _side_by_side(one: Side, other: Side, key: str, *, odds: bool) -> Iterator[Block]:
-    """Yield how often the two decided differently, at which kinds of moves, and the costliest positions."""
+    """Yield how often the two contenders decided differently, at which kinds of moves, and the costliest positions."""
     splits, compared = find_splits(one, other)
     if not compared:
         yield Paragraph("No deal has pages of both games: write the report with `--games all` to compare them.")
@@ -295,7 +298,7 @@ def _choice(side: Side, game: ReplayedGame, split: Split, *, odds: bool) -> Show
 
 
 def _describe_output(output: Any) -> str:
-    """Describe an output, which is in the game's JSON."""
+    """Describe an output that is given as the game's JSON."""
     return {True: "yes", False: "no"}[output] if isinstance(output, bool) else one_line(json.dumps(output), 80)
 
 
@@ -305,5 +308,5 @@ def _amount(results: Results, score: float) -> str:
 
 
 def sides_of_run(run: Run, names: Sequence[str], pages: str, with_pages: Collection[int]) -> list[Side]:
-    """Return the contenders of a run as sides, under these names."""
+    """Return the contenders of a run as sides with these names."""
     return [Side(name, run, place, pages, frozenset(with_pages)) for place, name in enumerate(names)]

@@ -1,4 +1,4 @@
-"""Draws the preview picture that chats and feeds show for a link."""
+"""Draw the preview picture that chats and feeds show for a link."""
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -62,7 +62,7 @@ def _to_ascii(text: str) -> str:
 
 
 def picture_of_page(title: str, preview: Preview) -> bytes:
-    """Draw the first rows of a preview's chart as a PNG. If any names are `lit`, all others are dimmed."""
+    """Draw the first rows of a preview's chart as a PNG. If any names are `lit`, all other names are dimmed."""
     picture, chart, lit = _Picture(title, preview.words), preview.chart, preview.lit
     rows = list(_rows(chart)) if chart else []
     shown = [row for row in rows if row[0] in lit or not lit or len(rows) <= _MAX_ROWS][:_MAX_ROWS]

@@ -35,13 +35,13 @@ _NOTES: Final = (
 
 @dataclass(frozen=True)
 class RunPlayers:
-    """The players of a run: the contenders, if several are compared, and their opponents."""
+    """The players of a run: the contenders if several are compared, and their opponents."""
 
     source: Run
 
     @cached_property
     def compared(self) -> Sequence[ContenderRow | RankingRow]:
-        """The rows of the contenders, if several are compared, otherwise of all players."""
+        """The rows of the contenders if several are compared, otherwise the rows of all players."""
         source = self.source
         if not source.order.paired:
             return source.rows
@@ -59,7 +59,7 @@ class RunPlayers:
         return [_name_of(row) for row in (*self.compared, *self.opponents)]
 
     def chart(self) -> Chart:
-        """Return the first measure of the compared players, for the pictures of links."""
+        """Return a chart of the compared players' first measure, for the preview pictures of links."""
         source, first = self.source, self.source.game.results.measures[0]
         return Chart(
             "intervals",
@@ -105,7 +105,7 @@ class RunPlayers:
         return ScoreChartRow(name, kind, path, rate, text, difference, is_worse)
 
     def table(self, lies: LieCounts | None) -> ResultTable:
-        """Return the table of all players. Lies are counted in all of a player's seats."""
+        """Return the table of all players. Lies are counted over all of a player's seats."""
         source, results = self.source, self.source.game.results
         rows = [*self.compared, *self.opponents]
         rates = [

@@ -1,6 +1,6 @@
 """Render pages as HTML.
 
-Templates escape every text. Data is embedded as JSON that cannot close its element.
+Templates escape all texts. Data is embedded as JSON that cannot close its HTML element.
 """
 
 import json
@@ -62,7 +62,7 @@ _PLACEHOLDERS: Final = (
 class Site:
     """Settings shared by all pages of a report or of a server.
 
-    Only a server's paths begin with `/`.
+    Only the paths of a server begin with `/`.
     """
 
     name: str  # name of the run
@@ -140,7 +140,7 @@ def shown_text(value: Any) -> Any:
 
 
 def shown_values(value: Any) -> Any:
-    """Escape all texts in an object that a script draws."""
+    """Escape all texts in an object that a script displays."""
     if isinstance(value, dict):
         return {shown_text(key): shown_values(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,7 +1,7 @@
-"""Tables of a run's results, used by its pages and the terminal.
+"""Tables of a run's results, used on its pages and in the terminal.
 
-Ranking, contenders, bounds, two-player games (with a map of first against second), and what model players were asked
-and cost.
+They cover the ranking, contenders, bounds, two-player games (with a map of first against second player), and the
+decisions and costs of model players.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -105,7 +105,7 @@ def _extreme_case(results: Results) -> str:
 def ranking_table(rows: Sequence[RankingRow], order: Order, results: Results, *, twice: bool) -> ResultTable:
     """Return all players of a run without paired contenders.
 
-    They are ranked by the first measure. `twice`: a bot may hold two seats of a game.
+    They are ranked by the first measure. `twice` means that a bot may hold two seats in a game.
     """
     title = f"Ranking by {results.measures[0].name}"
     return _players_table("ranking", title, rows, results, [_TIES_NOTE, *_notes_on_seats(twice)], order)
@@ -114,7 +114,7 @@ def ranking_table(rows: Sequence[RankingRow], order: Order, results: Results, *,
 def opponents_table(
     rows: Sequence[RankingRow], order: Order, results: Results, title: str, *, twice: bool
 ) -> ResultTable | None:
-    """Return the opponents of the contenders, without ranks; None if all players are contenders."""
+    """Return a table of the contenders' opponents, without ranks; None if all players are contenders."""
     others = [row for row in rows if row.name not in order.names]
     if not others:
         return None
@@ -147,7 +147,7 @@ def _notes_on_seats(twice: bool) -> list[str]:
 def contenders_among_opponents(order: Order, opponents: Sequence[str]) -> str | None:
     """Return a sentence if a contender was also drawn as an opponent; else None.
 
-    It belongs below tables that cover all seats.
+    The sentence belongs below tables that cover all seats.
     """
     both = [one_line(name) for name in order.names if name in opponents] if order.paired else []
     if not both:
@@ -215,7 +215,7 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
 
 
 def arm_tables(arms: Sequence[Arm], results: Results) -> list[ResultTable | Paragraph]:
-    """Return each contender's prompt, what it adds, and its share of voluntary lies."""
+    """Return each contender's prompt, what the prompt adds, and the share of voluntary lies."""
     if not arms:
         return []
     columns = [*player_columns("contender"), Column("prompt", "prompt", "text"), Column("title", "description", "text")]
@@ -301,7 +301,7 @@ def _bounds(bounds: FallbackBounds) -> list[Value]:
 def bounds_table(
     rows: Sequence[RankingRow], contenders: Sequence[str], games: int, results: Results
 ) -> ResultTable | None:
-    """Return what fallbacks could have changed for opponents; None if nothing.
+    """Return how much fallbacks could have changed opponents' results, or None if not at all.
 
     Contenders that played all their `games` as contenders have their own table.
     """
@@ -317,7 +317,7 @@ def bounds_table(
 def sizes_table(
     rows: Sequence[SizeRow], rate: Callable[[SizeRow, str], Value], results: Results, notes: Sequence[str] = ()
 ) -> ResultTable:
-    """Return each player at each table size. `rate` returns the value of a measure."""
+    """Return each player's values at each table size. `rate` returns the value of a measure."""
     rates, shares = rates_of(results), shares_of(results)
     columns = [*player_columns("bot"), *counts("size", "games"), *rates, *shares]
     cells: list[list[Value]] = [
@@ -348,7 +348,7 @@ def calibration_table(stated: Sequence[Calibration], of: str = "") -> ResultTabl
 
 
 def calibration_bins(stated: Sequence[Calibration], key: str) -> ResultTable | None:
-    """Return the same by tenths of the stated probability; None without statements."""
+    """Return the calibration by tenths of the stated probability; None if there are no statements."""
     columns = [
         Column("player", "model player", "player"),
         Column("from", "stated %", "text"),
@@ -403,7 +403,7 @@ class Duels:
 def duel_tables(
     tally: Tally, names: Sequence[str], results: Results, label: Callable[[str], str] = one_line
 ) -> list[ResultTable | Paragraph]:
-    """Return the matrix with totals, all pairs, and the advantage of going first.
+    """Return the matrix with totals, the table of all pairs, and the advantage of going first.
 
     `label` returns a player's name in headings.
     """

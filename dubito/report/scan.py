@@ -1,8 +1,9 @@
 """Rates with intervals for figures that a run's stored sums do not cover.
 
-Each rate is a ratio of two counts, y and m. Their totals over the whole run are in its sums, except by seat. The width
-of an interval needs sums over deals (see `sampled_rate`), which are computed here from the first games. Deals do not
-depend on their number, so the first ones are a fair sample; in a small run they are all of it.
+Each rate is a ratio of two counts, y and m. Their totals over the whole run are among the stored sums, except those by
+seat. The width of an interval needs sums over deals (see `sampled_rate`), which this module computes from the first
+games. The cards do not depend on a deal's number, so the first deals are a fair sample; in a small run they are the
+whole run.
 """
 
 from collections import Counter, defaultdict
@@ -38,13 +39,13 @@ _KINDS: Final[dict[str, KeysOf]] = {  # the keys of a game's seats, by kind
 
 
 class Scan:
-    """Rates of a run with intervals, from sums over its first deals.
+    """Rates of a run with intervals, computed from sums over its first deals.
 
     For each key: the number of deals, m, m^2, y, y^2 and y*m.
     """
 
     def __init__(self, tally: Tally, deals: Iterable[Sequence[Outcome]], results: Results) -> None:
-        """Sum up the deals. `tally` has the sums of the whole run."""
+        """Sum up the deals. `tally` contains the sums over the whole run."""
         self.results = results
         self.games = 0  # number of games that were read
         self._tally = tally
@@ -63,7 +64,7 @@ class Scan:
 
     @property
     def widths(self) -> list[str]:
-        """Notes on the intervals; empty if all games were read."""
+        """Notes about the intervals; empty if all games were read."""
         if self.games == self._tally.games:
             return []
         return [
@@ -73,13 +74,13 @@ class Scan:
 
     @property
     def missing(self) -> list[str]:
-        """Notes on the seats, which a run's sums do not cover; empty if all games were read."""
+        """Notes about the seats, which a run's sums do not cover; empty if all games were read."""
         if self.games == self._tally.games:
             return []
         return [f"Only the first {self.games:,} of {self._tally.games:,} games, since a run stores no rates by seat."]
 
     def style(self, player: int, habit: str) -> Rate:
-        """Return a habit over all seats of a player, in its own unit if it is not a share."""
+        """Return a player's rate for a habit over all seats, in the habit's own unit if it is not a share."""
         (one,) = (one for one in self.results.habits if one.key == habit)
         whole, most = seat_sums(self._tally, self.results, player), one.most
         rate = sampled_rate(whole[one.count], whole[one.of], self._sample("style", player, habit), most)
@@ -102,7 +103,7 @@ class Scan:
     def measure_beside(self, player: int, side: int, other: int, measure: str) -> Rate:
         """Return a measure of a player with a given neighbour.
 
-        Side 0 is the player before it at the deal, side 1 the one after.
+        Side 0 is the player seated before it at the deal, and side 1 is the player after it.
         """
         sample, rated = self._sample(_SIDES[side], player, other, measure), self.results.measure(measure)
         seats = self._beside(player, side, other)
@@ -110,7 +111,7 @@ class Scan:
         return sampled_rate(y, sum(seats), sample, rated.scale)
 
     def variation(self, player: int, side: int, players: int) -> Variation:
-        """Return how a player's last headline rate varies with the neighbour at a side."""
+        """Return how a player's last headline rate varies with the neighbour on one side."""
         seats = [self._beside(player, side, other) for other in range(players)]
         key = self.results.headline[-1]
         values = self.results.measure(key).values
@@ -161,7 +162,7 @@ def _sums_of_seats(
 ) -> dict[RateKey, Sums]:
     """Sum each measure by size, seat and neighbour.
 
-    `seen` counts how often a deal had the same measurements for a key.
+    `seen` counts how often deals had identical measurements for a key.
     """
     places = [(place, measure.key) for place, measure in enumerate(results.measures)]
     headline = [(place, key) for place, key in places if key in results.headline]

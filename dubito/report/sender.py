@@ -1,4 +1,4 @@
-"""What a shared game says about its sender: a headline, a line to copy, and the deal for somebody else to play."""
+"""The texts about the sender of a shared game: a headline, a line to copy, and an invitation to play the deal."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ class Sender:
 
 
 def describe_sender(game: Game, record: Any, told: Mapping[str, Any], person: str) -> Sender:
-    """Describe a game to readers: its person, called `person`, or who won if no person played."""
+    """Describe a game to readers: its human player, called `person`, or the winner if no person played."""
     title, me, names = words_of(game).TITLE, told.get("me"), told["names"]
     opens, why = opening(told)
     if me is None:
@@ -60,7 +60,7 @@ def _review(game: Game, record: Any, me: int) -> LieReview:
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """The deal of a shared game, for the reader to play."""
+    """The deal of a shared game, which the reader can play."""
 
     command: str
     link: str  # to the table of a running `dubito web`

@@ -1,4 +1,4 @@
-"""One game as a single self-contained page that opens from disk, mail or any host."""
+"""Write one game as a single self-contained page that opens from disk, mail or any host."""
 
 import json
 from base64 import b64encode
@@ -110,7 +110,7 @@ def _load_model_calls(game: Game, database: Path, number: int, story: Mapping[st
 
 
 def shared_file(path: Path, person: str = "") -> SharedGame:
-    """Load a saved game for sharing; `person` is the name of its person. Raises UsageError."""
+    """Load a saved game for sharing; `person` is the name of the human player. Raises UsageError."""
     game, record = saved_record(path)
     story, warnings = _story_and_warnings(game, record, path, for_others=True, person=person)
     kinds = _kinds(game, story, record.players)
@@ -118,7 +118,7 @@ def shared_file(path: Path, person: str = "") -> SharedGame:
 
 
 def _kinds(game: Game, story: Mapping[str, Any], players: Sequence[str]) -> list[str | None]:
-    """Return what decided for each seat, as far as known.
+    """Return the kind of player in each seat, as far as known.
 
     A seat with model calls is a model, or a fake model of the built-in server.
     """
@@ -154,7 +154,7 @@ def _shared(
 
 
 def _seat_to_offer(kinds: Sequence[str | None]) -> int:
-    """Return a model's seat, which a reader would want to do better than; otherwise the first."""
+    """Return the seat of a model, which readers will want to beat, or else the first seat."""
     return next((seat for seat, kind in enumerate(kinds) if kind in ("model", "stand-in")), 0)
 
 
@@ -181,8 +181,8 @@ def shared_game(source: Run, number: int) -> SharedGame:
 def shared_page(shared: SharedGame, picture: str = "") -> str:
     """Return the page as the text of one file of at most `MAX_PAGE_BYTES` bytes.
 
-    Parts are left out until it fits, and the page says which. Raises UsageError if nothing helps. `picture` is the
-    URL of the preview picture; empty: none.
+    Parts are left out until the page fits, and the page lists them. Raises UsageError if the page stays too large.
+    `picture` is the URL of the preview picture, or empty if there is none.
     """
     text = _render(shared, picture)
     for what, trim in TRIMS:
@@ -233,7 +233,7 @@ def _render(shared: SharedGame, picture: str) -> str:
 
 
 def _find_quote(told: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a model's reason for a decision near the turn that the page opens at."""
+    """Return a model's reason for the decision nearest to the turn at which the page opens."""
     opens, found = told["opens"], None
     for one in told["decisions"]:
         reason = next((each["reasoning"] for each in one["attempts"][-1:] if each.get("reasoning")), "")

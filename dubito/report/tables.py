@@ -1,7 +1,7 @@
-"""Content of pages as plain data, drawn by templates.
+"""The content of pages as plain data, which templates render.
 
-Tables are shown on pages and written as CSV and JSON, from the same values. Other blocks are sections, paragraphs,
-facts, charts and maps.
+Tables are shown on pages and written as CSV and JSON from the same values. Other blocks are sections, paragraphs,
+facts, charts and heat maps.
 """
 
 import csv
@@ -52,10 +52,10 @@ _MAX_JSON_ROWS: Final = 1000  # larger tables have only CSV, at half the size
 class Column:
     """A column: its key in files, its title, and how its values are shown.
 
-    `player` is a name, and `kind` what decides for that player. `rate` is a share, shown in percent; `points` is a
-    signed difference of shares. `decimal` and `difference` are the same for measures that are not shares. `dollars`
-    are picodollars; `price` is in dollars and may be tiny. `cards` is a mean number of cards. A `detail` is left
-    out in terminals, which lack the room.
+    `player` is a name, and `kind` is the kind of that player. `rate` is a share, shown in percent; `points` is a signed
+    difference of shares. `decimal` and `difference` are the same for measures that are not shares. `dollars` are
+    picodollars; `price` is in dollars and may be tiny. `cards` is a mean number of cards. A `detail` is left out in
+    terminals, which lack space.
     """
 
     key: str
@@ -83,7 +83,7 @@ def counts(*keys: str) -> list[Column]:
 
 @dataclass(frozen=True, slots=True)
 class ResultTable:
-    """A table. Its key names its files."""
+    """A table. Its key is used in the names of its files."""
 
     key: str
     title: str
@@ -95,7 +95,7 @@ class ResultTable:
     headings: Sequence[str] = ()  # of each row, shown where it changes
 
     def with_kinds(self, kinds: Mapping[str, str]) -> "ResultTable":
-        """Return the table with the player's kind in a column after each player."""
+        """Return the table with a column for the player's kind after each player column."""
         places = [place for place, column in enumerate(self.columns) if column.kind == "player"]
         if not kinds:
             return self
@@ -174,7 +174,7 @@ class ResultTable:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a table on a page. A rate of few cases is shown as a count."""
+    """A cell of a table on a page. A rate with few cases is shown as a count."""
 
     column: Column
     value: Value
@@ -199,7 +199,7 @@ class Cell:
 
     @property
     def interval(self) -> str:
-        """The interval beside an estimate, or an empty text."""
+        """The interval to show beside an estimate, or an empty text."""
         return self.text.partition(" ")[2] if isinstance(self.value, Rate) and not self.is_few else ""
 
 
@@ -209,7 +209,7 @@ def has_few_cases(rate: Rate) -> bool:
 
 
 def describe_rate(rate: Rate) -> str:
-    """Return a share for a sentence: in percent with its interval, or as a count if it has few cases."""
+    """Format a share for a sentence: in percent with its interval, or as a count if it has few cases."""
     return f"{rate.count} of {rate.cases}" if has_few_cases(rate) else cell_text(rate, "rate").replace(" [", " % [")
 
 
@@ -226,7 +226,7 @@ def _value_and_ends(value: Value) -> tuple[Any, float | None, float | None]:
 
 
 def cell_text(value: Value, kind: ColumnKind) -> str:
-    """Format a value as shown on pages; a dash for None."""
+    """Format a value as shown on pages; None becomes a dash."""
     if isinstance(value, Rate):
         if value.value is None:
             return "-"
@@ -237,7 +237,7 @@ def cell_text(value: Value, kind: ColumnKind) -> str:
 
 
 def _interval(value: float, low: float, high: float, kind: ColumnKind) -> str:
-    """Format an interval, with enough digits that its ends differ."""
+    """Format an interval with enough digits to make its ends differ."""
     for more in range(_MAX_EXTRA_DIGITS + 1):
         ends = _number(low, kind, more), _number(high, kind, more)
         if ends[0] != ends[1]:
@@ -262,7 +262,7 @@ ChartKind = Literal["intervals", "stacked", "calibration", "scatter"]
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph. A `warning` or the `answer` of a page is emphasized."""
+    """A paragraph, which is emphasized if it is a `warning` or the `answer` of a page."""
 
     text: str
     warning: bool = False
@@ -279,7 +279,7 @@ class NamedValues:
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """A card of one player: how it plays, its rates as bars, and links."""
+    """A card about one player that shows how it plays, its rates as bars, and links."""
 
     title: str
     kind: PlayerKind
@@ -289,7 +289,7 @@ class Tiles:
     links: Sequence[tuple[str, str, str, str]] = ()  # name, path, description, cards (a letter each)
 
     def bars(self) -> Iterator[tuple[str, str, Rate | None]]:
-        """Yield each rate's name, text and bar; a rate of few cases has no bar."""
+        """Yield each rate's name, text and bar; a rate with few cases has no bar."""
         for name, rate in self.figures:
             if rate.value is None:
                 yield name, "none", None
@@ -301,7 +301,7 @@ class Tiles:
 
 @dataclass(frozen=True, slots=True)
 class Pills:
-    """Short facts on one line; those that a reader must not miss are marked."""
+    """Short facts on one line. Facts that a reader must not miss are marked."""
 
     marked: Sequence[str]
     facts: Sequence[str]
@@ -309,7 +309,7 @@ class Pills:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Ways to more pages: a name, a path and a description each."""
+    """Links to other pages, each with a name, a path and a description."""
 
     links: Sequence[tuple[str, str, str]]
 
@@ -341,7 +341,7 @@ class ScoreChart:
     left_out: int = 0  # number of players without a row
 
     def place(self, value: float) -> str:
-        """Return where a value is on the axis, in percent of its length."""
+        """Return the position of a value on the axis, in percent of the axis length."""
         low, high = self.ends
         return f"{100 * (value - low) / (high - low):.2f}"
 
@@ -355,11 +355,11 @@ class ScoreChart:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart. A table on the same page has its numbers.
+    """A chart. A table on the same page contains its numbers.
 
     `intervals`: rows of names, series of points with or without intervals, `marks` beside them (such as the chance
-    level); `stacked`: rows of names, series of parts of 100 %; `calibration`: stated probabilities against the
-    truth; `scatter`: a point per name, [x, y, low, high], in the series of its kind.
+    level); `stacked`: rows of names, series of parts of 100 %; `calibration`: stated probabilities against the truth;
+    `scatter`: a point per name, [x, y, low, high], in the series of its kind.
     """
 
     kind: ChartKind
@@ -424,7 +424,7 @@ class HeatMap:
 
     @property
     def too_few(self) -> str:
-        """An explanation if some cells have no colour; else empty."""
+        """An explanation if some cells have no colour; otherwise empty."""
         played = [games for row in self.cells for _, games in row if games]
         if played and max(played) < FEW_GAMES:
             return f"Cells have no colour, since each has fewer than {FEW_GAMES} games."
@@ -437,7 +437,7 @@ class HeatMap:
 
 @dataclass(frozen=True, slots=True)
 class Verbatim:
-    """A preformatted text."""
+    """Preformatted text."""
 
     title: str
     text: str
@@ -450,7 +450,7 @@ def ends_of(cells: Iterable[tuple[float | None, int]]) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class ShownChoice:
-    """What one of two players did at a position, why, and how its game ended."""
+    """What one of two players did at a position, its reason, and how its game ended."""
 
     name: str
     kind: PlayerKind
@@ -490,7 +490,7 @@ Block = (
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter of a list's rows: a column, a way to match (tables.js) and choices."""
+    """A filter for the rows of a list: a column, a way to match (tables.js) and choices."""
 
     title: str
     column: int
@@ -500,7 +500,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading with its content. If `folded`, it opens on a click."""
+    """A heading with its content. A `folded` section opens on a click."""
 
     title: str
     blocks: Sequence[Block]

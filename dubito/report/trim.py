@@ -1,4 +1,4 @@
-"""Make a shared game smaller: leave out what models wrote, then the record, then turns far from the one it opens at."""
+"""Make a shared game smaller by omitting what models wrote, then the record, then turns far from the opening view."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -65,7 +65,7 @@ TRIMS: Final[tuple[tuple[str, Trim], ...]] = (  # what each leaves out, in words
 
 
 def longest_page(page: GamePage, most_bytes: int) -> GamePage | None:
-    """Return the page with as many turns as fit into that many bytes, or None if fewer than two do."""
+    """Return the page with as many turns as fit into this number of bytes, or None if fewer than two turns fit."""
     low, high = 0, len(page.told["turns"])
     while low < high:
         middle = (low + high + 1) // 2
@@ -78,7 +78,7 @@ def _size_of_turns(page: GamePage) -> int:
 
 
 def with_turns(page: GamePage, count: int) -> GamePage:
-    """Return the page with that many turns, around the one it opens at."""
+    """Return the page with this many turns, around the turn at which it opens."""
     told = page.told
     turns, opens = told["turns"], told["opens"]
     first = max(0, min(opens - count // 2 - 1, len(turns) - count))

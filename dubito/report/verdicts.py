@@ -1,7 +1,7 @@
-"""The result of a run in words: who beats whom, ties, and what fallbacks leave open.
+"""Describe the result of a run in words: who beats whom, ties, and what remains open due to fallbacks.
 
-`run` and `compare` print these sentences, leaderboards start with them, and `--json` has them as `verdict`. A report
-starts with a short answer.
+`run` and `compare` print these sentences, leaderboards start with them, and `--json` includes them as `verdict`. A
+report starts with a short answer.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -50,7 +50,7 @@ def describe_verdict(order: Order, label: Callable[[str], str] = one_line) -> st
 
 
 def describe_winner(order: Order, label: Callable[[str], str] = one_line) -> tuple[str, str]:
-    """Return the winner as a headline, and a sentence about the certainty."""
+    """Return a headline that names the winner, and a sentence about the certainty."""
     names = [*map(label, order.names)]
     if len(names) < 2:
         return f"{names[0]} is the only player." if names else "Nobody has played.", ""
@@ -94,9 +94,9 @@ def _short_lead(order: Order, verdict: ComparedPair) -> str:
 
 
 def _winners(order: Order, groups: Sequence[Sequence[int]]) -> str:
-    """Say who of the best group beats the best of the rest, and by how much.
+    """Describe which players of the best group beat the best of the rest, and by how much.
 
-    Also name the other players who lose by at least as much.
+    Also name the other players who lose by at least that much.
     """
     other = min(place for group in groups[1:] for place in group)
     better = [place for place in groups[0] if place < other and order.wins(place, other)]
@@ -114,7 +114,7 @@ def _winners(order: Order, groups: Sequence[Sequence[int]]) -> str:
 
 
 def _open_lead(order: Order, pair: tuple[int, int]) -> str:
-    """Say that a player leads, but that fallbacks could explain the difference."""
+    """Describe a player's lead that fallbacks could explain."""
     verdict, (one, other) = order.verdicts[pair], (order.names[place] for place in pair)
     return (
         f"{one} leads {other} by {_amount(order, verdict)}, but the fallback made {_shares(order, pair)}: "
@@ -123,7 +123,7 @@ def _open_lead(order: Order, pair: tuple[int, int]) -> str:
 
 
 def _tie(order: Order, group: Sequence[int]) -> str:
-    """Say that no player of this group beats another."""
+    """Describe a group in which no player beats another."""
     pairs, names = [*combinations(group, 2)], _some_names([order.names[place] for place in group])
     if any(starmap(order.wins, pairs)):
         return ""

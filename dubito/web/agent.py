@@ -37,17 +37,17 @@ _STATUSES: Final = {401: "The token is wrong.", 409: "The question is not open."
 
 
 class NoInput(Checked):
-    """The input of an endpoint without any."""
+    """The input of an endpoint that takes no parameters."""
 
 
 class RefusedRequest(BaseModel):
-    """Why a request was refused."""
+    """The reason why a request was refused."""
 
     error: str
 
 
 class Endpoint(NamedTuple):
-    """What an agent can do with its seat, over HTTP or as a tool."""
+    """An action that an agent can take with its seat, over HTTP or as a tool."""
 
     method: str
     about: str
@@ -85,7 +85,7 @@ ENDPOINTS: Final[Mapping[str, Endpoint]] = {
 def make_agent_app(
     seats: Sequence[AgentSeat], host: str, allowed: Sequence[str], more: Mapping[str, ASGIApp]
 ) -> Starlette:
-    """Build the server of these seats. `more` are apps of plugins by path."""
+    """Build the server for these seats. `more` are apps from plugins, by path."""
     routes = [Route(f"/{name}", use_endpoint, methods=[each.method]) for name, each in ENDPOINTS.items()]
     routes += [Route(path, app, methods=["POST"]) for path, app in more.items()]
     refused = (HTTPException, NotOpen, IllegalOutput, ValidationError, ClientDisconnect, Exception)
@@ -99,7 +99,7 @@ def make_agent_app(
 
 
 class TokenCheck:
-    """Middleware that finds the seat of a request's token. Only the API's description needs none."""
+    """Middleware that finds the seat for a request's token. Only the API's description needs no token."""
 
     def __init__(self, app: ASGIApp, seats: Sequence[AgentSeat]) -> None:
         self._app, self._seats = app, seats
@@ -116,7 +116,7 @@ class TokenCheck:
         await self._app(scope, receive, send)
 
     def _find_seat(self, header: str) -> AgentSeat | None:
-        """Return the seat of a token. Every token is compared completely, so that the time reveals nothing."""
+        """Return the seat for a token. Comparisons take constant time, so that timing reveals nothing."""
         scheme, _, token = header.partition(" ")
         given = token.strip().encode("utf-8", "replace")
         equal = [seat for seat in self._seats if secrets.compare_digest(given, seat.token.encode())]
@@ -142,7 +142,7 @@ def _respond(content: Any) -> Response:
 
 
 def describe_refusal(error: Exception) -> tuple[int, str]:
-    """Return the status and the message of an error."""
+    """Return the HTTP status and the message for an error."""
     match error:
         case NotOpen():
             return 409, str(error)

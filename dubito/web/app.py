@@ -72,7 +72,7 @@ T = TypeVar("T")
 
 
 def make_app(tables: Tables, host: str, allowed: Sequence[str] = ()) -> Starlette:
-    """Build the site as served at `host` and at the names in `allowed`."""
+    """Build the site, to be served at `host` and at the names in `allowed`."""
     # Browsers send a host's cookies to all its ports. A cookie name per folder keeps two servers apart.
     folder = sha256(fsencode(tables.folder.resolve())).hexdigest()[:8]
     pages = _Pages(tables, f"dubito-{folder}")
@@ -292,7 +292,7 @@ def _rules(request: Request, options: Sequence[Option]) -> dict[str, Any]:
 
 
 def _person(request: Request) -> str:
-    """Return the name that the person gave in the lobby; empty if none. It is kept in a cookie."""
+    """Return the name that the person entered in the lobby, or an empty text. The name is stored in a cookie."""
     return one_line(unquote(request.cookies.get("dubito-name", "")), MAX_NAME).strip()
 
 

@@ -1,4 +1,4 @@
-"""Check every request: it must come from this site's own pages, or from no page."""
+"""Check that every request comes from this site's own pages, or from no page at all."""
 
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
@@ -39,7 +39,7 @@ _SECURITY_HEADERS: Final = {
 def site_at(
     host: str, routes: Sequence[BaseRoute], handlers: Mapping[Any, ExceptionHandler], allowed: Sequence[str] = ()
 ) -> Starlette:
-    """Build a site as served at `host` and at the names in `allowed`.
+    """Build a site, to be served at `host` and at the names in `allowed`.
 
     It consists of these routes and the static files of all pages.
     """
@@ -125,7 +125,7 @@ def is_loopback(host: str) -> bool:
 
 
 async def body_of(request: Request) -> bytes:
-    """Return the request's body. Raises HTTPException if it is too long."""
+    """Return the request's body. Raises HTTPException if the body is too long."""
     body, size = b"", 0
     async for chunk in request.stream():
         size += len(chunk)

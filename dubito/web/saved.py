@@ -1,7 +1,4 @@
-"""Results of the finished games in a folder.
-
-Each file is played once, and its result is cached.
-"""
+"""Results of the finished games in a folder. Each file is replayed once, and its result is cached."""
 
 import threading
 from collections import Counter, deque
@@ -33,7 +30,7 @@ _CACHE_PATH: Final = "running/summaries"  # cache file, next to the running tabl
 
 @dataclass(frozen=True, slots=True)
 class Summary(Strict):
-    """The result of a finished game, or why its file cannot be shown."""
+    """The result of a finished game, or the reason why its file cannot be shown."""
 
     # Modification time in nanoseconds. With the size it identifies the file's content.
     changed: int

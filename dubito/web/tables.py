@@ -1,8 +1,9 @@
-"""The tables of a server. Each one is a file that can be replayed at any time.
+"""The tables of a server.
 
-A file holds the setup and every output so far, the bots' too, and is written before a response is sent. A replay must
-give the same outputs. Pages show frames and know no rules. A frame contains only what its person may know. A game whose
-package has a module `page` has its own frames and page; for other games the frames are text.
+Each table is stored in a file that can be replayed at any time. The file contains the setup and every output so far,
+including those of the bots, and is written before a response is sent. A replay must give the same outputs. Pages show
+frames and do not implement any rules. A frame contains only what the person at the table may know. A game whose package
+has a `page` module defines its own frames and page; for other games the frames are text.
 """
 
 import json
@@ -38,10 +39,7 @@ _MAX_BUTTONS: Final = 24  # a question with more numbers than this has a text fi
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the person is asked.
-
-    `kind` is `bool`, `choice`, `whole`, `cards` or `text`.
-    """
+    """A question to the person at the table. `kind` is `bool`, `choice`, `whole`, `cards` or `text`."""
 
     node: str
     kind: str
@@ -56,7 +54,7 @@ Shown = tuple[str, list[list[str]]]  # text, and the cards to draw instead of th
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """A part of the table that belongs to no seat."""
+    """A part of the table that does not belong to a seat."""
 
     title: str
     shown: Shown
@@ -65,7 +63,7 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The table between two moves."""
+    """The state of the table between two moves."""
 
     move: int  # number of moves made
     turn: int  # turn of the last move
@@ -85,7 +83,7 @@ class Frame:
 def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: list[str]) -> Frame:
     """Return the table as the person sees it after `move` moves.
 
-    `moment` is the last one, if any.
+    `moment` is the last moment, if any.
     """
     state, words, panels = sitting.state, sitting.words, sitting.teller.panels()
     hand, drawn = faces_of(words, words.hand(state, sitting.me)), tuple(words.DRAWN_LINES)
@@ -195,7 +193,7 @@ class LiveTable:
     """
 
     def __init__(self, kept: TableFile, opponents: Opponents) -> None:
-        """Deal the game. The outputs of the file are not played yet."""
+        """Deal the game, without playing the outputs of the file yet."""
         self.kept = kept
         self.sitting = seat_person(opponents, kept.setup, kept.number)
         kinds, me = opponents.kinds(kept.setup.bots), kept.setup.seat
@@ -227,7 +225,7 @@ class LiveTable:
             self.sitting.stop_programs()
 
     def view(self, since: int) -> dict[str, Any]:
-        """Return all the person may know, with the frames from number `since` on."""
+        """Return everything that the person may know, with the frames from number `since` on."""
         rests, frames, sitting = self.rests.is_set(), list(self.frames), self.sitting
         over, own = rests and sitting.state.over, sitting.game.module("page")
         result, ended = sitting.result() if over else (None, "")
@@ -259,9 +257,9 @@ class LiveTable:
 
 
 def resume_table(kept: TableFile, opponents: Callable[[str], Opponents]) -> LiveTable:
-    """Replay the game of a file. Raises HTTPException if that fails.
+    """Replay the game of a file.
 
-    The game may be missing, or a bot may play differently now.
+    Raises HTTPException if that fails, for example because the game is missing or a bot plays differently now.
     """
     try:
         live = LiveTable(kept, opponents(kept.setup.game))
@@ -290,7 +288,7 @@ _SHUTDOWN_SECONDS: Final = 5.0  # seconds that a shutdown waits for the models' 
 
 @dataclass(frozen=True, slots=True)
 class NewTable(Strict):
-    """A page's request for a new table; None means a random choice."""
+    """A request from a page for a new table; None means a random choice."""
 
     bots: Annotated[list[str], Field(min_length=1, max_length=MAX_BOTS)]
     game: str = DUBITO
@@ -304,8 +302,8 @@ class NewTable(Strict):
 class Move(Strict):
     """The person's move, as the game's page sends it.
 
-    `turn` is the number of moves they have seen, which prevents repeating a move. `table` is the table it is for,
-    if given: another of their pages may have opened a new one.
+    `turn` is the number of moves that the person has seen, which prevents repeating a move. `table`, if given, is the
+    table that the move is for; another page of the same person may have opened a new table.
     """
 
     turn: int
@@ -314,7 +312,7 @@ class Move(Strict):
 
 
 class Tables:
-    """All tables of a server, by the secret cookie of their person's browser."""
+    """All tables of a server, by the secret cookie in the person's browser."""
 
     def __init__(
         self,
@@ -326,9 +324,9 @@ class Tables:
     ) -> None:
         """Set up the folders.
 
-        `opponents` are the possible players of each game, with the rules that this server fixes; the first game
-        is the default. `family` loads the games of families, when a page first needs them. Finished games are
-        saved in `folder`, tables in its `running`. Raises UsageError if the folders cannot be created.
+        `opponents` are the possible players of each game, with the rules that this server fixes; the first game is the
+        default. `family` loads the games of families, when a page first needs them. Finished games are saved in
+        `folder`, and tables in its `running` subfolder. Raises UsageError if the folders cannot be created.
         """
         self.folder = folder
         self._running = folder / "running"
@@ -352,7 +350,7 @@ class Tables:
 
     @property
     def games(self) -> list[Game]:
-        """The games that the lobby pictures."""
+        """The games that the lobby shows with a picture."""
         others = [name for name in self._family.featured if name not in self._opponents]
         return [self.game(name) for name in [*self._opponents, *others] if not self._is_hidden(name)]
 
@@ -361,7 +359,7 @@ class Tables:
 
     @property
     def more_games(self) -> list[tuple[str, list[str]]]:
-        """The other games by family: names without the family's."""
+        """The other games by family; their names omit the family's name."""
         names = [name.partition(":")[2] for name in self._family.names if self._is_hidden(name)]
         return [(self._family.title, names)] if names else []
 
@@ -371,7 +369,7 @@ class Tables:
     def options(self, game: Game) -> list[Option]:
         """Return the rules of a game that the person can choose.
 
-        A rule that the server fixes has only that value.
+        A rule that the server fixes has only one value.
         """
         settled = self._opponents_of(game.name).settled
         options = [
@@ -426,7 +424,7 @@ class Tables:
     def rematch(self, secret: str | None) -> tuple[str, dict[str, Any]]:
         """Start the person's finished game again with new cards.
 
-        The seat is random again unless it was chosen.
+        The seat is random again unless the person chose it.
         """
         with self._lock:
             kept = self._read_table(secret)[2]
@@ -457,7 +455,7 @@ class Tables:
         return None
 
     def unfinished(self, secret: str | None) -> Setup | None:
-        """Return the setup of the person's game if it is not over."""
+        """Return the setup of the person's game if the game is not over."""
         with self._lock, suppress(HTTPException, UsageError):
             kept = self._read_table(secret)[2]
             self._opponents_of(kept.setup.game)
@@ -467,7 +465,7 @@ class Tables:
     def move(self, secret: str | None, move: Move) -> dict[str, Any]:
         """Make the person's move, let the bots play, and return the new frames.
 
-        Nothing changes if the move is refused.
+        If the move is refused, nothing changes.
         """
         with self._lock:
             path, live = self._find(secret)
@@ -493,7 +491,7 @@ class Tables:
         return self._view_of(live, seen + 1)
 
     def again(self, secret: str | None) -> dict[str, Any]:
-        """Let bots that failed try again; return all that the person sees."""
+        """Let bots that failed try again; return everything that the person sees."""
         with self._lock:
             path, live = self._find(secret)
             if not live.rests.is_set() or live.trouble is None:
@@ -505,7 +503,7 @@ class Tables:
         return self._view_of(live, 0)
 
     def close(self) -> None:
-        """Let no bot start another turn, and wait a moment for the current ones."""
+        """Prevent bots from starting another turn, and wait a moment for the current turns."""
         with self._lock:
             for path in list(self._live):
                 self._forget(path)
@@ -533,7 +531,7 @@ class Tables:
         return path, text, kept
 
     def _find(self, secret: str | None) -> tuple[Path, LiveTable]:
-        """Return the table. If it is not in memory, replay its file and resume it."""
+        """Return the table. A table that is not in memory is resumed by replaying its file."""
         path, text, kept = self._read_table(secret)
         known, live = self._live.get(path, ("", None))
         if live is None or known != text:
@@ -605,7 +603,7 @@ class Tables:
     def _view_of(self, live: LiveTable, since: int) -> dict[str, Any]:
         """Return what the person sees.
 
-        After the game it includes their record against these players.
+        After the game, this includes the person's record against these players.
         """
         live.rests.wait(_WAIT_SECONDS)
         seen, setup = live.view(since), live.kept.setup

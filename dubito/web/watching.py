@@ -1,6 +1,6 @@
 """Watch games in the browser: a live game, the games of a run, or a saved one.
 
-Pages look like pages of saved games, and poll for news: moves, model calls, the end, a newer game.
+The pages look like those of saved games, and poll for news: moves, model calls, the end, a newer game.
 """
 
 import secrets
@@ -34,12 +34,12 @@ _SITE: Final = Site("", (("/", "Game"),), f"{VIEWER}/", "/static/icon.svg", serv
 
 
 class GameSource:
-    """Games for pages, by number. Called from any thread."""
+    """Games for pages, by number. The methods may be called from any thread."""
 
     opens = ""  # URL fragment of a new page: empty for the newest turn, `#play` to play from the deal
 
     def on_page_open(self) -> None:
-        """Notify the source that a page is open. A live game may wait for that."""
+        """Notify the source that a page is open. A live game may wait for this call."""
 
     def newest(self) -> int:
         return 0
@@ -52,7 +52,7 @@ class GameSource:
 
 
 class LiveGame(GameSource):
-    """A game in progress: one thread plays it, others read it."""
+    """A game in progress, which one thread plays while others read it."""
 
     def __init__(self, game: BotsGame, database: RunDb | None = None) -> None:
         """Prepare the game. Model calls are read from `database`."""
@@ -183,7 +183,7 @@ class _Pages:
         return HTMLResponse(self._viewer(GamePage("/games/", title, about, data | {"live": live}, "", warnings)))
 
     def news(self, request: Request) -> Response:
-        """Return what a page does not have yet. It sends the number of items it has."""
+        """Return the items that a page does not have yet. The page sends the number of items that it has."""
         query = request.query_params
         try:
             game, has = int(query["game"]), {key: max(0, int(query[key])) for key in _GROWING_LISTS if key in query}
