@@ -45,7 +45,7 @@ P = TypeVar("P", bound=DocumentPart)
 
 
 class Document(DocumentPart):
-    """The output of a command."""
+    """What a command prints."""
 
 
 class Interval(DocumentPart):
@@ -57,7 +57,7 @@ class Interval(DocumentPart):
 
 
 class LieResult(DocumentPart):
-    """A player's lies: voluntary ones, when it could have been honest, and forced ones."""
+    """A player's lies: voluntary ones, where it could have been honest, and forced ones."""
 
     games: int = Field(description="number of games from the run's start that are covered")
     plays: int = Field(description="moves that can be lies")
@@ -66,7 +66,7 @@ class LieResult(DocumentPart):
 
 
 class PlayerResult(DocumentPart):
-    """The results of a player of a run, over all of its seats."""
+    """A player of a run in all its seats."""
 
     name: str
     kind: PlayerKind
@@ -137,7 +137,7 @@ class ArmResult(DocumentPart):
 
 
 class ModelUse(DocumentPart):
-    """The number and cost of a model player's decisions."""
+    """The decisions of a model player, and their cost."""
 
     name: str
     kind: PlayerKind
@@ -373,7 +373,7 @@ class PromptResult(DocumentPart):
 
 
 class TrialObject(Document):
-    """The results of a test of prompts."""
+    """What a test of prompts found."""
 
     format: Literal["dubito prompt test 1"] = "dubito prompt test 1"
     model: str
