@@ -1,8 +1,8 @@
 """A model's answer: its form, its strict parser, and the text of a re-ask.
 
-Only JSON with the right fields and values is an answer, never a guess from prose. The prompt sets the fields. A
-probability that a node `states` is recorded, but decides nothing. The schema depends only on the node; the engine
-checks later whether the answer is legal at the position.
+Only JSON with the right fields and values counts as an answer; answers are never guessed from prose. The prompt sets
+the fields. The probability that a node `states` is recorded but does not affect the game. The schema depends only on
+the node; the engine checks later whether the answer is legal at the position.
 
 With `ask: turn`, a prompt asks all questions of a turn at once. The reply has a field for each, named after its node,
 and an unreadable field does not affect the other answers.
@@ -108,7 +108,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """A model's answer in its reply."""
+    """The answer in a model's reply."""
 
     answer: Any  # of the node's kind
     stated: float | None = None  # within [0, 1]
@@ -254,7 +254,7 @@ def reasoning_of(reply: str) -> str:
 
 
 def answer_format(fields: Sequence[Field], nodes: Sequence[Node], *, turn: bool = False) -> str:
-    """Return a prompt's description of the reply to one question, or to all of a turn."""
+    """Return a prompt's description of the reply to one question, or to all questions of a turn."""
     kinds = {node.answer: None for node in nodes}
     words = "; ".join(f"at {_where(kind, nodes)} {describe_kind(kind)}" for kind in kinds)
     if len(kinds) == 1:
@@ -283,7 +283,7 @@ def _where(kind: Answer, nodes: Sequence[Node]) -> str:
 
 
 def answer_schema(kind: Answer | Odds) -> Schema:
-    """Return the JSON schema of an answer of this kind, without bounds, which providers support differently."""
+    """Return the JSON schema of this kind of answer, without bounds: providers support these differently."""
     match kind:
         case Bool():
             return {"type": "boolean"}
@@ -362,7 +362,7 @@ def _check_card(cards: Sequence[int], card: int) -> int:
 
 
 def _normalize_shares(options: Sequence[str], shares: dict[str, float]) -> dict[str, float]:
-    """Scale probabilities to sum to 1. Raises ValueError if they do not nearly do so, or a name is missing.
+    """Scale probabilities to sum to 1. Raises ValueError if their sum is not close to 1, or a name is missing.
 
     The engine refuses names that the game does not have.
     """
@@ -391,7 +391,7 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=refuse_duplicate_keys, pars
 
 
 def _describe_unreadable(text: str) -> str:
-    """Describe a text that is not JSON: often it contains JSON, in a code fence or a sentence."""
+    """Describe a text that is not JSON. Such text often contains JSON, in a code fence or a sentence."""
     with suppress(ValueError, RecursionError):
         json.loads(text[text.find("{") : text.rfind("}") + 1], parse_constant=_refuse_constant)
         return "there is text or a code fence before or after the JSON object"

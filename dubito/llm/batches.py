@@ -1,8 +1,9 @@
 """The providers' batch APIs: submit a batch, find it again, poll it, and read its entries.
 
-OpenAI receives a file of requests and returns files of replies; a batch's metadata has our name for it. Anthropic
-receives the requests themselves and stores no name: a batch is recognized by its entries, which are listed only once it
-has ended. An entry's name has the batch's name, the draw, the request and the try. Entries may come in any order.
+OpenAI receives a file of requests and returns files of replies; a batch's metadata contains our name for the batch.
+Anthropic receives the requests themselves and stores no name: a batch is recognized by its entries, which are listed
+only after the batch has ended. An entry's name consists of the batch's name, the draw, the request and the try. Entries
+may come in any order.
 """
 
 import json
@@ -42,7 +43,7 @@ class BatchStatus:
 
 @dataclass(frozen=True, slots=True)
 class BatchEntry:
-    """The result of one request of a batch: a body, an error, or neither if it was never processed."""
+    """The result of one request of a batch: a body, an error, or neither if the request was never processed."""
 
     name: str
     body: str | None = None
@@ -78,15 +79,18 @@ class BatchApi(Protocol):
 
     @staticmethod
     def submit(server: BatchServer, name: str, path: str, lines: Sequence[bytes]) -> BatchStatus:
-        """Create a batch of these entries, all for `path`. After a failure, `find` tells whether it exists."""
+        """Create a batch of these entries, all for `path`.
+
+        After a failure, use `find` to check whether the batch exists.
+        """
 
     @staticmethod
     def find(
         server: BatchServer, batch: SentBatch, known: Sequence[str], sleep: Callable[[], None]
     ) -> BatchStatus | None:
-        """Return the batch, if the server has it under an id that is not in `known`.
+        """Return the batch if the server lists it under an id that is not in `known`.
 
-        Calls `sleep` between two polls of a batch whose entries are listed only once it has ended.
+        Calls `sleep` between polls of a batch whose entries are listed only after it has ended.
         """
 
     @staticmethod
@@ -95,7 +99,7 @@ class BatchApi(Protocol):
 
     @staticmethod
     def read_entries(server: BatchServer, status: BatchStatus) -> Iterator[BatchEntry]:
-        """Yield the results of its requests, in any order."""
+        """Yield the results of the batch's requests, in any order."""
 
 
 class OpenAIBatches:
@@ -235,7 +239,7 @@ def _entry_line(entry: Mapping[str, Any]) -> bytes:
 
 
 def _cached_for_an_hour(value: Any) -> Any:
-    """Return the value with each cache mark lasting an hour, unless the mark sets another time."""
+    """Return the value with each cache mark lasting an hour, unless the mark sets a different duration."""
     if isinstance(value, list):
         return [_cached_for_an_hour(each) for each in value]
     if not isinstance(value, dict):
@@ -246,7 +250,7 @@ def _cached_for_an_hour(value: Any) -> Any:
 
 
 def _all_batches(server: BatchServer, path: str, after: str) -> Iterator[dict[str, Any]]:
-    """Yield all batches of the account, the latest first, page by page."""
+    """Yield all of the account's batches, newest first, page by page."""
     last = ""
     while True:
         page = _parse_object(server.get(f"{path}?limit={_PAGE_SIZE}{f'&{after}={last}' if last else ''}"))
@@ -310,7 +314,7 @@ def _counts(body: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _parse_time(moment: Any) -> float | None:
-    """Return the seconds since 1970 of a time in RFC 3339."""
+    """Convert an RFC 3339 time to seconds since 1970."""
     try:
         return datetime.fromisoformat(moment).timestamp()
     except (ValueError, TypeError):
@@ -318,7 +322,7 @@ def _parse_time(moment: Any) -> float | None:
 
 
 def _source_of(line: str, name: str, value: Any) -> str:
-    """Return the source of a member's value in a line of JSON, or the value itself if it is a string."""
+    """Return the source text of a member's value in a line of JSON, or the value itself if it is a string."""
     if isinstance(value, str):
         return value
     decoder, key, at = json.JSONDecoder(), f'"{name}"', 0

@@ -1,10 +1,11 @@
 """The budget: the calls, tokens and dollars that a run may spend, exact across threads.
 
-A call reserves its worst case before it is sent, and is settled at its true cost. If that is unknown (no usage in the
-reply, a lost connection), it is settled at its worst case, which is then `assumed`. So spending never exceeds a cap.
+A call reserves its worst-case cost before it is sent, and is settled at its actual cost. If the actual cost is unknown
+(no usage in the reply, a lost connection), the call is settled at its worst case, which is then recorded as `assumed`.
+This way spending never exceeds a cap.
 
-A game starts only if the remaining budget covers all of it (`forecast.py`). Games are counted up to the first
-unfinished deal, so if the remaining budget may not cover all games in progress, it is reserved for the oldest deals.
+A game starts only if the remaining budget covers the whole game (`forecast.py`). Only games before the first unfinished
+deal are counted. So if the remaining budget may not cover all games in progress, it is reserved for the oldest deals.
 """
 
 import threading
@@ -49,7 +50,7 @@ class Caps:
 
 
 class Budget:
-    """One per run, shared by all players."""
+    """The budget of a run, shared by all its players."""
 
     def __init__(
         self,
@@ -113,7 +114,7 @@ class Budget:
         return None
 
     def _is_reserved_for_older(self, worst: Spend, deal: int) -> bool:
-        """Return whether older deals may need this much; games of one deal may wait for each other's replies."""
+        """Return whether older deals may need this much. Games of one deal may wait for each other's replies."""
         total = self.spent + self.reserved + worst
         most = self._forecast.upper_bound(len(self._in_progress))
         if self._caps == Caps() or self._caps.exceeded_by(total + most) is None:
@@ -130,7 +131,7 @@ class Budget:
     def admit(self, games: Sequence[int]) -> str | None:
         """Let the games of a deal start if the budget covers all of them; otherwise return why not.
 
-        Until a game has ended, its cost is unknown, so one deal may always start.
+        The cost of a game is unknown until one has ended, so one deal may always start.
         """
         with self._settled:
             if (reason := self._reason_to_refuse(games)) is None:
@@ -176,7 +177,7 @@ class Budget:
         """Reserve the worst case of a call.
 
         Raises:
-            OutOfTurn: Other calls may leave enough later.
+            OutOfTurn: Enough may become available once other calls are settled.
             AccountFault: The budget is used up.
         """
         with self._settled:
@@ -188,7 +189,7 @@ class Budget:
             self._forecast.count_reservation(worst)
 
     def settle(self, game: int, worst: Spend, used: Spend, is_reply: bool) -> None:
-        """Replace the reservation of a call by its cost."""
+        """Replace a call's reservation with its cost."""
         with self._settled:
             self._forecast.count_cost(game, used, is_reply)
             self._costs = None
@@ -254,7 +255,7 @@ class BudgetGuard:
 class BudgetQueue:
     """A stage in which calls wait until the budget has room, without taking up a slot of the rate limiter.
 
-    Since the rate limiter is an inner stage, it knows how a call ended before other calls wake up.
+    The rate limiter is an inner stage, so it learns how a call ended before other calls wake up.
     """
 
     def __init__(self, budget: Budget, tariff: Tariff, inner: Sends) -> None:

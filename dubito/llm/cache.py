@@ -1,7 +1,7 @@
-"""The cache of replies on disk, by server, request and draw: nothing is paid for twice.
+"""The on-disk cache of replies, keyed by server, request and draw, so that nothing is paid for twice.
 
-It is a diskcache that evicts nothing and holds only text. By default, diskcache would silently drop entries at a
-gigabyte, and unpickle whatever a row contains (CVE-2025-69872).
+The cache is a diskcache that evicts nothing and stores only text. By default, diskcache would silently evict entries
+above one gigabyte, and unpickle whatever a row contains (CVE-2025-69872).
 """
 
 import json
@@ -47,7 +47,10 @@ class _NotTextError(Exception):
 
 
 class _TextDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
-    """Stores only text, compressed, or as a file if it is long. Rows of other modes, such as pickles, are refused."""
+    """Stores only text, compressed, in a separate file if it is long.
+
+    Rows of other modes, such as pickles, are refused.
+    """
 
     def put(self, key: Any) -> Any:
         if type(key) is not str:
@@ -136,12 +139,16 @@ def compute_key(server: str, request: str, draw: str) -> str:
 
 
 class ReplyCache:
-    """The open cache, shared by threads and processes. `unshared` is the reason if processes cannot share it."""
+    """The open cache, shared by threads and processes.
+
+    `unshared` is the reason why processes cannot share the cache, if they cannot.
+    """
 
     def __init__(self, folder: Path, *, writes: bool = True) -> None:
-        """Open or create the cache. Raises UsageError if the folder is something else, or is not writable.
+        """Open or create the cache.
 
-        Without `writes`, a folder that is not writable may be read.
+        Raises UsageError if the folder is not a cache, or is not writable. Without `writes`, a read-only folder is
+        accepted.
         """
         self.folder = folder
         self._flights: dict[str, threading.Lock] = {}
@@ -192,7 +199,7 @@ class ReplyCache:
         check_stop: Callable[[], None] = lambda: None,
         is_usable: Callable[[RawReply], bool] = lambda received: True,
     ) -> tuple[RawReply, bool]:
-        """Return a reply, and whether it was stored already. If it was not, ask for it and store it.
+        """Return a reply, and whether it was already stored. If it was not, ask for it and store it.
 
         If several threads or processes want the same key, one asks and the rest wait. Errors are not stored.
 
@@ -203,7 +210,7 @@ class ReplyCache:
             ask: Returns a new reply.
             waiting: The context in which to wait for another process.
             check_stop: Raises to end such a wait.
-            is_usable: Whether a stored reply may be used; otherwise a new one is asked for.
+            is_usable: Whether a stored reply may be used; otherwise a new one is requested.
         """
         key = compute_key(server, request.digest, draw)
         with self._lock:
@@ -229,7 +236,7 @@ class ReplyCache:
         return None if entry is None else entry[0]
 
     def _find(self, key: str, server: str, request: Request, draw: str) -> tuple[RawReply, object] | None:
-        """Return the reply under a key and its time of storage. In a damaged row, the time may be any value."""
+        """Return the reply stored under a key, and when it was stored. In a damaged row, the time may be any value."""
         row = self._text_and_time(key)
         return None if row is None else (self._parse_reply(key, row[0], server, request.digest, draw), row[1])
 
@@ -273,7 +280,7 @@ class ReplyCache:
         return (key for key in self._keys() if key not in (None, _WRITE_TEST_KEY))
 
     def _keys(self) -> Iterator[str | None]:
-        """Yield all keys, and None for a key that is not a text."""
+        """Yield all keys, and None for each key that is not text."""
         for key, raw in self._cache._sql(
             "SELECT CAST(key AS BLOB), raw AND typeof(key) = 'text' FROM Cache ORDER BY rowid"
         ):
@@ -332,7 +339,10 @@ class ReplyCache:
         return None if row is None else row[0]
 
     def _text_and_time(self, key: str) -> tuple[str, object] | None:
-        """Return the text under a key, and when it was stored. Raises RunStopped if the row holds anything else."""
+        """Return the text under a key, and when it was stored.
+
+        Raises RunStopped if the row contains anything other than text.
+        """
         query = "SELECT mode, filename, value, store_time FROM Cache WHERE key = ? AND raw = 1"
         try:
             for mode, filename, value, stored_at in self._cache._sql(query, (key,)):
@@ -351,7 +361,7 @@ class ReplyCache:
             raise RunStopped(f"cannot read the cache {self.folder}: {one_line(str(error))}") from None
 
     def _parse_reply(self, key: str, text: str, server: str, request: str, draw: str) -> RawReply:
-        """Parse an entry. Raises RunStopped if it is damaged, or belongs to another request than its key."""
+        """Parse an entry. Raises RunStopped if it is damaged, or does not match its key's request."""
         content, received = self._parse_entry(key, text)
         if (content.get("server"), content.get("request"), content.get("draw")) != (server, request, draw):
             raise self._damaged(key)
@@ -383,7 +393,7 @@ class ReplyCache:
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise UsageError if the folder is not a cache, or is a cache without its replies."""
+    """Raise UsageError if the folder is not a cache, or the cache's replies are missing."""
     contents = {path.name for path in folder.iterdir()} if folder.exists() else set()
     database, others = (
         folder / _DATABASE,

@@ -1,8 +1,8 @@
 """One HTTP call through a provider's own SDK.
 
-The SDKs' retries are off, and base URL, organisation and project are arguments, never read from the environment. Bodies
-are read raw, so that a parser's exception cannot lose a paid reply. Gzip bodies are checked for completeness, which the
-HTTP client does not do.
+The SDKs' retries are off. Base URL, organisation and project are passed as arguments and never read from the
+environment. Bodies are read raw, so that a parser's exception cannot lose a paid reply. Gzip bodies are checked for
+completeness, which the HTTP client does not do.
 """
 
 import os
@@ -44,7 +44,7 @@ _STREAM: Final = ContextVar[StreamedReply | None]("reader of a streamed reply", 
 
 
 class _NoStreamsError(Exception):
-    """The server does not stream this model to this account: OpenAI first verifies organisations."""
+    """The server does not stream this model to this account: OpenAI requires verified organisations."""
 
 
 class NotFound(DubitoError):
@@ -52,7 +52,7 @@ class NotFound(DubitoError):
 
 
 class Provider:
-    """The client of one account; shared by all threads."""
+    """The client for one account, shared by all threads."""
 
     def __init__(self, account: Account, address: str, key: str, connections: int) -> None:
         """`address` is the account's base URL, or the built-in server's."""
@@ -94,7 +94,7 @@ class Provider:
     def get(self, attempt: Attempt, deadline: float, path: str) -> RawReply:
         """Download the content at a path, such as the file of a batch.
 
-        Raises NotFound, and TryFailed or AccountFault as `send` does.
+        Raises NotFound, and, like `send`, TryFailed or AccountFault.
         """
         options = {"timeout": deadline}
         return self._receive_batch(
@@ -102,7 +102,7 @@ class Provider:
         )
 
     def post(self, attempt: Attempt, deadline: float, path: str, **content: Any) -> RawReply:
-        """Post `content` to a path, in the form that the SDK's `post` expects. Raises as `get` does."""
+        """Post `content` to a path, in the form that the SDK's `post` expects. Raises the same errors as `get`."""
         options = {"timeout": deadline, **content.pop("options", {})}
         return self._receive_batch(
             attempt, deadline, lambda client: client.post(path, cast_to=httpx2.Response, options=options, **content)
@@ -166,7 +166,7 @@ class Provider:
     def _call_again_if_stale(self, client: Any, bound: Deadline, call: Callable[[Any], Any]) -> Any:
         """Return the response.
 
-        If the server had closed an idle connection, no request was sent on it, so try the next.
+        If the server had closed an idle connection, the request was not sent, so try the next one.
         """
         while True:
             try:
@@ -185,7 +185,7 @@ class Provider:
 
     @cached_property
     def _sdk(self) -> Any:
-        """The SDK's module. Imported late: it takes a second."""
+        """The SDK's module. Imported on first use because that takes a second."""
         if self._account.api == "messages":
             import anthropic
 
@@ -269,7 +269,10 @@ class _BoundedBody:
 
 
 def _read_body(response: httpx2.Response) -> None:
-    """Read the body in pieces, up to a limit. If a stream of events was requested, assemble its body."""
+    """Read the body in pieces, up to a limit.
+
+    If the request asked for a stream of events, assemble the body from them.
+    """
     pieces, stream = _BoundedBody(response), _STREAM.get() if _has_events(response) else None
     content = b"".join(pieces) if stream is None else stream.read(pieces) or _CUT_SHORT
     # httpx2 has no public way to set it.
@@ -277,7 +280,7 @@ def _read_body(response: httpx2.Response) -> None:
 
 
 def _is_complete(response: httpx2.Response) -> bool:
-    """Return whether all of a body was received. Only gzip bodies state their size."""
+    """Return whether the whole body was received. Only gzip bodies state their size."""
     stream = response.stream
     if not isinstance(stream, _StreamWithEnd) or (_STREAM.get() and _has_events(response)):
         return True

@@ -1,12 +1,12 @@
-"""A client's connections: a deadline for whole calls, and no call on a connection that the server has closed.
+"""A client's connections: they enforce a deadline for whole calls, and avoid connections that the server has closed.
 
 A synchronous call cannot be cancelled, and an HTTP client's timeouts apply to single socket operations, so a server
 that sends one byte a second never triggers one. Here every connect, read and write gets only the time left until the
 thread's deadline.
 
-Servers close idle connections, and a call that is sent at that moment is lost. So a connection is reused only if it was
-idle for less time than servers are known to wait. If it turns out to be closed anyway, a TCP reset proves that the
-request was never read: the server's machine sends one only for unread data.
+Servers close idle connections, and a call that is sent at that moment is lost. A connection is therefore reused only if
+it was idle for less time than servers are known to wait. If it turns out to be closed anyway, a TCP reset proves that
+the request was never read: the server's machine sends one only for unread data.
 """
 
 import errno
@@ -27,10 +27,10 @@ _RESET_MILLISECONDS: Final = 200  # a reset arrives within this time
 
 
 class Deadline:
-    """The deadlines of the threads that use one client, and how long its connections may be idle."""
+    """The deadlines of the threads that use a client, and how long the client's connections may be idle."""
 
     def __init__(self, client: httpx2.Client) -> None:
-        """Replace how the client opens connections."""
+        """Replace the way the client opens connections."""
         self._thread = threading.local()
         self.max_idle = _MAX_IDLE_SECONDS
         self._longest_survived = 0.0
@@ -42,7 +42,7 @@ class Deadline:
                 pool._network_backend = _Backend(pool._network_backend, self)
 
     def keep_open(self, connection: "_Connection") -> None:
-        """Keep an opened connection. If the client is already closed, closes it and raises ConnectError."""
+        """Keep an opened connection. If the client is already closed, closes the connection and raises ConnectError."""
         with self._lock:
             if not self._refuses:
                 self._connections.add(connection)
@@ -77,12 +77,12 @@ class Deadline:
         return until is not None and monotonic() >= until
 
     def pop_stale(self) -> bool:
-        """Return whether this thread's last call used a closed connection, and clear that mark."""
+        """Return whether this thread's last call used a closed connection, and clear the flag."""
         was_stale, self._thread.was_stale = getattr(self._thread, "was_stale", False), False
         return bool(was_stale)
 
     def record_lost(self, idle: float, is_stale: bool) -> None:
-        """Record that a connection failed after it was idle for this long."""
+        """Record that a connection failed after being idle for this long."""
         self._thread.was_stale = is_stale
         if is_stale or idle > self._longest_survived:
             self.limit_idle(idle)

@@ -1,9 +1,9 @@
 """Detect when a server silently cuts a prompt to fit its context window.
 
-Ollama does this (ollama#17889): it answers with status 200 and the token count after the cut. So the characters sent
-are compared with the tokens counted. During a run, only the prompts of one player in one game are compared, so a replay
-has the same result. The preflight compares its longest question with a shorter one. A count that stays the same while
-the prompt grows is a cut as well, unless it is too small to be a count.
+Ollama does this (ollama#17889): it answers with status 200 and the token count after the cut. So the number of
+characters sent is compared with the token count. During a run, only the prompts of one player in one game are compared,
+so a replay has the same result. The preflight compares its longest question with a shorter one. A count that stays the
+same while the prompt grows also indicates a cut, unless the number is too small to be a token count.
 """
 
 from collections.abc import Mapping
@@ -57,7 +57,7 @@ def is_count_unusual(body: Mapping[str, Any], reply: Reply) -> bool:
 def is_cut_compared_with(
     body: Mapping[str, Any], reply: Reply, short_body: Mapping[str, Any], short_reply: Reply
 ) -> bool:
-    """Return whether a prompt was cut, by the tokens of a short piece of the same text."""
+    """Return whether a prompt was cut, judging by the token count of a short piece of the same text."""
     size, tokens = prompt_size(body), _most_tokens(reply)
     short, few = prompt_size(short_body), _most_tokens(short_reply)
     # The server does not count.

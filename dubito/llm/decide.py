@@ -1,8 +1,8 @@
 """A model player's decisions: ask, ask again if that may help, or let the fallback answer.
 
 Every decision has a recorded outcome: `model`, `model_after_reask`, or `fallback:CAUSE`. The outcome ends with
-`:last_object` if `read: last_object` took the answer out of a longer reply. If a prompt asks all questions of a turn at
-once, one conversation answers several decisions, and its attempts are recorded under the first.
+`:last_object` if `read: last_object` extracted the answer from a longer reply. If a prompt asks all questions of a turn
+at once, one conversation answers several decisions, and its attempts are recorded under the first.
 """
 
 from collections import Counter
@@ -70,7 +70,7 @@ def settings_to_check(cause: Cause, api: Api) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StatedProbability:
-    """A probability that a model stated at a node that `states` one; it decides nothing."""
+    """A probability that a model stated at a node that `states` one; it does not affect the game."""
 
     seat: int
     decision: int
@@ -108,7 +108,7 @@ class UnusableAnswers:
     _lock: Lock = field(default_factory=Lock)
 
     def check(self) -> None:
-        """Raise AccountFault if the player must not be asked any more."""
+        """Raise AccountFault if the player must not be asked again."""
         if self.stops and self.causes.total() >= _MAX_UNUSABLE:
             causes = ", ".join(f"{count} {cause}" for cause, count in self.causes.most_common())
             checks = [settings_to_check(cause, self.api) for cause, _ in self.causes.most_common()]
@@ -144,7 +144,7 @@ class StopIfUnusable:
 
 
 class DecisionLog(Protocol):
-    """Receives every decision: a run's log, or a replay that compares it."""
+    """Receives every decision: a run's log, or a replay that compares the decisions."""
 
     def decision(self, decision: Decision) -> None:
         """Record a decision."""
@@ -204,7 +204,7 @@ class Decider:
             place: The place of the first decision.
             accept: Raises IllegalOutput for an answer that the rules refuse; used if there is only one question.
             chance: The seat's random numbers, from which `play: drawn` samples answers.
-            counts: The sizes of the player's earlier prompts in the game.
+            counts: The sizes and token counts of the player's earlier prompts in the game.
         """
         return Conversation(
             rendered,
@@ -228,7 +228,7 @@ class Decider:
         fallback: Callable[[], Any],
         key: str | None = None,
     ) -> Any:
-        """Return the answer at the place's node, the model's or the fallback's, and record it in journal and log.
+        """Return and record the answer at the place's node, which comes from the model or the fallback.
 
         `key` is the question's key in the form, if it differs from the node's name.
         """
@@ -292,7 +292,7 @@ class Conversation:
         return self._answers[key][1] in self._extracted
 
     def states(self, key: str) -> bool:
-        """Return whether a probability is stated at this question, in the reply's text or by its tokens."""
+        """Return whether this question has a stated probability, in the reply's text or from its tokens."""
         return self.form.states(key) or bool(self._settings.belief and self._nodes[key].states)
 
     @property
@@ -367,7 +367,7 @@ class Conversation:
         return replace(read, given=given)
 
     def _prepare_reask(self, unread: Mapping[str, AttemptFailed]) -> None:
-        """Set the text of the next attempt, for questions that may still be asked again."""
+        """Set the text of the next attempt, with the questions that may still be asked again."""
         may_reask = len(self.digests) <= self._settings.reasks
         self._failed |= {key: error for key, error in unread.items() if not (may_reask and self.form.reask_text(error))}
         failure = next((error for key, error in unread.items() if key not in self._failed), None)

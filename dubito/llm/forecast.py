@@ -1,8 +1,7 @@
 """Forecast the cost of games: does the remaining budget cover another one?
 
 A game's length is its number of questions, wherever the answers came from, and each question costs as much as an
-average paid reply. So free replies, from the recording or the cache, count towards the length but do not lower the
-cost.
+average paid reply. Free replies, from the recording or the cache, count towards the length but do not lower the cost.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +21,7 @@ _amounts: Final[Callable[[Spend], tuple[int, int, int]]] = attrgetter("calls", "
 
 @dataclass(frozen=True, slots=True)
 class PastGames:
-    """The games of a resumed run before it was stopped."""
+    """The games that a resumed run played before it was stopped."""
 
     ended: dict[int, int] = field(default_factory=dict)  # the games that ended, with their questions
     replies: int = 0  # that were paid for
@@ -30,7 +29,7 @@ class PastGames:
 
 
 def _remaining_questions(usual: float, asked_so_far: float) -> float:
-    """Return how many questions a game probably has left; a long game is assumed to last half as long again."""
+    """Return how many questions a game probably has left; a long game is assumed to last half its length again."""
     return max(usual - asked_so_far, max(usual, asked_so_far) * _MIN_REST)
 
 
@@ -58,9 +57,9 @@ class Forecast:
         return not self._in_progress
 
     def parts(self, games: int) -> tuple[float, float]:
-        """Return how many of `games` are played and left, counting only games with questions.
+        """Return how many of `games` are played and how many are left, counting only games with questions.
 
-        A game in progress counts as the part of its questions that it has probably had.
+        A game in progress counts as the fraction of its questions that have probably been asked.
         """
         counts, ended = self._in_progress.values(), len(self._ended)
         usual = self._average_questions() if self._ended_with_questions else ASSUMED_QUESTIONS
@@ -140,7 +139,7 @@ class Forecast:
         return _remaining_questions(self._usual_questions(), self._in_progress[game]), tuple(map(max, each, last))
 
     def _sum(self, parts: Sequence[tuple[float, tuple[float, ...]]]) -> Spend:
-        """Return the cost of these numbers of questions, with room for the worst case of the last one."""
+        """Return the cost of these numbers of questions, allowing for the worst case of the last question."""
         if not any(questions for questions, _ in parts):
             return Spend()
         sums = [sum(amounts) for amounts in zip(*([n * amount for amount in each] for n, each in parts), strict=True)]

@@ -1,6 +1,6 @@
 """The rate limiter decides when an account's next call may start, and when its silence is an outage.
 
-`AccountTraffic` is shared by all calls of an account, `RateLimiter` is the stage through which one player's calls pass.
+`AccountTraffic` is shared by all calls of an account; `RateLimiter` is the stage through which one player's calls pass.
 A rate limit does not count as a failure: all calls of the account wait. An account that answers no call for `patience`
 ends the run, with a message that names the last failure.
 """
@@ -38,9 +38,9 @@ _SHOWN_SECONDS: Final = 60.0  # for which a pace is shown after it last held a c
 
 
 def backoff(error: TryFailed, failures: int, cap: float, spread: float = 1.0) -> float:
-    """Return the seconds to wait after a failure: the server's, up to `cap`, or a random time.
+    """Return the seconds to wait after a failure: the server's value, up to `cap`, or a random time.
 
-    The random time has a limit that doubles with each of `failures`. `spread` is the part of it that is random.
+    The upper limit of the random time doubles with each of `failures`. `spread` is the random fraction of that limit.
     """
     if error.retry_after:  # servers send 0 without meaning it
         return min(error.retry_after, cap)
@@ -108,7 +108,7 @@ class AccountTraffic:
         self._held_at = -inf  # when a call last had to wait
 
     def start(self, attempt: Attempt) -> OpenCall:
-        """Wait until a call may be sent. Raises AccountFault or Interrupted if no more calls may be sent."""
+        """Wait until a call may be sent. Raises AccountFault or Interrupted if calls are no longer allowed."""
         if not self._next.acquire(blocking=False):
             with self._timing.waiting(self._reason_to_wait()):
                 self._next.acquire()
@@ -166,7 +166,7 @@ class AccountTraffic:
             self._raise_if_ended()
 
     def cancel(self, attempt: Attempt) -> None:
-        """Undo the start of a call that is not sent after all."""
+        """Undo the start of a call that was not sent after all."""
         with self._ending(attempt):
             self._pacer.cancel()
 
@@ -181,7 +181,7 @@ class AccountTraffic:
             return CallCounts(self._pacer.started, health.answered, health.failed)
 
     def is_idle(self, attempt: Attempt) -> bool:
-        """Return whether no call to the model is in flight or waits for an answer to others."""
+        """Return whether no call to the model is in flight or waiting for other calls to be answered."""
         with self._changed:
             health = self._health_of(attempt)
             return not health.in_flight and not health.waiting
@@ -208,7 +208,7 @@ class AccountTraffic:
                 health.waiting -= 1
 
     def _is_answered(self, health: ModelHealth, since: int) -> bool:
-        """Return whether a later call was answered; waits a moment for those in flight."""
+        """Return whether a later call was answered; waits briefly for calls in flight."""
         with self._changed:
             if health.latest_answered <= since and (health.in_flight or health.probing.locked()):
                 self._changed.wait(_POLL_SECONDS)
@@ -225,14 +225,14 @@ class AccountTraffic:
                 send_probe()
 
     def give_up(self, attempt: Attempt) -> None:
-        """Remember the game of a decision that ended unreachable: an outage takes it back."""
+        """Remember the game of a decision given up as unreachable: if an outage is detected, the game is reopened."""
         with self._changed:
             health = self._health_of(attempt)
             if health.silent_since is not None:
                 health.lost_games.add(attempt.place.game)
 
     def try_again(self) -> None:
-        """Forget the outage: the user wants to go on."""
+        """Forget the outage because the user wants to continue."""
         with self._changed:
             self._outage = None
             for health in self._health.values():
@@ -269,7 +269,7 @@ class AccountTraffic:
             yield health
 
     def _pause(self, error: TryFailed, cap: float) -> float:
-        """Return how long to send nothing: as long as the server asks, and longer each time that was not enough."""
+        """Return how long to pause: as long as the server asks, and longer each time the last pause was not enough."""
         refusals = self._pacer.refusals + 1
         own = min(_MAX_PAUSE, backoff(TryFailed(error.kind, error.problem), refusals, cap, spread=0.5))
         if not error.retry_after:
@@ -295,7 +295,7 @@ class AccountTraffic:
 
 
 class RateLimiter:
-    """A stage that sends a call when its account allows one, and learns from the outcome."""
+    """A stage that sends a call when the account's limits allow it, and learns from the outcome."""
 
     def __init__(self, traffic: AccountTraffic, max_pause: float, inner: Sends) -> None:
         """`max_pause` caps the seconds that a server may ask to wait (`retry_after_cap`)."""

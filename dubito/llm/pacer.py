@@ -1,14 +1,14 @@
 """How fast an account may be called, as learned from the server's headers or refusals.
 
-State only: every method receives the time, in seconds of any clock. Nothing here sleeps or is shared between threads;
-`RateLimiter` does both.
+This module only keeps state: every method receives the time, in seconds of any clock. Nothing here sleeps or is
+thread-safe; `RateLimiter` handles both.
 
 Four classes set limits on the next call, and the strictest one applies: `TokenBucket` follows each limit that headers
-report, `RateProbe` finds a rate that headers do not report, `SlowStart` lets few calls go while nothing is known, and
-`ConcurrencyLimit` bounds the calls in flight where a server refuses more of them.
+report, `RateProbe` finds a rate that headers do not report, `SlowStart` allows few calls while nothing is known, and
+`ConcurrencyLimit` bounds the calls in flight if a server refuses too many at once.
 
-Headers are `x-ratelimit-*` and `anthropic-ratelimit-*`. OpenAI reports the time until a limit is whole again as a
-duration (`6ms`, `1m30s`), Anthropic as a moment (RFC 3339), others as seconds, or as a moment in seconds or
+Headers are `x-ratelimit-*` and `anthropic-ratelimit-*`. OpenAI reports the time until a limit is fully restored as a
+duration (`6ms`, `1m30s`), Anthropic as a timestamp (RFC 3339), others as seconds, or as a timestamp in seconds or
 milliseconds since 1970.
 """
 
@@ -44,7 +44,7 @@ _MIN_HOLD, _MAX_HOLD = 32, 1024  # accepted calls before one more is tried in fl
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit as headers report it: what it counts (`requests`, `tokens`, `input-tokens`, ...) and how much is left."""
+    """A limit reported by headers: what it counts (`requests`, `tokens`, `input-tokens`, ...) and how much is left."""
 
     kind: str
     limit: float
@@ -68,7 +68,7 @@ def read_limits(headers: Mapping[str, str], time: float) -> list[Limit]:
 
 
 def parse_duration(text: str) -> float | None:
-    """Return the seconds in `1h2m3.5s` or `350ms`, or None for another text."""
+    """Return the seconds in `1h2m3.5s` or `350ms`, or None for any other text."""
     parts = _DURATION_PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         return None
@@ -99,8 +99,9 @@ def _parse_reset(text: str, time: float) -> float | None:
 class TokenBucket:
     """One limit that a server's headers report: a bucket that refills continuously, or a fixed window.
 
-    Each answer reports what was left when its call arrived; calls sent later are subtracted. The moment at which the
-    limit is whole again tells buckets from windows: each call delays it for a bucket, and never for a window.
+    Each answer reports what was left when its call arrived; calls sent later are subtracted. The time at which the
+    limit is fully restored distinguishes buckets from windows: each call delays that time for a bucket, but never for a
+    window.
     """
 
     cost: float = 1.0  # of a call
@@ -132,7 +133,7 @@ class TokenBucket:
         self.empty = self.empty + 1 if self.capacity < 1 else 0
 
     def read(self, call: "OpenCall", now: float, limit: Limit, later_calls: int) -> None:
-        """Take over what the answer to `call` reports; `later_calls` were sent after it."""
+        """Adopt what the answer to `call` reports; `later_calls` were sent after that call."""
         if self.limit != limit.limit:
             self.limit, self.rate, self.measured = limit.limit, limit.limit / _MINUTE, None  # a minute is usual
         self.capacity = max(self.capacity, limit.remaining)
@@ -159,7 +160,7 @@ class TokenBucket:
         self.updated_at = now
 
     def _measure(self, call: "OpenCall", first_number: int, first_at: float, before: Limit, after: Limit) -> None:
-        """Learn from two answers what a call costs, whether this is a window, and the rate if it is not per minute."""
+        """Learn from two answers a call's cost, whether the limit is a window, and its rate if it is not per minute."""
         calls, seconds = call.number - first_number, call.at - first_at
         if self.learns_cost:
             refilled = min(self.rate * seconds, self.capacity - after.remaining)
@@ -180,9 +181,10 @@ class TokenBucket:
 class RateProbe:
     """The rate that a server accepts, found from its refusals alone.
 
-    A refusal arrives at once and an answer late, so each call that was not refused counts as accepted. Calls accepted
-    between two refusals, over the time between them, are the allowed rate. From there the rate rises in steps. If
-    slowing down does not lower the share of refusals, they have another cause and are ignored for a while.
+    Refusals arrive at once and answers late, so each call that was not refused counts as accepted. The allowed rate is
+    the number of calls accepted between two refusals, divided by the time between the refusals. From there the rate
+    rises in steps. If slowing down does not lower the share of refusals, they have another cause and are ignored for a
+    while.
     """
 
     rate: float = inf  # calls per second
@@ -209,7 +211,7 @@ class RateProbe:
         return max(0.0, (1 - self.level) / self.rate)
 
     def start(self, now: float, is_alone: bool) -> None:
-        """Count a call that is sent; `is_alone`: no other is in flight, so that no limit held calls back."""
+        """Count a call that is sent. `is_alone` means that no other call is in flight, so no limit held calls back."""
         if self.refused_at is None or (is_alone and self.rate == inf):
             self.refused_at, self.accepted = now, 0
         self.sends += 1
@@ -284,7 +286,7 @@ class RateProbe:
 
 @dataclass(slots=True)
 class SlowStart:
-    """How many calls may start while the limit is unknown: few, then twice as many each moment.
+    """How many calls may start while the limit is unknown: few at first, then twice as many in each step.
 
     At the start, this counts calls in flight. After refusals, it counts all calls sent since, the first of which is a
     probe.
@@ -314,9 +316,10 @@ class SlowStart:
 
 @dataclass(slots=True)
 class ConcurrencyLimit:
-    """How many calls may be in flight: `allowed`, or as many as the server did not refuse.
+    """How many calls may be in flight:
 
-    One more is tried after some calls at the limit, and after twice as many each time it is refused.
+    `allowed`, or the number that the server accepted. One more is tried after some calls at the limit, and after twice
+    as many calls each time it is refused.
     """
 
     allowed: float = inf
@@ -352,7 +355,10 @@ class OpenCall:
 
 @dataclass(slots=True)
 class Pacer:
-    """The pace of one account: it is notified of the start and end of every call and says when the next may start."""
+    """The pace of one account.
+
+    It is notified of the start and end of every call and computes when the next one may start.
+    """
 
     closed_until: float = 0.0
     buckets: dict[str, TokenBucket] = field(default_factory=dict)
@@ -389,7 +395,7 @@ class Pacer:
         return OpenCall(self.started, now)
 
     def cancel(self) -> None:
-        """Undo the start of a call that is not sent after all."""
+        """Undo the start of a call that was not sent after all."""
         self.in_flight -= 1
         self.slow_start.sends -= 1
         self.probe.cancel()
@@ -408,7 +414,7 @@ class Pacer:
             self.buckets[limit.kind].count_accepted()
 
     def count_refusal(self, call: OpenCall, now: float, pause: float, limits: Sequence[Limit] = ()) -> None:
-        """Count a call refused for its rate, and start none for `pause` seconds."""
+        """Count a call refused because of a rate limit, and start no call for `pause` seconds."""
         self.in_flight -= 1
         self._read(call, now, limits)
         for bucket in self.buckets.values():
@@ -423,7 +429,8 @@ class Pacer:
     def count_concurrency_refusal(self, now: float, pause: float, is_pause_asked: bool) -> None:
         """Count a call refused because too many were in flight.
 
-        If any still are, a slot will be free without a pause, unless the server asks for one.
+        If other calls are still in flight, a slot will become free, so no pause is needed unless the server asks for
+        one.
         """
         self.in_flight -= 1
         self.probe.cancel()

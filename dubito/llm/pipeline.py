@@ -5,7 +5,7 @@ A decision takes up to 1 + `reasks` attempts: the question, then its re-asks. At
 the stages that `send` (`Sends`): `Preparation`, `WarmUp`, `BudgetQueue`, `RateLimiter`, `BudgetGuard`, `LoggedCalls`;
 `Provider` makes the request.
 
-A finished attempt is recorded with its reply or its cause. Nothing is used before it is on disk.
+A finished attempt is recorded with its reply or its failure cause. No reply is used before it is on disk.
 """
 
 from collections.abc import Callable
@@ -71,7 +71,7 @@ class RunServers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PipelineOptions:
-    """The options of a run's calls. They cannot change a completed run's results."""
+    """Options for a run's calls. They cannot change a completed run's results."""
 
     in_flight: int
     offline: bool
@@ -105,7 +105,7 @@ class Pipeline:
         self._lock = Lock()
 
     def build_asks(self, name: str, settings: ModelSettings, price: Price | None) -> Asks:
-        """Compose the stages of a player's calls. Raises UsageError if calls are allowed and the key is not set."""
+        """Compose the stages of a player's calls. Raises UsageError if calls are allowed but the API key is not set."""
         account, options, log = account_for(settings), self._options, self._log
         if options.offline:
             asks: Asks = Offline(self._cache, log, account)
@@ -211,7 +211,7 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """A stage that builds the account's client before the call waits for its turn, since this takes a while."""
+    """A stage that builds the account's client before the call waits for its turn, since building it takes a while."""
 
     provider: Provider
     inner: Sends

@@ -1,7 +1,7 @@
 """The preflight: before the first game, each model player answers real questions.
 
-It is asked a question of a late turn for each form of an answer, with its own parameters and with re-asks. The run
-stops here, with one message, if the account has a fault, if the server cuts prompts or sends something other than
+For each form of answer, the model is asked a question from a late turn, with the player's parameters and re-asks. The
+run stops here, with one message, if the account has a fault, if the server cuts prompts or sends something other than
 replies, or if the model's answers cannot be read.
 """
 
@@ -32,8 +32,8 @@ _MAX_QUOTED: Final = 120  # characters of an unreadable answer
 class Preflight:
     """The preflight of one player; `number` is its number in the run.
 
-    Players with the same requests to the same server share the calls: the cache answers all but the first player. With
-    `warn`, which receives the message, unreadable answers do not stop the run.
+    Players with the same requests to the same server share the calls: the cache answers all but the first player. If
+    `warn` is set, it receives the message, and unreadable answers do not stop the run.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Preflight:
             self._stop_or_warn(cut_failure(reply))
 
     def _check(self, decision: int, sample: "Sample") -> None:
-        """Ask a question, and stop or warn if it is not answered."""
+        """Ask a question, and stop the run or warn if the model does not answer it."""
         try:
             self._ask_until_answered(decision, sample)
         except (AttemptFailed, Suspended) as error:
@@ -91,7 +91,7 @@ class Preflight:
     def _ask_until_answered(self, decision: int, sample: "Sample") -> None:
         """Ask the question until it is answered. Raises AttemptFailed if a new reply cannot be read.
 
-        An unreadable reply from the cache says nothing about the server, so another sample is requested.
+        An unreadable reply from the cache does not show that the server is faulty, so another sample is requested.
         """
         draw, number = "preflight", 1
         while not self._is_answered(decision, sample, draw):
@@ -99,7 +99,7 @@ class Preflight:
             draw = f"preflight {number}"
 
     def _is_answered(self, decision: int, sample: "Sample", draw: str) -> bool:
-        """Return whether this sample is an answer. Raises AttemptFailed if new replies cannot be read."""
+        """Return whether this sample contains an answer. Raises AttemptFailed if new replies cannot be read."""
         before = len(self._replies)
         try:
             answer = put_question(*sample, self.settings, self._place(decision), lambda place: draw, self)

@@ -1,7 +1,7 @@
 """The providers' list prices, and a config's own prices, which override them.
 
-scripts/prices.py writes `prices.yaml`, and explains its lines at the top of the file. A config's prices have the same
-form.
+scripts/prices.py writes `prices.yaml`, including the explanation at the top of that file. A config's prices have the
+same form.
 """
 
 import json
@@ -62,7 +62,7 @@ class _Entry(Checked):
 
 
 def find_unpriced(parameters: Mapping[str, Any], price: Price) -> str | None:
-    """Return the first of a player's parameters whose cost the price does not include, if there is one."""
+    """Return the first of a player's parameters whose cost is not included in the price, or None."""
     terms = price.terms
     find_unpriced = {mode for mode, value in service_modes(parameters) if not terms.has_price(mode, value)}
     if terms.long_write is None:
@@ -75,7 +75,7 @@ def find_charged_by_call(parameters: Mapping[str, Any]) -> str | None:
 
 
 def read_prices(prices_or_path: str | Mapping[str, Any], source: str, home: Path) -> dict[str, Price]:
-    """Read a config's prices by model, from a mapping or the path of a file with one. Raises UsageError."""
+    """Read a config's prices by model, from a mapping or from a file that contains one. Raises UsageError."""
     if isinstance(prices_or_path, str):
         source = str(home / prices_or_path)
         prices_or_path = _read_file(home / prices_or_path)
@@ -90,7 +90,7 @@ def read_prices(prices_or_path: str | Mapping[str, Any], source: str, home: Path
 
 
 def parse_price(entry: Any, where: str) -> Price:
-    """Parse an entry. Raises UsageError with what is missing or wrong."""
+    """Parse an entry. Raises UsageError that describes what is missing or wrong."""
     try:
         checked = _Entry.model_validate(entry)
     except ValidationError as error:
@@ -115,7 +115,7 @@ def _describe_error(first: Mapping[str, Any], where: str) -> str:
 
 
 def _build_price(entry: _Entry, where: str, server_terms: Terms | None = None) -> Price:
-    """Build the price of an entry; `server_terms` hold for all models of its server."""
+    """Build the price of an entry; `server_terms` apply to all models of its server."""
     own_modes = _exact_modes({mode: getattr(entry, mode) for mode in STANDARD_MODES})
     modes, above = {**(server_terms.modes if server_terms else {}), **own_modes}, entry.above
     return Price(
@@ -155,7 +155,7 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A model's price at its server."""
+    """A model's price on its server."""
 
     price: Price
     as_of: date | None  # when it was read
@@ -205,7 +205,7 @@ def _parse_lines(entries: Mapping[str, Any], common_length: Terms) -> dict[str, 
 
 
 def find_price(server: str, model: str, own: Mapping[str, Price], api: str = "") -> Price | None:
-    """Return a model's price at a server, or None if unknown; a config's own price overrides the list."""
+    """Return a model's price on a server, or None if unknown; a config's own price overrides the list."""
     is_free = embedded_kind(server) is not None
     provider = _shipped_prices().get(HOUSE if is_free else server)
     if provider and is_free:
@@ -216,7 +216,7 @@ def find_price(server: str, model: str, own: Mapping[str, Price], api: str = "")
 
 
 def price_to_fill_in(model: str) -> str:
-    """Return a line of `prices` for a model without a price, with the highest known prices."""
+    """Return a line for `prices` with the highest known prices, for a model without a price."""
     prices = [line.price for provider in _shipped_prices().values() for line in provider.models.values()]
     highest = {name: max(getattr(price, name) for price in prices) / 10**_DECIMALS for name in _REQUIRED}
     numbers = ", ".join(f"{name}: {usd:g}" for name, usd in highest.items())
@@ -224,7 +224,7 @@ def price_to_fill_in(model: str) -> str:
 
 
 def old_price_warning(server: str, model: str, own: Mapping[str, Price], today: date) -> str | None:
-    """Return a warning if the list price in use was read too long ago. A config's own price is never too old."""
+    """Return a warning if the list price in use is too old. A config's own price is never too old."""
     line = _find_line(server, model)
     if line is None or line.as_of is None or model in own or today - line.as_of <= _MAX_AGE:
         return None

@@ -1,6 +1,6 @@
 """The exact cost of calls; `price_list.py` reads the prices.
 
-Money is counted in whole picodollars (1e-12 USD). A price with up to six decimals per million tokens is then a whole
+Money is counted in whole picodollars (1e-12 USD). A price per million tokens with up to six decimals is then a whole
 number per token, so no sum is ever rounded.
 """
 
@@ -74,7 +74,7 @@ class Terms:
     def factor(self, charges: Charges, options: PricingOptions) -> Fraction:
         """Return the price factor of the modes that the reply reports.
 
-        A requested mode that it does not report can only raise the factor.
+        A requested mode that the reply does not report can only raise the factor.
         """
         modes, factor = dict(charges.modes), _ONE
         if options.batch and modes.get(_TIER, _BATCH) in STANDARD_MODES[_TIER]:
@@ -143,7 +143,7 @@ class Tariff:
         return PricingOptions.of_request(request, self.batch)
 
     def worst(self, request: Request) -> Spend:
-        """Return the most that a call can cost: a token has at least one byte."""
+        """Return the most that a call can cost, given that a token has at least one byte."""
         input_tokens = len(request.text)
         usd = self.price.worst(input_tokens, self.max_output, self.options(request)) if self.price else 0
         return Spend(1, input_tokens + self.max_output, usd)
@@ -153,10 +153,10 @@ class Tariff:
 
 
 class CostEstimator:
-    """Estimates the cost of a player's calls that ended without stating it.
+    """Estimates the cost of a player's calls that ended without a reported cost.
 
-    The input is estimated at the average cost per byte of the run's replies so far, the output at the largest of them.
-    Shared by threads.
+    The input is estimated at the average cost per byte in the run's replies so far, the output at the largest one among
+    them. Shared by threads.
     """
 
     def __init__(self, tariff: Tariff, replies: Iterable[tuple[int, tuple[int, ...], int]]) -> None:
@@ -181,7 +181,7 @@ class CostEstimator:
 
     @property
     def rates(self) -> tuple[float, int] | None:
-        """The picodollars of input per byte, and of the largest output; None before the first reply."""
+        """The cost of input per byte and of the largest output, in picodollars; None before the first reply."""
         with self._lock:
             return (self._input_cost / self._bytes, self._largest_output) if self._bytes else None
 

@@ -1,16 +1,17 @@
 """Prompts: folders of Jinja2 templates that turn a position into a system and a user text.
 
 A folder has `prompt.yaml` (title, answer fields), `system.jinja`, `user.jinja`, optionally `history.jinja`, and the
-files that these include: its own, its sibling folders', and the project's (`shared/facts.jinja`). A prompt that
-`extends` another one uses that one's files for any it lacks, and adds `paragraph.jinja` to its system text.
+files that these include, which may be the prompt's own, its sibling folders' or the project's (`shared/facts.jinja`). A
+prompt that `extends` another prompt uses the other prompt's files in place of any it lacks, and adds `paragraph.jinja`
+to the system text.
 
-A template gets exactly the keys of the game's `facts()`, and `answer_format`. With `ask: turn`, a prompt asks all
-questions of a turn at once, and also gets `turn`, the facts of each question. All files are read and tried once, when
-the prompt is loaded; a template cannot access anything else. Dubito's prompts are in `prompts`, another game's in
-`prompts/GAME`, and those of an installed game in the folder `prompts` of its package.
+A template receives exactly the keys of the game's `facts()`, and `answer_format`. With `ask: turn`, a prompt asks all
+questions of a turn at once, and also gets `turn`, the facts of each question. All files are read and tested once, when
+the prompt is loaded; a template cannot access anything else. Dubito's prompts are in `prompts`, another game's are in
+`prompts/GAME`, and an installed game's are in the `prompts` folder of its package.
 
 `history.jinja` is rendered once for each chapter of the history. A chapter ends where the seat had to move, and its
-template sees nothing that changes during a game. So every later request repeats a chapter with the same bytes.
+template sees nothing that changes during a game. Every later request therefore repeats a chapter byte for byte.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -103,7 +104,7 @@ class SeatTexts:
             self.system, self.chapters, self._steady = None, [], steady
 
     def drop_changed_chapters(self, history: Sequence[str], ends: Sequence[int]) -> None:
-        """Forget the chapters that are no longer the beginning of this history, cut at these ends."""
+        """Forget the chapters that no longer match the beginning of this history, when it is cut at these ends."""
         same = len(self.chapters)
         while self._ends[:same] != ends[:same]:
             same -= 1
@@ -140,9 +141,9 @@ class Prompt:
     """A loaded prompt. It does not read from disk again, and many threads may render it at once."""
 
     def __init__(self, folder: Path, sources: Mapping[str, str] | None = None, game: Game | None = None) -> None:
-        """Load a folder, or these `sources` of one (see `Prompt.sources`). The default game is Dubito.
+        """Load a folder, or the given `sources` of one (see `Prompt.sources`). The default game is Dubito.
 
-        Raises UsageError with the file and what is wrong in it.
+        Raises UsageError with the file and the error in it.
         """
         self.name = folder.name
         self.folder = folder
@@ -212,7 +213,7 @@ class Prompt:
 
     @property
     def is_current(self) -> bool:
-        """Return whether its folder still has the same files."""
+        """Return whether the prompt's folder still has the same files."""
         try:
             files = TemplateFiles(self.folder, None, _shared(self.game), self.description.extends)
             return files.has(HISTORY) == (HISTORY in self.sources) and all(
@@ -246,7 +247,7 @@ class Prompt:
         return other
 
     def form_at(self, position: Position, turn: Sequence[Mapping[str, Any]] = ()) -> answers.Form | QuestionForm:
-        """Return the form of the reply at this position; `turn` are the facts of its questions, if they are known."""
+        """Return the form of the reply at this position; `turn` has the facts of the turn's questions, if known."""
         positions = self.questions(position)
         if self._for_decisions:
             facts = turn or [*map(self._facts.facts, positions)]
@@ -288,7 +289,7 @@ class Prompt:
         Args:
             values: The facts of the first question.
             before: The seat's earlier texts in the same game; the new ones are added.
-            turn: The facts of each question of the turn, for a prompt that asks all of them.
+            turn: The facts of each question of the turn, for a prompt that asks all of a turn's questions.
         """
         replaced = getattr(self._facts, "AT_ONCE", {}) if self._for_decisions else {}
         values = {**values, **replaced, _ANSWER_FORMAT: self._answer_format}
@@ -326,8 +327,8 @@ class Prompt:
 def load_prompt(name: str, working_directory: Path, game: Game | None = None) -> Prompt:
     """Load a prompt of a game (by default, Dubito) by name, or from the folder at a path.
 
-    A name is looked up in the project, in `prompts` of the working directory and of `--games-path`, and in the game's
-    package. Raises UsageError if it is missing, exists in two versions, or does not work for every node.
+    A name is looked up in the project, in the `prompts` folders of the working directory and of `--games-path`, and in
+    the game's package. Raises UsageError if it is missing, exists in two versions, or does not work for every node.
     """
     game = game or find_game(DUBITO, working_directory)
     if "/" in name or "\\" in name or name.startswith("."):
@@ -346,7 +347,7 @@ def load_prompt(name: str, working_directory: Path, game: Game | None = None) ->
 
 
 def _load_folder(folder: Path, game: Game) -> Prompt:
-    """Load a folder's prompt, or return the loaded one if its files have not changed: trying a prompt is slow."""
+    """Load a folder's prompt, or return the cached one if its files are unchanged, since testing a prompt is slow."""
     prompt = _LOADED.get(folder)
     if prompt is None or prompt.game is not game or not prompt.is_current:
         _LOADED[folder] = prompt = Prompt(folder, game=game)
@@ -358,7 +359,7 @@ def _is_prompt(folder: Path) -> bool:
 
 
 def _similar_paths(name: str, working_directory: Path) -> list[str]:
-    """Return the path of a prompt's folder that is similar to this one, if there is one."""
+    """Return the path of a prompt's folder that resembles this path, if there is one."""
     depth = name.count("/") + 1
     files = working_directory.glob(f"{'*/' * depth}{DESCRIPTION}") if 1 < depth <= _MAX_PATH_DEPTH else ()
     similar = find_similar(name, (file.parent.relative_to(working_directory).as_posix() for file in files))
@@ -399,7 +400,7 @@ def prompt_root(prompts: Path, game: Game) -> Path:
 
 
 def game_of_folder(folder: Path, working_directory: Path) -> Game:
-    """Return the game of a prompt's folder: by `prompts/GAME` or a game's package, or else Dubito."""
+    """Return the game of a prompt's folder, according to `prompts/GAME` or the game's package; otherwise Dubito."""
     parent = folder.resolve().parent
     for package in all_packages(working_directory):
         if package.distribution and (package.folder / "prompts").resolve() == parent:

@@ -1,6 +1,7 @@
-"""The providers' wire formats: build a request from a rendered prompt, parse a reply from a received body. No I/O.
+"""The providers' wire formats: build a request from a rendered prompt, parse a reply from a received body.
 
-A server may send anything. A body that cannot be parsed becomes a reply without text, never an exception.
+This module does no I/O. A server may send anything, so a body that cannot be parsed becomes a reply without text, never
+an exception.
 """
 
 import json
@@ -78,7 +79,7 @@ class Exchange:
         return [{"role": role, "content": self.system}] if self.system else []
 
     def other_messages(self) -> list[dict[str, Any]]:
-        """Return the messages of user and assistant, in turn."""
+        """Return the alternating user and assistant messages."""
         messages = [{"role": "user", "content": "".join(self.history) + self.user}]
         for reply, reask in self.reasks:
             messages += [
@@ -102,10 +103,10 @@ def join_texts(parts: Sequence[dict[str, Any]], kind: str) -> str | None:
 
 
 def classify_non_reply(received: RawReply, body: Any) -> NonReply:
-    """Classify a body that does not follow the protocol; `body` is its JSON, or None if it has none.
+    """Classify a body that does not follow the protocol; `body` is its JSON, or None if it is not JSON.
 
     The body does not show whether a model was called. HTML or unrelated JSON comes from a proxy. An empty, truncated or
-    streamed body may be a lost reply, which is billed, unless status 204 states that the reply is empty.
+    streamed body may be a lost reply, which is billed, unless status 204 shows that the reply is empty.
     """
     text = received.raw.strip()
     if not text:
@@ -122,7 +123,7 @@ def classify_non_reply(received: RawReply, body: Any) -> NonReply:
 
 
 def parse_finish(reason: Any) -> Finish | None:
-    """Return how a reply ended; None if it waits for the result of a tool."""
+    """Return how a reply ended; None if the model waits for a tool's result."""
     if not isinstance(reason, str):
         return "other"
     return None if reason in _WAITING_FINISHES else _FINISHES.get(reason, "other")
@@ -176,9 +177,9 @@ def _long_writes(details: Any) -> int:
 def parse_usage(
     input_tokens: Any, cached: Any, cache_write: Any, output: Any, reasoning: Any, total: Any = None
 ) -> Usage | None:
-    """Return the counts; None, as for missing usage, if one of them is not a count.
+    """Return the token counts; None, as for missing usage, if one of them is not a valid count.
 
-    Some servers include reasoning in the output, others do not: the higher count is assumed.
+    Some servers include reasoning in the output and others do not, so the higher count is assumed.
     """
     counts = [input_tokens, cached, cache_write, output, reasoning, 0 if total is None else total]
     if any(type(count) is not int or not 0 <= count <= MAX_TOKENS for count in counts):
@@ -189,7 +190,7 @@ def parse_usage(
 
 
 class WireFormat(Protocol):
-    """How one protocol writes a request and a reply."""
+    """How a protocol represents a request and a reply."""
 
     @staticmethod
     def build_request(settings: ModelSettings, exchange: "Exchange", cache_key: str) -> Request:
@@ -201,7 +202,7 @@ class WireFormat(Protocol):
 
     @staticmethod
     def parse_error(body: Mapping[str, Any]) -> NonReply | None:
-        """Return the error in a body without an answer; with both, `parse_text` finds a contradiction."""
+        """Return the error in a body without an answer; if a body has both, `parse_text` finds a contradiction."""
 
     @staticmethod
     def parse_text(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
@@ -213,13 +214,14 @@ class WireFormat(Protocol):
 
     @staticmethod
     def parse_usage(counts: Mapping[str, Any]) -> Usage | None:
-        """Return the tokens; None if one of them is not a count."""
+        """Return the token counts; None if one of them is not a valid count."""
 
 
 class Chat:
     """Chat Completions: OpenAI's older API, which most other servers offer (Ollama, vLLM, llama.cpp, OpenRouter).
 
-    Other servers know fewer parameters, and some reject unknown ones, so they get only those that all servers know.
+    Other servers support fewer parameters, and some reject unknown ones, so they receive only those that all servers
+    support.
     """
 
     @staticmethod
@@ -329,7 +331,7 @@ class Messages:
     def parse_text(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
         """Return the text, without blocks of thinking.
 
-        Unlike elsewhere, a text with a refusal is not a contradiction here: a filter stopped it.
+        Unlike in other protocols, a text with a refusal is not a contradiction here: a filter stopped the text.
         """
         blocks = as_objects(body.get("content"))
         if find_error(body) or not is_by_assistant(body) or any(block.get("type") == "tool_use" for block in blocks):
@@ -409,7 +411,7 @@ class Responses:
 
     @staticmethod
     def parse_text(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
-        """Return the text of the final answer; other phases do not count."""
+        """Return the text of the final answer, ignoring other phases."""
         items = as_objects(body.get("output"))
         answers = _answers(items)
         parts = [part for item in answers for part in as_objects(item.get("content"))]
@@ -503,7 +505,7 @@ def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -
 
 
 def read_reply(protocol: ProtocolName, received: RawReply, origin: ReplyOrigin = "live") -> Reply:
-    """Parse a received body into a reply, or a reply whose `non_reply` states what the body is."""
+    """Parse a received body. If it is not a model's reply, `non_reply` of the result describes it."""
     if protocol == "program":
         return _read_program_line(received, origin)
     wire, has_duplicate_keys = _FORMATS[protocol], False
@@ -540,7 +542,7 @@ def _read_program_line(received: RawReply, origin: ReplyOrigin) -> Reply:
 
 
 def detect_protocol(raw: str) -> Api | None:
-    """Return the protocol whose reply a body is; None if it fits none, or several."""
+    """Return the protocol whose reply format a body matches; None if it matches none or several."""
     try:
         body = parse_json(raw)
     except (ValueError, RecursionError):
@@ -550,7 +552,7 @@ def detect_protocol(raw: str) -> Api | None:
 
 
 def parse_stored_request(text: str) -> Request:
-    """Parse a request of a run's log. Raises UsageError if the text is not one."""
+    """Parse a request of a run's log. Raises UsageError if the text is not a request."""
     fields = parse_json(text)
     name, body = (fields.get("protocol"), fields.get("body")) if isinstance(fields, dict) else (None, None)
     protocol = next((known for known in get_args(ProtocolName) if known == name), None)
@@ -560,5 +562,5 @@ def parse_stored_request(text: str) -> Request:
 
 
 def read_recorded_reply(protocol: ProtocolName, body: str | None) -> Reply:
-    """Parse a body from the run's recording; without a body, return a reply without text."""
+    """Parse a body from the run's recording. If there is no body, return a reply without text."""
     return read_reply(protocol, RawReply(200, body or ""), "tape")

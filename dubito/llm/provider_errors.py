@@ -1,4 +1,4 @@
-"""Errors of a provider's calls: which cause each has, and what the user can do about it."""
+"""Errors from a provider's calls: the cause of each, and what the user can do about it."""
 
 import errno
 import re
@@ -71,7 +71,7 @@ _MINUTE, _YEAR = 60.0, 365 * 86_400.0  # seconds
 
 
 class ErrorReader:
-    """Turns the errors of one account's calls into TryFailed or AccountFault."""
+    """Turns the errors from one account's calls into TryFailed or AccountFault."""
 
     def __init__(self, account: Account, address: str, redaction: Redaction) -> None:
         self._account, self._address, self._redaction = account, address, redaction
@@ -109,14 +109,14 @@ class ErrorReader:
         return TryFailed("connection", self._quote(f"{type(error).__name__}: {error}{cause}"), billed=sent)
 
     def read_batch_entry(self, status: int | None, error: Any, attempt: Attempt) -> TryFailed | AccountFault:
-        """Read the error that a batch has for one of its requests."""
+        """Read the error that a batch reports for one of its requests."""
         verdict = judge_error_in_body(error, {}) if status is None else judge_error(status, error_text(error), {})
         return self._read_verdict(verdict, f"status {verdict.status} in a batch", error_text(error), attempt)
 
     def read_status(
         self, status: int, text: str, headers: Mapping[str, str], attempt: Attempt
     ) -> TryFailed | AccountFault:
-        """Read an answer whose status is not a success."""
+        """Read a response whose status is not a success."""
         if status < 400:
             # Never followed: the question and the key are for this server alone.
             target = self._quote(headers.get("location", "nowhere"))
@@ -144,7 +144,7 @@ class ErrorReader:
         return TryFailed("server", problem, billed=body.generated is True, quote=self._quote(received.raw))
 
     def blame(self, attempt: Attempt, setting: str, problem: str, quote: str = "", value: str = "") -> AccountFault:
-        """Return a fault that the user corrects with a setting of the player."""
+        """Return a fault that the user can fix by changing one of the player's settings."""
         hint, key_env = "set {setting}" if value else "change {setting}", self._account.key_env
         if setting == "api_key_env" and key_env:
             hint = f"set {key_env}, or change {{setting}}"
@@ -154,7 +154,7 @@ class ErrorReader:
         return AccountFault(f"{self._account} {problem}", quote=quote, hint=hint, **fields)
 
     def _read_unknown_path(self, status: int, quote: str, attempt: Attempt) -> AccountFault:
-        """Read the error for a path that the server does not know. It may speak another protocol."""
+        """Read the error for a path that the server does not support. The server may use another protocol."""
         protocol = attempt.request.protocol
         other: Api = "responses" if protocol == "chat" else "chat"
         path = urlsplit(self._address).path.strip("/")
@@ -216,7 +216,7 @@ def describe_non_reply(kind: NonReplyKind, protocol: ProtocolName) -> str:
 
 
 def error_in_reply(errors: ErrorReader, reply: Reply, attempt: Attempt, cost: Spend) -> TryFailed | AccountFault | None:
-    """Return the error, with its cost, if the body is not a reply. Such a body is never used and never cached."""
+    """Return the error, with its cost, if the body is not a reply. The body is then neither used nor cached."""
     if reply.non_reply is None:
         return None
     failed = errors.read_non_reply(reply.non_reply, reply.received, attempt)
@@ -263,7 +263,7 @@ def _find_setting(text: str, attempt: Attempt) -> str:
 
 
 def _describe_renewal(verdict: Verdict) -> str:
-    """Return when the server says that a used-up limit is renewed.
+    """Return the time at which, according to the server, a used-up limit is renewed.
 
     A wait of less than a minute belongs to another limit.
     """

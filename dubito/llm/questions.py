@@ -1,12 +1,12 @@
 """Questions to a decision model, which answers each of them with a probability for every answer.
 
-OpenAI's Decisions API (`openai.types.decision_create_params` in the SDK) has two types of questions: a `choice` between
-2 to 255 values, texts or booleans, and a `predicate`, a sentence that may be true. Here a node is a choice between the
-legal answers, and what a node `states` is a predicate. A request has all questions of a turn; a question that depends
-on an earlier answer appears once for each of these. Its text is the prompt, and the questions are taken from the facts
-of the game: `question`, and `if_true` and `if_false`, or `legal`. A reply must match exactly: answers in the order of
-the questions, every value once, and probabilities that sum to 1. The choice need not be the most probable value, since
-servers differ in this.
+OpenAI's Decisions API (`openai.types.decision_create_params` in the SDK) has two types of questions: a `choice` among 2
+to 255 values (texts or booleans) and a `predicate`, a sentence that may be true. Here a node is a choice among the
+legal answers, and what a node `states` is a predicate. A request contains all questions of a turn; a question that
+depends on an earlier answer appears once for each possible answer. The request's text is the prompt, and its questions
+are taken from the facts of the game: `question`, and `if_true` and `if_false`, or `legal`. A reply must match exactly:
+answers in the order of the questions, every value once, and probabilities that sum to 1. The choice need not be the
+most probable value, since servers differ in this.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -71,7 +71,7 @@ class QuestionForm:
         return next((question.name for question in self.questions if question.position == position), None)
 
     def of_keys(self, keys: Collection[str]) -> "QuestionForm":
-        """Return a form with these questions and the probabilities that their nodes state."""
+        """Return a form with these questions and with their nodes' stated probabilities."""
         nodes = {question.node.name for question in self.questions if question.name in keys}
         questions = [
             question
@@ -164,7 +164,7 @@ def _read_choice(question: DecisionQuestion, answer: Mapping[str, Any], reply: R
 def odds_in(reply: str) -> dict[str, list[list[Any]]]:
     """Return, by question, the probability of each answer in a decision, or in a reply to a prompt with `say: odds`.
 
-    Empty for any other reply.
+    Return an empty mapping for any other reply.
     """
     content = parse_json(reply)
     if isinstance(content, dict):
@@ -181,7 +181,7 @@ def odds_in(reply: str) -> dict[str, list[list[Any]]]:
 def build_question_form(
     game: Game, positions: Sequence[tuple[Position, Mapping[str, Any]]], fields: Iterable[str]
 ) -> QuestionForm:
-    """Build the questions of these positions and their facts, and ask for stated probabilities if the prompt does.
+    """Build the questions for these positions and their facts, and ask for stated probabilities if the prompt does so.
 
     Raises RunStopped if a question has too few or too many answers.
     """
@@ -208,7 +208,7 @@ def build_question_form(
 
 
 def _choices(node: Node, facts: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """Return the possible answers; None if they are not a list of 2 to 255."""
+    """Return the possible answers; None if they are not a list of 2 to 255 values."""
     match node.answer:
         case Bool():
             described = {True: facts.get("if_true") or "Yes.", False: facts.get("if_false") or "No."}

@@ -3,8 +3,8 @@
 `ReplayRecording` compares every request and every decision of a replay with the recorded one. It has no provider, so it
 cannot reach a network.
 
-`nearest` and `differing_parts` explain why the cache has no reply to a request. The nearest entry has, in this order,
-the same request, the same draw, or the text with the longest common beginning.
+`nearest` and `differing_parts` show why the cache has no reply to a request. The nearest entry is the one with the same
+request, else the same draw, else the text with the longest common beginning.
 """
 
 import json
@@ -27,7 +27,7 @@ _MISSING: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class RequestDifference:
-    """A part in which two requests differ."""
+    """A part of a request in which two requests differ."""
 
     part: str  # such as `body.model`, or `body.input.1.content, line 12`
     wanted: str
@@ -84,7 +84,7 @@ def _json(value: Any) -> str:
 
 
 def _first_different_line(where: str, wanted: str, stored: str) -> RequestDifference:
-    """Return the first line in which two texts differ, from shortly before the difference."""
+    """Return the first line in which two texts differ, starting shortly before the difference."""
     pairs = enumerate(zip_longest(wanted.split("\n"), stored.split("\n"), fillvalue="(no such line)"), start=1)
     line, (one, other) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
     start = max(0, common_length(one, other) - _SHOWN_BEFORE) if max(len(one), len(other)) > _MAX_SHOWN else 0
@@ -125,7 +125,7 @@ class RecordingEnded(Differs):
 
 
 class ReplayRecording:
-    """The recording of a run, which answers requests and compares decisions; one for all its players."""
+    """The recording of a run, which answers requests and compares decisions. All players share it."""
 
     def __init__(self, log: ModelLog, on_reply: ReplyCallback = lambda place, question, end: None) -> None:
         self._log, self._on_reply = log, on_reply

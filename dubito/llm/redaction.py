@@ -1,4 +1,4 @@
-"""Remove an account's key, and the ids of organisations and projects, from everything that a server echoes."""
+"""Remove an account's key, and organisation and project ids, from everything that a server echoes."""
 
 import re
 from html import escape
@@ -10,7 +10,7 @@ _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # a form of such 
 
 
 class Redaction:
-    """Removes the key of one account from texts of its server."""
+    """Removes the key of one account from the texts that its server sends."""
 
     def __init__(self, key: str) -> None:
         pattern = key_pattern(key)
@@ -30,7 +30,7 @@ def key_pattern(key: str) -> str:
 
 
 def _character_pattern(part: str) -> str:
-    """Return the pattern of one character, or of backslashes in a row, which each level of JSON doubles."""
+    """Return a pattern for one character, or for consecutive backslashes, which each level of JSON doubles."""
     slash = r"(?:\\(?:u005[cC])?)"
     code = ord(part[0])
     coded = rf"{slash}{{1,4}}u(?i:{code:04x})|%(?i:{code:02x})|&\#0*{code};|&\#[xX]0*(?i:{code:x});"

@@ -1,4 +1,4 @@
-"""Requests and replies as plain values with digests, and the errors of asking a model.
+"""Requests and replies as plain values with digests, and the errors raised when asking a model.
 
 The identity of a request is the canonical JSON of exactly what is sent: protocol, path, body. It does not include the
 time, the key, the process, or which of several samples of the request this is (that is the draw).
@@ -47,7 +47,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def parse_json(text: str) -> Any:
-    """Parse JSON; return None if the text is not JSON, or is nested too deeply."""
+    """Parse JSON; return None if the text is not JSON or is nested too deeply."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -93,7 +93,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as billed. `input` is all of the input, including cached and newly cached tokens."""
+    """Tokens as billed. `input` is the whole input, including cached and newly cached tokens."""
 
     input: int
     cached: int
@@ -103,13 +103,13 @@ class Usage:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The tokens in the order of the log's TOKENS."""
+        """The token counts in the order of the log's TOKENS."""
         return (self.input, self.cached, self.cache_write, self.output, self.reasoning)
 
 
 @dataclass(frozen=True, slots=True)
 class Charges:
-    """What else a reply states about its price."""
+    """The other information about its price that a reply reports."""
 
     modes: tuple[tuple[str, str], ...] = ()  # how it was served, such as (`service_tier`, `priority`)
     long_writes: int = 0  # newly cached tokens that are stored for longer than the usual price includes
@@ -183,14 +183,14 @@ class Attempt:
 
 
 class Sends(Protocol):
-    """One HTTP call: logged, paid and paced."""
+    """A stage that makes single HTTP calls, which are logged, paid for and paced."""
 
     def send(self, attempt: Attempt, number: int) -> Reply:
         """Make the attempt's call with this number. Raises TryFailed, OutOfTurn or AccountFault."""
 
 
 class Asks(Protocol):
-    """One attempt, with as many calls as it needs: recorded and cached."""
+    """A stage that makes attempts, each with as many calls as it needs; they are recorded and cached."""
 
     def ask(self, attempt: Attempt) -> Reply:
         """Return the model's reply. Raises AttemptFailed or RunStopped."""
@@ -213,7 +213,7 @@ class TryFailed(DubitoError):
     """One HTTP call failed.
 
     Args:
-        billed: Whether the provider may bill it: the request was sent, and no reply says that it failed.
+        billed: Whether the provider may bill the call: the request was sent, and no reply reports that it failed.
     """
 
     # The cost, if a body stated it.
@@ -235,7 +235,7 @@ class TryFailed(DubitoError):
         self.headers: Mapping[str, str] = {}
 
     def __str__(self) -> str:
-        """Return the message without the hint: another try may help by itself."""
+        """Return the message without the hint, since simply trying again may help."""
         return f"{self.problem}: {self.quote}" if self.quote else self.problem
 
 
@@ -263,15 +263,15 @@ class Suspended(RunStopped):
 
 
 class BatchPending(Suspended):
-    """The request is in a batch, or waits for the next one."""
+    """The request is in a batch, or is waiting for the next one."""
 
 
 class Interrupted(RunStopped):
-    """The user stopped the run: replies in flight are saved, and nothing more is asked."""
+    """The user stopped the run: replies in flight are saved, and no new requests are sent."""
 
 
 class AccountFault(RunStopped):
-    """A fault that the user has to correct. It never leads to a fallback: the run stops cleanly."""
+    """A fault that the user has to correct. It never triggers a fallback; the run stops cleanly instead."""
 
     # As in TryFailed.
     spent: Spend | None = None

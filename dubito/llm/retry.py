@@ -1,8 +1,8 @@
-"""Retries: the only place that makes them. Waits between them are random and change no result.
+"""Retries, which happen only in this module. The waits between them are random and do not change any result.
 
-Server errors, lost connections and passed deadlines are the account's problem as long as its other requests fail as
-well: the decision waits, and `AccountTraffic` ends the run once patience has run out. A decision is unreachable only if
-its request alone fails repeatedly while others are answered (`FailureStreak`).
+Server errors, lost connections and exceeded deadlines are attributed to the account as long as its other requests fail
+as well: the decision waits, and `AccountTraffic` ends the run once `patience` has run out. A decision is unreachable
+only if its request alone fails repeatedly while others are answered (`FailureStreak`).
 """
 
 import random
@@ -46,13 +46,13 @@ _PREFLIGHT_FAILURES: Final = 40  # in a row; if 60 % of calls fail, this happens
 class FailureStreak:
     """The failures of one request in a row, compared with other requests of its model in that time.
 
-    A failure counts if another request was answered since the last one that counted, so an outage counts once at most.
+    A failure counts if another request was answered since the last one that counted, so an outage counts at most once.
     If the account were to blame, all its requests would fail with the same unknown probability. Then, by Laplace's rule
     of succession, the next call fails with probability (f + 1) / (n + 2) after f failures among n others, and each
-    failure of this request counts as one more of n. The request is given up when its streak is less likely than one in
-    a million. If all other calls are answered, that takes 5 failures against 38 answers, 8 against 16, or 12 against 10
-    (one game at a time, when only probes are answered); if 60 % of them fail, about 30. With up to 75 % random failures
-    fewer than one decision in a million is lost, with 90 % at most one in 70,000.
+    failure of this request counts as one more of n. The request is abandoned when its streak has a probability below
+    one in a million. If all other calls are answered, that takes 5 failures against 38 answers, 8 against 16, or 12
+    against 10 (one game at a time, when only probes are answered); if 60 % of them fail, about 30. With up to 75 %
+    random failures fewer than one decision in a million is lost, with 90 % at most one in 70,000.
     """
 
     failures: int = 0
@@ -79,7 +79,7 @@ class FailureStreak:
 
     @property
     def chance(self) -> float:
-        """The probability of this streak if the account were to blame."""
+        """The probability of this streak if the account were the cause."""
         failed, others = self.failed, self.answered + self.failed
         return prod((failed + 1 + number) / (others + 2 + number) for number in range(self.counted))
 
@@ -95,8 +95,8 @@ class Retry:
     """A stage that sends calls for an attempt until one is answered, or no further call can help.
 
     Raises AttemptFailed, or, with `suspend`, Suspended if a model cannot be reached. `probe` is sent during an outage,
-    when no other call is in flight; without it, attempts do not wait for the end of an outage. The numbers of calls
-    continue from those made earlier.
+    when no other call is in flight; without a probe, attempts do not wait for the end of an outage. Calls are numbered
+    on from those made earlier.
     """
 
     inner: Sends
@@ -188,10 +188,10 @@ class AttemptRetries:
                 stage.traffic.wait_for_answer(self.attempt, stage.send_probe, streak.last.sends)
 
     def _find_end(self, error: TryFailed) -> AttemptFailed | Suspended | None:
-        """Return what ends the attempt, if no further call can help.
+        """Return the error that ends the attempt, if no further call can help.
 
-        Before the first game, a wrong server gets `tries` calls: one that cannot be connected to, or one that bills
-        bodies that are not replies. A sick server gets more.
+        Before the first game, a wrong server (one that cannot be reached, or that bills bodies that are not replies)
+        gets `tries` calls. A temporarily failing server gets more.
         """
         streak, tries, traffic = self.streak, self.stage.settings.tries, self.stage.traffic
         if error.kind in FINAL_FAILURES:

@@ -1,4 +1,4 @@
-"""The settings of a model player, checked before anything starts."""
+"""The settings of a model player, which are checked before anything starts."""
 
 import ipaddress
 import os
@@ -110,7 +110,7 @@ class Account:
 
 
 def settings_for(cls: type[object], name: str, settings: Mapping[str, Any], game: Game | None = None) -> ModelSettings:
-    """Return a player's settings, with its class's and the game's defaults. Raises UsageError."""
+    """Return a player's settings, with the defaults of the player's class and of the game. Raises UsageError."""
     defaults: Mapping[str, Any] = getattr(cls, "defaults", {})
     fallback = {"fallback": game.fallback} if game else {}
     return check_settings(name, {**fallback, **defaults, **settings})
@@ -122,7 +122,7 @@ def _refusal(name: str, setting: str, problem: str, hint: str = "") -> UsageErro
 
 
 def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
-    """Check a player's settings. Raises UsageError with player and setting."""
+    """Check a player's settings. Raises UsageError that names the player and the setting."""
     try:
         checked = ModelSettings.model_validate(dict(settings))
     except ValidationError as invalid:
@@ -165,7 +165,7 @@ def describe_invalid_setting(name: str, error: "ErrorDetails", model: type[Check
 
 
 def _check_key_env(name: str, variable: str | None) -> None:
-    """Refuse anything but a variable's name, without repeating it: it may be the key itself."""
+    """Refuse anything but a variable's name. The message does not repeat the value, since it may be the key itself."""
     if variable is None:
         return
     if not _VARIABLE.fullmatch(variable) or any(map(_KEY_PART.fullmatch, variable.split("_"))):
@@ -186,7 +186,7 @@ def _address_from_environment(name: str, api: Api) -> str:
 
 
 def ignored_address_variable(settings: ModelSettings) -> str | None:
-    """Return the variable that names another server, if the player asks the provider itself."""
+    """Return the environment variable that sets another server, if the player uses the provider's own."""
     _, address, variable = _PROVIDERS[settings.api]
     value = os.environ.get(variable, "").strip().rstrip("/")
     return variable if asks_provider(settings) and value not in ("", address) else None
@@ -245,7 +245,7 @@ class SettingFields(TypedDict):
 
 
 def setting_fields(setting: str, player: str, value: str = "") -> SettingFields:
-    """Return the fields of an error that a setting of this player corrects."""
+    """Return the fields of an error that the user can fix with this player's setting."""
     key = f"{setting}: {value}" if value else setting
     where = f"`{key}` in the entry of {one_line(player)!r}"
     if player.startswith(_SHORT_FORMS) and setting in SHORT_FORM_SETTINGS:
@@ -266,7 +266,7 @@ def account_for(settings: ModelSettings) -> Account:
 
 
 def embedded_kind(server: str) -> str | None:
-    """Return the kind of a server that the run starts itself: `house`, or one that a plugin adds. None for others."""
+    """Return the kind of a server that the run starts itself (`house`, or one added by a plugin); None for others."""
     kind = server.partition("?")[0]
     return kind if kind == HOUSE or kind in model_servers() else None
 

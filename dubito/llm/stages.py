@@ -25,7 +25,7 @@ _WAITING_FOR_CACHE: Final = "for another process with the same request"
 
 @dataclass(slots=True)
 class EarlierAttempts:
-    """The attempts that the log has from before a run was resumed, or from games that waited for a batch.
+    """The logged attempts from before a run was resumed, or from games that waited for a batch.
 
     Unless `may_exist` is set, nothing is looked up.
     """
@@ -37,7 +37,7 @@ class EarlierAttempts:
         return self.log.finished_attempt(attempt.place.key) if self.may_exist and attempt.place.in_game else None
 
     def find_paid_reply(self, server: str, attempt: Attempt) -> Reply | None:
-        """Find a reply that was received before the run was stopped, and may not have reached the cache."""
+        """Find a reply that was received before the run was stopped but may not have reached the cache."""
         received = self.log.find_paid_reply(server, attempt.request.digest, attempt.draw) if self.may_exist else None
         reply = read_reply(attempt.request.protocol, received) if received else None
         return reply if reply and reply.non_reply is None else None
@@ -193,7 +193,7 @@ class Offline:
 
 @dataclass(frozen=True, slots=True)
 class LoggedCalls:
-    """The stage around the provider. It logs each call before it is sent, and each body before it is parsed."""
+    """The stage around the provider. It logs each call before sending it, and each body before parsing it."""
 
     log: ModelLog
     budget: Budget
@@ -260,7 +260,7 @@ def log_reply(
 
 
 class PromptsInReading:
-    """The progress of servers in reading the prompts in flight."""
+    """The progress that servers have made in reading the prompts in flight."""
 
     def __init__(self) -> None:
         self._texts: dict[int, str] = {}  # by thread
@@ -278,7 +278,7 @@ class PromptsInReading:
 
 @dataclass(frozen=True, slots=True)
 class ReadingProgress:
-    """A stage that streams replies, so that the progress line can show how far a slow server has read a prompt."""
+    """A stage that streams replies, so that the progress line can show how much of a prompt a slow server has read."""
 
     reading: PromptsInReading
     inner: Sends

@@ -1,12 +1,12 @@
 """Streamed replies: a viewer receives a model's words as they arrive.
 
-A call streams only if its thread has a callback. Its request has the same digest as any other, and the same body is
-cached and recorded: for the Responses API, the response in the last event, byte for byte; for Chat Completions and the
-Messages API, whose events contain pieces, the assembled object as canonical JSON. If an event is an error, it is the
-body. A stream that ends before its reply does has no body.
+A call streams only if its thread has a callback. A streamed request has the same digest as any other, and the same body
+is cached and recorded: for the Responses API, the response in the last event, byte for byte; for Chat Completions and
+the Messages API, whose events contain pieces, the assembled object as canonical JSON. An error event becomes the body.
+A stream that ends before the reply is complete has no body.
 
-Events follow the HTML standard (server-sent events), and their content the providers' references: `responses/streaming`
-and `chat/streaming` (OpenAI), `messages-streaming` (Anthropic).
+Events follow the HTML standard (server-sent events), and their content follows the providers' references:
+`responses/streaming` and `chat/streaming` (OpenAI), `messages-streaming` (Anthropic).
 """
 
 import json
@@ -60,7 +60,7 @@ class StreamedReply:
     def read(self, pieces: Iterable[bytes]) -> bytes | None:
         """Assemble the body from a stream of events.
 
-        None if the reply is incomplete, or the events are not of its protocol.
+        Return None if the reply is incomplete, or the events do not belong to the protocol.
         """
         reader, shown = _READERS[self.protocol](), ""
         try:
@@ -88,7 +88,7 @@ def parse_events(pieces: Iterable[bytes]) -> Iterator[str]:
 
 
 def _split_lines(pieces: Iterable[bytes]) -> Iterator[str]:
-    """Yield the lines, which end with CR, LF or both, wherever the pieces are cut."""
+    """Yield the lines, which end with CR, LF or both, no matter where the pieces are cut."""
     rest = b""
     for piece in pieces:
         rest += piece
@@ -252,7 +252,7 @@ def _reasoning_in(text: str) -> str:
 
 
 def _find_member(text: str, name: str) -> str:
-    """Return the source of a member's value in the JSON text of an object. Raises LookupError without one."""
+    """Return the source text of a member's value in a JSON object. Raises LookupError if there is no such member."""
     decode, start = json.JSONDecoder().raw_decode, text.index("{") + 1
     while key := _MEMBER.match(text, start):
         _, end = decode(text, key.end())

@@ -87,7 +87,7 @@ class TemplateFiles:
     def __init__(
         self, folder: Path, sources: Mapping[str, str] | None, shared: Sequence[Path], extends: str | None = None
     ) -> None:
-        """Use the files of a folder, or these `sources`. Files that it lacks are taken from the prompt it `extends`.
+        """Use the files of a folder, or these `sources`. Missing files are taken from the prompt that it `extends`.
 
         Raises UsageError if that prompt is missing.
         """
@@ -127,7 +127,7 @@ class TemplateFiles:
         return self.source(name), str(self.paths[name]), None
 
     def reachable(self, environment: Environment, name: str) -> dict[str, nodes.Template]:
-        """Parse a template and everything it includes. Raises UsageError with file and line."""
+        """Parse a template and everything it includes. Raises UsageError with the file and line."""
         trees: dict[str, nodes.Template] = {}
         remaining = [name]
         while remaining:
@@ -156,7 +156,7 @@ class TemplateFiles:
         return tree
 
     def location_of(self, error: BaseException) -> str:
-        """Return file and line of the template that raised an error."""
+        """Return the file and line of the template that raised an error."""
         names = {str(path) for path in self.paths.values()}
         place, trace = str(self.paths[TEMPLATES[0]].parent), error.__traceback__
         while trace is not None:
@@ -242,7 +242,7 @@ class _Template(Template):
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    """Stops a rendering that takes too many steps, always at the same step: prompts may come from other people's runs.
+    """Stops a rendering that takes too many steps, always at the same step. Prompts may come from other people's runs.
 
     A step is a character, an item or an iteration of a loop; a call takes ten, an include a hundred. An operation that
     can make a text or list far longer than its operands is checked before it runs.
@@ -401,7 +401,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         return [*self._count_each(value)] if isinstance(value, Iterator) else value
 
     def _check_format(self, text: str, values: Any) -> None:
-        """Refuse a format with long values in many fields, or with a great width."""
+        """Refuse a format with long values in many fields, or with a large width."""
         if _WIDE(text):
             raise TemplateRuntimeError("a width in a format has more than four digits, or is not a constant")
         fields, size = text.count("%") + text.count("{"), _size(values)
@@ -422,7 +422,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 
 def _size(value: object) -> int:
-    """Return the steps that a value takes: its characters, and the items of all lists in it, up to the limit."""
+    """Return the number of steps for a value: its characters, and the items of all lists in it, up to the limit."""
     size, rest = 0, [value]
     while rest and size <= _MAX_STEPS:
         one = rest.pop()

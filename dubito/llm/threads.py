@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 def start_threads(work: Callable[[], None], count: int, name: str) -> list[Thread]:
-    """Start up to `count` threads, as many as the system allows. Raises RunStopped if it allows none."""
+    """Start up to `count` threads, as many as the system allows. Raises RunStopped if the system allows none."""
     started: list[Thread] = []
     for number in range(count):
         thread = Thread(target=work, name=f"{name}-{number}", daemon=True)
@@ -31,7 +31,7 @@ def start_threads(work: Callable[[], None], count: int, name: str) -> list[Threa
 
 
 def wait_for_threads(threads: Sequence[Thread], stopped: Callable[[], bool]) -> int:
-    """Wait until all have ended, or for STOP_GRACE_SECONDS after a stop; return how many still run.
+    """Wait until all have ended, or for STOP_GRACE_SECONDS after a stop; return how many are still running.
 
     The wait is split into steps, since a signal that arrives just before an endless wait would never be handled.
     """
@@ -47,7 +47,7 @@ def wait_for_threads(threads: Sequence[Thread], stopped: Callable[[], bool]) -> 
 
 
 def run_until_stopped(work: Callable[[], None], stopped: Callable[[], bool]) -> None:
-    """Run a function in another thread, so that a stop need not wait for a hanging call.
+    """Run a function in another thread, so that stopping does not have to wait for a hanging call.
 
     Raises Interrupted after a stop.
     """
@@ -68,7 +68,7 @@ def run_until_stopped(work: Callable[[], None], stopped: Callable[[], bool]) -> 
 def map_in_threads(call: Callable[[Item], Result], items: Iterable[Item], count: int, name: str) -> list[Result]:
     """Call a function for each item in up to `count` threads, and return the results in order.
 
-    After an error no further call begins. The first one is raised once no call is in flight, or after
+    After an error, no further call is started. The first error is raised once no call is in flight, or after
     STOP_GRACE_SECONDS; an interruption is raised only if there is no other error.
     """
     pending, results, errors = list(enumerate(items)), dict[int, Result](), dict[int, BaseException]()

@@ -1,7 +1,7 @@
 """Interpret a server's error, for all protocols: whose fault it is, and whether to retry.
 
-An error is an HTTP status with a body, or a body with status 200. Codes must match exactly, words may appear anywhere
-in the message. If neither matches, the status decides.
+An error is an HTTP status with a body, or a body with status 200. Codes must match exactly, but words may appear
+anywhere in the message. If neither matches, the status decides.
 """
 
 import json
@@ -204,7 +204,7 @@ def _is_concurrency_limit(status: int, parts: _ErrorParts) -> bool:
 def _exceeds_minute_limit(words: str) -> bool:
     """Return whether one request has more tokens than the account may use per minute, so that it can never succeed.
 
-    This includes the output that it reserves: OpenAI and Groq report `Limit 10000, Requested 12500`.
+    The count includes the output that the request reserves: OpenAI and Groq report `Limit 10000, Requested 12500`.
     """
     if "token" not in words or not _RATE.search(words):
         return False
@@ -217,7 +217,7 @@ def _exceeds_minute_limit(words: str) -> bool:
 def _find_used_up(parts: _ErrorParts) -> Meaning | None:
     """Return which limit is used up for more than an hour, if any.
 
-    Gemini has the same message for a day and for a minute, so its ids decide.
+    Gemini uses the same message for daily and per-minute limits, so the quota ids decide.
     """
     if _QUOTA in parts.words:
         if _ZERO_LIMIT.search(parts.text):
@@ -234,7 +234,7 @@ def _has(text: str, words: tuple[str, ...]) -> bool:
 
 
 def _parse_parts(text: str) -> _ErrorParts:
-    """Parse an error; if it has no known form, all of its text is its message."""
+    """Parse an error. If its form is unknown, its whole text becomes the message."""
     codes, words, has_reasons = set[str](), list[str](), False
     for part in _objects_in(parse_json(text), _MAX_NESTING):
         codes |= {str(part[name]).lower() for name in ("code", "type", "error_code") if part.get(name)}
@@ -271,7 +271,7 @@ def _find_status(error: Any) -> int | None:
 
 
 def _find_delay(parts: _ErrorParts) -> float | None:
-    """Return the seconds that the body asks to wait: Gemini's `retryDelay`, or words such as `try again in 6m0s`."""
+    """Return how many seconds the body asks to wait: Gemini's `retryDelay`, or words such as `try again in 6m0s`."""
     for detail in _details(parts.text):
         if (seconds := _parse_span(str(detail.get("retrydelay", "")))) is not None:
             return seconds
@@ -294,7 +294,9 @@ def _parse_span(span: str) -> float | None:
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds of `retry-after-ms`, or of `retry-after` as seconds or date; None if neither is usable."""
+    """Return the seconds to wait by `retry-after-ms` or `retry-after` (seconds or a date); None if neither is
+    usable.
+    """
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = headers.get(name, "")
         try:
@@ -307,7 +309,7 @@ def parse_retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _seconds_until(date: str) -> float:
-    """Return the seconds until an HTTP date: 0 if it is past, NaN if it is not a date."""
+    """Return the seconds until an HTTP date: 0 if the date is past, NaN if the text is not a date."""
     try:
         return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):

@@ -1,8 +1,9 @@
-"""Warm up a provider's prompt cache: of many requests with the same prefix, send one first.
+"""Warm up a provider's prompt cache by sending only one of many requests with the same prefix at first.
 
 Providers charge a quarter more to write a prefix to their cache and a tenth or less to read it, and they write it again
 for every request that arrives before the first reply. The prefix is the system text, which is the same for a seat of a
-game with the same rules. Its first call is sent alone; the others follow once it has ended, with or without success.
+game with the same rules. The first call with a prefix is sent alone; the others follow once that call has ended, with
+or without success.
 """
 
 import threading
@@ -35,7 +36,7 @@ class PromptPrefixes:
 
     @contextmanager
     def turn(self, request: Request) -> Iterator[None]:
-        """Wait until a call may be sent: it is the first with its prefix, or the first has ended."""
+        """Wait until a call may be sent, because it is the first with its prefix or the first one has ended."""
         key, now = prefix_digest(request), self._timing.clock()
         with self._lock:
             known = self._known.get(key)

@@ -1,9 +1,9 @@
-"""Waves of batches: when all games wait for a reply, their requests are sent together.
+"""Waves of batches: when all games are waiting for a reply, their requests are sent together.
 
-A request without a reply is logged (`WaveLog`), and its game is suspended (`BatchPending`). When all games wait,
-`run_next` sends a wave of batches and returns once all of them have ended; then the games continue from the recording.
-A batch's name is logged before the batch is sent, so a run that was stopped finds it again and asks nothing twice. The
-batches of a wave are sent and polled in parallel.
+A request without a reply is logged (`WaveLog`), and its game is suspended (`BatchPending`). When all games are waiting,
+`run_next` sends a wave of batches and returns once all of them have ended. The games then continue from the recording.
+A batch's name is logged before the batch is sent, so a run that was stopped finds the batch again and sends no request
+twice. The batches of a wave are sent and polled in parallel.
 """
 
 import secrets
@@ -89,7 +89,7 @@ class LaneConnection:
 
 @dataclass(slots=True)
 class _WaveResult:
-    """The results of a wave so far."""
+    """The results that a wave has so far."""
 
     replies: int = 0
     last_error: str = ""
@@ -111,12 +111,12 @@ class _OpenBatch:
 
 
 class Waves:
-    """One per run, shared by the players that use batches."""
+    """The waves of a run, shared by the players that use batches."""
 
     def __init__(
         self, log: ModelLog, wave_log: WaveLog, budget: Budget, timing: Timing, *, suspend: bool, in_flight: int
     ) -> None:
-        """`in_flight` is the number of calls at the same time."""
+        """`in_flight` is the number of simultaneous calls."""
         self._log, self._wave_log, self._budget, self._timing, self._suspend = log, wave_log, budget, timing, suspend
         self._in_flight = in_flight
         self._lanes: dict[str, Lane] = {}  # by player
@@ -127,7 +127,7 @@ class Waves:
         self._lanes[player] = lane
 
     def check(self) -> None:
-        """Raise AccountFault for a server without batches."""
+        """Raise AccountFault for a server without a batch API."""
         for player, lane in self._lanes.items():
             request = Request(lane.account.api, lane.api.path, {})
             server = LaneConnection(lane, Attempt(request, "", Place(player, -1, -1, 0, 0, 0, "")))
@@ -186,7 +186,10 @@ class Waves:
             )
 
     def _build_batches(self, *, is_alone: bool) -> list[_OpenBatch]:
-        """Build the batches of a new wave. Raises AccountFault if the budget pays for none, and none is in progress."""
+        """Build the batches of a new wave.
+
+        Raises AccountFault if the budget covers no batch and none is in progress.
+        """
         groups = defaultdict[tuple[Account, str, str], list[_Row]](list)
         no_budget: str | None = None
         for entry in self._wave_log.unsent():
@@ -262,7 +265,7 @@ class Waves:
         return pending.lane.api.find(pending.server, pending.batch, known, sleep)
 
     def _poll(self, result: _WaveResult, pending: _OpenBatch) -> bool:
-        """Return whether a batch has ended, with its results logged, or is lost."""
+        """Return whether a batch has ended and its results are logged, or the batch is lost."""
         batch_id, api = pending.batch.id or "", pending.lane.api
         try:
             status = self._retry(pending.lane, partial(api.get_status, pending.server, batch_id))
@@ -295,7 +298,7 @@ class Waves:
         return True
 
     def _read_entries(self, pending: _OpenBatch, status: BatchStatus, rows: Sequence[_Row]) -> dict[str, BatchEntry]:
-        """Return the first entry of each name; read them again if some are missing."""
+        """Return the first entry with each name; read the entries again if some are missing."""
         entries, names, api = dict[str, BatchEntry](), _names(pending.batch, rows), pending.lane.api
         for number in range(_MAX_READS):
             if number:
@@ -333,7 +336,7 @@ class Waves:
     def _log_entry(
         self, entry: Awaited, attempt: Attempt, answer: BatchEntry | None, seconds: float, result: _WaveResult
     ) -> tuple[Spend, bool]:
-        """Log the result of a request. Return what it cost, and whether it is a reply."""
+        """Log the result of a request. Return its cost, and whether it is a reply."""
         lane = self._lanes[entry.player]
         failed: TryFailed | AccountFault | None
         if answer is not None and answer.body is not None:
@@ -360,7 +363,7 @@ class Waves:
     def _log_body(
         self, entry: Awaited, attempt: Attempt, body: str, seconds: float
     ) -> tuple[Spend, TryFailed | AccountFault | None]:
-        """Log a body. Return what it cost, and the error if it is not a reply."""
+        """Log a body. Return its cost, and the error if it is not a reply."""
         lane, received = self._lanes[entry.player], RawReply(200, body)
         _, used, failed = log_reply(
             self._log, entry.key, attempt, received, lane.estimator, lane.provider.errors, seconds
@@ -370,10 +373,10 @@ class Waves:
     def _ask_again_or_give_up(
         self, entry: Awaited, lane: Lane, failed: TryFailed | AccountFault, *, is_counted: bool
     ) -> None:
-        """Ask again with the next wave, or give the request up.
+        """Ask again in the next wave, or give up the request.
 
-        A request is unreachable if it failed in several waves that answered others; without any answer, the run stops
-        first.
+        A request is unreachable if it failed in several waves in which others were answered; if none are answered, the
+        run stops first.
         """
         is_rate_limit = isinstance(failed, TryFailed) and failed.kind == "rate_limit"
         failures = entry.failures + (is_counted and not is_rate_limit)
@@ -445,7 +448,7 @@ class _Submission:
 
 
 def _split_rows(rows: Sequence[_Row], api: type[BatchApi]) -> list[list[_Row]]:
-    """Split the rows into parts that fit into a batch."""
+    """Split the rows into parts that each fit into a batch."""
     parts, size = list[list[_Row]](), 0
     for entry, attempt in rows:
         name = entry_name("0" * 2 * _NAME_BYTES, attempt, entry.number)

@@ -1,11 +1,11 @@
 """Bounds of rates with fallbacks, and the calibration of stated probabilities.
 
-Games with fallbacks count as played and are never dropped. The bounds show the worst case, in which every
-affected seat has the lowest value of the measure, and the best case, in which it has the highest.
+Games with fallbacks count as played and are never dropped. The bounds show the worst case, in which every affected seat
+has the lowest value of the measure, and the best case, in which it has the highest.
 
 Calibration compares the probabilities that models state with the truth. The score is Brier's (1950), the mean of
-(stated probability - truth)^2: 0 is perfect, lower is better. The reference is the score of always stating the base
-rate r, which is r (1 - r). Intervals are clustered by deal, as for all rates.
+(stated probability - truth)^2: 0 is perfect, lower is better. The reference score, r (1 - r), is that of always stating
+the base rate r. Intervals are clustered by deal, as for all rates.
 """
 
 from collections import defaultdict
@@ -81,7 +81,7 @@ _BINS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A probability stated at one decision, and the truth, which the player did not know."""
+    """A probability stated at a decision, and the truth, which the player did not know."""
 
     seat: int
     stated: float | None  # None: null, or an impossible value
@@ -92,7 +92,7 @@ class Statement:
 def is_mistake(is_lie: bool, called: bool, stated: float | None) -> bool:
     """Return whether a response was a mistake.
 
-    A mistake is to call an honest play a lie, or to let a lie pass that the seat itself stated to be likely.
+    A mistake is calling an honest play a lie, or letting a lie pass that the seat itself said was likely.
     """
     return not is_lie if called else is_lie and stated is not None and stated > 0.5
 
@@ -143,7 +143,7 @@ def add_statements(tally: Tally, statements: Iterable[tuple[int, Statement]]) ->
 
 
 def cluster_sums(m: int, y: int) -> list[int]:
-    """Return one deal's part of the sums of `Sums`."""
+    """Return one deal's contribution to the sums in `Sums`."""
     return [int(m > 0), m, m * m, y, y * y, y * m]
 
 

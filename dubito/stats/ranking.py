@@ -1,15 +1,15 @@
 """Rank the players of a run: rates with intervals and chance levels, paired differences, and ranks with ties.
 
 Two contenders are significantly different if the 95 % interval of their paired difference excludes 0. With several
-pairs, Holm's method controls for multiple comparisons. If a run stops when its contenders are decided, its own test
-decides by the first measure (`stopping.py`), and anytime intervals decide by all other measures. Without contenders
-there are no paired differences: two players are significantly different if their own 95 % intervals do not overlap,
-even if they shared tables, and the interval of their difference is as wide as both together. With fewer than
+pairs, Holm's method controls for multiple comparisons. If a run stops once its contenders are decided, its own test
+decides the first measure (`stopping.py`), and anytime intervals decide all other measures. Without contenders there are
+no paired differences: two players are significantly different if their own 95 % intervals do not overlap, even if they
+shared tables, and the interval of their difference is as wide as the two intervals together. With fewer than
 `MIN_DEALS` deals no difference is significant. A significant difference has a winner, unless fallbacks leave that open
 (`verdict.py`).
 
-The *rank* of a player is 1 plus the number of players that win against it. If contenders are compared, only they
-have ranks. They are compared in the contenders' seat, by differences on the same deals (R33).
+The *rank* of a player is 1 plus the number of players that win against it. If contenders are compared, only they have
+ranks. They are compared in the contenders' seat, by differences on the same deals (R33).
 
 `all_games.yaml` has the counts of a run, bot by bot (R30, R31).
 """
@@ -45,7 +45,7 @@ _MAX_SHARE_GAP: Final = 0.02  # if fallback shares differ by more, systems are c
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A player that is compared on the same deals."""
+    """A player that is compared with others on the same deals."""
 
     name: str
     run: int = 0  # contenders of the same run play their deals together
@@ -68,7 +68,7 @@ class ContenderRow:
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """The difference of two contenders in a measure, per game of the same deals."""
+    """The difference between two contenders in a measure, per game on the same deals."""
 
     verdict: ComparedPair
     more_games: int | None  # estimated until there is a winner; 0: there is one; None: unknown
@@ -97,9 +97,10 @@ def build_contenders(
     seats: int = 1,
     within: float | None = None,
 ) -> list[Contender]:
-    """Return the contenders of these names in the `run`th of several runs.
+    """Return the contenders with these names in the `run`th of several runs.
 
-    `models` are its model players by name. Fallback shares refer to all decisions, also outside of common deals.
+    `models` contains the run's model players by name. Fallback shares refer to all decisions, including those outside
+    the common deals.
     """
     shares = [fallback_share(models[name].outcomes) if name in models else 0.0 for name in names]
     return [Contender(name, run, share, seats, kinds[name], within) for name, share in zip(names, shares, strict=True)]
@@ -130,7 +131,7 @@ def contender_pairs(tally: Tally, contenders: Sequence[Contender], results: Resu
 
 @dataclass(frozen=True, slots=True)
 class _PairSums:
-    """The sums of two contenders' differences in one measure."""
+    """The sums of two contenders' differences in a measure."""
 
     n: int  # deals
     d: int  # sum of the differences, and of their squares, in units of 1/scale
@@ -173,7 +174,7 @@ class _PairSums:
 
 
 def significant_pairs(pairs: Sequence[_PairSums]) -> set[int]:
-    """Return the places of the pairs that are significantly different by Holm's method (1979).
+    """Return the indexes of the pairs that are significantly different according to Holm's method (1979).
 
     The largest difference is tested at an error of 5 % divided by the number of pairs, the next one at 5 % divided by
     one less, and so on up to the first that is not significant. So at most 5 % of such families have a false positive.
@@ -197,7 +198,10 @@ def _sum_pair(
     measure: Measure,
     results: Results,
 ) -> _PairSums:
-    """Return the sums of a pair. `in_run` has the number of contenders of each run, `limits` those of their rates."""
+    """Return the sums of a pair.
+
+    `in_run` has the number of contenders in each run, `limits` the limits of their rates.
+    """
     key, sign = (min(one, other), max(one, other)), 1 if one < other else -1
     n, *sums = tally.tables["pairs"][key]
     at, m = results.place(measure.key), contenders[one].seats
@@ -223,7 +227,7 @@ def _sum_pair(
 
 
 def _count_decisive_deals(tally: Tally, order: Sequence[int]) -> int | None:
-    """Return the fewest deals without which the first contender would not lead alone, or None if it is unknown.
+    """Return the fewest deals without which the first contender would not be the sole leader, or None if unknown.
 
     Another contender ties with it or leads once the deals in which it was furthest behind are removed.
     """
@@ -252,7 +256,7 @@ def _count_to_remove(counts: Mapping[int, int]) -> int:
 
 
 def find_unequal_fallbacks(contenders: Sequence[Contender]) -> tuple[Contender, Contender] | None:
-    """Return the two contenders whose fallback shares differ most, if by too much to compare models, higher first."""
+    """Return the two contenders whose fallback shares differ most, higher first, if too much for a fair comparison."""
     if not contenders:
         return None
     by_share = sorted(contenders, key=lambda contender: -contender.fallback_share)
@@ -293,7 +297,7 @@ def all_games(tally: Tally, names: Sequence[str], game: Game) -> dict[str, Any]:
 def seat_sums(
     tally: Tally, results: Results, player: int, size: int | None = None, bucket: str | None = None
 ) -> dict[str, int]:
-    """Sum the game's `seat_sums` by name over a player's seats, at one or all table sizes, in one or all buckets."""
+    """Sum the game's `seat_sums`, by name, over a player's seats: at one or all table sizes, in one or all buckets."""
     sums = [0] * len(results.seat_sums)
     for n in table_sizes(tally) if size is None else [size]:
         for place, other in enumerate(results.buckets):
@@ -375,7 +379,7 @@ def count_neighbours(
 def rates_by_neighbour(
     tally: Tally, results: Results, measure: Measure, player: int, side: int, players: int
 ) -> list[tuple[float | None, int]]:
-    """Return a measure next to each of the players on that side, and the number of seats; None without any."""
+    """Return a measure next to each player on that side, and the number of seats; None if there are no seats."""
     seats, won = count_neighbours(tally, results, player, side, players), [0] * players
     for bucket, value in zip(results.buckets, measure.values, strict=True):
         if value:
@@ -396,7 +400,7 @@ def _counts_at_size(tally: Tally, results: Results, player: int, size: int) -> d
 
 @dataclass(frozen=True, slots=True)
 class RankingRow:
-    """One player of a run."""
+    """A ranked player of a run."""
 
     name: str
     games: int  # seats: a bot in two seats of a game counts twice
@@ -448,7 +452,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class SizeRow:
-    """One player at tables of one size."""
+    """A player's results at tables of one size."""
 
     name: str
     size: int
@@ -470,7 +474,7 @@ def rank_players(
     results: Results,
     models: Mapping[str, PlayerLog],
 ) -> Order:
-    """Return the order that every table uses: of the contenders if there are two, else of all players.
+    """Return the order that every table uses: the contenders' if there are at least two, else that of all players.
 
     `names` are all players, `models` the model players by name.
     """
@@ -505,7 +509,7 @@ def rank_contenders(tally: Tally, contenders: Sequence[Contender], results: Resu
 
 
 def _rank_by_intervals(rows: Sequence[RankingRow], deals: int, results: Results, shares: Mapping[str, float]) -> Order:
-    """Return the order of the players by their own intervals, without players that never played."""
+    """Return the order of the players by their own intervals, leaving out players that never played."""
     measure, played = results.measures[0], [row for row in rows if row.games]
     verdicts = {}
     for one, other in combinations(range(len(played)), 2):
