@@ -1,4 +1,1 @@
-"""Sandbox for untrusted programs.
-
-It limits what they can reach, use and leave behind.
-"""
+"""A sandbox for untrusted programs that limits what they can access, use and leave behind."""

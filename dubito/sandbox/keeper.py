@@ -1,12 +1,12 @@
-"""Isolate one bot in Linux namespaces. Run as a script, it is their first process.
+"""Isolate one bot in Linux namespaces. When run as a script, this module is their first process.
 
     python keeper.py SOCKET ORDERS COMMAND...       ORDERS: arguments of `World` as JSON
 
 In these namespaces only the bot's processes exist, and only its data and its own temporary folders can be written. The
 cards, other bots' data and the machine's sockets are hidden. Unless it is allowed, the only network is a loopback
-interface. The bot has no root powers, cannot change its core, and cannot outlive the keeper. The keeper first tests and
-reports which of these protections work, one word each. Then it serves these messages, in the folder and environment in
-which it was started:
+interface. The bot has no root privileges, cannot change its core, and cannot outlive the keeper. The keeper first tests
+and reports which of these protections work, one word each. Then it handles these messages, in the folder and
+environment in which it was started:
 
     start SEED CORE   with three pipes: start the bot, on a core unless that is -1; the answer is `started` with a
                       pidfd, or `failed` with an error number
@@ -51,7 +51,7 @@ _LIBC = ctypes.CDLL(None)
 
 
 def enter_namespaces(network: bool) -> bool:
-    """Enter new namespaces, as root or through a user namespace. Return success."""
+    """Enter new namespaces, as root or through a user namespace. Return whether that succeeded."""
     flags = _NEWNS | _NEWPID | _NEWIPC | (0 if network else _NEWNET)
     user, group = os.getuid(), os.getgid()
     if _LIBC.unshare(flags) == 0:
@@ -65,7 +65,7 @@ def enter_namespaces(network: bool) -> bool:
 
 
 def find_sockets(home: str) -> list[str]:
-    """Return sockets with a path: the machine's, and those near the bot's folder."""
+    """Return sockets with a path: those of the machine, and those near the bot's folder."""
     sockets = []
     with suppress(OSError), open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as table:
         sockets = [line.rstrip("\n").partition(" /")[2] for line in table]
@@ -117,7 +117,7 @@ class World:
     def set_up_mounts(self, tries: bool) -> list[str]:
         """Set up mounts and limits. Return the protections that work.
 
-        Some are only tested, and returned, if `tries` is set.
+        Some protections are only tested, and returned, if `tries` is set.
         """
         private = _mount("none", "/", None, _REC | _PRIVATE)
         if private and _mount("proc", "/proc", "proc", _SAFE):
@@ -144,7 +144,7 @@ class World:
     def _mount_scratch(self) -> None:
         """Mount private temporary folders over the shared ones.
 
-        What the bot needs stays visible.
+        Files that the bot needs stay visible.
         """
         for place in self._places:
             self._places[place] = {
@@ -167,7 +167,7 @@ class World:
         os.close(mine)
 
     def _test_promises(self) -> list[str]:
-        """Return the protections that hold for a process started like the bot."""
+        """Return the protections that work for a process started like the bot."""
         reads, writes = os.pipe()
         if (child := os.fork()) == 0:
             with suppress(OSError):
@@ -198,10 +198,9 @@ class World:
         return self._memory // SHARE
 
     def _visible_paths(self, place: str) -> set[str]:
-        """Return the entries of a folder that stay visible: those the bot needs.
+        """Return the entries of a folder that stay visible because the bot needs them.
 
-        They are the bot's folders, paths in its command, folders of programs and the Python that runs the
-        tournament.
+        These are the bot's folders, paths in its command, folders of programs and the Python that runs the tournament.
         """
         words = [os.path.join(self._home, word) for word in self._command]
         paths = [path for key, value in os.environ.items() if key.endswith("PATH") for path in value.split(os.pathsep)]
@@ -231,9 +230,9 @@ class World:
         os.chdir(self._home)
 
     def start(self, pipes: Sequence[int], seed: str, core: int) -> int:
-        """Start the bot and return its pid here. Raises OSError.
+        """Start the bot and return its pid in these namespaces.
 
-        It inherits the keeper's limits and its current core.
+        Raises OSError. The bot inherits the keeper's limits and current core.
         """
         cores = os.sched_getaffinity(0)
         if core >= 0:
@@ -259,7 +258,7 @@ class World:
                 os.sched_setaffinity(os.getpid(), cores)
 
     def exceeded_limit(self) -> str:
-        """Describe the limit that the bot exceeds; empty if none."""
+        """Describe the limit that the bot exceeds, or return an empty text if there is none."""
         pids = [pid for pid in os.listdir("/proc") if pid.isdigit() and pid != "1"]
         if sum(map(_resident, pids)) > self._memory and sum(map(_share, pids)) > self._memory:
             return f"its processes hold more than {self._memory:,} bytes of memory"
@@ -302,7 +301,7 @@ def _is_fulfilled(promise: Callable[[], bool]) -> bool:
 
 
 def _mount_own_devices() -> None:
-    """Replace /dev by one with only the few devices that programs need."""
+    """Replace /dev with a directory that has only the few devices that programs need."""
     devices = [(name, os.open(f"/dev/{name}", os.O_PATH)) for name in _DEVICES if os.path.exists(f"/dev/{name}")]
     if _mount("none", "/dev", "tmpfs", 2 | 8, "size=64k,nr_inodes=64,mode=755"):
         for name, file in devices:
@@ -333,7 +332,7 @@ def _has_loopback() -> bool:
 def _has_few_processes() -> bool:
     """Limit the number of processes and return whether that works.
 
-    A resource limit works for everybody except root.
+    A resource limit applies to all users except root.
     """
     version = tuple(int(word) for word in os.uname().release.split(".")[:2])
     if version < _OWN_PID_MAX:
@@ -452,7 +451,7 @@ def _filter() -> bytes | None:
 
 
 def serve_referee(referee: socket.socket, world: World) -> None:
-    """Serve the referee's messages until it is gone."""
+    """Handle messages from the referee until the referee is gone."""
     bot, errors, pause = 0, -1, _CHECK_SECONDS
     looks = select.poll()
     looks.register(referee, select.POLLIN)
@@ -495,7 +494,7 @@ def _close(file: int) -> int:
 
 
 def _kill_for_limit(why: str, errors: int) -> None:
-    """Kill a bot that exceeds a limit, and say so on its standard error."""
+    """Kill a bot that exceeds a limit, and report that on its standard error."""
     with suppress(OSError):
         os.kill(-1, signal.SIGKILL)
     with suppress(OSError):
@@ -504,7 +503,7 @@ def _kill_for_limit(why: str, errors: int) -> None:
 
 
 def _reap_all(bot: int) -> int:
-    """Kill and reap everything else. Return the bot's exit code, negative for a signal."""
+    """Kill and reap all other processes. Return the bot's exit code, which is negative for a signal."""
     status = 0
     with suppress(OSError):
         os.kill(-1, signal.SIGKILL)

@@ -42,17 +42,17 @@ class Process(Protocol):
     pid: int | None  # None if unknown
 
     def has_ended(self) -> bool:
-        """Return whether it has ended. Its children may still run."""
+        """Return whether the process has ended. Its children may still be running."""
 
     def signal(self, number: int) -> None:
-        """Send a signal to its process group."""
+        """Send a signal to the bot's process group."""
 
     def shut(self) -> int | str:
-        """Kill it with its group and return how it ended: an exit code or a signal's name."""
+        """Kill the process with its group and return how it ended: an exit code or a signal's name."""
 
 
 class DirectProcess:
-    """A bot as a direct child that leads its own session."""
+    """A bot that is a direct child and leads its own session."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class DirectProcess:
         pipes: Pipes,
         bound: Callable[[], None] | None,
     ) -> None:
-        """Start it. Raises OSError if the bot is at fault, RunStopped if the machine is."""
+        """Start the process. Raises OSError if the bot is at fault, and RunStopped if the machine is."""
         to, out, err = pipes
 
         def start() -> subprocess.Popen[bytes]:
@@ -105,7 +105,7 @@ def start_directly(
 
 
 class Keeper:
-    """Isolated namespaces for a bot, reused for its matches one after the other."""
+    """Isolated namespaces for a bot, which are reused for its matches one after the other."""
 
     def __init__(
         self,
@@ -207,10 +207,7 @@ class KeeperBot:
 
 
 def _start_with_retries(start: Callable[[], _Started]) -> _Started:
-    """Start a process, with retries while the machine is out of resources.
-
-    Raises RunStopped if it stays so.
-    """
+    """Start a process. Retry while the machine is out of resources; raises RunStopped if that does not help."""
     for _ in range(_MAX_TRIES):
         try:
             return start()
@@ -242,11 +239,11 @@ _POLL_SECONDS: Final = 0.005  # seconds between checks for the end
 class Channel:
     """A running bot.
 
-    `lines` are its unread output lines; `closed` means that no more will come.
+    `lines` are its unread output lines; `closed` means that there will be no more output.
     """
 
     def __init__(self, start: Start) -> None:
-        """Start it. A failure looks like a bot that ended at once with the reason on stderr."""
+        """Start the bot. A failure looks like a bot that ended at once with the reason on stderr."""
         self.started = self.flushed = monotonic()  # `flushed`: when the pipe last took everything that was sent
         self.lines: deque[bytes] = deque()
         self.closed = False
@@ -300,7 +297,7 @@ class Channel:
             self.pending += lines
 
     def write(self) -> None:
-        """Write as much as the pipe takes. If the bot closed its input, discard everything."""
+        """Write as much as the pipe accepts. If the bot closed its input, discard everything."""
         try:
             written = os.write(self.to, self.pending)
         except BlockingIOError:
@@ -312,7 +309,7 @@ class Channel:
             self.flushed = monotonic()
 
     def read(self) -> bool:
-        """Read available output; return False at its end."""
+        """Read the available output; return False at the end of the stream."""
         try:
             data = os.read(self.out, _READ_BYTES)
         except BlockingIOError:
@@ -349,7 +346,7 @@ class Channel:
         return False
 
     def read_errors(self) -> bool:
-        """Read available standard error; return False at its end."""
+        """Read the available standard error; return False at the end of the stream."""
         try:
             data = os.read(self.err, _READ_BYTES)
         except BlockingIOError:
@@ -361,7 +358,7 @@ class Channel:
         return self._process is None or self.status is not None or self._process.has_ended()
 
     def wait_for_end(self, seconds: float) -> bool:
-        """Wait until the bot has ended. Return whether it has."""
+        """Wait for the bot to end. Return whether it has ended."""
         until = monotonic() + seconds
         while not self.has_ended() and monotonic() < until:
             time.sleep(_POLL_SECONDS)
@@ -372,7 +369,7 @@ class Channel:
             self._process.signal(number)
 
     def shut(self) -> None:
-        """Kill it with everything it started, read the rest of its stderr, close the pipes."""
+        """Kill the bot and everything that it started, read the rest of its stderr, and close the pipes."""
         self.closed = True
         if self._process is None or self.status is not None:
             return
@@ -386,7 +383,7 @@ class Channel:
 
 
 def wait_for_line(channel: Channel, seconds: float) -> bytes | None:
-    """Return the next line of a bot. Return None if it has ended, or prints no line in this time."""
+    """Return the next line from a bot, or None if the bot has ended or prints no line in this time."""
     until = monotonic() + seconds
     ends = {channel.out: select.POLLIN, channel.err: select.POLLIN, channel.end: select.POLLIN}
     while not channel.lines and not channel.closed and (remaining := until - monotonic()) > 0:

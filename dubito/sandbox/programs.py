@@ -1,7 +1,7 @@
 """Bot programs: check that they can be started, and confine them during a match.
 
 On Linux, each bot gets an isolated environment, a core and a memory limit, and all of its processes end with the match.
-`Confinement.enforced_limits()` reports for the log which limits the machine can enforce.
+`Confinement.enforced_limits()` tells the log which limits the machine can enforce.
 """
 
 import ctypes
@@ -109,7 +109,7 @@ def file_digest(path: Path) -> str:
 
 
 def check_copies(bots: Sequence[BotProgram], programs: Mapping[str, Mapping[str, str]]) -> None:
-    """Refuse one program under two names: equal commands with equal files, whatever the files' names."""
+    """Refuse one program under two names, that is, equal commands with equal files, whatever the files are called."""
     first: dict[tuple[str, ...], str] = {}
     for one in bots:
         files = programs[one.name]
@@ -125,7 +125,7 @@ def check_copies(bots: Sequence[BotProgram], programs: Mapping[str, Mapping[str,
 def load_bot(
     name: str, command: str | Sequence[str], home: Path, where: str, data: str | None = None, network: bool = False
 ) -> BotProgram:
-    """Return the bot of a command, whose name goes into file names. Raises UsageError, as `load_program`."""
+    """Return the bot for a command. Its name is used in file names. Raises UsageError like `load_program`."""
     if "--" in name:  # separates two bots in the file names of logs
         raise UsageError(
             f"{where}: a bot cannot be called {one_line(repr(name), 60)}: two dashes in a row are not allowed"
@@ -139,7 +139,7 @@ def load_bot(
 def load_program(
     name: str, command: str | Sequence[str], home: Path, where: str, data: str | None = None, network: bool = False
 ) -> BotProgram:
-    """Return the program of a command. Raises UsageError if it cannot be started. `where` starts the message."""
+    """Return the program for a command. Raises UsageError if it cannot be started. The message begins with `where`."""
     if not hasattr(os, "killpg"):
         raise UsageError(f"{where}: programs as bots need Linux or macOS", hint="on Windows, run Dubito in WSL")
     try:
@@ -156,7 +156,7 @@ def load_program(
 
 
 def _find_program(word: str, home: Path, where: str) -> str:
-    """Return the program's path for a start in the bot's folder."""
+    """Return the path with which the program can be started from the bot's folder."""
     shown = one_line(word, 120)
     if "/" not in word:
         if shutil.which(word) is None:
@@ -191,7 +191,7 @@ def _check_interpreter(path: Path, shown: str, where: str) -> None:
 
 
 def _check_script(words: Sequence[str], home: Path, where: str) -> None:
-    """Refuse an interpreter without a script or with a missing one, as far as its arguments are understood."""
+    """Refuse an interpreter whose script is absent or missing on disk, if its arguments can be understood."""
     if not _INTERPRETER.fullmatch(os.path.basename(words[0])):
         return
     script = next((word for word in words[1:] if not _PLAIN_FLAGS.fullmatch(word)), None)
@@ -205,8 +205,8 @@ def _check_script(words: Sequence[str], home: Path, where: str) -> None:
 def probe(bot: BotProgram, run: Path) -> None:
     """Start a bot and stop it at once. Raises UsageError if the system cannot start it.
 
-    The bot is isolated if possible, since even in this time it could leave processes behind. The tournament's folder,
-    `run`, is hidden from it. It does not matter whether the bot exits by itself.
+    The bot is isolated if possible, since even in this short time it could leave processes behind. The tournament's
+    folder, `run`, is hidden from it. It does not matter whether the bot exits on its own.
     """
     with tempfile.TemporaryDirectory(prefix="dubito-probe-") as data, open(os.devnull, "r+b", 0) as null:
         environment, pipes = bot.environment(data, Path(data), 0), (null.fileno(),) * 3
@@ -250,7 +250,7 @@ def assign_cores(number: int, pairs: int, cores: Sequence[int]) -> tuple[int, in
 
 
 class Confinement:
-    """Keeps the bots of a referee process to their limits."""
+    """Enforces the limits for the bots of a referee process."""
 
     def __init__(self, memory: int, cores: Sequence[int] | None, apart: bool = True) -> None:
         """Set the limits.
@@ -285,7 +285,7 @@ class Confinement:
         return None if self._cores is None else self._cores[number % len(self._cores)]
 
     def resource_limiter(self, number: int, file: int) -> Callable[[], None] | None:
-        """Return a function that limits core, memory and file size of a bot without a keeper; None if unsupported."""
+        """Return a function that limits a bot's core, memory and file size without a keeper; None if unsupported."""
         if not self._linux:
             return None
         core, memory = self.core(number), self.memory
@@ -301,7 +301,7 @@ class Confinement:
     def end_orphans(self, mark: str, excluded: Sequence[int | None] = ()) -> None:
         """Kill processes that bots without a keeper left outside their process groups, except `excluded`.
 
-        They are children of this process now. The warden ends those that survive a few seconds.
+        They are children of this process now. The warden kills those that survive for a few seconds.
         """
         if not self.orphans or self._apart:
             return
@@ -362,7 +362,7 @@ def _may_belong_to_bot(pid: int, marker: bytes) -> bool:
 
 
 def terminate_with(parent: int) -> None:
-    """End this process as soon as its parent process ends, for whatever reason."""
+    """End this process as soon as its parent process ends for any reason."""
     if sys.platform == "linux":
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
@@ -371,7 +371,7 @@ def terminate_with(parent: int) -> None:
 
 @contextmanager
 def guard_processes(mark: str) -> Iterator[None]:
-    """Kill all processes with this mark now and at the end of the context, even if this process is killed."""
+    """Kill all processes with this mark now and again when the context ends, even if this process is killed."""
     warden.sweep(mark)
     command = (sys.executable, "-S", "-E", warden.__file__, mark)
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:  # noqa: S603

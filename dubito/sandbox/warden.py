@@ -1,6 +1,6 @@
-"""Kill leftover bots when the referee is gone, however it ended. Runs as a script.
+"""Kill leftover bots when the referee is gone, no matter how it ended. Runs as a script.
 
-python warden.py MARK     once its input closes, kills every process with the mark in its environment
+After its input closes, `python warden.py MARK` kills every process that has the mark in its environment.
 
 Bots inherit the mark from the referee, and so do their children, whatever session or parent they have. Only the
 standard library is imported, so that it starts fast.
@@ -20,7 +20,7 @@ _MAX_SWEEPS, _CLEAN_SWEEPS, _PAUSE_SECONDS = 100, 5, 0.05
 
 
 def sweep(mark: str) -> int:
-    """Kill every other process with this mark that we may kill. Return how many."""
+    """Kill every other process with this mark that we may kill. Return the number of killed processes."""
     wanted, count = f"{MARK}={mark}".encode(), 0
     for entry in Path("/proc").glob("[0-9]*"):
         pid = int(entry.name)
@@ -39,7 +39,7 @@ def _is_marked(entry: Path, wanted: bytes) -> bool:
 
 
 def main(mark: str) -> None:
-    """Wait until the referee is gone, then sweep until nothing is found for a while.
+    """Wait until the referee is gone, then sweep until no process is found for a while.
 
     A process that is just starting has no mark yet.
     """

@@ -1,1 +1,1 @@
-"""Seats whose player is controlled from outside, for reinforcement learning."""
+"""Seats that are controlled from outside: by programs, by agents or by a reinforcement learning harness."""

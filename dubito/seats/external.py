@@ -1,7 +1,7 @@
-"""A game in which one seat's questions are answered from outside, one at a time.
+"""Play a game in which one seat's questions are answered from outside, one at a time.
 
-The player in that seat is the usual model player, with its prompt, parser, re-asks and fallback. It blocks while it
-waits for an answer, so each game runs in its own thread.
+The player in that seat is the usual model player, with its prompt, parser, re-asks and fallback. The player blocks
+while it waits for an answer, so each game runs in its own thread.
 """
 
 from collections import Counter
@@ -46,7 +46,7 @@ class ChatAnswer(NamedTuple):
 
 
 def build_rules(game: Game, rules: Mapping[str, Any]) -> Any:
-    """Build the game's rules. Raises UsageError for unknown or invalid ones."""
+    """Build the game's rules. Raises UsageError for unknown or invalid rules."""
     try:
         return game.rules_of_run(rules)
     except ValidationError as error:
@@ -67,7 +67,7 @@ class ExternalSeat:
     seed: int
 
     def describe(self, deal: int) -> str:
-        """Describe the game of this deal in a line."""
+        """Describe the game of this deal in one line."""
         names = ", ".join(one_line(entrant.name) for entrant in self.entrants)
         return f"{self.registry.game.name}, deal {deal}, seat {self.seat} of {names}"
 
@@ -109,7 +109,7 @@ def set_up_seat(
 ) -> ExternalSeat:
     """Set up a seat. Games, bots and prompts are found as on the command line.
 
-    `opponents` are names of bots in seat order, without this seat. `player_settings` are settings of a model player,
+    `opponents` are names of bots in seat order, without this seat. `player_settings` are a model player's settings,
     such as `prompt`, `reasks` and `response_format`. Raises UsageError.
     """
     registry = find_bots(Path.cwd(), game)
@@ -154,7 +154,7 @@ class ExternalGame:
     def answer(self, answer: ChatAnswer) -> ChatQuestion | None:
         """Answer the last question and return the next one, or None if the game is over.
 
-        Raises BotError or GameError if an opponent or the game fails. The game has then ended without a score.
+        Raises BotError or GameError if an opponent or the game fails. In that case the game has ended without a score.
         """
         self._answers.put(answer)
         return self._next()
@@ -172,7 +172,7 @@ class ExternalGame:
         return Reply(answer.text, "length" if answer.cut_off else "stop", None, RawReply(200, answer.text or ""))
 
     def decision(self, decision: Decision) -> None:
-        """Count the outcome of a question with its re-asks. Called by the player."""
+        """Count the outcome of a question, including re-asks. Called by the player."""
         self.outcomes[decision.outcome] += 1
 
     def _next(self) -> ChatQuestion | None:

@@ -1,7 +1,7 @@
-"""A player whose decisions a program makes, over JSON Lines on its standard input and output.
+"""A player whose decisions are made by a program, over JSON Lines on its standard input and output.
 
-docs/programs.md describes the messages. A program is started in the sandbox when it has to decide for the first time in
-a game. Its answers are recorded like a model's, so a replay does not start it. An agent gets the same messages from
+docs/programs.md describes the messages. A program is started in the sandbox for its first decision in a game. Its
+answers are recorded like a model's, so a replay does not start it. An agent gets the same messages from
 `remote.AgentSeat` instead.
 """
 
@@ -68,7 +68,7 @@ def check_program(
         name: The player's name.
         settings: Its settings in the config.
         defaults: The settings in the `bot.yaml` of its bot.
-        folder: The folder of its bot; None: the config has the command.
+        folder: The folder of its bot, or None if the config contains the command.
         home: The working directory.
     """
     if twice := settings.keys() & defaults.keys() & {"process"}:
@@ -116,7 +116,7 @@ def find_program(name: str, settings: Mapping[str, Any], home: Path) -> BotProgr
 
 
 class ProgramError(Exception):
-    """Raised with what a program or an agent did wrong."""
+    """Raised with a description of what a program or an agent did wrong."""
 
 
 class Answers(Protocol):
@@ -129,20 +129,20 @@ class Answers(Protocol):
         """
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Take a message that needs no answer."""
+        """Take a message that requires no answer."""
 
     def stop(self) -> None:
         """End the game early."""
 
 
 class Players(Protocol):
-    """Who plays the games of one player that is a program or an agent."""
+    """The source of processes or agents that play the games of one player."""
 
     def take(self, game: int) -> Answers:
-        """Return who plays this game."""
+        """Return the process or agent that plays this game."""
 
     def give_back(self, player: Any) -> None:
-        """Take back who has played a game."""
+        """Take back a process or agent that has played a game."""
 
 
 class RunningProgram:
@@ -165,7 +165,7 @@ class RunningProgram:
         return self._keeper is None or not self._keeper.gone
 
     def answer(self, messages: Sequence[Mapping[str, Any]], check: Callable[[str], None]) -> str:
-        """Send messages, and return the line that answers the last one. Questions before it are asked again."""
+        """Send messages, and return the line that answers the last one. Earlier questions are asked again."""
         line, rest = "", messages
         while rest:
             count = 1 + next(k for k, message in enumerate(rest) if message["type"] != "event")
@@ -209,7 +209,7 @@ class RunningProgram:
         return Channel(start_directly(self._program.command, self._program.home, environment, bound))
 
     def stop(self) -> None:
-        """Kill it with everything it started."""
+        """Kill the program and everything that it started."""
         self.resets = False
         if self._channel is not None:
             self._channel.shut()
@@ -237,12 +237,12 @@ def _quote_errors(channel: Channel) -> str:
 
 
 class ProgramPool:
-    """The processes of one player. Those that can be reset are kept for later games."""
+    """The processes of one player. Processes that can be reset are kept for later games."""
 
     def __init__(
         self, program: BotProgram, deadline: float, confinement: Confinement, mark: str, hidden: Sequence[Path]
     ) -> None:
-        """`mark` marks the processes of a run; `hidden` are files that the program must not see."""
+        """`mark` identifies the processes of a run; `hidden` lists files that the program must not see."""
         self._deadline, self._program, self._confinement = deadline, program, confinement
         self._mark, self._hidden = mark, hidden
         self._idle = [self._set_up()]
@@ -271,10 +271,13 @@ class ProgramPool:
 
 
 class ProgramSession:
-    """One seat in one game: what the program is sent, and its answers."""
+    """One seat in one game: the messages that the program is sent, and its answers."""
 
     def __init__(self, pool: Players, records_faults: bool) -> None:
-        """With `records_faults`, a fault is recorded like an answer. Otherwise it ends the run and is not recorded."""
+        """With `records_faults`, a fault is recorded like an answer.
+
+        Otherwise a fault ends the run and is not recorded.
+        """
         self._pool, self._records_faults = pool, records_faults
         self._read: Callable[[Reply], object] = lambda reply: None
         self._messages: list[Mapping[str, Any]] = []
@@ -333,7 +336,7 @@ class ProgramSession:
             raise
 
     def end(self, results: Results, ending: Ending) -> None:
-        """Tell the program how the game ended, and keep it if it can play another one."""
+        """Tell the program how the game ended, and keep the program if it can play another game."""
         if self._running is not None:
             marks = [results.describe_ending(mark, ending.capped) for mark in ending.marks]
             rest = self._messages[self._sent :]
@@ -343,7 +346,7 @@ class ProgramSession:
             self._running = None
 
     def close(self) -> None:
-        """Stop the program. If it is asked again, it gets all messages from the beginning."""
+        """Stop the program. If it is asked again, it will get all messages from the beginning."""
         self._sent = 0
         if self._running is not None:
             self._running.stop()
@@ -385,7 +388,7 @@ class ProgramPlayer:
 
 
 class _NoProgram:
-    """Stands for the program in a replay."""
+    """A placeholder for the program in a replay."""
 
     def ask(self, attempt: Attempt) -> Reply:
         raise AssertionError("a replay starts no program")
@@ -393,7 +396,7 @@ class _NoProgram:
 
 @dataclass(frozen=True, slots=True)
 class ProgramGame:
-    """What ProgramBot uses in one game."""
+    """The service that ProgramBot uses in one game."""
 
     player: ProgramPlayer
     seats: int
@@ -412,7 +415,7 @@ class ProgramGame:
         schema: Mapping[str, Any],
         read: Callable[[Reply], Any],
     ) -> Any:
-        """Ask a question, and return what `read` makes of the reply. Raises IllegalOutput if the program fails."""
+        """Ask a question, and return the reply as parsed by `read`. Raises IllegalOutput if the program fails."""
         player = self.player
         message = {
             "type": "decide",
@@ -446,26 +449,26 @@ class ProgramGame:
 
 
 def event_message(event: Any) -> dict[str, Any]:
-    """Return the message about an event, with the event's fields."""
+    """Return the message for an event, with the event's fields."""
     content = asdict(event) if is_dataclass(event) and not isinstance(event, type) else {}
     content.pop("only", None)
     return {"type": "event", "event": type(event).__name__.removesuffix("Event"), "data": content}
 
 
 def make_confinement() -> Confinement:
-    """Return the limits of a run's programs: each runs on one core."""
+    """Return the limits for a run's programs, each of which runs on one core."""
     cores = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else None
     return Confinement(_MAX_MEMORY, cores)
 
 
 def list_missing_limits(confinement: Confinement) -> list[str]:
-    """Return the limits that this machine cannot enforce. This is only known after a program has been set up."""
+    """Return the limits that this machine cannot enforce, which is only known after a program has been set up."""
     limits = confinement.enforced_limits().items()
     return [name for name, is_enforced in limits if not is_enforced and name not in _UNUSED_LIMITS]
 
 
 def end_programs(services: Sequence[object], results: Results, ending: Ending) -> None:
-    """Tell the programs among a game's services how it ended."""
+    """Tell the programs among a game's services how the game ended."""
     for session in _sessions(services):
         session.end(results, ending)
 

@@ -1,6 +1,6 @@
-"""A seat whose questions an agent answers over a network, one game at a time.
+"""A seat whose questions are answered by an agent over a network, one game at a time.
 
-A game's thread puts its messages here and waits for the answer; the agent's requests come from a server
+The thread of a game leaves its messages here and waits for the answer; the agent's requests arrive through a server
 (`dubito/web/agent.py`). An agent gets the same messages as a program (docs/programs.md).
 """
 
@@ -93,7 +93,7 @@ class NotOpen(Exception):
 
 
 class AgentSeat:
-    """The seat of one player in all games of a run, for the threads of games and the requests of its agent."""
+    """The seat of one player in all games of a run, used by the games' threads and by its agent's requests."""
 
     def __init__(self, name: str, games: int, deadline: float) -> None:
         self.name, self.games, self.deadline = name, games, deadline
@@ -132,8 +132,9 @@ class AgentSeat:
     def answer(self, messages: Sequence[Mapping[str, Any]], check: Callable[[str], None]) -> str:
         """Show messages, and return the line that answers the last one.
 
-        Unlike a program, an agent gets questions with recorded answers as information. An answer that `check` refuses
-        can be corrected until the time is up. Raises ProgramError without an answer in time, or Interrupted.
+        Unlike a program, an agent receives questions with recorded answers for information only. An answer that `check`
+        refuses can be corrected until the time is up. Raises ProgramError if there is no answer in time, or
+        Interrupted.
         """
         with self._changed:
             if messages[0]["type"] == "hello":
@@ -197,7 +198,7 @@ class AgentSeat:
             self._notify()
 
     def end_run(self, reason: str) -> None:
-        """Let the agent know that the run is over. The first reason counts."""
+        """Tell the agent that the run is over. Only the first reason counts."""
         with self._changed:
             self._reason = self._reason or reason
             self._notify()
@@ -220,11 +221,11 @@ class AgentSeat:
             self._changed.notify_all()
 
     def has_left(self, now: float) -> bool:
-        """Return whether the agent never came, or knows that the run is over and sends no more requests."""
+        """Return whether the agent never connected, or saw that the run is over and sends no more requests."""
         return self._last_request is None or (self._saw_end and now - self._last_request > _LEAVING_SECONDS)
 
     async def wait(self, seconds: float) -> None:
-        """Wait until a question is open or the run has ended, but not longer than this."""
+        """Wait at most this many seconds until a question is open or the run has ended."""
         loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
@@ -247,7 +248,7 @@ class AgentSeat:
                 self._listeners.discard(wake)
 
     def observe(self, whole: bool) -> Observation:
-        """Return the messages since the last answer, or all of the game, and the open question."""
+        """Return the messages since the last answer, or all messages of the game, and the open question."""
         with self._changed:
             self._saw_end = self._reason is not None
             return Observation(
@@ -274,7 +275,8 @@ class AgentSeat:
     def submit(self, answer: AgentAnswer) -> "Future[None]":
         """Pass an answer to its game.
 
-        Raises NotOpen. The result raises IllegalOutput for an answer that cannot be used, and NotOpen if it is late.
+        Raises NotOpen. The result raises IllegalOutput for an answer that cannot be used, and NotOpen for one that is
+        late.
         """
         line = json.dumps({"answer": answer.answer})
         with self._changed:

@@ -1,7 +1,7 @@
 """Use a seat of a game as an environment of `verifiers`.
 
 Install it with `pip install 'dubito[verifiers]'`; see docs/verifiers.md. An example is a deal, and a rollout is a game
-of it. Each question of the harness is one prompt. The reward is the first measure of the game, from 0 to 1.
+with that deal. Each question of the harness is one prompt. The reward is the first measure of the game, from 0 to 1.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ def score(state: Any) -> float:
 
 
 def decisions(state: Any) -> float:
-    """Return the number of decisions of the seat.
+    """Return the number of decisions that the seat made.
 
     A turn may need several decisions, and a decision several prompts.
     """
@@ -43,7 +43,7 @@ def asked_again(state: Any) -> float:
 
 
 def by_fallback(state: Any) -> float:
-    """Return the number of decisions made by the fallback, since no reply was usable."""
+    """Return the number of decisions that the fallback made because no reply was usable."""
     return float(sum(n for outcome, n in state["outcomes"].items() if outcome.startswith(FALLBACK_OUTCOME)))
 
 
@@ -53,7 +53,7 @@ def unfinished(state: Any) -> float:
 
 
 class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # mypy gives the same result without the extra
-    """The games of one seat. Use `-C outcomes` to store how its decisions were made."""
+    """The games of one seat. Use `-C outcomes` to store how the seat's decisions were made."""
 
     def __init__(self, seat: ExternalSeat, games: int, **settings: Any) -> None:
         """Create one example per deal.
@@ -94,7 +94,7 @@ class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # mypy gives the same res
         return state["asked"]
 
     def _ask_next(self, state: Any, question: ChatQuestion | None) -> None:
-        """Set the current question; None: the game is over."""
+        """Set the current question. None means that the game is over."""
         if question is None:
             state["asked"] = state["final_env_response"] = []
             return
@@ -115,7 +115,7 @@ class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # mypy gives the same res
 
     @vf.cleanup  # type: ignore[untyped-decorator]
     async def end_game(self, state: Any) -> None:
-        """Store the result of the game, and end it if it is still waiting."""
+        """Store the result of the game, and end the game if it is still waiting for an answer."""
         game = self._games.pop(state["trajectory_id"], None)
         if game is not None:
             game.leave()
@@ -137,8 +137,8 @@ def load_environment(
     """Build the environment of a seat.
 
     `opponents` are names of hand-written bots in seat order, without this seat. The seed and the deal's number
-    determine the cards and the opponents' random draws. `reasks` and `response_format` are settings of a model
-    player. Raises UsageError if the game, seat, a bot, the prompt or a rule does not exist.
+    determine the cards and the opponents' random draws. `reasks` and `response_format` are a model player's settings.
+    Raises UsageError if the game, the seat, a bot, the prompt or a rule does not exist.
     """
     player = {"prompt": prompt, "reasks": reasks, "response_format": response_format}
     return SeatEnv(set_up_seat(game, seat, opponents, rules or {}, seed, **player), games, **settings)
