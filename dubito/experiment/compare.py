@@ -24,7 +24,7 @@ _DEALS_PER_QUERY: Final = 1000
 class Comparison:
     """The contenders of all runs, and their sums over the common deals.
 
-    Keys of the tally are indexes into the list of contenders.
+    The keys of the tally are indexes into the list of contenders.
     """
 
     contenders: list[Contender]
@@ -49,7 +49,7 @@ class Arm:
 
 
 def check_comparable(runs: Sequence[Run]) -> None:
-    """Raise UsageError unless each run has contenders and deals, no run is named twice, and all have the same cards."""
+    """Raise UsageError unless each run has contenders and deals, no run is listed twice, and all use the same cards."""
     for run in runs:
         if not run.contenders:
             raise UsageError(
@@ -84,7 +84,7 @@ def _deal_settings(run: Run) -> dict[str, Any]:
 
 
 def list_caveats(runs: Sequence[Run]) -> list[str]:
-    """Return what a reader must know to interpret a comparison of these runs, in sentences."""
+    """Return sentences that readers need in order to interpret a comparison of these runs."""
     sentences = [
         f"{run} is unfinished: {run.game_count:,} of {run.planned.games:,} games are counted"
         for run in runs
@@ -108,7 +108,7 @@ def list_caveats(runs: Sequence[Run]) -> list[str]:
 
 
 def _describe_other_ids(first: Run, run: Run) -> Iterator[str]:
-    """Yield a sentence for each model name whose server reported different model ids in the two runs."""
+    """Yield a sentence for each model name for which the servers reported different model ids in the two runs."""
     ours, theirs = _model_ids(first), _model_ids(run)
     for model in sorted(ours.keys() & theirs.keys()):
         if ours[model] != theirs[model]:
@@ -117,7 +117,7 @@ def _describe_other_ids(first: Run, run: Run) -> Iterator[str]:
 
 
 def _model_ids(run: Run) -> dict[tuple[str, str], set[str]]:
-    """Return the names under which each model answered, by its server and the name in the config."""
+    """Return the names under which each model answered, by server and by the name in the config."""
     ids: dict[tuple[str, str], set[str]] = {}
     for player in run.planned.players:
         if (log := run.models.get(player.name)) and log.ids:
@@ -180,7 +180,7 @@ def _add_decided_pairs(tally: Tally, runs: Sequence[Run]) -> None:
 
 
 def list_arms(runs: Sequence[Run], comparison: Comparison) -> list[Arm]:
-    """Return the contenders that models play, or nothing if all have the same prompt."""
+    """Return the contenders that are models, or nothing if all have the same prompt."""
     contenders, models = iter(comparison.contenders), list[tuple[Run, str, PlayerSpec]]()
     for run in runs:
         for spec in run.planned.contenders:
@@ -220,7 +220,7 @@ def _read_measures(tally: Tally, runs: Sequence[Run], results: Results) -> Itera
 
 
 def _read_deals(run: Run, deals: int) -> Iterator[list[tuple[Measured, bool]]]:
-    """Yield each of the first deals: the contender's measures in each game, and whether a fallback answered for it.
+    """Yield the contender's measures in each game of the first deals, and whether a fallback answered for it.
 
     Raises UsageError or RunStopped if games cannot be read.
     """

@@ -1,7 +1,7 @@
 """The config of an experiment: every setting with its type, default, help and group.
 
-A setting is described once, by its field of `Config`: its flag, `--help`, the messages about it and docs/settings.md
-come from there, as does the JSON Schema, which `python -m dubito.experiment.config` prints.
+Each setting is described once, by its field in `Config`. That field is the source of its flag, `--help`, the messages
+about it, docs/settings.md and the JSON Schema, which `python -m dubito.experiment.config` prints.
 """
 
 import json
@@ -26,7 +26,7 @@ _DAY: Final = 24 * 3600.0  # seconds
 
 
 def _model_setting(key: str) -> Any:
-    """Return a setting that applies to all models in the short form, such as openai:MODEL."""
+    """Return a setting that applies to all models given in the short form, such as openai:MODEL."""
     own = Setting(key, ModelSettings.model_fields[key])
     return setting(
         f"{own.about[:-1]}; for models such as openai:MODEL.", group="Models", metavar=own.metavar, usual=own.usual
@@ -142,16 +142,16 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def parse_config(content: Mapping[str, Any], source: str, flags: Mapping[str, Any] | None = None) -> Config:
-    """Return the config of a file's content; flags override it.
+    """Return the config from a file's content, which flags override.
 
     Args:
         content: The mapping in the file.
         source: The name of the file in messages.
-        flags: Flags by key, as text or as a config would have them. None means that a flag is not set. Keys that are
+        flags: Flags by key, as text or as values of a config. None means that a flag is not set. Keys that are
             not settings are rules of the game.
 
     Raises:
-        UsageError: A key or a value is wrong. The message names it, where it is, and what it should be.
+        UsageError: A key or a value is wrong. The message names it, its location, and what is expected.
     """
     for key in content:
         if not isinstance(key, str):
@@ -175,7 +175,7 @@ def parse_config(content: Mapping[str, Any], source: str, flags: Mapping[str, An
 
 
 def _mapping(key: str, content: Mapping[str, Any], source: str) -> Mapping[str, Any]:
-    """Return the mapping under a key of the file, to which flags add."""
+    """Return the mapping under a key of the file, to which flags are added."""
     value = content.get(key)
     if value is None or isinstance(value, dict):
         return value or {}

@@ -1,4 +1,4 @@
-"""Count the games of a run that are finished, and those that its results include."""
+"""Count the finished games of a run, and the games that its results include."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,8 @@ from dubito.store.run_db import RunDb
 class GameCounts:
     """The numbers of games in `run.db`, on which all messages and exit codes are based.
 
-    A game is finished when it is over. It is counted when it is part of the results, which are written in deal order
-    and in whole deals. Games of hand-written bots are finished and counted at the same time.
+    A game is finished when it is over. It is counted when it becomes part of the results, which are written in deal
+    order and in whole deals. Games of hand-written bots are finished and counted at the same time.
     """
 
     finished: int

@@ -1,9 +1,10 @@
 """Estimate the calls, tokens, dollars and time of an experiment with model players: a typical value and a range.
 
-The basis is a few deals of the experiment itself, played for free with a built-in fake model instead of every
-model, or recorded runs. If d of D deals were measured, with mean x and deviation s, the typical total is D x and its
-range D x +- t s sqrt(D + D^2/d), with Student's t: the variation of the deals to come and of the measured deals. What
-fake models cannot show (reasoning, a call's time, the use of the provider's cache) widens the range further.
+The basis is a few deals of the experiment itself, played for free with a built-in fake model instead of every model, or
+recorded runs. If d of D deals were measured, with mean x and standard deviation s, the typical total is D x and its
+range is D x +- t s sqrt(D + D^2/d), with Student's t. This covers the variation of both the future deals and the
+measured ones. Quantities that fake models cannot show (reasoning, call times, the use of the provider's cache) widen
+the range further.
 """
 
 import math
@@ -55,7 +56,7 @@ _DEFAULT_SECONDS: Final = Figure(1, 3, 10)  # of a call, if no run was measured
 
 
 def add_up(figures: Iterable[Figure]) -> Figure:
-    """Return the sum of figures that vary together."""
+    """Return the sum of figures that are fully correlated."""
     return Figure(*map(sum, zip(*figures, strict=True)))
 
 
@@ -100,7 +101,7 @@ def estimate(
     Args:
         experiment: The experiment.
         registry: Its game and bots.
-        options: The options of its calls.
+        options: The options for its calls.
         runs: Folders of recorded runs to measure instead of playing sample games.
         thoughts: The maximum number of reasoning tokens before each answer.
 
@@ -121,7 +122,7 @@ def estimate(
 
 
 def _find_nearest(spec: PlayerSpec, model: str, players: Sequence[_RecordedPlayer]) -> _Measurement | None:
-    """Return the measurement of the same player, else of its model and prompt, else of its model, or None."""
+    """Return the measurement for the same player, else for its model and prompt, else for its model, or None."""
 
     def distance(recorded: _RecordedPlayer) -> int:
         return 2 * (recorded.prompt != spec.prompt) + (recorded.name != spec.name)
@@ -188,7 +189,7 @@ def _read_players(folder: Path) -> list[_RecordedPlayer]:
 
 
 def _totals_by_deal(log: ModelLog, player: str, run: Run) -> list[DealTotals]:
-    """Return a player's totals in every deal of a run, including deals in which it was not asked."""
+    """Return a player's totals for every deal of a run, including deals in which it was not asked."""
     totals, first = (
         log.totals_by_deal(player, run.planned.games_per_deal),
         run.planned.first_game // run.planned.games_per_deal,
@@ -221,7 +222,7 @@ def _estimate(
 
 
 def _cost(price: Price, thoughts: float, totals: DealTotals) -> float:
-    """Return the picodollars of a deal if each attempt uses this many additional tokens of reasoning."""
+    """Return the picodollars for a deal if each attempt uses this many additional reasoning tokens."""
     written = totals.cached * price.cached_input + totals.cache_write * price.cache_write
     uncached = max(0, totals.input - totals.cached - totals.cache_write) * price.input
     return written + uncached + (totals.output + thoughts * totals.attempts) * price.output
@@ -237,7 +238,7 @@ def _estimate_total(values: Sequence[float], deals: int) -> Figure:
 
 
 def estimate_duration(estimates: Sequence[Estimate], in_flight: int) -> Figure:
-    """Return the seconds that all calls take, limited by the time of replies or by the speed of one process."""
+    """Return the seconds that all calls take, limited by the reply times or by the speed of one process."""
     replies = add_up(Figure(*map(mul, each.calls, each.seconds)) for each in estimates).scaled(1 / in_flight)
     process = add_up(each.calls for each in estimates).scaled(_PROCESS_SECONDS)
     return Figure(*map(max, replies, process))

@@ -1,6 +1,6 @@
-"""A checked experiment: who plays whom, how often, and by which rules.
+"""A validated experiment: who plays whom, how often, and under which rules.
 
-It does not depend on code that reads configs.
+This module does not depend on code that reads configs.
 """
 
 import json
@@ -27,7 +27,7 @@ Sizes = Annotated[tuple[Annotated[int, Interval(ge=1, le=1000)], ...], MinLen(1)
 
 @dataclass(frozen=True, slots=True)
 class PlayerSpec:
-    """A bot with its settings and the name it plays under. A manifest may leave out all but the name."""
+    """A bot with its settings and the name under which it plays. A manifest may omit everything except the name."""
 
     name: str
     bot: str = ""
@@ -39,7 +39,7 @@ class PlayerSpec:
 
 
 def kind_of_player(player: PlayerSpec) -> PlayerKind:
-    """Return what decides for this player: a model, a built-in fake model, a program, an agent, or a bot in Python."""
+    """Return the kind of this player: a model, a built-in fake model, a program, an agent, or a bot in Python."""
     if player.bot == PROGRAM_BOT:
         return "agent" if player.settings.get("remote") else "program"
     if not player.prompt:
@@ -99,7 +99,7 @@ class BookPart:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A checked experiment: everything that can change its results, the number of games, and the time limit of bots."""
+    """A validated experiment: everything that can change its results, the number of games, and the bots' time limit."""
 
     games: Count  # of this shard, if it is one; the maximum if the run may `stop` early
     table_sizes: Sizes  # ascending
@@ -124,7 +124,7 @@ class Experiment:
 
     @cached_property
     def contender_places(self) -> tuple[int, ...]:
-        """The indexes of the contenders into `players`."""
+        """The contenders' indexes in `players`."""
         return tuple(map(self.players.index, self.contenders))
 
     @property
@@ -167,8 +167,8 @@ class Experiment:
     def identity(self) -> dict[str, Any]:
         """Return everything that can change a result.
 
-        `games` is left out, since a longer run begins with the same games. The length of a shard's whole run is
-        included, since it determines where the run is cut.
+        `games` is left out, since a longer run begins with the same games. A shard includes the length of its whole
+        run, since this determines where the run is cut.
         """
         # With a fallback, the deadline determines who plays a turn.
         decisive = self.on_bot_error == "fallback" and self.bot_deadline is not None

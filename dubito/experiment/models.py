@@ -71,11 +71,11 @@ def model_players(
         registry: Its game and bots.
         db: The store that records every call.
         options: The options of the calls.
-        progress: What the progress line shows.
-        stopped: Returns whether the run is to stop.
+        progress: The figures that the progress line shows.
+        stopped: Returns whether the run should stop.
         first: The number of the first preflight, for a store that several runs share.
-        table: Builds the table of a game, from which the preflight takes late turns. Without it, the preflight asks
-            about example positions only.
+        table: Builds the table of a game, from which the preflight takes late turns. If it is missing, the preflight
+            asks only about example positions.
         can_wait: Whether games can wait for batches.
         seats: The seats of agents, by player.
     """
@@ -112,7 +112,7 @@ def _open_decider(
     pipeline: Pipeline,
     progress: ModelProgress,
 ) -> Decider:
-    """Store the prompt of a model player, and return the player."""
+    """Store the prompt of a model player, and return that player."""
     settings = model_settings(spec, registry)
     prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
     prompt.check_rules(registry.game.rules_of_run(experiment.rules))
@@ -194,7 +194,7 @@ def open_pipeline(
     *,
     can_wait: bool = False,
 ) -> Iterator[Pipeline]:
-    """Open a pipeline and the embedded servers that it needs, and close them together with the cache."""
+    """Open a pipeline and the embedded servers that it needs, and close all of them together with the cache."""
     with ExitStack() as running:
         pipeline_options = PipelineOptions(
             options.in_flight,
@@ -212,7 +212,7 @@ def open_pipeline(
 
 @dataclass(frozen=True, slots=True)
 class PipelineFigures:
-    """The progress of a run according to its store and its pipeline."""
+    """Figures about the progress of a run, taken from its store and its pipeline."""
 
     experiment: Experiment
     db: RunDb
@@ -274,16 +274,16 @@ def open_programs(
     seats: Mapping[str, AgentSeat],
     stopped: Callable[[], bool],
 ) -> Iterator[dict[str, ProgramPlayer]]:
-    """Yield the players of a run that are programs or agents. No process is left after it, however the run ends.
+    """Yield the players of a run that are programs or agents. No process is left afterwards, however the run ends.
 
     Args:
         experiment: The experiment.
         registry: Its game and bots.
         hidden: Folders that programs must not see. The first one is the run folder, which marks their processes.
-        warn: Receives which limits cannot be enforced here.
+        warn: Receives the limits that cannot be enforced here.
         record: Adds the recording of the run to the answers of a program.
         seats: The seats of agents, by player.
-        stopped: Returns whether the run is to stop.
+        stopped: Returns whether the run should stop.
     """
     home, mark, players = registry.working_directory, str(hidden[0].resolve()), dict[str, ProgramPlayer]()
     confinement: Confinement | None = None
@@ -310,7 +310,7 @@ def open_programs(
 def build_program(
     spec: PlayerSpec, experiment: Experiment, registry: Registry, record: Callable[[Asks], Asks]
 ) -> ProgramPlayer:
-    """Return a player that is a program or an agent, which nothing answers for yet."""
+    """Return a player that is a program or an agent, with nothing attached yet that answers for it."""
     rules = registry.game.rules(**experiment.rules)
     return ProgramPlayer(
         name=spec.name,

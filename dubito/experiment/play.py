@@ -1,7 +1,8 @@
 """Play deals in one process. The outcomes depend only on the experiment and the numbers of the deals.
 
-Read `draw_lineups` first: it decides who plays whom. Then read `ChunkPlayer`: `play` plays hand-written bots,
-`play_with_models` plays one game and records it. A chunk is 1,000 deals that are stored together.
+Read `draw_lineups` first, which decides who plays whom. Then read `ChunkPlayer`: its `play` method plays games of
+hand-written bots, and `play_with_models` plays one game and records it. A chunk is 1,000 deals that are stored
+together.
 """
 
 import json
@@ -47,7 +48,7 @@ def draw_lineups(experiment: Experiment, deal: int, streams: DealStreams) -> lis
 
 
 def draw_lineup(experiment: Experiment, deal: int, place: int, streams: DealStreams) -> Lineup:
-    """Return one of the games of a deal, as `draw_lineups` lists them."""
+    """Return one of the games of a deal, by its index in `draw_lineups`."""
     return _lineup(experiment, deal, place, *_draw_seats(experiment, deal, streams))
 
 
@@ -115,7 +116,7 @@ def is_full_chunk(deals: int) -> bool:
 
 @dataclass(slots=True)
 class ChunkResult:
-    """The result of a chunk: all of its deals, or those before a stop or an error."""
+    """The result of a chunk, with all of its deals or those before a stop or an error."""
 
     number: int
     deals: int = 0
@@ -133,7 +134,7 @@ class ChunkResult:
         return self.stopped or self.decided or self.error is not None
 
     def append(self, later: "ChunkResult") -> "ChunkResult":
-        """Return this result, which must not have ended early, joined with the next deals of its chunk."""
+        """Return this result joined with the next deals of its chunk. This result must not have ended early."""
         return ChunkResult(
             self.number,
             self.deals + later.deals,
@@ -176,7 +177,7 @@ class ChunkPlayer:
         self._ending_is_sound = False  # checked when the first game ends
 
     def _entrant(self, player: PlayerSpec, bot: Bot) -> Entrant:
-        """Return the entrant. Compiled classes take neither settings nor a deadline."""
+        """Return the entrant. Compiled classes accept neither settings nor a deadline."""
         cls = bot.cls if player.settings else bot.fastest
         if (seconds := self.experiment.bot_deadline) is not None:
             cls = limit_bot_time(bot.cls, seconds, self._game.nodes)
@@ -277,7 +278,7 @@ class ChunkPlayer:
         )
 
     def build_table(self, game: int, models: "Models | None" = None) -> tuple[Table, Lineup]:
-        """Return the table of a game before its first turn, and its lineup. `models` answer for model players."""
+        """Return the table of a game before its first turn, and its lineup. The `models` answer for model players."""
         deal, place = divmod(game, self.experiment.games_per_deal)
         streams = DealStreams(self.experiment.seed, deal)
         lineup = draw_lineup(self.experiment, deal, place, streams)

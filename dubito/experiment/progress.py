@@ -1,4 +1,4 @@
-"""The progress of a run with models: counted by its threads, shown in the progress line."""
+"""The progress of a run with models, which its threads count and the progress line shows."""
 
 import threading
 import time
@@ -24,7 +24,7 @@ class GameTracker:
         self._lock = Lock()
 
     def finish(self, game: int) -> int:
-        """Record that a game is over, and return how many are."""
+        """Record that a game is over, and return the number of finished games."""
         self._log.end_game(game)
         self.budget.end_game(game)
         with self._lock:
@@ -33,10 +33,10 @@ class GameTracker:
 
 
 class RunFigures(Protocol):
-    """What a run with models knows about its own progress."""
+    """The figures that a run with models has about its own progress."""
 
     def describe_use(self) -> str:
-        """Return the calls made, and the use of each cap of the budget."""
+        """Return the number of calls made, and how much of each budget cap is used."""
 
     def parts(self) -> tuple[float, float] | None:
         """Return how many games are played and left, counting parts of games in progress."""
@@ -49,7 +49,7 @@ class RunFigures(Protocol):
 
 
 class Decisive(Protocol):
-    """A run that stops when it is decided."""
+    """A run that stops when its comparison is decided."""
 
     def figure(self) -> str:
         """Return how close the run is to its decision."""
@@ -62,9 +62,10 @@ _LOG_INTERVAL: Final = 60.0  # seconds until a wait that continues is logged aga
 
 @dataclass(slots=True)
 class ModelProgress:
-    """The figures about models in the progress line. Threads update them under a lock.
+    """The figures about models in the progress line.
 
-    The parts of a run connect to it when they start: its log, its calls, its decision.
+    Threads update the figures under a lock. The parts of a run (its log, its calls, its decision) connect to this
+    object when they start.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -121,7 +122,7 @@ class ModelProgress:
         self.notify(text)
 
     def begin_wait(self, why: str) -> None:
-        """Count a thread that waits, and log it if the last such wait was long ago."""
+        """Count a waiting thread, and log the wait if the last one of this kind was long ago."""
         with self._lock:
             self.waiting[why] += 1
             now = self.clock()
@@ -145,7 +146,7 @@ class ModelProgress:
             self.end_wait(why)
 
     def sentence(self) -> str:
-        """Return the figures for the log: the progress line, decisions, the cache and the games on disk."""
+        """Return the figures for the log: the progress line, the decisions, the cache and the games on disk."""
         with self._lock:
             decisions, replies = self.outcomes.total(), self.replies.total()
             seconds = self.clock() - self._start[0] if self._start else 0.0

@@ -1,4 +1,4 @@
-"""The checks that `dubito replay` makes besides playing the games: sums, prompts, texts, and all calls to models.
+"""The checks that `dubito replay` performs in addition to playing the games: sums, prompts, texts, and all model calls.
 
 Each check raises Differs. `UNPROVEN` in `store/run_db.py` lists what is not checked; docs/runs.md explains it.
 """
@@ -75,7 +75,7 @@ def check_no_calls(run: Run) -> None:
 
 
 def replay_uncounted_games(run: Run, models: "Models") -> None:
-    """Replay the games that are not counted yet, each as far as the recording goes."""
+    """Replay the games that are not counted yet, each up to the end of its recording."""
     experiment, ended = run.experiment, ModelLog(run.db).ended_games()
     rows = run.db.read(
         "SELECT game FROM decisions UNION SELECT game FROM attempts WHERE game >= 0 UNION SELECT game FROM ended"
@@ -109,7 +109,7 @@ def check_calls(run: Run, recording: ReplayRecording) -> None:
 
 
 def _check_counts(run: Run, recording: ReplayRecording) -> None:
-    """Compare the numbers of stored rows with those of the replay."""
+    """Compare the numbers of stored rows with the numbers in the replay."""
     games = run.experiment.game_numbers
     counts = {
         "decisions of models": ("decisions", "1", recording.decisions),
@@ -141,7 +141,7 @@ def check_prompts(run: Run) -> None:
 
 
 def check_texts(db: RunDb) -> None:
-    """Check the digest of every text by reading it."""
+    """Read every text and check its digest."""
     log = ModelLog(db)
     for (digest,) in db.read("SELECT digest FROM texts"):
         log.text(digest)

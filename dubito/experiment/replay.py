@@ -1,7 +1,7 @@
 """Replay a run: play every game again, with models answering from the recording, and compare it with the store.
 
-With model players, several processes may each replay some deals of a chunk. Lies are counted here too, since that
-needs a replay as well.
+With model players, several processes may each replay some deals of a chunk. This module also counts lies, since that
+requires a replay as well.
 """
 
 from collections import Counter
@@ -102,7 +102,7 @@ class TrackedPlay:
 
 @dataclass(frozen=True, slots=True)
 class TrackedResponse:
-    """A response to a play: it calls the play a lie, or lets it pass."""
+    """A response to a play, which calls the play a lie or lets it pass."""
 
     game: int
     seat: int
@@ -116,10 +116,10 @@ class TrackedResponse:
 
 @dataclass(frozen=True, slots=True)
 class LieCounts:
-    """Counts of lies over the first games of a run, by player and rate, summed deal by deal as y of m.
+    """Counts of lies over the first games of a run, by player and rate, summed deal by deal as y out of m.
 
-    `chosen` (voluntary) and `forced` are shares of moves that can be lies, `caught` of all lies. `hits` and `alarms`
-    are shares of others' lies, and of others' honest plays, that were called lies.
+    `chosen` (voluntary) and `forced` are shares of moves that can be lies, `caught` of all lies. `hits` is the share of
+    other players' lies that were called lies, and `alarms` is that share for their honest plays.
     """
 
     games: int
@@ -141,7 +141,7 @@ class LieCounts:
 def replay_moves(run: Run, number: int) -> Iterator[tuple[Any, Any]]:
     """Yield the moves of a game, each with the state before it, from its record or by playing its bots.
 
-    Raises UsageError at the end if the outcome is not the stored one.
+    Raises UsageError at the end if the outcome differs from the stored one.
     """
     game, experiment = run.registry.game, run.experiment
     ((row, record),) = run.db.read("SELECT outcome, record FROM games WHERE game = ?", (number,))
@@ -166,7 +166,7 @@ def replay_moves(run: Run, number: int) -> Iterator[tuple[Any, Any]]:
 
 
 def _replay_lies(run: Run, number: int) -> Iterator[tuple[int, int, Lie | None, LieMark | None]]:
-    """Yield the moves of a game: the seat, the number among its moves from 1, the lie and the lie mark, if any."""
+    """Yield the moves of a game: the seat, the number among its moves (from 1), the lie and the lie mark, if any."""
     game, moves = run.registry.game, Counter[int]()
     lie_of, lie_mark_of = game.lie or (lambda state, output: None), game.lie_mark or (lambda state, output: None)
     for state, output in replay_moves(run, number):
@@ -227,7 +227,7 @@ class _LieCounter:
 
 
 def count_lies(run: Run, max_games: int = MAX_LIE_GAMES) -> LieCounts:
-    """Count the lies of a run's first games, in whole deals. Raises UsageError if a bot no longer plays the same."""
+    """Count the lies in a run's first games, in whole deals. Raises UsageError if a bot plays differently now."""
     experiment, counter = run.experiment, _LieCounter(run)
     count = min(max_games, run.db.game_count())
     games = experiment.game_numbers[: count // experiment.games_per_deal * experiment.games_per_deal]
@@ -239,7 +239,7 @@ def count_lies(run: Run, max_games: int = MAX_LIE_GAMES) -> LieCounts:
 
 
 def count_lies_in_folder(folder: Path) -> LieCounts | None:
-    """Count the lies of the run in this folder. Return None if the game has none or bot files have changed."""
+    """Count the lies of the run in this folder. Return None if the game has no lies or bot files have changed."""
     run = read_run(folder)
     with run.db:
         if run.game.lie is None:
@@ -398,7 +398,7 @@ def _check_chunk(db: RunDb, experiment: Experiment, played: ChunkResult, results
 
 
 def _check_results(run: Run, tally: Tally) -> None:
-    """Compare the counts in `all_games.yaml`, which a killed run does not have."""
+    """Compare the counts in `all_games.yaml`, which is missing if the run was killed."""
     names = [player.name for player in run.experiment.players]
     file = run.folder / run_folder.RESULTS
     counted = run_folder.to_yaml(all_games(tally, names, run.registry.game)).encode()

@@ -1,6 +1,6 @@
-"""Turn a config into an experiment, after checking all of it: game, rules, bots and their settings.
+"""Turn a config into an experiment, after checking the game, the rules, the bots and their settings.
 
-For model players, this includes prompts, keys, prices and fallbacks.
+For model players, the checks include prompts, keys, prices and fallbacks.
 """
 
 import inspect
@@ -65,7 +65,7 @@ _VERSION: Final = re.compile(r"[\w.-]*\d[\w.-]*|default|latest")
 
 
 def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Experiment:
-    """Return the experiment of a config.
+    """Return the experiment that a config describes.
 
     Args:
         config: The config.
@@ -112,7 +112,7 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
 
 
 def rules_incompatibility(rules: Any, cls: type[Player]) -> str | None:
-    """Return why a bot of this class cannot play by these rules, or None if it can."""
+    """Return the reason why a bot of this class cannot play by these rules, or None if it can."""
     check: Callable[[Any], str | None] | None = getattr(cls, "rules_incompatibility", None)
     return check(rules) if check else None
 
@@ -146,7 +146,7 @@ def _with_stop_rule(experiment: Experiment, stop: StopConfig, config: Config, re
 
 
 def _check_games(experiment: Experiment, config: Config) -> None:
-    """Raise UsageError unless the number of games makes whole deals."""
+    """Raise UsageError unless the number of games is a whole number of deals."""
     m = experiment.games_per_deal
     if config.games % m:
         below = config.games // m * m
@@ -157,7 +157,7 @@ def _check_games(experiment: Experiment, config: Config) -> None:
 
 
 def rules_of_config(config: Config, game: Game) -> BaseModel:
-    """Return the rules that a config sets, by flags or as values. Raises UsageError."""
+    """Return the rules that a config sets, either by flags or as values. Raises UsageError."""
     rules = type(game.rules()).model_fields
     flags = rules.keys() & config.rules.keys() & config.sources.flags
     values = config.rules | {key: Setting(key, rules[key]).parse(config.rules[key]) for key in flags}
@@ -188,9 +188,9 @@ def _parse_table_sizes(config: Config, least: int, most: int) -> tuple[int, ...]
 
 
 def _check_opponents(experiment: Experiment, config: Config, fills_tables: bool) -> None:
-    """Raise UsageError if the opponents cannot fill a table at which every bot plays one seat.
+    """Raise UsageError if the opponents cannot fill a table at which each bot takes one seat.
 
-    At a table of two, a contender needs only one opponent.
+    At a table with two seats, a contender needs only one opponent.
     """
     most, n = max(experiment.table_sizes), len(experiment.bots)
     needed = 1 if experiment.contenders and experiment.lineup == "ordered_pairs" else most
@@ -211,7 +211,7 @@ def _parse_players(key: str, entries: Sequence[PlayerEntry], registry: Registry,
 
 
 def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> PlayerSpec:
-    """Return the player of an entry, from a config or from the command line. Raises UsageError."""
+    """Return the player for an entry from a config or from the command line. Raises UsageError."""
     if isinstance(entry, str):
         entry = _expand_short_form(entry, registry, config.server)
     settings = dict(entry)
@@ -248,7 +248,7 @@ def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> Play
 
 
 def _expand_short_form(entry: str, registry: Registry, server: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a player's short form: a bot, or `openai:MODEL@PROMPT` (or `anthropic:`, `house:`...).
+    """Return the settings for a player in short form: a bot, or `openai:MODEL@PROMPT` (or `anthropic:`, `house:`...).
 
     The provider ends at the first colon. Model names may contain colons, slashes and @, so `@` is a separator only
     before a prompt or a path; names of built-in models never contain it. Raises UsageError if what follows `@` is
@@ -350,7 +350,7 @@ def _check_names(opponents: Sequence[PlayerSpec], contenders: Sequence[PlayerSpe
 
 
 def _check_agents(opponents: Sequence[PlayerSpec]) -> None:
-    """Refuse agents as opponents: each plays one game at a time, so games with several could wait for each other."""
+    """Refuse agents as opponents. Each plays one game at a time, so games with several agents could deadlock."""
     for player in opponents:
         if kind_of_player(player) == "agent":
             raise UsageError(
@@ -409,7 +409,7 @@ def program_specs(experiment: Experiment, registry: Registry) -> list[PlayerSpec
 
 
 def recorded_specs(experiment: Experiment, registry: Registry) -> list[PlayerSpec]:
-    """Return the players whose answers are recorded. Their games are played in threads."""
+    """Return the players whose answers are recorded. Games with these players are played in threads."""
     return model_specs(experiment, registry) + program_specs(experiment, registry)
 
 
@@ -420,7 +420,7 @@ def model_settings(spec: PlayerSpec, registry: Registry) -> ModelSettings:
 def check_models(experiment: Experiment, registry: Registry, options: CallOptions) -> Experiment:
     """Return the experiment with complete settings of its model players, and digests of prompts and fallbacks.
 
-    Raises UsageError for everything that can be wrong before a call is made, and for programs that do not start.
+    Raises UsageError for every error that can be found before a call is made, and for programs that do not start.
     """
     for spec in program_specs(experiment, registry):
         _ = registry.game.facts  # programs and agents are shown what models are
@@ -472,7 +472,7 @@ def _check_probabilities(name: str, settings: ModelSettings, prompt: "Prompt", g
 
 
 def check_model_calls(name: str, settings: ModelSettings, game: Game, options: CallOptions) -> None:
-    """Raise UsageError for anything that would stop a run at its first call: the key, the house, unknown prices."""
+    """Raise UsageError for anything that would stop a run at its first call, such as a missing key or price."""
     if not options.offline:
         load_key(account_for(settings), name)
     check_house(name, settings, game)
@@ -512,7 +512,7 @@ def _check_surcharges(name: str, settings: ModelSettings, options: CallOptions) 
 
 
 def check_cache(experiment: Experiment, registry: Registry, options: CallOptions) -> str | None:
-    """Return a warning about the cache, if any. Raises UsageError if the cache is needed and cannot be used."""
+    """Return a warning about the cache, if any. Raises UsageError if the cache is required but cannot be used."""
     if not model_specs(experiment, registry):
         return None
     from dubito.llm.cache import ReplyCache

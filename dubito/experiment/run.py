@@ -98,7 +98,7 @@ def build_manifest(experiment: Experiment, registry: Registry) -> dict[str, Any]
 
 
 def find_finished_run(experiment: Experiment, registry: Registry, folder: Path) -> RunResult | None:
-    """Return the finished run in this folder, or None if the folder is free or the run is not finished.
+    """Return the finished run in this folder, or None if there is none or it is not finished.
 
     Raises UsageError if the folder contains anything else.
     """
@@ -119,7 +119,7 @@ def find_finished_run(experiment: Experiment, registry: Registry, folder: Path) 
 def play(experiment: Experiment, folder: Path, options: RunOptions) -> RunResult:
     """Start or resume a run in its folder, and write its results even if it does not finish.
 
-    Raises UsageError if another process is playing in the folder, or if it contains anything else.
+    Raises UsageError if another process is playing in the folder, or if the folder contains anything else.
     """
     for name, kind in experiment.kinds.items():
         if kind == "agent" and name not in options.seats:
@@ -155,7 +155,7 @@ def play(experiment: Experiment, folder: Path, options: RunOptions) -> RunResult
 
 
 def _collect_bot_notes(experiment: Experiment, registry: Registry) -> dict[str, str]:
-    """Return what bots report about their play, by player."""
+    """Return the notes that bots report about their play, by player."""
     describe, bots = registry.game.said_of, ((spec, registry.find(spec.bot).cls) for spec in experiment.players)
     return {spec.name: text for spec, cls in bots if (text := describe(cls, experiment.rules, spec.settings))}
 
@@ -176,7 +176,7 @@ class _LoggedProgress:
 
 
 def _play_chunks(db: RunDb, experiment: Experiment, folder: Path, options: RunOptions) -> RunResult:
-    """Play the chunks that are missing or incomplete in the store, and store each with the sums so far."""
+    """Play the chunks that are missing or incomplete in the store, and store each one with the sums so far."""
     stored = db.deals_by_chunk()
     partial_deals = stored[-1] if stored and not is_full_chunk(stored[-1]) else 0  # of a chunk to play again
     done = len(stored) - bool(partial_deals)  # full chunks
@@ -215,7 +215,7 @@ def _play_chunks(db: RunDb, experiment: Experiment, folder: Path, options: RunOp
 def _chunks_to_play(
     db: RunDb, experiment: Experiment, options: RunOptions, done: int
 ) -> Iterator[Iterator[ChunkResult]]:
-    """Yield the chunks that are not done, played in processes or, with model players, in threads.
+    """Play the unfinished chunks in processes or, with model players, in threads, and yield them.
 
     In a run with a stop rule, a chunk is yielded each time it grows.
     """

@@ -31,13 +31,13 @@ class Starts(Protocol):
         """Return what identifies the model's weights. Raises UsageError if the model does not exist."""
 
     def start(self, model: str, in_flight: int, tell: Callable[[str], None]) -> AbstractContextManager[StartedServer]:
-        """Serve a model. Raises UsageError or RunStopped if that is impossible. `tell` receives notices."""
+        """Serve a model. Raises UsageError or RunStopped if that is impossible. `tell` is called with notices."""
 
 
 def identify_weights(name: str, settings: ModelSettings) -> ModelSettings:
-    """Return the settings with the fingerprint of the model's weights in `base_url`, where a plugin serves it.
+    """Return the settings with the fingerprint of the model's weights in `base_url`, if a plugin serves the model.
 
-    So neither a run nor the cache mistakes another file of that name for the same model.
+    The fingerprint keeps runs and the cache from mistaking another file with the same name for this model.
     """
     kind = embedded_kind(settings.base_url or "")
     if kind is None or kind == HOUSE:
@@ -58,7 +58,7 @@ def _find_starter(kind: str) -> Starts:
 
 
 class EmbeddedServers:
-    """The servers of a run, each started when first needed."""
+    """The servers of a run, each of which is started when first needed."""
 
     def __init__(self, game: Game, in_flight: int, running: ExitStack, tell: Callable[[str], None]) -> None:
         self._game, self._in_flight, self._running, self._tell = game, in_flight, running, tell
@@ -84,7 +84,10 @@ class EmbeddedServers:
         return self._in_flight if started is None else min(started.slots, self._in_flight)
 
     def _house(self, server: str) -> "House":
-        """Return the built-in server, one for each kind of faults. Raises UsageError for unknown faults."""
+        """Return the built-in server for these faults.
+
+        Different faults have separate servers. Raises UsageError for unknown faults.
+        """
         from dubito.house.core import house_policy
         from dubito.house.faults import Faults  # late: most runs need no server
         from dubito.house.server import House

@@ -1,4 +1,4 @@
-"""Shards: parts of a run that are played in separate folders, then merged into the run that one machine would make.
+"""Shards: parts of a run that are played in separate folders, then merged into the run that one machine would produce.
 
 A run is cut between chunks.
 """
@@ -45,7 +45,7 @@ def parse_shard(text: str) -> tuple[int, int]:
 
 
 def cut_shard(experiment: Experiment, number: int, of: int, registry: Registry) -> Experiment:
-    """Return one of `of` shards of about equal size. Raises UsageError if there are fewer chunks."""
+    """Cut a run into `of` shards of about equal size and return one. Raises UsageError if there are fewer chunks."""
     if experiment.stop is not None:
         raise UsageError(f"--shard {number}/{of}: a run with `stop` cannot be split", hint="remove --shard")
     chunks = chunk_numbers(experiment)
@@ -67,7 +67,7 @@ def caps_of_shard(caps: Caps, experiment: Experiment) -> Caps:
 
 
 class IncompleteShards(UsageError):
-    """Some shards of a run are missing or unfinished. `shards` are those that exist."""
+    """Raised if some shards of a run are missing or unfinished. `shards` lists those that exist."""
 
     def __init__(self, text: str, shards: Sequence[Run]) -> None:
         super().__init__(text)
@@ -102,7 +102,7 @@ def describe_spending(shards: Sequence[Run], caps: Caps) -> list[str]:
 
 
 def _budget_for(run: Run, more: Caps) -> str:
-    """Return the `--budget` of the whole run that allows this shard to spend `more`."""
+    """Return the `--budget` for the whole run that allows this shard to spend `more`."""
     wholes = {}
     for name in ("usd", "calls", "tokens"):
         if (cap := getattr(more, name)) is not None:
@@ -123,7 +123,7 @@ _MAX_NAMED: Final = 20  # missing shards in a message
 def read_shards(folders: Iterable[Path]) -> list[Run]:
     """Read all shards of one run, in order, and close their stores.
 
-    Raises UsageError if a shard is missing, unfinished, damaged, named twice, or from another run.
+    Raises UsageError if a shard is missing, unfinished, damaged, listed twice, or from another run.
     """
     runs: dict[int, Run] = {}
     for folder in folders:
@@ -148,7 +148,7 @@ def read_shards(folders: Iterable[Path]) -> list[Run]:
 
 
 def _read_shard(folder: Path) -> Run:
-    """Read a shard and its sums, and close its store: a thousand could not all stay open."""
+    """Read a shard and its sums, and close its store, since a thousand stores could not stay open."""
     with opened_run(folder) as run:
         if run.planned.shard is None:
             raise UsageError(f"{run} is a whole run, not a shard, so it cannot be merged")
@@ -177,7 +177,7 @@ def default_folder(shards: Sequence[Run]) -> Path:
 
 
 def merge(shards: Sequence[Run], folder: Path) -> None:
-    """Write the whole run of the shards from `read_shards` atomically. Raises UsageError or RunStopped."""
+    """Atomically write the whole run from the shards that `read_shards` returned. Raises UsageError or RunStopped."""
     shown = one_line(str(folder))
     if folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} - {LOCK}):
         raise UsageError(f"{shown} already exists", hint="choose another --output")
@@ -219,7 +219,7 @@ def _write_run(folder: Path, shards: Sequence[Run]) -> None:
 
 
 def _build_manifest(shards: Sequence[Run]) -> dict[str, Any]:
-    """Return the manifest of the whole run. It names every version of Python that a shard used."""
+    """Return the manifest of the whole run. The manifest lists every version of Python that a shard used."""
     identity = {key: value for key, value in shards[0].identity.items() if key != "shard"}
     pythons = {str(run.versions.get("python")) for run in shards}
     versions = {**shards[0].versions, "python": ", ".join(sorted(pythons))}

@@ -1,4 +1,4 @@
-"""Stop a run when its contenders are decided, always after the same deal.
+"""Stop a run when the comparison of its contenders is decided, always after the same deal.
 
 The deals are tested in order (`stats/stopping.py`). Hand-written bots play whole chunks, which are cut after the
 deciding deal. With models, a deal starts only when all earlier deals have been tested, so that no call is wasted.
@@ -38,7 +38,7 @@ class RunDecision:
         self.test.add(contender_scores([unpack_outcome(row, self._results) for row in deal], self._results))
 
     def judge(self, piece: tuple[range, ChunkResult]) -> tuple[range, ChunkResult]:
-        """Test the next deals. Return them up to the deciding one, with the decisions in their tally."""
+        """Test the next deals. Return the deals up to the deciding one, with the decisions in their tally."""
         numbers, played = piece
         m, before = self._experiment.games_per_deal, self.test.rows()
         for deals in range(1, played.deals + 1):
@@ -96,7 +96,7 @@ class PairStanding:
 
 
 def pair_standings(run: Run) -> list[PairStanding]:
-    """Return the standing of every pair of a run with a stop rule; empty for any other run."""
+    """Return the standing of every pair in a run with a stop rule; empty for any other run."""
     if run.planned.stop is None:
         return []
     first = run.game.results.headline[0]
@@ -138,7 +138,7 @@ def describe_stop_rule(experiment: Experiment, game: Game) -> str:
 
 
 def find_stop_flaw(run: Run) -> str | None:
-    """Return what is wrong with the deal after which a run stopped, according to its games, if anything."""
+    """Check the deal after which a run stopped against its games. Return what is wrong, if anything."""
     if run.planned.stop is None:
         return None
     decision, rows = RunDecision(run.planned, run.game.results), run.db.outcomes()

@@ -1,4 +1,4 @@
-"""Read a run folder: its experiment, its results, and its calls to models.
+"""Read a run folder: its experiment, its results, and its model calls.
 
 Reports, comparisons, estimates and replays start here.
 """
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class _Manifest(BaseModel):
-    """What `manifest.yaml` states about a run."""
+    """The contents of a run's `manifest.yaml`."""
 
     games: Count
     identity: Experiment
@@ -64,7 +64,7 @@ _EXPERIMENT_KEYS: Final = {
 
 
 def read_player_kinds(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:
-    """Return the kind of each player in the manifest of a run, or of a trial of prompts. Raises UsageError."""
+    """Return the kind of each player, from the manifest of a run or of a test of prompts. Raises UsageError."""
     every = manifest["identity"]
     entries = [one for key in ("bots", "contenders", "prompts") for one in every.get(key) or ()]
     try:
@@ -115,7 +115,7 @@ class Run:
 
     @property
     def changed_game(self) -> str | None:
-        """Return a message if the installed game is not the one that was played."""
+        """Return a message if the installed game differs from the one that was played."""
         here, planned = package_of(self.game, self.home), self.planned
         changed = f"the game {self.game.name} has changed: the run has"
         if (now := self.game.rules_version) != planned.rules_version:
@@ -174,7 +174,7 @@ class Run:
 
     @cached_property
     def order(self) -> Order:
-        """The order of the contenders, if several are compared, otherwise of all players."""
+        """The order of the contenders if several are compared, otherwise of all players."""
         contenders = list_contenders(self.planned, self.models)
         return rank_players(self.tally, self.names, contenders, self.game.results, self.models)
 
@@ -206,7 +206,7 @@ class Run:
 
     @cached_property
     def experiment(self) -> Experiment:
-        """The experiment with the games that are counted. Raises UsageError if its rules do not fit the game."""
+        """The experiment with the number of counted games. Raises UsageError if its rules do not fit the game."""
         try:
             rules = self.game.rules(**self.planned.rules).model_dump()
         except (TypeError, ValueError):  # including Pydantic's ValidationError
@@ -219,7 +219,7 @@ class Run:
 
     @cached_property
     def mismatches(self) -> list[str]:
-        """The differences from the installation that made the run."""
+        """The differences from the installation that produced the run."""
         version = self.versions.get("dubito")
         other = [f"the run was made by dubito {version}, this is {__version__}"] if version != __version__ else []
         return [*other, *self.changed]
@@ -238,7 +238,7 @@ class Run:
 
     @cached_property
     def has_same_bots(self) -> bool:
-        """Whether answers are recorded, so that a replay compares them, or all bot files are unchanged."""
+        """Whether all bot files are unchanged, or answers are recorded so that a replay can compare them."""
         from dubito.experiment.resolve import recorded_specs
 
         if recorded_specs(self.experiment, self.registry):
@@ -252,7 +252,7 @@ class Run:
         return ChunkPlayer(self.experiment, self.registry)
 
     def replay_models(self, recording: "ReplayRecording", stored_prompts: bool = False) -> "Models | None":
-        """Return the players that answer from the recording, models and programs, or None if there are none.
+        """Return the players that answer from the recording (models and programs), or None if there are none.
 
         With `stored_prompts`, they use the prompts stored in the run, since those on disk may be newer.
         """
@@ -311,7 +311,10 @@ def read_run(folder: Path, home: Path | None = None) -> Run:
 
 
 def _parse_manifest(content: Mapping[str, Any], folder: Path) -> _Manifest:
-    """Parse a manifest. It is validated as strict JSON, where lists become tuples and nothing else changes type."""
+    """Parse a manifest.
+
+    The manifest is validated as strict JSON, where lists become tuples and nothing else changes type.
+    """
     identity = {**content["identity"], "games": content.get("games")}
     try:
         return _Manifest.model_validate_json(

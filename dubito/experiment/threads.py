@@ -33,7 +33,7 @@ _POLL_SECONDS: Final = 0.5  # seconds between checks whether to stop
 
 @dataclass(frozen=True, slots=True)
 class QueuedGame:
-    """A game in the queue, for the first time or again."""
+    """A game in the queue, either for the first time or requeued."""
 
     game: tuple[int, Lineup]  # the deal and the lineup
     has_models: bool = True
@@ -47,7 +47,7 @@ Admit = Callable[[Sequence[int]], str | None]
 
 
 class GameQueue:
-    """The games for all threads: whole deals in order, and requeued games once they are due."""
+    """The queue of games for all threads: whole deals in order, and requeued games once they are due."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class GameQueue:
         self._changed = threading.Condition()
 
     def take(self) -> QueuedGame | None:
-        """Wait for the next game. Return None when all are played, on a stop, or when the queue is closed."""
+        """Wait for the next game. Return None when all games are played, on a stop, or when the queue is closed."""
         with self._changed:
             while not self._closed and not self._stop():
                 if self._games or self._next_deal_opens():
@@ -118,7 +118,7 @@ class GameQueue:
         return self.refusal is None
 
     def requeue(self, waiting: QueuedGame, reason: str) -> None:
-        """Play the game again later, from its start. Answers that it received are in the recording."""
+        """Play the game again later, from its start. The answers received so far are in the recording."""
         wait = min(_MAX_DELAY, _FIRST_DELAY * 2 ** min(waiting.attempts, _MAX_DOUBLINGS))
         with self._changed:
             later = replace(waiting, reason=reason, attempts=waiting.attempts + 1, due=self._clock() + wait)
@@ -127,7 +127,7 @@ class GameQueue:
             self._changed.notify_all()
 
     def wait_for_wave(self, waiting: QueuedGame, reason: str) -> None:
-        """Play the game from its start after the next wave."""
+        """Queue the game to be played from its start after the next wave."""
         with self._changed:
             self._waiting.append(replace(waiting, reason=reason))
             self._playing -= 1
@@ -237,7 +237,7 @@ class ThreadedChunks:
 
 
 class GameWorker:
-    """The work of each thread: take games from the queue and play them, until the queue is empty or a game fails."""
+    """The work of each thread: play games from the queue until the queue is empty or a game fails."""
 
     def __init__(self, chunks: ThreadedChunks, queue: GameQueue) -> None:
         self._chunks, self._queue = chunks, queue
@@ -259,7 +259,7 @@ class GameWorker:
                 self._chunks.halt()
 
     def _play(self, waiting: QueuedGame) -> None:
-        """Play a game, or requeue it if it has to wait."""
+        """Play a game, or requeue it if the game has to wait."""
         chunks, (deal, lineup) = self._chunks, waiting.game
         tracker = chunks.models.tracker
         if waiting.reason:

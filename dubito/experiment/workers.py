@@ -1,7 +1,7 @@
 """Play chunks in this process or with the workers of any executor, in order and with the same results.
 
-A worker receives a job as text and the deals to play, and returns bytes. It loads the game and the bots where it runs:
-the job contains digests instead of code, and a worker with different files refuses it.
+A worker receives a job as text and the deals to play, and returns bytes. The worker loads the game and the bots from
+its own files. The job contains only their digests, and a worker with different files refuses the job.
 
 Executors are our own processes, or come from a plugin, such as a Dask cluster.
 """
@@ -111,7 +111,7 @@ def _decode_error(arguments: list[Any] | None) -> BotError | None:
 
 @lru_cache(maxsize=4)  # one worker may play chunks of several runs
 def _load_player(job: str) -> ChunkPlayer:
-    """Load a job's experiment with the local bots. Raises UsageError if their digests are not the job's."""
+    """Load a job's experiment with the local bots. Raises UsageError if their digests differ from the job's."""
     content = json.loads(job)
     experiment, home = _decode_experiment(content["experiment"]), Path(content["home"])
     if content["dubito"] != __version__:
@@ -153,7 +153,10 @@ Stop = Event | threading.Event
 
 @dataclass(frozen=True, slots=True)
 class WorkerPool:
-    """Workers that play chunks: any executor whose workers can import this package and find the run's bots."""
+    """A pool of workers that play chunks.
+
+    Any executor works if its workers can import this package and find the run's bots.
+    """
 
     executor: Executor
     capacity: Callable[[], int]  # returns how many chunks it can play now
@@ -172,7 +175,7 @@ def cores() -> int:
 def new_stop(workers: int) -> Stop:
     """Return an event that stops a run after the games in progress, in this process and its workers.
 
-    A single worker is this process, which needs no semaphore.
+    With a single worker, which is this process, no semaphore is needed.
     """
     if workers == 1:
         return threading.Event()
@@ -192,7 +195,7 @@ def play_pieces(
 ) -> Generator[tuple[range, ChunkResult], None, None]:
     """Play these chunks in pieces (whole chunks or parts of one), and yield each piece's deals and result in order.
 
-    Without a pool, they are played by this many processes; a single one is this process.
+    If there is no pool, this many processes play them; a single process is the current one.
     """
     workers = min(workers, len(numbers))
     if pool is None and workers == 1:
@@ -213,7 +216,8 @@ def play_pieces(
 def _split_into_jobs(experiment: Experiment, numbers: range, capacity: int) -> Iterator[range]:
     """Yield the deals of these chunks as jobs.
 
-    The last chunks are split so that no worker waits long for another, and so are all chunks of a run with a stop rule.
+    The last chunks are split so that no worker waits long for another one. In a run with a stop rule, all chunks are
+    split.
     """
     unsplit = len(numbers) - capacity if capacity > 1 else len(numbers)
     for place, number in enumerate(numbers):
@@ -224,9 +228,9 @@ def _split_into_jobs(experiment: Experiment, numbers: range, capacity: int) -> I
 def join_chunks(
     experiment: Experiment, played: Iterable[tuple[range, ChunkResult]], *, as_they_grow: bool = False
 ) -> Iterator[ChunkResult]:
-    """Yield each chunk when it is complete, up to the first that ended early.
+    """Yield each chunk when it is complete, up to the first one that ended early.
 
-    With `as_they_grow`, a chunk is also yielded each time that deals are added to it.
+    With `as_they_grow`, also yield a chunk each time deals are added to it.
     """
     chunk: ChunkResult | None = None
     for deals, later in played:
@@ -341,7 +345,8 @@ def _play_until_stop(job: str, deals: range) -> bytes:
 def _end_with_parent() -> None:
     """End this worker when the run's process is gone, even by `kill -9`.
 
-    The pipe does not close then, since every worker holds its other end. The resource tracker ends with the last one.
+    In that case the pipe does not close, since every worker holds its other end. The resource tracker ends with the
+    last one.
     """
     parent = multiprocessing.parent_process()
     assert parent is not None

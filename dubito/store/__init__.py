@@ -1,1 +1,1 @@
-"""The files of a run: its folder, and `run.db` in it. This package does not depend on any game's rules."""
+"""The files of a run: its folder, and the `run.db` file in it. This package does not depend on any game's rules."""

@@ -1,6 +1,7 @@
-"""The folder of a run: `manifest.yaml`, `run.db`, `all_games.yaml`. Another run's files are never overwritten.
+"""The folder of a run, with `manifest.yaml`, `run.db` and `all_games.yaml`.
 
-Also the export of a run, a zip of these three files without any code, and the search for runs in a folder.
+The files of another run are never overwritten. This module also exports a run as a zip of these three files, without
+any code, and searches a folder for runs.
 """
 
 import os
@@ -59,9 +60,9 @@ def _is_simple(content: object) -> bool:
 
 
 def count_kept_games(folder: Path, manifest: Mapping[str, Any]) -> int | None:
-    """Return how many games of this run the folder has, without changing anything; None if the folder is free.
+    """Return how many games of this run the folder contains, or None if the folder is missing or empty.
 
-    Raises UsageError if it has other contents: another run, a longer one, or a damaged one.
+    Changes nothing. Raises UsageError if the folder has other contents: another run, a longer one, or a damaged one.
     """
     try:
         if not folder.exists() or (folder.is_dir() and not {path.name for path in folder.iterdir()} - {LOCK}):
@@ -95,7 +96,7 @@ def count_kept_games(folder: Path, manifest: Mapping[str, Any]) -> int | None:
 def open_run(folder: Path, manifest: Mapping[str, Any]) -> RunDb:
     """Open the run in this folder for writing, or create it. `count_kept_games` must have accepted the folder.
 
-    Raises UsageError if it is not writable; then nothing of a new run is left.
+    Raises UsageError if the folder is not writable, and leaves nothing of a new run behind in that case.
     """
     is_new = not (folder / MANIFEST).exists()
     try:
@@ -118,7 +119,7 @@ def save_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Load a run's manifest. Raises UsageError if the folder has something else, such as a trial of prompts."""
+    """Load a run's manifest. Raises UsageError if the folder contains something else, such as a test of prompts."""
     content = load_manifest(folder)
     for is_kind, kind in ((is_trial, "a trial of prompts"), (is_policy, "policies")):
         if is_kind(content):
@@ -146,7 +147,7 @@ def is_policy(manifest: Mapping[str, Any]) -> bool:
 
 
 def load_manifest(folder: Path) -> dict[str, Any]:
-    """Load the manifest of a run, a trial or policies. Raises UsageError if the folder is neither."""
+    """Load the manifest of a run, a test of prompts or policies. Raises UsageError for any other folder."""
     shown = one_line(str(folder / MANIFEST))
     try:
         content = read_yaml(folder / MANIFEST)
@@ -176,7 +177,7 @@ def _check_same_run(folder: Path, existing: Mapping[str, Any], ours: Mapping[str
 
 
 def without_key_names(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an identity without the variables of keys, which cannot change a result."""
+    """Return an identity without the names of environment variables for keys, which cannot change a result."""
     return {
         key: [_without_key_name(player) for player in value] if _is_list_of_mappings(value) else value
         for key, value in identity.items()
@@ -198,7 +199,7 @@ def _deletion_hint(folder: Path) -> str:
 
 
 def describe_difference(where: str, there: Any, ours: Any, places: tuple[str, str] = ("there", "here")) -> str:
-    """Describe the first difference between two values, which were found in these places."""
+    """Describe the first difference between two values that were found in these places."""
     if isinstance(there, dict) and isinstance(ours, dict):
         pairs = {key: (there.get(key, _NOT_SET), ours.get(key, _NOT_SET)) for key in [*ours, *there]}
         key = next(key for key, pair in pairs.items() if pair[0] != pair[1])
@@ -227,8 +228,8 @@ _MIN_ALLOWED_BYTES: Final = 16 << 20  # may be unpacked in any case
 def pack(folder: Path, file: Path, first_game: int = 0) -> None:
     """Export the run in this folder; `first_game` is the number of its first game.
 
-    Raises UsageError if the run is missing, or the file cannot be created. If writing fails, deletes it and raises
-    RunStopped.
+    Raises UsageError if the run is missing, or the file cannot be created. If writing fails, deletes the file and
+    raises RunStopped.
     """
     with RunDb.open(folder / DATABASE) as db:
         db.check(first_game)
@@ -266,9 +267,9 @@ def is_export(file: Path) -> bool:
 
 @contextmanager
 def unpack(file: Path) -> Iterator[Path]:
-    """Unpack an exported run into a temporary folder. Raises UsageError if the file has other contents.
+    """Unpack an exported run into a temporary folder.
 
-    Errors name the file instead of the folder.
+    Raises UsageError if the file has other contents. Error messages contain the file's name instead of the folder's.
     """
     with TemporaryDirectory(prefix="dubito-") as folder:
         _unpack(file, Path(folder))
@@ -279,7 +280,7 @@ def unpack(file: Path) -> Iterator[Path]:
 
 
 def _unpack(file: Path, folder: Path) -> None:
-    """Unpack a file, counting the bytes as they are written: the sizes in a zip cannot be trusted."""
+    """Unpack a file, counting the bytes as they are written, because the sizes in a zip cannot be trusted."""
     shown, allowance = one_line(str(file)), _MIN_ALLOWED_BYTES + _MAX_RATIO * file.stat().st_size
     try:
         with zipfile.ZipFile(file) as archive:
@@ -303,7 +304,7 @@ def _unpack(file: Path, folder: Path) -> None:
 
 
 def _write_part(archive: zipfile.ZipFile, part: zipfile.ZipInfo, target: Path, left: int) -> int:
-    """Write a part, up to the bytes left. Return how many are left afterwards, negative if there were too few."""
+    """Write a part, up to the bytes left. Return how many bytes remain, which is negative if there were too few."""
     with archive.open(part) as packed, target.open("xb") as file:
         while left >= 0 and (data := packed.read(_BLOCK_BYTES)):
             left -= len(data)
@@ -317,7 +318,7 @@ RUNS: Final = "runs"  # the default folder of runs, in the working directory
 
 
 def runs_inside(folder: Path) -> list[Path]:
-    """Return the runs in a folder that is not a run itself, the last written first."""
+    """Return the runs in a folder that is not a run itself, the most recently written first."""
     return [] if (folder / MANIFEST).exists() else run_folders(folder)
 
 
@@ -335,7 +336,7 @@ def last_written(folder: Path) -> float:
 
 
 def latest_run(root: Path) -> Path:
-    """Return the run that was written to last. Raises UsageError if there are no runs."""
+    """Return the most recently written run. Raises UsageError if there are no runs."""
     folders = [folder for folder in run_folders(root) if (folder / DATABASE).exists()]
     if not folders:
         raise UsageError(f"no runs in {one_line(str(root))} yet: start one with `dubito demo` or `dubito run CONFIG`")
@@ -343,7 +344,7 @@ def latest_run(root: Path) -> Path:
 
 
 def missing_run_error(path: Path, root: Path, hint: str = "") -> UsageError:
-    """Return the error for a path without a run: it names a similar run, or else gives the `hint`."""
+    """Return the error for a path without a run, which suggests a similar run or else gives the `hint`."""
     known = {folder.name: folder for folder in reversed(run_folders(root))}
     similar = find_similar(path.name.removesuffix(".zip"), known)
     if similar is not None:

@@ -1,8 +1,8 @@
 """Locks between processes, which the operating system releases when their process ends, and the log of a run.
 
-One process at a time plays into a run folder, and one at a time asks for a reply of a shared cache.
+Only one process at a time writes to a run folder, and only one at a time asks for a given reply of a shared cache.
 
-`run.log` has one event per line, as JSON. It is only for people to read: no run is resumed from it.
+`run.log` has one event per line, as JSON. The log is only for people to read; no run is resumed from it.
 """
 
 import errno
@@ -27,7 +27,7 @@ _RETRY_SECONDS: Final = 0.05  # far longer than `is_locked` holds a lock
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[bool]:
-    """Lock a folder, and create it if it is missing. Raises UsageError if another process has locked it.
+    """Lock a folder, and create the folder if it is missing. Raises UsageError if another process has locked it.
 
     Yields False if the file system has no locks. The empty lock file stays, since removing it could let two processes
     in.
@@ -38,10 +38,10 @@ def lock_folder(folder: Path) -> Iterator[bool]:
 
 @contextmanager
 def draft_folder(path: Path, option: str) -> Iterator[Path]:
-    """Create a temporary folder next to `path`, in which its contents are written first.
+    """Create a temporary folder next to `path`, in which the contents of `path` are written first.
 
-    Its name is always the same, so that files of a killed process are removed and two processes exclude each other.
-    Raises UsageError with the advice to choose another `option`.
+    The folder's name is always the same, so that files of a killed process are removed and two processes exclude each
+    other. Raises UsageError with the advice to choose another `option`.
     """
     draft = path.with_name(f".{path.name}.part")
     with _locked(draft, path, "writing", option, parents=False):
@@ -56,9 +56,10 @@ def draft_folder(path: Path, option: str) -> Iterator[Path]:
 
 @contextmanager
 def _locked(folder: Path, shown: Path, activity: str, option: str, *, parents: bool) -> Iterator[bool]:
-    """Create a folder and lock it. Raises UsageError if it is not writable, or another process has locked it.
+    """Create a folder and lock it.
 
-    Yields False if the file system has no locks, like some on clusters and networks.
+    Raises UsageError if the folder is not writable, or another process has locked it. Yields False if the file system
+    has no locks, as on some clusters and networks.
     """
     try:
         folder.mkdir(parents=parents, exist_ok=True)
@@ -110,9 +111,10 @@ def is_locked(folder: Path) -> bool:
 
 
 class ByteLocks:
-    """Locks on single bytes of a file, which need not exist: one process at a time has each of them.
+    """Locks on single bytes of a file.
 
-    They do not work between threads. A process must open the file only once, since closing it releases all its locks.
+    The bytes need not exist, and only one process at a time holds each lock. The locks do not work between threads. A
+    process must open the file only once, since closing it releases all locks of the process.
     """
 
     def __init__(self, path: Path) -> None:
@@ -126,7 +128,10 @@ class ByteLocks:
             raise
 
     def acquire(self, byte: int) -> bool:
-        """Try to lock a byte; return False if another process has it. Raises OSError if there are no locks."""
+        """Try to lock a byte; return False if another process has locked it.
+
+        Raises OSError if locks are unsupported.
+        """
         try:
             _lock_byte(self._file, byte)
         except _LOCK_ERRORS:
@@ -197,7 +202,7 @@ class RunLog:
         self._lock = threading.Lock()
 
     def __call__(self, event: str, **facts: Any) -> None:
-        """Append an event with its facts. Raises RunStopped if it cannot be written."""
+        """Append an event with its facts. Raises RunStopped if the event cannot be written."""
         line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **facts})
         try:
             with self._lock, self._path.open("a", encoding="utf-8") as file:

@@ -1,10 +1,11 @@
 """The log of a run's model players in `run.db`: decisions, their attempts, and the attempts' tries.
 
-A try is one HTTP call. Its row is committed before it is sent, and its body before it is used. Texts (requests and
-bodies) are stored once, by digest, compressed.
+A try is one HTTP call. Its row is committed before the call is sent, and the body of its reply before it is used. Texts
+(requests and bodies) are stored once, by digest, compressed.
 
-A try's `tokens` and `picodollars` count against the budget. If its cost is unknown, it is `assumed`: they are the most
-that it can have cost, and `likely` are the picodollars that it probably cost. Otherwise `likely` is NULL.
+A try's `tokens` and `picodollars` count against the budget. If its cost is unknown, the try is `assumed`: these columns
+contain the most that it can have cost, and `likely` contains the picodollars that it probably cost. Otherwise `likely`
+is NULL.
 """
 
 import json
@@ -43,7 +44,7 @@ def attempt_keys(
 ) -> dict[tuple[int, int], int]:
     """Map each decision of a game, by seat and number, to the decision under which its attempts are logged.
 
-    If one request asks several decisions, that is the first of them; otherwise it is the decision itself.
+    If one request asks for several decisions, this is the first of them; otherwise it is the decision itself.
     """
     keys: dict[tuple[int, int], int] = {}
     for seat, number in decisions:
@@ -109,7 +110,7 @@ class PlayerLog:
 
 @dataclass(frozen=True, slots=True)
 class DealTotals:
-    """The totals of a player's attempts in one deal; tokens as in Usage."""
+    """The totals of a player's attempts in one deal; token counts are as in Usage."""
 
     attempts: int = 0
     input: int = 0
@@ -134,7 +135,7 @@ class RecordedAttempt:
 
 @dataclass(frozen=True, slots=True)
 class StoredAttempt:
-    """An attempt of a game with the totals of its tries; the first fields are the table's columns."""
+    """An attempt in a game with the totals of its tries; the first fields are the table's columns."""
 
     seat: int
     decision: int
@@ -224,8 +225,8 @@ class ModelLog:
     ) -> None:
         """Log a try that is about to be sent; `worst` is assumed until its cost is known.
 
-        `check` receives the total cost including this try, and may raise to cancel it: in a shared store only the
-        store knows what other processes spend.
+        `check` receives the total cost including this try, and may raise to cancel the try. This check uses the store
+        because only a shared store contains what other processes spend.
         """
         usd = worst.usd if priced else None
         row = (*key, player, account, request, draw, "open", worst.tokens, usd, True, 0, likely)
@@ -285,7 +286,7 @@ class ModelLog:
         self._db.write(write, paid=True)
 
     def fail_try(self, key: PlaceKey, kind: str, error: str, spent: Spend, seconds: float) -> None:
-        """Log a try without a body; `kind` is TryFailed's, or `account`. Any cost is assumed."""
+        """Log a try without a body; `kind` is a kind of TryFailed, or `account`. Any cost is assumed."""
         query = (
             "UPDATE tries SET state = 'failed', kind = ?, error = ?, tokens = ?, "
             "picodollars = iif(picodollars IS NULL, NULL, ?), assumed = ?, seconds = ?, "
@@ -297,7 +298,7 @@ class ModelLog:
         self._db.write(lambda connection: connection.execute(query, values))
 
     def sample_replies(self, player: str) -> list[tuple[int, tuple[int, ...], int]]:
-        """Return up to a thousand of a player's replies: the request's length, the usage and the picodollars."""
+        """Return the request length, usage and picodollars of up to a thousand of a player's replies."""
         rows = self._db.read(
             "SELECT t.request, t.usage, t.picodollars FROM tries t JOIN texts x ON x.digest = t.request "
             "WHERE player = ? AND NOT assumed AND t.usage IS NOT NULL AND picodollars IS NOT NULL "
@@ -307,7 +308,7 @@ class ModelLog:
         return [(len(self.text(request)), tuple(self._usage(usage)), cost) for request, usage, cost in rows]
 
     def estimate_unknown_costs(self, player: str, max_output: int, per_byte: float, output_cost: int) -> None:
-        """Log what a player's tries of unknown cost probably cost.
+        """Log the probable cost of a player's tries whose cost is unknown.
 
         Args:
             player: The player.
@@ -335,7 +336,7 @@ class ModelLog:
         return {row[:4]: RecordedAttempt(row[4:9], *row[9:]) for row in rows}
 
     def find_paid_reply(self, server: str, request: str, draw: str) -> RawReply | None:
-        """Find a server's first reply to this request and draw. It may not have reached the cache."""
+        """Find a server's first reply to this request and draw, which may not have reached the cache."""
         condition = f"request = ? AND draw = ? AND {IS_AT_SERVER} AND (kind IS NULL OR kind = ?)"
         query = f"SELECT status, raw, headers FROM tries WHERE state = 'received' AND {condition}"  # noqa: S608, our own text
         order = "ORDER BY game, seat, decision, attempt, try LIMIT 1"
@@ -386,7 +387,7 @@ class ModelLog:
     def reopen(self, games: Collection[int]) -> None:
         """Delete the decisions and attempts of these games, so that they are played again, with replies from the cache.
 
-        A game in which a model could not be reached may continue differently from that question on.
+        A game in which a model was unreachable may continue differently from that question on.
         """
         with self._db.writing() as connection:
             for table in ("attempts", "decisions", "ended"):
@@ -397,7 +398,7 @@ class ModelLog:
             connection.execute("INSERT OR IGNORE INTO ended VALUES (?)", (game,))
 
     def ended_games(self) -> dict[int, int]:
-        """Return the games that ended, with their numbers of attempts."""
+        """Return the games that have ended, with their numbers of attempts."""
         return dict(self._db.read("SELECT game, (SELECT count(*) FROM attempts a WHERE a.game = e.game) FROM ended e"))
 
     def count_replies(self) -> int:
@@ -433,7 +434,7 @@ class ModelLog:
     ) -> None:
         """Record how an attempt ended: with a reply, with a cause, or with neither if it must be repeated.
 
-        It is written with the next transaction: its tries are already logged.
+        The attempt is written with the next transaction, since its tries are already logged.
 
         Args:
             key: The attempt.
@@ -473,7 +474,7 @@ class ModelLog:
         self._db.write_later(write)
 
     def decision(self, decision: Decision) -> None:
-        """Log a decision with the next transaction; a resumed run can repeat it from its attempts.
+        """Log a decision with the next transaction; a resumed run can reconstruct it from its attempts.
 
         An answer in JSON is stored as bytes, so that the column does not convert it to a number.
         """
@@ -487,14 +488,14 @@ class ModelLog:
         self._db.write_later(lambda connection: connection.execute(query, row))
 
     def _from_json(self, text: str | bytes) -> Any:
-        """Parse the JSON in a row. Raises RunStopped if it is damaged."""
+        """Parse the JSON in a row. Raises RunStopped if the JSON is damaged."""
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
             raise RunStopped(f"{self._db.path} is damaged: a row contains invalid JSON") from None
 
     def _usage(self, text: str) -> list[int]:
-        """Parse the tokens in a row, by TOKENS."""
+        """Parse the token counts in a row, in the order of TOKENS."""
         counts = self._from_json(text)
         if not isinstance(counts, list) or [type(count) for count in counts] != [int] * len(TOKENS):
             raise RunStopped(f"{self._db.path} is damaged: a row has invalid counts of tokens")
@@ -507,7 +508,7 @@ class ModelLog:
         return answer
 
     def text(self, digest: str) -> str:
-        """Return a stored text. Raises RunStopped if it is missing, changed or damaged."""
+        """Return a stored text. Raises RunStopped if the text is missing, changed or damaged."""
         try:
             data = self._text(digest)
         except (IndexError, TypeError, RecursionError, zlib.error):
@@ -517,7 +518,7 @@ class ModelLog:
         return data.decode("utf-8", "surrogatepass")
 
     def _text(self, digest: str, depth: int = 0) -> bytes:
-        """Return a stored text, which may be stored as the difference from another one."""
+        """Return a stored text, which may be stored as a difference from another text."""
         if depth > _MAX_DELTAS:
             raise RecursionError(digest)
         packed = self._db.read("SELECT text FROM texts WHERE digest = ?", (digest,))[0][0]
@@ -533,8 +534,8 @@ class ModelLog:
     def _save_text(self, connection: sqlite3.Connection, text: str, kind: object) -> str:
         """Store a text and return its digest.
 
-        From the second text of a kind on, only the difference from the first is stored: requests repeat the rules and
-        the history.
+        From the second text of a kind on, only the difference from the first is stored, because requests repeat the
+        rules and the history.
         """
         data = text.encode("utf-8", "surrogatepass")
         digest = sha256(data).digest()
@@ -586,7 +587,7 @@ class ModelLog:
         return StoredRequest(request, self.text(request), server, draw)
 
     def replies_at(self, player: str, game: int, seat: int, decision: int) -> list[tuple[StoredRequest, str]]:
-        """Return the requests of a player's decision with the bodies of their replies; nothing if one has no reply."""
+        """Return the requests for a player's decision with the bodies of their replies; nothing if one has no reply."""
         rows = self._db.read(
             "SELECT request, server, draw, raw FROM attempts WHERE (player, game, seat, decision) = (?, ?, ?, ?) "
             "ORDER BY attempt",
@@ -600,12 +601,12 @@ class ModelLog:
         ]
 
     def find_unanswered(self) -> StoredRequest | None:
-        """Return a request of a game that has no reply."""
+        """Return a request from a game that has no reply."""
         rows = self._db.read("SELECT request, server, draw FROM attempts WHERE raw IS NULL AND game >= 0 LIMIT 1")
         return next((StoredRequest(digest, self.text(digest), server, draw) for digest, server, draw in rows), None)
 
     def count_yes(self, nodes: Iterable[str], before: int) -> dict[str, int]:
-        """Return, by player, how often the answer at these nodes was yes in the games before `before`."""
+        """Return, by player, how often the answer at these nodes was yes in games numbered below `before`."""
         query = (
             "SELECT a.player, sum(d.answer = 1) FROM decisions d "
             "JOIN (SELECT DISTINCT player, game, seat FROM attempts) a USING (game, seat) "
@@ -621,7 +622,7 @@ class ModelLog:
         return [name for (name,) in self._db.read(query, (PROGRAM_SERVER,))]
 
     def _models_of(self, name: str) -> dict[str, Any]:
-        """Return which models answered a player, as the replies state, and which model was requested."""
+        """Return which models answered a player, according to the replies, and which model was requested."""
         query = "SELECT model, count(*), min(request) FROM attempts WHERE player = ? AND model IS NOT NULL GROUP BY 1"
         rows = self._db.read(f"{query} ORDER BY 1", (name,))
         request = None
@@ -692,7 +693,7 @@ def _compress_delta(data: bytes, base_digest: bytes, base: bytes) -> bytes:
 
 
 def decompress(packed: bytes, base: bytes = b"") -> bytes:
-    """Decompress a text, of which `base` is known. Raises zlib.error if it is truncated or too long."""
+    """Decompress a text, using `base` as the dictionary. Raises zlib.error if the text is truncated or too long."""
     stream = zlib.decompressobj(zdict=base) if base else zlib.decompressobj()
     data = stream.decompress(packed, _MAX_TEXT_BYTES)
     if not stream.eof:

@@ -1,9 +1,9 @@
-"""`run.db`: the games of a run, in chunks, one packed row per game. One writer; SQLite in WAL mode.
+"""`run.db`: the games of a run, in chunks, one packed row per game.
 
-A chunk's games, its digest and the sums over all games so far are committed together. The last chunk of an unfinished
-run may have only some of its deals. It is written again when more of them are finished, so the sums without it are
-stored as well. The model log (`model_log.py`) is written while games are played: threads share one connection under a
-lock.
+The file has one writer and uses SQLite in WAL mode. A chunk's games, its digest and the sums over all games so far are
+committed together. The last chunk of an unfinished run may have only some of its deals. It is written again when more
+deals are finished, so the sums without this chunk are stored as well. The model log (`model_log.py`) is written while
+games are played; threads share one connection under a lock.
 
 `merge_into` copies the rows of several `run.db` into one within SQLite, without passing them through Python.
 """
@@ -81,7 +81,7 @@ UNPROVEN: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some consecutive, finished deals of a run."""
+    """A sequence of consecutive, finished deals of a run."""
 
     number: int
     deals: int
@@ -148,9 +148,10 @@ class RunDb:
 
     @staticmethod
     def create(path: Path, shared: bool = False) -> "RunDb":
-        """Open a file for writing, or create it. Raises UsageError if it is not writable.
+        """Open a file for writing, or create it.
 
-        If it is `shared` with other processes, no write is postponed.
+        Raises UsageError if the file is not writable. If the file is `shared` with other processes, no write is
+        postponed.
         """
         connection = None
         try:
@@ -171,7 +172,7 @@ class RunDb:
 
     @staticmethod
     def open(path: Path) -> "RunDb":
-        """Open an existing file to read. Raises UsageError if it is damaged or has another format."""
+        """Open an existing file for reading. Raises UsageError if the file is damaged or has another format."""
         try:
             connection = open_readonly(path)
             _check_rows(connection)
@@ -183,9 +184,10 @@ class RunDb:
         return RunDb(connection, path)
 
     def check(self, first_game: int = 0) -> None:
-        """Raise UsageError if the file is damaged. This checks its structure, not every game.
+        """Raise UsageError if the file is damaged.
 
-        `first_game` is the run's first game: 0 except in a shard.
+        This checks the file's structure, not every game. `first_game` is the number of the run's first game, which is 0
+        except in a shard.
         """
         try:
             ((status, *_), *_) = self._connection.execute("PRAGMA quick_check(1)").fetchall()
@@ -199,7 +201,7 @@ class RunDb:
             )
 
     def _is_consistent(self, first_game: int) -> bool:
-        """Return whether the chunks are consecutive, and have exactly their games and sums."""
+        """Return whether the chunks are consecutive, and contain exactly their games and sums."""
         chunks = self._connection.execute("SELECT chunk, games FROM chunks ORDER BY chunk").fetchall()
         games = self._connection.execute("SELECT count(*), min(game), max(game) FROM games").fetchone()
         sums = self._connection.execute("SELECT count(*) FROM tally WHERE chunks = 'all'").fetchone()[0]
@@ -211,9 +213,9 @@ class RunDb:
         return is_consecutive and sums == 1 and games == (count, first_game, first_game + count - 1)
 
     def add_chunk(self, chunk: Chunk, sums: str, complete: bool) -> None:
-        """Commit a chunk with the sums up to and including it. After RunStopped, nothing of it is written.
+        """Commit a chunk with the sums up to and including it.
 
-        A chunk is `complete` if a longer run adds no deals to it.
+        If this raises RunStopped, nothing is written. A chunk is `complete` if a longer run would add no deals to it.
         """
         numbers = range(chunk.first_game, chunk.first_game + len(chunk.outcomes))
         nulls: Sequence[None] = [None] * len(numbers)
@@ -231,10 +233,11 @@ class RunDb:
 
     @contextmanager
     def writing(self, paid: bool = False) -> Iterator[sqlite3.Connection]:
-        """Run a transaction, for one thread at a time. A nested one is part of the outer one.
+        """Run a transaction, for one thread at a time.
 
-        After RunStopped, nothing of it is written. It survives the end of the process; if it was `paid` for, it and
-        everything before it survives a power failure as well.
+        A nested transaction is part of the outer one. If this raises RunStopped, nothing is written. A transaction
+        survives the end of the process; if it was `paid` for, it and everything before it survive a power failure as
+        well.
         """
         if self._writer == threading.get_ident():
             yield self._connection
@@ -247,7 +250,7 @@ class RunDb:
     def write(self, write: Write, paid: bool = False) -> None:
         """Write as in `writing`, in one transaction with the pending writes of other threads.
 
-        The thread that gets the connection commits for all of them, so many threads wait for few commits.
+        The thread that gets the connection commits for all of them, so that many threads need only a few commits.
         """
         if self._writer == threading.get_ident():
             write(self._connection)
@@ -262,9 +265,9 @@ class RunDb:
             self._sync()
 
     def write_later(self, write: Write) -> None:
-        """Queue a write for the next transaction of any thread, and before the next read.
+        """Queue a write, which is executed in any thread's next transaction or before the next read.
 
-        Use it only for data that a resumed run can compute again.
+        Use this only for data that a resumed run can compute again.
         """
         if self.is_shared:
             self.write(write)
@@ -272,7 +275,7 @@ class RunDb:
             self._later.append(write)
 
     def flush_later(self) -> None:
-        """Write what is queued, or drop it if nothing can be written: a resumed run computes it again."""
+        """Execute queued writes, or drop them if writing fails, since a resumed run computes them again."""
         try:
             with self._exclusive():
                 pass
@@ -293,7 +296,7 @@ class RunDb:
             self._commit_if_free()
 
     def _commit_if_free(self) -> None:
-        """Commit pending writes, unless another thread has the connection: it will commit them when it is done."""
+        """Commit pending writes, unless another thread has the connection and will commit them when it is done."""
         while self._pending and self._lock.acquire(blocking=False):
             try:
                 # The waiting threads receive the exception.
@@ -303,7 +306,7 @@ class RunDb:
                 self._lock.release()
 
     def _commit_waiting(self) -> None:
-        """Commit pending and queued writes. If that fails, queued writes stay queued."""
+        """Commit pending and queued writes. If the commit fails, queued writes remain queued."""
         later, pending = [*self._later], [*self._pending]
         if not later and not pending:
             return
@@ -342,7 +345,10 @@ class RunDb:
             self._writer = None
 
     def _sync(self) -> None:
-        """Wait until this thread's commits are on disk. Meanwhile other threads can write, and share the wait."""
+        """Wait until this thread's commits are on disk.
+
+        Meanwhile other threads can write, and wait for the same sync.
+        """
         wanted = self._commits
         with self._syncing:
             if self._synced >= wanted:
@@ -426,7 +432,8 @@ def _seal_call(table: str, **replaced: str) -> str:
 def _seal_on_write(connection: sqlite3.Connection) -> None:
     """Have SQLite seal every row that this connection writes.
 
-    The triggers are temporary: other connections have none, so a row that anything else changes keeps its old seal.
+    The triggers are temporary. Other connections do not have them, so a row that anything else changes keeps its old
+    seal.
     """
     connection.create_function("row_seal", -1, _seal, deterministic=True)
     for table in _SEALED:
@@ -443,7 +450,7 @@ def _seal_on_write(connection: sqlite3.Connection) -> None:
 def open_readonly(path: Path) -> sqlite3.Connection:
     """Open a file from an unknown source without writing to it.
 
-    Raises sqlite3.Error if it is not a run store, and UsageError if it has another format.
+    Raises sqlite3.Error if the file is not a run store, and UsageError if it has another format.
     """
     check_is_file(path)
     connection = sqlite3.connect(readonly_uri(path), uri=True, check_same_thread=False)
@@ -468,7 +475,7 @@ def open_readonly(path: Path) -> sqlite3.Connection:
 
 @cache
 def _expected_schema() -> tuple[dict[str, str | None], dict[str, dict[str, tuple[str, bool]]]]:
-    """Return a run store's schema: the SQL by name, then by table each column's type and whether it may be NULL."""
+    """Return a run store's schema: the SQL by name, then each column's type and whether it may be NULL, by table."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(_SCHEMA)
         names = dict(connection.execute("SELECT name, sql FROM sqlite_master"))
@@ -537,8 +544,8 @@ def _invalid_condition(table: str, column: str, kind: str, null: bool) -> str:
 def readonly_uri(path: Path) -> str:
     """Return the URI with which SQLite opens a file only for reading.
 
-    SQLite creates a journal even to read, which is impossible in a read-only folder. If there is no journal, no process
-    is writing, and the file can be read without one.
+    SQLite creates a journal even for reading, which is impossible in a read-only folder. If no journal exists, no
+    process is writing, and the file can be read without a journal.
     """
     has_no_writer = _is_in_readonly_folder(path) and not _wal_path(path).exists()
     return f"{path.resolve().as_uri()}?{'immutable=1' if has_no_writer else 'mode=ro'}"
@@ -583,9 +590,9 @@ _SHARED: Final = ("attempts", "texts", "prompts")  # tables in which parts may h
 
 
 def merge_into(path: Path, parts: Iterable[Path], sums: Mapping[str, str]) -> None:
-    """Merge the `run.db` of the parts of a run, in order, into a new one; `sums` are the rows of its tally.
+    """Merge the `run.db` files of a run's parts, in order, into a new one; `sums` are the rows of its tally.
 
-    Raises UsageError or RunStopped if it cannot be written, or a part cannot be read.
+    Raises UsageError or RunStopped if the new file cannot be written, or a part cannot be read.
     """
     RunDb.create(path).__exit__()
     try:
