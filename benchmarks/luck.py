@@ -1,7 +1,7 @@
 """Measure how many games the luck correction saves: five players at three games of OpenSpiel, each against `Solved`.
 
-`python -m benchmarks.luck` takes some minutes. A comparison is 400 games, each deal in both seats; a line is the mean
-of several. `house` is asked through `dubito policy`.
+`python -m benchmarks.luck` takes several minutes. A comparison has 400 games, each deal played in both seats; a line is
+the mean of several comparisons. `house` is queried through `dubito policy`.
 """
 
 import math
@@ -38,7 +38,7 @@ def players(name: str, tree: Tree, solved: PolicyTable) -> dict[str, PolicyTable
 
 
 def play(tree: Tree, deal: int, seat: int, tables: list[PolicyTable], chance: Random) -> LuckyGame:
-    """Play a game by these tables."""
+    """Play a game according to these tables."""
     node, decided = tree.nodes[0], list[OwnDecision]()
     while not node.returns:
         if node.state is None:
@@ -53,7 +53,7 @@ def play(tree: Tree, deal: int, seat: int, tables: list[PolicyTable], chance: Ra
 
 
 def describe_cell(tree: Tree, hero: PolicyTable, solved: PolicyTable, chance: Random) -> str:
-    """Describe the factor of games saved, the exact and the corrected mean, and the coverage of the 95 % interval."""
+    """Describe the factor of saved games, the exact and corrected means, and the coverage of the 95 % interval."""
     exact = fmean(expected_values(tree, seat_tables(tree, seat, hero, solved))[seat] for seat in (0, 1))
     spreads, means, held = list[tuple[float, float]](), list[float](), 0
     for _ in range(COMPARISONS):

@@ -30,7 +30,7 @@ def workers() -> list[int]:
 
 
 def main() -> None:
-    """Play and print the figures."""
+    """Play the games and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--games", type=int, default=1_000_000)
     games = parser.parse_args().games

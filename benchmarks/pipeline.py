@@ -2,7 +2,7 @@
 
     python benchmarks/pipeline.py            # about a minute
 
-All figures are from this run; the house answers in a separate process.
+All figures are from the same run; the built-in model server answers in a separate process.
 """
 
 import statistics
@@ -49,7 +49,7 @@ SETTINGS = ModelSettings(api="responses", model="house-sharp", base_url="house")
 
 
 def positions(n: int) -> list[Position]:
-    """Return questions of whole games of four players, in order."""
+    """Return the questions from whole games with four players, in order."""
     found: list[Position] = []
     for deal in count():
         game = record_positions(sample_table(Rules(), 4, deal), Origin(None, 0, deal, deal), GAME, Rules())
@@ -60,14 +60,14 @@ def positions(n: int) -> list[Position]:
 
 
 class Seats:
-    """The asked seats, one game after another, with what each stores between questions."""
+    """The seats that are asked, one game after another, with the data that each stores between questions."""
 
     def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
         self._kept: dict[int, tuple[list[Event], Memory, SeatTexts]] = {}
 
     def render_position(self, position: Position) -> RenderedPrompt:
-        """Return a question's texts, after observing what happened since the seat's last one, as in a run."""
+        """Return a question's texts after observing what happened since the seat's last question, as in a run."""
         seat, events = position.seat, position.events
         watched, memory, texts = self._kept.get(seat, ([], Memory(seat), SeatTexts()))
         if watched != [*events[: len(watched)]]:
@@ -100,7 +100,7 @@ def ask_of(prompt: Prompt, rendered: RenderedPrompt, node: str, game: int, numbe
 
 @contextmanager
 def house(latency: float) -> Iterator[str]:
-    """Start the house in a separate process; yield its address for OpenAI's SDK."""
+    """Start the built-in model server in a separate process; yield its address for OpenAI's SDK."""
     words = (sys.executable, "-m", "dubito", "house", "--port", "0", "--latency", str(latency))
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
@@ -113,7 +113,7 @@ def house(latency: float) -> Iterator[str]:
 
 
 class OneServer:
-    """The house in a separate process, as if the run had started it."""
+    """The built-in model server in a separate process, as if the run had started it."""
 
     def __init__(self, address: str, in_flight: int) -> None:
         self._address, self._in_flight = address, in_flight
@@ -127,7 +127,7 @@ class OneServer:
 
 @contextmanager
 def pipeline(folder: Path, address: str, in_flight: int = IN_FLIGHT) -> Iterator[Pipeline]:
-    """Build the whole pipeline, with log, recording, cache and budget on disk."""
+    """Build the whole pipeline, with its log, recording, cache and budget on disk."""
     folder.mkdir()
     options = PipelineOptions(
         in_flight,
@@ -153,7 +153,7 @@ def per_second(call: Callable[[Attempt], object], of: Sequence[Attempt], threads
 
 
 def time_cached_decision(name: str, of: Sequence[Position], folder: Path, address: str) -> None:
-    """Return the CPU time of a decision from facts to answer with a cache hit, as the median of five rounds."""
+    """Return the CPU time of a decision with a cache hit, from facts to answer, as the median of five rounds."""
     prompt = load_prompt(name, OWN_PROMPTS.parent)
     with pipeline(folder / f"own-{name}", address) as opened:
         account = account_for(SETTINGS)

@@ -1,9 +1,9 @@
 """Measure how much of a server's rate limit whole runs over HTTP use, and how many calls it refuses.
 
-`python -m benchmarks.rates [SCALE]` uses a fake server on which time, like ours, runs SCALE (6) times as fast. It
-tries each kind of limit with 32 and 128 games in flight, and the usual preflight. Rates are for the second half of a
-run, when the server's initial burst is used up. Targets: at least 90 % of the limit, at most 5 % of the calls refused,
-no fallback, one results digest.
+`python -m benchmarks.rates [SCALE]` uses a fake server; time there and in the runs passes SCALE (6) times as fast. Each
+kind of limit is tried with 32 and 128 games in flight, and the usual preflight. Rates are measured in the second half
+of a run, when the server's initial burst is used up. Targets: at least 90 % of the limit, at most 5 % of the calls
+refused, no fallback, and the same results digest in all runs.
 """
 
 import sys
@@ -33,7 +33,7 @@ CASES: dict[str, tuple[float, Callable[[], Habits]]] = {  # requests a minute, a
 
 
 def measure(name: str, scale: float, in_flight: int, folder: Path) -> str:
-    """Play a run and describe how it went."""
+    """Play a run and describe its speed and refusals."""
     rate, habits = CASES[name]
     with Foreign(replace(habits(), scale=scale)) as server:
         run = play_at(server, folder, in_flight, games=GAMES if rate > 100 else GAMES // 8, preflight=True)
@@ -50,7 +50,7 @@ def measure(name: str, scale: float, in_flight: int, folder: Path) -> str:
 
 
 def main() -> None:
-    """Print a line for each kind of limit and number in flight."""
+    """Print a line for each kind of limit and number of games in flight."""
     scale = float(sys.argv[1]) if len(sys.argv) > 1 else 6.0
     with TemporaryDirectory() as folder:
         for name in CASES:

@@ -46,7 +46,7 @@ OLD: Final = (  # measured in open_spiel 1.0.2, the last version with its own re
 
 
 def ping_pong(times: int) -> tuple[float, float]:
-    """Return microseconds of a line to a bot and its answer over blocking pipes: in total, and of our process."""
+    """Return the microseconds for a line to a bot and its answer over blocking pipes: in total, and in our process."""
     with subprocess.Popen([PYTHON, "-S", "-E", "-c", STAYS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as bot:
         assert bot.stdin is not None
         assert bot.stdout is not None
@@ -60,7 +60,7 @@ def ping_pong(times: int) -> tuple[float, float]:
 
 
 def node(name: str, table: MatchTable, least: int) -> tuple[float, float]:
-    """Return microseconds per node, observed by both bots, without start and end: in total, and of our process."""
+    """Return the microseconds per node that both bots observe, without start and end: in total, and in our process."""
     game, nodes, spent, own, seed = load(name), 0, 0.0, 0.0, 0
     dialect, root = V1(game), game.new_initial_state()
     while nodes < least:
@@ -76,7 +76,7 @@ def node(name: str, table: MatchTable, least: int) -> tuple[float, float]:
 
 
 def restarts(folder: Path, name: str, matches: int) -> tuple[float, float]:
-    """Return matches per second of two Python bots that restart for each, and a match's milliseconds of work."""
+    """Return the matches per second of two Python bots that restart for each match, and a match's CPU milliseconds."""
     bots = [BotProgram(bot, (PYTHON, "-S", "-E", "-c", PLAIN), folder) for bot in ("one", "other")]
     said = {"games": [name], "bots": {bot.name: "-" for bot in bots}, "chance_seconds": 0.0}
     config = validate_config(said, "here", {})
@@ -89,7 +89,7 @@ def restarts(folder: Path, name: str, matches: int) -> tuple[float, float]:
 
 
 def starts(times: int) -> float:
-    """Return the milliseconds of work to start and end two Python bots without a referee."""
+    """Return the CPU milliseconds for starting and ending two Python bots without a referee."""
     before = sum(os.times()[:4])
     for _ in range(2 * times):
         ended = subprocess.run([PYTHON, "-S", "-E", "-c", PLAIN], input=b"game\n0\nend\n", capture_output=True)

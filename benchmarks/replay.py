@@ -1,7 +1,9 @@
-"""Measure what a replay costs, and how soon a stopped run resumes: `python benchmarks/replay.py`; about a minute.
+"""Measure what a replay costs, and how soon a stopped run resumes:
 
-A run of 200 games with two model players is played against the house, then replayed from its recording. A run of
-hand-written bots is stopped after most of a million games (or --games), and resumed.
+`python benchmarks/replay.py`, which takes about a minute.
+
+A run of 200 games with two model players is played with the built-in model server, then replayed from its recording. A
+run of hand-written bots is stopped after most of its million games (or --games), and resumed.
 """
 
 import argparse

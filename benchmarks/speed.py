@@ -1,13 +1,13 @@
 """Measure what a game costs, as ratios within one run: `python benchmarks/speed.py [--games N]`.
 
-The yardstick is an iteration of `s += random.random()` in a plain Python loop, measured right before and
-after each round, so that a slow moment of the machine slows both. Such a loop is nearly twice as fast
-inside a function, where names are locals, as at the top level of a script; both readings are printed.
-The players are the ten bots other than ClaudeBot, at 3 to 7 seats; two pools at BS, two bots at draw and defuse. A
-cost includes statistics and store. Needs an idle core, two for the line of two workers.
+The yardstick is an iteration of `s += random.random()` in a plain Python loop, measured right before and after each
+round, so that a temporary slowdown of the machine affects both. Such a loop is nearly twice as fast inside a function,
+where names are locals, as at the top level of a script; both readings are printed. The players are the ten bots other
+than ClaudeBot, at 3 to 7 seats; two pools at BS, two bots at draw and defuse. A cost includes statistics and storage.
+The benchmark needs an idle core, or two for the line with two workers.
 
-`python benchmarks/speed.py --pair PURE COMPILED` measures two installations instead, given by their Pythons. It
-alternates between them and prints the CPU time at each table size: medians of seven rounds, and the ratio's range.
+`python benchmarks/speed.py --pair PURE COMPILED` measures two installations instead, given by their Python executables.
+It alternates between them and prints the CPU time at each table size: medians of seven rounds, and the ratio's range.
 """
 
 import argparse
@@ -57,7 +57,7 @@ def function_yardstick() -> float:
 
 
 def time_call(call: Callable[[], T]) -> tuple[T, float, float]:
-    """Return a call's result, its CPU seconds, and the same in iterations of a loop timed right before and after."""
+    """Return a call's result and its CPU time, in seconds and in iterations of a loop timed right before and after."""
     before, start = function_yardstick(), time.process_time()
     returned = call()
     seconds = time.process_time() - start
@@ -108,7 +108,7 @@ def cost_per_game(whole: Experiment, registry: Registry, rounds: int, folder: Pa
 
 
 def parts(registry: Registry, folder: Path) -> dict[str, float]:
-    """Return the CPU seconds of one chunk's parts: play (with statistics), statistics alone, store alone."""
+    """Return the CPU seconds of a chunk's parts: play (with statistics), statistics alone, and storage alone."""
     player = ChunkPlayer(build_experiment(registry, DEALS_PER_CHUNK), registry)
     start = time.process_time()
     played = player.play(range(DEALS_PER_CHUNK), lambda: False)

@@ -1,8 +1,8 @@
 """Simulate how a run with `stop: {within: 3}` decides: `python benchmarks/stopping.py [--comparisons N]`.
 
 Each cell is 500 simulated comparisons of two contenders with a given true difference of Scores. Their difference per
-deal is drawn from 1, 1/2, 0, -1/2 and -1, and is not 0 in 84, 42 or 6 of 100 deals. Next to the mean number of deals is
-the fixed length with the same power to detect 3 points, which would have to be chosen in advance.
+deal is drawn from 1, 1/2, 0, -1/2 and -1, and is nonzero in 84, 42 or 6 of 100 deals. The mean number of deals is shown
+next to the fixed length that has the same power to detect 3 points, which would have to be chosen in advance.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """Measure how often an interval falsely separates a model from its twin: `python benchmarks/twins.py [--runs N]`.
 
 Each run has its own seed and its own cache: house-random and its twin (`sample: 1`) play the same deals of three
-players. Twins do not differ, so a 95 % interval of their difference should contain 0 in 95 of 100 runs. With
-these opponents and this cap, five of six games end before the cap and the twin wins one of five, so results do vary.
+players. Twins do not differ, so a 95 % interval for their difference should contain 0 in 95 of 100 runs. With these
+opponents and this cap, five of six games end before the cap and the twin wins one in five, so results do vary.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def twins(seed: int, arguments: argparse.Namespace, registry: Registry) -> Exper
 
 
 def compare_twins(experiment: Experiment, registry: Registry, folder: Path) -> PairRow:
-    """Return how the twins of one run differ; its folder and cache are new."""
+    """Return how the twins of one run differ; the run has a new folder and cache."""
     calls = CallOptions(in_flight=16, cache=folder / "cache", offline=False, preflight=False)
     playable = check_models(experiment, registry, calls)
     run = runner.play(playable, folder / "run", runner.RunOptions(registry, 1, calls, new_stop(1)))

@@ -1,12 +1,13 @@
 """Compare whole runs with the bare SDK: their speed, and the CPU time that they add to a call.
 
-    python benchmarks/whole_runs.py          # some minutes
+    python benchmarks/whole_runs.py          # several minutes
 
-Alternates a run of 300 games with 32 calls in flight, and the same requests by a bare pool of the SDK. A fake server in
-a separate process always answers no after a fixed delay. CPU time is this process's, without the server's.
+Alternates between a run of 300 games with 32 calls in flight and the same requests from a bare pool of SDK calls. A
+fake server in a separate process always answers no after a fixed delay. CPU time is that of this process, without the
+server.
 
 A game asks one question after another, so fewer than 32 calls are in flight at a run's end. Each pair is shown with the
-share of the pool's speed that this alone allows, if all calls took the same time.
+share of the pool's speed that this limit alone would allow if all calls took the same time.
 """
 
 import asyncio
@@ -80,7 +81,7 @@ def serve(listener: socket.socket, latency: float) -> None:
 
 @contextmanager
 def server(latency: float) -> Iterator[str]:
-    """Return its address for OpenAI's SDK."""
+    """Start the fake server and yield its address for OpenAI's SDK."""
     with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
         process = get_context("fork").Process(target=serve, args=(listener, latency), daemon=True)
         process.start()
@@ -112,7 +113,7 @@ def run(address: str, folder: Path, games: int) -> int:
 
 
 def max_share(folder: Path) -> float:
-    """Return the share of the pool's speed that sequential games allow, with 32 at once in order."""
+    """Return the share of the pool's speed that sequential games allow, with 32 games at once, started in order."""
     with closing(sqlite3.connect(folder / "run" / "run.db")) as db:
         calls = [int(n) for (n,) in db.execute("SELECT count(*) FROM tries GROUP BY game ORDER BY game")]
     ends = [0] * IN_FLIGHT

@@ -1,6 +1,7 @@
-"""Draw the rooms of `dubito` and what imports what: `python scripts/draw_rooms.py` writes docs/images/rooms.svg.
+"""Draw the rooms (packages) of `dubito` and their imports:
 
-A room imports rooms above it; an arrow that follows from others is left out.
+`python scripts/draw_rooms.py` writes docs/images/rooms.svg. A room imports rooms above it; an arrow that other arrows
+imply is left out.
 """
 
 import ast
@@ -16,7 +17,7 @@ DOORS: Final = ("__init__", "__main__", "game_data", "facts", "player")
 
 
 def room_of(parts: tuple[str, ...]) -> str | None:
-    """Return the room of a module named by the parts after `dubito`, None for doors and the package itself."""
+    """Return a module's room, given its name's parts after `dubito`; None for entry modules and the package."""
     if not parts or parts[0] in DOORS:
         return None
     return "/".join(parts[:2]) if parts[0] in ("plugins", "games") and len(parts) > 1 else parts[0]
@@ -45,7 +46,7 @@ def read_imports() -> dict[str, set[str]]:
 
 
 def reduce_arrows(imports: dict[str, set[str]]) -> dict[str, set[str]]:
-    """Leave out what a room imports if another room it imports leads there."""
+    """Leave out an import if another of the room's imports leads to the same room."""
 
     def reach(room: str) -> set[str]:
         return set().union(*({used} | reach(used) for used in imports[room]))

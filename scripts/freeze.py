@@ -1,9 +1,8 @@
-"""Record again what depends on the bytes of bots and prompts: `python -m scripts.freeze [STEP...]`.
+"""Record again all data that depends on the bytes of bots and prompts: `python -m scripts.freeze [STEP...]`.
 
 The steps are `books` (digests of bots in the books), `submissions` (the leaderboard's example runs), `golden`
-(renderings and games), `frozen` (tests/freeze) and `cassettes`. Without a name all of them run, in this order.
-
-Run it after a change of a bot or a prompt, review the difference, and commit it by itself. It takes minutes.
+(renderings and games), `frozen` (tests/freeze) and `cassettes`. If no step is named, all of them run, in this order.
+Run the script after changing a bot or a prompt, review the diff, and commit it separately. It takes several minutes.
 """
 
 import subprocess
@@ -23,7 +22,7 @@ REPO: Final = Path(__file__).resolve().parent.parent
 
 
 def update_books() -> None:
-    """Replace the digests of bots in every book, and nothing else."""
+    """Replace only the digests of bots in every book."""
     for file in sorted(BOOKS.glob("*.yaml")):
         text = file.read_text("utf-8")
         book = yaml.safe_load(text)

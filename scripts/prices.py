@@ -1,11 +1,12 @@
-"""Rewrite `dubito/llm/prices.yaml` for a release. This needs two more packages:
+"""Rewrite `dubito/llm/prices.yaml` for a release. The script needs two more packages:
 
     pip install genai-prices && pip download --no-deps litellm
     python scripts/prices.py litellm-*.whl 2026-11-26 > dubito/llm/prices.yaml
 
-The date is the day on which both were up to date. A model's line has the highest price: of genai-prices and litellm, of
-announced prices, and of the hours of a day; and the highest factor of a tier's rates. `BY_HAND` has prices that neither
-package has, read from the providers' pages. Review the difference before you commit it.
+The date is the day on which both were up to date. A model's line has the highest of several prices: those in
+genai-prices and litellm, announced prices, and prices at different hours of a day. It also has the highest factor of a
+tier's rates. `BY_HAND` has prices that neither package lists, taken from the providers' pages. Review the diff before
+you commit it.
 """
 
 import json
@@ -134,7 +135,7 @@ BY_HAND: Final = {
 
 
 def most_expensive(lines: list[Line]) -> Line:
-    """Return the highest price of each part. A tier counts as cheaper only if every source that lists it agrees."""
+    """Return the highest price for each part. A tier counts as cheaper only if every source that lists it agrees."""
     first, *rest = lines
     for one in rest:
         aboves = [line.above for line in (first, one) if line.above]
@@ -164,7 +165,7 @@ def most_expensive(lines: list[Line]) -> Line:
 def long_input_step(
     rates: Mapping[str, Decimal], above: Mapping[str, Decimal], tokens: int
 ) -> tuple[int, Decimal, Decimal] | None:
-    """Return the length from which a call is long, and the factors for its input and output from there."""
+    """Return the input length above which a call counts as long, and the factors for its input and output."""
     if not above:
         return None
     into = max(above.get(kind, rates[kind]) / rates[kind] for kind in KINDS[:-1] if rates.get(kind))
@@ -172,7 +173,7 @@ def long_input_step(
 
 
 def factor(usual: Mapping[str, Decimal], tier: Mapping[str, Decimal]) -> Decimal:
-    """Return a tier's highest factor over the usual rates. Rates that it does not list are the usual ones."""
+    """Return a tier's highest factor over the usual rates. Rates that the tier does not list are the usual ones."""
     return max(tier.get(kind, rate) / rate for kind, rate in usual.items() if rate and kind != "long_write")
 
 
@@ -248,7 +249,7 @@ def litellm_rates(entry: Mapping[str, Any], suffix: str) -> dict[str, Decimal]:
 
 
 def sold_models(server: Server, table: Mapping[str, Any], day: date) -> dict[str, Line]:
-    """Return the models that a server sells on this day."""
+    """Return the models that a server offers on this day."""
     litellm, genai = dict(from_litellm(table, server)), dict(from_genai(server.genai, day))
     own = {model: line for model, line in BY_HAND.items() if re.fullmatch(server.models, model)}
     first_hand = server.genai in ("openai", "anthropic")  # genai-prices also has models that are no longer sold

@@ -1,8 +1,8 @@
 """Interfaces of a game. Packages outside `dubito/games` use games only through them.
 
-A `Game` describes a game and deals it. A deal is a `State`: `view()` returns what the seat to move sees, and
-`apply(output)` makes its move and returns what the players observe. Bots subclass the game's own base class, a subclass
-of `Player`.
+A `Game` describes a game and deals it. A dealt game is a `State`: `view()` returns what the seat to move sees, and
+`apply(output)` makes that seat's move and returns what the players observe. Bots subclass the game's own base class, a
+subclass of `Player`.
 
 Beside `game.py`, a game's package may contain optional modules, found by name: `facts` (`Facts`, the content of
 prompts), `stand_in` (`MODELS`, the built-in fake models), `words` (text for the viewer, the terminal and the person at
@@ -62,7 +62,7 @@ class GameEvent:
 
 
 class State(Protocol):
-    """A dealt game between two moves. No clock, no I/O; chance comes from one stream."""
+    """A dealt game between two moves. It uses no clock and no I/O, and all its randomness comes from one stream."""
 
     @property
     def seat(self) -> int:
@@ -81,11 +81,11 @@ class State(Protocol):
         """The first observation. Read only before the first move."""
 
     def view(self) -> Any:
-        """Return what the seat to move sees. It is valid until the move is made.
+        """Return what the seat to move sees. The view is valid until the move is made.
 
-        If a move is the answer to one node, the view has `node` and `why_illegal(output)`, which returns a
-        sentence, or None if the output is legal. It may also have `legal()`, which lists the legal outputs if
-        there are few enough to list. A subclass of `View` needs to define only one of the two.
+        If a move is the answer to one node, the view has `node` and `why_illegal(output)`, which returns a sentence, or
+        None if the output is legal. It may also have `legal()`, which lists the legal outputs if there are few enough
+        to list. A subclass of `View` needs to define only one of the two.
         """
 
     def cards(self, seat: int, streams: SeatStreams) -> Any:
@@ -124,7 +124,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Cards:
-    """An answer that is a list of the game's cards, each at most as often as held."""
+    """An answer that is a list of the game's cards, each at most as often as the seat holds it."""
 
     cards: tuple[int, ...]
 
@@ -169,7 +169,7 @@ class Node(NamedTuple):
 
 
 class Position(Protocol):
-    """What one seat knows when it is asked one node. Games add their own fields."""
+    """What one seat knows when it is asked a node's question. Games add their own fields."""
 
     @property
     def seat(self) -> int:
@@ -194,11 +194,11 @@ class Notebook(Protocol):
 
 
 class Facts(Protocol):
-    """Interface of a game's module `facts`: what a prompt may tell a model.
+    """Interface of a game's `facts` module, which supplies what a prompt may tell a model.
 
     Facts contain only what the seat can know. A game with a walk may add `turn(position)`, for prompts that ask all
     questions of a turn at once. It returns the given position and the positions of all questions that the turn may
-    still ask, in order, each after the answers that lead to it. It may also add `AT_ONCE`, the facts that are
+    still ask, in order, each after the answers that lead to it. The game may also add `AT_ONCE`, the facts that are
     worded differently for a decision model, which always gets all the questions.
     """
 
@@ -223,14 +223,14 @@ class Facts(Protocol):
         """Return the position as a JSON object."""
 
     def from_json(self, text: str) -> Any:
-        """Parse what `to_json` wrote, without `hidden`. Raises UsageError if malformed."""
+        """Parse what `to_json` wrote, without `hidden`. Raises UsageError if it is malformed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
     """A rated quantity: one integer per seat, from 0 to `scale`.
 
-    It follows from the seat's bucket (`values`) or is one of its counts (`count`).
+    A measure follows from the seat's bucket (`values`) or is one of the seat's counts (`count`).
     """
 
     key: str
@@ -253,7 +253,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Habit:
-    """A characteristic of play: the ratio of two of a seat's counts."""
+    """A characteristic of how a seat plays: the ratio of two of its counts."""
 
     key: str
     title: str  # column title
@@ -303,7 +303,7 @@ class Results:
 
     @cached_property
     def counts(self) -> tuple[str, ...]:
-        """All counts of a seat: the game's own, and the turns played by the fallback."""
+        """All counts of a seat: the game's counts, and the turns played by the fallback."""
         return (*self.seat_counts, FALLBACK_TURNS)
 
     @cached_property
@@ -339,7 +339,7 @@ class Results:
         return next(habit for habit in self.habits if habit.key == key)
 
     def place(self, key: str) -> int:
-        """Return the index of a measure."""
+        """Return a measure's index."""
         return [measure.key for measure in self.measures].index(key)
 
 
@@ -370,14 +370,14 @@ class Family(NamedTuple):
 
 
 def no_rules(**settings: Any) -> "BaseModel":
-    """Build the `rules` of a game without variants. They refuse every key."""
+    """Build the `rules` of a game without variants. These rules refuse every key."""
     from dubito.files import NoRules  # imported late: commands that only list bots or games run without pydantic
 
     return NoRules(**settings)
 
 
 def unanswered(base: type[Player], nodes: Sequence[Node]) -> Callable[[type[Player]], list[str]]:
-    """Return a `Game.missing` for games whose bots must answer every node.
+    """Return a function for `Game.missing`, for games whose bots must answer every node.
 
     Bots that define their own `play` are never incomplete.
     """
@@ -412,7 +412,7 @@ Lie = Literal["chosen", "forced"]  # by a seat that could have been honest, or o
 class LieMark(NamedTuple):
     """How a move relates to lying.
 
-    It is a play that can be a lie, a reaction to another seat's play, or both.
+    A move can be a play that may be a lie, a reaction to another seat's play, or both.
     """
 
     pile: int  # number of cards on the pile before the move
@@ -424,7 +424,7 @@ class LieMark(NamedTuple):
 
 @dataclass(frozen=True, eq=False)  # compared by identity
 class Game:
-    """Everything that the harness knows about a game."""
+    """All information that the harness has about a game."""
 
     name: str
     summary: str  # one line, for `dubito games`
@@ -495,21 +495,21 @@ class Game:
     def has_neighbours(self) -> bool:
         """Whether results are reported by neighbour.
 
-        That needs three seats or more, and measures that follow from the bucket.
+        This requires three seats or more, and measures that follow from the bucket.
         """
         return self.seats[1] > 2 and self.results.by_bucket is not None
 
     @property
     def is_duel(self) -> bool:
-        """Whether it has two seats, so that a pair and a seat describe a whole table."""
+        """Whether the game has two seats, so that a pair and a seat describe a whole table."""
         return self.seats[1] == 2
 
     def seats_by(self, rules: Any) -> tuple[int, int]:
-        """Return the fewest and the most seats under these rules."""
+        """Return the minimum and maximum number of seats under these rules."""
         return self.seats_of(rules) if self.seats_of else self.seats
 
     def deal_game(self, rules: Any, seats: int, chance: Random) -> Any:
-        """Deal a game. Raises UsageError if it cannot have that many seats."""
+        """Deal a game. Raises UsageError if the game does not support that many seats."""
         least, most = self.seats_by(rules)
         if least <= seats <= most:
             return self.deal(rules, seats, chance)
@@ -532,10 +532,10 @@ class Game:
         return match
 
     def legal_answers(self, state: Any) -> list[Any] | None:
-        """Return the legal answers to the current question, or None if it has no list.
+        """Return the legal answers to the current question, or None if they cannot be listed.
 
-        They are what the view lists, or the answers to a yes-or-no or multiple-choice question that the view accepts.
-        Cards, messages and numbers that no view lists have no list.
+        They are the view's list, or those answers to a yes-or-no or multiple-choice question that the view accepts.
+        Cards, messages and numbers can be listed only by the view.
         """
         return self.legal_answers_of(state.view(), state.cards(state.seat, DealStreams(0, 0).seat(state.seat)))
 
@@ -550,7 +550,7 @@ class Game:
         return [answer for answer in few if self._is_accepted(view, answer, cards)]
 
     def _is_accepted(self, view: Any, answer: Any, cards: Any) -> bool:
-        """Return whether the answer gives an output that the view accepts."""
+        """Return whether the answer leads to an output that the view accepts."""
         with suppress(IllegalOutput):
             return view.why_illegal(self.output_of(view.node, answer, cards)) is None
         return False
@@ -576,9 +576,9 @@ class Game:
 
 @contextmanager
 def without_bytecode(package: str) -> Iterator[None]:
-    """Import without writing bytecode if the package is a user's.
+    """Import without writing bytecode if the package belongs to a user.
 
-    Cached bytecode could differ from the source that the digest was taken of.
+    Cached bytecode could differ from the source that the digest was computed from.
     """
     written = sys.dont_write_bytecode
     sys.dont_write_bytecode = written or not package.startswith("dubito.")

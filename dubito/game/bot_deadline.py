@@ -2,8 +2,8 @@
 
 A call that takes too long is interrupted and counts as a bot error.
 
-The limit uses the system's alarm signal, which reaches the main thread between two steps of Python. It stops loops and
-waits, but not a single call into C that never returns. A bot without a limit is not wrapped.
+The limit uses the system's alarm signal, which reaches the main thread between two steps of Python. The signal stops
+loops and waits, but not a single call into C that never returns. A bot without a limit is not wrapped.
 """
 
 import signal
@@ -29,8 +29,8 @@ class _TooLate(BaseException):
 def limit_bot_time(cls: type[P], seconds: float, nodes: Sequence[Node]) -> type[P]:
     """Return a subclass of the bot whose calls are limited to `seconds` each.
 
-    The limit applies to `__init__`, `play` and `observe`. A call that exceeds it raises IllegalOutput with the node
-    or method and the line. `nodes` are the nodes of the game. Raises UsageError if bots cannot be interrupted here.
+    The limit applies to `__init__`, `play` and `observe`. A call that exceeds it raises IllegalOutput with the node or
+    method and the line. `nodes` contains the nodes of the game. Raises UsageError if this system cannot interrupt bots.
     """
     if not hasattr(signal, "setitimer"):
         raise UsageError("bot_deadline: this system has no timer that can interrupt a bot; remove this setting")

@@ -1,11 +1,13 @@
 """Find games and bots by name, and import them from their paths.
 
-Importing by path keeps packages of the same name from interfering. `packages.py` finds the game packages.
+Importing by path keeps packages with the same name from interfering with each other. `packages.py` finds the game
+packages.
 
 A bot is a file in `bots/manual` or `bots/llms`; for games other than Dubito, in a subfolder with the name of the game
-or its family, such as `bots/manual/bs`. The bot is the class whose name equals the file's, ignoring case, underscores
+or its family, such as `bots/manual/bs`. The bot is the class whose name matches the file's, ignoring case, underscores
 and a trailing `Bot`. Bots are searched in Dubito's own folders, the working directory, `--games-path` and the packages
-of installed games. A file that cannot be used is listed as broken with what to do, and does not affect other bots.
+of installed games. A file that cannot be used is listed as broken, with advice on how to fix it, and does not affect
+other bots.
 """
 
 import ast
@@ -42,7 +44,7 @@ from dubito.game.packages import (
 def import_file(name: str, file: Path, source: bytes, game: object, code: ast.Module | None = None) -> ModuleType:
     """Import a module from `source`, or from the code that replaces it, under this name.
 
-    It is imported again if the file was edited or if it now belongs to another game.
+    The module is imported again if the file was edited or now belongs to another game.
     """
     mark = sha256(source).hexdigest(), game
     loaded = sys.modules.get(name)
@@ -55,7 +57,7 @@ def import_file(name: str, file: Path, source: bytes, game: object, code: ast.Mo
 def import_as(name: str, file: Path, source: bytes | ast.Module, package: Path | None = None) -> ModuleType:
     """Import a module from these bytes, or from code that was parsed from them.
 
-    A bytecode cache might hold other code than the digest describes.
+    A bytecode cache is not used, since its code might not match the digest.
     """
     folders = None if package is None else [str(package)]
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
@@ -83,8 +85,8 @@ class NoSuchGame(UsageError):
 def find_game(name: str, working_directory: Path, flawed: bool = False) -> Game:
     """Return the game of that name.
 
-    Raises UsageError with the nearest name, or with what is wrong with the package. With `flawed`, a game with
-    flaws is returned too, so that the caller can list all of them.
+    Raises UsageError that suggests the nearest name or describes what is wrong with the package. With `flawed`, a game
+    with flaws is returned too, so that the caller can list all of them.
     """
     first, colon, member = name.partition(":")
     package = find_package(first, working_directory)
@@ -146,7 +148,7 @@ def game_names(working_directory: Path) -> list[str]:
 
 
 def package_of(game: Game, working_directory: Path) -> GamePackage:
-    """Return the package of a game that was found from this directory."""
+    """Return the package of a game that was found when searching from this directory."""
     package = find_package(game.folder, working_directory)
     assert package is not None
     return package
@@ -159,11 +161,11 @@ def digest_of_game(game: Game, working_directory: Path) -> str:
 
 
 def source_of(game: Game, working_directory: Path) -> str:
-    """Return what identifies a game's play, besides its name and `rules_version`.
+    """Return what identifies how a game is played, in addition to its name and `rules_version`.
 
     For a game that comes with Dubito, this is the version of the library that implements its rules, if any: a test
     guards its `rules_version`, so its files may be rewritten. For any other game it is the digest of its sources, since
-    nothing reminds its author to raise the number.
+    nothing reminds the author to raise `rules_version`.
     """
     return game.version if package_of(game, working_directory).is_own else digest_of_game(game, working_directory)
 
@@ -191,7 +193,7 @@ def _load_game(package: GamePackage, working_directory: Path, flawed: bool = Fal
 
 
 def _import_from(package: GamePackage, name: str) -> ModuleType:
-    """Import a module of a user's or an installed package.
+    """Import a module from a user's or an installed package.
 
     Other modules can import both kinds as `games.NAME`.
     """
@@ -234,7 +236,7 @@ def _set_games_package(working_directory: Path) -> None:
 
 
 class _InstalledGames:
-    """Importer that makes an installed game available as `games.NAME` too.
+    """Importer that also makes an installed game available as `games.NAME`.
 
     Both names refer to the same module.
     """
@@ -259,7 +261,7 @@ class _InstalledGames:
 
 
 def _installed_name(module: str) -> str | None:
-    """Return the real name of a module `games.NAME...` of an installed game."""
+    """Return the real name of the module `games.NAME...` of an installed game."""
     parts = module.split(".", 2)
     package = _PACKAGES.get(".".join(parts[:2])) if parts[0] == "games" else None
     return ".".join([package, *parts[2:]]) if package and package != ".".join(parts[:2]) else None
@@ -287,12 +289,12 @@ class Bot(NamedTuple):
 
     @property
     def usual(self) -> bool:
-        """Whether it plays by default, if no opponents are named. Not inherited."""
+        """Whether the bot plays by default, if no opponents are named. The flag is not inherited."""
         return self.cls.__dict__.get("usual", True) is not False
 
     @property
     def is_base(self) -> bool:
-        """Whether it plays only with settings, like LLMBot, the base of configured model players, and ProgramBot."""
+        """Whether the bot needs settings to play, like LLMBot, the base of configured model players, and ProgramBot."""
         return self.cls.__dict__.get("defaults") == {}
 
     @property
@@ -319,7 +321,7 @@ class BrokenBot(NamedTuple):
         return f"{_short_path(self.file)}: {self.reason}"
 
     def is_called(self, name: str) -> bool:
-        """Return whether this name refers to this file."""
+        """Return whether the name refers to this file."""
         return name == self.name or _is_same_name(self.file.stem, name)
 
 
@@ -337,7 +339,7 @@ class Registry:
     def find(self, name: str) -> Bot:
         """Return the bot of that name.
 
-        Raises UsageError with the nearest name, or with what is broken.
+        Raises UsageError that suggests the nearest name or describes what is broken.
         """
         if name in self.bots:
             return self.bots[name]
@@ -374,7 +376,7 @@ class Registry:
 
     @property
     def fallback(self) -> type[Any]:
-        """The bot class that plays a failed turn: the game's weakest (R13)."""
+        """The bot class that plays a failed turn, which is the game's weakest bot (R13)."""
         return self.find(self.game.fallback).cls
 
     def hand_written(self) -> list[Bot]:
@@ -422,7 +424,7 @@ def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
 
 
 def describe_unused(file: str, name: str) -> str:
-    """Say why a second bot class of a file is not played."""
+    """Describe why a second bot class in a file is not played."""
     return f"{file} already defines {name}, and a file can define one bot: move it to a file with its name"
 
 
@@ -456,7 +458,7 @@ def _program_files(folders: Iterable[tuple[BotKind, Path]]) -> list[Path]:
 
 
 def _load_program(file: Path, own: Path) -> Bot:
-    """Return the bot of a folder with a program. A run checks its settings."""
+    """Return the bot of a folder that contains a program. A run checks the bot's settings."""
     from dubito.files import read_yaml  # late: it loads pydantic, and few bots are folders
 
     settings = read_yaml(file)
@@ -476,7 +478,7 @@ def _model_players(own: Path) -> list[Bot]:
 
 
 def _program_bot(own: Path) -> Bot:
-    """Return the bot of all players that are programs. They play every game."""
+    """Return the bot for all players that are programs, which can play every game."""
     return _load_bot("llms", own / "llms" / "_program_bot.py", own, find_game(DUBITO, own))
 
 
@@ -505,7 +507,7 @@ def _load_bot(kind: BotKind, file: Path, own: Path, game: Game) -> Bot:
 def _module_name(file: Path, own: Path) -> str:
     """Return a bot's module name, such as `bots.manual.bs.player1`.
 
-    Files of the user get a name made from their folder.
+    The user's files get names made from their folder.
     """
     inside = file.relative_to(own) if file.is_relative_to(own) else None
     if inside is not None:
@@ -537,7 +539,7 @@ def import_bots(name: str) -> ModuleType:
 def _bot_class(module: ModuleType, file: Path, game: Game) -> tuple[type[Player], list[str]]:
     """Return the file's bot class and the names of unused bot classes.
 
-    Private classes and bases of the bot do not count as unused.
+    Private classes and the bot's base classes do not count as unused.
     """
 
     def is_bot(cls: type) -> bool:
@@ -569,7 +571,7 @@ def _is_same_name(one: str, other: str) -> bool:
 def _is_repeatable(source: bytes) -> bool:
     """Return whether these sources do not import the modules in `_UNSEEDED`.
 
-    For speed, sources that do not mention one on a line with `import` are not parsed.
+    For speed, sources that do not mention such a module on a line with `import` are not parsed.
     """
     lines = b"\n".join(source.splitlines()).replace(b"\\\n", b" ").split(b"\n")
     if source.isascii() and not any(b"import" in line and _mentions_unseeded(line) for line in lines):

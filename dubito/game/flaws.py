@@ -1,7 +1,7 @@
 """Checks of a game's own data: its `Game`, its positions and its endings.
 
-Each flaw is a clause with the name of the field and what it should be. The first flaw stops a command; `dubito games
-check` lists all of them.
+Each flaw is a clause that names the field and describes what it should be. The first flaw stops a command; `dubito
+games check` lists all of them.
 """
 
 from collections.abc import Collection, Iterator
@@ -13,7 +13,7 @@ from dubito.game import Answer, Ending, Game, LineupKind, Node, Player, Results,
 
 
 def flaws_of(game: Game) -> Iterator[str]:
-    """Yield the flaws of a game's definition."""
+    """Yield the flaws in a game's definition."""
     if not (isinstance(game.summary, str) and game.summary and len(game.summary.splitlines()) == 1):
         yield "summary must be one line that describes the game"
     if not _package_is_there(game.package):
@@ -111,7 +111,7 @@ def flaws_of_position(position: Any) -> Iterator[str]:
 
 
 def flaws_of_ending(ending: Any, results: Results, seats: int) -> Iterator[str]:
-    """Yield the flaws of the ending of a game with this number of seats."""
+    """Yield the flaws in the ending of a game with this number of seats."""
     if not isinstance(ending, Ending):
         yield f"ending() returns {_shorten(ending)}, but must return an Ending"
         return

@@ -1,4 +1,4 @@
-"""Legal moves that can be listed: a view's `legal()` and what follows from it."""
+"""Legal moves that can be listed: a view's `legal()` and the functions based on it."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -23,7 +23,7 @@ class View:
         return None
 
     def why_illegal(self, output: Any) -> str | None:
-        """Return why the output is illegal, in a sentence, or None if it is legal.
+        """Return a sentence on why the output is illegal, or None if it is legal.
 
         No code of the output runs.
         """
@@ -41,7 +41,7 @@ class View:
 
 
 def _suggest_spelling(view: type[View]) -> str:
-    """Suggest which method may be a misspelt `legal` or `why_illegal`; else empty."""
+    """Suggest which method may be a misspelt `legal` or `why_illegal`; return an empty text if none is similar."""
     own = {name for name in {*dir(view)} - {*dir(View)} if callable(getattr(view, name))}
     for name in ("legal", "why_illegal"):
         if getattr(view, name) is getattr(View, name) and (meant := find_similar(name, own)):
@@ -56,9 +56,9 @@ def legal_of(view: Any) -> Sequence[Any] | None:
 
 
 def is_listed(output: Any, legal: Sequence[Any]) -> bool:
-    """Return whether the output equals one of these and has its type.
+    """Return whether the output equals a listed one and has the same type, so that True is not 1.
 
-    True is not 1. No code of the output runs.
+    No code of the output runs.
     """
     if isinstance(legal, range):
         return type(output) is int and output in legal
@@ -76,7 +76,7 @@ def describe_legal(legal: Sequence[Any]) -> str:
 
 
 def _is_unbroken(legal: Sequence[Any]) -> bool:
-    """Return whether these are at least three consecutive integers, up or down."""
+    """Return whether these are at least three consecutive integers, ascending or descending."""
     if len(legal) < 3 or any(type(one) is not int for one in legal[:2]):
         return False
     if isinstance(legal, range):

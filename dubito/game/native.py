@@ -4,8 +4,8 @@ See docs/performance.md.
 
 Use `mypyc_attr(allow_interpreted_subclasses=True)` on classes that others subclass, and `serializable=True` on classes
 that are copied (mypyc 2.4 loses the `__init__` of a class with only the second). `Loose[T]` is T for readers and the
-type checker, but any object for compiled code. So the rules, not the compiler, refuse what bots assign or return, with
-a proper message.
+type checker, but any object for compiled code. This way the rules, not the compiler, refuse invalid values that bots
+assign or return, with a proper message.
 """
 
 from collections.abc import Callable

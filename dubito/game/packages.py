@@ -1,10 +1,10 @@
-"""Locations of games: `dubito/games`, `games` in a folder, or an installed package.
+"""The locations of games: `dubito/games`, the `games` folder of a directory, or an installed package.
 
-Folders are the working directory and those of `--games-path`. Their `games/NAME`, `bots` and `prompts` are all used. An
-installed package declares its game with an entry point of the group `dubito.games`: the point's name is the game's
-name, its value the package that contains `game.py`. Bots of the game are in the package's `bots/manual` and
-`bots/llms`, prompts in `prompts/NAME`. Copies with the same bytes are the same game. If two different packages have one
-name, neither is played.
+The directories searched are the working directory and those of `--games-path`. Their `games/NAME`, `bots` and `prompts`
+are all used. An installed package declares its game with an entry point in the group `dubito.games`: the entry point's
+name is the game's name, and its value is the package that contains `game.py`. Bots of the game are in the package's
+`bots/manual` and `bots/llms`, prompts in `prompts/NAME`. Copies with the same bytes count as the same game. If two
+different packages have the same name, neither is played.
 """
 
 import re
@@ -42,17 +42,17 @@ class GamePackage(NamedTuple):
 
     @property
     def is_own(self) -> bool:
-        """Whether it ships with Dubito."""
+        """Whether the package ships with Dubito."""
         return self.folder.parent in (OWN, _PLUGINS)
 
     @property
     def origin(self) -> str:
-        """Where it came from, without the user's own folders."""
+        """Where the package came from, without the user's own folders."""
         return self.distribution or "/".join(self.folder.parts[-2:])
 
     @property
     def digest(self) -> str:
-        """Hash of its sources, independent of their location.
+        """Hash of the package's sources, independent of their location.
 
         Bots and prompts of an installed package are left out.
         """
@@ -71,7 +71,7 @@ class GamePackage(NamedTuple):
 
 
 def set_games_path(folders: Sequence[Path]) -> None:
-    """Use the games, bots and prompts in these folders as well. Raises UsageError."""
+    """Also use the games, bots and prompts in these folders. Raises UsageError."""
     global _games_path
     for folder in folders:
         shown = one_line(str(folder))
@@ -137,9 +137,9 @@ def find_package(name: str, working_directory: Path) -> GamePackage | None:
 
 
 def _choose_package(packages: Sequence[GamePackage]) -> list[GamePackage]:
-    """Choose the package to play among packages of one name; the unusable ones follow.
+    """Choose the package to play among packages with the same name; the unusable ones follow.
 
-    If the choice is ambiguous, the first one has a fault that says so.
+    If the choice is ambiguous, the first one has a fault that describes this.
     """
     usable = [package for package in packages if not package.fault]
     faulty = [package for package in packages if package.fault]
@@ -179,7 +179,7 @@ def _packages(games: Path) -> list[Path]:
 
 
 def _installed_packages(name: str | None = None) -> list[GamePackage]:
-    """Return the games of installed packages, all or the ones with this name."""
+    """Return the games of installed packages, either all or those with this name."""
     from importlib.metadata import distributions  # imported late: it takes 40 ms to load, and 10 ms to read 80 packages
 
     packages = dict[tuple[str, str], GamePackage]()  # if a distribution is installed twice, the first one counts
@@ -205,7 +205,7 @@ def _mentions_games(dist: "Distribution") -> bool:
 
 
 def _pin_version(dist: "Distribution") -> str:
-    """Return a distribution as pip pins it, such as `dubito-kuhn==0.1.0`."""
+    """Return a distribution in pip's pinned form, such as `dubito-kuhn==0.1.0`."""
     try:
         return one_line(f"{dist.metadata['Name']}=={dist.version}")
     except Exception:  # its metadata may be anything
@@ -237,9 +237,9 @@ def _package_at(point: "EntryPoint", pinned: str) -> GamePackage:
 
 
 def missing_game_hint(origin: object) -> str:
-    """Say how to get a missing game.
+    """Describe how to get a missing game.
 
-    `origin` is where the run says the game came from. Runs can come from strangers, so the package is not
+    `origin` is where the game came from, according to the run. Runs can come from strangers, so the package is not
     recommended.
     """
     if isinstance(origin, str) and _is_pinned_name(origin):

@@ -45,13 +45,13 @@ class GameRecord(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Forfeit:
-    """Takes the place of an output when a seat ends the game by a mistake."""
+    """Takes the place of an output when a seat's mistake ends the game."""
 
     seat: int
 
 
 def read_game_name(text: str, default: str) -> str:
-    """Return the name of a record's game, or `default` if it states none.
+    """Return the name of a record's game, or `default` if the record has none.
 
     Raises UsageError if the name is not a string.
     """
@@ -68,7 +68,7 @@ def read_game_name(text: str, default: str) -> str:
 def refuse_other_format(text: str, known: str, shown: str) -> None:
     """Raise UsageError if the text has another version of the format.
 
-    Call it after the text could not be read. Formats look like `bs position 1`.
+    Call this after the text could not be read. Formats look like `bs position 1`.
     """
     try:
         content = json.loads(text)
@@ -118,8 +118,8 @@ P = TypeVar("P")
 class PositionFile(Generic[P]):
     """Reads and writes the positions of a game as JSON, one field per line.
 
-    Items of a list of objects get a line each. A file may also contain `hidden`, the truth that the seat cannot
-    see; it is never read here.
+    Items of a list of objects get a line each. A file may also contain `hidden`, the truth that the seat cannot see,
+    which is never read here.
     """
 
     kind: type[P]  # a dataclass; its types validate the file
@@ -143,7 +143,7 @@ class PositionFile(Generic[P]):
         return {key: value for key, value in asdict(item).items() if key not in usual or value != usual[key]}
 
     def from_json(self, text: str) -> P:
-        """Parse a position. Raises UsageError for malformed or impossible ones."""
+        """Parse a position. Raises UsageError if it is malformed or impossible."""
         try:
             file = self._file.model_validate_json(text)
             position = self.kind(**{name: getattr(file, name) for name in self._types})
@@ -169,16 +169,16 @@ class PositionFile(Generic[P]):
 
 
 def digest_line(*parts: object) -> str:
-    """Return the story's line with a digest of the deal and the outputs.
+    """Return the line of the story that contains a digest of the deal and the outputs.
 
-    Without it, a change to cards that were never shown would not change the story.
+    Without this line, a change to cards that were never shown would not change the story.
     """
     return f"Deal and outputs: {sha256(json.dumps(list(parts)).encode()).hexdigest()[:16]}"
 
 
 @cache
 def _format() -> TypeAdapter[GameRecord]:
-    """Return the validator, built on first use: most commands read no record."""
+    """Return the validator. It is built on first use, since most commands read no record."""
     return TypeAdapter(GameRecord)
 
 
@@ -206,7 +206,7 @@ class Recorder:
         self._seat = self._state.seat
 
     def end(self) -> list[str]:
-        """Return the last lines of a finished game's story."""
+        """Return the closing lines of a finished game's story."""
         return [*self._teller.ending(), digest_line(self.dealt, self.outputs)]
 
     def record(self, state: State, players: Sequence[str], seed: int, deal: int, number: int | None = None) -> Any:
@@ -222,7 +222,7 @@ class Recorder:
 class Records:
     """Creates, writes and reads records in a format that suits every game.
 
-    A game's module `record` with the same functions replaces this class. Its records need a `story`.
+    A game's `record` module with the same functions replaces this class. The records of such a module need a `story`.
     """
 
     def __init__(self, game: Game) -> None:
@@ -237,7 +237,7 @@ class Records:
         return record_as_lines(record, {"outputs", "story"})
 
     def load(self, text: str) -> Any:
-        """Parse a record. Raises UsageError with what is wrong."""
+        """Parse a record. Raises UsageError that describes what is wrong."""
         try:
             record = _format().validate_json(text)
             if record.game != self._game.name:
@@ -251,7 +251,7 @@ class Records:
     def replay(self, record: Any) -> Iterator[str]:
         """Play the record again and yield its story line by line.
 
-        If the rules refuse an output, a last line says so.
+        If the rules refuse an output, the last line reports it.
         """
         state, outputs = self.deal_record(record)
         recorder, yielded = self.recorder(state, record.rules), 0
@@ -285,7 +285,7 @@ def records_of(game: Game) -> Records:
 
 
 def output_of(game: Game, stored: Any) -> Any:
-    """Parse a stored output. Raises UsageError if it is not one of the game's."""
+    """Parse a stored output. Raises UsageError if it is not an output of the game."""
     if game.forfeits and isinstance(stored, dict) and list(stored) == ["seat"] and type(stored["seat"]) is int:
         return Forfeit(stored["seat"])
     try:

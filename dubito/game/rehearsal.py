@@ -26,10 +26,8 @@ def after(
 
     Args:
 
-    `moves`: outputs, each of the seat whose turn it is.
-    `bot`: a class, or a name listed by `dubito bots --game NAME`. It sits in the seat to move.
-    `seed`, `deal`: choose the cards.
-    `settings`: settings of the bot.
+    `moves`: outputs, each of the seat whose turn it is. `bot`: a class, or a name listed by `dubito bots --game NAME`.
+    The bot sits in the seat to move. `seed`, `deal`: choose the cards. `settings`: settings of the bot.
 
     Raises UsageError if the game, its rules or its moves are invalid.
     """
@@ -46,7 +44,7 @@ def set_up_turn(
 ) -> tuple[Any, Any]:
     """Return the bot and its view after these moves of a game.
 
-    `dealt` deals the same game at each call. The engine makes all the moves, the bot's own too.
+    `dealt` deals the same game on each call. The engine makes all the moves, including the bot's own.
     """
     entrants = [Entrant("nobody", Player)] * seats
     entrants[_seat_after(dealt(), moves)] = Entrant(bot.__name__, bot, settings)

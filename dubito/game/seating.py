@@ -27,8 +27,8 @@ class Seating:
 class Player(Generic[Held]):
     """Base of all bots of all games: receives views and returns outputs.
 
-    `self.id` is the seat, `self.cards` what it holds and `self.rng` the bot's own random stream. All three are
-    available in `__init__`.
+    `self.id` is the seat, `self.cards` the cards that it holds and `self.rng` the bot's own random stream. All three
+    are available in `__init__`.
     """
 
     is_model: ClassVar[bool] = False  # True: asks a model, and needs the run's services
@@ -59,10 +59,7 @@ class Player(Generic[Held]):
         raise NotImplementedError(f"{type(self).__name__} has no play()")
 
     def observe(self, event: Any) -> None:
-        """Receive what the table saw of a move.
-
-        Called after every move. Does nothing by default.
-        """
+        """Receive what the table saw of a move. This is called after every move and does nothing by default."""
 
     @classmethod
     def observes(cls) -> bool:

@@ -1,9 +1,9 @@
 """Named random streams. Global state and `hash()` are not used (R27).
 
-Each stream of a deal is seeded with its own eight bytes of one hash of (run seed, deal number). So deal 17 is the same
-alone, in a batch, and on any number of cores. A seat has three streams: for the bot, for the framework (which cards,
-how many, which number) and for the fallback. If a bot draws once more than before, the deal stays the same. Seeding
-`random.Random` is slow, so each stream is created when first used.
+Each stream of a deal is seeded with a separate eight bytes of a hash of (run seed, deal number). Deal 17 is therefore
+the same alone, in a batch, and on any number of cores. A seat has three streams: for the bot, for the framework (which
+cards, how many, which number) and for the fallback. If a bot makes one more draw than before, the deal stays the same.
+Seeding `random.Random` is slow, so each stream is created when first used.
 """
 
 from hashlib import shake_256
@@ -67,7 +67,7 @@ class DealStreams:
         return _stream(self._seeds, 0)
 
     def seating(self) -> Random:
-        """Return the stream that draws table size, bots and the contenders' seat (R33)."""
+        """Return the stream that draws the table size, the bots and the contenders' seat (R33)."""
         return _stream(self._seeds, 1)
 
     def seat(self, seat: int) -> SeatStreams:
@@ -79,7 +79,7 @@ class DealStreams:
 def _stream(seeds: bytes, place: int) -> Random:
     """Return a `Random` seeded with these eight bytes.
 
-    Calling the C seed directly skips the type checks of `Random.seed`, a third of its cost.
+    Calling the C seed function directly skips the type checks of `Random.seed`, which are a third of its cost.
     """
     stream: Any = Random.__new__(Random)
     _seed(stream, int.from_bytes(seeds[place * _SEED_BYTES : (place + 1) * _SEED_BYTES], "little"))

@@ -1,8 +1,8 @@
-"""Play games between bots: `Table` seats and notifies them, `step` makes a move.
+"""Play games between bots: `Table` seats and notifies the bots, and `step` makes a move.
 
 Bots are not trusted. Any mistake (R13) becomes a BotError with the bot's name. If the table has neither a fallback nor
-forfeits, it is raised. Otherwise it is recorded, and either the fallback makes that one move from its own random
-stream, or the seat forfeits the game.
+forfeits, the error is raised. Otherwise the error is recorded, and either the fallback makes that one move, using its
+own random stream, or the seat forfeits the game.
 
 No player is blamed for errors in the game's own code: `GameCode` turns them into a GameError, and the game stops.
 """
@@ -29,7 +29,7 @@ class _Forfeitable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """A bot with its settings and the name it plays under."""
+    """A bot with its settings and its display name."""
 
     name: str
     bot: type[Player]
@@ -37,7 +37,7 @@ class Entrant:
 
 
 class Table:
-    """One game and the players at its table, seat by seat."""
+    """A game and the players at its table, in seat order."""
 
     def __init__(
         self,
@@ -93,8 +93,8 @@ class Table:
     def record_failure(self, seat: int, turn: int, reason: str) -> None:
         """Handle a bot's error at this turn, counted from 1.
 
-        Raises it if the table has neither a fallback nor forfeits. Otherwise records it, and forfeits the game
-        if the table says so.
+        Raises it if the table has neither a fallback nor forfeits. Otherwise records the error, and forfeits the game
+        if the table has forfeits.
         """
         error = self.bot_error(seat, turn, reason)
         if self._fallback is None and not self.forfeits:
@@ -195,10 +195,10 @@ class EndlessGame(Exception):
 
 
 def _blame(method: str, error: BaseException, player: Player | None = None) -> str:
-    """Describe a bot's error, whatever it raised, including sys.exit().
+    """Describe a bot's error, whatever the bot raised, including sys.exit().
 
-    Re-raises errors that are not the bot's fault, such as lack of memory in a model player's turn, which the run's many
-    parallel calls have used up.
+    Re-raises errors that are not the bot's fault, such as a lack of memory in a model player's turn when the run's many
+    parallel calls have used it up.
     """
     kind = type(error)  # an exception may fake its __class__
     if issubclass(kind, (KeyboardInterrupt, RunStopped)):
@@ -228,7 +228,7 @@ def _describe(method: str, error: BaseException) -> str:
 
 
 class GameCode:
-    """Context that turns errors of a game's code into a GameError with its last line.
+    """Context that turns errors in a game's code into a GameError that names the code's last line.
 
     Deliberate errors pass through, and so do errors with no line of the game in their traceback.
     """

@@ -1,6 +1,6 @@
 """Text about a game for people, and how a person enters moves.
 
-`words_of(game)` returns the functions of the game's module `words`, with the defaults of `Words` for the rest.
+`words_of(game)` returns the functions of the game's `words` module, and the defaults from `Words` for the rest.
 """
 
 import re
@@ -84,27 +84,27 @@ class Option:
 class Teller(Protocol):
     """Narrates one game for omniscient viewers.
 
-    Created when the game is dealt, and notified of every move after it is made. It may have `marks()`, which
-    returns the `Marks` of the last move.
+    A teller is created when the game is dealt, and notified of every move after it is made. It may have `marks()`,
+    which returns the `Marks` of the last move.
     """
 
     def holds(self, seat: int) -> str:
-        """Return what a seat holds now; empty if that cannot be put in words."""
+        """Describe what a seat holds now; return an empty text if that cannot be put in words."""
 
     def moved(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
-        """Return the text for a move that was made, given what was observed of it."""
+        """Return the text for a move that was made, given what players observed of it."""
 
     def panels(self) -> list[Panel]:
         """Return the whole state: the seats and the board."""
 
     def ending(self) -> list[str]:
-        """Return how the finished game ended in a sentence, then any other closing remarks."""
+        """Return a sentence on how the game ended, then any other closing remarks."""
 
 
 class Words:
     """A game's text for people. These defaults use its events, nodes and views.
 
-    Functions in the game's module `words`, written without `self`, override these methods. Sentences name a seat by
+    Functions in the game's `words` module, written without `self`, override these methods. Sentences refer to a seat by
     its label.
     """
 
@@ -141,11 +141,11 @@ class Words:
         return [end_sentence(sentence) for sentence in (self._game.summary, self.in_short(rules)) if sentence]
 
     def in_short(self, rules: Any) -> str:
-        """Return the rules that can vary, with their values."""
+        """Return the rules that can vary, together with their values."""
         return ", ".join(f"{key}: {value}" for key, value in rules.model_dump().items())
 
     def sentence(self, event: Any, label: Label) -> str:
-        """Return an event as a sentence; empty if there is nothing to say."""
+        """Describe an event in a sentence; return an empty text if there is nothing to report."""
         values = {field.name: getattr(event, field.name) for field in fields(event)} if is_dataclass(event) else {}
         pairs = ", ".join(f"{key} {value}" for key, value in values.items())
         return f"{type(event).__name__}: {pairs}" if pairs else type(event).__name__
@@ -157,7 +157,7 @@ class Words:
     def sees(self, state: Any, seat: int, label: Label) -> list[str]:
         """Return what the seat to move sees and is asked, one line per item.
 
-        Contains nothing that the seat may not know.
+        The lines contain nothing that the seat may not know.
         """
         view = state.view()
         lines = [f"{name}: {_as_text(value)}" for name, value in _attributes(view).items() if name != "node"]
@@ -165,11 +165,11 @@ class Words:
         return [*lines, f"Your cards: {held}", f"{view.node}? {self._describe_answers(state)}"]
 
     def hand(self, state: Any, seat: int) -> Sequence[str]:
-        """Return the names of the cards to draw for the seat; empty to use words only."""
+        """Return the names of the cards to draw for the seat, or an empty list to use words only."""
         return ()
 
     def keys(self, state: Any) -> str:
-        """Return a short hint on what to type now; empty if `HOW` is enough."""
+        """Return a short hint on what to type now, or an empty text if `HOW` is enough."""
         return ""
 
     def read(self, line: str, state: Any, seat: int) -> Any:
@@ -192,7 +192,7 @@ class Words:
     def holding(self, state: Any, seat: int) -> list[int]:
         """Return the cards that the seat may answer with, each as often as it is held.
 
-        By default, all cards of the game.
+        The default is all cards of the game.
         """
         kind = self._node(state).answer
         return list(kind.cards) if isinstance(kind, Cards) else []
@@ -202,7 +202,7 @@ class Words:
         return ("Yes" if answer else "No") if isinstance(answer, bool) else str(answer)
 
     def speech(self, output: Any, events: Sequence[Any]) -> str:
-        """Return what a speech bubble beside the mover says of a move; empty for no bubble.
+        """Return the text of a speech bubble beside the mover, or an empty text for no bubble.
 
         It must be public: `events` is what everybody observed.
         """
@@ -213,12 +213,12 @@ class Words:
         return list(self._game.legal_answers(state) or ()) if isinstance(self._node(state).answer, Choice) else []
 
     def why_illegal(self, state: Any, output: Any) -> str | None:
-        """Return why the seat to move may not do this, in the engine's words."""
+        """Return the engine's reason why the seat to move may not do this."""
         why: str | None = state.view().why_illegal(output)
         return why
 
     def cheer(self, state: Any, seat: int) -> str:
-        """Return a line for a person whose game the last move has ended; else empty."""
+        """Return a line for a person whose game the last move has ended; otherwise return an empty text."""
         return f"\n  *  {self.verdict(state, seat)}  *\n" if state.over else ""
 
     def verdict(self, state: Any, seat: int) -> str:
@@ -234,7 +234,7 @@ class Words:
         return describe_answers(self._node(state), self._game.legal_answers(state))
 
     def _output(self, node: Node, answer: Any, state: Any, seat: int) -> Any:
-        """Convert an answer to an output. Raises IllegalOutput if it is not one."""
+        """Convert an answer to an output. Raises IllegalOutput if that is not possible."""
         return self._game.output_of(node.name, answer, state.cards(seat, DealStreams(0, 0).seat(seat)))
 
 
@@ -262,7 +262,7 @@ def words_of(game: Game) -> Words:
 
 
 def options_of(game: Game) -> list[Option]:
-    """Return the rules of a game that a page offers to change."""
+    """Return the rules of a game that players can change on a page."""
     return [Option(*option) for option in words_of(game).OPTIONS]
 
 
@@ -270,7 +270,7 @@ _MAX_PICTURED: Final = 3
 
 
 def picture_of(words: Words) -> list[list[str]]:
-    """Return the name, sign and icon of the cards that picture a game: its own choice, or some of its faces."""
+    """Return the name, sign and icon of the cards that illustrate a game: its own choice, or some of its faces."""
     if words.PICTURE:
         return [[*card] for card in words.PICTURE]
     names = [*words.FACES]
@@ -279,7 +279,7 @@ def picture_of(words: Words) -> list[list[str]]:
 
 
 def bots_of(game: Game, there: Sequence[Any]) -> list[str]:
-    """Return the default opponents of a person, chosen from `there`. Never empty."""
+    """Return a person's default opponents, chosen from `there`. The list is never empty."""
     names = [one.name for one in there if not one.asks]
     return [name for name in words_of(game).BOTS if name in names] or names
 
@@ -287,7 +287,7 @@ def bots_of(game: Game, there: Sequence[Any]) -> list[str]:
 def strengths(game: Game, there: Sequence[Any]) -> list[tuple[str, list[str]]]:
     """Return quick games from easy to hard, each with its available opponents.
 
-    Empty if there are fewer than two to choose from.
+    Return an empty list if there are fewer than two to choose from.
     """
     words, names = words_of(game), [one.name for one in there]
     of_each = [("easy", words.EASY), ("medium", words.BOTS), ("hard", words.HARD)]
@@ -303,25 +303,25 @@ def display_name(game: Game) -> str:
 
 
 def describe_question(game: Game, node: str) -> str:
-    """Return a node's question in short; by default, the name of the bots' method."""
+    """Return a short form of a node's question; by default, the name of the bots' method."""
     return words_of(game).QUESTIONS.get(node) or f"{game.node(node).method.replace('_', ' ').capitalize()}?"
 
 
 def marks_of(teller: Teller) -> Marks:
-    """Return the marks of the last move; empty if the game's teller has none."""
+    """Return the marks of the last move, or empty marks if the game's teller has none."""
     marks: Callable[[], Marks] | None = getattr(teller, "marks", None)
     return marks() if marks else Marks()
 
 
 def faces_of(words: Words, names: Sequence[str]) -> list[list[str]]:
-    """Return what a page draws: name, sign and icon of each card."""
+    """Return what a page draws: the name, sign and icon of each card."""
     return [[name, *words.FACES.get(name, Face(name))] for name in names]
 
 
 def to_person(text: str, to_me: Mapping[str, str]) -> str:
     """Address a sentence to the person whose label is `ME`.
 
-    Uses these replacements; what they leave becomes "you", with a verb in the second person.
+    Applies these replacements; any remaining label becomes "you", with a verb in the second person.
     """
     for phrase, replacement in to_me.items():
         if phrase != ME:
@@ -351,7 +351,7 @@ def to_others(text: str, called: str = THE_PERSON) -> str:
 
 
 def facts_in(prompt_text: str) -> dict[str, str]:
-    """Parse the last block of facts in a prompt; empty without one. Used by fake models."""
+    """Parse the last block of facts in a prompt; return an empty mapping if there is none. Used by fake models."""
     _, begun, block = prompt_text.rpartition("=== facts ===\n")
     block, ended, _ = block.partition("\n=== end of facts ===")
     lines = block.split("\n") if begun and ended else []
@@ -359,9 +359,7 @@ def facts_in(prompt_text: str) -> dict[str, str]:
 
 
 def legal_in(prompt_text: str) -> list[str]:
-    """Parse the last line like `legal: draw
-
-    skip` in a prompt; empty without one.
+    """Parse the last line such as `legal: draw skip` in a prompt; return an empty list if there is none.
 
     Used by fake models.
     """
@@ -398,7 +396,7 @@ def labels(players: Sequence[str], me: int | None) -> Label:
 
 
 def names_to(players: Sequence[str], me: int | None, called: str = "You") -> list[str]:
-    """Return the names of all seats, with `called` for the person's."""
+    """Return the names of all seats, with `called` as the person's name."""
     label = labels(players, me)
     return [called if seat == me else label(seat) for seat in range(len(players))]
 
@@ -414,7 +412,7 @@ def person_sentences(words: Words, events: Sequence[GameEvent], label: Label, me
 
 
 def describe_forfeit(seat: int, label: Label, game: Game) -> str:
-    """Say that a seat has ended the game by a mistake."""
+    """Report that a seat's mistake has ended the game."""
     return f"{label(seat)} has failed: the game is over, and {game.forfeit_means}."
 
 
@@ -481,7 +479,7 @@ def describe_answers(node: Node, legal: Sequence[Any] | None = None) -> str:
 def _parse_typed(line: str, node: Node) -> Any:
     """Parse a typed line as an answer of the node's kind, or return None.
 
-    Raises UsageError for a message that is not valid.
+    Raises UsageError for an invalid message.
     """
     word, kind = line.casefold().strip(), node.answer
     if isinstance(kind, Text):
@@ -504,7 +502,7 @@ def _parse_typed(line: str, node: Node) -> Any:
 def _strip_quotes(line: str) -> str:
     """Remove quotes around a typed line.
 
-    Quotes let a person say a word that is also a command of the terminal.
+    Quotes let a person enter a word that is also a terminal command.
     """
     return line[1:-1] if len(line) > 2 and line[0] == line[-1] == '"' else line
 

@@ -294,9 +294,7 @@ def _parse_span(span: str) -> float | None:
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait by `retry-after-ms` or `retry-after` (seconds or a date); None if neither is
-    usable.
-    """
+    """Return the seconds to wait, from `retry-after-ms` or `retry-after` (seconds or date); None if not usable."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = headers.get(name, "")
         try:

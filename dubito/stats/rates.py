@@ -2,30 +2,30 @@
 
 A rate is a ratio of sums over deals. It has the variance of the ratio estimator, clustered by deal (Cochran, Sampling
 Techniques, 3rd ed., 6.4), since the seats of one deal are not independent; without contenders, a deal is a game. The
-interval is Wilson's (1927) with the effective number of seats: the p(1-p)/variance independent seats that would vary
-as much. So it never leaves [0, 1] and is never [0, 0]. It uses the quantile of Student's t, since the variance is
-estimated from the deals. If all deals are the same, each counts as one seat.
+interval is Wilson's (1927) with the effective number of seats, p(1-p)/variance: this many independent seats would vary
+as much. The interval therefore never leaves [0, 1] and is never [0, 0]. It uses the quantile of Student's t, since the
+variance is estimated from the deals. If all deals are the same, each counts as one seat.
 
 The number of independent seats per seat (the inverse of the design effect of Kish, Survey Sampling, 1965, 8.2) depends
-on how games are dealt and played, not on their number. So a sample of a run's deals determines how wide the interval
-of a rate over all deals is.
+on how games are dealt and played, not on their number. A sample of a run's deals therefore determines the width of the
+interval for a rate over all deals.
 
 `variation` estimates how far a rate varies between groups, such as neighbours, beyond chance, with an interval.
 
-K groups have true rates p_k with mean p and standard deviation t. In each, r_k is observed over s_k seats. With
-Q = sum (r_k - mean r)^2 = K D^2, D the observed deviation, and v_k the variance of r_k,
+K groups have true rates p_k with mean p and standard deviation t. In each, r_k is observed over s_k seats. With Q = sum
+(r_k - mean r)^2 = K D^2, D the observed deviation, and v_k the variance of r_k,
 
     E Q   = K t^2 + (1 - 1/K) sum v_k
     Var Q = 2 ((1 - 2/K) sum v_k^2 + (sum v_k)^2 / K^2) + 4 sum (p_k - p)^2 v_k
 
 (the moments of a quadratic form in independent normals). The mean of p_k (1 - p_k) over groups is p (1 - p) - t^2, so
-v_k is taken as that times `effect` / s_k (Kish's design effect, if seats are not independent), and at most as that,
-since no rate varies more. It does not depend on r_k, so a group without a win does not look certain. In the last term,
-where it matters which groups have the variance, the observed rates determine it. Then (Q / E Q)^(1/3) is nearly normal
-with mean 1 - h and variance h = Var Q / (9 (E Q)^2): the cube root of Wilson and Hilferty, and of Abdel-Aty for a
-noncentral chi-squared (Abramowitz and Stegun, 26.4.28). The interval contains each t under which the observed Q is
-neither among the lowest nor among the highest 2.5 %; it starts at 0 if chance alone explains Q. In runs of 300 and of
-1,000 games between the eleven bots, 94 to 100 % of the intervals contained the value of 200,000 games.
+v_k is taken as that times `effect` / s_k (Kish's design effect, if seats are not independent), or less, since no rate
+varies more. v_k does not depend on r_k, so a group without a win does not look certain. In the last term, where it
+matters which groups have the variance, the observed rates determine it. Then (Q / E Q)^(1/3) is nearly normal with mean
+1 - h and variance h = Var Q / (9 (E Q)^2): the cube root of Wilson and Hilferty, and of Abdel-Aty for a noncentral
+chi-squared (Abramowitz and Stegun, 26.4.28). The interval contains each t under which the observed Q is neither among
+the lowest nor among the highest 2.5 %; it starts at 0 if chance alone can explain Q. In runs of 300 and of 1,000 games
+between the eleven bots, 94 to 100 % of the intervals contained the value computed from 200,000 games.
 """
 
 import math
@@ -58,7 +58,7 @@ class Rate:
 
     @property
     def count(self) -> int:
-        """How many of the cases had the event."""
+        """In how many of the cases the event occurred."""
         return round((self.value or 0.0) * (self.cases or 0))
 
 
@@ -76,7 +76,7 @@ class Sums(NamedTuple):
 def clustered_rate(deals: int, seats: int, m2: int, y: int, y2: int, ym: int, scale: int = 1) -> Rate:
     """Return the rate of y per seat; y is counted in units of 1/scale, and each seat's value is within [0, 1].
 
-    `m2`, `y2` and `ym` are the sums over deals of m^2, y^2 and y*m, with m a deal's seats.
+    `m2`, `y2` and `ym` are the sums over deals of m^2, y^2 and y*m, where m is the number of a deal's seats.
     """
     return sampled_rate(y, seats, Sums(deals, seats, m2, y, y2, ym), scale)
 
@@ -98,7 +98,7 @@ def sampled_rate(y: int, seats: int, sample: Sums, scale: int = 1) -> Rate:
 
 
 def _effective_seats(sums: Sums, scale: int) -> tuple[float, float]:
-    """Return how many independent seats would vary as much, and the quantile for an interval."""
+    """Return how many independent seats would vary as much, and the quantile to use for an interval."""
     p, spread = sums.y / (scale * sums.m), residual(sums)
     if sums.deals > 1 and spread and 0 < p < 1:
         variance = sums.deals / (sums.deals - 1) * spread / (scale * sums.m**2) ** 2
@@ -164,7 +164,7 @@ def deals_to_significance(n: int, d: int, d2: int, error: float = ERROR) -> int 
     """Return how many paired differences show a significant difference with 80 % power: (2.8 / mean)^2 variance.
 
     The n differences are assumed to be typical. At 5 % two-sided, 1.96 + 0.84 = 2.8. The unit of d does not matter.
-    None if the mean or the variance is 0, so that the number cannot be estimated.
+    Returns None if the mean or the variance is 0, since the number then cannot be estimated.
     """
     variance, quantiles = variance_of(n, d, d2), normal_quantile(error) + _Z80
     return math.ceil((quantiles * n / d) ** 2 * variance) if d and variance else None
@@ -226,7 +226,7 @@ class _VariationModel:
         return k * t * t + (1 - 1 / k) * sum(v), 2 * alone + 4 * t * t * k * self.outlying
 
     def solve(self, q: float, z: float) -> float:
-        """Return the t under which q is z standard deviations above the mean; 0 if it is lower even for t = 0."""
+        """Return the t under which q is z standard deviations above the mean; 0 if q is lower even for t = 0."""
         low, high = 0.0, math.sqrt(self.pq)
         if self._deviations(q, low) <= z:
             return 0.0
@@ -242,7 +242,7 @@ class _VariationModel:
 
 
 def _outlier_variance(groups: Sequence[tuple[int, int]], shares: Sequence[float]) -> float:
-    """Return the mean v_k of the observed rates, weighted by (r_k - mean r)^2, with half a win added of each kind."""
+    """Return the mean v_k of observed rates, weighted by (r_k - mean r)^2, with half a win and half a loss added."""
     rates = [(won + 0.5) / (sat + 1) for won, sat in groups]
     mean = sum(rates) / len(rates)
     v = [share * rate * (1 - rate) for share, rate in zip(shares, rates, strict=True)]

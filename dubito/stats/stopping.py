@@ -1,21 +1,22 @@
 """A sequential test that decides when a run can stop, and an interval that is valid at any time.
 
 Every pair of contenders has a two-sided test: two of Wald's sequential probability ratio tests (Sobel, Wald, 1949),
-of no difference against `within` more for the one, and against `within` more for the other. With n deals, S the sum of
+which test no difference against an advantage of `within` for the one and for the other. With n deals, S the sum of
 their differences, Q the sum of the squares, s2 = (Q - S S / n) / (n - 1) and d the difference to detect, the
 log-likelihood ratio of one side is
 
     L = d (+-2 S - n d) / (2 s2)
 
-for normal differences. If most deals have no difference, that fails for players that are almost the same: it accepted
-"no difference" in 48 to 71 of 100 runs in which there was one. Then the ratio is the exact one of fishtest's notes
-(Van den Bergh, "The generalized maximum likelihood ratio for the expectation value of a distribution"): of the most
-likely distributions over the observed differences, with mean d and with mean 0.
+for normal differences. If most deals have no difference, this formula fails for players that are almost the same: it
+accepted "no difference" in 48 to 71 of 100 runs in which there was one. The ratio is then the exact one from fishtest's
+notes (Van den Bergh, "The generalized maximum likelihood ratio for the expectation value of a distribution"): of the
+most likely distributions over the observed differences, with mean d and with mean 0.
 
 Two contenders are significantly different once a side is above U = ln((1 - b) / (a / 2)), and within d of each other
 once both are below W = ln(b / (1 - a / 2)), with b = 0.3 and a = 0.05, divided by the number of pairs (Bonferroni). The
-test looks at the first 30 deals and then after every 10, in deal order, so that it does not depend on how they were
-played. It gives up after three times n0 = (2.8 s / d)^2 deals; n0 deals detect d in 80 of 100 runs of fixed length.
+test looks at the first 30 deals and then after every 10, in deal order, so that the result does not depend on how the
+deals were scheduled. It gives up after three times n0 = (2.8 s / d)^2 deals; n0 deals detect d in 80 of 100 runs of
+fixed length.
 
 The interval is the asymptotic confidence sequence of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas ("Time-uniform
 central limit theory and asymptotic confidence sequences", 2024), tightest at n0 deals. In runs stopped by this test,
@@ -103,7 +104,7 @@ class PairTest:
 
     @property
     def way(self) -> float:
-        """How close the last look was to the nearer bound, from 0 to 1."""
+        """How close the test was to the nearer bound at the last look, from 0 to 1."""
         if self.verdict is not None or self.deals < FIRST_LOOK:
             return float(self.verdict is not None)
         above, below = self.bounds
@@ -126,7 +127,7 @@ def log_likelihoods(seen: Mapping[int, int], within: float, most: float) -> tupl
 
 
 def _exact_log_likelihood(seen: Mapping[int, int], within: float, most: float) -> float:
-    """Return the log-likelihood ratio of the means `within` and 0, each with its most likely distribution."""
+    """Return the log-likelihood ratio of the means `within` and 0, each under its most likely distribution."""
     counts: dict[float, float] = {-most: _PSEUDO_DEALS, most: _PSEUDO_DEALS}
     counts |= {float(difference): float(count) for difference, count in seen.items() if count}
     tilts = [(mean, _find_tilt(counts, mean)) for mean in (0.0, within)]
@@ -139,8 +140,8 @@ def _exact_log_likelihood(seen: Mapping[int, int], within: float, most: float) -
 def _find_tilt(counts: Mapping[float, float], mean: float) -> float:
     """Return the x for which the weights count / (1 + x (value - mean)), the most likely ones, have this mean.
 
-    The function falls from plus to minus infinity between the ends. Newton's steps find its root, with bisection
-    if a step would leave the interval.
+    Between the ends, the function falls from plus to minus infinity. Newton's method finds its root, with bisection if
+    a step would leave the interval.
     """
     offsets = [(value - mean, count) for value, count in counts.items()]
     low, high, x = -1 / max(offsets)[0], -1 / min(offsets)[0], 0.0
@@ -214,7 +215,7 @@ class StopTest:
 
 
 def decode_verdict(row: Sequence[int] | None, sign: int) -> PairVerdict | None:
-    """Return the verdict of a tally's row; `sign` is the sign of the difference now.
+    """Return the verdict of a tally's row; `sign` is the sign of the current difference.
 
     If the contender that was better at the decision is no longer better, the pair is undecided.
     """

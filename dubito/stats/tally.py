@@ -89,7 +89,10 @@ def unpack_outcome(row: bytes, results: Results) -> Outcome:
 
 
 def read_outcome(row: bytes, results: Results, players: int, file: Path) -> Outcome:
-    """Unpack a row of an untrusted file. Raises UsageError if a run with this many players cannot have written it."""
+    """Unpack a row of an untrusted file.
+
+    Raises UsageError if no run with this many players can have written the row.
+    """
     try:
         outcome = unpack_outcome(row, results)
         outcome.buckets(results)
@@ -238,7 +241,7 @@ def _is_row(row: Any, keys: int, values: int) -> bool:
 def load_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"] = "all") -> Tally:
     """Return the stored sums of a run, over all games or over complete chunks.
 
-    Raises UsageError if they are damaged or were changed later, so that no table shows them.
+    Raises UsageError if the sums are damaged or were changed later, so that no table shows them.
     """
     tally = read_tally(db, results, chunks)
     if db.has_changed_sums():
@@ -247,7 +250,7 @@ def load_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"]
 
 
 def read_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"] = "all") -> Tally:
-    """Return the stored sums of a run, even if they were changed. Raises UsageError if they cannot be read."""
+    """Return the stored sums of a run, even if they were changed. Raises UsageError if the sums cannot be read."""
     try:
         tally = Tally.from_json(db.sums_json(chunks), results)
     except (ValueError, RecursionError) as error:
@@ -258,7 +261,10 @@ def read_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"]
 
 
 def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
-    """Sum whole deals, each a list of outcomes. Rows are collected first, since adding each one is too slow."""
+    """Sum whole deals, each a list of outcomes.
+
+    Rows are collected first, since adding them one at a time is too slow.
+    """
     seat_rows: defaultdict[SumKey, list[tuple[int, ...]]] = defaultdict(list)
     beside: defaultdict[SumKey, int] = defaultdict(int)  # faster than a Counter for new keys
     clusters: defaultdict[tuple[int, int, Measured], int] = defaultdict(int)
@@ -317,7 +323,7 @@ def _duel(outcome: Outcome, measured: Sequence[Measured]) -> Duel:
 
 
 def _add_duels(tally: Tally, deals: Mapping[tuple[Duel, ...], int], results: Results) -> None:
-    """Add deals with two seats, by how often each combination of games occurred."""
+    """Add deals with two seats, given how often each combination of games occurred."""
     nothing = [0] * (1 + len(results.measures))
     for games, count in deals.items():
         own: defaultdict[tuple[str, SumKey], list[int]] = defaultdict(lambda: nothing)
@@ -360,7 +366,7 @@ def split_by_contender(games: Sequence[T], seats: int) -> list[tuple[T, ...]]:
 def add_contender_deals(tally: Tally, deals: Iterable[Sequence[tuple[Measured, ...]]], results: Results) -> None:
     """Add deals, each with the measures of all contenders, and the differences of every pair.
 
-    Equal values are counted first, since few are different. Deals may come from a generator.
+    Equal values are counted first, since few of them are distinct. Deals may come from a generator.
     """
     alone: Counter[tuple[int, Measured]] = Counter()
     together: Counter[tuple[int, int, Measured]] = Counter()

@@ -1,9 +1,9 @@
-"""Which of two players is better, where fallbacks may leave it open.
+"""Decide which of two players is better, although fallbacks may leave the question open.
 
-A game in which a fallback answered for a player counts as played. If the fallback took more than
-`FALLBACK_LIMIT` of the decisions of either player, a winner is named only if that player also leads in the worst case:
-it loses all of its games with a fallback, and the other player wins every such game. The worst and best case limit the
-difference in the games that were played. They are not confidence limits.
+A game in which a fallback answered for a player counts as played. If the fallback took more than `FALLBACK_LIMIT` of
+the decisions of either player, a winner is named only if that player also leads in the worst case, in which it loses
+all of its games with a fallback and the other player wins every such game. The worst and best case bound the difference
+in the games that were played. They are not confidence limits.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ RateLimits = tuple[float, float]  # a player's rate in the worst and in the best
 
 @dataclass(frozen=True, slots=True)
 class ComparedPair:
-    """Two players compared by one measure. Every table, sentence and `--json` object reports this verdict."""
+    """Two players compared by a measure. Every table, sentence and `--json` object reports this verdict."""
 
     difference: Rate  # the first player's rate minus the second's, as played
     is_significant: bool  # as played
