@@ -12,7 +12,7 @@ from dubito.games.bs.table import PublicState, View
 class BSBot(Player):
     """The base class of BS bots. Each game has a new instance.
 
-    `self.id` is the seat, `self.cards` its hand, `self.rng` the only randomness to use.
+    `self.id` is the seat, `self.cards` the seat's hand and `self.rng` the only randomness to use.
     """
 
     cards: HandView
@@ -21,25 +21,25 @@ class BSBot(Player):
         """Receive the table once the cards are dealt."""
 
     def request_cards(self, number: int, table: View) -> Sequence[Card]:
-        """Return the cards to play, at least one of `self.cards`. A card of another number makes it a lie."""
+        """Return the cards to play, at least one of `self.cards`. A card of another number makes the play a lie."""
         raise _unwritten_error("request_cards", self)
 
     def bs(self, seat: int, number: int, n_cards: int, table: View) -> bool:
-        """Return whether to accuse the seat, which played n_cards claimed to be of this number."""
+        """Return whether to accuse the seat, which played `n_cards` cards and claimed that they are of this number."""
         raise _unwritten_error("bs", self)
 
     def update(self, table: View) -> None:
         """Receive the table at the end of every round."""
 
     def play(self, view: View) -> Any:
-        """Answer the node by its callback."""
+        """Answer the node by calling its callback."""
         public = view._public  # saves four property calls at every question
         if public.node == "bs":
             return self.bs(public.mover, public.number, public.n_cards, view)
         return self.request_cards(public.number, view)
 
     def observe(self, event: GameEvent) -> None:
-        """Call `initialize` and `update`. An override ends in `super().observe(event)`."""
+        """Call `initialize` and `update`. An override must end with `super().observe(event)`."""
         if isinstance(event, RoundEvent):
             public = PublicState(event.hands, number=event.number, pile=event.pile, round=event.round)
             self.update(View(public))

@@ -1,7 +1,7 @@
 """BS's cards, hands and events.
 
-A `Hand` belongs to the engine; bots get a `HandView` of it as `self.cards`. Events do not show who accused or what was
-played: players infer it from the sizes.
+A `Hand` belongs to the engine; bots get a `HandView` of their hand as `self.cards`. Events do not show who accused or
+what was played: players infer this from the sizes of the hands and the pile.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +38,7 @@ def deck_card(card: object) -> Card:
 
 
 class Hand:
-    """Cards in the order drawn, and the same as a bit set, by place in the deck."""
+    """Cards in the order drawn, also as a bit set indexed by place in the deck."""
 
     __slots__ = ("bits", "cards")
 
@@ -47,7 +47,7 @@ class Hand:
         self.bits = sum([_BITS[card] for card in self.cards])
 
     def chosen(self, output: object) -> tuple[list[Card], int]:
-        """Return the cards of a play, each once, in order, and the same as bits.
+        """Return the cards of a play, each once and in order, and the same cards as bits.
 
         Raises IllegalOutput unless it is a non-empty list of cards of this hand.
         """
@@ -128,7 +128,7 @@ def kind_of(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DealEvent(GameEvent):
-    """The hands were dealt; seat 0 begins with the number 0."""
+    """The hands were dealt; seat 0 begins, with the number 0."""
 
     hands: tuple[int, ...]  # sizes, by seat
 

@@ -1,6 +1,6 @@
-"""The state of a game of BS. Its only randomness is the stream that dealt it; it uses no clock and no I/O.
+"""The state of a game of BS. Its only randomness is the stream that dealt the game; it uses no clock and no I/O.
 
-A turn has four moves: the mover's cards, then a yes or no from each of the other seats, in seat order.
+A turn has four moves: the mover plays cards, then each of the other seats answers yes or no, in seat order.
 """
 
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ class State:
     """The state of a game. Read its attributes freely; change it only through `apply` and `forfeit`."""
 
     def __init__(self, hands: Sequence[Sequence[Card]], max_rounds: int, rng: Random) -> None:
-        """Begin a game with seat 0 and number 0 (B1); `rng` draws accusers and the cards they lose."""
+        """Begin a game with seat 0 and number 0 (B1). Accusers and the cards that they lose are drawn from `rng`."""
         if len(hands) != len(SEATS):
             raise UsageError(f"BS is played by {len(SEATS)}, not {len(hands)}")
         self.hands = [Hand(cards) for cards in hands]
@@ -112,7 +112,7 @@ class State:
         return output if isinstance(output, bool) else list(output)
 
     def forfeit(self, seat: int) -> None:
-        """End the game after a seat's mistake: it has no winner, and counts for all seats (B3)."""
+        """End the game after a seat's mistake. The game has no winner, and counts for all seats (B3)."""
         if self.over:
             raise IllegalOutput("the game is over")
         self.counts[seat].forfeits += 1
@@ -166,7 +166,7 @@ class State:
             public.pile = 1
 
     def _end_turn(self, announce: bool) -> Sequence[GameEvent]:
-        """Begin the next turn, or end the game: by an empty hand (B6) or after `max_rounds` (B2)."""
+        """Begin the next turn, or end the game because of an empty hand (B6) or `max_rounds` (B2)."""
         public = self.public
         sizes = public.hands
         self.turns_played += 1

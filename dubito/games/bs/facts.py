@@ -1,9 +1,9 @@
 """The facts for BS prompts, and how positions are stored (`dubito.game.Facts`).
 
-The facts have all that a hand-written bot can see or derive, and nothing else. Players are seats, never names; cards
-are numbers. A line of the history never changes.
+The facts contain everything that a hand-written bot can see or derive, and nothing else. Players are identified by
+seat, never by name; cards are numbers. A line of the history never changes.
 
-Sample positions come from games of players that answer at random.
+Sample positions come from games between players that answer at random.
 """
 
 from collections import Counter
@@ -89,7 +89,7 @@ class Asked:
 
 
 def sample_game(deal: int) -> Iterator[tuple[World, Asked]]:
-    """Yield the questions of a random game, each with the game so far."""
+    """Yield the questions asked in a random game, each with the game so far."""
     chance, deck, rules = Random(deal), list(DECK), BSRules()
     chance.shuffle(deck)
     hands = [tuple(deck[first : first + NUMBERS]) for first in range(0, len(deck), NUMBERS)]
@@ -226,7 +226,7 @@ def _describe_rules(rules: BSRules) -> dict[str, Any]:
 
 
 def _question(position: Position, witness: Witness) -> dict[str, Any]:
-    """Return the question, what its answers do, and the legal cards."""
+    """Return the question, the effects of its answers, and the legal cards."""
     if position.node == "cards":
         held = sorted(witness.hand.elements())
         return {

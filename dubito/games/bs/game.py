@@ -45,7 +45,7 @@ def _output_from_json(value: Any) -> bool | list[Card]:
 
 
 def _output_of(node: str, answer: Any, cards: HandView) -> Any:
-    """Return a model's yes or no unchanged, and its numbers as cards of the hand."""
+    """Return a model's yes or no unchanged, or convert its numbers to cards of the hand."""
     if node == "bs":
         return answer
     output = []
@@ -64,7 +64,7 @@ def explain_shortage(number: int, held: int, wanted: int) -> str:
 
 
 def _lie(state: State, output: bool | Sequence[Card]) -> Lie | None:
-    """Return what kind of lie a play is: voluntary if the hand had a card of the number."""
+    """Return what kind of lie a play is: voluntary if the hand contained a card of the number."""
     number = state.public.number
     if isinstance(output, bool) or all(card.number == number for card in output):
         return None

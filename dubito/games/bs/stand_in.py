@@ -1,7 +1,7 @@
 """The built-in model server's policy for BS, which uses only the facts in the prompt.
 
-It reads the facts between the two markers of `prompts/bs/shared/facts.jinja`. It raises LookupError or ValueError if
-facts are missing or malformed.
+The policy reads the facts between the two markers of `prompts/bs/shared/facts.jinja`, and raises LookupError or
+ValueError if facts are missing or malformed.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ MODELS: Final[Mapping[str, HousePolicy]] = {"house-careful": _house_careful}
 
 
 def cards(values: Mapping[str, str]) -> list[int]:
-    """Return all cards of the number, or else the one card whose number is asked for last."""
+    """Return all cards of the number, or else the one card whose number will be asked for last."""
     held = {int(number): int(n) for n, number in (part.split("x ") for part in values["hand"].split(", "))}
     number = int(values["number"])
     if number in held:

@@ -12,7 +12,7 @@ NodeName = Literal["cards", "bs"]
 
 
 class PublicState:
-    """All public state. The engine updates it, and views read it."""
+    """The public state of the table. The engine updates this object, and views read it."""
 
     __slots__ = ("hands", "mover", "n_cards", "node", "number", "pile", "round")
 
@@ -71,7 +71,7 @@ class View:
         return self._public.round
 
     def why_illegal(self, output: Any) -> str | None:
-        """Return why this is not a legal answer to the current question; None if it is."""
+        """Return why this is not a legal answer to the current question, or None if it is legal."""
         try:
             check(self._public.node, output, self._hand)
         except IllegalOutput as error:

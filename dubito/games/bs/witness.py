@@ -1,8 +1,8 @@
-"""What one seat of BS has seen, played and answered, turn by turn, and what follows from it.
+"""What one seat of BS has seen, played and answered, turn by turn, and what can be inferred from this.
 
-The sizes show how a turn ended: which hand grew by the pile, and which lost a card to it. So everyone knows whether
-the play was a lie, and whose accusation counted. A card is listed as held only if it certainly is; a card that may have
-been played is not listed.
+The sizes show how a turn ended: which hand picked up the pile, and which hand lost a card to the pile. So everyone
+knows whether the play was a lie, and whose accusation counted. A card is listed as held only if it certainly is; a card
+that may have been played is not listed.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ class BSRules(Checked):
 
 @dataclass(frozen=True, slots=True)
 class Turn(Strict):
-    """One turn as a seat saw it. Its index determines the mover and the number."""
+    """A turn as a seat saw it. The index of a turn determines the mover and the number."""
 
     n_cards: Annotated[int, Field(ge=1)]  # of the play
     cards: tuple[Number, ...] = ()  # of the seat's own play, ascending; empty for other plays
@@ -69,7 +69,8 @@ class Position:
 class Notebook:
     """The record of one seat in one game, kept by its player or an observer.
 
-    It infers from the hand what was played, picked up and lost, since a substitute may have played for the seat.
+    The notebook infers from the hand what was played, picked up and lost, since a substitute may have played for the
+    seat.
     """
 
     def __init__(self, seat: int, rules: BSRules | BaseModel) -> None:
@@ -123,7 +124,7 @@ class Laid:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A turn, and what the sizes of the hands and the pile show about it."""
+    """A turn, and what the sizes of the hands and the pile reveal about it."""
 
     mover: int
     number: int
@@ -176,7 +177,7 @@ class Witness:
     def placed(self, number: int) -> int:
         """Return how many cards of this number the seat can locate.
 
-        These are cards in its hand, its own cards on the pile, and cards that others certainly hold.
+        These are the cards in its hand, its own cards on the pile, and the cards that others certainly hold.
         """
         others = sum(self.certain(seat, number) for seat in SEATS)
         return self.hand[number] + self.own_in_pile().count(number) + others
@@ -216,7 +217,7 @@ class Witness:
         raise ValueError("no turn can end with these sizes")
 
     def _settle(self, play: Laid, accuser: int, lie: bool, turn: Turn) -> tuple[Laid, ...]:
-        """Settle an accusation: update who knows which cards; return what the seat picked up."""
+        """Settle an accusation: update who knows which cards, and return what the seat picked up."""
         taker = play.seat if lie else accuser
         if lie:
             self.records[play.seat].lies += 1
@@ -251,7 +252,7 @@ class Witness:
         self.put_down[laid.seat] = max(0, self.put_down[laid.seat] - laid.n_cards)
 
     def _forget(self) -> None:
-        """Forget what was known of a hand of which nothing is certain any more."""
+        """Forget what was known about a hand, since nothing about it is certain any more."""
         for seat in SEATS:
             if self.put_down[seat] >= max(self.known[seat].values(), default=0):
                 self.known[seat].clear()

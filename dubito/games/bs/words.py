@@ -1,4 +1,4 @@
-"""BS in words for people: rules, public events with the truth behind them, and a person at the table."""
+"""BS in words for people: the rules, public events with the truth behind them, and a person's view of the table."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -17,7 +17,7 @@ _N: Final = len(SEATS)
 
 
 def rule_sentences(rules: Any) -> list[str]:
-    """Return the rules in force, one paragraph each."""
+    """Return the rules in force, each as a paragraph."""
     return [
         f"{_N} players sit in seats 0 to {_N - 1}. The deck has {len(DECK)} cards: the numbers 0 to {NUMBERS - 1}, "
         f"{COPIES} of each. All are dealt, {NUMBERS} to each seat. Everyone sees only their own hand, and always knows "
@@ -92,7 +92,7 @@ def in_short(rules: Any) -> str:
 
 
 def sentence(event: GameEvent, label: Label) -> str:
-    """Describe a public event: plays and sizes."""
+    """Describe a public event, with plays and sizes."""
     match event:
         case DealEvent():
             held = (f"{label(seat)} holds {n}" for seat, n in enumerate(event.hands))
@@ -163,7 +163,7 @@ class Teller:
         return lines
 
     def observed(self, events: Sequence[GameEvent]) -> list[str]:
-        """Return what everybody observed of a move, with what the sizes reveal about an accusation."""
+        """Describe what everybody observed of a move, including what the sizes reveal about an accusation."""
         lines = []
         for event in events:
             if isinstance(event, PlayEvent):
@@ -263,7 +263,7 @@ HOW: Final = (
 
 
 def sees(state: State, seat: int, label: Label) -> list[str]:
-    """Return lines with all hand sizes, the pile, the seat's cards and the question."""
+    """Return lines that list all hand sizes, the pile, the seat's cards and the question."""
     public = state.public
     held = ", ".join(f"{to_person(label(other), TO_ME)} {n}" for other, n in enumerate(public.hands))
     lines = [f"Cards held: {held}. On the pile: {public.pile}.", f"{HAND}{numbers(state.hands[seat].cards)}"]

@@ -72,7 +72,7 @@ def sample_tables() -> Iterator[tuple[Table, BSRules]]:
 
 @dataclass(frozen=True, slots=True)
 class Hidden(Strict):
-    """What the engine knew when the node was asked; cards are their numbers."""
+    """What the engine knew when the node was asked; cards are given by their numbers."""
 
     hands: tuple[tuple[Number, ...], ...]  # by seat, each sorted
     pile: tuple[Number, ...]  # the last play last
@@ -116,7 +116,7 @@ def check(position: Position, answer: bool | Sequence[int]) -> None:
 
 
 def world_pairs() -> Iterator[tuple[Position, Position]]:
-    """Yield positions for which another world is found, each with the same position in that world."""
+    """Yield each position for which another world is found, with the same position in that world."""
     chance = Random(0)
     for world, position in sample_game(0):
         seat = position.position.seat

@@ -1,4 +1,4 @@
-"""Draw and defuse: two seats and one bomb. The player who draws it without a defuse card loses.
+"""Draw and defuse: two seats and one bomb. The player who draws the bomb without a defuse card loses.
 
-The rules follow the notebook that defined the game, with the rulings D1-D7 of docs/defuse.md.
+The rules follow the notebook that defined the game, with the rulings D1-D7 in docs/defuse.md.
 """

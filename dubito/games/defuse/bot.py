@@ -15,7 +15,7 @@ Turn = Generator[str, Seen, str | None] | str | None
 class DefuseBot(Player):
     """The base class of bots for draw and defuse. Each game has a new instance (D6).
 
-    `self.id` is the seat, `self.cards` its current hand, `self.rng` the only randomness to use.
+    `self.id` is the seat, `self.cards` the seat's current hand and `self.rng` the only randomness to use.
     """
 
     cards: HandView
@@ -24,9 +24,10 @@ class DefuseBot(Player):
     _asked_next: int = -1  # number of moves of the game at which its next action is due
 
     def turn(self, view: View) -> Turn:
-        """Play a turn: `top = yield "see"` shows up to three cards, the top first; `yield "shuffle"` shuffles.
+        """Play a turn: `top = yield "see"` shows up to three cards, top card first; `yield "shuffle"` shuffles.
 
-        Return what ends the turn: "draw" (or None), "skip" or "bottom". Without a yield it is a plain method.
+        Return the action that ends the turn: "draw" (or None), "skip" or "bottom". Without a `yield` this is a plain
+        method.
         """
         raise IllegalOutput(f"turn of {type(self).__name__} is not written yet")
 
@@ -35,7 +36,7 @@ class DefuseBot(Player):
         raise IllegalOutput(f"defuse of {type(self).__name__} is not written yet")
 
     def play(self, view: View) -> Any:
-        """Begin the turn, continue it after a see or shuffle card, or place the bomb."""
+        """Begin the turn, continue the turn after a see or shuffle card, or place the bomb."""
         turn, self._waiting = self._waiting, None
         if view.node == "place":
             return self.defuse(view)
@@ -59,7 +60,7 @@ class DefuseBot(Player):
 
 
 def _last_act(act: object) -> Any:
-    """Return the action that ends a turn. Raises IllegalOutput if it does not end one."""
+    """Return the action that ends a turn. Raises IllegalOutput if the action does not end a turn."""
     if act is None:
         return DRAW
     if type(act) is not str or act not in ENDS_TURN:

@@ -1,8 +1,10 @@
-"""The state of a game of draw and defuse. Its only randomness is the stream that dealt it; no clock, no I/O.
+"""The state of a game of draw and defuse.
+
+Its only randomness is the stream that dealt the game; it uses no clock and no I/O.
 
 A turn has one or more actions: see and shuffle cards, then a draw, a skip or a bottom card. If the drawn card is the
-bomb and the seat holds a defuse card, that card is played and the seat chooses where to put the bomb. Cards are their
-names. docs/defuse.md has the rulings D1 to D7.
+bomb and the seat holds a defuse card, that card is played and the seat chooses where to put the bomb. Cards are
+represented by their names. Rulings D1 to D7 are in docs/defuse.md.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -96,7 +98,7 @@ class State:
     """The state of a game. Read its attributes freely; change it only through `apply` and `forfeit`."""
 
     def __init__(self, hands: Sequence[Sequence[str]], pile: Sequence[str], rng: Random) -> None:
-        """Begin with seat 0. The end of `pile` is its top (D2); `rng` is for shuffle cards."""
+        """Begin with seat 0. The end of `pile` is its top (D2); `rng` is used for shuffle cards."""
         self.hands = [{card: cards.count(card) for card in HAND_CARDS} for cards in hands]
         self.pile = list(pile)
         self.discard: list[str] = []
@@ -176,7 +178,7 @@ class State:
         return [act for act in ACTS if act == DRAW or hand[act]]
 
     def why_illegal(self, output: object) -> str | None:
-        """Return why the seat to move may not do this; None if it may. Runs no code of the output."""
+        """Return why the seat to move may not do this, or None if it may. No code of the output runs."""
         if self.over:
             return "the game is over"
         if self.node == "place":
@@ -268,7 +270,7 @@ class View:
 
 
 def deal(rng: Random) -> State:
-    """Deal as the source does, from the end of the deck; then add the spare defuses and the bomb (D1)."""
+    """Deal as the source project does, from the end of the deck, then add the spare defuses and the bomb (D1)."""
     pile = [card for card, n in CARD_COUNTS.items() for _ in range(n)]
     shuffle(pile, rng)
     hands = [[DEFUSE, *(pile.pop() for _ in range(HAND_SIZE))] for _ in (0, 1)]
@@ -278,7 +280,7 @@ def deal(rng: Random) -> State:
 
 
 def shuffle(pile: list[str], rng: Random) -> None:
-    """Shuffle uniformly. Uses only `random`, which is three times as fast as `Random.shuffle`."""
+    """Shuffle uniformly, using only `random`, which is three times as fast as `Random.shuffle`."""
     draw = rng.random
     for last in range(len(pile) - 1, 0, -1):
         other = int(draw() * (last + 1))

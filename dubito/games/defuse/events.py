@@ -41,7 +41,7 @@ class DrawEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class TakeEvent(GameEvent):
-    """The card that a seat drew, for that seat alone."""
+    """The card that a seat drew, which only that seat observes."""
 
     card: str
     only: int | None = None
@@ -56,7 +56,7 @@ class PlaceEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class HideEvent(GameEvent):
-    """Where the seat put the bomb, for that seat alone: 0 is the top (D2)."""
+    """Where a seat put the bomb, which only that seat observes; 0 is the top (D2)."""
 
     place: int
     only: int | None = None

@@ -1,6 +1,7 @@
 """The facts for prompts of draw and defuse, and how positions are stored (`dubito.game.Facts`).
 
-The facts have all that a hand-written bot can see or derive, and nothing else. Players are seats, never names.
+The facts contain everything that a hand-written bot can see or derive, and nothing else. Players are identified by
+seat, never by name.
 """
 
 from collections import Counter
@@ -160,7 +161,7 @@ to_json, from_json = _FILE.to_json, _FILE.from_json
 
 
 def example_position(node: str) -> Position:
-    """Return a fixed position in the middle of a game: seat 0 has looked, and drew the bomb later."""
+    """Return a fixed position in the middle of a game: seat 0 has looked, and later drew the bomb."""
     acts = [
         Act(0, "see", cards=("nothing", "see", "shuffle")),
         Act(0, "draw", "nothing"),

@@ -16,7 +16,7 @@ ActName = Literal["draw", "skip", "bottom", "shuffle", "see", "place"]
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One action as a seat saw it."""
+    """An action as a seat saw it."""
 
     seat: int  # the acting seat
     act: ActName
@@ -64,7 +64,7 @@ class Notebook:
                 acts[-1] = replace(acts[-1], place=place)
 
     def note_answer(self, node: str, answer: object) -> None:
-        """Do nothing: all effects of an answer are observed."""
+        """Do nothing, since all effects of an answer are observed."""
 
     def position(self, node: NodeName, view: object, cards: Iterable[str]) -> Position:
         return Position(self._seat, node, self._dealt, tuple(self._acts))
@@ -75,7 +75,7 @@ class Pile:
     """The pile as far as a seat knows it.
 
     If the other seat has put the bomb back, the bomb is somewhere between places `least` and `most`, and `cards` are
-    the other cards in order. Otherwise it is one of `cards`, if it was seen, or at one of the unknown places.
+    the other cards in order. Otherwise the bomb is one of `cards`, if it was seen, or at one of the unknown places.
     """
 
     cards: list[str | None] = field(default_factory=lambda: [None] * _PILE)  # the top first; None: not known
@@ -97,7 +97,7 @@ class Pile:
         self.astray, self.looked, self.hidden = False, None, False
 
     def draw(self, top: bool, bomb: bool, seen: str | None = None) -> None:
-        """Remove the top or bottom card; `seen` is the card, if it is known."""
+        """Remove the top or bottom card; `seen` is the card if known."""
         if self.looked is not None:
             self.looked += 1
         if bomb and self.astray:
@@ -130,7 +130,7 @@ class Pile:
             raise UsageError(f"place {where}: the pile has {len(self.cards)} cards")
 
     def bomb_from(self) -> tuple[int, int] | None:
-        """Return the first and the last place where the bomb may be; None if it is not in the pile."""
+        """Return the first and the last place where the bomb may be, or None if the bomb is not in the pile."""
         if self.astray:
             return self.least, self.most
         if BOMB in self.cards:
@@ -139,7 +139,7 @@ class Pile:
         return (unknown[0], unknown[-1]) if unknown else None
 
     def chance_on(self, place: int) -> float | None:
-        """Return the probability that the bomb is there (-1: the bottom); None if the other seat chose."""
+        """Return the probability that the bomb is at a place (-1: the bottom); None if the other seat placed it."""
         if not self.cards and not self.astray:
             return 0.0
         place %= self.size
@@ -173,7 +173,7 @@ class Witness:
                 raise UsageError(f"acts.{number}: {error}") from None
 
     def unseen(self) -> dict[str, int]:
-        """Return the cards in the pile and the other hand: all but the seat's hand and the played cards."""
+        """Return the cards in the pile and the other hand: all cards except the seat's hand and the played cards."""
         remaining = Counter(ALL_CARDS)
         remaining.subtract(self.hand)
         remaining.subtract(self.played)

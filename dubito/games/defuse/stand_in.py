@@ -1,7 +1,7 @@
 """The built-in model server's policy for draw and defuse, which uses only the facts in the prompt.
 
-It reads the facts between the two markers of `prompts/defuse/shared/facts.jinja`. It raises LookupError or ValueError
-if facts are missing or malformed.
+The policy reads the facts between the two markers of `prompts/defuse/shared/facts.jinja`, and raises LookupError or
+ValueError if facts are missing or malformed.
 """
 
 from collections.abc import Mapping

@@ -34,7 +34,7 @@ _PILE: Final = sum(ALL_CARDS.values()) - 2 * (HAND_SIZE + 1)
 
 
 def rule_sentences() -> list[str]:
-    """Return the rules, one paragraph each."""
+    """Return the rules, each as a paragraph."""
     dealt = ", ".join(f"{n} {card}" for card, n in CARD_COUNTS.items())
     return [
         f"Two players sit in seats 0 and 1, and seat 0 begins. {sum(CARD_COUNTS.values())} cards ({dealt}) are "
@@ -125,7 +125,7 @@ class Teller:
         return str(HandView(self._state.hands[seat]))
 
     def moved(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
-        """Return a line per event; what only one seat observes is the truth behind it."""
+        """Return a line per event; what only one seat observes is the hidden truth behind the move."""
         self._events = events
         lines: list[Line] = []
         for event in events:
@@ -182,7 +182,7 @@ _LETTERS: Final = {"d": "draw", "h": "shuffle", "s": "see", "k": "skip", "b": "b
 
 
 def sees(state: State, seat: int, label: Label) -> list[str]:
-    """Return lines with the pile, both hands as far as known, the played cards and the question."""
+    """Return lines that describe the pile, the known cards of both hands, the played cards and the question."""
     played = ", ".join(reversed(state.discard)) or "nothing"
     pile, theirs = counted(len(state.pile)), counted(sum(state.hands[1 - seat].values()))
     lines = [
@@ -236,7 +236,7 @@ def label_answer(state: State, answer: str | int) -> str:
 
 
 def speech(output: object, events: Sequence[GameEvent]) -> str:
-    """Say which card was played, or that the bomb was drawn."""
+    """Return the card that was played, or that the bomb was drawn."""
     if any(isinstance(event, DrawEvent) and event.bomb for event in events):
         return "The bomb!"
     return next((f"{event.card}!" for event in events if isinstance(event, PlayEvent)), "")

@@ -1,7 +1,8 @@
-"""Sample games of draw and defuse that one seat cannot distinguish from the one it plays.
+"""Sample games of draw and defuse that one seat cannot distinguish from the actual game.
 
 Hidden are the cards that the other seat was dealt and drew, the order of the pile, and where the other seat put the
-bomb. Worlds have the probabilities of the deal and the shuffles; how likely the other seat's actions are is ignored.
+bomb. Worlds are sampled with the probabilities of the deal and the shuffles, ignoring how likely the other seat's
+actions are.
 """
 
 from collections import Counter
@@ -34,7 +35,7 @@ class Trace:
     places: dict[int, int] = field(default_factory=dict)  # by act: where the other seat put the bomb
 
     def follow(self, spots: Mapping[int, float]) -> int | None:
-        """Follow the actions, with the other seat's places as shares of the pile; return one that fails."""
+        """Follow the actions, with the other seat's places as fractions of the pile; return an action that fails."""
         numbers, bomb, last = count(), -1, -1
         pile = self.orders[-1] = [next(numbers) for _ in range(17)]
         pile = pile[:]
@@ -71,7 +72,7 @@ class Trace:
 
 
 class World(NamedTuple):
-    """What a seat cannot know of a game."""
+    """What a seat cannot know about a game."""
 
     hand: Sequence[str]  # the other seat's deal, without its defuse card
     orders: Mapping[int, Sequence[str]]  # by which act, -1 the deal: the pile, top first
@@ -93,7 +94,7 @@ class World(NamedTuple):
 
 
 def another(position: Position, chance: Random) -> World:
-    """Sample a world in which this seat is dealt these cards and sees these actions."""
+    """Sample a world in which this seat is dealt the given cards and sees the given actions."""
     seat, dealt = position.seat, position.dealt
     acts = [
         act if act.seat == seat else Act(act.seat, act.act, BOMB if act.card == BOMB else None) for act in position.acts
@@ -106,7 +107,7 @@ def another(position: Position, chance: Random) -> World:
 
 
 def _trace_acts(acts: Sequence[Act], seat: int, chance: Random) -> Trace:
-    """Trace the actions, with places of the bomb that agree with all that was seen."""
+    """Trace the actions, with places of the bomb that agree with everything that was seen."""
     spots = {place: chance.random() for place, act in enumerate(acts) if act.act == "place"}
     while True:
         trace = Trace(acts, seat)
@@ -127,8 +128,8 @@ class _Piles:
     def orders(self, kinds: Kinds) -> Iterator[tuple[int, Counter[str], Counter[str], int]]:
         """Yield each ordering of the pile.
 
-        Each has the action, the pile's cards, those given by `kinds`, and how many cards the other seat has played
-        since the ordering before without holding them.
+        Each has the action, the pile's cards, the cards given by `kinds`, and how many cards the other seat has played
+        since the previous ordering without holding them.
         """
         trace, short = self.trace, 0
         hands = {
@@ -208,7 +209,7 @@ class _Guess:
 
 
 def _ways(cards: Counter[str], given: Counter[str]) -> tuple[int, float]:
-    """Return how many of the given cards are missing, and the logarithm of the ways to draw them."""
+    """Return how many of the given cards are missing, and the logarithm of the number of ways to draw them."""
     faults, weight = 0, 0.0
     for card, n in cards.items():
         wanted = given[card]
@@ -222,7 +223,7 @@ def _ways(cards: Counter[str], given: Counter[str]) -> tuple[int, float]:
 def _arrange_piles(
     trace: Trace, dealt: Sequence[str], hand: Sequence[int], kinds: Kinds, chance: Random
 ) -> dict[int, list[str]]:
-    """Return the piles, the top first, by the action that ordered them; unknown cards in random order."""
+    """Return the piles, top first, by the action that ordered them, with unknown cards in random order."""
     orders = {}
     for place, pile, given, _ in _Piles(trace, dealt, hand).orders(kinds):
         if place in trace.orders:

@@ -1,1 +1,1 @@
-"""Dubito: the engine, its sentences, and the facts for prompts and people."""
+"""The game Dubito: the engine, its sentences, and the facts for prompts and people."""

@@ -1,4 +1,4 @@
-"""The base class of Dubito's bots, with their helpers and the walk through the nodes A-E."""
+"""The base class of Dubito's bots, with helper methods and the walk through the nodes A-E."""
 
 from collections.abc import Generator
 from typing import ClassVar, Final
@@ -31,7 +31,7 @@ class PlayerAI(Player[Loose[HandView]]):
         self._rules = rules
 
     def play(self, p: TurnData) -> Loose[TurnOutput]:
-        """Decide this turn. Override this, or subclass `bots.base.BotBase` and answer A-E."""
+        """Decide this turn. Override this method, or subclass `bots.base.BotBase` and answer A-E."""
         raise NotImplementedError(f"{type(self).__name__} has no play()")
 
     def observe(self, event: Loose[Event]) -> None:
@@ -57,7 +57,7 @@ class PlayerAI(Player[Loose[HandView]]):
         return TurnOutput(True)
 
     def bluff(self, p: TurnData, *, maximize: bool) -> Loose[TurnOutput]:
-        """Play random cards: three if `maximize`, else 1 to 3. An opening draws its number (R24)."""
+        """Play random cards: three if `maximize`, else 1 to 3. For an opening, the number is drawn too (R24)."""
         n = MAX_PLAY if maximize else self._draw(MAX_PLAY)
         cards = self.cards.pick_random(n)
         return TurnOutput(False, self._draw_number(p) if p.board_cards == 0 else None, cards)
@@ -65,8 +65,8 @@ class PlayerAI(Player[Loose[HandView]]):
     def play_truthfully(self, p: TurnData, *, maximize: bool) -> Loose[TurnOutput]:
         """Play honest cards (R24, R25).
 
-        An opening plays all cards of the most common value, or one random card, and names that value. Other turns
-        play all matching cards, or a random number of them. Raises IllegalOutput without the number in hand.
+        An opening plays all cards of the most common value, or one random card, and names that value. Other turns play
+        all matching cards, or a random number of them. Raises IllegalOutput if the hand does not hold the number.
         """
         if p.board_cards == 0:
             cards = self.cards.pick_most() if maximize else self.cards.pick_random(1)
@@ -117,7 +117,7 @@ class FiveNodes(PlayerAI):
         """Ask A and B, or C, D (if the number is held) and E (R24).
 
         Raises IllegalOutput for an answer that is not a bool (R13). With listeners (model players, rehearsals,
-        recorders) the same walk runs in `_play_with_listeners`. An override updates its own state and ends in
+        recorders) the same walk runs in `_play_with_listeners`. An override may update its own state and must end with
         `return super().play(p)`.
         """
         if self.listeners:
@@ -145,7 +145,7 @@ class FiveNodes(PlayerAI):
     def _play_with_listeners(self, p: TurnData) -> Loose[TurnOutput]:
         """Walk as `play` does, and report every question and answer to the listeners.
 
-        A separate method, since one method for both would make bots' games 5 to 12 % slower.
+        This is a separate method, since one method for both would make bots' games 5 to 12 % slower.
         """
         walk = five_questions(self, p)
         try:
@@ -167,7 +167,7 @@ class FiveNodes(PlayerAI):
         return answer
 
     def bluff_first_hand(self, p: TurnData) -> Loose[bool]:
-        """Answer A, opening: True plays random cards under a random number, False is honest."""
+        """Answer A, opening: True plays random cards under a random number, False plays honestly."""
         raise _unwritten_error("A", self)
 
     def maximize_first_hand(self, p: TurnData) -> Loose[bool]:

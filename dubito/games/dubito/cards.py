@@ -1,8 +1,8 @@
-"""What a bot of Dubito sees and answers, and the hands: the engine's, and the view that bots get.
+"""What a Dubito bot sees and answers, and the hands: the engine's version, and the view that bots get.
 
-Field names follow the source blueprint; `PlayerData.id`, `TurnData.can_doubt` and `TurnData.last_player_id` are
-added (R4, R20). Turn data is a new value each turn, so a bot that changes it harms only itself. The types of fields
-are quoted because pydantic reads them, and the compiler keeps only quoted types as they are written.
+Field names follow the source blueprint; `PlayerData.id`, `TurnData.can_doubt` and `TurnData.last_player_id` are added
+(R4, R20). Turn data is a new value each turn, so a bot that changes it harms only itself. The types of fields are
+quoted because pydantic reads them, and the compiler preserves only quoted types as written.
 """
 
 from collections import Counter
@@ -130,7 +130,7 @@ class Hand:
     __slots__ = ("cards", "copies", "counts", "has_set")
 
     def __init__(self, cards: Sequence[int], copies: int = COPIES) -> None:
-        """Take the cards; `copies` of a number make a set."""
+        """Take the cards. `copies` cards of a number make a set."""
         self.cards: list[int] = []
         self.counts = [0] * (len(NUMBERS) + 1)
         self.copies = copies
@@ -172,7 +172,7 @@ class HandView:
     __slots__ = ("_cards", "_counts", "_streams")
 
     def __init__(self, hand: "Hand | HandView", streams: SeatStreams) -> None:
-        """View a hand, or the hand of another view, and draw from these streams."""
+        """View a hand, or the hand of another view. Random draws use the given streams."""
         if isinstance(hand, Hand):
             self._cards, self._counts = hand.cards, hand.counts
         else:
@@ -201,7 +201,7 @@ class HandView:
         return len(set(self._cards)) <= 1
 
     def most_common(self) -> int:
-        """Return the most common number; the lowest if several tie, 0 only for jokers (R25)."""
+        """Return the most common number: the lowest if several tie, and 0 only for a hand of jokers (R25)."""
         counts, most, common = self._counts, 0, JOKER
         for number in range(1, len(counts)):
             if counts[number] > most:
@@ -219,7 +219,7 @@ class HandView:
         return [number] * (k if k < held else held)
 
     def pick_random(self, n: Loose[int]) -> list[int]:
-        """Draw up to `n` random cards of the hand from the framework's stream."""
+        """Draw up to `n` random cards from the hand, using the framework's stream."""
         pool = self._cards[:]
         remaining = len(pool)
         if n >= remaining:

@@ -71,7 +71,7 @@ class Rules:
         return self.is_whole and not self.duel
 
     def stored_form(self) -> dict[str, Any]:
-        """Return the rules as runs, records and prompts store them: variant fields only if unusual."""
+        """Return the rules as runs, records and prompts store them, with variant fields only if not the default."""
         usual = {"ranks": len(NUMBERS), "copies": COPIES, "duel": False}
         variant = {key: getattr(self, key) for key in usual}
         own = {key: value for key, value in variant.items() if value != usual[key]}
@@ -108,7 +108,7 @@ def _check_deck(n: int, rules: Rules) -> None:
 
 
 def deal_hands(rng: Random, n_players: int, rules: Rules) -> list[Hand]:
-    """Shuffle and deal card by card from seat 0; repeat until no hand holds a set (R1, R2)."""
+    """Shuffle and deal card by card from seat 0, repeating until no hand holds a set (R1, R2)."""
     check_players(n_players, rules)
     _check_deck(n_players, rules)
     deck = rules.deck
@@ -146,7 +146,7 @@ def is_honest(cards: Sequence[int], number: int) -> bool:
 
 
 def classify_bluff(cards: Sequence[int] | None, declared: int | None, number: int, held: Sequence[int]) -> Lie | None:
-    """Return what kind of bluff a play is, by the round's number (0: an opening) and the hand's counts (R5, R25).
+    """Return what kind of bluff a play is, given the round's number (0: an opening) and the hand's counts (R5, R25).
 
     An opener can always be honest. Later a bluff is voluntary only if the hand holds the number; jokers do not count
     (R22).
@@ -159,8 +159,8 @@ def classify_bluff(cards: Sequence[int] | None, declared: int | None, number: in
 def why_illegal(output: object, held: list[int], number: int, can_doubt: bool, ranks: int = NUMBERS[-1]) -> str | None:
     """Return why the seat to move may not do this, or None if it may (R3, R4, R13).
 
-    `held` counts the seat's own cards by value, `number` is the round's (0 on an empty board), and numbers go up to
-    `ranks`. Types are compared exactly and only their names are quoted, so that no code of the bot runs.
+    `held` counts the seat's own cards by value, `number` is the round's number (0 on an empty board), and numbers go up
+    to `ranks`. Types are compared exactly and only their names are quoted, so that no code of the bot runs.
     """
     if type(output) is not TurnOutput:
         return f"the output is {_kind(output)}, not a TurnOutput"
@@ -222,7 +222,7 @@ class Result(StrEnum):
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 @dataclass(slots=True)
 class SeatCounts:
-    """One seat's counters: its public PlayerData and more (R31).
+    """One seat's counters: those of its public PlayerData and more (R31).
 
     Numbers are Loose, as in PlayerData, so that compiled code passes them on unchanged.
     """
@@ -240,7 +240,7 @@ class SeatCounts:
     successful_doubts: Loose[int] = 0
 
     def public(self) -> PlayerData:
-        """Return a new value with what the table knows of the seat."""
+        """Return a new value with what the table knows about the seat."""
         return PlayerData(
             self.seat,
             self.n_cards,
@@ -447,7 +447,7 @@ class State:
         self.can_doubt = False
 
     def _discard_sets(self, seat: int) -> None:
-        """Discard the sets of the hand that just grew; no other hand can hold one (R8)."""
+        """Discard the sets of the hand that just grew, since no other hand can hold a set (R8)."""
         hand = self.hands[seat]
         sets = hand.discard_sets()
         self.counts[seat].n_cards = len(hand.cards)
@@ -462,7 +462,7 @@ class State:
         self._pending = None
 
     def _win(self, seat: int) -> None:
-        """Give the seat the next place; end the game if two players (in a duel one) are left (R10)."""
+        """Give the seat the next place; end the game if two players (one in a duel) are left (R10)."""
         place = len(self.places) - self.n_players + 1
         self.places[seat] = place
         self.n_players -= 1

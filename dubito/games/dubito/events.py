@@ -7,7 +7,7 @@ from dubito.game import GameEvent
 
 @dataclass(frozen=True, slots=True)
 class GameStartEvent(GameEvent):
-    """The cards were dealt; counts are in the order of the ids."""
+    """The cards were dealt; counts are in id order."""
 
     player_ids: tuple[int, ...]
     initial_card_counts: tuple[int, ...]

@@ -1,6 +1,6 @@
-"""Collect, check and store Dubito's positions. `knowledge` has the facts that prompts get.
+"""Collect, check and store Dubito's positions. `knowledge` has the facts that prompts contain.
 
-Only players that answer the nodes A-E one by one are watched. The sample tables for prompts have every size under both
+Only players that answer the nodes A-E one by one are watched. The sample tables for prompts cover every size under both
 win rules, with players that answer at random.
 """
 
@@ -72,7 +72,7 @@ _SEED: Final = 0
 
 
 class _RandomPlayer(FiveNodes):
-    """Answers at random, such that doubts, sets, wins, long and short rounds all happen."""
+    """Answers at random, with rates at which doubts, sets, wins, and long and short rounds all occur."""
 
     def bluff_first_hand(self, p: TurnData) -> bool:
         return self.rng.random() < 0.3
@@ -109,7 +109,7 @@ _BEFORE: Final = {"A": [""], "B": ["A"], "C": [""], "D": ["", "C"], "E": ["", "C
 
 
 def _fault(position: Position) -> str | None:
-    """Return why no game can have this position, as far as prompts depend on it."""
+    """Return why no game can have this position, checking only what prompts depend on."""
     start, turn = position.events[0] if position.events else None, position.turn
     if not isinstance(start, GameStartEvent) or sum(isinstance(event, GameStartEvent) for event in position.events) > 1:
         return "events: the first event, and no other, must be the start of the game"

@@ -1,4 +1,4 @@
-"""Dubito's entry for the harness."""
+"""The description of Dubito for the harness."""
 
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final

@@ -1,6 +1,7 @@
 """Everything that one seat of Dubito knows at a question, as a mapping of plain values.
 
-It has all that a hand-written bot can see or derive, and nothing else. Players are seats, never names.
+The mapping contains everything that a hand-written bot can see or derive, and nothing else. Players are identified by
+seat, never by name.
 """
 
 from collections import Counter
@@ -38,9 +39,9 @@ AT_ONCE: Final = {"walk": WALK_AT_ONCE}
 
 
 def turn(position: Position) -> list[Position]:
-    """Return this question and all that its turn may ask after it (R24), with the answers that lead to them.
+    """Return this question and all questions that its turn may ask later (R24), with the answers that lead to them.
 
-    A question that means something different after another answer is listed once for each.
+    A question that means something different after another answer is listed once for each answer.
     """
     questions = [position]
     for question in questions:  # the list grows
@@ -95,7 +96,7 @@ def facts(position: Position, memory: Memory | None = None) -> dict[str, Any]:
     """Return the facts as JSON values; the keys are the same at every node.
 
     Cards are words ("ace", "7", "joker"). Rates without data, and facts that an empty board lacks, are None. `memory`
-    is the memory of the position's events, if the caller has it.
+    is the memory of the position's events, if the caller has already built it.
     """
     turn, seat = position.turn, position.seat
     memory = memory or Memory.of(seat, position.events, position.own_plays, position.rules.copies)
@@ -192,7 +193,7 @@ def _table(players: Collection[PlayerData]) -> dict[str, Any]:
 
 
 def _rates(who: str, doubts: int, chances: int, honest: int, dishonest: int) -> dict[str, Any]:
-    """Return the rate of doubts, and the shares of honest and dishonest plays among doubted ones."""
+    """Return the rate of doubts, and the shares of honest and dishonest plays among the doubted plays."""
     return {
         f"{who}doubt_rate": rate(doubts, chances),
         f"{who}honest_share": rate(honest, honest + dishonest),
@@ -249,7 +250,7 @@ class Notebook(Listener):
     def observe(self, event: Event, hand: Iterable[int], played: Sequence[int] | None = None) -> None:
         """Record an event; `hand` is the seat's hand now, `played` the cards that it played.
 
-        Without `played` the cards are inferred from the hand, since a substitute may have chosen them (R13).
+        If `played` is omitted, the cards are inferred from the hand, since a substitute may have chosen them (R13).
         """
         self.events.append(event)
         own_play = None

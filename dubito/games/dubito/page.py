@@ -1,6 +1,6 @@
 """What a person sees of the table after each turn.
 
-A page shows frames and knows no rules. A frame contains nothing that the person may not know.
+A page shows frames and has no knowledge of the rules. A frame contains nothing that the person may not know.
 """
 
 from collections.abc import Sequence

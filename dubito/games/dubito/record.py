@@ -1,7 +1,7 @@
 """A game's deal and outputs, enough to replay it exactly and to describe it in words.
 
-The `story` has one line per event, as the engine reported it when the game was recorded. Replay compares against it and
-reports the first turn that differs.
+The `story` has one line per event, as the engine reported it when the game was recorded. A replay compares its events
+with the story and reports the first turn that differs.
 """
 
 from collections import Counter
@@ -73,7 +73,7 @@ def describe_cards(cards: Iterable[int]) -> str:
 
 
 def sentence(event: Event, label: Label = seat_label) -> str:
-    """Describe one event, in the words of stories, requests and pages."""
+    """Describe one event, in the words used in stories, requests and pages."""
     match event:
         case GameStartEvent():
             dealt = zip(event.player_ids, event.initial_card_counts, strict=True)
@@ -163,7 +163,7 @@ class Recorder:
 
 
 def replay(record: GameRecord) -> Iterator[str]:
-    """Replay the outputs from the deal and yield the story line by line.
+    """Replay the outputs, starting from the deal, and yield the story line by line.
 
     An illegal output ends the story with a line that reports it.
     """

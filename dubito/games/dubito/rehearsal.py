@@ -24,11 +24,11 @@ def at_turn(
     rules: Rules = _RULES,
     **settings: Any,
 ) -> tuple[Any, TurnData]:
-    """Return the bot, seated where it must move after these moves, and what it sees.
+    """Return the bot, placed in the seat to move after these moves, and what it sees.
 
     `hands` are dealt from seat 0, which moves first; they need not be a whole deck. The engine plays the moves,
     including the bot's own, so that turn data, hand and observed events agree. The bot is a class or a name that
-    `dubito bots` lists. Raises UsageError for hands and moves that no game can have.
+    `dubito bots` lists. Raises UsageError for impossible hands and moves.
     """
     cls = find_bots(Path.cwd()).find(bot).cls if isinstance(bot, str) else bot
     _refuse_impossible(hands, rules)

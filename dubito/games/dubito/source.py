@@ -1,7 +1,8 @@
-"""Find bots of the source project's version of 2026 (github.com/isBre/Dubito), and point their imports at our words.
+"""Find bots written for the 2026 version of the source project (github.com/isBre/Dubito), and redirect their imports.
 
-Such a file imports `BotBase` from `bots.base` and its words from `dubito.game_data`, as our own bots do. What these
-mean there is in `source_bots.py`, which is loaded for such files only: each command that needs bots looks at all files.
+Such a file imports `BotBase` from `bots.base` and its types from `dubito.game_data`, as our own bots do. The source
+project's versions of these are in `source_bots.py`, which is loaded only for such files, since each command that needs
+bots looks at all files.
 """
 
 import ast
@@ -32,7 +33,7 @@ def converted(source: bytes) -> ast.Module | None:
 
 
 def _is_for_source(tree: ast.Module) -> bool:
-    """Return whether a bot's file uses what only that version has, and nothing that only ours has."""
+    """Return whether a bot's file uses names that only that version has, and none that only ours has."""
     nodes = list(ast.walk(tree))
     imports = {alias.name for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names}
     modules = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}

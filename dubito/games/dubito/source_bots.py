@@ -1,7 +1,7 @@
-"""The words of the source project's version of 2026 (github.com/isBre/Dubito), so that its bots play as they are.
+"""The types of the source project's 2026 version (github.com/isBre/Dubito), so that its bots play unchanged.
 
-There the turn data has the whole history, the hand is a list that `pick` takes cards from, and draws come from the
-module `random`. `SourceSeat` translates. Draws come from the seat's own stream, so such a bot is repeatable.
+In that project the turn data has the whole history, the hand is a list from which `pick` takes cards, and draws come
+from the module `random`. `SourceSeat` translates. Draws come from the seat's own stream, so these bots are repeatable.
 """
 
 from collections import Counter
@@ -117,7 +117,7 @@ def turns_count(player_id: int, history: Sequence[GameEvent]) -> int:
 
 
 class Hand:
-    """A hand that the `pick` methods take cards from."""
+    """A hand from which the `pick` methods take cards."""
 
     def __init__(self, hand: list[int]) -> None:
         self.hand = sorted(hand)
@@ -170,13 +170,13 @@ class Hand:
 
 
 class Player:
-    """The root of that project's players: an id, and a hand while it moves."""
+    """The root class of that project's players: an id, and a hand while the player moves."""
 
     def __init__(self, id: int) -> None:
         self.id, self.cards = id, Hand([])
 
     def reset(self) -> None:
-        """Prepare for another game. Here every game has a new player."""
+        """Prepare for another game. In this project every game has a new player."""
         self.cards = Hand([])
 
     def n_cards(self) -> int:
@@ -193,7 +193,7 @@ class Player:
 
 
 class BotBase(Player):
-    """That project's `PlayerAI` and `BotBase`: a turn by the nodes A-E, in its order of questions."""
+    """That project's `PlayerAI` and `BotBase`: a turn asks the nodes A-E in that project's order."""
 
     registry: ClassVar[dict[str, type]] = {}
 
@@ -275,7 +275,7 @@ class BotBase(Player):
 
 
 class SourceSeat(PlayerAI):
-    """The seat of such a bot: it keeps the history and translates each turn and answer."""
+    """The seat of a source-project bot. It keeps the history and translates each turn and answer."""
 
     source: ClassVar[type[BotBase]]
     interface: ClassVar[str] = INTERFACE

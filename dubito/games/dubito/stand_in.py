@@ -30,7 +30,7 @@ MODELS: Final[Mapping[str, HousePolicy]] = {"house-honest": _house_honest, "hous
 
 
 def read_facts(prompt_text: str) -> dict[str, str]:
-    """Return the last block of facts in the text, by name; empty without facts."""
+    """Return the last block of facts in the text, by name; empty if there are none."""
     values = facts_in(prompt_text)
     for who, names in _LISTS.items():  # these lines have several facts
         if who in values:
@@ -62,14 +62,14 @@ def sharp(values: Mapping[str, str]) -> bool:
 def odds(values: Mapping[str, str]) -> dict[bool, float]:
     """Return the probability of each answer: a logistic function of the difference in cards.
 
-    Raises as `sharp` does, which gives the more probable answer.
+    Raises the same errors as `sharp`, which gives the more probable answer.
     """
     yes = 1 / (1 + exp(-_advantage_of_yes(values)))
     return {True: yes, False: 1 - yes}
 
 
 def _advantage_of_yes(values: Mapping[str, str]) -> float:
-    """Return how many cards yes is worth more than no; infinite if one of them is certainly better."""
+    """Return by how many cards yes is better than no; infinite if one of them is certainly better."""
     node, own = values["node"], int(values["own_cards"])
     if own <= _MAX_PLAY and values["win_rule"] == "immediate":
         # It can play all its cards at once, and the last ones cannot be doubted.
@@ -88,7 +88,7 @@ def _advantage_of_yes(values: Mapping[str, str]) -> float:
 
 
 def stated_chance(values: Mapping[str, str]) -> float | None:
-    """Return `house-sharp`'s probability that the last play is a bluff; None elsewhere than at C or without facts."""
+    """Return `house-sharp`'s probability that the last play is a bluff; None except at C with facts."""
     try:
         if values["node"] != "C":
             return None
@@ -98,7 +98,7 @@ def stated_chance(values: Mapping[str, str]) -> float | None:
 
 
 def reason(values: Mapping[str, str], answer: bool) -> str | None:
-    """Return the reason for `house-sharp`'s answer; None without the facts."""
+    """Return the reason for `house-sharp`'s answer, or None if the facts are missing."""
     try:
         return _reason(values, answer)
     except (LookupError, ValueError, ArithmeticError):
@@ -172,7 +172,7 @@ def _value_of_bluff(values: Mapping[str, str]) -> float:
 
 
 def _chance_of_bluff(values: Mapping[str, str]) -> float:
-    """Estimate it from the player's record, the size of the play and the cards of the number left."""
+    """Estimate the probability from the player's record, the size of the play and the remaining cards of the number."""
     size = int(values["last_play"])
     record = values[f"seat {values['last_player']}"].split()[2]
     honest, _, doubted = record.partition("/")

@@ -55,8 +55,8 @@ class Witness:
     def elsewhere(self, value: int) -> int:
         """Return how many cards of a value cannot be in other players' plays of this round.
 
-        These are the seat's own cards on the board, cards certainly in other hands, and cards out of the game. The
-        caller adds the seat's hand.
+        These are the seat's own cards on the board, cards that are certainly in other hands, and cards out of the game.
+        The caller adds the seat's hand.
         """
         gone = self.jokers_gone if value == JOKER else self.copies * (value in self.sets_gone)
         in_hands = 0
@@ -66,9 +66,9 @@ class Witness:
         return gone + self._own_down[value] + in_hands
 
     def watch(self, event: Event, own_cards: Sequence[int] = ()) -> None:
-        """Process the next event, beginning with GameStartEvent; `own_cards` are the cards if the seat played.
+        """Process the next event, beginning with GameStartEvent.
 
-        Raises LookupError for an event with an unknown player.
+        If the seat played, `own_cards` are its cards. Raises LookupError for an event with an unknown player.
         """
         match event:
             case CardsPlayedEvent():
@@ -123,10 +123,10 @@ class Witness:
         self._own_down = [0] * _VALUES
 
     def _reveal(self, event: DoubtResolvedEvent) -> None:
-        """Remove cards that a doubt shows to have been played from what was certain.
+        """Remove cards from the certain knowledge if a doubt shows that they were played.
 
-        The last play's cards are the target's. Of the older cards a seat can have played at most as many as were on
-        the board (apart from this seat's own), and at most as many as it played in all.
+        The last play's cards are the target's. Of the older cards, a seat can have played at most as many as were on
+        the board (apart from this seat's own), and at most as many as it played in total.
         """
         latest = [0] * _VALUES
         for card in event.latest_cards:
@@ -150,7 +150,7 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class OwnPlay:
-    """One of the seat's own plays: the number it claimed and the real cards."""
+    """One of the seat's own plays: the number that it claimed, and the real cards."""
 
     number: int
     cards: tuple[int, ...]
@@ -167,7 +167,7 @@ class Memory:
 
     @classmethod
     def of(cls, seat: int, events: Iterable[Event], own_plays: Iterable[OwnPlay], copies: int = COPIES) -> Self:
-        """Build the memory of these events and of the seat's own plays among them.
+        """Build the memory of these events, including the seat's own plays.
 
         Raises LookupError for an event with an unknown player, or for more plays than `own_plays` has.
         """
@@ -178,7 +178,7 @@ class Memory:
         return memory
 
     def watch(self, event: Event, own_play: OwnPlay | None) -> None:
-        """Process an event, which is the seat's own play if one is given."""
+        """Process an event. If a play is given, the event is the seat's own play."""
         seat, line = self.witness.seat, _line(event)
         if isinstance(event, CardsPlayedEvent) and event.player_id == seat:
             if own_play is None:

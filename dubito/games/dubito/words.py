@@ -1,4 +1,4 @@
-"""Dubito in words: the rules and what answers do, the viewer's data, and what a person at the table reads and types.
+"""Dubito in words: rules and effects of answers, the viewer's data, and what a person at the table reads and types.
 
 docs/rules.md is the rulebook. Sentences about events come from `record.sentence`.
 """
@@ -69,7 +69,7 @@ _EXAMPLE: Final = " As 7s, 7 7 joker is honest and 7 8 joker is a bluff."
 
 
 def rule_sentences(rules: Rules, n_players: int) -> list[str]:
-    """Return the rules in force at a table of this size, one paragraph each."""
+    """Return the rules in force at a table of this size, each as a paragraph."""
     figures = ", ".join(f"{n} the {card_name(n)}" for n in NUMBERS[1 : rules.ranks] if card_name(n) != str(n))
     figures = ", ".join(filter(None, ("1 is the ace", figures)))
     jokers = ["no joker", "one joker", "two jokers"][rules.jokers]
@@ -111,9 +111,10 @@ Effects = tuple[str, str, str]  # the question, what true does, what false does
 
 
 def effects(node: str, hand: Sequence[int], turn: TurnData, answers: Mapping[str, bool], win_rule: WinRule) -> Effects:
-    """Return the node's question on this turn, and what `true` and `false` will do (R24, R25).
+    """Return the node's question on this turn, and the effects of `true` and `false` (R24, R25).
 
-    `answers` holds the earlier answers of this turn: at B the one to A; at E the one to D, unless the bluff is forced.
+    `answers` holds the earlier answers of this turn: at B the answer to A, and at E the answer to D unless the bluff is
+    forced.
     """
     match node:
         case "A":
@@ -190,7 +191,7 @@ def _play_how_many(hand: Sequence[int], turn: TurnData, bluff: bool, after_last_
 
 
 def _after_last_card(turn: TurnData, win_rule: WinRule) -> str:
-    """Describe what follows if the hand is empty after the play (R9)."""
+    """Describe what happens if the hand is empty after the play (R9)."""
     if win_rule == "immediate":
         return " You then have no cards and win."
     if _is_pending(turn) and turn.n_players <= _LAST_TABLE:
@@ -208,7 +209,7 @@ def _prev_has_won(turn: TurnData) -> str:
 
 
 def _most_common(hand: Sequence[int]) -> tuple[int, str]:
-    """Return how many cards an honest opening with as many as possible plays, and describe them (R25)."""
+    """Return how many cards an honest opening with as many cards as possible plays, and describe them (R25)."""
     numbers = sorted(card for card in hand if card != JOKER)
     if not numbers:
         return len(hand), f"{counted(len(hand))}, all you hold: jokers, under {_RANDOM_NUMBER}"
@@ -292,7 +293,7 @@ class Teller:
 def viewer_data(
     state: State, turns: Turns, names: Sequence[str], label: Label, spoken: Callable[[str], str] = str
 ) -> dict[str, Any]:
-    """Return the game as the viewer draws it, from the deal on. Errors of a turn propagate.
+    """Return the game in the form that the viewer draws, starting with the deal. Errors of a turn propagate.
 
     `label` names the players in sentences; `spoken` then adapts a sentence to its reader.
     """
@@ -349,7 +350,7 @@ def _card_fields(output: TurnOutput, number: int) -> dict[str, Any]:
 
 
 def _marks(output: TurnOutput, number: int, seat: int, bluffed: bool) -> dict[str, Any]:
-    """Return what the viewer can search for: bluffs, doubts, and mistakes about the play before."""
+    """Return what the viewer can search for: bluffs, doubts, and mistakes about the previous play."""
     if output.doubt:
         mistakes = {} if bluffed else {seat: "doubted an honest play"}
         return {"marks": ["doubt"], "mistakes": mistakes, "let_pass": {}}

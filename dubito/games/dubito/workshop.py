@@ -1,4 +1,4 @@
-"""What the prompt workshop needs of Dubito (see `dubito/workshop/recordings.py`)."""
+"""What the prompt workshop needs to know about Dubito (see `dubito/workshop/recordings.py`)."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -139,7 +139,7 @@ def world_pairs() -> Iterator[tuple[Position, Position]]:
 
 
 def pairs(rules: Rules, size: int) -> Iterator[tuple[Position, Position]]:
-    """Yield the pairs of one game with `size` players."""
+    """Yield the pairs from one game with `size` players."""
     table, chance, positions = sample_table(rules, size, size), Random(size), list[Position]()
     questions = Questions(table, rules, lambda seat, position: positions.append(position))
     while not table.state.over:

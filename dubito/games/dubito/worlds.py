@@ -1,8 +1,8 @@
-"""Sample games of Dubito that one seat cannot distinguish from the one it plays.
+"""Sample games of Dubito that one seat cannot distinguish from the actual game.
 
-Every doubt turns the whole board over. So a seat does not know the cards played since the last doubt, nor the part of
-other seats' first hands that was never shown. All deals that fit are equally likely, and every card of a hand is
-equally likely to be played: how players choose their cards is ignored.
+Every doubt turns the whole board over. A seat therefore does not know the cards played since the last doubt, nor those
+parts of other seats' first hands that were never shown. All deals that fit are taken to be equally likely, and so are
+all cards of a hand when one is played; how players choose their cards is ignored.
 """
 
 from collections import Counter
@@ -147,7 +147,7 @@ class _Bounds:
                 return hands
 
     def _improve_hands(self, hands: list[list[int]], chance: Random) -> bool:
-        """Swap cards between hands if that does not fit worse. Return whether they fit in the end."""
+        """Swap cards between hands if the fit does not get worse. Return whether the hands finally fit."""
         counts = [Counter(hand) for hand in hands]
         others = [seat for seat in range(len(hands)) if seat != self.seat]
         wrong = sum(self._distance(seat, card, counts) for seat in others for card in (JOKER, *NUMBERS))
