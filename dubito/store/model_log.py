@@ -4,8 +4,7 @@ A try is one HTTP call. Its row is committed before the call is sent, and the bo
 (requests and bodies) are stored once, by digest, compressed.
 
 A try's `tokens` and `picodollars` count against the budget. If its cost is unknown, the try is `assumed`: these columns
-contain the most that it can have cost, and `likely` contains the picodollars that it probably cost. Otherwise `likely`
-is NULL.
+contain the most that it can have cost, and `likely` the picodollars that it probably cost. Otherwise `likely` is NULL.
 """
 
 import json
@@ -225,8 +224,8 @@ class ModelLog:
     ) -> None:
         """Log a try that is about to be sent; `worst` is assumed until its cost is known.
 
-        `check` receives the total cost including this try, and may raise to cancel the try. This check uses the store
-        because only a shared store contains what other processes spend.
+        `check` receives the total cost including this try, and may raise to cancel the try: only the
+        store contains what other processes spend.
         """
         usd = worst.usd if priced else None
         row = (*key, player, account, request, draw, "open", worst.tokens, usd, True, 0, likely)
