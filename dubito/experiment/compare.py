@@ -200,7 +200,7 @@ def _count_lies(run: Run) -> LieCounts | None:
 
 
 def _build_arm(run: Run, name: str, spec: PlayerSpec, lies: LieCounts | None) -> Arm:
-    from dubito.llm.prompts import title_and_paragraph  # late: most compared runs have no models
+    from dubito.llm.prompts import title_and_paragraph  # imported late, since most compared runs have no models
 
     texts, player = title_and_paragraph(ModelLog(run.db).prompt(spec.prompt)), run.planned.players.index(spec)
     counts = (lies.games, lies.plays(player), lies.share(player, "chosen")) if lies else (None, None, None)

@@ -70,7 +70,7 @@ class Estimate:
     calls: Figure
     tokens_in: Figure
     tokens_out: Figure
-    picodollars: Figure | None  # None: the price is unknown
+    picodollars: Figure | None  # None if the price is unknown
     seconds: Figure  # of one call
 
 
@@ -80,7 +80,7 @@ class _Measurement:
     totals: Sequence[DealTotals]  # deal by deal
     seconds: Figure
     thoughts: Figure  # tokens per call that the measured replies do not include
-    is_fake: bool = False  # whether the use of a cache was the house's, not the provider's
+    is_fake: bool = False  # whether the cache use comes from the built-in server, not from a provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def _play_sample(
     experiment: Experiment, registry: Registry, options: CallOptions, specs: Sequence[PlayerSpec], thoughts: int
 ) -> dict[str, _Measurement]:
     """Play a few deals in a temporary folder with a fake model instead of every model."""
-    from dubito.house.core import models_of  # late: most commands need no house
+    from dubito.house.core import models_of  # imported late, since most commands need no built-in server
 
     fake_model = {**_FAKE_MODEL, "model": models_of(registry.game)[-1]}
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal
 
-# A dependency of Pydantic, which loads without Pydantic.
+# A dependency of Pydantic that can be imported without Pydantic.
 from annotated_types import Interval, MinLen
 
 from dubito.errors import listed, one_line
@@ -44,7 +44,7 @@ def kind_of_player(player: PlayerSpec) -> PlayerKind:
         return "agent" if player.settings.get("remote") else "program"
     if not player.prompt:
         return "hand-written"
-    from dubito.llm.settings import is_house  # late: processes that play hand-written bots do not need it
+    from dubito.llm.settings import is_house  # imported late: processes that play hand-written bots do not need it
 
     return "stand-in" if is_house(str(player.settings.get("base_url") or "")) else "model"
 
@@ -114,9 +114,9 @@ class Experiment:
     rules_version: int = 1
     game_source: str = ""  # the digest of a user's own game (`source_of`)
     lineup: LineupKind = "uniform"
-    shard: Shard | None = None  # None: the whole run
-    stop: StopRule | None = None  # None: all games are played
-    book: BookPart | None = None  # None: the run does not play a book
+    shard: Shard | None = None  # None for the whole run
+    stop: StopRule | None = None  # None if all games are played
+    book: BookPart | None = None  # None if the run does not play a book
 
     @cached_property
     def players(self) -> tuple[PlayerSpec, ...]:
@@ -191,7 +191,7 @@ class Experiment:
 
     def digest(self) -> str:
         """Return 8 hex digits that identify the run. All shards of a run share them."""
-        from dubito.store.folder import without_key_names  # late: workers need no run folder
+        from dubito.store.folder import without_key_names  # imported late, since workers need no run folder
 
         identity = without_key_names(self.whole.identity())
         text = json.dumps(identity, sort_keys=True, ensure_ascii=True, separators=(",", ":"))

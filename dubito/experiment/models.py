@@ -169,7 +169,7 @@ def _collect_late_samples(
     }
     tables = list[Table]()
     for game in experiment.game_numbers[: max(_MAX_SAMPLE_GAMES, experiment.games_per_deal)]:
-        with suppress(Exception):  # of bots or of the game: the run will report it
+        with suppress(Exception):  # an error in a bot or the game, which the run will report
             tables.append(table(game, Models(collectors))[0])
     for largest in sorted(tables, key=lambda each: -len(each.entrants)):
         if all(collector.samples for collector in collectors.values()):
@@ -334,7 +334,7 @@ class Models:
     lost_games: Callable[[], set[int]] = lambda: set()
     # Let calls through again after an outage.
     try_again: Callable[[], None] = lambda: None
-    tracker: GameTracker | None = None  # None during a replay
+    tracker: GameTracker | None = None  # None in a replay
     # Send the questions that games wait for, and return when the answers have arrived.
     next_wave: Callable[[], None] = lambda: None
 

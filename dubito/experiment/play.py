@@ -237,7 +237,7 @@ class ChunkPlayer:
 
     def play_with_models(self, deal: int, lineup: Lineup, streams: DealStreams, models: "Models") -> GamePlayed:
         """Play one game with model players and record its outputs. Raises BotError, GameError or RunStopped."""
-        from dubito.llm.decide import Journal  # late: games without models have none
+        from dubito.llm.decide import Journal  # imported late, since games without models have none
         from dubito.seats.program import close_programs, end_programs
 
         journal = Journal()
@@ -262,7 +262,7 @@ class ChunkPlayer:
             new = journal.stated[len(statements) :]
             statements += [Statement(each.seat, each.stated, each.impossible, bool(truth)) for each in new]
         if self._forfeits and table.errors:
-            from dubito.game.record import Forfeit  # late: games without models have no record
+            from dubito.game.record import Forfeit  # imported late, since games without models have no record
 
             outputs.append(asdict(Forfeit(table.errors[0].seat)))
         outcome = self._outcome(table, lineup, code)
@@ -294,7 +294,7 @@ class ChunkPlayer:
     ) -> Table:
         entrants, services = [self._entrants[player] for player in lineup.seats], list[object]()
         if models is not None:
-            from dubito.llm.decide import Journal  # late: games without models have none
+            from dubito.llm.decide import Journal  # imported late, since games without models have none
 
             services = models.services([entrant.name for entrant in entrants], journal or Journal())
         return Table(

@@ -239,7 +239,7 @@ def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> Play
     if bot.cls.is_model:
         settings_for(bot.cls, name, settings)
     if bot.cls.is_program:
-        from dubito.seats.program import check_program  # late: few runs have programs
+        from dubito.seats.program import check_program  # imported late, since few runs have programs
 
         folder = bot.file.parent if bot.name != PROGRAM_BOT else None
         settings = check_program(name, settings, bot.cls.defaults, folder, registry.working_directory)
@@ -257,7 +257,7 @@ def _expand_short_form(entry: str, registry: Registry, server: Mapping[str, Any]
     provider, colon, model = entry.partition(":")
     if not colon or provider not in PROVIDERS:
         return {"bot": entry}
-    from dubito.llm.prompts import describe_unknown_prompt, prompt_names  # late: only model players need it
+    from dubito.llm.prompts import describe_unknown_prompt, prompt_names  # imported late: only model players need it
 
     provided = PROVIDERS[provider]
     server_settings = server
@@ -291,7 +291,7 @@ def default_player(bot: Bot) -> PlayerSpec:
 def _bot_parameters(bot: Bot) -> list[inspect.Parameter]:
     """Return a bot's settings: the parameters of `__init__` after self and id."""
     init = cast(Any, bot.cls).__init__
-    if init is cast(Any, Player).__init__:  # compiled: it has no signature
+    if init is cast(Any, Player).__init__:  # compiled classes have no signature
         return []
     return list(inspect.signature(init).parameters.values())[2:]
 
@@ -426,7 +426,7 @@ def check_models(experiment: Experiment, registry: Registry, options: CallOption
         _ = registry.game.facts  # programs and agents are shown what models are
         if kind_of_player(spec) == "agent":
             continue
-        from dubito.sandbox.programs import probe  # late: few runs have programs
+        from dubito.sandbox.programs import probe  # imported late, since few runs have programs
         from dubito.seats.program import find_program
 
         probe(find_program(spec.name, spec.settings, registry.working_directory), registry.working_directory / "runs")
@@ -440,7 +440,7 @@ def check_models(experiment: Experiment, registry: Registry, options: CallOption
 def _check_model(spec: PlayerSpec, registry: Registry, options: CallOptions) -> PlayerSpec:
     if not registry.find(spec.bot).cls.is_model:
         return spec
-    from dubito.llm.prompts import load_prompt  # late: most runs have no models
+    from dubito.llm.prompts import load_prompt  # imported late, since most runs have no models
 
     settings = model_settings(spec, registry)
     prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
@@ -477,7 +477,7 @@ def check_model_calls(name: str, settings: ModelSettings, game: Game, options: C
         load_key(account_for(settings), name)
     check_house(name, settings, game)
     if settings.api == "decisions":
-        from dubito.llm.questions import check_askable  # late: few players use this API
+        from dubito.llm.questions import check_askable  # imported late, since few players use this API
 
         check_askable(name, game)
     if options.caps.usd is None:
@@ -495,7 +495,7 @@ def check_model_calls(name: str, settings: ModelSettings, game: Game, options: C
 def _check_surcharges(name: str, settings: ModelSettings, options: CallOptions) -> None:
     """Raise UsageError if a player's parameters cost more than its price covers, which would break the budget."""
     price = price_of_model(settings, options)
-    if price is None or not price.worst(1, 1):  # a free model is free in any mode
+    if price is None or not price.worst(1, 1):  # a model without a price is free in any mode
         return
     if (tool := find_charged_by_call(settings.parameters)) is not None:
         raise UsageError(
@@ -525,14 +525,14 @@ def check_house(name: str, settings: ModelSettings, game: Game) -> None:
     """Raise UsageError if the built-in server does not have this model or these faults."""
     if not settings.base_url or not is_house(settings.base_url):
         return
-    from dubito.house.core import models_of  # late: most runs need no server
+    from dubito.house.core import models_of  # imported late, since most runs need no server
 
     if settings.model not in models_of(game):
         known = ", ".join(sort_by_similarity(settings.model, models_of(game)))
         raise UsageError(f"{one_line(name)}: the house has no model {one_line(settings.model, 80)!r}; it has {known}")
     faults = faults_in(settings.base_url)
     if faults:
-        from dubito.house.faults import Faults  # late: most runs need no server
+        from dubito.house.faults import Faults  # imported late, since most runs need no server
 
         try:
             Faults.parse(faults)

@@ -75,8 +75,8 @@ class RunResult:
     counts: GameCounts
     first_fallback: BotError | None = None  # with `on_bot_error: fallback`
     interrupted: bool = False
-    failure: DubitoError | None = None  # what stopped it
-    bot_notes: Mapping[str, str] = field(default_factory=dict)  # by player: a notice from its bot
+    failure: DubitoError | None = None  # the error that stopped the run
+    bot_notes: Mapping[str, str] = field(default_factory=dict)  # notices from bots, by player
     stop_signal: int = signal.SIGINT  # the signal that interrupted it
     oldest_reply_time: float | None = None  # when the oldest used reply of the cache was stored, as `time.time`
 
@@ -189,7 +189,7 @@ def _play_chunks(db: RunDb, experiment: Experiment, folder: Path, options: RunOp
                 first_fallback = first_fallback or played.first_fallback
                 interrupted, failure = played.stopped, played.error
                 whole = is_full_chunk(played.deals)
-                if played.deals > partial_deals:  # more than the store has of it
+                if played.deals > partial_deals:  # more deals than the store has of the chunk
                     sums = complete + played.tally
                     first, rows = (
                         first_game_of_chunk(experiment, played.number),
@@ -230,7 +230,7 @@ def _chunks_to_play(
         with closing(pieces):
             yield join_chunks(experiment, map(judge, pieces))
         return
-    from dubito.experiment.models import model_players  # late: other runs need neither templates nor retries
+    from dubito.experiment.models import model_players  # imported late: other runs need neither templates nor retries
 
     player, halted = ChunkPlayer(experiment, options.registry), threading.Event()
     stopped = partial(_is_any_set, options.stop, halted)

@@ -89,7 +89,7 @@ class EmbeddedServers:
         Different faults have separate servers. Raises UsageError for unknown faults.
         """
         from dubito.house.core import house_policy
-        from dubito.house.faults import Faults  # late: most runs need no server
+        from dubito.house.faults import Faults  # imported late, since most runs need no server
         from dubito.house.server import House
 
         faults = faults_in(server)

@@ -205,7 +205,7 @@ def _write_run(folder: Path, shards: Sequence[Run]) -> None:
         with RunDb.open(run.db.path) as db:
             complete += load_tally(db, first.game.results, "complete")
             try:
-                deque(db.outcomes(), maxlen=0)  # reading them checks their digests
+                deque(db.outcomes(), maxlen=0)  # reading the outcomes checks their digests
             except RunStopped as error:
                 raise UsageError(str(error)) from None
     sums = {"all": everything.to_json()}

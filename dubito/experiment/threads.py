@@ -63,11 +63,11 @@ class GameQueue:
         """
         self._deals, self._clock, self._stop, self._admit = deque(deals), clock, stop, admit
         self._next_wave = next_wave
-        self._waiting: list[QueuedGame] = []  # for the next wave
+        self._waiting: list[QueuedGame] = []  # games that wait for the next wave
         self._in_wave = False
         self.fault: BaseException | None = None  # an error of a wave, which closes the queue
-        self._games = deque[QueuedGame]()  # of deals that were started
-        self.refusal: str | None = None  # why the next deal was not started
+        self._games = deque[QueuedGame]()  # games of deals that were started
+        self.refusal: str | None = None  # the reason why the next deal was not started
         self._requeued: list[QueuedGame] = []
         self._playing = 0
         self._closed = False

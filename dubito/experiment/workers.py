@@ -140,7 +140,7 @@ def _decode_experiment(content: Mapping[str, Any]) -> Experiment:
 
 
 _MAX_CHUNKS_AHEAD: Final = 2  # per worker, ahead of the writer: keeps workers busy with little memory
-_PARTS_OF_LAST_CHUNKS: Final = 4  # so that workers finish at about the same time
+_PARTS_OF_LAST_CHUNKS: Final = 4  # makes workers finish at about the same time
 _PARTS_WITH_STOP_RULE: Final = 10  # a run may stop after each part of a chunk
 STOP_SIGNALS: Final = {signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
 _TRACKER_WARNING: Final = "ignore:resource_tracker"  # of semaphores that it cleaned up after a `kill -9`
@@ -266,7 +266,7 @@ def run_in_order(
             pending.popleft()
     except BrokenProcessPool:
         for process in multiprocessing.active_children():
-            process.kill()  # they block the SIGTERM that the pool sends
+            process.kill()  # the workers block the SIGTERM that the pool sends
         raise RunStopped("a worker process died (out of memory, or a bot that ends its process)") from None
     except pool.loss_errors as error:
         reason = one_line(f"{type(error).__name__}: {error}", 200)
@@ -303,7 +303,7 @@ def set_from_thread(stop: Stop) -> None:
 
     try:
         start_new_thread(set_stop, ())
-    except RuntimeError:  # out of memory
+    except RuntimeError:  # too little memory to start a thread
         stop.set()
         return
     is_pending.acquire(timeout=_SET_TIMEOUT)
@@ -329,7 +329,7 @@ def block_signals() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-_stop: Stop = threading.Event()  # in our worker processes: the run's
+_stop: Stop = threading.Event()  # the run's event, in our worker processes
 
 
 def _start_worker(stop: Stop) -> None:

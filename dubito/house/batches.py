@@ -23,7 +23,7 @@ from dubito.house.request import TRY_HEADER, HouseRequest, JsonBody, Refusal, ca
 from dubito.house.wires import Wire
 
 _DAY: Final = 86_400  # seconds until a batch expires
-_LATE_POLLS: Final = 4  # after which a late batch has ended
+_LATE_POLLS: Final = 4  # number of polls after which a late batch has ended
 _NAME_PARTS: Final = 4  # of an entry: batch, draw, request, try
 _FILES: Final = "/v1/files"
 _OPENAI: Final = "/v1/batches"
@@ -46,7 +46,7 @@ class _Batch:
     """A submitted batch."""
 
     id: str
-    path: str  # of its requests
+    path: str  # path of its requests
     created: int  # seconds since 1970
     submitted: JsonBody  # the request that created it
     results: list[_EntryResult]

@@ -33,7 +33,7 @@ class ContentFault:
     write: Callable[[str], ModelOutput] = ModelOutput
     pack: Callable[[JsonBody, int], bytes] = lambda body, size: canonical_bytes(body)
     media: str = "application/json"
-    has_usage: bool = True  # whether a reader finds the usage in it
+    has_usage: bool = True  # whether a client can still find the usage in the reply
 
 
 def _change_text(change: Callable[[str], str]) -> ContentFault:
@@ -105,13 +105,13 @@ DECISION_FAULTS: Final[Mapping[str, ContentFault]] = {
 }
 # Faults of whole batches.
 BATCH_FAULTS: Final[Sequence[str]] = (
-    "late_batch",  # it has ended at the fourth poll
+    "late_batch",  # the batch has ended at the fourth poll
     "failed_batch",  # no entry is processed
     "expired_batch",  # every second entry is not processed
-    "unreadable_file",  # the results are truncated when they are read first
+    "unreadable_file",  # the results are truncated on the first read
     "reordered_entries",
     "doubled_entries",
-    "missing_entries",  # the last one is missing, although it was processed
+    "missing_entries",  # the last entry is missing, although it was processed
 )
 NO_REPLIES: Final = frozenset({"truncated_json", "broken_json", "deep_body", "wrong_shape", "empty_body", "html"})
 
@@ -168,7 +168,7 @@ class TransportFault:
 
     error: RefusalKind | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    page: bool = False  # whether the error's body is a web page, as a proxy's is
+    page: bool = False  # whether the error's body is a web page, as from a proxy
     delivery: Delivery | None = None
 
 
@@ -179,7 +179,7 @@ class Parameters:
     size: int  # bytes
 
 
-# A date in the past asks for no wait, whatever the time is.
+# A date in the past asks for no wait, no matter what time it is.
 _PAST: Final = "Thu, 01 Jan 2026 00:00:00 GMT"
 _GARBLED: Final = ("soon", "", "-1", "nan", "1,5", "0x10", "Thu, 32 Foo 2026 25:61:00 GMT")
 _LONG: Final[Sequence[Mapping[str, str]]] = (

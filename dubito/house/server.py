@@ -66,7 +66,7 @@ class FaultyResponse(Response):
             self._log.add(self._answer.call.without_response())
             transport.write(self._bytes())
         if transport.is_closing():
-            # The client closed it first.
+            # The client closed the connection first.
             return
         if self._delivery.end == "reset":
             transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, _NO_LINGER)
@@ -111,7 +111,7 @@ async def _wait_for_disconnect(receive: Receive, seconds: float | None = None) -
 _HOST: Final = "127.0.0.1"
 _CONTEXT_TOKENS: Final = 200_000
 _KEEP_ALIVE: Final = 3600  # seconds, so that no client reuses a connection that is being closed
-_SHUTDOWN_SECONDS: Final = 2  # for requests that were not completely sent
+_SHUTDOWN_SECONDS: Final = 2  # seconds to wait for requests that were not sent completely
 _SHUTDOWN_ROUNDS: Final = 10  # iterations of the event loop in which earlier calls are still accepted
 _POLL_SECONDS: Final = 0.005  # between checks whether connections are open at shutdown
 
@@ -231,7 +231,7 @@ class _Server(uvicorn.Server):
         self.ready.set()
 
     def end(self) -> None:
-        # The loop may have ended.
+        # The event loop may have ended.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._closing.set)
 
@@ -319,7 +319,7 @@ class House:
         self._thread.start()
         self._server.ready.wait()
         if not self._server.started:
-            # Its thread has printed the reason.
+            # The server's thread has printed the reason.
             raise RuntimeError("the house did not start")
         return self
 

@@ -89,7 +89,7 @@ class Wire(ABC):
     name: ClassVar[WireName]
     base: ClassVar[str]  # the path in the base URL of its SDK
     problems: ClassVar[Mapping[RefusalKind, Problem]]
-    parameters: ClassVar[frozenset[str]]  # of a request's body
+    parameters: ClassVar[frozenset[str]]  # parameters of a request's body
     rejected: ClassVar[frozenset[str]]  # parameters that are always refused
     unsupported: ClassVar[frozenset[str]]  # parameters that are refused unless false or null
 
@@ -318,7 +318,7 @@ def _content(request: HouseRequest, written: ModelOutput) -> list[JsonBody]:
 
 def _messages_usage(prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
     return {
-        # Without cached tokens.
+        # The count excludes cached tokens.
         "input_tokens": prompt.tokens - prompt.cached,
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": prompt.cached,
@@ -581,7 +581,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "truncation": "disabled",
     "user": None,
 }
-# Why a reply is incomplete.
+# The reasons why a reply is incomplete.
 _REASONS: Final = {"length": "max_output_tokens", "filtered": "content_filter"}
 
 

@@ -144,7 +144,7 @@ class ShownGames:
             seated = zip(story["names"], map(self.source.label, names), names, strict=True)
             labels = [
                 own + label.removeprefix(one_line(name)) for own, label, name in seated
-            ]  # the seat goes before the kind
+            ]  # the seat comes before the kind
             title = title_of(f"Game {game}", labels, story["winners"])
             yield GamePage(f"games/{game}.html", title, about, data)
 

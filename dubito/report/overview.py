@@ -169,7 +169,7 @@ def _more_blocks(source: Run, scanned: Scan) -> list[Block]:
 
 
 def _date_line(source: Run) -> str:
-    # None for an exported run.
+    # The path is None for an exported run.
     written = last_written(source.folder)
     when = f"{datetime.fromtimestamp(written, UTC):%Y-%m-%d %H:%M} UTC, " if written else ""
     return f"{when}{source.tally.games:,} games"

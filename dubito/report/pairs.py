@@ -38,9 +38,9 @@ from dubito.stats.ranking import Contender, contender_pairs, rank_contenders
 from dubito.stats.rates import Rate
 from dubito.stats.tally import Tally
 
-_MAX_PAIRS: Final = 15  # with a page of their own
-_MAX_DEALS: Final = 100  # whose games are played again
-_MAX_POSITIONS: Final = 30  # on a page
+_MAX_PAIRS: Final = 15  # pairs that have their own page
+_MAX_DEALS: Final = 100  # number of deals whose games are played again
+_MAX_POSITIONS: Final = 30  # positions on a page
 _MAX_REASON: Final = 300  # characters
 _EXPLANATION: Final = (
     "Both take the same seat in the same deal, so their games are the same until they first decide differently. "
@@ -60,7 +60,7 @@ class Side:
 
     name: str
     run: Run
-    place: int  # among its run's contenders
+    place: int  # index among the contenders of its run
     pages: str
     with_pages: Collection[int]
     _played: dict[int, "ReplayedGame"] = field(default_factory=dict)

@@ -70,7 +70,7 @@ class Site:
     static: str = "static/"
     icon: str = "data:,"
     served: bool = False  # served with the server's own policy, with all data inside the page
-    address: str | None = None  # where it will be published, ending in `/`; empty: unknown; None: not published
+    address: str | None = None  # URL, ending in `/`; empty if unknown, None if the site is not published
 
     def without(self, page: tuple[str, str]) -> "Site":
         return replace(self, pages=[one for one in self.pages if one != page])

@@ -25,7 +25,7 @@ class Sender:
     """Texts about the person who shares a game, or about the game if no person played."""
 
     title: str
-    moment: str  # the best moment in a sentence; empty: none
+    moment: str  # the best moment as a sentence, or an empty text
     opens: int  # the turn to open at
     line: str  # to copy
 
@@ -100,4 +100,4 @@ class SharedGame:
     person: str  # the sender's name; empty if no person played
     line: str  # to copy
     invitation: Invitation | None
-    left_out: Sequence[str] = ()  # what the page would have been too large with
+    left_out: Sequence[str] = ()  # the parts with which the page would have been too large

@@ -79,7 +79,7 @@ def write_report(
     Raises UsageError if there is nothing to show or the folder is not a report, RunStopped if it cannot be written.
     """
     folder = output or run_folder / FOLDER
-    # the run may come from a stranger: only follow links that the user names
+    # the run may come from a stranger, so follow only links that the user named
     if output is None and folder.is_symlink():
         raise UsageError(f"{one_line(str(folder))} is a link", hint="delete it, or choose a folder with --output")
     with opened_run(run_folder, home) as source:

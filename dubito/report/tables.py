@@ -253,7 +253,7 @@ def _number(value: float, kind: ColumnKind, more: int = 0) -> str:
     return f"{times * value + copysign(_HALF_AWAY, value):{sign}.{digits + more}f}"
 
 
-_CHART_DIGITS: Final = 9  # further digits would be noise
+_CHART_DIGITS: Final = 9  # more digits would be noise
 _HALF_AWAY: Final = 1e-9
 FEW_GAMES: Final = 20  # shares of fewer games get no colour
 _FEW_CASES: Final = 10  # shares of fewer cases are shown as counts
@@ -411,7 +411,7 @@ class HeatMap:
     corner: str  # describes rows and columns
     names: Sequence[str]
     cells: Sequence[Sequence[tuple[float | None, int]]]  # the share and the number of seats
-    deviations: Sequence[float | None]  # or other values for the last column
+    deviations: Sequence[float | None]  # deviations, or other values for the last column
     table: ResultTable  # written to its files
     ends: tuple[float, float]  # the lightest and the darkest share, from `ends_of`; equal in maps to be compared
 

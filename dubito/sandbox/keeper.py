@@ -40,7 +40,7 @@ _BIND, _REC, _PRIVATE, _SAFE = 0x1000, 0x4000, 0x40000, 2 | 4 | 8  # _SAFE: nosu
 _READ_ONLY, _REMOUNT, _DETACH = 1, 0x20, 2
 _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000
 _PR_CAPBSET_DROP, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 24, 22, 38
-_CAPABILITIES = 64  # more than exist
+_CAPABILITIES = 64  # greater than any existing number
 _OWN_PID_MAX = (6, 14)  # the Linux version since which each PID namespace has its own limit; before it is global
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "shm")
 _SCRATCH = ("/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108, emptied for every match
@@ -126,7 +126,7 @@ class World:
             self._able.append("few")
         if private:
             _mount("/proc/sys", "/proc/sys", None, _BIND | _REC)
-            _mount("none", "/proc/sys", None, _BIND | _REMOUNT | _READ_ONLY | _SAFE)  # or root could remount it
+            _mount("none", "/proc/sys", None, _BIND | _REMOUNT | _READ_ONLY | _SAFE)  # otherwise root could remount it
             self._hide_paths()
             _mount_own_devices()
             _set_read_only("/", _AT_RECURSIVE, True)

@@ -39,7 +39,7 @@ class Process(Protocol):
     """A started bot."""
 
     end: int  # file descriptor that is readable once it has ended; -1: none
-    pid: int | None  # None if unknown
+    pid: int | None  # None if the pid is unknown
 
     def has_ended(self) -> bool:
         """Return whether the process has ended. Its children may still be running."""
@@ -119,7 +119,7 @@ class Keeper:
         self._open()
 
     def _open(self) -> None:
-        self.gone = self._used = False  # a bot may break its keeper, which harms only itself
+        self.gone = self._used = False  # a bot may break its keeper, which harms only the bot itself
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.settimeout(_ANSWER_SECONDS)
         with theirs:
@@ -188,7 +188,7 @@ class Keeper:
 class KeeperBot:
     """A bot in its keeper's namespaces."""
 
-    pid: int | None = None  # unknown outside its namespace
+    pid: int | None = None  # the pid is unknown outside its namespace
 
     def __init__(self, keeper: Keeper, end: int) -> None:
         self._keeper, self.end = keeper, end
@@ -248,7 +248,7 @@ class Channel:
         self.lines: deque[bytes] = deque()
         self.closed = False
         self.status: int | str | None = None  # how it ended: an exit code or a signal's name
-        self.pending = b""  # sent, but not in the pipe yet
+        self.pending = b""  # data that is sent, but not in the pipe yet
         self._partial, self._skipping, self._input_closed = b"", False, False
         self._errors = b""
         self._process: Process | None = None
@@ -267,7 +267,7 @@ class Channel:
         finally:
             for end in (its_in, its_out, its_err) if self._process else (end for pipe in pipes for end in pipe):
                 os.close(end)
-        # they do not belong to the bot's end of the pipes
+        # these ends of the pipes do not belong to the bot
         self.to, self.out, self.err, self.end = to, out, err, self._process.end
         for end in (self.to, self.out, self.err):
             os.set_blocking(end, False)

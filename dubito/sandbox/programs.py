@@ -262,7 +262,7 @@ class Confinement:
         """
         self.memory, self._cores, self._apart = memory, cores, apart
         self._linux = sys.platform == "linux"
-        self.numbers = count()  # of bots that are not numbered by seat
+        self.numbers = count()  # numbers for bots that are not numbered by seat
         self.orphans = _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) if self._linux else False
         self._able: list[str] = []
 

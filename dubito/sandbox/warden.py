@@ -34,7 +34,7 @@ def sweep(mark: str) -> int:
 def _is_marked(entry: Path, wanted: bytes) -> bool:
     try:
         return wanted in (entry / "environ").read_bytes().split(b"\0")
-    except OSError:  # it has ended, or belongs to another user
+    except OSError:  # the process has ended, or belongs to another user
         return False
 
 

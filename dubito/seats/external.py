@@ -35,14 +35,14 @@ class ChatQuestion(NamedTuple):
     """A question in the format of a chat API."""
 
     messages: Sequence[Mapping[str, str]]  # with `role` and `content`
-    response_format: Mapping[str, Any] | None  # schema of the answer; None: described in the messages only
+    response_format: Mapping[str, Any] | None  # schema of the answer, or None if only the messages describe it
 
 
 class ChatAnswer(NamedTuple):
     """The reply to a question."""
 
     text: str | None
-    cut_off: bool = False  # by the token limit
+    cut_off: bool = False  # whether the token limit cut off the reply
 
 
 def build_rules(game: Game, rules: Mapping[str, Any]) -> Any:
@@ -137,7 +137,7 @@ class ExternalGame:
     """One game. Each call of `answer` returns the next question."""
 
     def __init__(self, seat: ExternalSeat, deal: int) -> None:
-        self.score: float | None = None  # the seat's first measure, from 0 to 1; None: the game is not over
+        self.score: float | None = None  # the seat's first measure, from 0 to 1; None if the game is not over
         self.outcomes = Counter[str]()  # number of the seat's decisions by outcome
         self._seat, self._deal, self._thread = seat, deal, Thread(target=self._play, daemon=True)
         self._answers = SimpleQueue[ChatAnswer | None]()

@@ -31,7 +31,7 @@ from dubito.settings import setting
 
 PROTOCOL: Final = 1
 _START_SECONDS: Final = 30.0  # seconds for the answer to `hello`: some languages start slowly
-_END_SECONDS: Final = 0.5  # seconds between the end of its output and its own
+_END_SECONDS: Final = 0.5  # seconds between the end of its output and the end of the process
 _MAX_MEMORY: Final = 16 << 30  # bytes of address space: Node.js and Java reserve much more than they use
 _DATA_BYTES: Final = 64 << 20
 _PROCESS_HINT: Final = "write it as `process: [python3, my_bot.py]`"
@@ -283,7 +283,7 @@ class ProgramSession:
         self._messages: list[Mapping[str, Any]] = []
         self._is_greeted, self._sent = False, 0  # number of messages
         self._running: Answers | None = None
-        self._fault = ""  # why it is not asked again in this game
+        self._fault = ""  # the reason why the program is not asked again in this game
 
     def add(self, message: Mapping[str, Any]) -> None:
         """Add a message that the program gets before its next question."""
@@ -374,12 +374,12 @@ class ProgramPlayer:
 
     name: str
     game: Game
-    rules: Any  # as the game's notebook takes them
+    rules: Any  # in the form that the game's notebook takes
     seed: int
     deadline: float
     steady_facts: Set[str]  # names of the facts that are part of `hello`
-    record: Callable[[Asks], Asks]  # adds the recording of a run, or replaces the program by it
-    pool: Players | None  # None: a replay
+    record: Callable[[Asks], Asks]  # adds the recording of a run, or replaces the program with it
+    pool: Players | None  # None in a replay
     records_faults: bool = False
 
     def open_game(self, seats: int) -> "ProgramGame":

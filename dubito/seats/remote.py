@@ -23,7 +23,7 @@ from dubito.seats.program import ProgramError
 
 _MAX_WAIT: Final = 60.0  # seconds that a request may wait for a question
 _POLL_SECONDS: Final = 0.5  # between checks whether the run was stopped
-_LEAVING_SECONDS: Final = 1.0  # without a request after the end of the run
+_LEAVING_SECONDS: Final = 1.0  # seconds without a request after the end of the run
 _MAX_REFUSALS: Final = 100  # answers to one question that are refused; a faulty agent would repeat one forever
 
 
@@ -107,14 +107,14 @@ class AgentSeat:
         self._messages: list[Mapping[str, Any]] = []
         self._answered = 0  # number of messages before the last answer
         self._question = 0
-        self._until: float | None = None  # when the time for the open question is up; None: no agent has connected
+        self._until: float | None = None  # when the time for the open question is up; None if no agent has connected
         self._is_open = self._saw_end = False
         self._last_request: float | None = None
         self._pending: tuple[str, Future[None]] | None = None
         self._ended: list[GameEnd] = []
         self._reason: str | None = None
 
-    # Called by the threads of games.
+    # The threads of games call these methods.
 
     def take(self, game: int) -> "AgentSeat":
         """Wait until this game is the first one in the queue. Raises Interrupted."""
@@ -138,7 +138,7 @@ class AgentSeat:
         """
         with self._changed:
             if messages[0]["type"] == "hello":
-                # The end of the last game may not have been seen yet.
+                # The agent may not have seen the end of the last game yet.
                 self._messages, self._answered = self._messages[self._answered :], 0
             self._messages += messages
             self._question, self._is_open, self._until = self._question + 1, True, None
@@ -212,7 +212,7 @@ class AgentSeat:
         for listener in self._listeners:
             listener()
 
-    # Called by the agent's requests.
+    # The agent's requests call these methods.
 
     def connect(self) -> None:
         """Note a request. The first one starts the clock of the first question."""
@@ -229,7 +229,7 @@ class AgentSeat:
         loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
-            # The loop may have ended.
+            # The event loop may have ended.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(changed.set)
 

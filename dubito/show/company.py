@@ -51,7 +51,7 @@ class Thought:
     outcome: str
     asked: int  # number of requests, re-asks included
     stated: float | None  # the probability, as the model stated it
-    reasoning: str  # the reasoning in its last reply; empty: none
+    reasoning: str  # the reasoning in its last reply, or an empty text
 
     def in_words(self, name: str, question: str, node: Node, truth: bool | None) -> str:
         """Format the decision on one line, with quotation marks around the model's words.
@@ -157,7 +157,7 @@ class Opponent:
     name: str
     summary: str
     kind: PlayerKind
-    asks: str | None  # the model it asks, if any
+    asks: str | None  # the model that it uses, if any
 
 
 class Opponents:

@@ -28,7 +28,7 @@ from dubito.show.story import winners
 from dubito.stats.tally import outcome_of
 
 PLAYOUTS: Final = 40  # per turn; a share is then accurate to about 15 points
-_FEWEST_PLAYOUTS: Final = 5  # with fewer, a share means nothing
+_FEWEST_PLAYOUTS: Final = 5  # with fewer playouts, a share means nothing
 # Total moves that the playouts of a game may take if the bots are as fast as usual: a few seconds.
 _MAX_MOVES: Final = 200_000
 _COPY_COST: Final = 20  # copying a table takes as long as this many moves
@@ -47,7 +47,7 @@ class Playouts:
     """The number of won playouts by turn (starting before the first move) and by seat."""
 
     playouts: int
-    stand_in: str | None  # name of the bot that played for the models; None: no models
+    stand_in: str | None  # name of the bot that played for the models; None if there are no models
     won: list[list[int]]
 
 
@@ -82,7 +82,7 @@ def load_odds(run: Run, number: int) -> Playouts:
     try:
         path.parent.mkdir(exist_ok=True)
         write_whole(path, json.dumps({"of": of, **asdict(found)}))
-    except (OSError, DubitoError):  # a read-only run still shows its odds
+    except (OSError, DubitoError):  # the odds of a read-only run can still be shown
         pass
     return found
 
@@ -205,7 +205,7 @@ class Copies:
         try:
             self._packed = pickle.dumps(table, pickle.HIGHEST_PROTOCOL)
             pickle.loads(self._packed)  # noqa: S301, packed just now
-        except Exception:  # a bot may hold anything
+        except Exception:  # a bot may contain any kind of object
             self._packed = b""
 
     def __call__(self) -> Table:

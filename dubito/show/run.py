@@ -36,7 +36,7 @@ class ReplayedGames:
     """
 
     source: Run
-    _changed: dict[str, str] | None = field(default=None, init=False)  # None: not checked yet
+    _changed: dict[str, str] | None = field(default=None, init=False)  # None if not checked yet
     _reason: str | None = field(default=None, init=False)
 
     def play(self, game: int) -> dict[str, Any]:

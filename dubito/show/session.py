@@ -76,7 +76,7 @@ class Session(Iterator[Moment]):
     def __next__(self) -> Moment:
         seat, turn, output = self.state.seat, self.state.turns_played + 1, None
         events: Sequence[Any] = ()
-        # otherwise a bot failed while it observed or was created
+        # Make no move if a bot has already failed, while it observed or was created.
         if not self._forfeits or len(self._errors) == self._read:
             with self.code:
                 output, events = self.move()
@@ -141,7 +141,7 @@ class BotsGame:
     """A game between bots that has not started yet."""
 
     registry: Registry
-    company: "Opponents | None"  # the players, if some ask models; None otherwise
+    company: "Opponents | None"  # the players if some of them ask models, otherwise None
     names: Sequence[str]  # player names, seat by seat
     rules: "BaseModel"
     seed: int
@@ -182,7 +182,7 @@ class BotsGame:
         `on_decision` receives the decisions of models, and `on_text` their streamed text. If one of these callbacks
         fails, the game ends with its error. If a bot fails and `on_bot_error` is "stop", its move raises BotError.
         """
-        from dubito.seats.program import end_programs  # late: few games have programs
+        from dubito.seats.program import end_programs  # imported late, since few games have programs
 
         callback_errors: list[Exception] = []
         callbacks = (_GuardedCallback(one, callback_errors) for one in (on_decision, on_text))

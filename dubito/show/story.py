@@ -175,7 +175,7 @@ class _PanelStory:
         changed: dict[int, list[Any] | None] = {
             place: panel for place, panel in enumerate(now) if [panel] != self._panels[place : place + 1]
         }
-        changed |= dict.fromkeys(range(len(now), len(self._panels)))  # gone
+        changed |= dict.fromkeys(range(len(now), len(self._panels)))  # these panels no longer exist
         self._panels = now
         truth = [[self._spoken(line.truth), self._numbers_of_faces(line.cards)] for line in lines if line.truth]
         return {"seat": movers[0], "movers": movers, "panels": changed, "truth": truth}

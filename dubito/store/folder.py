@@ -37,7 +37,7 @@ class _Plain(yaml.SafeDumper):
         return True
 
 
-# libyaml's, if it is installed.
+# Use the dumper of libyaml if it is installed.
 class _Fast(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
     ignore_aliases = _Plain.ignore_aliases
 
@@ -222,7 +222,7 @@ _PARTS: Final = (MANIFEST, DATABASE, RESULTS)
 _DATE: Final = (2000, 1, 1, 0, 0, 0)  # of all files in an export, so that the same run gives the same bytes
 _BLOCK_BYTES: Final = 1 << 20
 _MAX_RATIO: Final = 50  # of unpacked to packed size: runs have 2 to 10, a zip bomb 1,000
-_MIN_ALLOWED_BYTES: Final = 16 << 20  # may be unpacked in any case
+_MIN_ALLOWED_BYTES: Final = 16 << 20  # bytes that may be unpacked in any case
 
 
 def pack(folder: Path, file: Path, first_game: int = 0) -> None:
@@ -248,7 +248,7 @@ def pack(folder: Path, file: Path, first_game: int = 0) -> None:
 
 def _write_zip(file: Path, copy: Path, folder: Path) -> None:
     with closing(open_readonly(folder / DATABASE)) as db_file:
-        # Includes what is still in the journal.
+        # The copy includes data that is still in the journal.
         db_file.execute("VACUUM INTO ?", (str(copy),))
     with zipfile.ZipFile(file, "w") as archive:
         for name in _PARTS:

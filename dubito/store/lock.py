@@ -21,7 +21,7 @@ from dubito.errors import RunStopped, UsageError
 from dubito.files import check_is_file
 
 LOCK: Final = "lock"
-_LOCK_ERRORS: Final = (BlockingIOError, PermissionError)  # raised if another process has the lock
+_LOCK_ERRORS: Final = (BlockingIOError, PermissionError)  # errors that are raised if another process has the lock
 _RETRY_SECONDS: Final = 0.05  # far longer than `is_locked` holds a lock
 
 

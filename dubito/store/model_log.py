@@ -21,7 +21,7 @@ from typing import Any, Final
 from dubito.errors import RunStopped
 from dubito.store.run_db import PROGRAM_SERVER, RunDb
 
-TOKENS: Final = ("input", "cached", "cache_write", "output", "reasoning")  # as in Usage
+TOKENS: Final = ("input", "cached", "cache_write", "output", "reasoning")  # token counts, as in Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ class PlayerLog:
     saved: int  # picodollars that the provider's own cache saved
     assumed: int  # tries of unknown cost
     deadlines: int  # tries that passed the deadline, so the run may not be repeatable
-    beyond: int  # tries that used more than was reserved for them, and may exceed a cap
-    first_beyond: str | None  # how the first of them did
+    beyond: int  # tries that used more than their reserve, and may exceed a cap
+    first_beyond: str | None  # a description of the first of these tries
     ids: dict[str, int] = field(default_factory=dict)  # models that the replies name, with their numbers of replies
     asked: str | None = None  # the requested model
 
@@ -158,7 +158,7 @@ class RawReply:
 
     status: int
     raw: str  # the body, with undecodable bytes replaced
-    headers: Mapping[str, str] = field(default_factory=dict)  # only allow-listed ones
+    headers: Mapping[str, str] = field(default_factory=dict)  # only allow-listed headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +174,10 @@ _MAX_TEXT_BYTES: Final = 64 << 20  # a reply has at most an eighth of it
 # A text that is stored as the difference from another one begins with this byte and the other one's digest.
 _DELTA: Final = b"\0"
 _DELTA_HEAD: Final = 33  # bytes of both
-_WINDOW: Final = 32_000  # bytes of a text with which others are compared
-_MAX_DELTAS: Final = 32  # a chain of differences that is followed
+_WINDOW: Final = 32_000  # number of bytes of a text with which other texts are compared
+_MAX_DELTAS: Final = 32  # maximum length of a chain of differences
 _DELTA_COMPRESSION: Final = 3  # twice as fast as the default, for 80 bytes more per call
-_MAX_DIGITS: Final = 15  # of a number that SQLite can store
+_MAX_DIGITS: Final = 15  # digits of a number that SQLite can store
 _REPLY_SAMPLE: Final = 1000  # replies from which a player's costs are estimated
 _BEYOND: Final = "beyond"  # the kind of a try that used more than was reserved for it
 # The decisions of a player. If one request asks several, only the first has attempts, hence by game and seat.

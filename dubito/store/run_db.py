@@ -95,7 +95,7 @@ class Chunk:
         return _digest(self.outcomes, self.decision_digests)
 
 
-Write = Callable[[sqlite3.Connection], object]  # a part of a transaction
+Write = Callable[[sqlite3.Connection], object]  # a write, as part of a transaction
 
 
 class _PendingWrite:
@@ -116,7 +116,7 @@ class RunDb:
     def __init__(self, connection: sqlite3.Connection, path: Path, writes: bool = False, shared: bool = False) -> None:
         self._connection, self._writes, self.is_shared = connection, writes, shared
         self._lock, self._syncing = threading.Lock(), threading.Lock()
-        self._writer: int | None = None  # the thread in a transaction
+        self._writer: int | None = None  # the thread that is in a transaction
         self._pending, self._later = deque[_PendingWrite](), deque[Write]()
         # The number of commits, and how many of them are surely on disk.
         self._commits = self._synced = 0
@@ -363,7 +363,7 @@ class RunDb:
             self._synced = commits
 
     def _roll_back(self) -> None:
-        # Fails if the file cannot be written at all.
+        # This fails if the file cannot be written at all.
         with suppress(sqlite3.Error):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")

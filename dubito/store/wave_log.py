@@ -32,10 +32,10 @@ class Awaited:
     decision: int
     attempt: int
     node: str
-    number: int = 0  # of its last try
-    failures: int = 0  # tries in a row
+    number: int = 0  # number of its last try
+    failures: int = 0  # number of failed tries in a row
     batch: str | None = None  # its batch's name; None: it is sent with the next wave
-    cause: str | None = None  # why there will be no reply
+    cause: str | None = None  # the reason why there will be no reply
     detail: str | None = None
     body: str = "{}"  # as JSON, with the keys in the order in which they are sent
 
@@ -51,12 +51,12 @@ class SentBatch:
     Times are in seconds since 1970.
     """
 
-    name: str  # ours, by which a resumed run finds it
+    name: str  # our name, by which a resumed run finds the batch
     wave: int
     account: str
     entries: int
     since: float
-    id: str | None = None  # the server's; None: unknown, or not submitted yet
+    id: str | None = None  # the server's name; None if it is unknown or not submitted yet
     expires: float | None = None
     ended: int = 0
 

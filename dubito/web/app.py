@@ -38,7 +38,7 @@ _SITE: Final = Site("", PAGES, f"{VIEWER}/", "/static/icon.svg", served=True)
 @dataclass(frozen=True, slots=True)
 class SavedLine:
     name: str
-    when: str  # when it was dealt, in this machine's time zone
+    when: str  # time of the deal, in this machine's time zone
     summary: Summary
 
 
@@ -109,7 +109,7 @@ class _Tile:
     display: str
     title: str
     lead: str
-    levels: dict[str, list[str]]  # by level, the opponents of a game that one click starts
+    levels: dict[str, list[str]]  # opponents of a game that starts with one click, by level
     faces: list[list[str]]
 
 

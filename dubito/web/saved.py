@@ -39,7 +39,7 @@ class Summary(Strict):
     game: str = ""
     players: list[str] = field(default_factory=list)
     me: int | None = None  # the person's seat
-    won: bool | None = None  # whether the person won; None: neither won nor lost
+    won: bool | None = None  # whether the person won; None if they neither won nor lost
     result: str = ""  # addressed to the person if there is one, else about all players
     turns: int = 0
 
@@ -61,7 +61,7 @@ class Summaries:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._known: dict[str, Summary] | None = None  # None: not loaded yet
+        self._known: dict[str, Summary] | None = None  # None if not loaded yet
 
     def __call__(self) -> dict[str, Summary]:
         """Return the summaries of all files, sorted by name."""
@@ -69,7 +69,7 @@ class Summaries:
             known = self._load_cache() if self._known is None else self._known
             now = {}
             for name, path in sorted(saved_files(self._folder).items()):
-                with suppress(OSError):  # deleted in the meantime
+                with suppress(OSError):  # the file was deleted in the meantime
                     about = path.stat()
                     old = known.get(name)
                     same = old and (old.changed, old.size) == (about.st_mtime_ns, about.st_size)
@@ -96,7 +96,7 @@ class Summaries:
 
     def _store_cache(self, now: Mapping[str, Summary]) -> None:
         whole = _CacheFile({name: one for name, one in now.items() if one.fault is None})
-        with suppress(RunStopped):  # if it cannot be written, the next server computes it again
+        with suppress(RunStopped):  # if the cache cannot be written, the next server computes it again
             write_whole(self._folder / _CACHE_PATH, _CACHE_FORMAT.dump_json(whole).decode())
 
 
@@ -118,7 +118,7 @@ def _summary(path: Path, changed: int, size: int) -> Summary:
             deque(session, maxlen=0)
     except UsageError as error:
         return Summary(changed, size, as_sentence(str(error)))
-    except Exception as error:  # a user's own game may raise anything; the other files can still be shown
+    except Exception as error:  # a user's own game may raise any exception; other files can still be shown
         why = one_line(f"{type(error).__name__}: {error}")
         return Summary(changed, size, as_sentence(f"the game's code failed: {why}"))
     me = seat_of_guest(record.players)

@@ -43,7 +43,7 @@ class Question:
 
     node: str
     kind: str
-    wanted: str  # in words
+    wanted: str  # the question in words
     options: list[Any]  # the legal answers, one button each; for cards, those held; for text, the maximum length
     labels: list[str]  # texts of the options as buttons
     bounds: tuple[int, int] | None = None  # the lowest and highest number, if there are too many for buttons
@@ -67,7 +67,7 @@ class Frame:
 
     move: int  # number of moves made
     turn: int  # turn of the last move
-    mover: int | None  # who made it
+    mover: int | None  # seat that made the last move
     said: list[str]
     speech: str  # what the mover said, for a bubble
     seats: list[Shown]  # the public text of each seat
@@ -200,7 +200,7 @@ class LiveTable:
         self._kinds: list[PlayerKind] = [*kinds[:me], "person", *kinds[me:]]
         self.frames = [frame_of(self.sitting, 0, None, self.sitting.start)]
         self.trouble: str | None = None  # why the bots could not continue
-        self.abandoned = False  # no page shows it any more
+        self.abandoned = False  # no page shows this table any more
         self.rests = threading.Event()  # set while no thread is playing
 
     def step(self, output: Any = None) -> None:
@@ -250,7 +250,7 @@ class LiveTable:
             "figures": review.figures(*sitting.game.results.lie_words),
             "moments": [(kind, one.turn, sitting.to_me(one.text)) for kind, one in moments if one],
             "record": self.kept.record,
-            "seed": self.kept.setup.seed if over else None,  # lets everybody deal the same cards
+            "seed": self.kept.setup.seed if over else None,  # anyone who knows the seed can deal the same cards
             "errors": sitting.errors if over else [],
             **({} if rests or not sitting.spoken else {"spoken": sum(sitting.spoken.values())}),
         }
@@ -281,7 +281,7 @@ LIFE: Final = 7 * 24 * 3600  # seconds until a table expires after its last move
 UNUSED_LIFE: Final = 3600  # seconds for a visitor who never came back, perhaps because cookies are off
 MAX_TABLES: Final = 100
 _RETRY_SECONDS: Final = 60  # when a visitor may try again after finding all tables taken
-MAX_BOTS: Final = 31  # at one table
+MAX_BOTS: Final = 31  # bots at one table
 _WAIT_SECONDS: Final = 0.5  # seconds that a response waits for the bots; then the page asks again
 _SHUTDOWN_SECONDS: Final = 5.0  # seconds that a shutdown waits for the models' replies
 
@@ -333,7 +333,7 @@ class Tables:
         self._opponents, self._clock, self._most = dict(opponents), clock, most
         self._load_family = family
         self._lock = threading.Lock()
-        self._live: dict[Path, tuple[str, LiveTable]] = {}  # with the text of its file at that time
+        self._live: dict[Path, tuple[str, LiveTable]] = {}  # the table with the text of its file at that time
         self._playing: set[threading.Thread] = set()
         self._number = 0  # number of the last game
         self.summaries = Summaries(folder)
@@ -445,7 +445,7 @@ class Tables:
         """Extend the table's lifetime: its visitor has returned with the cookie."""
         live.kept = replace(live.kept, returned=True)
         text = json.dumps(asdict(live.kept))
-        with suppress(RunStopped):  # the disk is full: the next view tries again, or the next move reports it
+        with suppress(RunStopped):  # the disk may be full: the next view tries again, or the next move reports it
             write_whole(path, text)
             self._live[path] = text, live
 
@@ -483,7 +483,7 @@ class Tables:
             reason = sitting.why_not(output)
             if reason is not None:
                 raise HTTPException(400, as_sentence(reason))
-            del self._live[path]  # until the file agrees with it again
+            del self._live[path]  # not in memory until the file agrees with it again
             live.step(output)
             live.kept = replace(live.kept, touched=self._clock(), returned=True)
             self._write_table(path, live)

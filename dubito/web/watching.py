@@ -58,8 +58,8 @@ class LiveGame(GameSource):
         """Prepare the game. Model calls are read from `database`."""
         self._game = game
         self.followed = threading.Event()  # set when the first page is open
-        self.trouble: str | None = None  # why it does not continue
-        self._outputs: list[Any] = []  # so far, as in a record
+        self.trouble: str | None = None  # the reason why the game does not continue
+        self._outputs: list[Any] = []  # outputs so far, in the format of a record
         self._faults: list[str] = []  # bot errors, in sentences
         self._thinks: int | None = None  # seat of the model that is thinking
         self._words = ""  # its text so far
@@ -83,7 +83,7 @@ class LiveGame(GameSource):
         self._words = words
 
     def _on_decision(self, thought: Thought) -> None:
-        self._words = ""  # now part of the decision
+        self._words = ""  # the text is now part of the decision
 
     def on_page_open(self) -> None:
         self.followed.set()

@@ -109,9 +109,9 @@ class Audit:
 
     subject: Subject
     only: Sequence[Prompt] | None = None
-    turns: int = 0  # compared in two worlds
-    prompts: list[Prompt] = field(default_factory=list)  # audited
-    _reported: set[str] = field(default_factory=set)  # files and lines
+    turns: int = 0  # requests compared in two worlds
+    prompts: list[Prompt] = field(default_factory=list)  # audited prompts
+    _reported: set[str] = field(default_factory=set)  # files and lines of templates
 
     def leaks(self, _: Subject) -> Iterator[Flaw]:
         """Yield each leak once."""

@@ -27,8 +27,8 @@ from dubito.seats.program import (
 )
 from dubito.workshop.recordings import workshop_part
 
-_DEALS: Final = 20  # by each set of rules
-_REPEATED_DEALS: Final = 4  # played twice
+_DEALS: Final = 20  # deals per set of rules
+_REPEATED_DEALS: Final = 4  # deals that are played twice
 _MAX_MOVES: Final = 5_000
 _NOT_REPEATED: Final = (
     "a second game from the same seed differs: take random numbers only from self.rng, or from `seed`"
@@ -98,7 +98,7 @@ class _Check:
 
     spec: PlayerSpec
     registry: Registry
-    program: ProgramPlayer | None  # None: a bot in Python
+    program: ProgramPlayer | None  # None for a bot in Python
     games: BotGames
 
     def play(self) -> BotGames:

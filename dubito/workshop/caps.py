@@ -20,7 +20,7 @@ _DEALS: Final = 3
 class _Cap(NamedTuple):
     """A number that may cap a game."""
 
-    owner: Any  # a module; None: the rules or the state
+    owner: Any  # a module, or None for the rules or the state
     name: str
     is_rule: bool = False
 
@@ -60,7 +60,7 @@ def _find_caps(subject: Subject) -> Iterator[_Cap]:
 def _play_to_cap(subject: Subject, cap: _Cap, low: int, deal: int, seats: int) -> Any:
     """Return the ending of a game with a low cap, or None if it fails or does not end."""
     game = subject.game
-    with suppress(Exception), _lower_cap(cap, low):  # the number may not be a cap at all
+    with suppress(Exception), _lower_cap(cap, low):  # perhaps the number is not a cap at all
         rules = game.rules(**{cap.name: low}) if cap.is_rule else game.rules()
         state = game.deal(rules, seats, DealStreams(0, deal).deck())
         if cap.owner is None and not cap.is_rule:

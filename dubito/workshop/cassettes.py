@@ -35,7 +35,7 @@ from dubito.workshop.trial import ScoreRow, Trial, TrialEntry, TrialOptions, fin
 
 FORMAT: Final = 1
 _VCRPY_FORMAT: Final = 1
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's, where there is one
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the loader of libyaml, if it is installed
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _JSON: Final = {"content-type": ["application/json"]}
 
@@ -52,7 +52,7 @@ class _Description(Checked):
     format: int
     game: str
     prompt: str
-    model: str  # as in `--model`, to record it again
+    model: str  # the value for `--model` that records it again
     settings: dict[str, Any]
     positions: list[dict[str, Any]]
 

@@ -13,7 +13,7 @@ from dubito.workshop.audit import find_leak
 from dubito.workshop.lint import find_beginning_fault, find_system_fault, render_requests, unified_diff
 from dubito.workshop.recordings import positions_folder, read_folder, sample_games, workshop_part
 
-Check = tuple[str, Callable[[], None]]  # its name and its function
+Check = tuple[str, Callable[[], None]]  # a check's name and its function
 
 
 class CheckFailed(DubitoError):

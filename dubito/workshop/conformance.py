@@ -44,7 +44,7 @@ _COMMAND_TIMEOUT: Final = 600  # seconds
 _WIN_WORD: Final = re.compile(r"\b(won|wins?|winner)\b")
 _LOSS_WORD: Final = re.compile(r"\b(lost|loss|loses?|loser)\b")
 _WINS: Final = re.compile(r"Player(\d+)Z (?:wins|won|has won)\b")
-_HOSTILE_TEXT: Final = '"}<|{{7}}'  # could end any quotes in a prompt
+_HOSTILE_TEXT: Final = '"}<|{{7}}'  # text that could end any kind of quotes in a prompt
 _NO_POSITIONS: Final = ("", "null", "[]", "{}", "7", '{"seat": "x", "node": 1}')
 
 
@@ -514,7 +514,7 @@ def _fake_answers(policy: Any, prompts: Sequence[Prompt], positions: Sequence[An
     for prompt in prompts:
         try:
             return [policy(str(prompt.render(position)), Random(0)) for position in positions]
-        except (LookupError, ValueError, ArithmeticError) as error:  # how a fake model refuses a prompt
+        except (LookupError, ValueError, ArithmeticError) as error:  # with which a fake model refuses a prompt
             first_error = first_error or error
     assert first_error is not None
     raise first_error

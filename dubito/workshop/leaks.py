@@ -36,7 +36,7 @@ from dubito.workshop.worlds import (
     similar_outputs,
 )
 
-_CONTINUATIONS: Final = 4  # random games after an event that differs
+_CONTINUATIONS: Final = 4  # number of random games after an event that differs
 _MAY_TELL: Final = "an event may reveal to seat"
 _SILENT_MOVES: Final = 2  # of a pair, at which unobserved differences are noted
 
@@ -48,7 +48,7 @@ class _Suspect(NamedTuple):
 
     change: str
     event: GameEvent
-    place: int  # index of the move; -1: the deal
+    place: int  # index of the move, or -1 for the deal
     is_fresh: bool  # whether no other seat held different cards before this move
     by_move: bool  # whether a seat has already moved differently, because it held different cards
     holders: frozenset[tuple[Any, ...]]  # other seats that hold different cards now, with the difference
@@ -175,7 +175,7 @@ class _Pair:
         self._observe([one.state.start], [other.state.start], -1)
         for place, output in enumerate(self.subject.outputs[self.deal]):
             if one.state.seat == seat and place > move:
-                if one.held(seat) != other.held(seat):  # it got different cards, so it has seen them
+                if one.held(seat) != other.held(seat):  # the seat got different cards, so it has seen them
                     return
                 yield from self._look(compared)
                 if self.is_found or self.suspect:
@@ -265,7 +265,7 @@ class _Pair:
             ("view() shows", in_view, main),
             ("facts() shows", _facts_differ(subject, one.position(), other.position()), facts),
         ]
-        if not in_view:  # words show what the view does
+        if not in_view:  # the words show the same information as the view
             shown.append(("words show", difference(one.words_to_seat(), other.words_to_seat()), words))
         for what, change, file in shown:
             if change:

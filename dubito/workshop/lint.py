@@ -37,9 +37,9 @@ class RenderedRequest:
 
     position: Any  # the game's own kind of `Position`
     game: str  # describes the game
-    decision: int  # of this player in this game, from 1
+    decision: int  # number among this player's requests in this game, from 1
     rendered: RenderedPrompt
-    before: RenderedPrompt | None  # None for the player's first
+    before: RenderedPrompt | None  # None for the player's first request
     least: float  # the share that it should have in common with the previous request
 
     @property
@@ -53,7 +53,7 @@ class RenderedRequest:
             return 0.0
         same = takewhile(lambda pair: pair[0] == pair[1], zip(self.before.history, self.rendered.history, strict=False))
         blocks = [new for _, new in same]
-        if len(blocks) < len(self.before.history):  # its last marker is not reached
+        if len(blocks) < len(self.before.history):  # the request does not reach the last marker of the previous one
             blocks = []
         return len((self.rendered.system + "".join(blocks)).encode()) / max(1, self.bytes)
 
@@ -244,7 +244,7 @@ def _depends_on(prompt: Prompt, turn: Sequence[Mapping[str, Any]], fact: str) ->
     others = [*map(changed, turn)]
     try:
         return prompt.fill(others[0], turn=others) != prompt.fill(turn[0], turn=turn)
-    except UsageError:  # it uses the fact
+    except UsageError:  # a failure shows that the template uses the fact
         return True
 
 

@@ -25,7 +25,7 @@ from dubito.workshop.subject import MAX_MOVES, Flaw, Subject
 from dubito.workshop.worlds import is_allowed, similar_outputs
 
 _RANDOM_GAMES: Final = 24
-_RANDOM_MOVES: Final = 800  # in all random games
+_RANDOM_MOVES: Final = 800  # number of moves in all random games
 _MAX_TRIED: Final = 24  # outputs of a list, at one position
 _MAX_LISTED: Final = 10_000  # some games of OpenSpiel have thousands
 _ELLIPSES: Final = frozenset({"...", "\u2026"})  # in an abridged list of a prompt
@@ -147,7 +147,7 @@ def _find_list_faults(subject: Subject) -> Iterator[str]:
             state.apply(output)
     moves = 0
     for deal in range(_RANDOM_GAMES):
-        with suppress(DubitoError):  # of a bot, since random games may be unusual
+        with suppress(DubitoError):  # games of a bot, since random games may be unusual
             for wrong in _play_randomly(subject, deal, subject.game.seats[deal % 2]):
                 moves += 1
                 if wrong:
@@ -279,7 +279,7 @@ def _check_fact(subject: Subject, position: Any, answers: list[str]) -> Iterator
 
 def _check_lines(subject: Subject, prompts: Sequence[Prompt], position: Any, answers: list[str]) -> Iterator[Flaw]:
     for prompt in prompts:
-        with suppress(UsageError):  # a template that fails, which another probe reports
+        with suppress(UsageError):  # another probe reports templates that fail
             shown = legal_in(str(prompt.render(position)))
             if shown and sorted(shown) != sorted(answers):
                 what = f"its line `legal:` has {_brief_list(shown)} at node {position.node}, where view().legal() lists"

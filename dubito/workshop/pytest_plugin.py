@@ -67,7 +67,7 @@ class PromptFile(pytest.File):
     """The tests for one prompt."""
 
     def collect(self) -> Iterator["PromptItem"]:
-        from dubito.llm.prompts import game_of_folder  # late: most users of pytest do not test prompts
+        from dubito.llm.prompts import game_of_folder  # imported late, since most users of pytest do not test prompts
         from dubito.workshop.checks import prompt_checks
 
         folder = self.path.parent

@@ -122,7 +122,7 @@ class _Nothing(Strict):
     """The truth of a game without hidden information."""
 
 
-_type_adapter: Final = cache(TypeAdapter)  # creating one takes longer than using it
+_type_adapter: Final = cache(TypeAdapter)  # creating an instance takes longer than using it
 
 
 def _parse_as(kind: Any, content: object, where: str) -> Any:

@@ -16,8 +16,8 @@ from dubito.llm.prompts import prompt_names
 from dubito.workshop.recordings import Origin, RecordedPosition, record_positions
 
 DEALS_PER_SIZE: Final = 6  # played at the smallest table and at the largest
-MAX_POSITIONS: Final = 40  # about, per game, for checks of prompts
-MAX_MOVES: Final = 5_000  # after which a game counts as endless
+MAX_POSITIONS: Final = 40  # approximate number per game, for checks of prompts
+MAX_MOVES: Final = 5_000  # number of moves after which a game counts as endless
 
 
 class Flaw(NamedTuple):
@@ -25,7 +25,7 @@ class Flaw(NamedTuple):
 
     file: str
     sentence: str
-    sure: bool = True  # False: it may be intended
+    sure: bool = True  # False if the behaviour may be intended
 
 
 @dataclass(frozen=True)

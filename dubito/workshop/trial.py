@@ -63,10 +63,10 @@ class TrialAnswer:
     """The result of one question."""
 
     recorded: RecordedPosition
-    answer: Any  # None if it is missing
+    answer: Any  # None if the answer is missing
     cause: str | None  # why the answer is missing
     stated: StatedProbability | None  # if the prompt asks for a probability at this node
-    usages: tuple[Usage | None, ...]  # of the replies, as billed when they were received first
+    usages: tuple[Usage | None, ...]  # tokens of the replies, as billed when they were first received
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Trial:
 
     folder: Path
     answers: list[list[TrialAnswer]]  # by entry, then in the order of the positions
-    spent: Spend  # by this trial now, without cached replies
+    spent: Spend  # amount spent by this trial now, without cached replies
 
 
 @dataclass(slots=True)
@@ -238,9 +238,9 @@ class ScoreRow:
 
     node: str
     positions: int
-    yes: Rate  # of answers to yes-or-no questions
+    yes: Rate  # share of yes among answers to yes-or-no questions
     invalid: Rate
-    causes: dict[str, int]  # of missing answers
+    causes: dict[str, int]  # numbers of missing answers by cause
     right: Rate  # if the game defines right answers and the truth is known
     tokens: tuple[float, float, float] | None  # per decision: input, cached input, output; None if unknown
     picodollars: float | None  # per thousand decisions; None if the price is unknown

@@ -59,7 +59,7 @@ class Variant(NamedTuple):
 
     seat: int
     draw: int = -1
-    move: int = -1  # index of the output
+    move: int = -1  # index of the output that is replaced
     instead: Any = None  # the output in the second world
     node: str = ""  # of the move
     after_deal: bool = False  # whether the draw happens during the game
