@@ -17,7 +17,7 @@ class GameCounts:
     finished: int
     counted: int
     in_order: int  # finished games before the first unfinished deal
-    replies: int  # of models, during games
+    replies: int  # replies from models during games
 
     def __str__(self) -> str:
         return f"{self.finished:,} games finished, {self.counted:,} of them counted, {self.replies:,} replies saved"

@@ -52,7 +52,7 @@ class Figure(NamedTuple):
 
 
 NOTHING: Final = Figure(0, 0, 0)
-_DEFAULT_SECONDS: Final = Figure(1, 3, 10)  # of a call, if no run was measured
+_DEFAULT_SECONDS: Final = Figure(1, 3, 10)  # seconds of a call, if no run was measured
 
 
 def add_up(figures: Iterable[Figure]) -> Figure:
@@ -71,7 +71,7 @@ class Estimate:
     tokens_in: Figure
     tokens_out: Figure
     picodollars: Figure | None  # None if the price is unknown
-    seconds: Figure  # of one call
+    seconds: Figure  # seconds of one call
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,9 +68,9 @@ def contender_seats(table_sizes: Sequence[int]) -> int:
 class Shard:
     """A part of a run that is played separately (`shards.py`)."""
 
-    number: Count  # from 1
+    number: Count  # counted from 1
     of: Count
-    games: Count  # of the whole run
+    games: Count  # number of games in the whole run
     first_game: Count
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ class BookPart:
 class Experiment:
     """A validated experiment: everything that can change its results, the number of games, and the bots' time limit."""
 
-    games: Count  # of this shard, if it is one; the maximum if the run may `stop` early
+    games: Count  # only those of this shard, if any; the maximum if the run may `stop` early
     table_sizes: Sizes  # ascending
     seed: int
     bots: Annotated[tuple[PlayerSpec, ...], MinLen(1)]  # the opponents

@@ -121,8 +121,8 @@ class ChunkResult:
     number: int
     deals: int = 0
     outcomes: list[bytes] = field(default_factory=list)
-    decision_digests: list[bytes] = field(default_factory=list)  # of each game with model players
-    records: list[str] = field(default_factory=list)  # of each game with model players: deal and outputs, as JSON
+    decision_digests: list[bytes] = field(default_factory=list)  # digests for each game with model players
+    records: list[str] = field(default_factory=list)  # deal and outputs of each game with model players, as JSON
     tally: Tally = field(default_factory=Tally)
     first_fallback: BotError | None = None
     error: DubitoError | None = None

@@ -56,7 +56,7 @@ class Decisive(Protocol):
 
 
 _MIN_BUSY: Final = 5.0  # seconds until a process counts as busy
-_BUSY_SHARE: Final = 0.9  # of the time
+_BUSY_SHARE: Final = 0.9  # share of the time
 _LOG_INTERVAL: Final = 60.0  # seconds until a wait that continues is logged again
 
 
@@ -75,9 +75,9 @@ class ModelProgress:
     # Receives an event and its facts, as RunLog does.
     log: Callable[..., None] = lambda event, **facts: None
     outcomes: Counter[str] = field(default_factory=Counter)
-    replies: Counter[str] = field(default_factory=Counter)  # by origin
-    waiting: Counter[str] = field(default_factory=Counter)  # threads, by what they wait for
-    _last_logged: dict[str, float] = field(default_factory=dict)  # by what is waited for
+    replies: Counter[str] = field(default_factory=Counter)  # number of replies by origin
+    waiting: Counter[str] = field(default_factory=Counter)  # number of threads for each kind of wait
+    _last_logged: dict[str, float] = field(default_factory=dict)  # time of the last log entry for each kind of wait
     _run: RunFigures | None = None
     _decision: Decisive | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)

@@ -32,7 +32,7 @@ _DATABASE: Final = "run.db"
 _MODEL_TABLES: Final = ("attempts", "tries", "decisions", "ended", "texts", "prompts", "awaited", "batches")
 _BEYOND: Final = "beyond"
 
-# The text of a request is written with its attempt, after the call: a run that was killed may lack it.
+# The text of a request is written with its attempt, after the call, so it may be missing in a killed run.
 _REQUESTS_OF_TRIES: Final = (
     "SELECT request FROM tries WHERE (game, seat, decision, attempt) IN "
     "(SELECT game, seat, decision, attempt FROM attempts)"

@@ -95,8 +95,8 @@ class TrackedPlay:
     player: int
     lie: Lie | None
     cards: int
-    pile: int  # cards at stake, including its own
-    late: bool  # in the second half of its game's moves
+    pile: int  # cards at stake, including the player's own
+    late: bool  # whether the move is in the second half of its game
     called: list[tuple[int, bool]]  # the players asked about it, and whether they called it a lie
 
 
@@ -124,7 +124,7 @@ class LieCounts:
 
     games: int
     sums: Mapping[tuple[int, LieRate], Sums]
-    stated_lies: Mapping[str, int]  # by model player: how often it answered that it lies, if a node asks that
+    stated_lies: Mapping[str, int]  # how often each model player answered that it lies, if a node asks for that
     tracked_plays: Sequence[TrackedPlay] = ()
     tracked_responses: Sequence[TrackedResponse] = ()
 
@@ -288,7 +288,7 @@ def replay_in_processes(
         yield from join_chunks(experiment, count(results))
 
 
-_ReplayedDeals = tuple[ChunkResult, int, int]  # with the numbers of compared decisions and attempts
+_ReplayedDeals = tuple[ChunkResult, int, int]  # the result, and the numbers of compared decisions and attempts
 
 
 def _replay_deals(folder: Path, home: Path, beside: Sequence[Path], deals: range) -> _ReplayedDeals:
@@ -316,7 +316,7 @@ class ReplayResult:
     decisions: int
     results_digest: str
     mismatches: list[str]  # inputs that have changed
-    tally: Tally  # of the replayed games
+    tally: Tally  # sums over the replayed games
     difference: Differs | None = None
 
 

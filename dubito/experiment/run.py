@@ -59,7 +59,7 @@ class RunOptions:
     model_progress: ModelProgress = field(default_factory=ModelProgress)
     stop_signal: Callable[[], int] = lambda: signal.SIGINT  # returns the signal that set `stop`
     pool: WorkerPool | None = None  # plays chunks of hand-written bots instead of our own processes
-    seats: Mapping[str, "AgentSeat"] = field(default_factory=dict)  # of agents, by player
+    seats: Mapping[str, "AgentSeat"] = field(default_factory=dict)  # seats of agents, by player
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def play(experiment: Experiment, folder: Path, options: RunOptions) -> RunResult
                 options.model_progress.warn(
                     f"the file system of {folder} does not support locks: do not start another process in this folder"
                 )
-            # Collected before playing: what a bot prepares for its note, it needs for playing too.
+            # Collected before playing, since bots also need for playing what they prepare for their notes.
             notes = _collect_bot_notes(experiment, options.registry)
             for name, text in notes.items():
                 log("says", player=name, text=text)
@@ -178,7 +178,7 @@ class _LoggedProgress:
 def _play_chunks(db: RunDb, experiment: Experiment, folder: Path, options: RunOptions) -> RunResult:
     """Play the chunks that are missing or incomplete in the store, and store each one with the sums so far."""
     stored = db.deals_by_chunk()
-    partial_deals = stored[-1] if stored and not is_full_chunk(stored[-1]) else 0  # of a chunk to play again
+    partial_deals = stored[-1] if stored and not is_full_chunk(stored[-1]) else 0  # deals of a chunk to play again
     done = len(stored) - bool(partial_deals)  # full chunks
     complete = load_tally(db, options.registry.game.results, "complete")
     failure: DubitoError | None = None

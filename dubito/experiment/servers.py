@@ -21,7 +21,7 @@ class StartedServer(Protocol):
     """A running server of a plugin."""
 
     base_url: str  # for an SDK that speaks the protocol of the players' settings
-    slots: int  # calls that it works on at once
+    slots: int  # number of calls that the server handles at once
 
 
 class Starts(Protocol):

@@ -85,9 +85,9 @@ class Run:
     """A run folder, open for reading."""
 
     folder: Path
-    identity: Mapping[str, Any]  # as the manifest has it
-    versions: Mapping[str, Any]  # of the software that made it
-    planned: Experiment  # with all games that the run was to play
+    identity: Mapping[str, Any]  # the identity in the manifest
+    versions: Mapping[str, Any]  # versions of the software that produced the run
+    planned: Experiment  # the experiment with all games that were planned
     db: RunDb
     home: Path  # the folder to search for a game of the user
 

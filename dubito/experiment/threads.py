@@ -37,9 +37,9 @@ class QueuedGame:
 
     game: tuple[int, Lineup]  # the deal and the lineup
     has_models: bool = True
-    reason: str = ""  # what it waits for, if it was queued again
+    reason: str = ""  # what the game waits for, if it was queued again
     attempts: int = 0
-    due: float = 0.0  # when to try it again, by the clock
+    due: float = 0.0  # when to try the game again, by the clock
 
 
 # Admits the games of a deal that have models, or returns the reason for not starting them.

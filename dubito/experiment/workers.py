@@ -37,7 +37,7 @@ from dubito.game.find import Registry, digest_of_game, find_bots
 from dubito.game.packages import games_path, set_games_path
 from dubito.stats.tally import Tally
 
-_LENGTH: Final = struct.Struct("<Q")  # of a result's head
+_LENGTH: Final = struct.Struct("<Q")  # length of a result's head
 _loading = threading.Lock()  # workers may be threads of one process
 
 
@@ -143,7 +143,7 @@ _MAX_CHUNKS_AHEAD: Final = 2  # per worker, ahead of the writer: keeps workers b
 _PARTS_OF_LAST_CHUNKS: Final = 4  # makes workers finish at about the same time
 _PARTS_WITH_STOP_RULE: Final = 10  # a run may stop after each part of a chunk
 STOP_SIGNALS: Final = {signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
-_TRACKER_WARNING: Final = "ignore:resource_tracker"  # of semaphores that it cleaned up after a `kill -9`
+_TRACKER_WARNING: Final = "ignore:resource_tracker"  # a warning about semaphores that were cleaned up after a `kill -9`
 _SET_TIMEOUT: Final = 1.0  # seconds to wait for a thread to set the stop event
 _POLL_SECONDS: Final = 0.2  # seconds between checks whether to stop while waiting for a chunk
 
@@ -321,7 +321,7 @@ def block_signals() -> Iterator[None]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         sys.warnoptions.append(_TRACKER_WARNING)
-        resource_tracker.ensure_running()  # started later, it would unblock two of them again
+        resource_tracker.ensure_running()  # if started later, the tracker would unblock two of the signals again
         sys.warnoptions.remove(_TRACKER_WARNING)
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         yield

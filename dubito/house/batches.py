@@ -24,7 +24,7 @@ from dubito.house.wires import Wire
 
 _DAY: Final = 86_400  # seconds until a batch expires
 _LATE_POLLS: Final = 4  # number of polls after which a late batch has ended
-_NAME_PARTS: Final = 4  # of an entry: batch, draw, request, try
+_NAME_PARTS: Final = 4  # parts of an entry's name: batch, draw, request, try
 _FILES: Final = "/v1/files"
 _OPENAI: Final = "/v1/batches"
 _ANTHROPIC: Final = "/v1/messages/batches"
@@ -52,7 +52,7 @@ class _Batch:
     results: list[_EntryResult]
     fault: str | None
     polls: int = 0
-    reads: dict[str, int] = field(default_factory=dict)  # of its files
+    reads: dict[str, int] = field(default_factory=dict)  # number of reads of each file
 
     @property
     def has_ended(self) -> bool:

@@ -159,7 +159,7 @@ class Delivery:
 
     part: Literal["nothing", "half the head", "half the body", "all"]
     end: Literal["close", "reset", "hold"] = "close"
-    interval: float | None = None  # seconds; None: no wait
+    interval: float | None = None  # seconds; None means no wait
 
 
 @dataclass(frozen=True, slots=True)

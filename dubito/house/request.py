@@ -182,7 +182,7 @@ class Opinion:
     understood: bool  # whether the model found what it needs in the prompt
     stated: float | None = None  # a probability
     answers: Mapping[str, Any] = field(default_factory=dict)  # by field, if several questions are asked at once
-    # The probability of each answer, or of yes by question; None: the answer is certain.
+    # The probability of each answer, or of yes by question; None if the answer is certain.
     odds: Mapping[Any, float] | None = None
     reason: str | None = None
 

@@ -50,7 +50,7 @@ class FaultyResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         transport: asyncio.Transport = scope["state"][TRANSPORT]
-        # When the house closes, it does not wait for a client on hold.
+        # When the server closes, it does not wait for a client on hold.
         closing = asyncio.create_task(self._closing.wait())
         closing.add_done_callback(lambda _: transport.abort())
         try:
@@ -113,7 +113,7 @@ _CONTEXT_TOKENS: Final = 200_000
 _KEEP_ALIVE: Final = 3600  # seconds, so that no client reuses a connection that is being closed
 _SHUTDOWN_SECONDS: Final = 2  # seconds to wait for requests that were not sent completely
 _SHUTDOWN_ROUNDS: Final = 10  # iterations of the event loop in which earlier calls are still accepted
-_POLL_SECONDS: Final = 0.005  # between checks whether connections are open at shutdown
+_POLL_SECONDS: Final = 0.005  # seconds between checks for open connections at shutdown
 
 _RESPONSES: Final = ResponsesWire()
 _CHAT: Final = ChatWire()

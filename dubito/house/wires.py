@@ -63,7 +63,7 @@ class ModelOutput:
     text: str | None
     end: End = "stop"
     thoughts: str | None = None
-    odds: Mapping[Any, float] | None = None  # as in an Opinion
+    odds: Mapping[Any, float] | None = None  # the odds of an Opinion
 
     def truncate(self, limit: int | None) -> "ModelOutput":
         """Return the output, truncated at a limit. Thoughts count first; a refusal stays a refusal."""

@@ -222,7 +222,7 @@ def calibration_blocks(players: Sequence[Calibration], key: str, label: Callable
 
 
 SIDES: Final = ((1, "next"), (0, "previous"))
-_MAX_MAPPED: Final = 40  # players in a map, the best first: its table has all of them
+_MAX_MAPPED: Final = 40  # number of players in a map, the best first; its table has all players
 _DEVIATION: Final = {
     key: [("", f"{name}: observed"), ("_chance", f"{name}: chance alone"), ("_beyond", f"{name}: excluding chance")]
     for key, name in (("next", "next"), ("prev", "previous"))

@@ -19,7 +19,7 @@ from dubito.store.model_log import describe_answer
 DEFAULT_GAMES: Final = 500  # default number of games shown
 DEFAULT_REPLAYS: Final = 60  # the default without models: each game must be played again, 400 of them in a second
 SHOW_ALL_UP_TO: Final = 100  # up to this number, all games are shown
-_LONGEST_GAMES: Final = 10  # also shown: the longest of the first `_SEARCHED_GAMES` games
+_LONGEST_GAMES: Final = 10  # number of the longest games shown, out of the first `_SEARCHED_GAMES`
 _SEARCHED_GAMES: Final = 2_000
 MAX_GAMES: Final = 10_000  # limit of games in one report
 
@@ -101,8 +101,8 @@ class ShownGames:
     with_pages: list[int] = field(default_factory=list)  # games with a page
     why_not: dict[int, str] = field(default_factory=dict)  # reasons why the other games have no page
     written: int = 0  # characters of the pages so far
-    turns: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)  # by game: the turns of its seats' moves
-    cards: dict[int, list[str]] = field(default_factory=dict)  # by game: the cards played at each turn, a letter each
+    turns: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)  # turns of the seats' moves, by game
+    cards: dict[int, list[str]] = field(default_factory=dict)  # cards played at each turn, by game
     odds: bool = False  # whether to show the winning chances after each turn
 
     def __post_init__(self) -> None:

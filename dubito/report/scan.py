@@ -26,7 +26,7 @@ _NO_SUMS: Final = Sums(0, 0, 0, 0, 0, 0)
 RateKey = tuple[str | int, ...]
 # the seats of a deal with the same key, as numbers of their distinct measurements, which are few
 Together = tuple[int, ...]
-Seated = tuple[list[list[int]], list[Together]]  # of a deal: who sat in its games, and each seat's measurements
+Seated = tuple[list[list[int]], list[Together]]  # the players in a deal's games, and each seat's measurements
 KeysOf = Callable[[list[int]], Iterable[RateKey]]
 
 _SIDES: Final = ("previous", "next")
@@ -50,7 +50,7 @@ class Scan:
         self.games = 0  # number of games that were read
         self._tally = tally
         seated: list[Seated] = []
-        counted: defaultdict[int, list[Sequence[int]]] = defaultdict(list)  # by player: its counts in each deal
+        counted: defaultdict[int, list[Sequence[int]]] = defaultdict(list)  # counts in each deal, by player
         ways: dict[Measured, Together] = {}
         for outcomes in deals:
             self.games += len(outcomes)

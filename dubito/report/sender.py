@@ -63,8 +63,8 @@ class Invitation:
     """The deal of a shared game, which the reader can play."""
 
     command: str
-    link: str  # to the table of a running `dubito web`
-    replaced: Sequence[str]  # players that others do not have: a hand-written bot sits there instead
+    link: str  # link to the table of a running `dubito web`
+    replaced: Sequence[str]  # players that readers do not have, replaced by a hand-written bot
 
 
 def invite(game: Game, record: Any, kinds: Sequence[str | None], seat: int) -> Invitation | None:

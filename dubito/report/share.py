@@ -33,7 +33,7 @@ from dubito.store.run_db import RunDb
 
 PROJECT_URL: Final = "https://github.com/isBre/Dubito"
 MAX_PAGE_BYTES: Final = 300_000  # size limit of a page in bytes, accepted by mail and chat programs
-_MAX_MOVES: Final = 20_000  # of a game that is shared
+_MAX_MOVES: Final = 20_000  # maximum number of moves in a shared game
 _MAX_FILE_BYTES: Final = 10_000_000  # size limit of a file in bytes; the longest game needs less than one million
 _MAX_QUOTE: Final = 240  # characters of a model's words beside the table
 _CHANGED: Final = "This file was changed after the game: its log does not match its moves."
@@ -201,7 +201,7 @@ def shared_page(shared: SharedGame, picture: str = "") -> str:
     return _render(replace(shared, page=page, left_out=[*shared.left_out, shown]), picture)
 
 
-_SPARE_BYTES: Final = 500  # for the sentence that says what was left out
+_SPARE_BYTES: Final = 500  # reserved for the sentence about what was left out
 
 
 def _size_message() -> str:

@@ -227,7 +227,7 @@ def put_page(folder: Path, page: Page, render: Renderer) -> None:
     (folder / page.path).parent.mkdir(exist_ok=True)
     _write_text(folder / page.path, render(page))
     if page.preview and render.site.address:
-        # Imported late: only sites with an address need Pillow.
+        # Imported late, because only sites with an address need Pillow.
         from dubito.report.picture import picture_of_page
 
         (folder / page.picture).write_bytes(picture_of_page(page.title, page.preview))

@@ -44,7 +44,7 @@ _FORMATS: Final[Mapping[ColumnKind, tuple[int, str, int]]] = {  # factor, sign, 
 _MAX_EXTRA_DIGITS: Final = 3  # extra digits
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")  # characters that start a formula
 _TEXTS: Final = ("text", "player", "kind")
-_MAX_ROWS: Final = 500  # on a page
+_MAX_ROWS: Final = 500  # rows of a table on a page
 _MAX_JSON_ROWS: Final = 1000  # larger tables have only CSV, at half the size
 
 
@@ -90,9 +90,9 @@ class ResultTable:
     columns: Sequence[Column]
     rows: Sequence[Sequence[Value]]
     notes: Sequence[str] = ()  # what readers need to know about the values
-    links: Sequence[str | None] = ()  # for the first cell of each row
-    more_links: Mapping[str, Sequence[str | None]] = field(default_factory=dict)  # for other cells, by column
-    headings: Sequence[str] = ()  # of each row, shown where it changes
+    links: Sequence[str | None] = ()  # links for the first cell of each row
+    more_links: Mapping[str, Sequence[str | None]] = field(default_factory=dict)  # links for other cells, by column
+    headings: Sequence[str] = ()  # heading of each row, shown where it changes
 
     def with_kinds(self, kinds: Mapping[str, str]) -> "ResultTable":
         """Return the table with a column for the player's kind after each player column."""
@@ -336,7 +336,7 @@ class ScoreChart:
     note: str
     rows: Sequence[ScoreChartRow]
     kind: ColumnKind
-    ends: tuple[float, float]  # of the axis
+    ends: tuple[float, float]  # ends of the axis
     chance: float | None
     left_out: int = 0  # number of players without a row
 
@@ -395,8 +395,8 @@ class Preview:
     """
 
     words: str
-    chart: Chart | None = None  # of kind `intervals`
-    lit: Sequence[str] = ()  # the names that the page is about; empty: all
+    chart: Chart | None = None  # a chart of kind `intervals`
+    lit: Sequence[str] = ()  # the names that the page is about; empty for all names
 
     @property
     def description(self) -> str:
@@ -412,7 +412,7 @@ class HeatMap:
     names: Sequence[str]
     cells: Sequence[Sequence[tuple[float | None, int]]]  # the share and the number of seats
     deviations: Sequence[float | None]  # deviations, or other values for the last column
-    table: ResultTable  # written to its files
+    table: ResultTable  # the table that is written to files
     ends: tuple[float, float]  # the lightest and the darkest share, from `ends_of`; equal in maps to be compared
 
     def shade(self, value: float, games: int) -> str:
@@ -455,11 +455,11 @@ class ShownChoice:
     name: str
     kind: PlayerKind
     text: str
-    cards: str  # that it played, a letter each
+    cards: str  # cards that the player played, one letter each
     what: str  # the kind of move
     reason: str
     result: str
-    path: str  # of the turn in its game
+    path: str  # path of the turn in the game
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,7 +469,7 @@ class ShownPosition:
     title: str
     cost: str
     before: str  # the last event
-    hand: str  # of both players, a letter each
+    hand: str  # cards of both players, one letter each
     choices: Sequence[ShownChoice]
 
 
@@ -516,9 +516,9 @@ class Page:
     sections: Sequence[Section]
     more: Mapping[str, Any] = field(default_factory=dict)  # values for its own template
     template: str = "page.html"
-    heading: str = ""  # instead of the title
+    heading: str = ""  # shown instead of the title
     about: str = ""  # a line with the heading
-    preview: Preview | None = None  # for published pages
+    preview: Preview | None = None  # only for published pages
 
     @property
     def picture(self) -> str:

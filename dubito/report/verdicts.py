@@ -15,7 +15,7 @@ from dubito.stats.ranking import MIN_DEALS, PRELIMINARY, Order
 from dubito.stats.verdict import FALLBACK_LIMIT, ComparedPair
 
 _MAX_NAMES: Final = 4  # names in a list of several players
-_HEADLINE_NAMES: Final = 2  # in a page's headline
+_HEADLINE_NAMES: Final = 2  # names in a page's headline
 # Leads left open by fallbacks that are described one by one.
 _MAX_LEADS: Final = 2
 _FEW_DEALS: Final = f"Preliminary (fewer than {PRELIMINARY} deals): "

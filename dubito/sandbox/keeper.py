@@ -34,14 +34,14 @@ from contextlib import suppress
 from itertools import islice
 
 MAX_PROCESSES = 1000  # limit for one bot, threads included
-MAX_FILES = 100_000  # limit of files and folders in its data
+MAX_FILES = 100_000  # maximum number of files and folders in its data
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 _BIND, _REC, _PRIVATE, _SAFE = 0x1000, 0x4000, 0x40000, 2 | 4 | 8  # _SAFE: nosuid, nodev, noexec
 _READ_ONLY, _REMOUNT, _DETACH = 1, 0x20, 2
 _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000
 _PR_CAPBSET_DROP, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 24, 22, 38
 _CAPABILITIES = 64  # greater than any existing number
-_OWN_PID_MAX = (6, 14)  # the Linux version since which each PID namespace has its own limit; before it is global
+_OWN_PID_MAX = (6, 14)  # Linux version since which each PID namespace has its own limit (before: a global one)
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "shm")
 _SCRATCH = ("/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108, emptied for every match
 SHARE = 16  # each temporary folder may hold this fraction of the memory limit
@@ -251,7 +251,7 @@ class World:
                     *((os.POSIX_SPAWN_CLOSE, pipe) for pipe in pipes),
                 ],
                 setsid=True,
-                setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # Python ignores these signals, and children inherit that
+                setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # Python ignores these, which children would inherit
             )
         finally:
             with suppress(OSError):

@@ -38,7 +38,7 @@ _Started = TypeVar("_Started")
 class Process(Protocol):
     """A started bot."""
 
-    end: int  # file descriptor that is readable once it has ended; -1: none
+    end: int  # file descriptor that is readable once the process has ended; -1 if there is none
     pid: int | None  # None if the pid is unknown
 
     def has_ended(self) -> bool:
@@ -135,7 +135,7 @@ class Keeper:
                     pass_fds=[theirs.fileno()],
                 )
             )
-        self.able = self._answer().decode().split()  # protections that work; empty: none
+        self.able = self._answer().decode().split()  # protections that work; may be empty
 
     def _answer(self) -> bytes:
         with suppress(OSError):
@@ -175,7 +175,7 @@ class Keeper:
             self._socket.send(b"end")
         answer = self._answer()
         self.gone = not answer
-        return _status(int(answer)) if answer else "SIGKILL"  # a keeper that is gone took all its processes with it
+        return _status(int(answer)) if answer else "SIGKILL"  # when a keeper ends, all of its processes end too
 
     def close(self) -> None:
         self._socket.close()
@@ -252,7 +252,7 @@ class Channel:
         self._partial, self._skipping, self._input_closed = b"", False, False
         self._errors = b""
         self._process: Process | None = None
-        self.to = self.out = self.err = self.end = -1  # its pipes, and the descriptor that shows its end
+        self.to = self.out = self.err = self.end = -1  # the bot's pipes, and the descriptor that shows its end
         try:
             self._start(start)
         except OSError as error:

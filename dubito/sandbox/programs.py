@@ -45,8 +45,8 @@ class BotProgram:
 
     name: str
     command: tuple[str, ...]
-    home: Path  # its working directory: the config's folder
-    data: Path | None = None  # the folder of its data, with one folder per game; None: in the run's folder
+    home: Path  # the bot's working directory: the config's folder
+    data: Path | None = None  # the folder for its data, with one folder per game; None for the run's folder
     network: bool = False  # allow the network, against the rules, and pass the whole environment
 
     def environment(self, mark: str, data: Path, seed: int) -> dict[str, str]:

@@ -34,7 +34,7 @@ _MODEL: Final = "LLMBot"  # the player whose questions are answered from outside
 class ChatQuestion(NamedTuple):
     """A question in the format of a chat API."""
 
-    messages: Sequence[Mapping[str, str]]  # with `role` and `content`
+    messages: Sequence[Mapping[str, str]]  # messages with `role` and `content`
     response_format: Mapping[str, Any] | None  # schema of the answer, or None if only the messages describe it
 
 

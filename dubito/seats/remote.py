@@ -22,7 +22,7 @@ from dubito.llm.request import Interrupted
 from dubito.seats.program import ProgramError
 
 _MAX_WAIT: Final = 60.0  # seconds that a request may wait for a question
-_POLL_SECONDS: Final = 0.5  # between checks whether the run was stopped
+_POLL_SECONDS: Final = 0.5  # seconds between checks for a stop of the run
 _LEAVING_SECONDS: Final = 1.0  # seconds without a request after the end of the run
 _MAX_REFUSALS: Final = 100  # answers to one question that are refused; a faulty agent would repeat one forever
 

@@ -258,6 +258,6 @@ class FamilyGames(NamedTuple):
     """The games of a family, such as OpenSpiel's."""
 
     title: str
-    names: Sequence[str]  # of all that can be played, such as openspiel:kuhn_poker
+    names: Sequence[str]  # names of all games that can be played, such as openspiel:kuhn_poker
     featured: Sequence[str]  # names of the games to picture
     find: Callable[[str], Opponents]

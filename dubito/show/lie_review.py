@@ -21,11 +21,11 @@ class KeyMove(NamedTuple):
 class LieReview:
     """The reactions and lies of one seat."""
 
-    faced: int = 0  # lies that it could call
+    faced: int = 0  # lies that the seat could call
     caught: int = 0
     calls: int = 0
-    told: int = 0  # its own lies
-    exposed: set[int] = field(default_factory=set)  # the turns in which others called its lies
+    told: int = 0  # the seat's own lies
+    exposed: set[int] = field(default_factory=set)  # the turns in which others called the seat's lies
     best: KeyMove | None = None
     worst: KeyMove | None = None
 

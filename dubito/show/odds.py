@@ -27,7 +27,7 @@ from dubito.game.words import words_of
 from dubito.show.story import winners
 from dubito.stats.tally import outcome_of
 
-PLAYOUTS: Final = 40  # per turn; a share is then accurate to about 15 points
+PLAYOUTS: Final = 40  # playouts per turn, which make a share accurate to about 15 points
 _FEWEST_PLAYOUTS: Final = 5  # with fewer playouts, a share means nothing
 # Total moves that the playouts of a game may take if the bots are as fast as usual: a few seconds.
 _MAX_MOVES: Final = 200_000

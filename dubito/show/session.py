@@ -28,7 +28,7 @@ MoveSource = Callable[[], tuple[Any, Sequence[Any]]]  # makes the next move and 
 class Moment(NamedTuple):
     """A move that was made."""
 
-    turn: int  # the turn it belongs to, from 1; a forfeit after the last move of a turn counts for the next
+    turn: int  # turn of the move, from 1; a forfeit after the last move of a turn counts for the next
     seat: int
     output: Any  # a Forfeit if a mistake ended the game
     events: Sequence[Any]
@@ -148,7 +148,7 @@ class BotsGame:
     deal: int
     on_bot_error: str
     bot_deadline: float | None
-    number: int | None  # its number in the store of model calls
+    number: int | None  # the game's number in the store of model calls
 
     def __post_init__(self) -> None:
         """Raise UsageError if the game cannot be played with these settings."""

@@ -291,7 +291,7 @@ class ModelDecisions:
             if one.stated is not None:
                 node = self.game.node(one.node)
                 decisions[-1] |= {"stating": node.stating, "truths": node.truths}
-            # a seat's first answer is its opinion of the play before
+            # a seat's first answer is its opinion about the previous play
             if move is not None and (one.seat, move) not in judged:
                 judged.add((one.seat, move))
                 decisions[-1] |= _find_mistake(one, told["turns"][turn - 1])
@@ -312,7 +312,7 @@ class ModelDecisions:
             "tokens": None if one.input is None else [one.input, one.cached, one.output],
             "tries": one.tries,
             "seconds": None if one.seconds is None else round(one.seconds, 3),
-            "cost": one.picodollars / PICO if one.priced else None,  # None: no price is known
+            "cost": one.picodollars / PICO if one.priced else None,  # None if no price is known
         }
 
     def _exchange(self, request: str, raw: str | None, texts: Texts) -> dict[str, Any]:

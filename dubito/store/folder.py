@@ -219,9 +219,9 @@ def _is_list_of_mappings(value: Any) -> bool:
 
 
 _PARTS: Final = (MANIFEST, DATABASE, RESULTS)
-_DATE: Final = (2000, 1, 1, 0, 0, 0)  # of all files in an export, so that the same run gives the same bytes
+_DATE: Final = (2000, 1, 1, 0, 0, 0)  # date of all files in an export, so that the same run gives the same bytes
 _BLOCK_BYTES: Final = 1 << 20
-_MAX_RATIO: Final = 50  # of unpacked to packed size: runs have 2 to 10, a zip bomb 1,000
+_MAX_RATIO: Final = 50  # ratio of unpacked to packed size: about 2 to 10 for runs, 1,000 for a zip bomb
 _MIN_ALLOWED_BYTES: Final = 16 << 20  # bytes that may be unpacked in any case
 
 
@@ -309,7 +309,7 @@ def _write_part(archive: zipfile.ZipFile, part: zipfile.ZipInfo, target: Path, l
         while left >= 0 and (data := packed.read(_BLOCK_BYTES)):
             left -= len(data)
             file.write(data)
-    # An export does not state when its run was written.
+    # An export does not contain the time when its run was written.
     os.utime(target, (0, 0))
     return left
 
@@ -331,7 +331,7 @@ def run_folders(root: Path) -> list[Path]:
 
 def last_written(folder: Path) -> float:
     files = [file for name in (DATABASE, f"{DATABASE}-wal", MANIFEST) if (file := folder / name).exists()]
-    # SQLite creates empty files when it reads.
+    # SQLite creates empty files when reading.
     return max((file.stat().st_mtime for file in files if file.stat().st_size), default=0.0)
 
 

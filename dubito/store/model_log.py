@@ -30,10 +30,10 @@ class Decision:
 
     game: int
     seat: int
-    number: int  # of the player's decisions in this game
+    number: int  # number among the player's decisions in this game
     turn: int  # the seat's own, from 1
     node: str
-    answer: Any  # of the node's kind, as JSON has it
+    answer: Any  # answer of the node's kind, as in JSON
     outcome: str  # `model`, `model_after_reask`, `fallback:<cause>`
     stated: float | None = None  # the probability that the model stated, if any
 
@@ -80,13 +80,13 @@ class PlayerLog:
     """The totals of one model player's attempts in a run."""
 
     decisions: int
-    games: int  # in which it was asked
+    games: int  # games in which the player was asked
     outcomes: dict[str, int]  # `model`, `model_after_reask`, `fallback:<cause>`
     reasks: int
     calls: int  # tries, including preflight
     cached: int  # attempts answered from the cache
     attempts: int
-    tokens: dict[str, int]  # by TOKENS, of the replies received in this run
+    tokens: dict[str, int]  # token counts of the replies received in this run, by TOKENS
     picodollars: int | None  # the cost as billed or estimated; None if a try had no price
     likely: int  # the part of it that is estimated, for tries of unknown cost
     at_worst: int  # the most that tries of unknown cost can have cost, which counts against the budget
@@ -169,7 +169,7 @@ class StoredRequest:
     draw: str
 
 
-_MIN_DIGEST_DIGITS: Final = 8  # with which a request can be looked up
+_MIN_DIGEST_DIGITS: Final = 8  # minimum length of a digest prefix with which a request can be looked up
 _MAX_TEXT_BYTES: Final = 64 << 20  # a reply has at most an eighth of it
 # A text that is stored as the difference from another one begins with this byte and the other one's digest.
 _DELTA: Final = b"\0"
@@ -184,7 +184,7 @@ _BEYOND: Final = "beyond"  # the kind of a try that used more than was reserved 
 OF_PLAYER: Final = (
     "FROM decisions d JOIN (SELECT DISTINCT game, seat FROM attempts WHERE player = ?) USING (game, seat)"
 )
-# An account is written as its server, then the variable of its key in parentheses.
+# An account is written as its server, followed by the variable of its key in parentheses.
 IS_AT_SERVER: Final = "instr(account, ? || ' (') = 1"
 _TOTAL: Final = "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM tries"
 PlaceKey = tuple[int, ...]  # game, seat, decision; then the attempt; then the try

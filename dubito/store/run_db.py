@@ -24,7 +24,7 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.files import check_format, check_is_file
 
 PROGRAM_SERVER: Final = "program"  # what attempts of programs have instead of a server
-FORMAT: Final = 4  # of a run folder: in its manifest, and in SQLite's user_version
+FORMAT: Final = 4  # version of a run folder, stored in its manifest and in SQLite's user_version
 _MAX_VALUE_BYTES: Final = 64 << 20  # the longest values are the sums of a run with 500 bots
 # The smallest valid numbers: the game of a probe, and what writing to a provider's cache may cost. Otherwise -1.
 _MIN_NUMBERS: Final = {"game": -2, "saved": -(1 << 60)}
@@ -87,8 +87,8 @@ class Chunk:
     deals: int
     first_game: int
     outcomes: Sequence[bytes]
-    decision_digests: Sequence[bytes] = ()  # of each game with model players
-    records: Sequence[str] = ()  # for games with model players: each game's deal and outputs
+    decision_digests: Sequence[bytes] = ()  # digests for each game with model players
+    records: Sequence[str] = ()  # deal and outputs of each game with model players
 
     @property
     def digest(self) -> bytes:
@@ -577,7 +577,7 @@ _COPIED_ROWS: Final = {
     "texts": "ORDER BY digest",
     "prompts": "ORDER BY digest, file",
 }
-# Before its games, each part asked each model once, at the same places: these tries get new numbers.
+# Before its games, each part asked each model once, under the same keys, so these tries get new numbers.
 _COPY_TRIES: Final = """
 INSERT INTO tries ({columns})
 SELECT game, seat, decision, attempt, number, {rest}

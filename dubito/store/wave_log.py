@@ -34,7 +34,7 @@ class Awaited:
     node: str
     number: int = 0  # number of its last try
     failures: int = 0  # number of failed tries in a row
-    batch: str | None = None  # its batch's name; None: it is sent with the next wave
+    batch: str | None = None  # its batch's name; None if the request is sent with the next wave
     cause: str | None = None  # the reason why there will be no reply
     detail: str | None = None
     body: str = "{}"  # as JSON, with the keys in the order in which they are sent

@@ -40,7 +40,7 @@ class Summary(Strict):
     players: list[str] = field(default_factory=list)
     me: int | None = None  # the person's seat
     won: bool | None = None  # whether the person won; None if they neither won nor lost
-    result: str = ""  # addressed to the person if there is one, else about all players
+    result: str = ""  # addressed to the person if there is one, otherwise about all players
     turns: int = 0
 
 

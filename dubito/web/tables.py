@@ -71,7 +71,7 @@ class Frame:
     said: list[str]
     speech: str  # what the mover said, for a bubble
     seats: list[Shown]  # the public text of each seat
-    backs: list[int]  # of each seat, the cards to draw face down
+    backs: list[int]  # number of cards to draw face down for each seat
     boards: list[Board]  # the rest of the table; all is revealed when the game is over
     truth: list[Shown]  # each seat's cards when the game is over
     hand: list[list[str]]  # the person's cards to draw; empty if described in words

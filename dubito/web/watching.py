@@ -62,7 +62,7 @@ class LiveGame(GameSource):
         self._outputs: list[Any] = []  # outputs so far, in the format of a record
         self._faults: list[str] = []  # bot errors, in sentences
         self._thinks: int | None = None  # seat of the model that is thinking
-        self._words = ""  # its text so far
+        self._words = ""  # the text of that model so far
         self._lock, self._texts = threading.Lock(), Texts()
         self._asked = None if database is None else ModelDecisions(database, game.game)
 

@@ -46,7 +46,7 @@ class BotGames:
 
     findings: dict[str, str] = field(default_factory=dict)  # where each problem was first seen
     moments: Counter[str] = field(default_factory=Counter)  # turns of the bot at the odd moments of the game
-    seconds: list[float] = field(default_factory=list)  # by turn
+    seconds: list[float] = field(default_factory=list)  # seconds of each turn
 
 
 def resolve_bot(name: str, registry: Registry) -> PlayerSpec:

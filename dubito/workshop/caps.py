@@ -12,8 +12,8 @@ from dubito.game.table import step
 from dubito.workshop.pictures import line_of, stored_attributes
 from dubito.workshop.subject import MAX_MOVES, Flaw, Subject
 
-_CAP: Final = re.compile(r"max|most|cap|limit|round|turn|move", re.IGNORECASE)  # in the name of a possible cap
-_LOW_CAPS: Final = (1, 2, 3)  # of turns, rounds or moves
+_CAP: Final = re.compile(r"max|most|cap|limit|round|turn|move", re.IGNORECASE)  # words in the name of a possible cap
+_LOW_CAPS: Final = (1, 2, 3)  # caps on turns, rounds or moves
 _DEALS: Final = 3
 
 

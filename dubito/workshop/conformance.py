@@ -514,7 +514,7 @@ def _fake_answers(policy: Any, prompts: Sequence[Prompt], positions: Sequence[An
     for prompt in prompts:
         try:
             return [policy(str(prompt.render(position)), Random(0)) for position in positions]
-        except (LookupError, ValueError, ArithmeticError) as error:  # with which a fake model refuses a prompt
+        except (LookupError, ValueError, ArithmeticError) as error:  # a fake model refuses the prompt
             first_error = first_error or error
     assert first_error is not None
     raise first_error

@@ -38,7 +38,7 @@ from dubito.workshop.worlds import (
 
 _CONTINUATIONS: Final = 4  # number of random games after an event that differs
 _MAY_TELL: Final = "an event may reveal to seat"
-_SILENT_MOVES: Final = 2  # of a pair, at which unobserved differences are noted
+_SILENT_MOVES: Final = 2  # moves of a pair at which unobserved differences are noted
 
 Compared = Callable[[Any, Any, bool], Iterable[Flaw]]  # a turn in two worlds (positions or None), sure or not
 

@@ -26,7 +26,7 @@ from dubito.llm.recording import common_length
 from dubito.llm.templates import DESCRIPTION
 from dubito.workshop.recordings import RecordedPosition, workshop_part
 
-FIRST_DECISION: Final = 5  # of a player that is checked
+FIRST_DECISION: Final = 5  # the first decision of a player that is checked
 _MIN_SHARED: Final = {"node": 0.80, "turn": 0.75}  # lower per turn, since more has happened since the last request
 _MAX_BELOW: Final = 0.05  # share of requests below it: with many fast players, news can be most of a request
 
@@ -152,7 +152,7 @@ class Size:
     node: str
     requests: int
     bytes: float
-    shared: float | None  # in common with the previous request, from the fifth decision on; None without one
+    shared: float | None  # share that matches the previous request, from the fifth decision on; may be None
 
     @property
     def tokens(self) -> float:

@@ -28,8 +28,8 @@ _RANDOM_GAMES: Final = 24
 _RANDOM_MOVES: Final = 800  # number of moves in all random games
 _MAX_TRIED: Final = 24  # outputs of a list, at one position
 _MAX_LISTED: Final = 10_000  # some games of OpenSpiel have thousands
-_ELLIPSES: Final = frozenset({"...", "\u2026"})  # in an abridged list of a prompt
-_POSITIONS_PER_GAME: Final = 6  # at least, for rendering prompts
+_ELLIPSES: Final = frozenset({"...", "\u2026"})  # marks of an abridged list in a prompt
+_POSITIONS_PER_GAME: Final = 6  # minimum number for rendering prompts
 
 
 def check_shapes(subject: Subject) -> Iterator[Flaw]:

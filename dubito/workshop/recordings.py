@@ -59,12 +59,12 @@ _Count = Annotated[int, Field(ge=0)]
 class Provenance(Strict):
     """Where a position comes from."""
 
-    run: str | None  # digest of the run's identity; None: the game was played only to record positions
+    run: str | None  # digest of the run's identity; None if the game was played only to record positions
     seed: int
     deal: _Count
     game: _Count
     seat: _Count
-    decision: _Count  # of this seat in this game, from 0
+    decision: _Count  # number among this seat's decisions in this game, from 0
 
 
 @dataclass(frozen=True)

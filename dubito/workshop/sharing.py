@@ -21,7 +21,7 @@ from dubito.workshop.pictures import (
 )
 from dubito.workshop.subject import MAX_MOVES, Flaw, Subject
 
-_MOVES_CHECKED: Final = 8  # per game, at least
+_MOVES_CHECKED: Final = 8  # minimum number per game
 _MAX_DEPTH: Final = 4
 _CONTAINERS: Final = (list, dict, set, bytearray, deque)
 

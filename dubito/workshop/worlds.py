@@ -22,7 +22,7 @@ _MAX_DRAWS: Final = 120  # the first draws of a game can be changed
 _MAX_WORLDS: Final = 10  # per deal, of each kind
 _MAX_LATER_DRAWS: Final = 4  # per deal, of draws during the game
 _MAX_LATER_MOVES: Final = 2  # per deal, for each node that is only reached later in a game
-_MAX_ALTERNATIVES: Final = 2  # to one move
+_MAX_ALTERNATIVES: Final = 2  # alternatives to one move
 
 
 class _ChangedRandom(Random):
@@ -61,7 +61,7 @@ class Variant(NamedTuple):
     draw: int = -1
     move: int = -1  # index of the output that is replaced
     instead: Any = None  # the output in the second world
-    node: str = ""  # of the move
+    node: str = ""  # node of the move
     after_deal: bool = False  # whether the draw happens during the game
 
 
@@ -76,7 +76,7 @@ class SeatWorld:
     notebook: Any
     chance: _ChangedRandom
     teller: Any = None  # from the game's own words
-    lines: list[Line] = field(default_factory=list)  # of the last move
+    lines: list[Line] = field(default_factory=list)  # lines about the last move
     moved_differently: bool = False  # whether a seat made a different move than in the first world
 
     def held(self, seat: int) -> Any:
