@@ -159,7 +159,7 @@ class _SampleCollector(Decider):
 def _collect_late_samples(
     deciders: Mapping[str, Decider], experiment: Experiment, table: Callable[[int, "Models"], tuple[Table, object]]
 ) -> dict[str, list[Sample]]:
-    """Return prompts of each model player from late in its largest early game, where prompts are longest.
+    """Return prompts of each model player from late turns of its largest early game, where prompts are longest.
 
     Fallbacks answer instead of models.
     """

@@ -68,7 +68,7 @@ def check_to_replay(run: Run) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LieMove:
-    """A lie: a move that deceives other seats."""
+    """A move that deceives other seats."""
 
     seat: int
     move: int  # the seat's own moves count from 1

@@ -87,7 +87,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer:
-    """The answer to send, and its record; `delivery` is None if it is sent normally."""
+    """The answer to send, and its record; `delivery` is None if the answer is sent normally."""
 
     status: int
     headers: Mapping[str, str]
@@ -315,7 +315,7 @@ def _schema_of(schema: _Schema | None, node: str) -> _Schema:
 def random_answer(schema: _Schema | None, text: str, chance: Random) -> Opinion:
     """Return a random answer that fits the schema and is legal, as far as the text lists what is legal.
 
-    If there is no list, the answer is not marked as understood; yes or no and messages need no list.
+    If there is no list, the answer is not marked as understood; yes-or-no answers and messages need no list.
     """
     part = _answer_schema(schema)
     legal = legal_in(text)

@@ -218,7 +218,7 @@ class _Protocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """Reports when it is ready, and stops as soon as it is idle; uvicorn's own server polls only now and then."""
+    """A server that reports when it is ready, and stops once it is idle; uvicorn checks for that only rarely."""
 
     def __init__(self, config: uvicorn.Config, closing: asyncio.Event) -> None:
         super().__init__(config)

@@ -60,7 +60,7 @@ class Stories:
         return results.lie_words[0], results.habit(results.lies).name, results.lie_words[1]
 
     def tiles(self, names: Sequence[str]) -> list[Tiles]:
-        """Return a card per model among these players: three figures, a description and two links."""
+        """Return a card for each model among these players, with three figures, a description and two links."""
         lie, lies, _ = self._words
         cards = []
         for name in (one for one in names if one in self.source.models):

@@ -70,7 +70,7 @@ def write_report(
 
     Args:
 
-    `home`: where `read_run` looks for games.
+    `home`: the folder in which `read_run` looks for games.
     `games`: `all`, or numbers such as 0,5,17.
     `scanned`: number of games used to estimate the widths of intervals.
     `name`: shown instead of the folder's name.

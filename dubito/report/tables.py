@@ -389,7 +389,7 @@ _MAX_PREVIEW: Final = 300  # in characters; longer texts are cut everywhere
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Preview of a link in chats and feeds: text and a picture.
+    """The preview of a link in chats and feeds, with a text and a picture.
 
     The picture shows the first rows of a chart.
     """

@@ -1,4 +1,4 @@
-"""Describe the result of a run in words: who beats whom, ties, and what remains open due to fallbacks.
+"""Describe the result of a run in words: who beats whom, ties, and what fallbacks leave undecided.
 
 `run` and `compare` print these sentences, leaderboards start with them, and `--json` includes them as `verdict`. A
 report starts with a short answer.

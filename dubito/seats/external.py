@@ -134,7 +134,7 @@ def set_up_seat(
 
 
 class ExternalGame:
-    """One game. Each call of `answer` returns the next question."""
+    """One game. Each call to `answer` returns the next question."""
 
     def __init__(self, seat: ExternalSeat, deal: int) -> None:
         self.score: float | None = None  # the seat's first measure, from 0 to 1; None if the game is not over

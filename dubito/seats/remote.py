@@ -215,7 +215,7 @@ class AgentSeat:
     # The agent's requests call these methods.
 
     def connect(self) -> None:
-        """Note a request. The first one starts the clock of the first question."""
+        """Record that a request has arrived. The first request starts the clock for the first question."""
         with self._changed:
             self._last_request = monotonic()
             self._changed.notify_all()

@@ -85,7 +85,7 @@ def with_listener(decider: Decider, on_decision: OnDecision, on_text: OnText) ->
 
 
 class _Listener:
-    """Passes a decider's requests and decisions on, and reports them to callbacks."""
+    """Forwards a decider's requests and decisions, and reports them to callbacks."""
 
     def __init__(self, asks: Asks, log: DecisionLog, on_decision: OnDecision, on_text: OnText) -> None:
         self._asks, self._log, self._on_decision, self._on_text = asks, log, on_decision, on_text

@@ -47,8 +47,8 @@ def story_of_game(session: Session, names: Sequence[str], spoken: Callable[[str]
     """Return the viewer's data for a game from its deal on.
 
     Uses the game's own `drawn` if it defines one, otherwise text. `spoken` adapts sentences to their reader. `truths`
-    contains, for each move, the truth about what a model may state before the move. `ending` is empty if the moves stop
-    before the game is over. Errors from illegal moves are passed on.
+    contains, for each move, the truth about statements that a model may make before the move. `ending` is empty if the
+    moves stop before the game is over. Errors from illegal moves are passed on.
     """
     state, viewer_data = session.state, words_of(session.game).viewer_data
     truths: list[bool | None] = []

@@ -31,7 +31,7 @@ _KEY_NAME: Final = "api_key_env"
 
 
 class _Plain(yaml.SafeDumper):
-    """Writes no aliases (`&name`), since Dubito does not read them."""
+    """A YAML dumper that writes no aliases (`&name`), since Dubito does not read them."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

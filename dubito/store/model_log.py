@@ -261,7 +261,7 @@ class ModelLog:
             status: The HTTP status.
             raw: The body.
             headers: The allow-listed headers.
-            usage: The tokens that it states; without them, `spent` is assumed.
+            usage: Its token counts; without them, `spent` is assumed.
             spent: Its cost.
             saved: Picodollars that the provider's own cache saved.
             seconds: How long it took.
@@ -446,7 +446,7 @@ class ModelLog:
             cause: Why there is no reply.
             origin: Where the reply is from: `live` or `cache`.
             usage: Its tokens.
-            model: The model that it names.
+            model: The model that the reply names.
         """
 
         def write(connection: sqlite3.Connection) -> None:

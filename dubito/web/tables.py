@@ -188,8 +188,8 @@ _TABLE_FORMAT: Final = TypeAdapter(TableFile)
 class LiveTable:
     """A table in memory: the game, and the frames its person has seen.
 
-    Only one thread plays at a time. Other threads may read, and wait on `rests` until the person is asked, the game
-    is over or there is trouble.
+    Only one thread plays at a time. Other threads may read, and wait on `rests` until the person is asked, the game is
+    over or an error stops it.
     """
 
     def __init__(self, kept: TableFile, opponents: Opponents) -> None:

@@ -1,1 +1,1 @@
-"""The prompt workshop: it records positions from games, and shows what a prompt says and does at them."""
+"""The prompt workshop, which records positions from games and shows how a prompt performs at them."""
