@@ -8,7 +8,7 @@ _NEW_OBJECTS: Final = 10_000  # after which Python looks for garbage: modules an
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C while its modules are still being loaded ends it as it does later."""
+    """Run the command line; Ctrl-C works in the same way while modules are still being loaded."""
     gc.set_threshold(_NEW_OBJECTS)
     try:
         from dubito.cli.main import main as command

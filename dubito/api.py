@@ -92,7 +92,7 @@ class ModelDecision:
 
 
 class PlayedGame:
-    """A game of a run. Its events and decisions are computed on first use, by replaying the game."""
+    """A game in a run. Its events and decisions are computed on first use, by replaying the game."""
 
     def __init__(self, run: "Run", row: Mapping[str, Any]) -> None:
         self._run = run
@@ -123,7 +123,7 @@ class Run:
     """A run on disk. Close it, or use it in a `with` statement."""
 
     def __init__(self, path: str | Path) -> None:
-        """Open a run folder, or a file of `dubito export`.
+        """Open a run folder, or a file written by `dubito export`.
 
         Raises:
             UsageError: The run is missing or damaged, or has another version.
@@ -170,12 +170,15 @@ class Run:
         return self.stored.results_digest
 
     def ranking(self) -> Rows[documents.PlayerResult]:
-        """Return the players, the best first, with their rates and 95 % confidence intervals."""
+        """Return the players, best first, with their rates and 95 % confidence intervals."""
         stored = self.stored
         return Rows(documents.players(stored.tally, stored.kinds, stored.order, stored.game.results))
 
     def comparisons(self) -> Rows[documents.PairResult]:
-        """Return every pair of contenders with its difference on the same deals. Without contenders, it is empty."""
+        """Return every pair of contenders with its difference on the same deals.
+
+        Without contenders, the list is empty.
+        """
         if len(self.stored.contenders) < 2:
             return Rows()
         comparison = compare_runs([self.stored])
@@ -214,7 +217,7 @@ class Run:
 
     @cached_property
     def replayed_games(self) -> ReplayedGames:
-        """The replayed games. Whether the run can be replayed is checked once."""
+        """The replayed games. The check whether the run can be replayed is made only once."""
         return ReplayedGames(self.stored)
 
     @cached_property
@@ -236,7 +239,7 @@ class Run:
 
 
 def load(path: str | Path) -> Run:
-    """Open a run: its folder, or a file of `dubito export`."""
+    """Open a run from its folder, or from a file written by `dubito export`."""
     return Run(path)
 
 

@@ -24,16 +24,16 @@ _INVISIBLE: Final = re.compile(f"[{_BLANKS}\ufe00-\ufe0f]")
 
 
 class DubitoError(Exception):
-    """The root of the tree. `format_error` makes the message of its fields.
+    """The root of the tree. `format_error` builds the message from its fields.
 
     Args:
         problem: What is wrong.
-        quote: What a server answered; it may repeat the question with all its cards.
+        quote: What a server answered, which may repeat the question with all its cards.
         hint: What to do. `{setting}` in it stands for the setting to change.
         setting: The setting to change, by its key in a config.
         value: The value that it should have, if one is known.
         player: The player whose setting it is.
-        where: Where a config has the setting.
+        where: The place of the setting in a config.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class DubitoError(Exception):
 
 
 def format_error(error: DubitoError, *, as_flags: bool = False, with_quote: bool = True) -> str:
-    """Return an error as one message: `where: problem: quote; hint`, leaving out what is not known.
+    """Return an error as one message, `where: problem: quote; hint`, leaving out unknown parts.
 
     With `as_flags` the setting is shown as the flag that sets it.
     """
@@ -117,7 +117,7 @@ class RunStopped(DubitoError):
 
 
 class StopSignal(KeyboardInterrupt):
-    """A signal other than Ctrl-C's ends the process, in the same way as Ctrl-C."""
+    """A signal other than Ctrl-C's that ends the process in the same way as Ctrl-C."""
 
     def __init__(self, number: int = signal.SIGINT) -> None:
         super().__init__(number)
@@ -205,7 +205,7 @@ def find_similar(name: str, known: Iterable[str]) -> str | None:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return a hint with the most similar known name, such as `did you mean 'games'?`, or else with all of them."""
+    """Return a hint with the most similar known name, such as `did you mean 'games'?`, or else with all known names."""
     names = sorted(known)
     if (similar := find_similar(name, names)) is not None:
         return f"did you mean '{one_line(similar)}'?"

@@ -1,6 +1,6 @@
 """Read and write files: text, YAML with stricter checks, and atomic writes.
 
-YAML is refused where the YAML rules would silently pick a meaning, such as repeated keys. This module also has the base
+YAML is refused where the YAML rules would silently pick a meaning, as with repeated keys. This module also has the base
 for pydantic models of files and flags, and their error texts.
 """
 
@@ -75,9 +75,9 @@ def check_is_file(path: Path) -> None:
 
 
 def check_format(actual: object, known: int | str, shown: str) -> None:
-    """Raise UsageError if a file of Dubito's has another format than `known`.
+    """Raise UsageError if one of Dubito's files has a format other than `known`.
 
-    `actual` is None if the file states no format.
+    `actual` is None if the file specifies no format.
     """
     if type(actual) is type(known) and actual == known:
         return
@@ -162,7 +162,7 @@ def _find_missing_space(lines: list[str]) -> tuple[int, str] | None:
 class _StrictLoader(yaml.SafeLoader):
     """A loader that refuses ambiguous YAML.
 
-    It refuses repeated keys (YAML uses the last), `010` (YAML reads 8) and lone surrogates. Each alias (`*name`)
+    Examples are repeated keys (YAML uses the last), `010` (YAML reads 8) and lone surrogates. Each alias (`*name`)
     counts as all the values it refers to, since ten lines of nested aliases could fill the memory.
     """
 
@@ -247,7 +247,7 @@ for _kind in ("int", "float"):
 
 
 class _FastLoader(_StrictLoader):
-    """The same loader on libyaml's parser, four times as fast."""
+    """The same loader with libyaml's parser, which is four times as fast."""
 
     def __init__(self, text: str) -> None:
         super().__init__("")

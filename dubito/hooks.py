@@ -1,8 +1,8 @@
 """What a plugin can add to Dubito (docs/writing-a-plugin.md).
 
 A plugin is a module or object with functions marked `@hookimpl` and named as in `Hooks`. Plugins that ship with Dubito
-are in `dubito/plugins/NAME`, with that module in `plugin.py`. An installed package names its module by an entry point
-of the group `dubito`. Games are not added here: they have the entry-point group `dubito.games`.
+are in `dubito/plugins/NAME`, and their module is `plugin.py`. An installed package declares its module with an entry
+point in the group `dubito`. Games are not added here; they use the entry-point group `dubito.games`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,14 +39,14 @@ def hookimpl(function: _Implementation) -> _Implementation:
 
 
 class Command(NamedTuple):
-    """A command of `dubito`."""
+    """A command of the `dubito` program."""
 
     group: str  # one of GROUPS
     place: str  # "package.module:function", a click command; imported only when the command runs
 
 
 class ModelServer(NamedTuple):
-    """A kind of model server that a run starts and ends itself: `base_url: NAME`, in the short form NAME:MODEL."""
+    """A kind of model server that a run starts and ends itself: `base_url: NAME`, or in the short form NAME:MODEL."""
 
     place: str  # "package.module:object" with `fingerprint` and `start`, as in `dubito.experiment.servers.Starts`
     settings: Mapping[str, Any]  # of a player in the short form, unless the user sets them
@@ -65,33 +65,36 @@ class Hooks:
 
     @_spec
     def commands(self) -> Mapping[str, Command]:  # type: ignore[empty-body]
-        """Return commands by name. If Dubito or an earlier plugin has the name too, theirs is used."""
+        """Return commands by name.
+
+        If Dubito or an earlier plugin already has a command with the same name, that command is used.
+        """
 
     @_spec
     def executors(self) -> Mapping[str, str]:  # type: ignore[empty-body]
         """Return executors by their name in a config, each as "package.module:function".
 
-        The function takes an address (`scheduler` of the config, or None) and a number of workers, and returns a
-        context manager that yields a `dubito.experiment.workers.WorkerPool`.
+        The function takes an address (the config's `scheduler`, or None) and a number of workers, and returns a context
+        manager that yields a `dubito.experiment.workers.WorkerPool`.
         """
 
     @_spec
     def model_servers(self) -> Mapping[str, ModelServer]:  # type: ignore[empty-body]
-        """Return model servers by the name that `base_url` has for them."""
+        """Return model servers by the name that is used for them in `base_url`."""
 
     @_spec
     def agent_apps(self) -> Mapping[str, str]:  # type: ignore[empty-body]
         """Return ASGI apps by their path on the server of `dubito seat`, each made by a "package.module:function".
 
-        The function takes nothing, and raises UsageError if something is missing. The app gets POST requests with a
-        valid token; their scope has the `dubito.seats.remote.AgentSeat` of the token as `seat`.
+        The function takes no arguments, and raises UsageError if a dependency is missing. The app gets POST requests
+        with a valid token; their scope contains the token's `dubito.seats.remote.AgentSeat` as `seat`.
         """
 
     @_spec
     def comparison_parts(  # type: ignore[empty-body]
         self, runs: "Sequence[Run]", comparison: "Comparison"
     ) -> "Sequence[ComparisonPart]":
-        """Return what to add to the comparison of these runs. The same keys every time; rows may be empty."""
+        """Return what to add to the comparison of these runs. The keys are the same every time; rows may be empty."""
 
     @_spec
     def game_checks(self) -> "Sequence[Probe]":  # type: ignore[empty-body]
@@ -136,7 +139,7 @@ def load_installed() -> Sequence[str]:
 
 
 def _check_mappings(plugin: object) -> None:
-    """Call the hooks that every command needs. Raises whatever they raise, or TypeError for a wrong result."""
+    """Call the hooks that every command needs. Raises any error that they raise, or TypeError for a wrong result."""
     for hook in plugins().get_hookcallers(plugin) or ():
         if hook.name in _MAPPINGS:
             added, kind = getattr(plugin, hook.name)(), _MAPPINGS[hook.name]
@@ -166,7 +169,10 @@ def agent_apps() -> Mapping[str, str]:
 
 
 def find_executor(name: str, where: str) -> Callable[..., Any]:
-    """Return the executor with this name. Raises UsageError for an unknown one, with `where` it was set."""
+    """Return the executor with this name.
+
+    Raises UsageError for an unknown name; `where` is the place where it was set.
+    """
     known = _merge(plugins().hook.executors)
     if name not in known:
         faults = load_installed()
@@ -193,7 +199,7 @@ def import_place(place: str) -> Any:
 
 
 def missing_plugin(error: ModuleNotFoundError) -> str | None:
-    """Return the plugin that a failed import looked for; None if it looked for something else."""
+    """Return the plugin that a failed import looked for, or None if it looked for something else."""
     names = (error.name or "").split(".")
     return names[2] if names[:2] == ["dubito", "plugins"] and len(names) > 2 else None
 

@@ -1,3 +1,3 @@
-"""The bases of Dubito's bots, where bots import them from: a re-export of `dubito.games.dubito.bot`."""
+"""The base classes of Dubito's bots, for bots to import: a re-export of `dubito.games.dubito.bot`."""
 
 from dubito.games.dubito.bot import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""What the servers of this project share: their socket, how they speak HTTP, and how long they wait for a visitor."""
+"""Code shared by this project's servers: sockets, the HTTP protocol, and time limits for visitors."""
 
 import asyncio
 import errno
@@ -30,7 +30,7 @@ _GRACE: Final = 2  # seconds that an incomplete request may delay the shutdown
 
 
 def listen(host: str, port: int | None) -> socket.socket:
-    """Return a socket that listens on a port (0: any free one). Raises UsageError if that is not possible.
+    """Return a socket that listens on a port (0: any free port). Raises UsageError if that is not possible.
 
     None means `DEFAULT_PORT`, or any free port if another program uses that one.
     """
@@ -84,7 +84,7 @@ def address(host: str, listener: socket.socket) -> str:
 def make_server(app: ASGIApp, serves: Callable[[], None] = lambda: None) -> uvicorn.Server:
     """Return a server for `run([listener])`.
 
-    `serves` is called once it accepts requests; from then on it can be stopped cleanly.
+    `serves` is called once the server accepts requests; from then on it can be stopped cleanly.
     """
     config = plain_http(app, http=_Protocol, timeout_graceful_shutdown=_GRACE, backlog=_ACCEPTED_AT_ONCE)
     return _Server(config, serves)
@@ -111,7 +111,7 @@ def serve_in_thread(app: ASGIApp, listener: socket.socket) -> Iterator[None]:
 
 
 def max_connections() -> int:
-    """Return how many connections may be open at once, by the files that this process may open."""
+    """Return how many connections may be open at once, based on how many files this process may open."""
     if sys.platform == "win32":
         return MAX_CONNECTIONS
     import resource
@@ -122,7 +122,7 @@ def max_connections() -> int:
 
 
 class _Protocol(H11Protocol):
-    """HTTP to a visitor who may be slow, leave halfway, or be one too many."""
+    """HTTP for visitors who may be slow, disconnect halfway, or exceed the connection limit."""
 
     _timer: asyncio.TimerHandle | None = None
 
@@ -147,7 +147,7 @@ class _Protocol(H11Protocol):
         super().data_received(data)
 
     def _end_if_slow(self) -> None:
-        """End the connection, unless a whole request has come and no part of another."""
+        """End the connection, unless a whole request has arrived and no part of another one."""
         self._timer = None
         idle = self.cycle is not None and self.cycle.response_complete and not self.conn.trailing_data[0]
         if not idle and (self.cycle is None or self.cycle.response_complete or self.cycle.more_body):

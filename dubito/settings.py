@@ -1,4 +1,4 @@
-"""Settings as their fields describe them: for flags, `--help`, messages and docs."""
+"""Settings as described by their fields, for use in flags, `--help`, messages and docs."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -14,15 +14,15 @@ from dubito.files import Checked, from_yaml
 
 
 def setting(about: str, default: Any = None, group: str = "", metavar: str = "", usual: str = "", **checks: Any) -> Any:
-    """Return the field of a setting.
+    """Return the field for a setting.
 
     Args:
         about: What the setting does.
-        default: The value if nothing is set; `...` if it is needed.
+        default: The value if nothing is set; `...` if the setting is required.
         group: The heading in `dubito run --help` and in the docs.
-        metavar: What `--help` shows for the value, where the type does not tell.
-        usual: The default in words, where the value does not tell.
-        checks: Bounds and examples, as `pydantic.Field` takes them.
+        metavar: What `--help` shows for the value, if the type is not enough.
+        usual: The default in words, if the value is not enough.
+        checks: Bounds and examples, in the form that `pydantic.Field` takes.
     """
     shown: dict[str, Any] = {"group": group, "metavar": metavar, "usual": usual}
     shown = {key: value for key, value in shown.items() if value}
@@ -31,7 +31,7 @@ def setting(about: str, default: Any = None, group: str = "", metavar: str = "",
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting, as its field describes it: of a config, of a model player, or a rule of a game."""
+    """A setting of a config or a model player, or a rule of a game, as its field describes it."""
 
     key: str
     field: FieldInfo
@@ -92,7 +92,10 @@ class Setting:
         return dict((self.field.examples or [{}])[0])
 
     def parse(self, value: Any) -> Any:
-        """Return a flag's value as a config would have it. Text that does not parse stays, and the check refuses it."""
+        """Return a flag's value in the form that a config would have.
+
+        Text that cannot be parsed is returned unchanged, and the check refuses it.
+        """
         if not isinstance(value, str):
             return value
         if nested := self.keys_model:
@@ -119,7 +122,7 @@ class Setting:
 
 
 def _number(text: str, kinds: Iterable[type[int] | type[float]]) -> int | float | str:
-    """Return text as the first of these kinds that it fits; text that fits none stays."""
+    """Convert text to the first of these types that it fits; return text that fits none unchanged."""
     for kind in kinds:
         with suppress(ValueError):
             return kind(text)

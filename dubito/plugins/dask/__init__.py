@@ -1,1 +1,1 @@
-"""A Dask cluster as executor of runs of hand-written bots."""
+"""A Dask cluster as the executor for runs of hand-written bots."""

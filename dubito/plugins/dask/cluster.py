@@ -27,7 +27,7 @@ _CONNECT_TIMEOUT: Final = 10  # seconds
 
 @contextmanager
 def open_pool(scheduler: str | None, workers: int) -> Iterator[WorkerPool]:
-    """Open the workers of a scheduler or, without an address, that many local processes.
+    """Open the workers of a scheduler or, without an address, this many local processes.
 
     Raises UsageError if Dask is not installed or the scheduler does not respond.
     """

@@ -1,6 +1,6 @@
-"""The task `dubito/seat` of Inspect: a model plays one seat of a game among hand-written bots.
+"""The Inspect task `dubito/seat`: a model plays one seat of a game among hand-written bots.
 
-Install it with `pip install 'dubito[inspect]'`. A sample is a deal, and each question of the harness is one call of the
+Install it with `pip install 'dubito[inspect]'`. A sample is a deal, and each question of the harness is one call to the
 model.
 """
 
@@ -38,9 +38,9 @@ def seat(
     reasks: int = 1,
     response_format: str = "json_schema",
 ) -> Task:
-    """Build the task of a seat.
+    """Build the task for a seat.
 
-    `opponents` are names of hand-written bots in seat order, without this seat. `reasks` and `response_format` are
+    `opponents` are names of hand-written bots in seat order, leaving out this seat. `reasks` and `response_format` are
     settings of a model player. Raises UsageError if the game, seat, a bot, the prompt or a rule does not exist.
     """
     names = [opponents] if isinstance(opponents, str) else opponents

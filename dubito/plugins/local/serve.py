@@ -1,7 +1,7 @@
 """The process of a local model server: llama.cpp's own, on a free port of loopback, until its standard input ends.
 
-Started as `python -m dubito.plugins.local.serve` with one line of JSON on standard input. It prints its address. Its
-parent holds the other end of its input: when that process ends, however it ends, this one does as well.
+Started as `python -m dubito.plugins.local.serve` with one line of JSON on standard input. It prints its address. The
+parent process holds the other end of the input. When the parent ends, however it ends, this process ends as well.
 """
 
 import json

@@ -20,7 +20,7 @@ _END_TIMEOUT: Final = 5.0  # seconds
 
 
 class LocalServer:
-    """A running server. It serves as many calls at once as it has slots."""
+    """A running server. It handles as many calls at once as it has slots."""
 
     def __init__(self, process: "subprocess.Popen[str]", errors: IO[str], slots: int) -> None:
         """Wait until the server has loaded the model. Raises RunStopped if it cannot."""
@@ -58,8 +58,8 @@ SERVERS: Final = LocalServers()
 def start_server(model: str, in_flight: int, tell: Callable[[str], None]) -> Iterator[LocalServer]:
     """Serve a model (a name of the catalog, or a file's path) until the context ends.
 
-    First downloads a known model if necessary; `tell` receives a notice about that. Raises UsageError if the extra is
-    missing, and RunStopped if the model cannot be downloaded or loaded.
+    If necessary, a known model is downloaded first; `tell` receives a notice about the download. Raises UsageError if
+    the extra is missing, and RunStopped if the model cannot be downloaded or loaded.
     """
     if find_spec("xllamacpp") is None:
         raise UsageError(MISSING_EXTRA)

@@ -1,4 +1,4 @@
-"""What the plugin adds: MCP at the path `/mcp` of `dubito seat`."""
+"""The plugin's part: MCP at the path `/mcp` of `dubito seat`."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ def agent_apps() -> Mapping[str, str]:
 
 
 def make_app() -> object:
-    """Return the ASGI app. Raises UsageError without the MCP SDK."""
+    """Return the ASGI app. Raises UsageError if the MCP SDK is not installed."""
     try:
         from dubito.plugins.mcp.server import McpApp  # late: the SDK is an extra, and takes a second to load
     except ModuleNotFoundError as error:

@@ -1,4 +1,7 @@
-"""The MCP server: its tools are the endpoints of the HTTP API. Each request stands alone; its token names the seat."""
+"""The MCP server: its tools are the endpoints of the HTTP API.
+
+Each request is independent; its token identifies the seat.
+"""
 
 import json
 from typing import Any, Final

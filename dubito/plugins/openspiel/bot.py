@@ -12,7 +12,7 @@ from dubito.plugins.openspiel.state import SeatView, View
 class OpenSpielBot(Player):
     """The base class of bots for OpenSpiel's games. Each game has a new instance.
 
-    `self.id` is the seat, `self.cards` what it sees at any time, `self.rng` the only randomness to use.
+    `self.id` is the seat, `self.cards` what the seat sees at any time, and `self.rng` the only randomness to use.
     """
 
     cards: SeatView
@@ -24,7 +24,7 @@ class OpenSpielBot(Player):
 
     @classmethod
     def describe(cls, engine: Any, settings: Mapping[str, Any]) -> str | None:
-        """Return what a run reports about the bot besides its results; nothing by default."""
+        """Return what a run reports about the bot in addition to its results; nothing by default."""
         return None
 
     def act(self, view: View) -> int | str:

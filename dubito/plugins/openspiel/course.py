@@ -1,11 +1,11 @@
-"""A game as a path down its tree, for OpenSpiel: decisions of seats and outcomes of chance, one after another.
+"""A game as a path down its game tree, for OpenSpiel: a sequence of seats' decisions and chance outcomes.
 
-The game's own engine applies the rules. What an engine would draw from a `Random` is decided here by chance, one
+The game's own engine applies the rules. What an engine would draw from a `Random` is decided here by chance nodes, one
 outcome at a time, and then passed to the engine (`ChanceDraws`).
 
 A game defines its decisions stage by stage (`deal`, `turn`) and declares what is seen: features of the moment
 (`observed`) and rows that its events write (`recalls`). `Course` does the rest. `courses` has the courses of Dubito's
-own games; another game's package has a module `training` with its `COURSE`. `spiel.py` registers them with pyspiel.
+own games; another game's package has a `training` module with a `COURSE`. `spiel.py` registers them with pyspiel.
 """
 
 from collections import Counter, deque
@@ -36,7 +36,7 @@ Pieces = dict[str, Any]  # parts of a tensor by name: numbers, or rows of them
 
 
 class LogEntry(NamedTuple):
-    """A log entry: an event that one seat or all seats saw."""
+    """A log entry for an event that one seat or all seats saw."""
 
     only: int | None  # the seat that saw it; None: all seats
     text: str
@@ -105,7 +105,7 @@ class Recall:
         return self.rows[-1]
 
     def fill(self, row: list[int], **cells: int | Sequence[int]) -> None:
-        """Write values into a row by column name; a wide column takes the first ones."""
+        """Write values into a row by column name. In a wide column, the first positions are filled."""
         for name, value in cells.items():
             place = self._places[name]
             if isinstance(value, int):
@@ -115,9 +115,9 @@ class Recall:
 
 
 class ChanceDraws:
-    """Replaces an engine's `Random` and returns what chance has decided.
+    """Replaces an engine's `Random` and returns the outcomes that chance has decided.
 
-    Raises IndexError if the engine draws more than that.
+    Raises IndexError if the engine draws more than these.
     """
 
     def __init__(self, order: Sequence[Any] = (), draws: Iterable[float] = ()) -> None:
@@ -140,7 +140,7 @@ def draw_for_index(place: int, of: int) -> float:
 
 
 class Fork(NamedTuple):
-    """A decision of the seat to move, if there are actions, or of chance."""
+    """A decision by the seat to move, if there are actions, or by chance."""
 
     node: str
     actions: Sequence[int] = ()  # ascending
@@ -191,13 +191,13 @@ class Course:
         self._begin()
 
     def deal(self) -> Stage:
-        """Yield the decisions of the deal; it ends in `dealt`."""
+        """Yield the decisions of the deal, which ends in `dealt`."""
         raise NotImplementedError
 
     def turn(self) -> Stage:
-        """Yield the decisions of a turn, or of a part of one, and change nothing before all are made.
+        """Yield the decisions of a turn, or of a part of a turn, and change nothing before all are made.
 
-        So a copy of the game can begin the turn again with the decisions so far. By default a turn is one of the
+        A copy of the game can then begin the turn again with the decisions so far. By default, a turn is one of the
         legal outputs in `done`, without chance.
         """
         view = self.engine.view()
@@ -240,7 +240,7 @@ class Course:
         self.player, self.outcomes = (self.engine.seat, ()) if self.actions else (CHANCE, outcomes())
 
     def steps(self, player: Player) -> list[int]:
-        """Return the decisions that amount to what a bot of the harness does now; the bot is asked once.
+        """Return the decisions that are equivalent to what a bot of the harness does now; the bot is asked once.
 
         Raises IllegalOutput for an illegal output, UsageError for an output that no decisions produce.
         """
@@ -267,7 +267,7 @@ class Course:
         return f"{self.node} {self.drawn[action]}" if player == CHANCE else f"{self.done[action]}"
 
     def finish_deal(self, engine: Any) -> None:
-        """End the deal: tell each seat its hand."""
+        """End the deal by telling each seat its hand."""
         self.engine = engine
         self.tell([engine.start])
         for seat in range(self.players):
@@ -275,7 +275,7 @@ class Course:
             self.note(f"hand {join_spaced(cards)}", ("hand", cards), seat)
 
     def hand(self, seat: int) -> Sequence[Any]:
-        """Return the kinds of cards that a seat holds, by its bot's `self.cards`."""
+        """Return the kinds of cards that a seat holds, according to its bot's `self.cards`."""
         cards = self.engine.cards(seat, DealStreams(0, 0).seat(seat))
         return [cards] if cards in [*self.kinds] else [*cards]
 
@@ -316,7 +316,7 @@ class Course:
         return recall
 
     def information(self, seat: int) -> str:
-        """Return the information state as text: all that a seat knows, including its own actions."""
+        """Return the information state as text: everything that a seat knows, including its own actions."""
         return "; ".join([entry.text for entry in self.entries_seen_by(seat)])
 
     def __str__(self) -> str:
@@ -325,7 +325,7 @@ class Course:
         return "; ".join([*entries, *self.pending_outcomes()])
 
     def pending_outcomes(self) -> Sequence[str]:
-        """Return outcomes of chance that the engine has not received yet."""
+        """Return the chance outcomes that the engine has not received yet."""
         begun = self.history[len(self.history) - len(self.script) :]
         drawn = [self.drawn[outcome] for player, outcome in begun if player == CHANCE]
         return [f"drawn {join_spaced(drawn)}"] if drawn else []
@@ -342,7 +342,7 @@ class Course:
         return {"hand": (len(self.kinds),), **parts, self.rows: (self.most_rows, self.recalls.width)}
 
     def observation(self, seat: int) -> Pieces:
-        """Return what a seat sees now, as numbers for networks: one-hot, counts and shares."""
+        """Return what a seat sees now, as numbers for neural networks: one-hot values, counts and shares."""
         pieces: Pieces = {}
         around = [(seat + place) % self.players for place in range(self.players)]
         for name, size, value, of_each, before in self.observed:
@@ -377,9 +377,9 @@ class Course:
         return [score - (sum(scores) - score) / (self.players - 1) for score in scores]
 
     def another(self, seat: int, chance: Random) -> list[int]:
-        """Sample the history of a game that this seat cannot distinguish from this one; the same seat moves.
+        """Sample the history of a game that this seat cannot distinguish from this one, with the same seat to move.
 
-        It depends only on what the seat has seen and on whose move it is.
+        The sample depends only on what the seat has seen and on whose move it is.
         """
         known = self.information(seat)
         while True:
@@ -419,7 +419,7 @@ class Course:
         return {**vars(self), "_stage": None, "_recalls": {}}  # rebuilt from `script` and the log
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Copy the game, sharing what never changes: the log entries and `shared`."""
+        """Copy the game, sharing the parts that never change: the log entries and `shared`."""
         twin = copy(self)
         own = {name: value for name, value in vars(twin).items() if name not in ("log", "history")}
         vars(twin).update(deepcopy(own, {id(one): one for one in self.shared()}))
@@ -437,7 +437,7 @@ def has_own_courses(game: Game) -> bool:
 
 
 def courses_of(game: Game) -> Mapping[str, type[Course]]:
-    """Return the courses of a game's module `training`, by name; none without a module.
+    """Return the courses in a game's `training` module, by name; none if there is no such module.
 
     Raises UsageError with the problem, without the name of the file.
     """

@@ -92,7 +92,7 @@ def load(name: str) -> Any:
 
 
 def _try_parameters(name: str) -> None:
-    """Refuse parameters for which the engine fails within some moves: it may crash or never return."""
+    """Refuse parameters for which the engine fails within a few moves, since it may crash or never return."""
     try:
         command = [sys.executable, "-c", _TRIAL, name]
         done = subprocess.run(command, capture_output=True, timeout=_TRIAL_SECONDS, check=False)  # noqa: S603, our own code
@@ -104,9 +104,9 @@ def _try_parameters(name: str) -> None:
 
 
 def range_of(game: Any) -> tuple[float, float]:
-    """Return the lowest and the highest possible return, as the game states them except for gin rummy.
+    """Return the lowest and the highest possible return, as the game reports them except for gin rummy.
 
-    In gin rummy a loser who lays no melds can lose more than OpenSpiel states: ten points per card and the bonus.
+    In gin rummy, a loser who lays no melds can lose more than OpenSpiel reports: ten points per card plus the bonus.
     """
     if game.get_type().short_name != "gin_rummy":
         return game.min_utility(), game.max_utility()
@@ -116,7 +116,7 @@ def range_of(game: Any) -> tuple[float, float]:
 
 
 def why_not(kind: Any) -> str | None:
-    """Return why games of this kind cannot be played; None if they can."""
+    """Return why games of this kind cannot be played, or None if they can."""
     types = pyspiel().GameType
     if kind.dynamics == types.Dynamics.MEAN_FIELD:
         return "it is a mean-field game, which has no seats"

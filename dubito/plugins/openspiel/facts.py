@@ -1,4 +1,4 @@
-"""The facts for prompts of OpenSpiel's games (`dubito.game.Facts`): only what the asked seat can know."""
+"""The facts for prompts of OpenSpiel's games (`dubito.game.Facts`): they contain only what the asked seat can know."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,16 +32,16 @@ class Position:
 
 
 class Notebook:
-    """An empty record of one seat: the game itself stores what the seat has seen."""
+    """An empty record of one seat, since the game itself stores what the seat has seen."""
 
     def __init__(self, name: str, seat: int) -> None:
         self._name, self._seat = name, seat
 
     def observe(self, event: Any, cards: Any) -> None:
-        """Do nothing: the view has all that is observed."""
+        """Do nothing, since the view contains everything that is observed."""
 
     def note_answer(self, node: str, answer: Any) -> None:
-        """Do nothing: the view has all effects of an answer."""
+        """Do nothing, since the view shows all effects of an answer."""
 
     def position(self, node: str, view: View, cards: Any) -> Position:
         return position_of(self._name, view)

@@ -1,4 +1,4 @@
-"""Four of OpenSpiel's games in words: their rules, the names of their actions, what a seat holds and has seen.
+"""Four of OpenSpiel's games in words: their rules, the names of their actions, and what a seat holds and has seen.
 
 Every sentence of the rules describes what the engine does, oddities included, and a test checks it on the engine. One
 detail is left out: if two arrangements of a gin hand leave equally few points, the engine (gin_rummy_utils.cc) uses the
@@ -577,7 +577,7 @@ class OwnWords(Protocol):
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules in force, one paragraph each."""
+        """The rules in force, each as a paragraph."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -588,10 +588,10 @@ class OwnWords(Protocol):
         """How pages draw the cards or dice, by name."""
 
     def cards(self, state: Any, seat: int) -> list[str]:
-        """Return the names of what the seat holds."""
+        """Return the names of the cards or dice that the seat holds."""
 
     def panels(self, state: Any, label: Label) -> list[Panel]:
-        """Return public panels: of each seat, then of the board."""
+        """Return the public panels: one for each seat, then the board's."""
 
     def holds(self, state: Any, seat: int) -> str:
         """Describe what the seat holds and what is public, on one line without a full stop."""

@@ -29,10 +29,10 @@ _PARAMETERS: Final = (bool, int, float, str)  # pyspiel's parameters besides the
 
 
 class GameKind:
-    """What pyspiel needs of a game before it is loaded."""
+    """What pyspiel needs to know about a game before it is loaded."""
 
     def __init__(self, game: Game, courses: Mapping[str, type[Course]]) -> None:
-        """Take the courses of a game; the parameter `moves` chooses one, by default the first."""
+        """Take the courses of a game; the parameter `moves` selects one of them (by default the first)."""
         first = next(iter(courses.values()))
         self.game, self._courses, self.zero_sum = game, courses, first.zero_sum
         self.short_name, self._long_name = first.short_name or game.name, first.long_name or game.summary
@@ -83,7 +83,7 @@ class GameKind:
 
 
 class HarnessGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel has no types
-    """A game of the harness with parameters. Raises UsageError if the game does not have these rules."""
+    """A harness game with parameters. Raises UsageError if the game does not have these rules."""
 
     kind: GameKind
 
@@ -242,7 +242,7 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
         seed: int = 0,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take a bot, by its name in `dubito bots` or its class; `seed` determines its randomness.
+        """Take a bot, given by its class or its name in `dubito bots`; `seed` determines its randomness.
 
         Raises UsageError for an unknown name or a model player.
         """

@@ -30,7 +30,7 @@ class Entry:
 
 
 class Sight:
-    """Everything that one seat of one game may know, as text."""
+    """Everything that a seat in a game may know, as text."""
 
     def __init__(self, engine: Any, seat: int) -> None:
         self._seat, self._words = seat, own_words(engine)
@@ -65,7 +65,7 @@ def apply_step(state: Any, step: Step) -> None:
 
 @dataclass(slots=True)
 class _Log:
-    """A seat's own moves, plus observations after each step if the game has no information state string."""
+    """A seat's own moves, and its observations after each step if the game has no information state string."""
 
     engine: Any
     seat: int

@@ -1,6 +1,6 @@
 """The rules of OpenSpiel's games for people and prompts, in our own words or the engine's.
 
-For people it also formats what the engine writes of a state.
+For people, this module also formats the engine's text about a state.
 """
 
 import re
@@ -16,7 +16,7 @@ def title_of(engine: Any) -> str:
 
 
 def rule_sentences(engine: Any) -> list[str]:
-    """Return the rules in force, a sentence or two each."""
+    """Return the rules in force, each in a sentence or two."""
     if words := own_words(engine):
         return list(words.rules)
     kind, seats = engine.get_type(), engine.num_players()
@@ -52,7 +52,7 @@ def is_open(engine: Any) -> bool:
 
 
 def readable(written: str) -> str:
-    """Format the engine's text of a state, one field per line or as a board; empty if it is neither."""
+    """Format the engine's text of a state, one field per line or as a board; return an empty text if it is neither."""
     text = _COLOUR.sub("", written).strip("\n")
     if "][" in text:
         text = text.replace("][", "\n").removeprefix("[").removesuffix("]")

@@ -67,7 +67,7 @@ class OpenSpielWords(Words):
         return own.cards(state.state, seat) if (own := own_words(state.engine)) else []
 
     def read(self, line: str, state: State, seat: int) -> str:
-        """Parse a typed action. Names come first, since a name may be a number too."""
+        """Parse a typed action. Names take precedence, since a name may also be a number."""
         word, names = line.strip().casefold(), self.choices(state)
         folded = {name.casefold(): name for name in names}
         if word in folded:
@@ -84,7 +84,7 @@ class OpenSpielWords(Words):
         raise UsageError("this is not an answer to `act`: give the name of an action")
 
     def verdict(self, state: State, seat: int) -> str:
-        """Say what the seat has won, in the game's unit, or who has won if that is all there is."""
+        """Report what the seat has won, in the game's unit, or only who has won if there are no amounts."""
         gain, engine = state.state.returns()[seat], engine_of(self._game)
         verb = "win" if gain > 0 else "lose"
         if own := own_words(engine):

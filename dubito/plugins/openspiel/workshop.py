@@ -28,7 +28,7 @@ _INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class OpenSpielWorkshop:
-    """The workshop's part of one game."""
+    """The workshop's interface to one game."""
 
     game: Game
     INSTEAD = _INSTEAD
@@ -52,7 +52,7 @@ class OpenSpielWorkshop:
                 state.apply(rng.choice([*state.view().names.values()]), announce=False)
 
     def check(self, position: Position, answer: Any) -> None:
-        """Raise IllegalOutput for an illegal answer: an action, or the probabilities of all."""
+        """Raise IllegalOutput for an illegal answer, which may be an action or the probabilities of all actions."""
         chosen = [name for name, share in answer.items() if share] if isinstance(answer, dict) else [answer]
         wrong = [name for name in chosen if name not in position.legal]
         if wrong:

@@ -1,4 +1,4 @@
-"""Find a game that one seat cannot distinguish from the one it plays, by OpenSpiel's resampling or by trial."""
+"""Find a game that one seat cannot distinguish from the actual game, by OpenSpiel's resampling or by trial."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,7 +12,7 @@ _MAX_TRIES: Final = 12  # where the game has no resampling
 
 
 def another(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> Sequence[Step] | None:
-    """Return other steps of which this seat has seen the same; None if none were found."""
+    """Return other steps that led this seat to the same observations, or None if none were found."""
     state = engine.new_initial_state()
     for step in steps:
         apply_step(state, step)

@@ -1,7 +1,7 @@
-"""BS as a path: a play is chosen card by card, in ascending order; then the other three seats are asked.
+"""BS as a path down its game tree: a play is chosen card by card, ascending; then the other three seats are asked.
 
-Cards of one number are interchangeable: the first one in the hand is played. Besides the deal, chance decides which of
-several accusers counts and which card a right accuser loses.
+Cards of one number are interchangeable: the first one in the hand is played. In addition to the deal, chance decides
+which of several accusers counts and which card a right accuser loses.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ NO, YES = DONE + 1, DONE + 2
 
 
 class BSRecall(Recall):
-    """A row per turn; unknown cards and numbers are 0.
+    """One row per turn, in which unknown cards and numbers are 0.
 
     The sizes show who accused and whether the play was a lie.
     """

@@ -1,4 +1,4 @@
-"""Draw and defuse as a path: the decisions are the actions of a turn and the place of the bomb.
+"""Draw and defuse as a path down its game tree: the decisions are the actions of a turn and the place of the bomb.
 
 Chance orders the pile at the deal and after a shuffle card, card by card from the top.
 """
@@ -57,7 +57,7 @@ MAX_ACTS: Final = PILE + 2 * ALL_CARDS[DEFUSE] + sum(ALL_CARDS[card] for card in
 
 
 class DefuseRecall(Recall):
-    """A row per action; unknown values are 0."""
+    """One row per action, in which unknown values are 0."""
 
     columns = {"seat": 1, "act": 1, "card": 1, "place": 1, "bomb": 1, "shown": SEE_DEPTH}  # all but `bomb` + 1
 
@@ -124,7 +124,7 @@ class DefuseCourse(Course):
     def _order(self, node: str, cards: list[str], draws: list[float], most: int = PILE) -> Stage:
         """Yield the draws that order these cards from the end, as the engine swaps them.
 
-        It stops after `most` cards, or when all remaining cards are equal.
+        The draws stop after `most` cards, or when all remaining cards are equal.
         """
         for n in range(len(cards), 1, -1):
             place = n - 1

@@ -1,11 +1,11 @@
-"""Dubito as a path: the decisions are the questions of the walk A-E, and the walk's draws are chance.
+"""Dubito as a path down its game tree: the decisions are the questions A-E, and the draws between them are chance.
 
-The walk is `FiveNodes`, as for bots. It is restarted after every answer with the answers so far, until it needs a new
-one.
+The walk through the questions is `FiveNodes`, as for bots. It is restarted after every answer with the answers so far,
+until it needs a new one.
 
 `Deal` computes how likely each card is dealt next, given that deals with a set in a hand are rejected (R2). The
-accepted deals are equally likely, so a card's probability is the share of them that begin with the cards so far and
-this one. They are counted by inclusion and exclusion over the sets that seats could still complete.
+accepted deals are equally likely, so a card's probability is the share of deals that begin with the cards so far and
+this one. These deals are counted by inclusion and exclusion over the sets that seats could still complete.
 
 `CardsCourse` is Dubito with the cards themselves as decisions: a seat can do whatever the rules allow.
 """
@@ -101,7 +101,7 @@ class Deal:
         return [(card, n / total) for card, n in ways.items() if n]
 
     def _count_orders(self, card: int) -> int:
-        """Count the orders of the rest after this card."""
+        """Count the orders of the remaining cards after this card."""
         seat, holders = self.seat, self._holders
         holder_of_card = seat if holders.get(card, seat) == seat and card != JOKER else SHARED
         if holder_of_card == seat and self.left[card] == 1:
@@ -117,9 +117,9 @@ class Deal:
 
 @lru_cache(maxsize=2**15)
 def _orders_without_set(undealt: int, seats: tuple[Seat, ...], copies: int = COPIES) -> int:
-    """Count the orders of the rest of the deck in which no seat completes a set.
+    """Count the orders of the remaining deck in which no seat completes a set.
 
-    All copies of the `undealt` numbers are in the rest.
+    All copies of the `undealt` numbers are in the remaining deck.
     """
     left = sum(slots for slots, _ in seats)
     terms: Terms = {0: 1}
@@ -194,7 +194,7 @@ def _shares(ways: Mapping[int, int]) -> list[tuple[int, float]]:
 
 
 class DubitoRecall(Recall):
-    """A row per turn; unknown cards are 0."""
+    """One row per turn, in which unknown cards are 0."""
 
     columns = {
         "seat": 1,  # + 1
@@ -357,8 +357,8 @@ def _in_words(event: Event) -> str:
 class Diary:
     """The information state of a seat (see `DubitoCourse.information`), kept by its player.
 
-    Events may arrive late, but before the next question. The seat's own play then follows from its hand: since its last
-    question it has played at most once, and the cards that it picked up and discarded are known.
+    Events may arrive late, but before the next question. The seat's own play can be derived from its hand: since its
+    last question it has played at most once, and the cards that it picked up and discarded are known.
     """
 
     def __init__(self, seat: int) -> None:
@@ -436,7 +436,7 @@ class DubitoCourse(Course):
         super().__init__(players, rules)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Copy faster than value by value, since enumerating a tree copies each state."""
+        """Copy faster than the default does, since enumerating a tree copies each state."""
         twin = copy(self)
         twin.log, twin.history, twin.script = self.log[:], self.history[:], self.script[:]
         twin.engine = pickle.loads(pickle.dumps(self.engine))  # noqa: S301, our own
@@ -487,7 +487,7 @@ class DubitoCourse(Course):
         return _in_words(event)
 
     def steps(self, player: Player) -> list[int]:
-        """Return the bot's answers on its walk. Its own draws are dropped, since chance draws here."""
+        """Return the bot's answers to the questions. The bot's own draws are dropped, since chance draws here."""
         recorder = _AnswerRecorder()
         if isinstance(player, FiveNodes):
             player.listeners = (recorder,)
@@ -506,7 +506,7 @@ class DubitoCourse(Course):
         return [f"{self.node} after {join_spaced(self.script)}"] if self.script else []
 
     def make(self, move: TurnOutput) -> None:
-        """Make a turn with this output; a play is made as a bluff, which may play any cards."""
+        """Make a turn with this output. A play is made as a bluff, since a bluff may play any cards."""
         cards, turns = deque(self._in_order(move.cards or ())), self.engine.turns_played
         steps = {"A": 1, "B": 0, "C": int(move.doubt), "D": 1, "E": 0, "n": len(cards), "number": move.number}
         while self.engine.turns_played == turns:
@@ -595,7 +595,9 @@ def _declared(course: "CardsCourse", seat: int) -> list[int]:
 
 
 class CardsCourse(DubitoCourse):
-    """A game of Dubito by cards: 0 to 13 add a card, 14 ends the play, 15 doubts, 16 to 28 declare a number.
+    """A game of Dubito with cards as actions.
+
+    Actions 0 to 13 add a card, 14 ends the play, 15 doubts, and 16 to 28 declare a number.
 
     Cards are ascending, and an opening declares its number first. Turns have no chance.
     """
@@ -635,7 +637,7 @@ class CardsCourse(DubitoCourse):
         return why_illegal(output, game.hands[game.seat].counts, game.number, game.can_doubt, self.rules.ranks)
 
     def actions_of(self, output: TurnOutput) -> list[int]:
-        """Return the decisions: a doubt, or the number of an opening and the cards."""
+        """Return the decisions: a doubt, or the cards, preceded by the number in an opening."""
         if output.doubt:
             return [DOUBT]
         cards = sorted(output.cards or ())

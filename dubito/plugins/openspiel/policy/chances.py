@@ -13,10 +13,10 @@ class ChancesTest:
     """Two bets against the stated probabilities, pooled over all information states.
 
     Each observed action multiplies a stake by guessed / stated probability, the guess being made from earlier actions.
-    If the bot acts as stated, the stake stays the same on average, so that it ever grows a thousandfold with
-    probability at most 1/1000 (Ville's inequality), whichever states the games lead to. One bet guesses from the
-    actions in the same state, the other from the places of actions among the legal ones ("always the last") in all
-    states. The evidence is the mean of both stakes.
+    If the bot acts as stated, the stake stays the same on average, so the probability that it ever grows a thousandfold
+    is at most 1/1000 (Ville's inequality), whichever states the games lead to. One bet guesses from the actions in the
+    same state, the other from the places of actions among the legal ones ("always the last") in all states. The
+    evidence is the mean of both stakes.
     """
 
     def __init__(self) -> None:
@@ -38,14 +38,14 @@ class ChancesTest:
         self.refuted |= larger + math.log1p(math.exp(smaller - larger)) - math.log(2) >= _MAX_LOG_RATIO
 
     def _guess_by_state(self, state: str, action: int, row: Row) -> float:
-        """Guess as often as seen here; the stated probabilities count as half an observation for each legal action."""
+        """Guess the frequencies observed in this state, with half an observation per legal action as stated."""
         seen, prior = self._seen[state], len(row) / 2
         guess = (seen[action] + prior * row[action]) / (seen.total() + prior)
         seen[action] += 1
         return guess
 
     def _guess_by_place(self, action: int, row: Row) -> float:
-        """Guess the stated probabilities, tilted towards the places that were taken more often than stated."""
+        """Guess the stated probabilities, tilted towards the places that were chosen more often than stated."""
         places = {one: (len(row), place) for place, one in enumerate(row)}
         tilt_weights = {
             one: share * (self._taken[places[one]] + 1) / (self._stated[places[one]] + 1) for one, share in row.items()

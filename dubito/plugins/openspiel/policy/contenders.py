@@ -1,6 +1,6 @@
 """Correct the results of a run's contenders for luck, at a small game of OpenSpiel's (see `luck.py`).
 
-The games are replayed for the decisions of each seat. The opponents state their probabilities, which are tested (see
+The games are replayed to obtain each seat's decisions. The opponents state their probabilities, which are tested (see
 `chances.py`).
 """
 
@@ -57,7 +57,7 @@ class CorrectedResult(DocumentPart):
 
 @dataclass(frozen=True, slots=True)
 class LessLuck:
-    """A contender's mean return, raw and corrected for luck, or its difference to another contender's."""
+    """A contender's mean return, raw and corrected for luck, or its difference from another contender's."""
 
     name: str
     against: str  # the other contender; empty for a single one
@@ -69,9 +69,9 @@ class LessLuck:
 
 
 def less_luck(runs: Sequence[Run], comparison: Comparison) -> list[LessLuck]:
-    """Return a row for each contender whose opponents all state how they play, then one for each pair of these.
+    """Return a row for each contender whose opponents all state how they play, then one for each pair of them.
 
-    It is empty for games that are too large to write out.
+    The list is empty for games whose tree is too large to enumerate.
     """
     contenders, by_name = iter(comparison.contenders), dict[str, _Contender]()
     for run in runs:
@@ -131,7 +131,7 @@ class _Known:
 
     @classmethod
     def of(cls, run: Run) -> "_Known | None":
-        """Return None if the game's tree cannot be written out, or a bot has changed since it played."""
+        """Return None if the game's tree cannot be enumerated, or a bot has changed since it played."""
         engine = getattr(run.game.module("workshop"), "engine", None)
         try:
             return cls(run, Tree(engine)) if engine is not None and run.has_same_bots else None
@@ -193,7 +193,7 @@ class _Known:
 
 
 def _by_deal(games: Sequence[LuckyGame], values: Sequence[float]) -> _ByDeal:
-    """Return the mean of each deal's games, since games of a deal are not independent."""
+    """Return the mean over each deal's games, since games of a deal are not independent."""
     by_deal: dict[int, list[float]] = {}
     for game, value in zip(games, values, strict=True):
         by_deal.setdefault(game.deal, []).append(value)

@@ -1,4 +1,4 @@
-"""Correct the returns of a player for the luck of chance and of opponents whose policy is known.
+"""Correct a player's returns for luck from chance and from opponents whose policy is known.
 
 This is AIVAT (Burch, Schmid, Moravcik, Morrill and Bowling, 2018) with every correction summed exactly. For one seat,
 chance and all opponents together are one source of luck with known probabilities, so the game is a chain of the seat's
@@ -24,7 +24,7 @@ _PRIOR: Final = 1.0  # weight of the prior, in decisions per state
 
 
 class SeatLuck:
-    """Corrects games of one seat against these tables, by a table for the seat."""
+    """Corrects games of one seat against the opponents' tables, using a table for the seat."""
 
     def __init__(self, tree: Tree, seat: int, table: PolicyTable, others: PolicyTable) -> None:
         tables = seat_tables(tree, seat, table, others)
@@ -45,7 +45,7 @@ class SeatLuck:
 
 
 def fitted(tree: Tree, decisions: Iterable[OwnDecision], prior: PolicyTable) -> dict[str, Row]:
-    """Fit a table to these decisions, with a prior where there are few."""
+    """Fit a table to these decisions, with a prior for states with few decisions."""
     counts = Counter(decisions)
     table = dict[str, Row]()
     for state in tree.states:
@@ -73,7 +73,7 @@ _FOLDS: Final = 5
 def corrected_returns(
     tree: Tree, games: Sequence[LuckyGame], others: Callable[[LuckyGame], PolicyTable], prior: PolicyTable
 ) -> list[float]:
-    """Return each game's return, corrected by a table that is fitted to the games of the other folds.
+    """Return each game's return, corrected with a table that is fitted to the games in the other folds.
 
     `others` are the tables of the other seats. All games of a deal are in one fold, so that no game affects the table
     that corrects it.

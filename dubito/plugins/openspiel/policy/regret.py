@@ -1,7 +1,7 @@
 """CFR+ on an enumerated tree (Tammelin, 2014): alternating updates and averages weighted by the iteration.
 
 OpenSpiel's implementation queries the game about every history in each iteration: for a game written in Python, 2,368
-histories took four seconds. Here each level of the tree is one step of numpy.
+histories took four seconds. Here each level of the tree is a single numpy operation.
 """
 
 from collections.abc import Sequence

@@ -113,7 +113,7 @@ def _describe_method(statement: StatedPolicy | None) -> str:
 
 
 def fallbacks(findings: Findings) -> list[ResultTable | Paragraph]:
-    """Tabulate what the fallback's rows could have changed; empty without such rows."""
+    """Tabulate what the fallback's rows could have changed; empty if there are no such rows."""
     columns = [*player_columns("player"), Column("states", "states by the fallback"), *counts(*_causes(findings))]
     columns += [Column(f"nash_conv_{end}", f"nash_conv, {end}", "decimal") for end in ("least", "most")]
     tree = findings.tree

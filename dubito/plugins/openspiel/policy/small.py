@@ -1,7 +1,7 @@
 """A small game for `dubito policy`: one of OpenSpiel's, or one of the harness's that can be enumerated.
 
 Each situation is an information state of the tree. This module has the prompts for models, the actions that answers
-mean, and bots that have observed what the seat has.
+mean, and bots that have observed what the seat has observed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _ANY: Final = DealStreams(0, 0)  # unused
 
 
 class SeatView(NamedTuple):
-    """What a seat sees in a situation, in words; without a hand only the state is known."""
+    """What a seat sees in a situation, in words; if there is no hand, only the state is known."""
 
     hand: str
     history: Sequence[str]
@@ -49,7 +49,7 @@ class SmallGame(Protocol):
         """Map a model's answers to actions."""
 
     def prompt_game(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
-        """Return the game whose prompts are used, and the draws per state; None: probabilities are stated."""
+        """Return the game whose prompts are used, and the draws per state (None if probabilities are stated)."""
 
     def position(self, game: Game, state: InfoState) -> Any:
         """Return the position of a state, for prompts."""
@@ -60,7 +60,7 @@ class SmallGame(Protocol):
         """Return the view for a bot's `chances`, with the `names`."""
 
     def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Any:
-        """Return a bot with its own streams that has observed what its seat has."""
+        """Return a bot with its own streams that has observed what its seat has observed."""
 
     def act(self, player: Any, state: InfoState) -> int:
         """Return the bot's action. Raises IllegalOutput."""
@@ -127,7 +127,7 @@ class _OfOpenSpiel:
 
 
 class _CourseGame:
-    """Adapts one of the harness's games to what a tree needs of OpenSpiel's games."""
+    """Adapts one of the harness's games to the interface that a tree expects from OpenSpiel's games."""
 
     def __init__(self, game: Game, rules: Any) -> None:
         self._name, self._said, self._players = game.name, rules.model_dump(), game.seats_by(rules)[0]

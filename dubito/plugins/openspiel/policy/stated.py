@@ -37,8 +37,8 @@ def read_bot_policy(
 ) -> StatedPolicy:
     """Return the probabilities that a hand-written bot gives in `chances`, or else its frequencies over `draws` draws.
 
-    Each draw uses a new instance with its own streams that has observed what its seat has. Raises BotError if the bot
-    fails.
+    Each draw uses a new instance with its own streams that has observed what its seat has observed. Raises BotError if
+    the bot fails.
     """
     states_them = callable(getattr(entrant.bot, "chances", None))
     rows: dict[str, Row] = {}
@@ -103,7 +103,8 @@ def read_model_policy(
 ) -> StatedPolicy:
     """Return what a model states for each state, or does in a number of draws; the folder stores all answers.
 
-    The prompt's game determines which is asked. Without an answer all legal actions are equally probable.
+    The prompt's game determines which of these is requested. Without an answer, all legal actions count as equally
+    probable.
     """
     from dubito.workshop.recordings import RecordedPosition  # imported late, since bots do not need it
     from dubito.workshop.trial import TrialEntry, run_trial

@@ -22,7 +22,7 @@ _CONCLUSIVE_FACTOR: Final = 4  # an estimate this many times the limit is conclu
 
 @dataclass(frozen=True, slots=True)
 class InfoState:
-    """All that a seat knows when it must act."""
+    """Everything that a seat knows when it must act."""
 
     seat: int
     string: str  # OpenSpiel's string, unique
@@ -50,8 +50,8 @@ class _Place:
 class Tree:
     """An enumerated game. Raises UsageError with the reason if a game cannot be enumerated.
 
-    `nodes[0]` is the start, and children come after their parents. `states` are ordered by
-    seat, and each seat's in depth-first order by lowest action.
+    `nodes[0]` is the start, and children come after their parents. `states` are ordered by seat, and each seat's states
+    in depth-first order by lowest action.
     """
 
     def __init__(self, game: Any, limit: int = MAX_STATES, histories: int | None = None) -> None:
@@ -73,10 +73,10 @@ class Tree:
         del self._met
 
     def _check_size(self, game: Any) -> None:
-        """Refuse games that are too large by playing random games, instead of after half a minute.
+        """Refuse games that are too large by playing random games, instead of finding out after half a minute.
 
         The information states met are a lower bound. The number of histories is estimated as the mean product of the
-        numbers of children on the way (Knuth, 1975).
+        numbers of children along the path (Knuth, 1975).
         """
         draw, met, histories = Random(0), set[str](), 0.0
         for games in range(1, _SAMPLE_GAMES + 1):
@@ -130,7 +130,7 @@ class Tree:
         return number
 
     def _meet(self, state: Any, history: list[int], before: list[tuple[str, int] | None], number: int) -> InfoState:
-        """Return the information state of a history. Raises UsageError without perfect recall."""
+        """Return the information state of a history. Raises UsageError if the game does not have perfect recall."""
         seat = state.current_player()
         string = state.information_state_string(seat)
         place = self._met.get(string)

@@ -2,7 +2,7 @@
 
 `tables` has a table for each seat. The definitions are OpenSpiel's; tests compare the results.
 
-Bounds show what unstated rows could change: a fallback filled them, and any other probabilities are possible.
+Bounds show what unstated rows could change: a fallback filled these rows, and any other probabilities are possible.
 """
 
 from collections.abc import Container, Iterator, Sequence
@@ -104,7 +104,7 @@ class _Responder:
 
 
 def others_reach(tree: Tree, seat: int | None, tables: Sequence[PolicyTable]) -> list[float]:
-    """Return by node the reach probability of chance and the other seats (None: of all seats)."""
+    """Return, for each node, the reach probability of chance and the other seats (None: of all seats)."""
     reach = [1.0] * len(tree.nodes)
     for number, node in enumerate(tree.nodes):
         own = node.state is not None and node.state.seat == seat
@@ -126,7 +126,7 @@ def nash_conv(tree: Tree, table: PolicyTable) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What a table loses in one information state."""
+    """How much a table loses in one information state."""
 
     state: InfoState
     loss: float  # a game, in the unit of the returns
@@ -135,12 +135,12 @@ class Loss:
 
 
 def losses(tree: Tree, table: PolicyTable) -> list[Loss]:
-    """Return what the table loses in every information state, the largest loss first.
+    """Return how much the table loses in every information state, largest loss first.
 
-    The loss is the value of the best response's action minus the table's mixture, each followed by the best
-    response, times the probability that the table reaches the state. It is never negative. The losses of a seat sum
-    to how much more a best response wins than the table (the performance difference lemma of Kakade and Langford,
-    2002), so the losses of all seats sum to its nash_conv. States that the table never reaches have no loss.
+    The loss is the value of the best response's action minus the table's mixture, each followed by the best response,
+    times the probability that the table reaches the state. It is never negative. The losses of a seat sum to how much
+    more a best response wins than the table (the performance difference lemma of Kakade and Langford, 2002), so the
+    losses of all seats sum to its nash_conv. States that the table never reaches have no loss.
     """
     losses_by_state, tables = [], [table] * tree.players
     for seat in range(tree.players):
@@ -180,7 +180,8 @@ class MeasureBounds:
 def value_bounds(tree: Tree, seat: int, table: PolicyTable, others: PolicyTable, free: Sequence[str]) -> MeasureBounds:
     """Bound the mean return of a table in a seat, over all probabilities in its `free` rows.
 
-    Both ends are exact: a best and a worst response that choose only in these states. The other seats' table is fixed.
+    Both ends are exact: they are a best and a worst response that choose only in these states. The other seats' table
+    is fixed.
     """
     tables, states = seat_tables(tree, seat, table, others), frozenset(free)
     low, high = (best_response(tree, seat, tables, states, sign).value for sign in (-1, 1))
@@ -193,7 +194,7 @@ def nash_conv_bounds(tree: Tree, table: PolicyTable, free: Sequence[str]) -> Mea
     The upper end is exact if that is cheap: nash_conv is convex in each row, so its maximum has a certain action in
     each free row, and all such tables are tried. If there are too many, the upper end is what responders that see all
     cards and choose the free rows would win. The lower end is 0 or, in a two-player constant-sum game, what the best
-    responses win at least, whatever the free rows are.
+    responses win at least, regardless of the free rows.
     """
     free_states = [state for state in tree.states if state.string in set(free)]
     base = nash_conv(tree, table)
@@ -229,7 +230,7 @@ def _certain(tree: Tree, table: PolicyTable, free: frozenset[str]) -> float:
 
 
 def _open_card_bound(tree: Tree, table: PolicyTable, free: frozenset[str]) -> float:
-    """Return an upper bound of nash_conv: each seat's best with all cards open, minus the total."""
+    """Return an upper bound on nash_conv: each seat's best result with all cards open, summed, minus the total."""
     most = sum(_open(tree, table, free, seat) for seat in range(tree.players))
     if tree.constant_sum is not None:
         return most - tree.constant_sum
@@ -239,7 +240,7 @@ def _open_card_bound(tree: Tree, table: PolicyTable, free: frozenset[str]) -> fl
 def _open(tree: Tree, table: PolicyTable, free: frozenset[str], seat: int, least: bool = False) -> float:
     """Return the value of a seat that sees everything and chooses in its own and the free states.
 
-    With `least` its own rows are fixed and the free ones are chosen against it.
+    With `least`, the seat's own rows are fixed and the free rows are chosen against the seat.
     """
     values = [0.0] * len(tree.nodes)
     for number in range(len(tree.nodes) - 1, -1, -1):
