@@ -1,6 +1,6 @@
-"""Measure what a replay costs, and how soon a stopped run resumes:
+"""Measure what a replay costs, and how soon a stopped run resumes.
 
-`python benchmarks/replay.py`, which takes about a minute.
+`python benchmarks/replay.py` takes about a minute.
 
 A run of 200 games with two model players is played with the built-in model server, then replayed from its recording. A
 run of hand-written bots is stopped after most of its million games (or --games), and resumed.

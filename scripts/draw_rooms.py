@@ -1,4 +1,4 @@
-"""Draw the rooms (packages) of `dubito` and their imports:
+"""Draw the rooms (packages) of `dubito` and their imports.
 
 `python scripts/draw_rooms.py` writes docs/images/rooms.svg. A room imports rooms above it; an arrow that other arrows
 imply is left out.

@@ -1,6 +1,6 @@
-"""The built-in model server:
+"""The built-in model server, which runs in a thread of this process.
 
-`with House() as house:` serves in a thread until the block ends. Answers with a delivery fault bypass the HTTP server
+`with House() as house:` serves until the block ends. Answers with a delivery fault bypass the HTTP server
 and are written directly to the connection.
 """
 

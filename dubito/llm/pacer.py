@@ -316,9 +316,9 @@ class SlowStart:
 
 @dataclass(slots=True)
 class ConcurrencyLimit:
-    """How many calls may be in flight:
+    """The number of calls that may be in flight.
 
-    `allowed`, or the number that the server accepted. One more is tried after some calls at the limit, and after twice
+    This is `allowed`, or the number that the server accepted. One more is tried after some calls at the limit, and after twice
     as many calls each time it is refused.
     """
 
