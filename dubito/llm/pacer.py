@@ -318,8 +318,8 @@ class SlowStart:
 class ConcurrencyLimit:
     """The number of calls that may be in flight.
 
-    This is `allowed`, or the number that the server accepted. One more is tried after some calls at the limit, and after twice
-    as many calls each time it is refused.
+    This is `allowed`, or the number that the server accepted. One more is tried after some calls at the limit, and
+    after twice as many calls each time it is refused.
     """
 
     allowed: float = inf
