@@ -36,7 +36,7 @@ from dubito.llm.settings import Account
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 
-GAMES = 300  # enough that the longest games hardly leave calls idle at the end
+GAMES = 300  # enough games that the longest ones leave few calls idle at the end
 IN_FLIGHT = 32
 PAIRS = 2
 LATENCIES = (0.2, 0.0)  # seconds

@@ -50,7 +50,7 @@ LITELLM: Final = dict(
 GENAI: Final = dict(
     zip(KINDS, ("input_mtok", "cache_read_mtok", "cache_write_mtok", "cache_write_1h_mtok", "output_mtok"), strict=True)
 )
-TIERS: Final = {  # by litellm's names: mode and value
+TIERS: Final = {  # keyed by litellm's names: mode and value
     "flex": ("service_tier", "flex"),
     "batches": ("service_tier", "batch"),
     "priority": ("service_tier", "priority"),
@@ -105,7 +105,7 @@ SERVERS: Final = (
     ),
     Server("https://api.x.ai/v1", "x-ai", "xai", "xai/", r"grok-(3|3-mini|4-0709|4-1-fast-.*|4\.\d+)"),
 )
-ALSO: Final = ("gpt-6-cyber", "claude-fable-5-2", "claude-mythos-5-2")  # sold, but missing in litellm
+ALSO: Final = ("gpt-6-cyber", "claude-fable-5-2", "claude-mythos-5-2")  # on sale, but missing in litellm
 
 
 @dataclass(frozen=True)

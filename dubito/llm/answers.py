@@ -23,7 +23,7 @@ from dubito.game import STATED, Answer, Bool, Cards, Choice, Node, Position, Sha
 from dubito.llm.request import AttemptFailed, Cause, DuplicateKey, Reply, parse_json, refuse_duplicate_keys
 
 Field = Literal["reasoning", "p_bluff", "answer"]
-ANSWER: Final = "answer"  # the field of the only answer
+ANSWER: Final = "answer"  # the field that contains a single answer
 Schema = Mapping[str, Any]
 
 _SCHEMAS: Final[Mapping[str, Schema]] = {
@@ -33,9 +33,9 @@ _SCHEMAS: Final[Mapping[str, Schema]] = {
 _TYPES: Final[Mapping[str, Any]] = {"reasoning": str, STATED: Any}
 _NO_JSON: Final = "it is not JSON"
 _YES_ABOVE: Final = 0.5  # a higher probability means yes
-_MAX_ROUNDING: Final = 0.01 + 1e-9  # distance of a sum of probabilities from 1
+_MAX_ROUNDING: Final = 0.01 + 1e-9  # tolerated distance of a sum of probabilities from 1
 _EXAMPLES: Final[Mapping[str, str]] = {"reasoning": '"..."', STATED: "0.4"}
-_MAX_LISTED: Final = 40  # names in the description of an answer; the request lists the legal ones
+_MAX_LISTED: Final = 40  # maximum number of names in an answer's description; the request lists the legal ones
 _ANY_LEGAL: Final = "one of the legal answers, as they are listed"
 _MAX_SEARCHED: Final = 2**15  # characters at the end of a reply that are searched for an object
 _THOUGHTS: Final = r"(?:think|thinking|thought|thoughts|reasoning|reflection)"
@@ -110,7 +110,7 @@ class Form:
 class ModelAnswer:
     """The answer in a model's reply."""
 
-    answer: Any  # of the node's kind
+    answer: Any  # an answer of the node's kind
     stated: float | None = None  # within [0, 1]
     impossible: bool = False  # whether the stated value is not a probability; it counts as missing
     shares: tuple[tuple[Any, float], ...] = ()  # each possible answer with its probability, if they are known
@@ -237,7 +237,7 @@ def find_last_object(text: str) -> str | None:
         try:
             value, end = _PLAIN.raw_decode(rest, start)
         except RecursionError:
-            # Each further brace of a deeply nested text would take as long.
+            # In a deeply nested text, each further brace would take just as long.
             return None
         except ValueError:
             end = start + 1

@@ -18,10 +18,10 @@ from dubito.llm.protocols import as_mapping, as_objects
 from dubito.llm.request import Api, Attempt, RawReply, TryFailed, parse_json
 from dubito.store.wave_log import SentBatch
 
-LIFETIME: Final = 86_400.0  # seconds until a batch expires, unless the server states another time
-_NAME_KEY: Final = "dubito"  # of our name in a batch's metadata
+LIFETIME: Final = 86_400.0  # seconds until a batch expires, unless the server reports another time
+_NAME_KEY: Final = "dubito"  # key of our name in a batch's metadata
 _PAGE_SIZE: Final = 100  # batches
-_MAX_CLOCK_LAG: Final = 3600.0  # seconds that a server's clock may be behind ours
+_MAX_CLOCK_LAG: Final = 3600.0  # seconds by which a server's clock may be behind ours
 _DIGEST_DIGITS: Final = 16
 _ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 _ONE_HOUR: Final = "1h"
@@ -47,7 +47,7 @@ class BatchEntry:
 
     name: str
     body: str | None = None
-    status: int | None = None  # of an error, if the server states one
+    status: int | None = None  # status of an error, if the server reports one
     error: Any = None
     is_complete: bool = True  # whether its line can be read
 
@@ -71,7 +71,7 @@ class BatchApi(Protocol):
 
     max_entries: ClassVar[int]
     max_bytes: ClassVar[int]
-    path: ClassVar[str]  # under which the server lists batches
+    path: ClassVar[str]  # the path under which the server lists batches
 
     @staticmethod
     def entry_line(name: str, attempt: Attempt) -> bytes:

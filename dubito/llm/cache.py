@@ -26,15 +26,15 @@ from dubito.store.lock import ByteLocks
 from dubito.store.model_log import decompress
 from dubito.store.run_db import readonly_uri
 
-_FORMAT: Final = 4  # of an entry; part of its key
-_WRITE_TEST_KEY: Final = "written"  # set at each start, to see that the folder is writable
+_FORMAT: Final = 4  # version of an entry's format; part of its key
+_WRITE_TEST_KEY: Final = "written"  # written at each start, to check that the folder is writable
 _DATABASE: Final = "cache.db"
 SOLVED: Final = "solved"  # the subfolder for solved games (dubito/plugins/openspiel/policy)
 _OTHER_CONTENTS: Final = {".gitkeep", SOLVED}
 _DROPPED: Final = "dropped"  # the subfolder for removed entries
-_SHOWN_DIGITS: Final = 16  # of a key, enough to identify it
-_LOCKS: Final = "locks"  # a file in which each key that is being asked locks a byte
-_POLL_SECONDS: Final = 0.1  # between checks whether another process has finished
+_SHOWN_DIGITS: Final = 16  # characters of a key that are enough to identify it
+_LOCKS: Final = "locks"  # a file in which each key that is being requested locks a byte
+_POLL_SECONDS: Final = 0.1  # seconds between checks whether another process has finished
 _COMPRESSION: Final = 1  # the best level is a tenth smaller, and takes twice as long
 _LOCK_DIGITS: Final = 15  # hex digits of a key that select its byte
 # Each thread has a connection of its own, whose mapped and cached pages add up: by default, to 96 MB a thread.
@@ -86,7 +86,7 @@ class _TextDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
 
     def _is_inside(self, filename: Any) -> bool:
         """Return whether an entry's file is inside the cache's folder: a row may name any file."""
-        # Most entries have none, and the check below takes longer than reading one.
+        # Most entries have no file, and the check below takes longer than reading a file.
         if filename is None:
             return True
         folder = Path(self._directory).resolve()
@@ -219,7 +219,7 @@ class ReplyCache:
             entry = self._find(key, server, request, draw)
             if entry is None or not is_usable(entry[0]):
                 with self._locked(key, waiting, check_stop):
-                    # Another process may have stored it by now.
+                    # Another process may have stored the reply by now.
                     entry = self._find(key, server, request, draw)
                     if entry is None or not is_usable(entry[0]):
                         received = ask()
@@ -270,7 +270,7 @@ class ReplyCache:
         return key != _WRITE_TEST_KEY and key in self._cache
 
     def __len__(self) -> int:
-        return len(self._cache) - 1  # without _WRITE_TEST_KEY
+        return len(self._cache) - 1  # does not count _WRITE_TEST_KEY
 
     @property
     def bytes(self) -> int:

@@ -133,7 +133,7 @@ class Provider:
 
         if timeout := _KEEP_ALIVE.search(response.headers.get("keep-alive", "")):
             bound.limit_idle(float(timeout[1]))
-        # A server whose streams cannot be read is asked without them from now on.
+        # If a server's streams cannot be read, later calls do not stream.
         self._can_stream &= response.content != _CUT_SHORT
         problem = _UNUSABLE.get(response.content) or ("" if _is_complete(response) else "a truncated gzip body")
         if problem:
@@ -275,7 +275,7 @@ def _read_body(response: httpx2.Response) -> None:
     """
     pieces, stream = _BoundedBody(response), _STREAM.get() if _has_events(response) else None
     content = b"".join(pieces) if stream is None else stream.read(pieces) or _CUT_SHORT
-    # httpx2 has no public way to set it.
+    # httpx2 has no public way to set this.
     response._content = _TOO_LARGE if pieces.is_too_large else content
 
 

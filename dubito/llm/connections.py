@@ -22,8 +22,8 @@ from typing import Any, Final
 import httpcore2
 import httpx2
 
-_MAX_IDLE_SECONDS: Final = 4.0  # common servers wait 5 and more
-_RESET_MILLISECONDS: Final = 200  # a reset arrives within this time
+_MAX_IDLE_SECONDS: Final = 4.0  # seconds; common servers wait 5 or more
+_RESET_MILLISECONDS: Final = 200  # seconds within which a reset arrives
 
 
 class Deadline:
@@ -163,12 +163,12 @@ class _Connection(httpcore2.NetworkStream):
         self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.NetworkStream:
         stream = self._stream.start_tls(ssl_context, server_hostname, self._deadline.remaining_seconds(timeout))
-        # The socket belongs to the encrypted stream now.
+        # The encrypted stream owns the socket now.
         self._deadline.forget(self)
         return _Connection(stream, self._deadline)
 
     def get_extra_info(self, info: str) -> Any:
-        # httpcore2 asks this only of idle connections, and drops one that has something to read.
+        # httpcore2 checks only idle connections, and drops one that has something to read.
         if info == "is_readable" and self._last_read and monotonic() - self._last_read > self._deadline.max_idle:
             return True
         return self._stream.get_extra_info(info)

@@ -16,8 +16,8 @@ _MAX_PER_TOKEN: Final = 7.0  # characters; English text has 4 to 5, and our prom
 _USUAL_PER_TOKEN: Final = 4.0
 _MIN_PER_TOKEN: Final = 2.5
 _MIN_COUNT: Final = 256  # tokens; servers that do not count report less, such as 0 or 1, and no window is smaller
-_MIN_GROWTH: Final = 1000  # characters by which a prompt must have grown before its count says much
-_MIN_FALL: Final = 500  # characters of growth after which a smaller count is a cut
+_MIN_GROWTH: Final = 1000  # characters by which a prompt must have grown before its count is meaningful
+_MIN_FALL: Final = 500  # characters of growth after which a smaller count means a cut
 _MIN_RATIO: Final = 0.97  # to the earlier count
 _MAX_INCREASE: Final = 1.3  # of the characters per token; a history has fewer than the rules
 
@@ -60,7 +60,7 @@ def is_cut_compared_with(
     """Return whether a prompt was cut, judging by the token count of a short piece of the same text."""
     size, tokens = prompt_size(body), _most_tokens(reply)
     short, few = prompt_size(short_body), _most_tokens(short_reply)
-    # The server does not count.
+    # The server does not count tokens.
     if few < _MIN_COUNT and tokens == few:
         return False
     return tokens <= few or (size - short) / (tokens - few) > _MAX_INCREASE * short / few

@@ -278,11 +278,11 @@ class Conversation:
         self._user, self._reasks = self.rendered.user, list[tuple[str, str]]()
         # By key: the answer, and the number of its attempt.
         self._answers = dict[str, tuple[ModelAnswer, int]]()
-        # Attempts whose answer was taken out of a longer reply.
+        # Attempts whose answer was extracted from a longer reply.
         self._extracted = set[int]()
         # Keys that are not asked again.
         self._failed = dict[str, AttemptFailed]()
-        # Of each attempt: the request's, and the reply's if there was one.
+        # The digests of each attempt's request, and of its reply if there was one.
         self.digests: list[list[str | None]] = []
 
     def was_reasked(self, key: str) -> bool:

@@ -24,7 +24,7 @@ class PastGames:
     """The games that a resumed run played before it was stopped."""
 
     ended: dict[int, int] = field(default_factory=dict)  # the games that ended, with their questions
-    replies: int = 0  # that were paid for
+    replies: int = 0  # replies that were paid for
     spent: Spend = _NOTHING  # on these replies and on failed calls
 
 
@@ -41,7 +41,7 @@ class Forecast:
         self._questions = sum(past.ended.values())  # of the games that ended
         self._ended_with_questions = sum(questions > 0 for questions in past.ended.values())
         self._replies, self._spent = past.replies, past.spent
-        self._worst = Spend()  # of any call
+        self._worst = Spend()  # the worst case of any call
         self._in_progress: dict[int, int] = {}  # games, with their questions so far
         # The cost of each game's last paid reply: prompts get longer during a game.
         self._last_cost: dict[int, Spend] = {}

@@ -20,17 +20,17 @@ from dubito.llm.request import FINAL_FAILURES, AccountFault, Attempt, Interrupte
 from dubito.llm.settings import Account
 
 Sleep = Callable[[float, str], None]  # receives the seconds and the reason
-Waiting = Callable[[str], AbstractContextManager[object]]  # receives what is waited for, which the progress line shows
+Waiting = Callable[[str], AbstractContextManager[object]]  # receives a description of the wait, for the progress line
 
 PATIENCE: Final = 30 * 60.0  # seconds, by default
 _FIRST_WAIT: Final = 0.5  # seconds: the longest wait after the first failure; it doubles up to `_MAX_WAIT`
 _MAX_WAIT: Final = 30.0
 _MAX_DOUBLINGS: Final = 6
 _JITTER: Final = random.Random()  # the length of a wait changes no result, so it needs no seed
-_PROBE_SHARE: Final = 0.1  # of the silence so far, after which the account is probed again
-_POLL_SECONDS: Final = 1.0  # between checks whether the run has stopped
-_MIN_WAIT: Final = 1e-6  # seconds: a shorter wait may not move a clock
-_MAX_PAUSE: Final = 5.0  # seconds after a rate limit, if the server does not state how long it lasts
+_PROBE_SHARE: Final = 0.1  # fraction of the silence so far, after which the account is probed again
+_POLL_SECONDS: Final = 1.0  # seconds between checks whether the run has stopped
+_MIN_WAIT: Final = 1e-6  # seconds; during a shorter wait a clock may not advance
+_MAX_PAUSE: Final = 5.0  # seconds to pause after a rate limit, if the server does not report a time
 _TRUSTED_PAUSES: Final = 3  # rate limits in a row for which the server's own pause is used alone
 _BYTES_PER_TOKEN: Final = 4  # of a request, about
 _OUTPUT_LIMITS: Final = ("max_output_tokens", "max_completion_tokens", "max_tokens")
@@ -90,7 +90,7 @@ class ModelHealth:
     in_flight: int = 0
     waiting: int = 0  # requests that wait for any answer
     silent_since: float | None = None  # when the first of the latest calls without an answer was sent
-    lost_games: set[int] = field(default_factory=set)  # with a decision given up since the last answer
+    lost_games: set[int] = field(default_factory=set)  # games with a decision given up since the last answer
     probing: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -101,7 +101,7 @@ class AccountTraffic:
         self.account = account
         self._timing, self._max_in_flight = timing, max_in_flight
         self._pacer = Pacer(concurrency=ConcurrencyLimit(float(max_in_flight)))
-        self._next = threading.Lock()  # its holder starts the next call; other calls queue behind
+        self._next = threading.Lock()  # the holder of this lock starts the next call; other calls queue behind it
         self._changed = threading.Condition()
         self._health: dict[str, ModelHealth] = {}
         self._outage: AccountFault | None = None

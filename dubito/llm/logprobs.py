@@ -24,7 +24,7 @@ def read_yes_probability(raw: str, field: str) -> float | None:
     """
     tokens = list(_tokens(raw))
     text = "".join(token for token, _ in tokens)
-    # The last one: an answer may follow thoughts that mention one.
+    # Use the last one, since an answer may follow thoughts that mention one.
     values = list(re.finditer(rf'"{re.escape(field)}"\s*:\s*(?:true|false)\b', text))
     if not values:
         return None

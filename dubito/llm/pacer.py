@@ -25,7 +25,7 @@ _HEADER: Final = re.compile(
 )
 _DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|us|d|h|m|s)")
 _SECONDS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-# Limits of calls in flight are no rates: `ConcurrencyLimit` finds them from refusals.
+# Limits on calls in flight are not rates: `ConcurrencyLimit` finds them from refusals.
 _CONCURRENCY_WORDS: Final = ("concurren", "parallel", "connection", "flight")
 _MIN_EPOCH: Final = 1e9  # seconds: larger numbers are moments, not durations
 _MAX_NUMBER: Final = 1e14
@@ -34,12 +34,12 @@ MARGIN: Final = 0.96  # of the allowed rate is used: clocks, orders of arrival a
 _MINUTE: Final = 60.0
 _FIRST_CALLS: Final = 8  # in flight before any is accepted
 _GROWTH_SECONDS: Final = 0.25  # a refusal comes back sooner, an answer later
-_ROUND: Final = 20  # calls: the share of refusals among fewer says little
+_ROUND: Final = 20  # calls; with fewer, the share of refusals is not meaningful
 _MIN_RATE: Final = 0.2  # calls per second
-_MIN_SHARE: Final = 0.03  # of calls refused, below which no slower rate is needed
+_MIN_SHARE: Final = 0.03  # share of refused calls below which no slower rate is needed
 _MAX_EMPTY: Final = 4  # accepted calls, with nothing ever remaining, after which headers are not believed
-_IGNORED_CALLS, _MAX_IGNORED = 200, 5000  # for which refusals that no slower rate prevents are ignored
-_MIN_HOLD, _MAX_HOLD = 32, 1024  # accepted calls before one more is tried in flight
+_IGNORED_CALLS, _MAX_IGNORED = 200, 5000  # seconds for which refusals that no slower rate prevents are ignored
+_MIN_HOLD, _MAX_HOLD = 32, 1024  # accepted calls before one more call in flight is tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Limit:
     kind: str
     limit: float
     remaining: float
-    reset: float | None  # seconds until the limit is whole again; None if that is not reported
+    reset: float | None  # seconds until the limit is fully restored; None if not reported
 
 
 def read_limits(headers: Mapping[str, str], time: float) -> list[Limit]:
@@ -109,7 +109,7 @@ class TokenBucket:
     limit: float = 0.0
     rate: float = 0.0  # refilled per second
     level: float = inf
-    capacity: float = 0.0  # the most that was ever left
+    capacity: float = 0.0  # the highest remaining amount seen so far
     updated_at: float = 0.0
     is_window: bool = False
     ends_at: float = inf  # of the window
@@ -196,8 +196,8 @@ class RateProbe:
     before_cut: tuple[float, float | None] | None = None  # rate, and share of refusals if it is known
     level: float = 0.0
     updated_at: float = 0.0
-    sends: int = 0  # since the last cut
-    refusals: int = 0  # since the last cut
+    sends: int = 0  # since the last reduction
+    refusals: int = 0  # since the last reduction
     passed: int = 0  # calls since the last refusal or rise
     hold: int = _ROUND  # calls before the next rise
     refused_at: float | None = None  # when calls were last refused
@@ -237,7 +237,7 @@ class RateProbe:
     def slow_down(self, at: float, now: float, burst: int, refused: int) -> None:
         """Lower the rate after refusals that began `at`, after a burst of calls of which some were refused."""
         if self.accepted <= 0:
-            return  # nothing was accepted since the last refusals, which go on
+            return  # nothing was accepted since the last refusals, which continue
         share = self.refusals / max(1, self.sends)
         allowed = self.accepted / max(at - (at if self.refused_at is None else self.refused_at), 1e-3)
         self.refused_at, self.accepted, self.passed = at, 0, 0

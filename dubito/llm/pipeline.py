@@ -42,7 +42,7 @@ from dubito.store.model_log import ModelLog
 from dubito.store.wave_log import WaveLog
 
 _PROBE: Final = -2  # game, deal and seat of the probes
-_PROBE_KEY: Final = (_PROBE, 0, 0, 0)  # all probes are calls of one attempt
+_PROBE_KEY: Final = (_PROBE, 0, 0, 0)  # all probes are calls of the same attempt
 _SYSTEM: Final = "This is a check of the connection, before a card game begins."
 _USER: Final = "Reply with the JSON object that you are asked for, with `answer` true."
 _PROBE_FORM: Final = build_form(("answer",), Node("probe", "", Bool()))

@@ -28,8 +28,8 @@ _FILE: Final = Path(__file__).with_name("prices.yaml")
 _DECIMALS: Final = 6  # of a price in USD per million tokens
 _MAX_PRICE: Final = 5_000  # USD per million tokens: the cost of any reply fits into a column of SQLite
 _REQUIRED: Final = ("input", "cached_input", "cache_write", "output")
-_MAX_AGE: Final = timedelta(days=60)  # of a list price, without a warning
-_END_NOTICE: Final = timedelta(days=30)  # how long before a model's end a run is warned
+_MAX_AGE: Final = timedelta(days=60)  # maximum age of a list price without a warning
+_END_NOTICE: Final = timedelta(days=30)  # how long before a model's end a run shows a warning
 _DATED_MODEL: Final = re.compile(r"(.+)-(?:\d{4}-\d{2}-\d{2}|\d{8})")
 _CHARGED_BY_CALL: Final = ("tools", "web_search_options", "search_parameters", "plugins", "mcp_servers", "container")
 

@@ -23,7 +23,7 @@ _LONG_WRITE_FACTOR: Final = 2
 _TOOL_CALL: Final = PICO * 25 // 1000
 _BATCH: Final = "batch"
 _TIER: Final = "service_tier"
-_SHORT_TTLS: Final = ("5m", "30m")  # of cache writes that cost `cache_write`
+_SHORT_TTLS: Final = ("5m", "30m")  # tokens of cache writes that cost `cache_write`
 
 
 @dataclass(frozen=True, slots=True)

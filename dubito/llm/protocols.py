@@ -33,7 +33,7 @@ from dubito.llm.request import (
 from dubito.llm.settings import MAX_TOKENS, ModelSettings, asks_provider, is_house
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=refuse_duplicate_keys)
-# The text and the finish of a reply that says two things at once.
+# The text and the finish of a reply that contradicts itself.
 _CONTRADICTION: Final[tuple[None, Finish]] = (None, "other")
 # The reasons of all protocols, since gateways do not translate them all.
 _FINISHES: Final[Mapping[str, Finish]] = {
@@ -57,7 +57,7 @@ _CACHE_MARK: Final = {"cache_control": {"type": "ephemeral"}}
 _UNFINISHED: Final = ("failed", "cancelled", "queued", "in_progress")
 _INCOMPLETE: Final = ("incomplete", "in_progress")
 _TEXT_PARTS: Final = ("output_text", "refusal")
-_WAITING_ITEMS: Final = ("_call", "_call_output", "_approval_request")  # how their types end
+_WAITING_ITEMS: Final = ("_call", "_call_output", "_approval_request")  # the end of these blocks' types
 _CHARGED_TOOLS: Final = ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call")
 
 
@@ -69,7 +69,7 @@ class Exchange:
     user: str
     schema: Schema
     reasks: Sequence[tuple[str, str]] = ()  # the model's reply, our re-ask
-    # What the user text begins with, in pieces that later requests of the player repeat.
+    # The beginning of the user text, in pieces that the player's later requests repeat.
     history: Sequence[str] = ()
 
     def with_rules_as_user(self) -> "Exchange":
@@ -313,7 +313,7 @@ class Messages:
             "output_config": as_mapping(parameters.pop("output_config", None)) | form,
         }
         if asks_provider(settings):
-            # Otherwise it may be served at the price of priority.
+            # Otherwise the request may be served at the priority price.
             body["service_tier"] = "standard_only"
         return Request("messages", "/v1/messages", body | parameters)
 

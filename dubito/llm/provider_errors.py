@@ -118,7 +118,7 @@ class ErrorReader:
     ) -> TryFailed | AccountFault:
         """Read a response whose status is not a success."""
         if status < 400:
-            # Never followed: the question and the key are for this server alone.
+            # Redirects are never followed: the question and the key are for this server alone.
             target = self._quote(headers.get("location", "nowhere"))
             return self.blame(attempt, "base_url", f"redirects elsewhere (status {status})", target)
         verdict = judge_error(status, text, headers)
@@ -253,7 +253,7 @@ def _find_setting(text: str, attempt: Attempt) -> str:
     """Return the setting that a server rejects: one of Dubito's, or one of the player's `parameters`."""
     names_limit = any(name in text and name in attempt.request.body for name in ("max_tokens", "max_completion_tokens"))
     if attempt.request.protocol == "chat" and names_limit and any(words in text.lower() for words in _UNSUPPORTED):
-        # The server knows the limit by its other name.
+        # The server uses the other name for the limit.
         return "output_limit"
     for setting, names in _FIELDS_OF_SETTING.items():
         if any(name in text for name in names):

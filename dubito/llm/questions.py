@@ -22,7 +22,7 @@ from dubito.llm.request import AttemptFailed, Reply, parse_json
 
 ANSWER_FORMAT: Final = "The questions are put beside this text, each with its possible answers."
 _MIN_VALUES, _MAX_VALUES = 2, 255  # of a choice
-_MAX_ROUNDING: Final = 0.01 + 1e-9  # distance of a sum of probabilities from 1
+_MAX_ROUNDING: Final = 0.01 + 1e-9  # tolerated distance of a sum of probabilities from 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class DecisionQuestion:
 
     name: str
     node: Node
-    position: Position | None  # None: it asks for the probability that its node states
+    position: Position | None  # None: the question asks for the probability that its node states
     content: Mapping[str, Any]  # in the request
 
     @property
@@ -140,7 +140,7 @@ def _read_choice(question: DecisionQuestion, answer: Mapping[str, Any], reply: R
     """Return the answer, with the probability of each value. Raises AttemptFailed."""
     if answer["type"] == "refusal":
         raise AttemptFailed("refused", f"the model declined {question.name!r}", reply.text)
-    # With types, since the text "True" is not the boolean.
+    # The types are compared too, since the text "True" is not the boolean.
     offered = [(type(value), value) for value in question.values]
     rows = answer.get("probabilities")
     rows = rows if isinstance(rows, list) and all(isinstance(row, dict) for row in rows) else []

@@ -129,7 +129,7 @@ class ReplayRecording:
 
     def __init__(self, log: ModelLog, on_reply: ReplyCallback = lambda place, question, end: None) -> None:
         self._log, self._on_reply = log, on_reply
-        # Of the current game only.
+        # For the current game only.
         self._attempts = lru_cache(maxsize=1)(log.finished_attempts)
         self._recorded_decisions = lru_cache(maxsize=1)(log.decisions)
         self.decisions = self.attempts = 0  # compared so far

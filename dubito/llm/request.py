@@ -26,7 +26,7 @@ from dubito.store.model_log import RawReply as RawReply
 from dubito.store.model_log import Spend
 
 Api = Literal["responses", "chat", "messages", "decisions"]
-# Who answers a request: a server over one of the APIs, or a program that the run has started.
+# What answers a request: a server with one of the APIs, or a program that the run has started.
 ProtocolName = Literal["responses", "chat", "messages", "decisions", "program"]
 Finish = Literal["stop", "length", "refusal", "other"]
 ReplyOrigin = Literal["live", "cache", "tape"]
@@ -205,7 +205,7 @@ Cause = Literal["unreachable", "refused", "rejected", "truncated", "too_long", "
 CAUSES: Final[tuple[Cause, ...]] = get_args(Cause)
 
 FailureKind = Literal["rate_limit", "server", "connection", "deadline", "too_long", "refused", "rejected"]
-# Failures of the request itself: another try would end in the same way.
+# Failures caused by the request itself: another try would fail in the same way.
 FINAL_FAILURES: Final = ("too_long", "refused", "rejected")
 
 
@@ -231,7 +231,7 @@ class TryFailed(DubitoError):
     ) -> None:
         super().__init__(problem, **fields)
         self.kind, self.retry_after, self.billed = kind, retry_after, billed
-        # Of the answer, if there was one: only those that are logged.
+        # The headers of the answer, if there was one; only those that are logged.
         self.headers: Mapping[str, str] = {}
 
     def __str__(self) -> str:

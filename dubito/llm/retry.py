@@ -36,10 +36,10 @@ _REASONS: Final = {"server": "server errors", "connection": "no connection", "de
 _REJECTED_RESENDS: Final = 2  # servers sometimes reject a valid request without naming a reason
 _REJECTED_WAIT: Final = 1.0  # seconds before that, at most
 _MAX_CHANCE: Final = 1e-6  # of a streak caused by the account; a less likely one is the request's fault
-_MAX_OTHERS: Final = 10.0  # other calls that each failure is compared with
+_MAX_OTHERS: Final = 10.0  # maximum number of other calls with which each failure is compared
 _GAME_DOUBLINGS: Final = 4  # failures after which waits stay at 4 s: during an outage, probes do the waiting
 _PREFLIGHT_DOUBLINGS: Final = 2  # the same before the first game, at 1 s, since a person is waiting
-_PREFLIGHT_FAILURES: Final = 40  # in a row; if 60 % of calls fail, this happens once in 700 million times
+_PREFLIGHT_FAILURES: Final = 40  # failures in a row; if 60 % of calls fail, this happens once in 700 million times
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class FailureStreak:
     failures: int = 0
     counted: int = 0
     uncounted: int = 0  # failures since the last that counted
-    answered: float = 0.0  # calls of others that it is compared with
+    answered: float = 0.0  # other requests' calls that it is compared with
     failed: float = 0.0
     first: CallCounts = _NO_CALLS  # at the first failure
     last: CallCounts = _NO_CALLS  # at the last failure that counted

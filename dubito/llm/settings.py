@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # As base_url: the built-in server, and the address in the provider's usual variable.
 HOUSE: Final = "house"
 ENVIRONMENT: Final = "env"
-# Of one kind in a reply; a larger count is taken for an error.
+# Tokens of one kind in a reply; a larger count is treated as an error.
 MAX_TOKENS: Final = 2**24
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Long and mixed: more like a key than a part of a variable's name.
@@ -37,7 +37,7 @@ _RESERVED_PARAMETERS: Final = (
     *("model", "input", "messages", "system", "response_format", "store", "stream", "questions"),
     # Set by max_output.
     *("max_tokens", "max_output_tokens", "max_completion_tokens"),
-    # They would pay for several answers, of which one is read.
+    # They would pay for several answers, only one of which is read.
     *("n", "best_of"),
     # Set by belief.
     *("logprobs", "top_logprobs"),
@@ -65,7 +65,7 @@ class ModelSettings(Checked):
     model: str = setting("Model, as its provider names it.", ..., min_length=1)
     api: Api = setting("API to use.", ..., usual="the provider's")
     prompt: str = setting("Name of a prompt, or the path of its folder.", "plain")
-    # The game's default is its weakest bot, so that failing never pays.
+    # The game's default is its weakest bot, so that failing is never an advantage.
     fallback: str = setting("Hand-written bot that answers when the model does not.", "", usual="the game's")
     reasks: int = setting("How often to ask again after an unusable reply.", 1, ge=0, le=10)
     tries: int = setting("Failures of a request before it may be given up.", 5, ge=1, le=100)

@@ -34,7 +34,7 @@ from dubito.files import read_text
 from dubito.game.speech import quoted
 
 DESCRIPTION: Final = "prompt.yaml"
-_MAX_STEPS: Final = 1_000_000  # of one rendering; our longest prompt takes a hundredth of that
+_MAX_STEPS: Final = 1_000_000  # steps of one rendering; our longest prompt takes a hundredth of this
 _MAX_TEXT: Final = 500_000  # characters; few models read more
 _MAX_PRODUCT: Final = 20_000_000  # of the two largest operands of an operation that multiplies them
 _BLOCK: Final = 4096  # pieces of a text that are joined together
@@ -149,7 +149,7 @@ class TemplateFiles:
             raise UsageError(
                 f"{self.paths[name]}, line {error.lineno}: {describe_template_error(error)}; correct it"
             ) from None
-        # Of Python's compiler: the template is nested too deeply.
+        # Python's compiler raises this if the template is nested too deeply.
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             problem = f"it cannot be compiled: {describe_template_error(error)}"
             raise UsageError(f"{self.paths[name]}: {problem}; correct it") from None

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from dubito.errors import RunStopped
 from dubito.llm.request import Interrupted
 
-STOP_GRACE_SECONDS: Final = 25.0  # for calls in flight after a stop: containers and batch queues kill after 30
+STOP_GRACE_SECONDS: Final = 25.0  # seconds for calls in flight after a stop; containers and batch queues kill after 30
 _POLL_SECONDS: Final = 0.5
 
 Item = TypeVar("Item")

@@ -134,7 +134,7 @@ class _ErrorParts:
 
     codes: frozenset[str]
     words: str  # its messages
-    text: str  # all of it
+    text: str  # the whole text
     has_moderation_reasons: bool
 
 

@@ -15,9 +15,9 @@ from typing import Final
 from dubito.llm.limiter import Timing, check_stop
 from dubito.llm.request import Attempt, Reply, Request, Sends, compute_digest
 
-_CACHED_SECONDS: Final = 300.0  # for which every provider caches an unused prefix
+_CACHED_SECONDS: Final = 300.0  # seconds for which every provider caches an unused prefix
 _MAX_PREFIXES: Final = 1_000
-_POLL_SECONDS: Final = 0.5  # between checks whether the run has stopped
+_POLL_SECONDS: Final = 0.5  # seconds between checks whether the run has stopped
 
 
 @dataclass(slots=True)

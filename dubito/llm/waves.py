@@ -44,8 +44,8 @@ from dubito.store.wave_log import Awaited, SentBatch, WaveLog
 _FIRST_POLL, _MAX_POLL, _POLL_GROWTH = 1.0, 60.0, 1.5  # seconds between polls of a batch
 _STOP_POLL: Final = 1.0  # seconds between two checks whether to stop
 _MAX_READS: Final = 3  # of a file with missing entries, and polls of a batch that the server does not have
-_MAX_WAVES_WITHOUT_REPLY: Final = 5  # in a row, after which the run stops
-_MIN_FAILURES: Final = 2  # before a request is given up: after one, it is unknown how others fare
+_MAX_WAVES_WITHOUT_REPLY: Final = 5  # failures in a row after which the run stops
+_MIN_FAILURES: Final = 2  # waves before a request is given up; one wave does not show how others fare
 _NAME_BYTES: Final = 8
 _DEADLINE: Final = 600.0  # seconds for a file of requests or replies
 

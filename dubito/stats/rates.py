@@ -207,7 +207,7 @@ def variation(good: Sequence[int], seats: Sequence[int], effect: float = 1.0) ->
     shares = [min(1.0, effect / sat) for _, sat in groups]
     model = _VariationModel(p * (1 - p), shares, _outlier_variance(groups, shares))
     q, by_chance = len(groups) * seen**2, model.moments(0.0)[0]
-    # Less variation than chance produces does not rule out variation, so the upper end uses at least that.
+    # Less variation than chance produces does not rule out variation, so the upper end uses at least that much.
     beyond = Rate(model.solve(q, 0.0), model.solve(q, Z95), model.solve(max(q, by_chance), -Z95))
     return Variation(seen, math.sqrt(by_chance / len(groups)), beyond)
 

@@ -60,11 +60,11 @@ class PairTest:
 
     within: float  # the difference to detect
     most: float  # the largest difference of one deal
-    pairs: int = 1  # that share the error
+    pairs: int = 1  # pairs that share the error
     deals: int = 0
     seen: Counter[int] = field(default_factory=Counter)  # deals by difference
     verdict: PairVerdict | None = None
-    sides: tuple[float, float] = (0.0, 0.0)  # L at the last look, for each of the two being better
+    sides: tuple[float, float] = (0.0, 0.0)  # L at the last look, for either of the two being better
 
     def add(self, difference: int) -> None:
         """Add a deal. A decided test does not change."""

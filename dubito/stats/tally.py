@@ -128,8 +128,8 @@ _TABLES: Final = (
     "stated",
 )
 _OPTIONAL_TABLES: Final = ("seated", "begun", "decided", "differences")
-ANYBODY: Final = -1  # as the other player of `seated`
-BOTH: Final = 2  # as its seat
+ANYBODY: Final = -1  # stands for the other player in `seated`
+BOTH: Final = 2  # stands for the seat in `seated`
 
 T = TypeVar("T")
 SumKey = tuple[int, ...]

@@ -58,7 +58,7 @@ class MatchLine(BaseModel):
 
 
 class _Identity(BaseModel):
-    """The common fields of a tournament's identity. Others are kept unchanged."""
+    """The common fields of a tournament's identity. Other fields are kept unchanged."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -80,7 +80,7 @@ class TournamentManifest(BaseModel):
 
 @dataclass(slots=True)
 class Log:
-    """A tournament's folder on disk."""
+    """The folder of a tournament on disk."""
 
     folder: Path
     games: Sequence[str]

@@ -33,7 +33,7 @@ class Encoder(Protocol):
     """Writes nodes in a dialect."""
 
     def node(self, state: Any, seat: int, legal: list[int] | None) -> bytes:
-        """Return the line for a seat. `legal` are its actions if it has to act."""
+        """Return the line for a seat. `legal` contains the seat's actions if it has to act."""
 
 
 class MatchStreams:
@@ -151,7 +151,7 @@ class Match:
         return self._dialect.node(self.state, seat, list(legal.values()) if legal else None)
 
     def _strike(self, seat: int, kind: StrikeKind, line: bytes) -> None:
-        """Record a strike, unless the bot is shut down already."""
+        """Record a strike, unless the bot has already been shut down."""
         if self.down[seat]:
             return
         self.strikes.append(

@@ -1,7 +1,7 @@
 """Enter one of Dubito's players for OpenSpiel's games as a tournament bot, over standard input and output.
 
-The referee sends observations, but Dubito's players need a view of the game. So this module tracks all histories that
-are consistent with the seat's observations; any of them gives the same view.
+The referee sends observations, but Dubito's players need a view of the game. This module therefore tracks all histories
+that are consistent with the seat's observations; each of them gives the same view.
 """
 
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ class ConsistentHistories:
 
 
 def answer_lines(entrant: Entrant, services: object | None, table: MatchSeat, lines: TextIO, out: TextIO) -> None:
-    """Play one match by the announcement's protocol. `services` lets a model player call its model."""
+    """Play one match using the announcement's protocol. `services` lets a model player call its model."""
     engine = load(table.game)
     if engine.get_type().dynamics != type(engine.get_type().dynamics).SEQUENTIAL:
         raise UsageError(f"this bot cannot play {table.game}, which has simultaneous moves")

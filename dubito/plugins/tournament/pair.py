@@ -1,10 +1,10 @@
 """Play the matches of a pairing one after the other.
 
 In dialect v1, both bots are restarted for each match. Dialect v2 is the protocol of the referee in OpenSpiel's
-repository: a process plays all matches of a seat. It prints `ready` when it is, `start` before each match, an answer to
-every node (`ponder` if it is not its turn), and `match over` after the last line. More than three strikes of any kind,
-or an answer that is not a number, shut it down for the match; it is restarted for the next one. Unlike that referee,
-this one sends no more lines to a bot that is out of step.
+repository: a process plays all matches of a seat. The process prints `ready` once it is ready, `start` before each
+match, an answer at every node (`ponder` if it is not its turn), and `match over` after the last line. More than three
+strikes of any kind, or an answer that is not a number, shut the bot down for the match; it is restarted for the next
+match. Unlike that referee, this one sends no more lines to a bot that is out of step.
 """
 
 import os
@@ -34,7 +34,7 @@ class Pair:
     """Two bots that play matches of one game."""
 
     def __init__(self, tournament: Tournament, pairing: Pairing, folder: Path, confinement: Confinement) -> None:
-        """`folder` is the tournament's folder, for bots' data. Its path marks every bot process."""
+        """`folder` is the tournament's folder, for bots' data. The path of this folder marks every bot process."""
         self._tournament, self._config, self._source = tournament, tournament.config, tournament.source
         self._confinement = confinement
         self._name = tournament.config.games[pairing.game]
@@ -109,7 +109,7 @@ class Pair:
         return self._confinement.enforced_limits()
 
     def _keeper(self, bot: BotProgram) -> Keeper | None:
-        """Return the bot's keeper, restarted if it has ended; None if keepers are not supported."""
+        """Return the bot's keeper process, restarted if it has ended, or None if keepers are not supported."""
         keeper = self._keepers.get(bot.name)
         if keeper is not None and keeper.gone:
             keeper.close()
@@ -214,7 +214,7 @@ class V2Match(Match):
                 self.down[seat] = True
 
     def time_out(self, seat: int) -> None:
-        """Handle a timeout. If the seat only had to print `ponder`, expect that line later."""
+        """Handle a timeout. If the seat only had to print `ponder`, that line is expected later."""
         if self.has_to_act(seat):
             super().time_out(seat)
         else:

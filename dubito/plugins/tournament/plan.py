@@ -26,7 +26,7 @@ class Pairing(NamedTuple):
 
 
 def list_rounds(bots: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield rounds by the circle method: every pair meets once, and no bot plays twice in a round."""
+    """Yield rounds according to the circle method: every pair meets once, and no bot plays twice in a round."""
     # A bot that is paired with -1 rests.
     circle = [*range(bots), *([-1] if bots % 2 else [])]
     half = len(circle) // 2
@@ -43,7 +43,8 @@ def list_pairings(games: int, bots: int) -> list[Pairing]:
 def next_pairing(waiting: Sequence[Pairing], busy: set[int]) -> Pairing | None:
     """Return the first pairing whose bots are both free and not in an earlier waiting pairing.
 
-    A bot then plays one match at a time and meets its opponents in the same order with any number of parallel pairs.
+    This way a bot plays one match at a time and meets its opponents in the same order with any number of parallel
+    pairs.
     """
     unavailable = set(busy)
     for pairing in waiting:
@@ -102,7 +103,7 @@ _MAX_SEARCHED_FILES: Final = 10_000
 
 
 class BotConfig(Checked):
-    """A bot's config entry with more than its command."""
+    """A bot's config entry with more settings than its command."""
 
     command: str | list[str]
     data: str | None = None  # a folder with a folder for each game
@@ -169,7 +170,7 @@ def seed_source(identity: Mapping[str, Any], secret: str) -> SeedSource:
 
 
 def read_tournament(path: Path, flags: Mapping[str, Any]) -> Tournament:
-    """Read the tournament of a config file, overridden by flags; raises UsageError."""
+    """Read the tournament in a config file, overridden by flags; raises UsageError."""
     config = validate_config(dict(read_config(path)), str(path), flags)
     hidden = [
         path.absolute(),
@@ -203,7 +204,7 @@ def validate_config(content: Mapping[str, Any], source: str, flags: Mapping[str,
 
 
 def load_bots(config: TournamentConfig, home: Path, source: str) -> tuple[BotProgram, ...]:
-    """Return the bots of a config; raises UsageError if one cannot be started."""
+    """Return the bots in a config; raises UsageError if one cannot be started."""
     programs: dict[str, BotProgram] = {}
     for name, value in config.bots.items():
         entry = value if isinstance(value, BotConfig) else BotConfig(command=value)

@@ -92,7 +92,7 @@ class V1(_Dialect):
     """The protocol of the announcement of May 2021.
 
     The first two lines are the game's name and the seat. Then each seat gets one line per node: the default observation
-    as base64 of its little-endian float32 values and, if the seat has to act, its actions, each after a space.
+    as base64 of its little-endian float32 values and, if the seat has to act, its actions, each preceded by a space.
     """
 
     name: Final = "v1"
@@ -110,7 +110,7 @@ class V1(_Dialect):
 
 
 class V2(_Dialect):
-    """The protocol of the referee of July 2021, which the bots in OpenSpiel's repository use.
+    """The protocol of the July 2021 referee, which the bots in OpenSpiel's repository use.
 
     A node has a public and a private observation, each in base64. The first byte is 1 if all values are 0 or 1, which
     are then packed as bits, lowest first; otherwise it is 0 and the values are float32.
@@ -119,7 +119,7 @@ class V2(_Dialect):
     name: Final = "v2"
 
     def __init__(self, game: Any) -> None:
-        """Prepare the observations. Raises UsageError if the game does not have them."""
+        """Prepare the observations. Raises UsageError if the game does not provide them."""
         if (parts := _split_observation(game)) is None:
             hidden, open_ = _list_v2_games()
             games = f"Hidden-information games: {listed(hidden)}. Others: {listed(open_)}"

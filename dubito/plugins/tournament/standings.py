@@ -130,7 +130,7 @@ class _Election:
         return tuple(bots)
 
     def _choose_dropped(self, votes: Mapping[int, int]) -> tuple[int, ...]:
-        """Return the bots to drop: fewest votes, then lowest sum against the tied bots, then lowest total."""
+        """Return the bots to drop: by fewest votes, then lowest sum against the tied bots, then lowest total."""
         fewest = min(votes.values())
         last = [bot for bot, count in votes.items() if count == fewest]
         if fewest == 0 or len(last) == 1:
@@ -163,7 +163,7 @@ class _Election:
 def rank_game(scores: Matrix, bots: Sequence[int], names: Sequence[str]) -> GameRanking:
     """Rank these bots in one game. `names` are used to describe ties.
 
-    `scores` has every ordered pair of bots that has met. A bot does not vote for a bot that it has not met.
+    `scores` contains every ordered pair of bots that have met. A bot does not vote for a bot that it has not met.
     """
     return _Election(scores, bots, names).rank()
 
@@ -323,7 +323,10 @@ def _matrix(game: GameResult) -> Matrix:
 
 
 def _list_disqualified(games: Sequence[GameResult], names: Sequence[str]) -> dict[int, str]:
-    """Return the bots that failed in too many matches of a game, with the reason. They are out of all games."""
+    """Return the bots that failed in too many matches of a game, with the reason.
+
+    These bots are excluded from all games.
+    """
     reasons: dict[int, str] = {}
     for game in games:
         for bot, conduct in enumerate(game.conduct):

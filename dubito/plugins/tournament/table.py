@@ -1,4 +1,4 @@
-"""Play one match between two bot processes, with a clock. No wait exceeds a deadline."""
+"""Play one match between two bot processes, with a clock. No wait lasts longer than its deadline."""
 
 import os
 import select

@@ -130,7 +130,7 @@ def play_tournament(
 
 
 def _check_folder(tournament: Tournament, folder: Path) -> None:
-    """Refuse a folder unless it is new or has this tournament with at most as many matches."""
+    """Refuse a folder unless it is new or contains this tournament with no more matches than configured."""
     try:
         if not folder.exists() or not {path.name for path in folder.iterdir()} - {LOCK, SECRET}:
             return
@@ -168,7 +168,7 @@ def _check_programs(
 
 
 def _load_secret(given: str | None, folder: Path) -> str:
-    """Return the tournament's secret. A new folder gets one."""
+    """Return the tournament's secret. A new folder gets a new secret."""
     if not (folder / MANIFEST).exists():
         # A tournament that was stopped before its start may have left one.
         (folder / SECRET).unlink(missing_ok=True)
