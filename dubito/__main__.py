@@ -4,7 +4,7 @@ import gc
 import sys
 from typing import Final
 
-_NEW_OBJECTS: Final = 10_000  # after which Python looks for garbage: modules and classes, which load first, are none
+_NEW_OBJECTS: Final = 10_000  # allocations between collections: modules and classes, which load first, are not garbage
 
 
 def main() -> None:
@@ -18,7 +18,7 @@ def main() -> None:
     try:
         command()
     finally:
-        gc.freeze()  # the process ends: its last look for garbage would be at everything there is
+        gc.freeze()  # the process is ending: its last garbage collection would visit every object
 
 
 if __name__ == "__main__":

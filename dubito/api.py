@@ -86,7 +86,7 @@ class ModelDecision:
     answer: Any  # the played answer
     outcome: str  # model, model_after_reask, or fallback:CAUSE
     stated: float | None  # the probability that the model stated
-    truth: Any  # known to the engine, but not to the seat
+    truth: Any  # what the engine knew but the seat did not
     attempts: int  # the question and its re-asks
     usd: float | None  # None: the price is unknown
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dubito.workshop.conformance import Probe
 
 ENTRY_POINTS: Final = "dubito"
-GROUPS: Final = ("Play", "Run", "Results", "Write", "Models", "Plugins")  # of commands in `dubito --help`
+GROUPS: Final = ("Play", "Run", "Results", "Write", "Models", "Plugins")  # groups of commands in `dubito --help`
 _Implementation = Callable[..., Any]
 _spec: Final = pluggy.HookspecMarker("dubito")
 _mark: Final = pluggy.HookimplMarker("dubito")
@@ -56,7 +56,7 @@ class ComparisonPart(NamedTuple):
     """What a plugin adds to `dubito compare`."""
 
     key: str  # in the object that `--json` prints
-    rows: "Sequence[BaseModel]"  # its value there
+    rows: "Sequence[BaseModel]"  # its value in that object
     blocks: "Sequence[ResultTable | Paragraph]"  # printed without `--json`
 
 

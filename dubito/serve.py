@@ -19,9 +19,9 @@ from dubito.errors import UsageError, one_line
 DEFAULT_PORT: Final = 8765
 _BACKLOG: Final = 2048
 _ACCEPTED_AT_ONCE: Final = 64  # connections: asyncio reports each one that finds no descriptor
-_REQUEST_SECONDS: Final = 10.0  # for a request to arrive completely
+_REQUEST_SECONDS: Final = 10.0  # seconds for a request to arrive completely
 MAX_CONNECTIONS: Final = 500
-_SPARE_DESCRIPTORS: Final = 64  # for files and models
+_SPARE_DESCRIPTORS: Final = 64  # descriptors reserved for files and models
 _BUSY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n"
     b"Content-Type: text/plain\r\nContent-Length: 33\r\n\r\nToo many visitors: try again soon"

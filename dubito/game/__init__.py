@@ -57,7 +57,7 @@ class GameEvent:
 
     __slots__ = ()
 
-    only: int | None = None  # the one seat that observes it; None: every seat still in the game
+    only: int | None = None  # the only seat that observes it; None: every seat still in the game
     leaves: int | None = None  # the seat that observes nothing after this event
 
 
@@ -403,9 +403,7 @@ def house_contenders(openai: str, anthropic: str) -> list[dict[str, Any]]:
 
 
 LineupKind = Literal["uniform", "distinct", "ordered_pairs"]
-PlayerKind = Literal[
-    "model", "stand-in", "hand-written", "program", "agent", "person"
-]  # what makes a player's decisions
+PlayerKind = Literal["model", "stand-in", "hand-written", "program", "agent", "person"]  # the kind of decision maker
 Lie = Literal["chosen", "forced"]  # by a seat that could have been honest, or one that could not
 
 

@@ -61,7 +61,7 @@ def import_as(name: str, file: Path, source: bytes | ast.Module, package: Path |
     """
     folders = None if package is None else [str(package)]
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
-    assert spec is not None  # a .py file always has one
+    assert spec is not None  # a .py file always has a loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -249,7 +249,7 @@ class _InstalledGames:
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         name = _installed_name(spec.name)
-        assert name is not None  # find_spec has checked it
+        assert name is not None  # find_spec has already checked this
         module = import_module(name)
         self._own[spec.name] = module.__spec__
         return module

@@ -37,7 +37,7 @@ class GamePackage(NamedTuple):
     name: str
     folder: Path
     module: str  # import path
-    distribution: str = ""  # of an installed package, as pip pins it: dubito-kuhn==0.1.0
+    distribution: str = ""  # an installed package as pinned by pip: dubito-kuhn==0.1.0
     fault: str = ""  # why it cannot be used
 
     @property

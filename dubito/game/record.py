@@ -30,7 +30,7 @@ class Strict:
 class GameRecord(Strict):
     """One game, complete."""
 
-    game: str  # its name
+    game: str  # the game's name
     players: list[str]
     rules: dict[str, Any]
     seed: int

@@ -83,5 +83,5 @@ def _stream(seeds: bytes, place: int) -> Random:
     """
     stream: Any = Random.__new__(Random)
     _seed(stream, int.from_bytes(seeds[place * _SEED_BYTES : (place + 1) * _SEED_BYTES], "little"))
-    stream.gauss_next = None  # as after `Random.seed`
+    stream.gauss_next = None  # the same state as after `Random.seed`
     return stream  # type: ignore[no-any-return]

@@ -86,7 +86,7 @@ class Table:
         All its draws come from the seat's fallback stream.
         """
         if seat not in self._substitutes:
-            assert self._fallback is not None  # else `record_failure` has raised
+            assert self._fallback is not None  # otherwise `record_failure` has raised an error
             self._substitutes[seat] = fallback_for(self._fallback, self._seatings[seat])
         return self._substitutes[seat]
 
@@ -155,7 +155,7 @@ def step(table: Table, announce: bool = False) -> tuple[Any, Sequence[Any]]:
                     output = state.copy_of(output)
                     table.tell(events, state.turns_played)
                 return output, events
-    if state.over:  # forfeited
+    if state.over:  # the seat forfeited
         return None, []
     return _play_fallback(table, seat, announce)
 

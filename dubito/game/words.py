@@ -20,7 +20,7 @@ _LEGAL: Final = "legal:"
 ME: Final = "\0"
 A_PERSON, THE_PERSON = "a person", "the person"  # how others see that seat: as a name, and in its story
 _BEGINS: Final = re.compile(rf"(^|[.!?] |\n){ME}")  # a sentence that starts with the person
-# The person, after the start of a sentence if at one, and before a verb if it is followed by one.
+# The person, with the start of a sentence before it and a verb after it, if there are any.
 _ADDRESSED: Final = re.compile(
     rf"(^|[.!?] |\n)?{ME}(?!$)('s\b)?( (?!(?:as|always|this|his|its|us|plus|minus)\b)[a-z]+s\b)?"
 )
@@ -54,7 +54,7 @@ class Panel:
     title: str
     public: str
     truth: str = ""
-    seat: int | None = None  # its owner; None: the board
+    seat: int | None = None  # the seat that owns the panel; None: the board
     # Names of cards to draw. They replace the words of `truth` after its first colon, or all of it if it has no colon;
     # without a truth, they replace the words of `public`.
     cards: Sequence[str] = ()
@@ -111,10 +111,10 @@ class Words:
     BOTS: Sequence[str] = ()  # good default opponents for a person
     EASY: Sequence[str] = ()  # opponents for an easy game
     HARD: Sequence[str] = ()  # opponents for a hard game
-    ENTER: str = ""  # what an empty line means; empty: nothing
+    ENTER: str = ""  # the answer that an empty line stands for; empty: none
     # fields of `Option`, one tuple per rule that a page offers
     OPTIONS: Sequence[tuple[str, str, Sequence[tuple[Any, str]]]] = ()
-    QUESTIONS: Mapping[str, str] = {}  # by node: its question, in short
+    QUESTIONS: Mapping[str, str] = {}  # by node: its question in short form
     FACES: Mapping[str, Face] = {}  # by card name; cards not listed are drawn as their name
     SLOGAN: str = ""  # headline of the lobby; empty: the title
     DRAWN_LINES: Sequence[str] = (HAND,)  # starts of lines of `sees` that a page leaves out, since it draws them

@@ -264,7 +264,7 @@ class RateProbe:
             self.step = max(0.01, self.step / 4)
         else:
             self.before_cut = (self.rate if self.before_cut is None else self.before_cut[0], known)
-            # A rate that is known well falls little: a stall of this machine or of the server may look like a limit.
+            # Lower a well-known rate only a little: a stall of this machine or of the server may look like a limit.
             least = self.rate * (0.9 if self._is_sure else 0.125) if self.rate < inf else 0.0
             self._set_rate(max(min(allowed, 0.9 * self.rate), least, _MIN_RATE), now)
         self.hold = 3 * _ROUND

@@ -49,7 +49,7 @@ class Contender:
 
     name: str
     run: int = 0  # contenders of the same run play their deals together
-    fallback_share: float = 0.0  # share of its decisions
+    fallback_share: float = 0.0  # share of its decisions that a fallback made
     seats: int = 1  # that it plays in each deal
     kind: PlayerKind = "hand-written"
     within: float | None = None  # points of its run's stop rule, with which intervals are anytime intervals

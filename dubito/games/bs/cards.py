@@ -154,8 +154,8 @@ class TurnEvent(GameEvent):
 class RoundEvent(GameEvent):
     """A round ended, after four turns or a win."""
 
-    round: int  # from 1
-    number: int  # of the next question
+    round: int  # counted from 1
+    number: int  # the number that the next turn asks for
     pile: int
     hands: tuple[int, ...]
 

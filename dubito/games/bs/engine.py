@@ -33,14 +33,14 @@ _ASKED_NEXT: Final = ((None, 2, 3, None), (2, None, 3, None), (1, 3, None, None)
 
 @dataclass(slots=True)
 class SeatCounts:
-    cards: int = 0  # held at the end
+    cards: int = 0  # cards held at the end
     plays: int = 0
     cards_played: int = 0
     lies: int = 0  # plays that were lies
     lies_accused: int = 0  # lies that were accused
     accusations: int = 0  # accusations made
     accusations_drawn: int = 0  # accusations that counted: one of several accusers is drawn
-    accusations_right: int = 0  # among the counted ones
+    accusations_right: int = 0  # correct accusations among the counted ones
     asked: int = 0  # whether it is BS
     forfeits: int = 0  # games ended by its mistakes
 

@@ -123,7 +123,7 @@ def random_answer(view: View, cards: Sequence[Card], chance: Random) -> Output:
 
 
 _EXAMPLE_DEAL: Final = 1
-_EXAMPLE_TURNS: Final = 20  # by then there are accusations and piles picked up
+_EXAMPLE_TURNS: Final = 20  # by then there have been accusations and piles picked up
 
 
 def _fault(position: Position) -> str | None:

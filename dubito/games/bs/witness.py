@@ -34,8 +34,8 @@ class BSRules(Checked):
 class Turn(Strict):
     """A turn as a seat saw it. The index of a turn determines the mover and the number."""
 
-    n_cards: Annotated[int, Field(ge=1)]  # of the play
-    cards: tuple[Number, ...] = ()  # of the seat's own play, ascending; empty for other plays
+    n_cards: Annotated[int, Field(ge=1)]  # number of cards in the play
+    cards: tuple[Number, ...] = ()  # cards of the seat's own play, ascending; empty for other plays
     answer: bool | None = None  # own answer to another seat's play; None: not yet, or a substitute answered
     pile: int | None = None  # size after the turn; None while it is not over
     hands: tuple[int, ...] = ()  # sizes after the turn

@@ -130,7 +130,7 @@ class Teller:
         self._play: Sequence[Card] = ()
         self._asked = 0  # the claimed number of the last play
         self._marks = Marks()
-        self._held = list(state.public.hands)  # by seat, as everybody knows
+        self._held = list(state.public.hands)  # by seat; public knowledge
         self._pile = self._player = 0
         self._note_state()
 

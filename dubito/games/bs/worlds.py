@@ -16,7 +16,7 @@ from dubito.games.bs.cards import DECK, Card
 from dubito.games.bs.engine import State
 from dubito.games.bs.witness import BSRules, Notebook, Position
 
-_MAX_TRIES: Final = 8  # to find one
+_MAX_TRIES: Final = 8  # swaps to try before giving up
 
 Output = bool | Sequence[Card]
 

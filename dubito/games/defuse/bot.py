@@ -21,7 +21,7 @@ class DefuseBot(Player):
     cards: HandView
 
     _waiting: Generator[str, Seen, str | None] | None = None  # the unfinished turn, which has yielded an action
-    _asked_next: int = -1  # number of moves of the game at which its next action is due
+    _asked_next: int = -1  # number of moves in the game at which the turn's next action is due
 
     def turn(self, view: View) -> Turn:
         """Play a turn: `top = yield "see"` shows up to three cards, top card first; `yield "shuffle"` shuffles.
@@ -40,7 +40,7 @@ class DefuseBot(Player):
         turn, self._waiting = self._waiting, None
         if view.node == "place":
             return self.defuse(view)
-        if turn is not None and view.moves == self._asked_next:  # otherwise a substitute has acted since
+        if turn is not None and view.moves == self._asked_next:  # otherwise a substitute has acted in the meantime
             seen: Seen | None = view.seen
         else:
             begun, seen = self.turn(view), None

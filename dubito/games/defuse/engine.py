@@ -36,7 +36,7 @@ CARD_COUNTS: Final = {
     "shuffle": 4,
     "see": 8,
     "nothing": 4,
-}  # of the deck (D1)
+}  # cards of the deck (D1)
 HAND_SIZE: Final = 5  # cards dealt to each seat, besides one defuse card
 SPARE_DEFUSES: Final = 2  # defuse cards in the pile
 HAND_CARDS: Final = (DEFUSE, *CARD_COUNTS)  # all cards that a hand may hold, in display order
@@ -78,7 +78,7 @@ class HandView:
 
 @dataclass(slots=True)
 class SeatCounts:
-    turns: int = 0  # that it began
+    turns: int = 0  # turns that the seat began
     draw: int = 0  # draws from the top; these five fields are named after the actions
     skip: int = 0
     bottom: int = 0
@@ -121,7 +121,7 @@ class State:
         return self._view
 
     def cards(self, seat: int, streams: SeatStreams) -> HandView:
-        return HandView(self.hands[seat])  # which draws nothing from the streams
+        return HandView(self.hands[seat])  # this view draws nothing from the streams
 
     def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
         """Apply an action or the place of the bomb (see `dubito.game.State`)."""

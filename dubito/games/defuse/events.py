@@ -26,7 +26,7 @@ class PlayEvent(GameEvent):
 class LookEvent(GameEvent):
     """What a see card showed to the seat that played it (D3)."""
 
-    cards: tuple[str, ...]  # the top card first
+    cards: tuple[str, ...]  # top card first
     only: int | None = None
 
 

@@ -21,7 +21,7 @@ class Act:
     seat: int  # the acting seat
     act: ActName
     card: str | None = None  # drawn: the bomb, or the seat's own draw; None if unseen or nothing was drawn
-    cards: tuple[str, ...] = ()  # shown by the seat's own see card, the top first
+    cards: tuple[str, ...] = ()  # shown by the seat's own see card, top card first
     place: int | None = None  # where the seat itself put the bomb
 
 
@@ -32,7 +32,7 @@ class Position:
     seat: int
     node: NodeName
     dealt: tuple[str, ...]  # the seat's first hand
-    acts: tuple[Act, ...]  # of both seats
+    acts: tuple[Act, ...]  # the actions of both seats
 
 
 class Notebook:
@@ -78,7 +78,7 @@ class Pile:
     the other cards in order. Otherwise the bomb is one of `cards`, if it was seen, or at one of the unknown places.
     """
 
-    cards: list[str | None] = field(default_factory=lambda: [None] * _PILE)  # the top first; None: not known
+    cards: list[str | None] = field(default_factory=lambda: [None] * _PILE)  # top card first; None: not known
     astray: bool = False  # whether the other seat chose the bomb's place
     least: int = 0
     looked: int | None = None  # draws since the last own see card, unless the pile was shuffled since

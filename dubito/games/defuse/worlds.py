@@ -18,7 +18,7 @@ from dubito.games.defuse.knowledge import Act, Notebook, Position
 
 _MIXING_CHANGES: Final = 80  # changes to try, enough for the right distribution
 _MAX_CHANGES: Final = 20_000  # changes to try before giving up
-_LOG_FACTORIALS: Final = [lgamma(n + 1) for n in range(sum(ALL_CARDS.values()) + 1)]  # of n!
+_LOG_FACTORIALS: Final = [lgamma(n + 1) for n in range(sum(ALL_CARDS.values()) + 1)]  # logarithm of n!
 
 Kinds = dict[int, str]  # names of cards, by their number in `Trace`
 
@@ -31,7 +31,7 @@ class Trace:
     seat: int
     orders: dict[int, list[int]] = field(default_factory=dict)  # before or by which act: the pile, top first
     kinds: Kinds = field(default_factory=dict)
-    taken: dict[int, int] = field(default_factory=dict)  # by which act: the card that the other drew
+    taken: dict[int, int] = field(default_factory=dict)  # by act: the card that the other seat drew
     places: dict[int, int] = field(default_factory=dict)  # by act: where the other seat put the bomb
 
     def follow(self, spots: Mapping[int, float]) -> int | None:
@@ -75,7 +75,7 @@ class World(NamedTuple):
     """What a seat cannot know about a game."""
 
     hand: Sequence[str]  # the other seat's deal, without its defuse card
-    orders: Mapping[int, Sequence[str]]  # by which act, -1 the deal: the pile, top first
+    orders: Mapping[int, Sequence[str]]  # by act (-1: the deal): the pile, top first
     places: Mapping[int, int]  # by act: where the bomb is now
 
     def replay_position(self, position: Position) -> Position:
@@ -187,7 +187,7 @@ class _Guess:
             if one == other:
                 kinds[one] = chance.choice(dealt if one in self._hand else HAND_CARDS)
             elif DEFUSE in before and (one in self._hand or other in self._hand):
-                continue  # a seat is dealt only one
+                continue  # a seat is dealt only one defuse card
             else:
                 kinds[one], kinds[other] = kinds[other], kinds[one]
             now, likely = self._judge()

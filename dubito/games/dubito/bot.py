@@ -133,7 +133,7 @@ class FiveNodes(PlayerAI):
                     return self.doubt(p)
                 if doubt is not False:
                     raise _not_a_bool("C", doubt)
-            bluff = True  # forced without the number: D is skipped (R25)
+            bluff = True  # without the number a bluff is forced, so D is skipped (R25)
             if self.cards.has(p.current_number) and (bluff := self.bluff_regular(p)) is not True and bluff is not False:
                 raise _not_a_bool("D", bluff)
             if (maximize := self.maximize_regular(p)) is not True and maximize is not False:
@@ -195,7 +195,7 @@ def five_questions(player: FiveNodes, p: TurnData) -> Generator[str, bool, Loose
     else:
         if p.can_doubt and (yield "C"):
             return player.doubt(p)
-        bluff = not player.cards.has(p.current_number) or (yield "D")  # forced without the number (R25)
+        bluff = not player.cards.has(p.current_number) or (yield "D")  # a bluff is forced without the number (R25)
         maximize = yield "E"
     return player.bluff(p, maximize=maximize) if bluff else player.play_truthfully(p, maximize=maximize)
 

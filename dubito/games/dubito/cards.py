@@ -64,8 +64,8 @@ class TurnData:
     n_players: "Loose[int]"  # players still in the game, including a pending winner (R9)
     my_n_cards: "Loose[int]"
     me: "Loose[PlayerData]"
-    prev: "Loose[PlayerData]"  # the nearest seat before that is still in the game
-    next: "Loose[PlayerData]"  # the nearest seat after that is still in the game
+    prev: "Loose[PlayerData]"  # the nearest earlier seat that is still in the game
+    next: "Loose[PlayerData]"  # the nearest later seat that is still in the game
     can_doubt: "Loose[bool]"  # R4
     last_player_id: "Loose[int | None]"  # the seat that made the last play; None on an empty board
 

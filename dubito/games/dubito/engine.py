@@ -29,7 +29,7 @@ WinRule = Literal["immediate", "contested"]
 
 MIN_PLAYERS: Final = 3
 MAX_PLAYERS: Final = 8
-DUEL: Final = 2  # seats of the variant
+DUEL: Final = 2  # seats in the variant
 MAX_JOKERS: Final = 2
 MIN_RANKS: Final = 2  # with one number every play is honest
 MIN_COPIES: Final = 2  # with one of each number every card would be a set
@@ -48,7 +48,7 @@ class Rules:
     max_turns: int = 1000
     ranks: int = 13  # numbers in the deck, from the ace
     copies: int = 4  # of each number
-    duel: bool = False  # two seats: the first out wins, the other loses
+    duel: bool = False  # two seats: the first one out wins, the other loses
 
     @property
     def in_force(self) -> "Rules":
@@ -412,7 +412,7 @@ class State:
     def _doubt(self, seat: int) -> bool:
         """Resolve the doubt and return whether it caught a bluff."""
         target = self.last_player
-        assert target is not None  # why_illegal has checked this
+        assert target is not None  # why_illegal has already checked this
         latest = self.board[-self.n_cards_played :]
         counts = self.counts
         counts[seat].doubts += 1

@@ -27,7 +27,7 @@ class DoubtResolvedEvent(GameEvent):
     """The last play was turned over, and a player picked up the board."""
 
     doubter_id: int
-    target_id: int  # the player of the last cards
+    target_id: int  # the player who played the last cards
     correct: bool  # whether it was a bluff, so that the target picks up
     latest_cards: tuple[int, ...]  # the doubted play
     board_cards: tuple[int, ...]  # exactly what the loser picks up

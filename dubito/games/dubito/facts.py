@@ -103,7 +103,7 @@ def sample_table(rules: Rules, size: int, deal: int) -> Table:
     return deal_table(entrants, rules, DealStreams(_SEED, deal), deal=deal, number=deal)
 
 
-_EXAMPLE_EVENTS: Final = 24  # by then there are doubts, pick-ups and plays of the seat
+_EXAMPLE_EVENTS: Final = 24  # by then there have been doubts, pick-ups and plays by the seat
 # The nodes that may have been answered earlier in the turn (R24). C and D are missing if they were not asked.
 _BEFORE: Final = {"A": [""], "B": ["A"], "C": [""], "D": ["", "C"], "E": ["", "C", "D", "CD"]}
 

@@ -51,7 +51,7 @@ class Frame:
     to_move: int | None
     won: list[int]  # seats that have just won
     shown: ShownDoubt | None
-    hand: list[int]  # the person's own
+    hand: list[int]  # the person's own cards
     hands: list[list[int]]  # all hands, once the game is over; None before
     turned: list[int]  # the board's cards, the last one on top, once the game is over; None before
     really: list[int] | None  # this turn's cards, if the person played them or the game is over

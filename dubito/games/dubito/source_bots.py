@@ -312,7 +312,7 @@ class SourceSeat(PlayerAI):
         )
         with self._drawing():
             output = self._ask(self.bot.play, data)
-            # There a winner's last cards may still be doubted.
+            # In the source project, a winner's last cards may still be doubted.
             if output.doubt and p.board_cards and not p.can_doubt:
                 output = self._ask(self.bot.play_without_doubt, data)
             if not p.board_cards and not output.doubt:

@@ -72,7 +72,7 @@ def _advantage_of_yes(values: Mapping[str, str]) -> float:
     """Return by how many cards yes is better than no; infinite if one of them is certainly better."""
     node, own = values["node"], int(values["own_cards"])
     if own <= _MAX_PLAY and values["win_rule"] == "immediate":
-        # It can play all its cards at once, and the last ones cannot be doubted.
+        # The player can play all its cards at once, and the last ones cannot be doubted.
         return -_CERTAIN if node == "C" else _CERTAIN
     match node:
         case "A":
@@ -142,13 +142,13 @@ def _cards_of_number(values: Mapping[str, str]) -> str:
 _MAX_PLAY: Final = 3  # cards
 _CERTAIN: Final = float("inf")
 _UNKNOWN: Final = 0.5
-_PRIOR_WEIGHT: Final = 2.0  # of the table's rate, in doubts
+_PRIOR_WEIGHT: Final = 2.0  # weight of the table's rate, in doubts
 _SIZE_ODDS: Final = {1: 0.4, 2: 0.9, 3: 2.0}  # odds of a bluff by the number of cards
 _OPENER_ODDS: Final = 0.35  # the opener chose the number
-# If cards of the number are left over, exactly enough, or too few without jokers.
+# Whether cards of the number are left over, exactly enough, or too few without jokers.
 _SCARCE_ODDS: Final = (1.0, 1.5, 4.0)
 _FREE_TURN: Final = 2.5  # cards played in the free turn after a caught bluff
-_PICK_UP: Final = 0.6  # cost of a card picked up; less than 1, since some soon leave as a set
+_PICK_UP: Final = 0.6  # cost of a picked-up card; less than 1, since some cards soon leave as a set
 _THREAT: Final = 3.0  # value of stopping a player who could win on their next turn
 
 

@@ -19,7 +19,7 @@ from dubito.games.dubito.worlds import another
 # Facts that a prompt may leave out if it uses one of these instead.
 INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
     "rules": ("rule_text",),
-    "rule_text": ("rules",),  # a prompt may tell them in its own words
+    "rule_text": ("rules",),  # a prompt may express them in its own words
     "win_rule": ("rule_text",),
     # A prompt may describe the questions and the facts in its own words.
     **dict.fromkeys(("walk", "node_texts", "meanings"), ("turn", "rules")),
@@ -38,7 +38,7 @@ INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
     "own_cards": ("hand",),
 }
 
-# The odd moments of the game, which a bot meets seldom.
+# The unusual moments of the game, which a bot rarely meets.
 MOMENTS: Final[Mapping[str, Callable[[TurnData], bool]]] = {
     "duel": lambda p: p.n_players == 2,
     "free turn": lambda p: p.board_cards == 0,
@@ -60,7 +60,7 @@ _AFTER: Final = [  # about the player who may doubt the play
     ("next_cards", "players.cards"),
     ("next_doubt_rate", "players.doubt_rate", "players.doubts", "history"),
 ]
-# The important facts at each node: a prompt needs one of each group. `players.x` is a field of each player.
+# The important facts at each node: a prompt needs one from each group. `players.x` is a field of each player.
 IMPORTANT: Final[Mapping[str, list[tuple[str, ...]]]] = {
     "A": [*_ALWAYS, *_AFTER],
     "B": [*_ALWAYS, *_AFTER],
@@ -117,7 +117,7 @@ def contradiction(position: Position, truth: Hidden) -> str | None:
     """Return where a position and its recorded truth disagree; None if they agree."""
     turn, seat = position.turn, position.seat
     start = position.events[0]
-    assert isinstance(start, GameStartEvent)  # from_json has checked this
+    assert isinstance(start, GameStartEvent)  # from_json has already checked this
     if len(truth.hands) != len(start.player_ids):
         return "hands: there are more or fewer than players"
     if truth.hands[seat] != tuple(sorted(position.hand)):

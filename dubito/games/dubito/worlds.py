@@ -17,7 +17,7 @@ from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtReso
 from dubito.games.dubito.knowledge import Notebook, Position
 
 _MIXING_SWAPS: Final = 300  # swaps of two cards, for each deal to be as likely as any other
-_MAX_SWAPS: Final = 10_000  # swaps without finding a deal that fits
+_MAX_SWAPS: Final = 10_000  # maximum number of swaps without finding a deal that fits
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class _Bounds:
         self.seat, self.rules = position.seat, position.rules
         self.shown: dict[int, tuple[int, ...]] = {}  # by the place of the play among the events
         self._sizes: Sequence[int] = ()
-        self._grown: int | None = None  # who has just picked up, and perhaps discards
+        self._grown: int | None = None  # the seat that has just picked up, and may discard sets
         self._round: list[tuple[int, int, int]] = []  # place among the events, seat, number of cards
         for place, event in enumerate(position.events):
             self._watch(place, event)
@@ -99,7 +99,7 @@ class _Bounds:
                 self.least = [Counter[int]() for _ in self._sizes]
                 most = dict.fromkeys(NUMBERS, self.rules.copies - 1) | {JOKER: 2}
                 self.most = [Counter(most) for _ in self._sizes]
-                self._net = [Counter[int]() for _ in self._sizes]  # picked up less put down and discarded
+                self._net = [Counter[int]() for _ in self._sizes]  # cards picked up, minus cards played and discarded
             case CardsPlayedEvent(seat, _, n):
                 self._round.append((place, seat, n))
             case DoubtResolvedEvent():

@@ -38,7 +38,7 @@ def open_pool(scheduler: str | None, workers: int) -> Iterator[WorkerPool]:
         raise UsageError(f"executor: dask needs {error.name}", hint="pip install 'dubito[dask]'") from None
     loss_errors = (BrokenExecutor, CancelledError, KilledWorker, OSError, TimeoutError)
     with ExitStack() as stack:
-        # Its threads and workers must ignore signals, too.
+        # The cluster's threads and workers must ignore signals, too.
         with block_signals():
             address = scheduler or stack.enter_context(_start_cluster(workers))
             try:

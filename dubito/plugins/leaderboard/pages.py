@@ -52,7 +52,7 @@ from dubito.stats.verdict import FALLBACK_LIMIT
 from dubito.store.folder import to_yaml
 from dubito.store.model_log import PlayerLog
 
-_MAX_SHOWN_GAMES: Final = 20  # per run, with a page each
+_MAX_SHOWN_GAMES: Final = 20  # games per run, each with its own page
 _MAX_LISTED_GAMES: Final = 2_000  # per row
 _TIERS: Final = (
     (
@@ -134,7 +134,7 @@ class _Board:
     key: str
     book: str
     rows: Mapping[str, _Row]  # by id
-    ranked: Sequence[ContenderRow]  # the best first
+    ranked: Sequence[ContenderRow]  # best first
     pairs: Sequence[PairRow]
     order: Order | None
     results: Results

@@ -15,7 +15,7 @@ from dubito.stats.rates import Rate, clustered_rate
 from dubito.stats.tally import Outcome, Tally
 from dubito.store.model_log import PlayerLog
 
-_MIN_GAMES: Final = 5  # with a neighbour, before it can be chosen as the worst
+_MIN_GAMES: Final = 5  # games with a neighbour before it can be chosen as the worst
 _Neighbour = tuple[str, int]  # the side (before, after or opposite) and the player's number
 
 
@@ -38,7 +38,7 @@ class ExploiterGain:
 
     name: str
     deals: int
-    rate: Rate  # a difference of the first measure
+    rate: Rate  # a difference in the first measure
 
 
 class RatedGame(NamedTuple):

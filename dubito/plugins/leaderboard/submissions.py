@@ -62,7 +62,7 @@ class SampleResult:
     asked: int
     agreed: int  # the first new answer equals the submission's
     repeated: int  # both new answers are equal
-    shortfall: Rate  # how much less often it agreed with the submission than with itself
+    shortfall: Rate  # how much less often the model agreed with the submission than with itself
 
     @property
     def agrees(self) -> bool:
@@ -246,7 +246,7 @@ def _verify_runs(
     """
     if not opened:
         return []
-    # One entry per run, so that a second export of a run has no second vote.
+    # One entry per run, so that a second export of the same run has no extra vote.
     votes = [*{one.run_key: one.conditions for one in opened}.values()]
     common = max(opened, key=lambda one: votes.count(one.conditions)).conditions
     verified, rows = [], dict[str, str]()

@@ -13,6 +13,6 @@ def commands() -> Mapping[str, Command]:
 @hookimpl
 def model_servers() -> Mapping[str, ModelServer]:
     # A small model that starts to ramble only stops at the limit, and a CPU needs minutes for a long prompt.
-    # llama.cpp's server then streams how much of the prompt it has read.
+    # With this, llama.cpp's server streams how much of the prompt it has read.
     settings = {"api": "chat", "max_output": 256, "deadline": 1800, "parameters": {"return_progress": True}}
     return {"local": ModelServer("dubito.plugins.local.server:SERVERS", settings)}

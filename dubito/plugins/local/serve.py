@@ -14,7 +14,7 @@ _BATCH = 128  # tokens: the server reports its progress after each batch of a pr
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which may still wait for open calls
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the run, which may still wait for open calls
     options = json.loads(sys.stdin.readline())
     import xllamacpp
 

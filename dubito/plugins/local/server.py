@@ -65,7 +65,7 @@ def start_server(model: str, in_flight: int, tell: Callable[[str], None]) -> Ite
         raise UsageError(MISSING_EXTRA)
     path = Path(model) if is_path(model) else fetch_model(known_model(model), tell)
     threads = cores()
-    slots = max(1, min(in_flight, threads // 2))  # all threads read a prompt, so one slot more gains little
+    slots = max(1, min(in_flight, threads // 2))  # all threads read a prompt, so another slot gains little
     options = {"path": str(path), "name": path.stem, "context": CONTEXT, "slots": slots, "threads": threads}
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         process = subprocess.Popen(
@@ -77,7 +77,7 @@ def start_server(model: str, in_flight: int, tell: Callable[[str], None]) -> Ite
         )
         try:
             assert process.stdin is not None
-            with contextlib.suppress(BrokenPipeError):  # it ended already: the server says why
+            with contextlib.suppress(BrokenPipeError):  # the process has already ended; the server reports why
                 process.stdin.write(json.dumps(options) + "\n")
                 process.stdin.flush()
             yield LocalServer(process, errors, slots)

@@ -122,7 +122,7 @@ class ChanceDraws:
 
     def __init__(self, order: Sequence[Any] = (), draws: Iterable[float] = ()) -> None:
         self._order = order  # the order of the cards of the next shuffle
-        self.draws = list(draws)  # to come
+        self.draws = list(draws)  # draws that are still to come
 
     def random(self) -> float:
         """Return the next draw."""

@@ -182,7 +182,7 @@ def silence_stderr() -> Iterator[None]:
     with _STDERR_LOCK:
         try:
             saved_stderr = os.dup(2)
-        except OSError:  # it is closed: nothing is written
+        except OSError:  # standard error is closed, so nothing is written
             yield
             return
         try:

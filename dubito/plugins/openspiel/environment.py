@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dubito.plugins.openspiel.spiel import register  # first, for its error without OpenSpiel
+from dubito.plugins.openspiel.spiel import register  # imported first, for its error if OpenSpiel is missing
 
 try:
     from shimmy.openspiel_compatibility import OpenSpielCompatibilityV0

@@ -254,7 +254,7 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
                 f"{self._class.__name__} asks a model, which only runs of the harness do: seat another bot"
             )
         self._seat, self._seed, self._settings = seat, seed, settings or {}
-        self._games = 0  # begun
+        self._games = 0  # number of games begun
         self._forget()
 
     def _forget(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from dubito.plugins.openspiel.engine import silence_stderr
 from dubito.plugins.openspiel.state import Step, apply_step, names_at, seen_by
 
-_MAX_TRIES: Final = 12  # where the game has no resampling
+_MAX_TRIES: Final = 12  # trials, if the game has no resampling
 
 
 def another(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> Sequence[Step] | None:

@@ -32,7 +32,7 @@ class Finding:
 
     requirement: str
     violations: Sequence[str]
-    # Whether the bot got far enough to test it.
+    # Whether the bot got far enough to test this requirement.
     is_tested: bool = True
 
 

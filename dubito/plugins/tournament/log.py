@@ -74,7 +74,7 @@ class TournamentManifest(BaseModel):
     matches: int = Field(ge=1)
     notes: list[str]
     versions: dict[str, str]
-    enforced: dict[str, bool] = {}  # limits that were enforced whenever it was played
+    enforced: dict[str, bool] = {}  # limits that were enforced whenever matches were played
     programs: dict[str, dict[str, str]]  # by bot: its files with their digests
 
 

@@ -80,7 +80,7 @@ class Match:
         self.replaced: list[tuple[int, int]] = []  # node and seat of each action that was drawn for a bot
         self.down = [False, False]
         self.waiting: list[int] = []
-        self._legal: dict[int, dict[bytes, int]] = {}  # by seat that has to act
+        self._legal: dict[int, dict[bytes, int]] = {}  # by seat, for seats that have to act
         self._actions: dict[int, int] = {}
         self._dialect, self._draws, self._max_strikes = dialect, draws, strikes
 

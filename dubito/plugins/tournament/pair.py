@@ -44,7 +44,7 @@ class Pair:
         self._dialect = DIALECTS[tournament.config.dialect](self._game)
         self._bots = tournament.bots[pairing.bots[0]], tournament.bots[pairing.bots[1]]
         self._mark = str(folder)
-        self._signatures: dict[Path, tuple[int, ...] | None] = {}  # of bots' files, when last verified
+        self._signatures: dict[Path, tuple[int, ...] | None] = {}  # signatures of bots' files when last verified
         self._keepers: dict[str, Keeper | None] = {}
         self._data = {bot.name: data_folder(bot, self._name, folder) for bot in self._bots}
 

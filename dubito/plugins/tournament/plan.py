@@ -106,7 +106,7 @@ class BotConfig(Checked):
     """A bot's config entry with more settings than its command."""
 
     command: str | list[str]
-    data: str | None = None  # a folder with a folder for each game
+    data: str | None = None  # the bot's data, with a folder for each game
     network: bool = False
 
 

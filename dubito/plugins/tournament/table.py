@@ -130,7 +130,7 @@ class Referee:
         while match.waiting:
             first = inf
             for seat in tuple(match.waiting):
-                # It may have answered while the other seat's time ran out.
+                # This seat may have answered while the other seat's time ran out.
                 if seat not in match.waiting:
                     continue
                 channel, deadline = table.channels[seat], self._deadline(seat, sent)

@@ -170,7 +170,7 @@ def _check_programs(
 def _load_secret(given: str | None, folder: Path) -> str:
     """Return the tournament's secret. A new folder gets a new secret."""
     if not (folder / MANIFEST).exists():
-        # A tournament that was stopped before its start may have left one.
+        # A tournament that was stopped before its start may have left a secret.
         (folder / SECRET).unlink(missing_ok=True)
         write_secret(folder, given or token_hex(_SECRET_BYTES))
     secret = read_secret(folder)
@@ -297,7 +297,7 @@ class _Referees:
     @contextmanager
     def _processes(self, count: int, cores: list[int]) -> Iterator[list[ProcessPoolExecutor]]:
         pools, others = [], multiprocessing.active_children()
-        # Signals are only for the main process.
+        # Only the main process handles signals.
         with block_signals():
             for number in range(count):
                 arguments = (self._tournament, self._log.folder, assign_cores(number, count, cores), os.getpid())

@@ -52,7 +52,7 @@ from dubito.plugins.openspiel.course import (
 
 CARDS: Final = (*HAND_CARDS, BOMB)  # outcomes of chance
 PILE: Final = sum(ALL_CARDS.values()) - 2 * (HAND_SIZE + 1)
-PLACES: Final = len(ACTS)  # the action of place 0; without the bomb the pile is a card smaller
+PLACES: Final = len(ACTS)  # the action for place 0; without the bomb the pile is one card smaller
 MAX_ACTS: Final = PILE + 2 * ALL_CARDS[DEFUSE] + sum(ALL_CARDS[card] for card in ("skip", "shuffle", "see"))
 
 

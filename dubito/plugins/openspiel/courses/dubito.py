@@ -59,7 +59,7 @@ from dubito.plugins.openspiel.course import (
 VALUES: Final = len(NUMBERS) + 1  # of cards, the joker 0 among them
 SHARED: Final = -1  # of a number: two seats hold cards of it, so nobody can complete the set
 
-_FACTOR: Final = 64  # more than there are cards
+_FACTOR: Final = 64  # more than the number of cards
 
 Terms = dict[int, int]  # signed counts, by `_FACTOR` * sets of undealt numbers + cards of all sets
 Seat = tuple[int, tuple[int, ...]]  # cards still to get; numbers of sets that lack 1, 2 and 3 cards
@@ -431,7 +431,7 @@ class DubitoCourse(Course):
     def __init__(self, players: int, rules: Rules) -> None:
         check_players(players, rules)
         self.zero_sum = rules.duel
-        self.most_rows = 2 * rules.max_turns  # each turn may earn a free one
+        self.most_rows = 2 * rules.max_turns  # each turn may earn a free turn
         self.longest = 8 * self.most_rows + len(rules.deck)
         super().__init__(players, rules)
 

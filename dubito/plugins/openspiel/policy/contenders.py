@@ -30,7 +30,7 @@ from dubito.report.documents import DocumentPart, Interval, part_of
 from dubito.report.tables import Column, Paragraph, ResultTable, Value, counts, player_columns
 from dubito.stats.rates import Rate, student_quantile
 
-_MAX_GAMES: Final = 10_000  # of a run, since each is replayed
+_MAX_GAMES: Final = 10_000  # games of a run that are used, since each is replayed
 _MIN_DEALS: Final = 10  # fewer deals give no interval
 _ROUNDING: Final = 1e-12  # a smaller variance counts as 0
 _ByDeal = Mapping[int, float]
@@ -158,7 +158,7 @@ class _Known:
             came_to = least + measured[seat][0] / measure.scale * (most - least)
             deal, place = divmod(number, experiment.games_per_deal)
             decisions = self._decisions(number)
-            # Only one contender's games: with another contender the opponent repeats its draws of the same deal.
+            # Only one contender's games: with another contender, the opponent repeats its draws on the same deal.
             if place < experiment.contender_seats:
                 self._test_opponents(outcome.seats, seat, decisions)
             own = tuple(decision for at, decision in decisions if at == seat)

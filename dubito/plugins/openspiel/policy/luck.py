@@ -34,7 +34,7 @@ class SeatLuck:
         self._better: dict[str, dict[int, float]] = {}  # by state and action: Q - V
         for state in tree.states:
             might = sum(reach[number] for number in tree.nodes_of[state.string])
-            if state.seat == seat and might:  # otherwise the other seats never let it get there
+            if state.seat == seat and might:  # otherwise the other seats never let it reach the state
                 worth = [value / might for value in response.worth[state.string]]
                 row = table[state.string]
                 mean = sum(row[action] * value for action, value in zip(state.actions, worth, strict=True))

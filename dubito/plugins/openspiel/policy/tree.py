@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 
-MAX_STATES: Final = 2_000  # information states, about each of which a player is asked
-MAX_HISTORIES: Final = 300_000  # histories that take seconds
+MAX_STATES: Final = 2_000  # maximum number of information states, in each of which a player is asked
+MAX_HISTORIES: Final = 300_000  # maximum number of histories, which take seconds
 _MAX_PYTHON_HISTORIES: Final = 50_000  # the same for a game written in Python
 _MAX_DEPTH: Final = 100  # actions and outcomes in a history
-_SAMPLE_GAMES: Final = 3_000  # random games for the estimate, about a second;
-_FIRST_GAMES: Final = 300  # the first ones, which show whether the rest is needed
+_SAMPLE_GAMES: Final = 3_000  # random games for the estimate, about a second
+_FIRST_GAMES: Final = 300  # the first random games, which show whether the rest are needed
 _CONCLUSIVE_FACTOR: Final = 4  # an estimate this many times the limit is conclusive
 
 

@@ -35,7 +35,7 @@ class Response:
     """A seat's best response to the other seats' tables."""
 
     value: float
-    choices: dict[str, int]  # by state: the action, the lowest of equals
+    choices: dict[str, int]  # by state: the best action, the lowest one of equals
     worth: dict[str, list[float]]  # by state and legal action: the return it leads to, times the others' reach
 
 
@@ -130,7 +130,7 @@ class Loss:
 
     state: InfoState
     loss: float  # a game, in the unit of the returns
-    best: int  # the action of the best response, the lowest of equals
+    best: int  # the best response's action, the lowest one of equals
     reach: float  # probability of reaching the state
 
 
@@ -201,7 +201,7 @@ def nash_conv_bounds(tree: Tree, table: PolicyTable, free: Sequence[str]) -> Mea
     if not free_states:
         return MeasureBounds(base, base)
     two = tree.players == 2 and tree.constant_sum is not None
-    # It is the sum of what each seat's rows let the other win, so each seat can be tried alone.
+    # The value is the sum of what each seat's rows let the other seat win, so each seat can be tried alone.
     groups = [[s for s in free_states if s.seat == seat] for seat in (0, 1)] if two else [free_states]
     low = max(0.0, _certain(tree, table, frozenset(free))) if two else 0.0
     if sum(prod(len(s.actions) for s in group) for group in groups) * len(tree.nodes) > _MAX_NODES:
