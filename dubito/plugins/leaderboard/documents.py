@@ -28,7 +28,7 @@ class RatingTaken(DocumentPart):
 
 
 class RatingUsed(DocumentPart):
-    """The cost of a player's decisions in both runs."""
+    """The cost of a player's decisions, in both runs."""
 
     decisions: int
     fallbacks: int
