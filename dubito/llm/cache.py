@@ -37,7 +37,7 @@ _LOCKS: Final = "locks"  # a file in which each key that is being requested lock
 _POLL_SECONDS: Final = 0.1  # seconds between checks whether another process has finished
 _COMPRESSION: Final = 1  # the best level is a tenth smaller, and takes twice as long
 _LOCK_DIGITS: Final = 15  # hex digits of a key that select its byte
-# Each thread has a connection of its own, whose mapped and cached pages add up: by default, to 96 MB a thread.
+# Each thread has its own connection, whose mapped and cached pages add up, by default to 96 MB per thread.
 _MEMORY: Final = {"sqlite_mmap_size": 0, "sqlite_cache_size": 256}  # pages
 _SETTINGS: Final = {"eviction_policy": "none", "cull_limit": 0, "size_limit": 2**40, **_MEMORY}
 

@@ -135,7 +135,7 @@ class TokenBucket:
     def read(self, call: "OpenCall", now: float, limit: Limit, later_calls: int) -> None:
         """Adopt what the answer to `call` reports; `later_calls` were sent after that call."""
         if self.limit != limit.limit:
-            self.limit, self.rate, self.measured = limit.limit, limit.limit / _MINUTE, None  # a minute is usual
+            self.limit, self.rate, self.measured = limit.limit, limit.limit / _MINUTE, None  # per minute is usual
         self.capacity = max(self.capacity, limit.remaining)
         if call.number < self.latest or (self.is_window and limit.reset is not None and call.at + limit.reset < now):
             return

@@ -24,7 +24,7 @@ class Card(NamedTuple):
 
 DECK: Final = tuple(Card(number, copy) for number in range(NUMBERS) for copy in range(COPIES))
 _BITS: Final = {card: 1 << place for place, card in enumerate(DECK)}
-_BITS_BY_ID: Final = {id(card): bit for card, bit in _BITS.items()}  # for a bot's output, whose code must not run
+_BITS_BY_ID: Final = {id(card): bit for card, bit in _BITS.items()}  # checks a bot's output without running its code
 
 
 def deck_card(card: object) -> Card:

@@ -64,7 +64,7 @@ class LessLuck:
     games: int
     raw: Rate
     corrected: Rate
-    times: float | None  # factor of games that the raw mean would need for as narrow an interval; None: unknown
+    times: float | None  # factor of games that the raw mean would need for an equal interval; None: unknown
     misstated: Sequence[str] = ()  # opponents that do not play as they state, which prevents the correction
 
 

@@ -28,7 +28,7 @@ class SeatLuck:
 
     def __init__(self, tree: Tree, seat: int, table: PolicyTable, others: PolicyTable) -> None:
         tables = seat_tables(tree, seat, table, others)
-        response = best_response(tree, seat, tables, free=frozenset())  # the seat never decides: the value of the table
+        response = best_response(tree, seat, tables, free=frozenset())  # the table's value, if the seat never decides
         reach = others_reach(tree, seat, tables)
         self._start = response.value
         self._better: dict[str, dict[int, float]] = {}  # by state and action: Q - V
