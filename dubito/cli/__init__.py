@@ -1,1 +1,1 @@
-"""The command line: one module a command; the only place that wires the packages together."""
+"""The command line, with one module per command. Only this package wires the others together."""

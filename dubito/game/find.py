@@ -376,7 +376,7 @@ class Registry:
 
     @property
     def fallback(self) -> type[Any]:
-        """The bot class that plays a failed turn, which is the game's weakest bot (R13)."""
+        """The class of the bot that takes over when a turn fails: the game's weakest (R13)."""
         return self.find(self.game.fallback).cls
 
     def hand_written(self) -> list[Bot]:

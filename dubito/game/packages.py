@@ -227,7 +227,7 @@ def _package_at(point: "EntryPoint", pinned: str) -> GamePackage:
         raise
     except BaseException as error:  # foreign code: finding a nested package imports its parent
         why = one_line(f"{type(error).__name__}: {error}", 200)
-        return package._replace(fault=f"{shown}: looking for the package raises {why}: reinstall or remove it")
+        return package._replace(fault=f"{shown}: searching for the package raised {why}: reinstall or remove it")
     places = [Path(place) for place in (spec and spec.submodule_search_locations) or ()]
     folder = next((place for place in places if (place / MODULE).is_file()), None)
     if folder is None:

@@ -244,7 +244,7 @@ class AccountTraffic:
             return set().union(*(health.lost_games for health in self._health.values())) if self._outage else set()
 
     def describe_pace(self) -> str | None:
-        """Return what holds calls back at present, or None."""
+        """Describe what currently limits calls, or return None."""
         with self._changed:
             rate, most = self._pacer.per_minute(), self._pacer.concurrency.most
             if self._timing.clock() - self._held_at > _SHOWN_SECONDS:

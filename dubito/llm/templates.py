@@ -137,7 +137,7 @@ class TemplateFiles:
             trees[name] = self._parse(environment, name)
             for other in meta.find_referenced_templates(trees[name]):
                 if other is None:
-                    raise UsageError(f"{self.paths[name]}: the name of an included file must be a plain text")
+                    raise UsageError(f"{self.paths[name]}: the name of an included file must be a literal string")
                 remaining.append(other)
         return trees
 

@@ -14,7 +14,7 @@ from dubito.errors import listed, one_line
 from dubito.experiment.compare import Arm
 from dubito.experiment.stored import Run
 from dubito.game import Bool, Measure, Results
-from dubito.game.words import describe_question
+from dubito.game.words import counted, describe_question
 from dubito.llm.prices import PICO, dollars
 from dubito.report.tables import (
     Column,
@@ -536,7 +536,7 @@ def _model_notes(models: Mapping[str, PlayerLog]) -> list[str]:
             models_named = " and ".join(f"{one_line(model)} ({count:,})" for model, count in log.ids.items())
             notes.append(f"Replies to {name} came from several models: {models_named}. Its results are a mixture.")
         if log.deadlines:
-            notes.append(f"Not repeatable: {log.deadlines:,} calls of {name} were cut off by their deadline.")
+            notes.append(f"Not repeatable: {counted(log.deadlines, 'call')} by {name} hit the deadline.")
     return notes
 
 

@@ -146,7 +146,7 @@ def student_quantile(df: int, error: float = ERROR) -> float:
 def paired_difference(n: int, d: int, d2: int, scale: int = 1, error: float = ERROR) -> Rate:
     """Return the mean of n paired differences with its interval; differences are in units of 1/scale, within [-1, 1].
 
-    The interval is Student's. If all differences are the same, it follows the rule of three (no event in n trials: a
+    The interval is Student's t. If all differences are the same, it follows the rule of three (no event in n trials: a
     rate of at most 3/n).
     """
     if n == 0:

@@ -222,7 +222,7 @@ def test_a_games_path_without_games_is_one_sentence(shell: Shell, made: tuple[st
             "the value must be the package that contains game.py, such as 'my_package'",
         ),
         ("kuhn = games.kuhn", None, "games has another meaning here: rename the package"),
-        ("kuhn = raising.inner", None, "kuhn = 'raising.inner': looking for the package raises ValueError: no"),
+        ("kuhn = raising.inner", None, "kuhn = 'raising.inner': searching for the package raised ValueError: no"),
         ("kuhn = dubito_kuhn", "raise SystemExit(3)", "importing it raises SystemExit: 3"),
         ("kuhn = dubito_kuhn", "GAME = 5", "dubito_kuhn/game.py defines no game: it needs `GAME = Game(...)`"),
         ("kun = dubito_kuhn", None, "the game is named 'kuhn': name it as its entry point, kun"),

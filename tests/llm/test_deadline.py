@@ -106,7 +106,7 @@ def test_run_with_deadlines_is_marked_as_not_repeatable(shell: Shell) -> None:
         who = player_at(server, deadline=1.0, tries=2)
         ended = run_cli(shell, who, games=1, flags=["--no-preflight"])
     assert ended.code == 0
-    assert "Not repeatable: 1 calls of asker were cut off by their deadline." in ended.out.splitlines()
+    assert "Not repeatable: 1 call by asker hit the deadline." in ended.out.splitlines()
     tries = rows(Path("r"), "SELECT state, kind, error, assumed FROM tries WHERE try = 1 AND state = 'failed'")
     assert tries == [("failed", "deadline", "no complete answer within the deadline of 1 s", 1)]
     status = shell("status", "r").out.splitlines()

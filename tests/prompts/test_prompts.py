@@ -155,7 +155,7 @@ def test_an_unknown_variable_in_an_included_file_is_found(tmp_path: Path) -> Non
         ("{{ seat | loud }}", "user.jinja, line 1: No filter named 'loud'"),
         ('{% include "none.jinja" %}', "mine/none.jinja: a prompt's folder has"),
         ('{% include "../../secret" %}', "secret: a prompt's folder has"),
-        ("{% include node %}", "user.jinja: the name of an included file must be a plain text"),
+        ("{% include node %}", "user.jinja: the name of an included file must be a literal string"),
         ('{% include "user.jinja" %}', "user.jinja, line 1: RecursionError"),
         ("{{ 1 / 0 }}", "user.jinja, line 1: ZeroDivisionError"),
     ],

@@ -88,11 +88,11 @@ def contradiction(position: Position, truth: Hidden) -> str | None:
     """Return where a position and its recorded truth disagree; None if they agree."""
     witness = Witness(position)
     if [len(hand) for hand in truth.hands] != witness.hands:
-        return "hands: their sizes are not those that the turns leave"
+        return "hands: their sizes do not match the turns"
     if list(truth.hands[position.seat]) != sorted(witness.hand.elements()):
         return f"hands: seat {position.seat} does not have the position's hand"
     if len(truth.pile) != witness.pile_size or Counter(witness.own_in_pile()) - Counter(truth.pile):
-        return "pile: it is not the one that the turns leave"
+        return "pile: it does not match the turns"
     lie = None
     if position.node == "bs":
         lie = any(card != position.number for card in truth.pile[-position.turns[-1].n_cards :])

@@ -55,7 +55,7 @@ def mean_rate(tally: Tally, contenders: Sequence[Contender], results: Results) -
 
 
 def beside_worst(games: Sequence[RatedGame], names: Sequence[str], measure: Measure) -> WorstNeighbours:
-    """Return the mean of the first measure beside the worst neighbour at each side.
+    """Return the mean of the first measure in games next to the worst neighbours.
 
     To avoid selection bias, each half of the deals is counted with the neighbours that were worst in the other half.
     """
@@ -120,7 +120,7 @@ def _neighbours(outcome: Outcome, seat: int) -> list[_Neighbour]:
 
 
 def _worst_neighbours(games: Sequence[RatedGame]) -> set[_Neighbour]:
-    """Return the neighbour at each side with the lowest mean score; if several are equal, the first one."""
+    """Return the neighbour on each side with the lowest mean score; if several are equal, the first one."""
     counts, sums = Counter[_Neighbour](), Counter[_Neighbour]()
     for game in games:
         for place in game.neighbours:

@@ -44,7 +44,7 @@ def match_difference(root: Any, line: MatchLine) -> str | None:
                 return f"node {node}: the seed draws {expected} for seat {seat}, but the log has {action}"
         apply(state, entry)
     if not state.is_terminal():
-        return f"the game is not over after the {len(line.history)} actions of the log"
+        return f"the game is not over after all {len(line.history)} actions in the log"
     if tuple(state.returns()) != line.returns:
         return f"the returns are {tuple(state.returns())}, but the log has {line.returns}"
     return None

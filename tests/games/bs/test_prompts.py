@@ -98,8 +98,8 @@ def test_shipped_positions_cover_both_nodes_and_both_truths() -> None:
     ("damage", "said"),
     [
         (lambda hidden: hidden["hands"][0].append(13), "hidden.hands.0.+: Input should be less than 13"),
-        (lambda hidden: hidden["hands"][1].append(1), "hidden.hands: their sizes are not those that the turns leave"),
-        (lambda hidden: hidden["pile"].append(1), "hidden.pile: it is not the one that the turns leave"),
+        (lambda hidden: hidden["hands"][1].append(1), "hidden.hands: their sizes do not match the turns"),
+        (lambda hidden: hidden["pile"].append(1), "hidden.pile: it does not match the turns"),
         (lambda hidden: hidden.update(lie=None), "hidden.lie: it disagrees with the cards of the pile"),
         (lambda hidden: hidden["source"].update(seat=9), "hidden.source: the position is of seat"),
     ],
