@@ -211,11 +211,7 @@ class Stories:
         plays = [one for one in self.lies.tracked_plays if one.player == player]
         parts: dict[str, list[TrackedPlay]] = {}
         for one in sorted(plays, key=lambda one: one.cards):
-            many = (
-                f"{_GROUPED_CARDS} cards or more"
-                if one.cards >= _GROUPED_CARDS
-                else f"{one.cards} card{'s' * (one.cards != 1)}"
-            )
+            many = f"{_GROUPED_CARDS} cards or more" if one.cards >= _GROUPED_CARDS else counted(one.cards)
             parts.setdefault(many, []).append(one)
         halves = {"first half of the game": False, "second half": True}
         parts |= {title: [one for one in plays if one.late is half] for title, half in halves.items()}

@@ -18,7 +18,7 @@ from dubito.report.players import RunPlayers
 from dubito.report.run_tables import (
     bot_errors,
     bounds_table,
-    contender_tables,
+    contender_notes,
     contenders_among_opponents,
     duel_tables,
     models_table,
@@ -43,7 +43,7 @@ from dubito.report.tables import (
 )
 from dubito.report.verdicts import describe_verdict, describe_winner
 from dubito.stats.players import fallback_share
-from dubito.stats.ranking import PRELIMINARY, by_table_size
+from dubito.stats.ranking import PRELIMINARY, by_table_size, contender_ranking
 from dubito.store.folder import last_written, to_yaml
 from dubito.store.model_log import PlayerLog
 
@@ -151,9 +151,9 @@ def _player_blocks(source: Run, players: RunPlayers, lies: LieCounts | None) -> 
     if both := contenders_among_opponents(order, [player.name for player in source.planned.bots]):
         blocks.append(Paragraph(both))
     contenders = list_contenders(source.planned, source.models)
-    tables = contender_tables(source.tally, contenders, results)
+    compared = contender_ranking(source.tally, contenders, results)
     # The table of all players has the contenders, and the page that compares two has their pairs.
-    blocks += [block for block in tables if isinstance(block, Paragraph) or block.key not in ("contenders", "pairs")]
+    blocks += contender_notes(compared, order if order.paired else None, contenders, results)
     return [*blocks, *bot_errors(source.rows)]
 
 

@@ -8,7 +8,7 @@ results and the cost of the choice.
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from itertools import islice
 from typing import Any, Final
 
 from dubito.errors import DubitoError, one_line
@@ -16,7 +16,7 @@ from dubito.experiment.stored import Run
 from dubito.game import PlayerKind, Results
 from dubito.game.words import counted
 from dubito.report.highlights import count_cards
-from dubito.report.run_tables import contender_tables
+from dubito.report.run_tables import pairs_table
 from dubito.report.tables import (
     Block,
     Column,
@@ -33,7 +33,7 @@ from dubito.report.tables import (
 from dubito.report.verdicts import describe_winner
 from dubito.show.odds import load_odds
 from dubito.show.run import ReplayedGames
-from dubito.show.story import ModelDecisions, Texts, own_moves, story_of_game
+from dubito.show.story import ModelDecisions, Texts, moves_of, story_of_game
 from dubito.stats.ranking import Contender, contender_pairs, rank_contenders
 from dubito.stats.rates import Rate
 from dubito.stats.tally import Tally
@@ -63,7 +63,9 @@ class Side:
     place: int  # index among the contenders of its run
     pages: str
     with_pages: Collection[int]
+    replays: ReplayedGames  # of its run, shared by its contenders
     _played: dict[int, "ReplayedGame"] = field(default_factory=dict)
+    _decisions: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
 
     @property
     def kind(self) -> PlayerKind:
@@ -84,7 +86,7 @@ class Side:
         """Play a game again. Raises DubitoError if it cannot be repeated."""
         if number not in self._played:
             run, results = self.run, self.run.game.results
-            session, names, outcome = self._replays.replay(number)
+            session, names, outcome = self.replays.replay(number)
             assert outcome is not None
             assert outcome.contender_seat is not None
             session.start_recording(run.planned.rules)
@@ -95,9 +97,12 @@ class Side:
             self._played[number] = ReplayedGame(number, story, session.outputs, seat, ending, rate.value or 0.0)
         return self._played[number]
 
-    @cached_property
-    def _replays(self) -> ReplayedGames:
-        return ReplayedGames(self.run)
+    def decisions(self, game: "ReplayedGame") -> list[dict[str, Any]]:
+        """Return the decisions of models in a game of this side."""
+        if game.number not in self._decisions:
+            asked = ModelDecisions(self.run.db, self.run.game)
+            self._decisions[game.number] = asked.decisions(game.number, game.story, Texts())
+        return self._decisions[game.number]
 
 
 @dataclass(frozen=True)
@@ -110,11 +115,6 @@ class ReplayedGame:
     seat: int
     ending: str
     score: float
-
-    def mover(self, move: int) -> tuple[int, int]:
-        """Return the seat that made a move, and the turn; moves are counted from 0."""
-        moves = own_moves(self.story["turns"]).items()
-        return next((seat, turn) for (seat, _), (turn, place) in moves if place == move)
 
     def cards_after(self, turn: int) -> int | None:
         """Return how many cards the contender holds once the next turn is over, in games that show hands."""
@@ -142,8 +142,9 @@ class Split:
 
     deal: int
     games: tuple[ReplayedGame, ReplayedGame]
-    move: int
+    move: int  # counted from 0
     turn: int
+    place: int  # of the move in its turn
 
     @property
     def cost(self) -> float:
@@ -157,13 +158,11 @@ class Split:
 
     def kind(self, game: ReplayedGame, results: Results) -> str:
         """Return what kind of move a side made."""
-        turns = game.story["turns"]
-        made, place = turns[self.turn - 1], self.move
-        place -= sum(len(turn.get("movers", [turn["seat"]])) for turn in turns[: self.turn - 1])
-        marks = made["kinds"][place] if "kinds" in made else made["marks"]
+        made = game.story["turns"][self.turn - 1]
+        marks = made["kinds"][self.place] if "kinds" in made else made["marks"]
         if marks or not results.lies:
             return ", ".join(marks) or _OTHER_MOVE
-        return "let it pass" if place else "honest play"  # the first move of a turn is a play
+        return "let it pass" if self.place else "honest play"  # the first move of a turn is a play
 
 
 def find_splits(one: Side, other: Side) -> tuple[list[Split], int]:
@@ -182,8 +181,8 @@ def find_splits(one: Side, other: Side) -> tuple[list[Split], int]:
             outputs = zip(games[0].outputs, games[1].outputs, strict=False)
             move = next((place for place, (mine, theirs) in enumerate(outputs) if mine != theirs), None)
             if move is not None:
-                seat, turn = games[0].mover(move)
-                splits += [Split(deal, games, move, turn)] if seat == games[0].seat else []
+                seat, *where = next(islice(moves_of(games[0].story["turns"]), move, None))
+                splits += [Split(deal, games, move, *where)] if seat == games[0].seat else []
     return sorted(splits, key=lambda split: split.rank), compared
 
 
@@ -191,11 +190,11 @@ def compare_pages(
     sides: Sequence[Side], tally: Tally, contenders: Sequence[Contender], results: Results, *, odds: bool = False
 ) -> Iterator[Page]:
     """Yield a page for each pair of contenders, the best first. With `odds`, show the winning chances."""
-    order, pairs = rank_contenders(tally, contenders, results), contender_pairs(tally, contenders, results)
+    pairs = contender_pairs(tally, contenders, results)
+    order = rank_contenders(tally, contenders, results, pairs)
     assert order is not None
     by_name = {side.name: side for side in sides}
-    tables = (block for block in contender_tables(tally, contenders, results) if isinstance(block, ResultTable))
-    table = next(block for block in tables if block.key == "pairs")
+    table = pairs_table(pairs, order.deals, results)
     paths = ["compare.html" if not place else f"compare-{place + 1}.html" for place in range(len(pairs))]
     table = replace(table, links=[path if place < _MAX_PAIRS else None for place, path in enumerate(paths)])
     with_pages = replace(table, rows=table.rows[:_MAX_PAIRS], links=table.links[:_MAX_PAIRS])
@@ -273,8 +272,7 @@ def _choice(side: Side, game: ReplayedGame, split: Split, *, odds: bool) -> Show
     turn, held, results = split.turn, game.cards_after(split.turn), side.run.game.results
     made = game.story["turns"][turn - 1]
     truth = "; ".join(text for text, _ in made.get("truth", ()))
-    decisions = ModelDecisions(side.run.db, side.run.game).decisions(game.number, game.story, Texts())
-    own = [one for one in decisions if (one["seat"], one["turn"]) == (game.seat, turn)]
+    own = [one for one in side.decisions(game) if (one["seat"], one["turn"]) == (game.seat, turn)]
     reasons = (each["reasoning"] for one in own for each in one["attempts"][-1:])
     after = [] if held is None else [f"{counted(held)} after the next turn"]
     if odds:
@@ -309,4 +307,5 @@ def _amount(results: Results, score: float) -> str:
 
 def sides_of_run(run: Run, names: Sequence[str], pages: str, with_pages: Collection[int]) -> list[Side]:
     """Return the contenders of a run as sides with these names."""
-    return [Side(name, run, place, pages, frozenset(with_pages)) for place, name in enumerate(names)]
+    replays = ReplayedGames(run)
+    return [Side(name, run, place, pages, frozenset(with_pages), replays) for place, name in enumerate(names)]

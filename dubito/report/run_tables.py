@@ -4,7 +4,7 @@ They cover the ranking, contenders, bounds, two-player games (with a map of firs
 decisions and costs of model players.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import ceil
@@ -14,7 +14,7 @@ from dubito.errors import listed, one_line
 from dubito.experiment.compare import Arm
 from dubito.experiment.stored import Run
 from dubito.game import Bool, Measure, Results
-from dubito.game.words import counted, describe_question
+from dubito.game.words import describe_question
 from dubito.llm.prices import PICO, dollars
 from dubito.report.tables import (
     Column,
@@ -35,6 +35,7 @@ from dubito.stats.ranking import (
     ContenderRow,
     Order,
     PairedDifference,
+    PairRow,
     RankingRow,
     SizeRow,
     contender_pairs,
@@ -179,7 +180,8 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
     rows, rates = contender_ranking(tally, contenders, results), rates_of(results)
     if not rows:
         return []
-    order = rank_contenders(tally, contenders, results)
+    pairs = contender_pairs(tally, contenders, results)
+    order = rank_contenders(tally, contenders, results, pairs)
     columns, rank_column = [*player_columns("contender"), *counts("deals")], counts("rank") if order else []
     ranked = [columns[0], *rank_column, columns[1]]  # a single contender has no rank
     shares = [replace(share, detail=True) for share in shares_of(results)] if rows[0].equal_share else []
@@ -195,23 +197,35 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
     blocks: list[ResultTable | Paragraph] = [
         ResultTable("contenders", title, [*ranked, *shown_rates, *shares], cells, [_RANK_NOTE] if order else [])
     ]
-    if pairs := _contender_pairs(tally, contenders, rows[0].deals, results):
-        blocks.append(pairs)
-    blocks += [Paragraph(" ".join(warnings))] if order and (warnings := cautions(order)) else []
+    if pairs:
+        blocks.append(pairs_table(pairs, rows[0].deals, results))
+    return [*blocks, *contender_notes(rows, order, contenders, results)]
+
+
+def contender_notes(
+    rows: Sequence[ContenderRow], order: Order | None, contenders: Sequence[Contender], results: Results
+) -> Iterator[ResultTable | Paragraph]:
+    """Yield what limits the results of contenders: few deals, and fallbacks. A single contender has no order."""
+    if order and (warnings := cautions(order)):
+        yield Paragraph(" ".join(warnings))
     if any(row.bounds.touched for row in rows):
-        columns = [*columns, Column("fallback_share", "fallbacks, % of decisions", "rate"), *_bounds_of(results)]
-        cells = [[row.contender.name, row.deals, row.contender.fallback_share, *_bounds(row.bounds)] for row in rows]
-        blocks.append(
-            ResultTable("contenders-bounds", f"Fallbacks of contenders: {_extreme_case(results)}", columns, cells)
-        )
+        columns = [
+            *player_columns("contender"),
+            *counts("deals"),
+            Column("fallback_share", "fallbacks, % of decisions", "rate"),
+            *_bounds_of(results),
+        ]
+        cells: list[list[Value]] = [
+            [row.contender.name, row.deals, row.contender.fallback_share, *_bounds(row.bounds)] for row in rows
+        ]
+        yield ResultTable("contenders-bounds", f"Fallbacks of contenders: {_extreme_case(results)}", columns, cells)
     if two := find_unequal_fallbacks(contenders):
         most, least = ((cell_text(one.fallback_share, "rate"), one_line(one.name)) for one in two)
         text = (
             f"Fallbacks made {most[0]} % of the decisions of {most[1]} and {least[0]} % for {least[1]}, so this "
             "compares systems (model, prompt and fallback), not models."
         )
-        blocks.append(Paragraph(text, warning=True))
-    return blocks
+        yield Paragraph(text, warning=True)
 
 
 def arm_tables(arms: Sequence[Arm], results: Results) -> list[ResultTable | Paragraph]:
@@ -245,10 +259,7 @@ def _deals(count: int) -> str:
     return f"{count:,} deal{'s' * (count != 1)}"
 
 
-def _contender_pairs(tally: Tally, contenders: Sequence[Contender], deals: int, results: Results) -> ResultTable | None:
-    pairs = contender_pairs(tally, contenders, results)
-    if not pairs:
-        return None
+def pairs_table(pairs: Sequence[PairRow], deals: int, results: Results) -> ResultTable:
     columns = player_columns("contender", "against")
     verdicts = [one.verdict for pair in pairs for one in pair.differences.values()]
     has_fallbacks = any(verdict.has_fallbacks for verdict in verdicts)
@@ -536,7 +547,8 @@ def _model_notes(models: Mapping[str, PlayerLog]) -> list[str]:
             models_named = " and ".join(f"{one_line(model)} ({count:,})" for model, count in log.ids.items())
             notes.append(f"Replies to {name} came from several models: {models_named}. Its results are a mixture.")
         if log.deadlines:
-            notes.append(f"Not repeatable: {counted(log.deadlines, 'call')} by {name} hit the deadline.")
+            calls = f"{log.deadlines:,} call{'s' * (log.deadlines != 1)}"
+            notes.append(f"Not repeatable: {calls} by {name} hit the deadline.")
     return notes
 
 

@@ -351,12 +351,17 @@ def _find_mistake(one: Decision, turn: Mapping[str, Any]) -> dict[str, Any]:
     return {"wrong": wrong, "mistake": is_mistake(bool(let_pass), bool(mistake), one.stated)}
 
 
+def moves_of(turns: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int, int]]:
+    """Yield the seat of each move, its turn from 1, and its place in that turn."""
+    for number, turn in enumerate(turns, 1):
+        yield from ((seat, number, place) for place, seat in enumerate(turn.get("movers", [turn["seat"]])))
+
+
 def own_moves(turns: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], tuple[int, int]]:
     """Map each seat's moves, counted from 1, to their turn and their overall index."""
     own: dict[tuple[int, int], tuple[int, int]] = {}
     taken: Counter[int] = Counter()
-    movers = ((number, seat) for number, turn in enumerate(turns, 1) for seat in turn.get("movers", [turn["seat"]]))
-    for place, (number, seat) in enumerate(movers):
+    for place, (seat, number, _) in enumerate(moves_of(turns)):
         taken[seat] += 1
         own[seat, taken[seat]] = number, place
     return own

@@ -486,9 +486,15 @@ def rank_players(
     return _rank_by_intervals(ranking(tally, names, results), deals, results, shares)
 
 
-def rank_contenders(tally: Tally, contenders: Sequence[Contender], results: Results) -> Order | None:
-    """Return the order of the contenders by their paired differences, or None if there are fewer than two."""
-    rows, pairs = contender_ranking(tally, contenders, results), contender_pairs(tally, contenders, results)
+def rank_contenders(
+    tally: Tally, contenders: Sequence[Contender], results: Results, pairs: Sequence[PairRow] | None = None
+) -> Order | None:
+    """Return the order of the contenders by their paired differences, or None if there are fewer than two.
+
+    `pairs` are those of `contender_pairs`, if they are known already.
+    """
+    rows = contender_ranking(tally, contenders, results)
+    pairs = contender_pairs(tally, contenders, results) if pairs is None else pairs
     if not pairs:
         return None
     measure = results.measure(results.headline[0])
