@@ -22,7 +22,8 @@ DEADLINE_SECONDS = 60
 
 
 def remove_folder(folder: Path) -> None:
-    shutil.rmtree(folder)
+    # Renamed first: a thread may create a file in the folder while it is deleted.
+    shutil.rmtree(folder.rename(folder.with_name("removed")))
 
 
 def fill_disk(folder: Path) -> None:
