@@ -59,7 +59,7 @@ def test_code_in_the_guide_matches_the_example() -> None:
 
 def test_example_is_as_short_as_stated() -> None:
     """Blank lines left out: the first game with its bots, then what models are told, then words for people."""
-    assert "120 lines, blank ones left out" in WRITING
+    assert "120 lines, not counting blank lines" in WRITING
     lines = {path: sum(map(bool, map(str.strip, path.read_text().splitlines()))) for path in Path().rglob("*.*")}
     words, facts = Path("games/kuhn/words.py"), Path("games/kuhn/facts.py")
     told = [facts, *Path("prompts").rglob("*.*")]
