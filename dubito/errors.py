@@ -124,7 +124,7 @@ class StopSignal(KeyboardInterrupt):
         self.number = number
 
 
-OUT_OF_MEMORY: Final = "out of memory: raise its limit (`ulimit -v`), or lower in_flight or workers"
+OUT_OF_MEMORY: Final = "out of memory: raise the limit (`ulimit -v`), or lower in_flight or workers"
 
 
 def signal_of(error: BaseException | None) -> int:

@@ -60,7 +60,7 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError:
         raise _unreadable(shown, "is not UTF-8 text") from None
     if len(text) > MAX_FILE_CHARS:
-        raise _unreadable(shown, f"is too large: what is read from it has at most {MAX_FILE_CHARS >> 20} MB")
+        raise _unreadable(shown, f"is too large: Dubito reads at most {MAX_FILE_CHARS >> 20} MB")
     return text
 
 
@@ -84,7 +84,7 @@ def check_format(actual: object, known: int | str, shown: str) -> None:
     theirs = "no format" if actual is None else f"format {one_line(str(actual), 60)}"
     raise UsageError(
         f"{shown} was written by another version of Dubito ({theirs}; this one reads {known}): use that version, or "
-        "make it again with this one"
+        "create the file again with this one"
     )
 
 
@@ -133,7 +133,7 @@ def read_yaml(path: Path) -> Any:
 def from_yaml(text: str, source: str) -> Any:
     """Parse YAML. Raises UsageError with the source and, if known, the line."""
     if len(text) > _MAX_YAML_CHARS:
-        raise _unreadable(source, f"is too large: a YAML file has at most {_MAX_YAML_CHARS >> 20} MB")
+        raise _unreadable(source, f"is too large: Dubito reads at most {_MAX_YAML_CHARS >> 20} MB of YAML")
     try:
         # Errors are ignored here: parsing again gives a better message, and handles escapes that JSON allows.
         with suppress(yaml.YAMLError):
@@ -145,13 +145,13 @@ def from_yaml(text: str, source: str) -> Any:
         if mark and error.problem == _MAPPING_ERROR and (before := _find_missing_space(text.splitlines()[: mark.line])):
             line, why = f"line {before[0]}: ", f"a space is missing after `{before[1]}`"
         where = f"{source}, {line}" if mark else f"{source}: "
-        raise UnreadableFile(f"{where}not readable as YAML: {why}", line + why) from None
+        raise UnreadableFile(f"{where}not valid YAML: {why}", line + why) from None
     except (
         *(yaml.YAMLError, ValueError, RecursionError),
         *(ArithmeticError, AttributeError, LookupError, TypeError),  # raised for a tag whose value has the wrong type
     ) as error:
         why = one_line(str(error))
-        raise UnreadableFile(f"{source}: not readable as YAML: {why}", why) from None
+        raise UnreadableFile(f"{source}: not valid YAML: {why}", why) from None
 
 
 def _find_missing_space(lines: list[str]) -> tuple[int, str] | None:
@@ -176,7 +176,7 @@ class _StrictLoader(yaml.SafeLoader):
         event, before = self.peek_event(), self._values  # type: ignore[no-untyped-call]
         anchor, is_alias = getattr(event, "anchor", None), isinstance(event, yaml.AliasEvent)
         if is_alias and anchor in self.anchors and anchor not in self._sizes:
-            problem = f"`*{one_line(str(anchor), 60)}` is inside the part that it refers to"
+            problem = f"`*{one_line(str(anchor), 60)}` refers to a part that contains it"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
         self._values += self._sizes.get(anchor, 1) if is_alias else 1
         if self._values > _MAX_YAML_VALUES:
@@ -226,7 +226,7 @@ class _StrictLoader(yaml.SafeLoader):
         try:
             return value.encode("utf-16", "surrogatepass").decode("utf-16") if isinstance(value, str) else value
         except UnicodeDecodeError:
-            problem = "a text holds half a character"
+            problem = "a string contains half a character"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from None
 
     def construct_number(self, node: yaml.ScalarNode) -> int | float:
@@ -280,7 +280,7 @@ _PROBLEMS: Final = {
     **dict.fromkeys(("dict_type", "model_type", "mapping_type"), "must be a mapping"),
     **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
     "finite_number": "must be a finite number",
-    "string_type": "must be a text",
+    "string_type": "must be a string",
     "string_too_short": "must not be empty",
     "literal_error": "must be {expected}",
     "greater_than": "must be greater than {gt}",

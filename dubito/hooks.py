@@ -134,7 +134,7 @@ def load_installed() -> Sequence[str]:
             if manager.has_plugin(point.name):
                 manager.unregister(name=point.name)
             reason = one_line(f"{type(error).__name__}: {error}", 200)
-            faults.append(f"plugin {_describe(point)}: loading it raises {reason}. Reinstall or remove the package.")
+            faults.append(f"plugin {_describe(point)}: loading it raised {reason}. Reinstall or remove the package.")
     return faults
 
 
@@ -222,5 +222,5 @@ def _call_each(hook: pluggy.HookCaller, **arguments: Any) -> Iterator[Any]:
             yield from added or ()
         except Exception as error:
             reason = one_line(f"{type(error).__name__}: {error}", 200)
-            message = f"plugin {one_line(each.plugin_name)}: its hook {hook.name} raises {reason}"
+            message = f"plugin {one_line(each.plugin_name)}: its hook {hook.name} raised {reason}"
             raise UsageError(message, hint="reinstall or remove its package") from error

@@ -50,7 +50,7 @@ class Setting:
 
     @property
     def about(self) -> str:
-        return self.field.description or "A rule of this game."
+        return self.field.description or "Rule of this game."
 
     @property
     def kind(self) -> Any:

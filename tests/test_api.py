@@ -92,7 +92,10 @@ def test_the_same_call_returns_the_finished_run_and_resumes_a_longer_one(run: du
         ({"gmes": 3}, "the config: unknown key 'gmes': did you mean 'games'?"),
         ({"bots": ["Nobody"]}, "no bot is named 'Nobody'"),
         ({"games": "many"}, "games: "),
-        ({"scheduler": "tcp://127.0.0.1:9"}, "scheduler: processes have no scheduler; add `executor: dask`"),
+        (
+            {"scheduler": "tcp://127.0.0.1:9"},
+            "scheduler: `executor: processes` does not use a scheduler; add `executor: dask`",
+        ),
     ],
 )
 def test_a_wrong_setting_is_a_usage_error(shell: Shell, settings: dict[str, Any], words: str) -> None:

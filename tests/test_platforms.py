@@ -111,5 +111,5 @@ def test_run_report_and_web_work_without_what_windows_lacks(tmp_path: Path, monk
     assert command(tmp_path, *DUBITO, "replay", "r").startswith("identical: 20 games")
     with start(tmp_path, "web", "--port", "0", "--no-browser") as web:
         assert "Deal the cards" in read_lobby(web)
-    with pytest.raises(AssertionError, match="programs as bots need Linux or macOS; on Windows, run Dubito in WSL"):
+    with pytest.raises(AssertionError, match="bot programs need Linux or macOS; on Windows, run Dubito in WSL"):
         command(tmp_path, *DUBITO, "bots", "check", "python3 my_bot.py")

@@ -59,7 +59,7 @@ def check_comparable(runs: Sequence[Run]) -> None:
     first = runs[0]
     for place, run in enumerate(runs):
         if folders[place] in folders[:place]:
-            raise UsageError(f"{run} is named twice")
+            raise UsageError(f"{run} is listed twice")
         if not run.deals:
             raise UsageError(f"{run} has no finished deal to compare")
         for key, here in _deal_settings(run).items():
@@ -103,7 +103,7 @@ def list_caveats(runs: Sequence[Run]) -> list[str]:
         for key in sorted(ours.keys() & theirs.keys()):
             if ours[key] != theirs[key]:
                 values = f"{_shorten(ours[key])} in {first} and {_shorten(theirs[key])} in {run}"
-                sentences.append(f"the same cards were played by different rules: {key} is {values}")
+                sentences.append(f"the rules differ, although the cards are the same: {key} is {values}")
     return sentences
 
 
@@ -113,7 +113,10 @@ def _describe_other_ids(first: Run, run: Run) -> Iterator[str]:
     for model in sorted(ours.keys() & theirs.keys()):
         if ours[model] != theirs[model]:
             one, other = (_shorten(" and ".join(sorted(ids[model]))) for ids in (ours, theirs))
-            yield f"{_shorten(model[1])} is not the same model: it answered as {one} in {first} and as {other} in {run}"
+            yield (
+                f"{_shorten(model[1])} is not the same model in both runs: it answered as {one} in {first} and as "
+                f"{other} in {run}"
+            )
 
 
 def _model_ids(run: Run) -> dict[tuple[str, str], set[str]]:

@@ -38,13 +38,15 @@ class BudgetConfig(Checked):
 
     usd: float | None = setting("Most dollars.", gt=0, allow_inf_nan=False)
     calls: int | None = setting("Most calls.", ge=1)
-    tokens: int | None = setting("Most tokens, in and out.", ge=1)
+    tokens: int | None = setting("Maximum number of tokens, input plus output.", ge=1)
 
 
 class StopConfig(Checked):
     """The `stop` of a config: when a comparison is decided, and how many deals it may play."""
 
-    within: float = setting("Points that count as no difference.", ..., gt=0, le=10**6, allow_inf_nan=False)
+    within: float = setting(
+        "Difference in points below which players count as equal.", ..., gt=0, le=10**6, allow_inf_nan=False
+    )
     most: int = setting("Most deals.", ..., ge=30, le=10**8)
 
 
@@ -73,13 +75,17 @@ class Config(Checked):
         "Bots and models to draw players from.", group="Players", usual="all hand-written bots", min_length=1
     )
     contenders: list[PlayerEntry] = setting("Players compared with each other on the same deals.", [], group="Players")
-    on_bot_error: OnBotError = setting("What to do when a bot breaks the rules or raises.", "stop", group="Players")
-    bot_deadline: float | None = setting(
-        "Most seconds that a bot may take for one turn or event.", group="Players", metavar="SECONDS", gt=0, le=_DAY
+    on_bot_error: OnBotError = setting(
+        "What to do when a bot breaks the rules or raises an exception.", "stop", group="Players"
     )
-    game: str = setting("A game of `dubito games`.", DUBITO, group="Games and rules")
+    bot_deadline: float | None = setting(
+        "Time limit for a bot's turn or event, in seconds.", group="Players", metavar="SECONDS", gt=0, le=_DAY
+    )
+    game: str = setting("Name of the game; `dubito games` lists them.", DUBITO, group="Games and rules")
     rules: dict[str, Any] = setting("Rules of the game.", {}, group="Games and rules")
-    games: int = setting("Games; with m contenders a multiple of m.", 10_000, group="Games and rules", ge=1, le=10**9)
+    games: int = setting(
+        "Number of games; with m contenders, a multiple of m.", 10_000, group="Games and rules", ge=1, le=10**9
+    )
     seed: int = setting("Seed of the run.", 0, group="Games and rules", ge=0)
     base_url: str | None = _model_setting("base_url")
     api: Api | None = _model_setting("api")
@@ -87,20 +93,25 @@ class Config(Checked):
     max_output: int | None = _model_setting("max_output")
     read: ReplyPart | None = _model_setting("read")
     system: RulesRole | None = _model_setting("system")
-    in_flight: int = setting("Most games or questions at once when models play.", 32, group="Models", ge=1, le=1024)
+    in_flight: int = setting(
+        "Maximum number of games or questions at once when models play.", 32, group="Models", ge=1, le=1024
+    )
     patience: str | float = setting(
-        "Stop after an account has not answered for this long: 90s, 30m, 2h.", "30m", group="Models", metavar="TIME"
+        "Stop if an account does not answer for this long, such as 90s, 30m or 2h.",
+        "30m",
+        group="Models",
+        metavar="TIME",
     )
     provider_errors: ProviderErrors = setting("What to do when a model cannot be reached.", "fallback", group="Models")
     on_unusable: OnUnusable = setting("What to do when no answer of a model can be used.", "stop", group="Models")
-    preflight: bool = setting("Ask each model a real question before the start.", default=True, group="Models")
-    cache: str = setting("Folder of cached replies, shared by runs.", "cache", group="Models", metavar="FOLDER")
-    offline: bool = setting("Make no call: every reply must be in the cache.", default=False, group="Models")
+    preflight: bool = setting("Ask each model a real question before the first game.", default=True, group="Models")
+    cache: str = setting("Folder for cached replies, shared by runs.", "cache", group="Models", metavar="FOLDER")
+    offline: bool = setting("Make no calls: every reply must be in the cache.", default=False, group="Models")
     budget: BudgetConfig = setting(
-        "Most that it may spend.", BudgetConfig(), group="Budget", usual="none", examples=[{"usd": 5, "calls": 1000}]
+        "Spending limit.", BudgetConfig(), group="Budget", usual="none", examples=[{"usd": 5, "calls": 1000}]
     )
     prices: str | dict[str, Any] = setting(
-        "Prices of models in USD per million tokens, over the list prices.", {}, group="Budget", metavar="FILE"
+        "Model prices in USD per million tokens, used instead of the list prices.", {}, group="Budget", metavar="FILE"
     )
     stop: StopConfig | None = setting(
         "Stop when all contenders differ significantly or are known to be within N points, or after `most` deals.",
@@ -109,9 +120,11 @@ class Config(Checked):
     )
     output: str | None = setting("The run folder.", group="Output", metavar="FOLDER", usual="runs/NAME")
     workers: int | None = setting(
-        "Processes; results do not depend on it.", group="Cluster", usual="one per core", ge=1
+        "Number of processes; results do not depend on it.", group="Cluster", usual="one per core", ge=1
     )
-    executor: str = setting("Who plays: processes, or a plugin's executor such as dask.", "processes", group="Cluster")
+    executor: str = setting(
+        "Where games run: in processes, or on a plugin's executor such as dask.", "processes", group="Cluster"
+    )
     scheduler: str | None = setting(
         "Dask scheduler.", group="Cluster", metavar="ADDRESS", usual="a cluster on this machine"
     )
@@ -155,7 +168,7 @@ def parse_config(content: Mapping[str, Any], source: str, flags: Mapping[str, An
     """
     for key in content:
         if not isinstance(key, str):
-            raise UsageError(f"unknown key {one_line(repr(str(key)), 60)}", where=source, hint="keys must be text")
+            raise UsageError(f"unknown key {one_line(repr(str(key)), 60)}", where=source, hint="keys must be strings")
     set_flags = {key: value for key, value in (flags or {}).items() if value is not None}
     overrides = {key: SETTINGS[key].parse(value) for key, value in set_flags.items() if key in SETTINGS}
     if rules := {key: value for key, value in set_flags.items() if key not in SETTINGS}:

@@ -30,7 +30,7 @@ class GameCounts:
         games = "1 game is finished" if self.finished == 1 else f"{self.finished:,} games are finished"
         if self.in_order:
             return f"No results yet: {games}, but none is counted. Resume the run to count them."
-        return f"No results yet: {games}, but results are counted in deal order and an earlier deal is not."
+        return f"No results yet: {games}, but results are counted in deal order and an earlier deal is unfinished."
 
 
 def count_games(db: RunDb, first_game: int, games_per_deal: int) -> GameCounts:

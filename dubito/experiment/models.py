@@ -303,7 +303,7 @@ def open_programs(
             player = build_program(spec, experiment, registry, partial(record, PROGRAM_SERVER))
             players[spec.name] = replace(player, pool=pool, records_faults=experiment.on_bot_error != "stop")
         if confinement is not None and (missing := list_missing_limits(confinement)):
-            warn(f"programs are not confined by everything that Dubito can enforce: {listed(missing)}")
+            warn(f"programs run without some limits that Dubito can enforce elsewhere: {listed(missing)}")
         yield players
 
 

@@ -34,13 +34,13 @@ def _check_executor(config: Config, experiment: Experiment, registry: Registry) 
     if config.executor == "processes":
         if config.scheduler is not None:
             where = config.sources.locate("scheduler")
-            raise UsageError("processes have no scheduler", where=where, hint="add `executor: dask`")
+            raise UsageError("`executor: processes` does not use a scheduler", where=where, hint="add `executor: dask`")
         return
     where = config.sources.locate("executor")
     find_executor(config.executor, where)
     if recorded_specs(experiment, registry):
         raise UsageError(
-            "models and programs are asked from one process, which keeps the budget and the rate limits",
+            "models and programs run from a single process, which keeps track of the budget and the rate limits",
             where=where,
             hint="remove the executor, or split the run with --shard",
         )

@@ -163,7 +163,7 @@ class ModelProgress:
             waiting = [f"{count} waiting {why}" for why, count in self.waiting.items() if count]
         causes = ", ".join(f"{name.partition(':')[2]} {_percent(count, decisions)}" for name, count in failed.items())
         fallback = f"fallback {_percent(sum(failed.values()), decisions)}" + (f" ({causes})" if causes else "")
-        limit = "limited by what one process can do" if self._is_process_busy() else ""
+        limit = "limited by the speed of one process" if self._is_process_busy() else ""
         return [*filter(None, [self.decision_figure(), self.describe_use(), *waiting, limit, fallback])]
 
     def _is_process_busy(self) -> bool:

@@ -46,9 +46,7 @@ def check_sums(run: Run, everything: Tally, complete: Tally) -> None:
         expected["complete"] = complete
     stored = {chunks for (chunks,) in run.db.read("SELECT chunks FROM tally")}
     if stored != {*expected}:
-        raise Differs(
-            _DATABASE, "its sums differ from the sums of its games", [f"recorded: sums over {sorted(stored)}"]
-        )
+        raise Differs(_DATABASE, "its sums do not match its games", [f"recorded: sums over {sorted(stored)}"])
     decided = decided_pairs(run)
     for chunks, replayed in expected.items():
         deals = replayed.games // run.planned.games_per_deal
@@ -65,7 +63,7 @@ def _compare_tables(stored: Tally, replayed: Tally) -> None:
         for key in sorted({*recorded, *recomputed}):
             if recorded.get(key) != recomputed.get(key):
                 details = [f"{table} {list(key)}", f"recorded: {recorded.get(key)}", f"replayed: {recomputed.get(key)}"]
-                raise Differs(_DATABASE, "its sums differ from the sums of its games", details)
+                raise Differs(_DATABASE, "its sums do not match its games", details)
 
 
 def check_no_calls(run: Run) -> None:
@@ -114,17 +112,17 @@ def _check_counts(run: Run, recording: ReplayRecording) -> None:
     counts = {
         "decisions of models": ("decisions", "1", recording.decisions),
         "finished attempts": ("attempts", "game >= 0 AND (reply IS NOT NULL OR cause IS NOT NULL)", recording.attempts),
-        "attempts without an end in finished games": (
+        "unfinished attempts in finished games": (
             "attempts",
             f"game BETWEEN {games.start} AND {games.stop - 1} AND reply IS NULL AND cause IS NULL",
             0,
         ),
-        "games that ended": ("ended", f"game BETWEEN {games.start} AND {games.stop - 1}", len(games)),
+        "finished games": ("ended", f"game BETWEEN {games.start} AND {games.stop - 1}", len(games)),
     }
     for what, (table, where, replayed) in counts.items():
         ((stored,),) = run.db.read(f"SELECT count(*) FROM {table} WHERE {where}")  # noqa: S608
         if stored != replayed:
-            raise Differs(_DATABASE, f"it has {stored:,} {what}, but its games have {replayed:,}", [])
+            raise Differs(_DATABASE, f"it has {stored:,} {what} instead of {replayed:,}", [])
 
 
 def check_prompts(run: Run) -> None:
@@ -137,7 +135,7 @@ def check_prompts(run: Run) -> None:
             raise Differs(_DATABASE, f"the prompt of {name} does not match its digest", [])
     for (digest,) in run.db.read("SELECT DISTINCT digest FROM prompts"):
         if digest not in players:
-            raise Differs(_DATABASE, f"no player has its prompt {one_line(str(digest), 20)}", [])
+            raise Differs(_DATABASE, f"no player uses the prompt {one_line(str(digest), 20)}", [])
 
 
 def check_texts(db: RunDb) -> None:
@@ -199,14 +197,14 @@ class _Calls:
         received = "SELECT 1 FROM tries t WHERE t.state = 'received' AND t.raw = a.raw AND"
         same_key = "(t.game, t.seat, t.decision, t.attempt) = (a.game, a.seat, a.decision, a.attempt)"
         wrong = {
-            "an attempt without a reply has parts of one": f"reply IS NULL AND NOT ({empty} AND origin = 'live')",
-            "an attempt before the games has a cause of failure": "game < 0 AND cause IS NOT NULL",
+            "an attempt without a reply has data of a reply": f"reply IS NULL AND NOT ({empty} AND origin = 'live')",
+            "an attempt of the preflight has a cause of failure": "game < 0 AND cause IS NOT NULL",
             "an attempt has an unknown origin": "origin NOT IN ('live', 'cache')",
-            "a reply that counts as live was not received by a call": (
+            "no call received a reply that is marked as live": (
                 f"origin = 'live' AND server != '{PROGRAM_SERVER}' AND reply IS NOT NULL AND NOT EXISTS "
                 f"({received} (t.request, t.draw) = (a.request, a.draw))"
             ),
-            "a reply that counts as cached was received by a call": (
+            "a call received a reply that is marked as cached": (
                 f"origin = 'cache' AND game >= 0 AND EXISTS ({received} {same_key})"
             ),
         }
@@ -222,7 +220,7 @@ class _Calls:
             counts = reply.usage.counts if reply.usage else (None,) * len(TOKENS)
             if (reply.digest, tuple(usage)) != (digest, counts) or model not in (reply.model, None):
                 raise Differs(
-                    f"the preflight of {one_line(player)}", "its reply differs from what was recorded about it", []
+                    f"the preflight of {one_line(player)}", "its reply does not match its recorded details", []
                 )
 
     def check_tries(self) -> None:
@@ -265,7 +263,7 @@ class _Calls:
         for column, (stored, allowed) in expected.items():
             if stored not in allowed:
                 details = [f"recorded: {stored}", f"expected: {' or '.join(sorted(map(str, allowed)))}"]
-                raise Differs(call.name, f"its {column} does not follow from its request, reply and settings", details)
+                raise Differs(call.name, f"its {column} does not match its request, reply and settings", details)
 
     def _server_of(self, player: str) -> str:
         return account_for(self._settings_of(player, "an attempt")).server

@@ -162,7 +162,7 @@ def replay_moves(run: Run, number: int) -> Iterator[tuple[Any, Any]]:
             make_move(state, output)
     replayed = outcome_of(ended, outcome.seats, outcome.contender_seat, [own[-1] for own in outcome.counts])
     if replayed.pack() != row:
-        raise UsageError(f"game {number} of {one_line(str(run.folder))} is now played differently")
+        raise UsageError(f"game {number} of {one_line(str(run.folder))} is played differently now")
 
 
 def _replay_lies(run: Run, number: int) -> Iterator[tuple[int, int, Lie | None, LieMark | None]]:
@@ -346,7 +346,7 @@ def replay(run: Run, workers: int, progress: Callable[[int], None]) -> ReplayRes
         difference = Differs(error.where, error.what, [run.without_folder(detail) for detail in error.details])
     except DubitoError as error:
         details = [run.without_folder(str(error))]
-        difference = Differs(f"game {games} or after", "the run cannot be replayed", details)
+        difference = Differs(f"game {games} or later", "the run cannot be replayed", details)
     return ReplayResult(games, recording.decisions, db.results_digest(), run.mismatches, tally, difference)
 
 
@@ -403,7 +403,7 @@ def _check_results(run: Run, tally: Tally) -> None:
     file = run.folder / run_folder.RESULTS
     counted = run_folder.to_yaml(all_games(tally, names, run.registry.game)).encode()
     if file.exists() and file.read_bytes() != counted:
-        raise Differs(file.name, "its counts differ from the counts of its games", [])
+        raise Differs(file.name, "its counts do not match its games", [])
 
 
 def _check_stop(run: Run) -> None:

@@ -80,7 +80,7 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
     sizes = _parse_table_sizes(config, *game.seats_by(rules))
     if config.on_bot_error == "forfeit" and not game.forfeits:
         where = config.sources.locate("on_bot_error")
-        raise UsageError(f"{game.name} has no forfeits", where=where, hint="choose stop or fallback")
+        raise UsageError(f"{game.name} does not support forfeits", where=where, hint="choose stop or fallback")
     if config.bots is None:
         opponents = [default_player(bot) for bot in registry.hand_written()]
     else:
@@ -132,7 +132,9 @@ def _with_stop_rule(experiment: Experiment, stop: StopConfig, config: Config, re
     """Return the experiment with its stop rule. Raises UsageError."""
     if "games" in config.model_fields_set:
         where = config.sources.locate("games")
-        raise UsageError("`stop` sets the maximum number of deals, by `most`", where=where, hint="remove games")
+        raise UsageError(
+            "`stop` already sets the maximum number of deals with `most`", where=where, hint="remove games"
+        )
     if len(experiment.contenders) < 2:
         where = config.sources.locate("stop")
         raise UsageError("`stop` compares contenders", where=where, hint="name at least two")
@@ -152,7 +154,7 @@ def _check_games(experiment: Experiment, config: Config) -> None:
         below = config.games // m * m
         nearest = f"{below} or {below + m}" if below else f"{m}"
         n = f"{len(experiment.contenders)} contender{'s' * (len(experiment.contenders) > 1)}"
-        reason = "all of them play every deal" if m == len(experiment.contenders) else "in both seats of every deal"
+        reason = "each plays every deal" if m == len(experiment.contenders) else "in both seats of every deal"
         raise UsageError(f"games: {config.games} is not a multiple of {m} ({n}, {reason})", hint=f"use {nearest}")
 
 
@@ -221,11 +223,11 @@ def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> Play
         settings = {**expanded, **settings, "bot": expanded["bot"]}
     cls = settings.pop("bot", PROGRAM_BOT if settings.keys() & {"process", "remote"} else None)
     if not isinstance(cls, str):
-        raise UsageError("an entry of bots or contenders needs the key `bot` with the name of a bot")
+        raise UsageError("an entry of bots or contenders needs the key `bot`, set to the name of a bot")
     bot = registry.find(cls)
     name = settings.pop("name", cls)
     if not isinstance(name, str) or not name.strip():
-        raise UsageError(f"the name of a player must be text, not {one_line(repr(name), 60)}")
+        raise UsageError(f"a player's name must be a string, not {one_line(repr(name), 60)}")
     _check_name(name)
     for key in settings:
         _check_setting(bot, key)
@@ -233,7 +235,7 @@ def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> Play
         settings = json.loads(json.dumps(settings, allow_nan=False))
     except (TypeError, ValueError):
         raise UsageError(
-            f"the settings of {one_line(name)} must be numbers, texts, booleans, or lists of these"
+            f"the settings of {one_line(name)} must be numbers, strings, booleans or lists of these"
         ) from None
     _check_complete(bot, name, settings)
     if bot.cls.is_model:
@@ -324,11 +326,11 @@ def _check_name(name: str) -> None:
     """Raise UsageError for a name that could look like another one, or that contains control characters."""
     if (hidden := next((character for character in name if not is_visible(character)), None)) is not None:
         raise UsageError(
-            f"the name '{one_line(name, 60)}' of a player contains {name_character(hidden)}",
+            f"the player name '{one_line(name, 60)}' contains {name_character(hidden)}",
             hint="use visible characters and plain spaces",
         )
     if name != name.strip() or "  " in name:
-        raise UsageError(f"the name '{name}' of a player has extra spaces", hint="remove them")
+        raise UsageError(f"the player name '{name}' has extra spaces", hint="remove them")
 
 
 def _check_names(opponents: Sequence[PlayerSpec], contenders: Sequence[PlayerSpec]) -> None:
@@ -344,7 +346,7 @@ def _check_names(opponents: Sequence[PlayerSpec], contenders: Sequence[PlayerSpe
     for player in contenders:
         if by_name.get(player.name, player) != player:
             raise UsageError(
-                f"the contender '{one_line(player.name)}' has the name of a different opponent",
+                f"the contender '{one_line(player.name)}' has the same name as a different opponent",
                 hint="rename one of them",
             )
 
@@ -457,14 +459,14 @@ def _check_probabilities(name: str, settings: ModelSettings, prompt: "Prompt", g
     has_odds = settings.api == "decisions" or prompt.description.say == "odds"
     if settings.play == "drawn" and settings.belief is None and not has_odds:
         raise UsageError(
-            f"{one_line(name)}: play: drawn: its answers state no probabilities to draw from",
+            f"{one_line(name)}: play: drawn: its answers contain no probabilities to draw from",
             hint="choose a prompt with `say: odds`, such as mixed, `belief: logprobs`, or `api: decisions`",
         )
     if settings.belief is None:
         return
     problem = ""
     if has_odds or STATED in prompt.fields:
-        problem = f"the prompt {one_line(prompt.name)} asks for probabilities already"
+        problem = f"the prompt {one_line(prompt.name)} already asks for probabilities"
     elif all(node.answer != Bool() for node in game.nodes):
         problem = f"{game.name} has no yes-or-no question"
     if problem:
@@ -499,8 +501,7 @@ def _check_surcharges(name: str, settings: ModelSettings, options: CallOptions) 
         return
     if (tool := find_charged_by_call(settings.parameters)) is not None:
         raise UsageError(
-            f"{one_line(name)}: parameters.{tool}: the server charges for its tools by the call, and the price is "
-            "unknown",
+            f"{one_line(name)}: parameters.{tool}: the server charges for its tools per call, and the price is unknown",
             hint="remove the parameter or budget.usd",
         )
     unpriced, model = find_unpriced(settings.parameters, price), one_line(settings.model)
@@ -547,7 +548,7 @@ def find_fallback(name: str, settings: ModelSettings, registry: Registry) -> typ
     if cls.is_model or cls.is_program or not game.answers_nodes(cls):
         nodes = f"{game.nodes[0].name}-{game.nodes[-1].name}"
         raise UsageError(
-            f"{one_line(name)}: fallback: {settings.fallback} does not answer the nodes {nodes} one by one",
+            f"{one_line(name)}: fallback: {settings.fallback} does not answer the nodes {nodes} separately",
             hint=f"choose a hand-written bot that does, such as {game.fallback}",
         )
     return cls

@@ -96,7 +96,7 @@ def describe_spending(shards: Sequence[Run], caps: Caps) -> list[str]:
             shard = f"{shard_of(run).number}/{of}"
             sentences.append(
                 f"to finish {run} with its share ({part.describe()}): --shard {shard} --budget {budget} "
-                f"(--budget applies to all {of} shards together; the run still spends at most {caps.describe()})"
+                f"(--budget applies to all {of} shards together; this run still spends at most {caps.describe()})"
             )
     return sentences
 

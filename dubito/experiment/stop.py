@@ -123,7 +123,7 @@ def describe_standing(pair: PairStanding, experiment: Experiment) -> str:
         caveat = ", but fallbacks leave the winner open" if pair.is_open else ""
         return f"{names}: {verdict} after {test.deals:,} deals{caveat}"
     if test.deals < FIRST_LOOK:
-        return f"{names}: tested from {FIRST_LOOK} deals on"
+        return f"{names}: the first test is after {FIRST_LOOK} deals"
     goal = _DIFFERENT if test.goal == "told apart" else closer
     return f"{names}: {test.deals:,} deals, {100 * test.way:.0f} % of the way to {goal}"
 
@@ -144,10 +144,10 @@ def find_stop_flaw(run: Run) -> str | None:
     decision, rows = RunDecision(run.planned, run.game.results), run.db.outcomes()
     for deals in _group_by_deal(rows, run.planned.games_per_deal):
         if decision.test.decided:
-            return "it continues after it was decided"
+            return "it continues after every pair was decided"
         decision.add(deals)
     stored = dict(read_tally(run.db, run.game.results).rows("decided"))
-    return None if stored == decision.test.rows() else "its stored decisions differ from the decisions of its games"
+    return None if stored == decision.test.rows() else "its stored decisions do not match its games"
 
 
 def decided_pairs(run: Run) -> dict[tuple[int, ...], list[int]]:

@@ -168,13 +168,13 @@ class ThreadedChunks:
         threads = start_threads(worker.run, wanted, "game")
         if len(threads) < wanted:
             self.model_progress.warn(
-                f"only {len(threads)} of {wanted} threads could be started, so fewer games are played at the same time"
+                f"only {len(threads)} of {wanted} threads could be started, so fewer games are played at once"
             )
         if hanging := wait_for_threads(threads, stop):
             queue.close()
             self.model_progress.notify(
                 f"{hanging} game{'s' * (hanging > 1)} still waited for calls {STOP_GRACE_SECONDS:g} s after the stop: "
-                "these calls are abandoned and counted at their highest possible price"
+                "these calls were abandoned and counted at their highest possible price"
             )
         for reason in queue.reasons():
             self.model_progress.end_wait(reason)

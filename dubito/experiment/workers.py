@@ -116,7 +116,8 @@ def _load_player(job: str) -> ChunkPlayer:
     experiment, home = _decode_experiment(content["experiment"]), Path(content["home"])
     if content["dubito"] != __version__:
         raise UsageError(
-            f"this worker has dubito {__version__}, the run has {content['dubito']}", hint="install the run's version"
+            f"this worker has dubito {__version__}, but the run uses {content['dubito']}",
+            hint="install the run's version",
         )
     set_games_path([Path(folder) for folder in content["games_path"]])
     registry = find_bots(home if home.is_dir() else Path.cwd(), experiment.game)
@@ -267,7 +268,7 @@ def run_in_order(
     except BrokenProcessPool:
         for process in multiprocessing.active_children():
             process.kill()  # the workers block the SIGTERM that the pool sends
-        raise RunStopped("a worker process died (out of memory, or a bot that ends its process)") from None
+        raise RunStopped("a worker process died (it ran out of memory, or a bot ended it)") from None
     except pool.loss_errors as error:
         reason = one_line(f"{type(error).__name__}: {error}", 200)
         raise RunStopped(f"the executor lost a chunk ({reason})") from None

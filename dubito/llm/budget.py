@@ -93,7 +93,7 @@ class Budget:
         """Reserve the worst case of a batched request, or return why the budget has no room for it."""
         with self._settled:
             if (cap := self._caps.exceeded_by(self.spent + self.reserved + worst)) is not None:
-                return self._describe_end(cap, worst, "the next call may take up to")
+                return self._describe_end(cap, worst, "the next call needs up to")
             self.reserved += worst
             return None
 
@@ -147,7 +147,7 @@ class Budget:
         if needed is None:
             return "no game has ended yet, so the cost of one is unknown"
         cap = self._caps.exceeded_by(self.spent + needed)
-        return None if cap is None or needed == Spend() else self._describe_end(cap, needed, "another game takes about")
+        return None if cap is None or needed == Spend() else self._describe_end(cap, needed, "another game needs about")
 
     @contextmanager
     def playing(self, game: int, deal: int) -> Iterator[None]:
@@ -184,7 +184,7 @@ class Budget:
             if self._reason_to_wait(worst, deal) is not None:
                 raise OutOfTurn
             if (cap := self._caps.exceeded_by(self.spent + worst)) is not None:
-                raise AccountFault(self._describe_end(cap, worst, "the next call may take up to"))
+                raise AccountFault(self._describe_end(cap, worst, "the next call needs up to"))
             self.reserved += worst
             self._forecast.count_reservation(worst)
 
@@ -205,7 +205,7 @@ class Budget:
         """Raise AccountFault if `total`, which other processes may have spent too, exceeds a cap."""
         if (cap := self._caps.exceeded_by(total)) is not None:
             fault = AccountFault(
-                "the budget is used up, since other processes spend from it too",
+                "other processes have used up the budget",
                 hint=f"raise `budget.{cap}`, or choose another --games",
             )
             fault.spent = Spend()
@@ -217,7 +217,7 @@ class Budget:
         unit = "" if cap == "usd" else f" {cap}"
         assumed = ""
         if self._assumed.usd and cap == "usd":
-            assumed = f" ({dollars(self._assumed.usd)} of it the worst case of calls whose cost is unknown)"
+            assumed = f" (including {dollars(self._assumed.usd)}, the maximum for calls whose cost is unknown)"
         is_too_small = self._forecast.has_no_ended_game and not self._forecast.is_idle
         small = ": it was too small for a single game" if is_too_small else ""
         return (

@@ -54,17 +54,17 @@ class _TextDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
 
     def put(self, key: Any) -> Any:
         if type(key) is not str:
-            raise TypeError("a key of the cache must be a text")
+            raise TypeError("cache keys must be strings")
         return super().put(key)
 
     def get(self, key: Any, raw: Any) -> Any:
         if not raw or type(key) is not str:
-            raise RunStopped("an entry of the cache has a key that is not a text: it was not written by Dubito")
+            raise RunStopped("a cache entry has a key that is not a string, so Dubito did not write it")
         return key
 
     def store(self, value: Any, read: bool, key: Any = diskcache.UNKNOWN) -> Any:
         if read or type(value) is not str:
-            raise TypeError("a value of the cache must be a text")
+            raise TypeError("cache values must be strings")
         packed = zlib.compress(value.encode("utf-8", "surrogatepass"), _COMPRESSION)
         return super().store(packed if len(packed) < self.min_file_size else value, False, key)
 
@@ -171,12 +171,13 @@ class ReplyCache:
             raise UsageError(f"cannot use the cache {folder}: {one_line(str(error))}; choose another --cache") from None
         settings = {name: getattr(self._cache, name) for name in _SETTINGS}
         if settings != _SETTINGS:
-            raise UsageError(f"the cache {folder} would drop replies ({settings}): choose another --cache")
+            raise UsageError(f"the cache {folder} is set to drop replies ({settings}): choose another --cache")
         try:
             self._locks = ByteLocks(folder / _LOCKS)
         except OSError as error:
             self.unshared = (
-                f"the cache {folder} has no locks ({error.strerror}), so two processes may both pay for the same "
+                f"the cache {folder} does not support locks ({error.strerror}), so two processes may both pay for the "
+                "same "
                 "request: run them one after the other"
             )
 
@@ -328,7 +329,7 @@ class ReplyCache:
         for key in self._keys():
             try:
                 if key is None:
-                    yield f"an entry of the cache {self.folder} has a key that is not a text: it is never used"
+                    yield f"an entry of the cache {self.folder} is ignored, since its key is not a string"
                 elif self.entry(key) is None and self._text(key) is None and key != _WRITE_TEST_KEY:
                     yield str(self._bad(key, "has lost its file"))
             except (RunStopped, UsageError) as error:
@@ -351,7 +352,7 @@ class ReplyCache:
                     return self._cache.disk.fetch(mode, filename, value, False), stored_at
             return None
         except (_NotTextError, ValueError):
-            raise self._bad(key, "is not a text: it was not written by Dubito") from None
+            raise self._bad(key, "is not a string, so Dubito did not write it") from None
         except sqlite3.OperationalError as error:
             # SQLite's message for a text that is not UTF-8.
             if "decode" in str(error):
@@ -388,7 +389,7 @@ class ReplyCache:
         where = "" if str(self.folder) == "cache" else f" --cache {quote(str(self.folder))}"
         return RunStopped(
             f"entry {key} of the cache {self.folder} {what}",
-            hint=f"remove it with `dubito cache drop {key[:_SHOWN_DIGITS]}{where}`, and it is asked for again",
+            hint=f"remove it with `dubito cache drop {key[:_SHOWN_DIGITS]}{where}` to have it requested again",
         )
 
 
@@ -400,7 +401,7 @@ def _check_folder(folder: Path) -> None:
         {name for name in contents if not name.startswith(_DATABASE)} - _OTHER_CONTENTS,
     )
     if others and _DATABASE not in contents:
-        lost = f"has lost its {_DATABASE}" if _LOCKS in others else "exists and is not a cache of replies"
+        lost = f"has lost its {_DATABASE}" if _LOCKS in others else "exists and is not a reply cache"
         raise UsageError(f"{folder} {lost}: choose another --cache")
     journal = folder / f"{_DATABASE}-wal"
     if _DATABASE in contents and database.stat().st_size == 0:
@@ -415,9 +416,7 @@ def _check_settings(folder: Path, connection: sqlite3.Connection) -> None:
     """Raise UsageError if tables are missing, or a setting has a value that diskcache never writes."""
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not {"Cache", "Settings"} <= tables:
-        raise UsageError(
-            f"the cache {folder} has lost its tables, and its replies: restore it, or choose another --cache"
-        )
+        raise UsageError(f"the cache {folder} has lost its tables and replies: restore it, or choose another --cache")
     known = diskcache.core.DEFAULT_SETTINGS | diskcache.core.METADATA
     settings = dict(connection.execute("SELECT key, value FROM Settings"))
     wrong = [name for name, value in known.items() if type(settings.get(name)) is not type(value)]

@@ -129,7 +129,9 @@ class Provider:
             except self._sdk.APIConnectionError as error:
                 raise self.errors.read_connection_error(error, deadline, attempt, is_late=bound.has_passed) from None
             except UnicodeEncodeError:
-                raise self.errors.blame(attempt, "api_key_env", "was not asked: the key cannot be written") from None
+                raise self.errors.blame(
+                    attempt, "api_key_env", "was not asked, since the key cannot be encoded"
+                ) from None
 
         if timeout := _KEEP_ALIVE.search(response.headers.get("keep-alive", "")):
             bound.limit_idle(float(timeout[1]))

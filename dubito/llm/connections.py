@@ -133,7 +133,7 @@ class _Connection(httpcore2.NetworkStream):
         if self._idle_before is not None:
             self._deadline.record_lost(self._idle_before, is_stale)
             if is_stale:
-                raise httpcore2.ConnectError("the server had closed the connection before it was asked") from None
+                raise httpcore2.ConnectError("the server closed the connection before the request was sent") from None
 
     def _was_reset(self) -> bool:
         """Return whether a reset followed after the server closed; False on systems that do not report it."""

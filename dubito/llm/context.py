@@ -68,7 +68,7 @@ def is_cut_compared_with(
 
 def cut_failure(reply: Reply) -> AttemptFailed:
     tokens = reply.usage.input if reply.usage else 0
-    return AttemptFailed("cut", f"the server cuts prompts at about {tokens:,} tokens", reply.text)
+    return AttemptFailed("cut", f"the server truncates prompts at about {tokens:,} tokens", reply.text)
 
 
 def prompt_size(body: Mapping[str, Any]) -> int:

@@ -44,10 +44,10 @@ _MAX_QUOTED: Final = 500  # characters of an unreadable reply that a re-ask quot
 # Which settings to check, by the cause of unusable answers.
 _SETTINGS_TO_CHECK: Final[Mapping[Cause, str]] = {
     "malformed": (
-        "`read` (`last_object`, or --read last_object, takes the JSON out of a longer reply), `response_format` and "
+        "`read` (`last_object`, or --read last_object, extracts the JSON from a longer reply), `response_format` and "
         "`prompt`"
     ),
-    "rejected": "whether the server accepts an assistant's message in a conversation",
+    "rejected": "whether the server accepts assistant messages in a conversation",
     "truncated": "`max_output` (--max-output)",
     "too_long": "`prompt`, `max_output` (--max-output) and the context window, if it is your own server",
     "cut": f"the server: {CONTEXT_HINT}",

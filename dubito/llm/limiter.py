@@ -161,7 +161,7 @@ class AccountTraffic:
             if error.kind == "rate_limit" and (error.retry_after or 0) > self._timing.patience:
                 self._end_run(f"asks to wait {format_duration(error.retry_after or 0)}", error)
             if (silence := now - health.silent_since) >= self._timing.patience:
-                whose = f" by the model {one_line(health.model, 80)!r}" if len(self._health) > 1 else ""
+                whose = f" from the model {one_line(health.model, 80)!r}" if len(self._health) > 1 else ""
                 self._end_run(f"cannot be reached: no answer for {format_duration(silence)}{whose}", error)
             self._raise_if_ended()
 
@@ -279,10 +279,10 @@ class AccountTraffic:
 
     def _end_run(self, what: str, error: TryFailed) -> None:
         if self._outage is None:
-            slow = "whether it needs a longer `deadline`, " if error.kind == "deadline" else ""
+            slow = "whether the server needs a longer `deadline`, " if error.kind == "deadline" else ""
             hint = (
-                f"`patience` is {format_duration(self._timing.patience)}: check {slow}that the server is up, that "
-                "`base_url` is right and which limits the account has, or resume later"
+                f"`patience` is {format_duration(self._timing.patience)}: check {slow}that the server is up, "
+                "`base_url`, and the account's limits, or resume later"
             )
             problem = f"{self.account} {what}; last error: {error.problem}"
             self._outage = AccountFault(problem, quote=error.quote, hint=hint)

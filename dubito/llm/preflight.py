@@ -115,7 +115,9 @@ class Preflight:
         node = next(iter(sample[1].answers.values())) if isinstance(sample[1], Form) else None
         if self.settings.belief and node is not None and node.answer == Bool() and not answer.shares:
             fields = setting_fields("belief", self.name)
-            problem = f"the preflight of {one_line(self.name)} got no log-probabilities: the server does not give them"
+            problem = (
+                f"the preflight of {one_line(self.name)} got no log-probabilities: the server does not return them"
+            )
             raise AccountFault(problem, hint="remove {setting}", **fields)
 
     def _place(self, decision: int) -> Place:
@@ -134,5 +136,5 @@ class Preflight:
         return AccountFault(
             f"the preflight of {one_line(self.name)} got no readable answer ({error.cause})",
             quote=": ".join(filter(None, (error.detail, one_line(error.text or "", _MAX_QUOTED)))),
-            hint=f"check {check}, or play on anyway with `on_unusable: fallback` (--on-unusable fallback)",
+            hint=f"check {check}, or play anyway with `on_unusable: fallback` (--on-unusable fallback)",
         )

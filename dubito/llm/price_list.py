@@ -110,8 +110,10 @@ def _describe_error(first: Mapping[str, Any], where: str) -> str:
     if key in STANDARD_MODES:
         return f"{where}: write it as {{VALUE: FACTOR}}, with factors on the price from 0 to 100"
     if key in ("ends", "as_of", "source"):
-        return f"{where}: must be {'a text' if key == 'source' else 'a day, such as 2026-11-30'}"
-    return f"{where}: a price is {{{', '.join(_REQUIRED)}}}, numbers from 0 to {_MAX_PRICE:,} in USD per million tokens"
+        return f"{where}: must be {'a string' if key == 'source' else 'a day, such as 2026-11-30'}"
+    return (
+        f"{where}: a price needs {{{', '.join(_REQUIRED)}}}, numbers from 0 to {_MAX_PRICE:,} in USD per million tokens"
+    )
 
 
 def _build_price(entry: _Entry, where: str, server_terms: Terms | None = None) -> Price:
@@ -142,7 +144,7 @@ def _exact(times: float) -> Fraction:
 def _to_pico(usd_per_million: float, where: str) -> int:
     exact = Decimal(repr(usd_per_million)) * 10**_DECIMALS
     if exact != int(exact):
-        raise UsageError(f"{where}: a price has at most {_DECIMALS} decimals, in USD per million tokens")
+        raise UsageError(f"{where}: a price can have at most {_DECIMALS} decimals, in USD per million tokens")
     return int(exact)
 
 
@@ -229,8 +231,9 @@ def old_price_warning(server: str, model: str, own: Mapping[str, Price], today: 
     if line is None or line.as_of is None or model in own or today - line.as_of <= _MAX_AGE:
         return None
     return (
-        f"the list prices of {server} were read on {line.as_of:%Y-%m-%d}, {(today - line.as_of).days} days ago: "
-        "check them, and set what has changed in `prices`"
+        f"the list prices of {server} were last checked on {line.as_of:%Y-%m-%d}, {(today - line.as_of).days} days "
+        "ago: "
+        "check them, and set any that have changed in `prices`"
     )
 
 
@@ -240,7 +243,7 @@ def end_of_model_warning(server: str, model: str, today: date) -> str | None:
     if line is None or line.ends is None or line.ends - today > _END_NOTICE:
         return None
     days = (line.ends - today).days
-    when = f"in {days} day{'s' * (days > 1)}" if days > 0 else "today" if days == 0 else "so it may not answer any more"
+    when = f"in {days} day{'s' * (days > 1)}" if days > 0 else "today" if days == 0 else "so it may no longer answer"
     verb = "retires" if days >= 0 else "retired"
     return (
         f"note: the provider {verb} {one_line(model)} on {line.ends:%Y-%m-%d}, {when}: after that, this run cannot be "

@@ -150,7 +150,7 @@ class Prompt:
         self.game = game or find_game(DUBITO, Path())
         self._facts = self.game.facts
         if sources and not {DESCRIPTION, *TEMPLATES} <= sources.keys():
-            raise UsageError(f"{one_line(str(folder))}: the run has lost files of this prompt: it is damaged")
+            raise UsageError(f"{one_line(str(folder))}: the run is damaged, since files of this prompt are missing")
         description_text = sources[DESCRIPTION] if sources else read_description(folder)
         self.description = _parse_description(folder / DESCRIPTION, description_text)
         self._check_description()
@@ -190,16 +190,16 @@ class Prompt:
         """Raise UsageError if a setting of the description does not apply to the game."""
         if self.description.say == "odds" and all(node.answer != Bool() for node in self.game.nodes):
             raise UsageError(
-                f"{self.folder / DESCRIPTION}: say: odds: {self.game.name} has no yes-or-no question: remove it"
+                f"{self.folder / DESCRIPTION}: say: odds: {self.game.name} has no yes-or-no question, so remove it"
             )
         if self.asks_turn and not hasattr(self._facts, "turn"):
             raise UsageError(
-                f"{self.folder / DESCRIPTION}: ask: turn: the facts of {self.game.name} have no `turn`, so a move is "
-                "one question: remove it"
+                f"{self.folder / DESCRIPTION}: ask: turn: the facts of {self.game.name} have no `turn`, so each move "
+                "is a single question; remove it"
             )
         if STATED in self.fields and all(node.states != STATED for node in self.game.nodes):
             raise UsageError(
-                f"{self.folder / DESCRIPTION}: answer: no node of {self.game.name} states {STATED}: remove it"
+                f"{self.folder / DESCRIPTION}: answer: no node of {self.game.name} asks for {STATED}, so remove it"
             )
 
     def check_rules(self, rules: Any) -> None:
@@ -207,8 +207,8 @@ class Prompt:
         for fact in self.game.must_tell(rules):
             if fact not in self._used_variables:
                 raise UsageError(
-                    f"prompt {one_line(self.name)} states the default rules of {self.game.name} in its own text, and "
-                    f"this game has others: choose a prompt that uses the fact {fact}, such as plain"
+                    f"prompt {one_line(self.name)} describes the default rules of {self.game.name}, but this game "
+                    f"uses others: choose a prompt that uses the fact {fact}, such as plain"
                 )
 
     @property

@@ -180,7 +180,7 @@ class ErrorReader:
                 problem = f"does not accept a request of this size ({status}), which includes the reserved output"
                 return self.blame(attempt, "max_output", problem, quote)
             case "quota":
-                problem = f"{self._account} has used up a limit of a day or longer ({status})"
+                problem = f"{self._account} has reached a daily or longer limit ({status})"
                 return AccountFault(problem, quote=quote, hint=_describe_renewal(verdict))
             case "money":
                 problem, hint = f"{self._account} has no credit left ({status})", "top it up"

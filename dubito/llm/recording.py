@@ -138,11 +138,11 @@ class ReplayRecording:
         """Return the recorded reply to this request. Raises the recorded AttemptFailed, or Differs."""
         where, recorded = str(attempt.place), self._attempts(attempt.place.game).get(attempt.place.key)
         if recorded is None:
-            raise RecordingEnded(where, "the run asked nothing at this point", [])
+            raise RecordingEnded(where, "the run asked no question at this point", [])
         self.attempts += 1
         if recorded.player != attempt.place.player:
             players = [f"recorded: {one_line(recorded.player)}", f"replayed: {one_line(attempt.place.player)}"]
-            raise Differs(where, "another player was asked", players)
+            raise Differs(where, "a different player was asked", players)
         if recorded.request != attempt.request.digest:
             raise Differs(where, "the request differs from the recorded one", self._differences(recorded, attempt))
         if recorded.draw != attempt.draw:
@@ -156,7 +156,7 @@ class ReplayRecording:
         stated = (reply.usage.counts if reply.usage else (None,) * len(TOKENS), reply.model)
         if (recorded.usage, recorded.model) != stated:
             details = [f"recorded: {recorded.usage}, {recorded.model}", f"in the reply: {stated[0]}, {stated[1]}"]
-            raise Differs(where, "the tokens or the model are not those that the reply states", details)
+            raise Differs(where, "the recorded tokens or model do not match the reply", details)
         self._on_reply(attempt.place, _question(attempt), reply)
         return reply
 
@@ -183,7 +183,7 @@ class ReplayRecording:
             raise Differs(where, "the recorded reply was changed or is damaged", [str(error)]) from None
         if reply.digest != recorded.reply:
             digests = [f"recorded: {recorded.reply}", f"replayed: {reply.digest}"]
-            raise Differs(where, "the recorded reply is now read differently (reply digest)", digests)
+            raise Differs(where, "the recorded reply is now parsed differently (reply digest)", digests)
         return reply
 
     def _differences(self, recorded: RecordedAttempt, attempt: Attempt) -> list[str]:

@@ -62,16 +62,16 @@ class ModelSettings(Checked):
 
     model_config = ConfigDict(defer_build=True)
 
-    model: str = setting("Model, as its provider names it.", ..., min_length=1)
+    model: str = setting("Model name, as the provider spells it.", ..., min_length=1)
     api: Api = setting("API to use.", ..., usual="the provider's")
-    prompt: str = setting("Name of a prompt, or the path of its folder.", "plain")
+    prompt: str = setting("Name of a prompt, or path to its folder.", "plain")
     # The game's default is its weakest bot, so that failing is never an advantage.
     fallback: str = setting("Hand-written bot that answers when the model does not.", "", usual="the game's")
-    reasks: int = setting("How often to ask again after an unusable reply.", 1, ge=0, le=10)
-    tries: int = setting("Failures of a request before it may be given up.", 5, ge=1, le=100)
+    reasks: int = setting("How many times to ask again after an unusable reply.", 1, ge=0, le=10)
+    tries: int = setting("Minimum number of failures before a request is given up.", 5, ge=1, le=100)
     deadline: float = setting("Time limit of a call, in seconds.", 300, gt=0, le=_DAY)
-    retry_after_cap: float = setting("Longest wait that a server may impose, in seconds.", 60, gt=0, le=_DAY)
-    max_output: int = setting("Most tokens of a reply, including reasoning.", 8192, ge=16, le=MAX_TOKENS)
+    retry_after_cap: float = setting("Longest wait to accept from a server, in seconds.", 60, gt=0, le=_DAY)
+    max_output: int = setting("Maximum number of tokens in a reply, including reasoning.", 8192, ge=16, le=MAX_TOKENS)
     sample: int = setting("Players that differ only in this number get independent answers.", 0, ge=0)
     base_url: str | None = setting(
         "Server to use; `env` means OPENAI_BASE_URL or ANTHROPIC_BASE_URL.",
@@ -81,20 +81,22 @@ class ModelSettings(Checked):
     api_key_env: str | None = setting(
         "Environment variable with the server's key.", usual="the provider's", min_length=1
     )
-    play: Literal["best", "drawn"] = setting("With stated probabilities: play the best answer, or draw one.", "best")
-    belief: Literal["logprobs"] | None = setting(
-        "Take stated probabilities from the answer's tokens: the server must give log-probabilities."
+    play: Literal["best", "drawn"] = setting(
+        "With stated probabilities, play the best answer or draw one at random.", "best"
     )
-    wait: Literal["batch"] | None = setting("Use batches, at half the price: a reply may take a day.")
+    belief: Literal["logprobs"] | None = setting(
+        "Take stated probabilities from the answer's tokens; the server must return log-probabilities."
+    )
+    wait: Literal["batch"] | None = setting("Use batches at half the price; a reply can take a day.")
     response_format: Literal["json_schema", "json_object", "text"] = setting(
         "Reply format to request from a chat server.", "json_schema"
     )
     output_limit: Literal["max_tokens", "max_completion_tokens"] | None = setting(
         "Name of `max_output` in requests to a chat server.", usual="the server's"
     )
-    read: ReplyPart = setting("Read the whole reply, or its last JSON object.", "strict")
+    read: ReplyPart = setting("Parse the whole reply, or only its last JSON object.", "strict")
     system: RulesRole = setting("Role of the message with the rules.", "system")
-    parameters: dict[str, Any] = setting("Further fields of each request, such as {reasoning: {effort: low}}.", {})
+    parameters: dict[str, Any] = setting("Extra fields for each request, such as {reasoning: {effort: low}}.", {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +149,8 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
                 name,
                 "base_url",
                 "this server needs a separate key",
-                "name the variable with the key in `api_key_env` (--api-key-env); if the server needs no key, any text "
-                "in the variable will do",
+                "name the variable with the key in `api_key_env` (--api-key-env); if the server needs no key, any "
+                "value will do",
             )
     return checked
 
@@ -181,7 +183,7 @@ def _address_from_environment(name: str, api: Api) -> str:
     variable = _PROVIDERS[api][2]
     address = os.environ.get(variable, "").strip()
     if not address:
-        raise _refusal(name, "base_url", f"it is `env`, but the environment variable {variable} is not set")
+        raise _refusal(name, "base_url", f"the value is `env`, but the environment variable {variable} is not set")
     return address
 
 
@@ -213,8 +215,8 @@ def _check_parameters(name: str, api: Api, parameters: Mapping[str, Any]) -> Non
 def _check_text(name: str, api: Api, text: Any) -> None:
     """Check the parameter `text`, which may set any property of the response's text except its format."""
     if api != "responses":
-        hint = "set `verbosity` without it" if api == "chat" else "remove it"
-        raise _refusal(name, "parameters.text", "only `api: responses` has it", hint)
+        hint = "set `verbosity` without `text`" if api == "chat" else "remove it"
+        raise _refusal(name, "parameters.text", "only `api: responses` has this parameter", hint)
     if not isinstance(text, dict):
         raise _refusal(name, "parameters.text", "must be a mapping, such as {verbosity: low}")
     if "format" in text:
@@ -309,8 +311,10 @@ def load_key(account: Account, name: str) -> str:
     if not key:
         raise UsageError(
             f"{one_line(name)} needs a key for {account.server}",
-            hint=f"set the environment variable {account.key_env}, or try it without a key by `base_url: house`",
+            hint=f"set the environment variable {account.key_env}, or try it without a key using `base_url: house`",
         )
     if not (key.isascii() and key.isprintable()):
-        raise UsageError(f"{one_line(name)}: the key in {account.key_env} contains characters that a header cannot")
+        raise UsageError(
+            f"{one_line(name)}: the key in {account.key_env} contains characters that a header cannot contain"
+        )
     return key

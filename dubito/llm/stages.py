@@ -101,8 +101,8 @@ class Recording:
         """
         if (recorded.request, recorded.draw) != (attempt.request.digest, attempt.draw):
             raise RunStopped(
-                f"{attempt.place}: this request differs from the one this run made before, since a file or the version "
-                "of Dubito has changed",
+                f"{attempt.place}: this request differs from the one recorded in this run, since a file or the "
+                "version of Dubito has changed",
                 hint="resume with the files and the version that the run started with, or choose another --output",
             )
         if recorded.raw is None:
@@ -187,7 +187,7 @@ class Offline:
         raise AccountFault(
             f"--offline: the cache has no reply for {attempt.place}",
             hint="run once without --offline, or use the --cache that has it; "
-            f"`dubito cache explain {place} --run {quote(run)} --cache {quote(cache)}` shows what this one has",
+            f"`dubito cache explain {place} --run {quote(run)} --cache {quote(cache)}` shows what this cache contains",
         )
 
 

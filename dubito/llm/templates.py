@@ -77,7 +77,7 @@ def format_value(value: object) -> object:
         return ", ".join(f"{n}x {key}" for key, n in value.items()) or "none"
     # For example a function, which would be written with its address in memory.
     if not isinstance(value, int | Undefined):
-        raise TypeError(f"a value of type {type(value).__name__} cannot be written; are brackets missing?")
+        raise TypeError(f"a value of type {type(value).__name__} cannot be rendered; are brackets missing?")
     return value
 
 
@@ -105,7 +105,7 @@ class TemplateFiles:
         if folder is None:
             raise UsageError(f"{where}: no prompt {name} next to it or in the project")
         if (folder / PARAGRAPH).is_file():
-            raise UsageError(f"{where}: {name} extends another prompt itself: name that one")
+            raise UsageError(f"{where}: {name} itself extends another prompt: extend that prompt instead")
         return folder
 
     def has(self, name: str) -> bool:
@@ -274,7 +274,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         meter = self._meter
         meter.left -= steps
         if meter.left < 0:
-            raise TemplateRuntimeError(f"it takes more than {_MAX_STEPS:,} steps: shorten its loops and texts")
+            raise TemplateRuntimeError(f"rendering takes more than {_MAX_STEPS:,} steps: shorten its loops and texts")
 
     def count_size(self, value: Any) -> Any:
         self.spend(1 if type(value) is int else len(value) + 1 if type(value) is str else _size(value))
@@ -304,7 +304,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         while some := [*islice(rest, _BLOCK)]:
             length += sum(map(len, some))
             if length > _MAX_TEXT:
-                raise TemplateRuntimeError(f"{self._meter.name} makes a text of more than {_MAX_TEXT:,} characters")
+                raise TemplateRuntimeError(f"{self._meter.name} produces more than {_MAX_TEXT:,} characters")
             texts += some
         self.spend(length)
         return "".join(texts)
@@ -463,7 +463,7 @@ def check_names(files: TemplateFiles, trees: Mapping[str, nodes.Template], known
         for unknown in sorted(meta.find_undeclared_variables(tree) - allowed):
             hint = suggestion(unknown, known)
             if HISTORY in trees:
-                hint += f"; what changes in a game belongs in {TEMPLATES[1]}"
+                hint += f"; anything that changes during a game belongs in {TEMPLATES[1]}"
             raise UsageError(f"{files.paths[name]}: unknown variable '{unknown}': {hint}")
 
 

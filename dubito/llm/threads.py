@@ -24,7 +24,7 @@ def start_threads(work: Callable[[], None], count: int, name: str) -> list[Threa
             thread.start()
         except (RuntimeError, MemoryError) as error:
             if not started:
-                raise RunStopped(f"cannot start a thread ({error}): raise the limits of memory and threads") from None
+                raise RunStopped(f"cannot start a thread ({error}): raise the limits on memory and threads") from None
             break
         started.append(thread)
     return started

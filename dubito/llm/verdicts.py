@@ -154,7 +154,7 @@ def error_text(error: Any) -> str:
     try:
         return error if isinstance(error, str) else json.dumps(error)
     except RecursionError:
-        return "an error with endless nesting"
+        return "an error that is nested too deeply"
 
 
 def judge_error_in_body(error: Any, headers: Mapping[str, str]) -> Verdict:

@@ -181,7 +181,7 @@ class Waves:
             raise result.fault
         if self._waves_without_reply >= _MAX_WAVES_WITHOUT_REPLY:
             raise AccountFault(
-                f"the last {_MAX_WAVES_WITHOUT_REPLY} waves brought no reply; last error: {result.last_error}",
+                f"the last {_MAX_WAVES_WITHOUT_REPLY} waves returned no replies; last error: {result.last_error}",
                 hint="check the batches on the provider's website, or resume later",
             )
 
@@ -284,8 +284,8 @@ class Waves:
         is_right_key = embedded_kind(account.server) is not None or account in result.confirmed
         if not is_right_key and self._timing.time() < (pending.batch.expires or 0.0):
             raise AccountFault(
-                f"{account} does not know the batch {pending.batch.id}",
-                hint="only a key of the project that created it can see it: resume with such a key",
+                f"{account} has no batch {pending.batch.id}",
+                hint="batches are visible only to keys from the same project: resume with such a key",
             )
         self._log_results(pending.batch, self._rows(pending.batch), BatchStatus("", ended=True), {}, result)
         return True
@@ -391,7 +391,7 @@ class Waves:
         batches = [each.batch for each in pending]
         accounts = ", ".join(sorted({batch.account for batch in batches}))
         since = format_duration(max(0.0, self._timing.time() - min(batch.since for batch in batches)))
-        return f"for {sum(batch.entries for batch in batches):,} replies of {accounts} ({since})"
+        return f"for {sum(batch.entries for batch in batches):,} replies from {accounts} ({since})"
 
     def _retry(self, lane: Lane, call: Callable[[], _Result]) -> _Result:
         """Return the call's result; repeat it while it fails, until patience runs out."""
@@ -407,8 +407,10 @@ class Waves:
                 if self._timing.clock() - began >= self._timing.patience:
                     raise AccountFault(
                         f"{lane.account} cannot be reached, and its batches are not finished; last error: {error}",
-                        hint=f"`patience` is {format_duration(self._timing.patience)}: resume later, and the batches "
-                        "that were sent are found again",
+                        hint=(
+                            f"`patience` is {format_duration(self._timing.patience)}: resume later to collect the "
+                            "batches that were sent"
+                        ),
                     ) from None
                 seconds = max(_FIRST_POLL, backoff(error, number, lane.settings.retry_after_cap))
                 self._sleep(seconds, f"for {lane.account} (no answer)")

@@ -117,7 +117,7 @@ def lies_blocks(source: Run, lies: LieCounts | str, players: Sequence[int], key:
     }
     shares |= {"caught": f"caught, % of {habit.name}"} if results.found_out else {}
     if source.game.lie_mark:
-        shares["hits"] = f"{habit.name} that it called, % of the {habit.name} it was asked about"
+        shares["hits"] = f"{habit.name} it called, % of those it was asked about"
         shares["alarms"] = f"false {call}s, % of honest plays it was asked about"
     columns = [*player_columns("bot"), Column("plays", "plays"), Column("lies", habit.name)]
     columns += [Column("chosen", "voluntary"), Column("forced", "forced")]
@@ -131,9 +131,9 @@ def lies_blocks(source: Run, lies: LieCounts | str, players: Sequence[int], key:
         meant = [lies.stated_lies.get(source.names[player])] if asks else []
         cells.append([source.names[player], lies.plays(player), sum(counted), *counted, *rates, *meant])
     every = lies.games == source.tally.games
-    over = f"Counted over all {lies.games:,} games" if every else f"Counted over the first {lies.games:,} games"
+    over = f"Counted in all {lies.games:,} games" if every else f"Counted in the first {lies.games:,} games"
     over += "" if every else f" of {source.tally.games:,}"
-    notes = [f"{over}, by replaying them.", results.describe_lies]
+    notes = [f"{over} by replaying them.", results.describe_lies]
     chart = Chart(
         "intervals",
         f"Voluntary and forced {habit.name}",
@@ -153,7 +153,7 @@ def _outcome_blocks(source: Run, order: Sequence[int]) -> list[Block]:
     rates = [column for column in rates_of(results) if column.key in results.buckets]
     chart = Chart(
         "stacked",
-        "How the games of each bot end",
+        "How each bot's games end",
         "share of its games, %",
         labels,
         [
@@ -164,7 +164,7 @@ def _outcome_blocks(source: Run, order: Sequence[int]) -> list[Block]:
     columns = [*player_columns("bot"), *counts("games"), *(Column(bucket, title) for bucket, title in endings)]
     columns += [*(Column(f"{column.key}_rate", column.title, "rate") for column in rates)]
     if results.standing:
-        columns += [Column("relative_position", "mean position, 1 first to 0 last", "decimal")]
+        columns += [Column("relative_position", "mean position (1 = first, 0 = last)", "decimal")]
     cells: list[list[Value]] = []
     for player, row in zip(order, rows, strict=True):
         position = [relative_position(source.tally, results, player)] if results.standing else []
@@ -186,7 +186,7 @@ def _counts_table(source: Run, order: Sequence[int]) -> ResultTable:
 def _statement_blocks(stated: Sequence[Calibration], source: Run) -> list[Block]:
     results = source.game.results
     words = Paragraph(
-        f"A prompt may ask for the probability {results.stated}. The Brier score is the mean of (stated - truth)²; 0 "
+        f"A prompt can ask for the probability {results.stated}. The Brier score is the mean of (stated - truth)²; 0 "
         "is perfect. Compare it with the score of always stating the base rate."
     )
     return [
@@ -212,7 +212,7 @@ def calibration_blocks(players: Sequence[Calibration], key: str, label: Callable
     ]
     chart = Chart(
         "calibration",
-        "Stated probability against the observed frequency; a well-calibrated player is on the diagonal",
+        "Stated probability vs. observed frequency. A well-calibrated player is on the diagonal.",
         "mean stated probability, %",
         [],
         series,
@@ -228,11 +228,11 @@ _DEVIATION: Final = {
     for key, name in (("next", "next"), ("prev", "previous"))
 }
 _NOTES: Final = (
-    "Observed: the standard deviation of the rates in the maps. Chance alone makes it greater than 0, especially with "
-    "few games. Chance alone: the root mean square that it would have if all neighbours were equal.",
-    "Excluding chance: the rest, with a 95 % confidence interval. If the interval starts at 0, all of it may be "
-    "chance. A side is named only if the 95 % confidence interval of next - previous, excluding chance, does not "
-    "contain 0.",
+    "Observed: the standard deviation of the rates in the maps. It is greater than 0 even by chance, especially with "
+    "few games. Chance alone: its expected root mean square if all neighbours were equal.",
+    "Excluding chance: what remains, with a 95 % confidence interval. If the interval starts at 0, the whole effect "
+    "could be chance. A side is named only if the 95 % confidence interval of next - previous, excluding chance, "
+    "does not contain 0.",
 )
 
 
@@ -258,8 +258,8 @@ def _deviations(source: Run, scanned: Scan) -> list[Block]:
     varied = {side: [scanned.variation(player, side, players) for player in order] for side, _ in SIDES}
     chart = Chart(
         "intervals",
-        f"How much the {rate} of each bot depends on its neighbours",
-        f"standard deviation of the {rate} over neighbours, excluding chance, percentage points",
+        f"How much each bot's {rate} depends on its neighbours",
+        f"standard deviation of the {rate} across neighbours, excluding chance, in percentage points",
         [*map(source.label, names)],
         [points(f"with the {name} player", [one.beyond for one in varied[side]]) for side, name in SIDES],
     )
@@ -273,7 +273,7 @@ def _deviations(source: Run, scanned: Scan) -> list[Block]:
         difference = independent_difference(by_next.beyond, by_prev.beyond)
         sides = [value for one in (by_next, by_prev) for value in (one.seen, one.chance, one.beyond)]
         cells.append([name, _stronger_side(difference), *habits, *sides, difference])
-    title = f"Standard deviations of the {rate} over neighbours, in percentage points"
+    title = f"Standard deviations of the {rate} across neighbours, in percentage points"
     words = [Paragraph(results.neighbours)] if results.neighbours else []
     return [*words, chart, ResultTable("deviations", title, columns, cells, [*_NOTES, *scanned.widths])]
 
@@ -384,7 +384,7 @@ def _results_and_habits(source: Run, scanned: Scan, row: RankingRow, player: int
     ]
     results = ResultTable(
         f"bot-{player}-results",
-        f"Results over all its {row.games:,} seats, with 95 % confidence intervals",
+        f"Results in all {row.games:,} seats, with 95 % confidence intervals",
         columns,
         lines,
     )

@@ -32,9 +32,10 @@ from dubito.stats.rates import Rate, clustered_rate
 _MAX_MOMENTS: Final = 5  # number of lies shown, and of mistakes
 _GROUPED_CARDS: Final = 4  # plays of this many cards or more are grouped
 _MOMENTS_NOTE: Final = (
-    "Only games with a page, ordered by the cards at stake. Successful: voluntary {lies} that an opponent could have "
-    "called but did not. Mistakes: a false {call} of an honest play, or accepting a play that it had itself rated more "
-    "likely to be dishonest than not."
+    "Covers only games with a page, ordered by the cards at stake. Successful: voluntary {lies} that an opponent "
+    "could have "
+    "called but did not. Mistakes: a false {call} of an honest play, or accepting a play that the player had rated as "
+    "probably dishonest."
 )
 
 
@@ -67,7 +68,7 @@ class Stories:
             player = self.source.names.index(name)
             figures = [(f"Voluntary {lies}", self.lies.share(player, "chosen"))]
             if self.source.game.results.found_out:
-                figures.append((f"Its {lies} that are caught", self.lies.share(player, "caught")))
+                figures.append((f"{lies.capitalize()} that were caught", self.lies.share(player, "caught")))
             if self.source.game.lie_mark:
                 figures.append((f"{lies.capitalize()} it catches", self.lies.share(player, "hits")))
             links = [(f"Boldest {lie}", *self._link_to(one), self._cards_of(one)) for one in self.boldest(player)[:1]]
@@ -152,19 +153,19 @@ class Stories:
 
     def _describe(self, player: int) -> Iterator[str]:
         """Describe how the player plays. Mention no differences that could be due to chance."""
-        lies, call = self._words[1:]
+        lies = self._words[1]
         keys: tuple[LieRate, ...] = ("chosen", "forced", "caught", "hits", "alarms")
         shares = {key: self.lies.share(player, key) for key in keys}
         rates = {rate: describe_rate(share) for rate, share in shares.items()}
         if shares["chosen"].value is not None:
             than = self._compare_with_others(player)
-            yield f"Voluntary {lies} are {rates['chosen']} of its plays{than}; forced ones are {rates['forced']}."
+            yield f"Voluntary {lies} make up {rates['chosen']} of its plays{than}; forced ones, {rates['forced']}."
             yield from self._compare_halves(player)
         if shares["caught"].value is not None and self.source.game.results.found_out:
-            yield f"Of its {lies}, {rates['caught']} are caught."
+            yield f"Opponents catch {rates['caught']} of its {lies}."
         if shares["hits"].value is not None and shares["alarms"].value is not None:
-            yield f"It catches {rates['hits']} of the {lies} that it is asked about."
-            yield f"Of the honest plays, it calls {rates['alarms']} (a false {call})."
+            yield f"It catches {rates['hits']} of the {lies} it is asked about."
+            yield f"It wrongly calls {rates['alarms']} of the honest plays it is asked about."
         yield from self._describe_skill(player)
         yield from (_describe_calibration(one) for one in self._calibrations if one.name == self.source.names[player])
 
@@ -176,7 +177,7 @@ class Stories:
                 hits,
                 alarms,
                 f"It can tell {lies} from honest plays.",
-                f"It calls honest plays more often than {lies}.",
+                f"It calls honest plays more often than it calls {lies}.",
                 f"There is no significant evidence that it can tell {lies} from honest plays.",
             )
 
@@ -200,7 +201,7 @@ class Stories:
         plays = [one for one in self.lies.tracked_plays if one.player == player]
         early, late = (self._chosen(one for one in plays if one.late is half) for half in (False, True))
         if when := _compare(early, late, "first", "second"):
-            yield f"They are more frequent in the {when} half of a game."
+            yield f"Voluntary {self._words[1]} are more frequent in the {when} half of a game."
 
     def _chosen(self, plays: Iterable[TrackedPlay]) -> Rate:
         return self._rate((one.game, one.lie == "chosen") for one in plays)
@@ -211,14 +212,14 @@ class Stories:
         plays = [one for one in self.lies.tracked_plays if one.player == player]
         parts: dict[str, list[TrackedPlay]] = {}
         for one in sorted(plays, key=lambda one: one.cards):
-            many = f"{_GROUPED_CARDS} cards or more" if one.cards >= _GROUPED_CARDS else counted(one.cards)
+            many = f"{_GROUPED_CARDS} or more cards" if one.cards >= _GROUPED_CARDS else counted(one.cards)
             parts.setdefault(many, []).append(one)
         halves = {"first half of the game": False, "second half": True}
         parts |= {title: [one for one in plays if one.late is half] for title, half in halves.items()}
         columns = [*texts("part"), *counts("plays"), Column("chosen", "voluntary, % of plays", "rate")]
         columns += [
             Column("forced", "forced, % of plays", "rate"),
-            Column("called", f"called, % of {lies} an opponent could call", "rate"),
+            Column("called", f"called, % of {lies} that opponents could call", "rate"),
         ]
         rows: list[list[Value]] = []
         for title, own in parts.items():
@@ -252,7 +253,7 @@ class Stories:
             if theirs or met or honest:
                 rated = (value for cases in (theirs, met, honest) for value in (len(cases), self._rate(cases)))
                 rows.append([self.source.names[other], *rated])
-        return ResultTable(f"{key}-lies-against", f"By opponent: its {lies}, and theirs", columns, rows)
+        return ResultTable(f"{key}-lies-against", f"Its {lies} and theirs, by opponent", columns, rows)
 
     def _moments_table(self, player: int, key: str) -> ResultTable | None:
         """Return links to the player's best lies, its costliest caught lies and its worst mistakes."""

@@ -51,7 +51,7 @@ class Document(DocumentPart):
 class Interval(DocumentPart):
     """An estimate with its 95 % confidence interval."""
 
-    value: float | None = Field(description="null: no data")
+    value: float | None = Field(description="null if there is no data")
     low: float
     high: float
 
@@ -59,8 +59,8 @@ class Interval(DocumentPart):
 class LieResult(DocumentPart):
     """A player's lies: voluntary ones, where it could have been honest, and forced ones."""
 
-    games: int = Field(description="number of games from the run's start that are covered")
-    plays: int = Field(description="moves that can be lies")
+    games: int = Field(description="number of games covered, from the start of the run")
+    plays: int = Field(description="number of moves that could have been lies")
     chosen: int
     forced: int
 
@@ -70,13 +70,13 @@ class PlayerResult(DocumentPart):
 
     name: str
     kind: PlayerKind
-    rank: int | None = Field(description="null: it is not ranked")
-    games: int = Field(description="a bot seated twice counts twice")
+    rank: int | None = Field(description="null if not ranked")
+    games: int = Field(description="number of games; a bot with two seats in a game counts it twice")
     buckets: dict[str, int] = Field(description="number of games by result")
-    rates: dict[str, Interval] = Field(description="by the keys of the game's measures")
-    fallback_turns: int = Field(description="turns that the fallback played after a bot error")
-    forfeits: int = Field(description="games forfeited after a bot error")
-    lies: LieResult | None = Field(description="null: the game has no lies, or its games cannot be replayed here")
+    rates: dict[str, Interval] = Field(description="keyed by the game's measures")
+    fallback_turns: int = Field(description="number of turns played by the fallback after a bot error")
+    forfeits: int = Field(description="number of games forfeited after a bot error")
+    lies: LieResult | None = Field(description="null if the game has no lies or its games cannot be replayed here")
 
 
 class ContenderResult(DocumentPart):
@@ -84,25 +84,32 @@ class ContenderResult(DocumentPart):
 
     name: str
     kind: PlayerKind
-    rank: int | None = Field(description="null: the only contender")
+    rank: int | None = Field(description="null if there are no other contenders")
     run: str = Field(description="the run folder")
     deals: int
     rates: dict[str, Interval]
-    fallback_share: float = Field(description="share of its decisions that the fallback made")
+    fallback_share: float = Field(description="share of decisions made by the fallback")
 
 
 class Difference(DocumentPart):
     """The first contender's value minus the other's, on the same deals."""
 
     difference: Interval
-    winner: str | None = Field(description="null: no significant difference, or fallbacks could explain it")
-    worst: float = Field(
-        description="if the first had lost all its games with a fallback, and the other had won its own"
+    winner: str | None = Field(
+        description="null if there is no significant difference, or if fallbacks could explain it"
     )
-    best: float = Field(description="the reverse")
-    more_games: int | None = Field(description="0: there is a winner; null: not known")
-    interval: Literal["fixed", "anytime"] = Field(description="anytime: in a run with `stop`")
-    verdict: PairVerdict | None = Field(description="in a run with `stop`; null: by another measure, or not yet")
+    worst: float = Field(
+        description=(
+            "the difference if the first contender had lost all its games with a fallback and the other had won all "
+            "of its own"
+        )
+    )
+    best: float = Field(description="the difference in the opposite case")
+    more_games: int | None = Field(description="games needed to find a winner: 0 if there is one, null if unknown")
+    interval: Literal["fixed", "anytime"] = Field(description="`anytime` in a run with `stop`")
+    verdict: PairVerdict | None = Field(
+        description="in a run with `stop`; null until the pair is decided, and for other measures"
+    )
 
 
 class PairResult(DocumentPart):
@@ -110,7 +117,7 @@ class PairResult(DocumentPart):
 
     one: str
     other: str
-    differences: dict[str, Difference] = Field(description="by the keys of the game's headline measures")
+    differences: dict[str, Difference] = Field(description="keyed by the game's headline measures")
 
 
 class PairStatus(DocumentPart):
@@ -119,9 +126,9 @@ class PairStatus(DocumentPart):
     one: str
     other: str
     deals: int
-    verdict: PairVerdict | None = Field(description="null: not yet")
+    verdict: PairVerdict | None = Field(description="null until the pair is decided")
     goal: PairVerdict = Field(description="the more likely verdict")
-    way: float = Field(description="progress towards it, 0 to 1")
+    way: float = Field(description="progress towards `goal`, from 0 to 1")
 
 
 class ArmResult(DocumentPart):
@@ -130,10 +137,10 @@ class ArmResult(DocumentPart):
     name: str
     prompt: str
     title: str = Field(description="the prompt's title")
-    paragraph: str = Field(description="what it adds to the prompt that it extends")
-    games: int | None = Field(description="games in which lies are counted; null: they cannot be counted")
-    plays: int | None = Field(description="moves that can be lies")
-    chosen: Interval | None = Field(description="share of voluntary lies")
+    paragraph: str = Field(description="the text it adds to the prompt it extends")
+    games: int | None = Field(description="number of games in which lies were counted; null if they cannot be counted")
+    plays: int | None = Field(description="number of moves that could have been lies")
+    chosen: Interval | None = Field(description="share of plays that were voluntary lies")
 
 
 class ModelUse(DocumentPart):
@@ -143,24 +150,29 @@ class ModelUse(DocumentPart):
     kind: PlayerKind
     decisions: int
     games: int
-    outcomes: dict[str, int] = Field(description="model, model_after_reask (then maybe :last_object), fallback:CAUSE")
+    outcomes: dict[str, int] = Field(
+        description=(
+            "number of decisions by outcome: model, model_after_reask (either may end in :last_object) or "
+            "fallback:CAUSE"
+        )
+    )
     reasks: int
     calls: int
     attempts: int
-    cached: int = Field(description="attempts answered from the cache")
+    cached: int = Field(description="number of attempts answered from the cache")
     tokens: dict[str, int]
-    usd: float | None = Field(description="billed and assumed; null: no price is known")
+    usd: float | None = Field(description="billed plus assumed; null if no price is known")
     usd_billed: float | None = Field(description="the cost reported in replies")
-    usd_assumed: float | None = Field(description="the probable cost of the other calls")
-    assumed: int = Field(description="number of these other calls")
-    ids: dict[str, int] = Field(description="number of replies by the model that they name")
+    usd_assumed: float | None = Field(description="the probable cost of calls that reported none")
+    assumed: int = Field(description="number of calls that reported no cost")
+    ids: dict[str, int] = Field(description="number of replies by the model named in them")
 
 
 class ComparedResult(DocumentPart):
     """How much the comparison of a run's contenders depends on few deals."""
 
-    preliminary: bool = Field(description=f"fewer than {PRELIMINARY} deals, in a run without `stop`")
-    fragility: int | None = Field(description="how many deals would have to be removed for the leader to lose its lead")
+    preliminary: bool = Field(description=f"true if a run without `stop` has fewer than {PRELIMINARY} deals")
+    fragility: int | None = Field(description="number of deals whose removal would cost the leader its lead")
 
 
 class RunObject(Document):
@@ -170,26 +182,26 @@ class RunObject(Document):
     folder: str
     game: str
     seed: int
-    games: int = Field(description="planned number; with `stop` the maximum")
-    kept: int = Field(description="games counted in the results")
-    finished: int = Field(description="finished games; results count them in deal order")
+    games: int = Field(description="planned number of games, or the maximum with `stop`")
+    kept: int = Field(description="number of games counted in the results")
+    finished: int = Field(description="number of finished games; results count them in deal order")
     state: RunState
-    stopped: str | None = Field(description="why it stopped before its end")
-    results_digest: str | None = Field(description="null: no game is counted")
-    verdict: str | None = Field(description="the result in words; null: no game is counted")
-    ranking: list[PlayerResult] = Field(description="over all seats, best first")
+    stopped: str | None = Field(description="why the run stopped early")
+    results_digest: str | None = Field(description="null if no game is counted")
+    verdict: str | None = Field(description="the result in words; null if no game is counted")
+    ranking: list[PlayerResult] = Field(description="all seats included, best player first")
     contenders: list[ContenderResult] = Field(description="best first")
     pairs: list[PairResult]
-    comparison: ComparedResult | None = Field(description="null: fewer than two contenders")
+    comparison: ComparedResult | None = Field(description="null if there are fewer than two contenders")
     models: list[ModelUse]
-    report: str | None = Field(description="the first page of its report")
+    report: str | None = Field(description="the report's first page")
 
 
 class MergeObject(Document):
     """A run that was merged from shards."""
 
     format: Literal["dubito merge 1"] = "dubito merge 1"
-    shards: list[str] = Field(description="their folders, in the order of their games")
+    shards: list[str] = Field(description="folders of the shards, in game order")
     run: RunObject = Field(description="the whole run")
 
 
@@ -197,10 +209,10 @@ class AwaitedBatch(DocumentPart):
     """A batch of requests that a run with `wait` has sent and that has no replies yet."""
 
     account: str
-    id: str | None = Field(description="the server's id; null: not confirmed by the server")
+    id: str | None = Field(description="the server's id; null if the server has not confirmed the batch")
     requests: int
-    since: str = Field(description="when it was sent, in UTC")
-    expires: str | None = Field(description="in UTC; then the requests are sent again")
+    since: str = Field(description="when the batch was sent, in UTC")
+    expires: str | None = Field(description="when the batch expires and its requests are sent again, in UTC")
 
 
 class StatusObject(Document):
@@ -208,18 +220,18 @@ class StatusObject(Document):
 
     format: Literal["dubito status 1"] = "dubito status 1"
     folder: str
-    trial: bool = Field(default=False, description="true: a test of prompts, without games")
+    trial: bool = Field(default=False, description="true for a test of prompts, which has no games")
     games: int | None = None
-    kept: int | None = Field(default=None, description="games counted in the results")
-    finished: int | None = Field(default=None, description="finished games")
+    kept: int | None = Field(default=None, description="number of games counted in the results")
+    finished: int | None = Field(default=None, description="number of finished games")
     state: RunState | None = None
-    replies: int | None = Field(default=None, description="replies in games, in a run with models")
+    replies: int | None = Field(default=None, description="number of replies in games, in a run with models")
     results_digest: str | None = None
     models: list[ModelUse]
-    failed_calls: dict[str, int] = Field(description="by kind")
+    failed_calls: dict[str, int] = Field(description="number of failed calls by kind")
     awaited: list[AwaitedBatch] = []
     pairs: list[PairStatus] = []
-    to_be_sent: int = Field(default=0, description="requests of the next batch")
+    to_be_sent: int = Field(default=0, description="number of requests in the next batch")
 
 
 class ComparisonObject(Document, extra="allow"):
@@ -230,9 +242,9 @@ class ComparisonObject(Document, extra="allow"):
     notes: list[str] = Field(description="caveats")
     contenders: list[ContenderResult]
     pairs: list[PairResult]
-    verdict: str | None = Field(description="the result in words; null: fewer than two contenders")
-    arms: list[ArmResult] = Field(description="empty: all models use the same prompt")
-    comparison: ComparedResult | None = Field(description="null: fewer than two contenders")
+    verdict: str | None = Field(description="the result in words; null if there are fewer than two contenders")
+    arms: list[ArmResult] = Field(description="empty if all models use the same prompt")
+    comparison: ComparedResult | None = Field(description="null if there are fewer than two contenders")
 
 
 class ListedBot(DocumentPart):
@@ -242,7 +254,7 @@ class ListedBot(DocumentPart):
     strategy: str
     origin: str
     file: str
-    usual: bool = Field(description="false: it only plays if named")
+    usual: bool = Field(description="false if the bot plays only when named")
     repeatable: bool
     missing: list[str] = Field(description="nodes that are not written yet")
 
@@ -267,12 +279,12 @@ class ListedGame(DocumentPart):
     """A game, or a family of games."""
 
     name: str
-    seats: tuple[int, int] | None = Field(description="minimum and maximum; null for a family")
+    seats: tuple[int, int] | None = Field(description="minimum and maximum number; null for a family")
     summary: str
-    why_not: str | None = Field(default=None, description="why it cannot be played")
+    why_not: str | None = Field(default=None, description="why the game cannot be played")
     origin: str | None = Field(
         default=None,
-        description="its folder or installed package; null: it comes with Dubito",
+        description="the game's folder or installed package; null if it comes with Dubito",
     )
 
 
@@ -287,15 +299,15 @@ class ListedRun(DocumentPart):
     """A run folder."""
 
     folder: str
-    game: str | None = Field(default=None, description="null: a test of prompts, or unreadable")
-    state: RunState | None = Field(default=None, description="null: not a run")
+    game: str | None = Field(default=None, description="null for a test of prompts, or if unreadable")
+    state: RunState | None = Field(default=None, description="null if the folder is not a run")
     games: int | None = None
     kept: int | None = None
     models: list[str] = []
-    kinds: dict[str, PlayerKind] = Field(default={}, description="of the models, by name")
-    usd: float | None = Field(default=None, description="null: no priced model was called")
-    date: str = Field(description="last modification, in UTC")
-    fault: str | None = Field(default=None, description="why it cannot be read")
+    kinds: dict[str, PlayerKind] = Field(default={}, description="kinds of the models, by name")
+    usd: float | None = Field(default=None, description="null if no model with a price was called")
+    date: str = Field(description="date of the last modification, in UTC")
+    fault: str | None = Field(default=None, description="why the folder cannot be read")
 
 
 class RunsObject(Document):
@@ -311,7 +323,7 @@ class TypicalUse(DocumentPart):
     calls: float
     tokens_in: float
     tokens_out: float
-    usd: float | None = Field(description="null: no price is known")
+    usd: float | None = Field(description="null if no price is known")
 
 
 class PlayerEstimate(DocumentPart):
@@ -322,7 +334,7 @@ class PlayerEstimate(DocumentPart):
     calls: tuple[float, float]
     tokens_in: tuple[float, float]
     tokens_out: tuple[float, float]
-    usd: tuple[float, float] | None = Field(description="null: no price is known")
+    usd: tuple[float, float] | None = Field(description="null if no price is known")
     learned_from: str
     typical: TypicalUse
 
@@ -333,7 +345,7 @@ class EstimateObject(Document):
     format: Literal["dubito estimate 1"] = "dubito estimate 1"
     games: int
     players: list[PlayerEstimate]
-    usd: tuple[float, float] | None = Field(description="of all players with a price")
+    usd: tuple[float, float] | None = Field(description="total of all players with a price")
     seconds: tuple[float, float]
     typical_usd: float | None
     typical_seconds: float
@@ -354,8 +366,8 @@ class CacheObject(Document):
     folder: str
     replies: int
     bytes: int
-    older: int = Field(description="replies from other versions of Dubito, which are not used")
-    damaged: int = Field(description="entries that cannot be read")
+    older: int = Field(description="number of unused replies from other versions of Dubito")
+    damaged: int = Field(description="number of unreadable entries")
     models: list[CachedModel]
 
 
@@ -365,10 +377,10 @@ class PromptResult(DocumentPart):
     prompt: str
     positions: int
     yes: Interval
-    right: Interval = Field(description="of the answers whose truth is known")
-    invalid: Interval = Field(description="positions without a valid answer")
-    causes: dict[str, int] = Field(description="why these answers are missing")
-    tokens_in: float | None = Field(description="of a decision; null: no reply states them")
+    right: Interval = Field(description="share of right answers, among those whose truth is known")
+    invalid: Interval = Field(description="share of positions without a valid answer")
+    causes: dict[str, int] = Field(description="number of missing answers by cause")
+    tokens_in: float | None = Field(description="tokens per decision; null if no reply reports them")
     tokens_out: float | None
 
 
@@ -378,10 +390,14 @@ class TrialObject(Document):
     format: Literal["dubito prompt test 1"] = "dubito prompt test 1"
     model: str
     prompts: list[PromptResult]
-    same_answers: int | None = Field(description="positions at which two prompts agree; null: there is one prompt")
-    right_difference: Interval | None = Field(description="of two prompts, paired by position; null: not known")
+    same_answers: int | None = Field(
+        description="number of positions at which the two prompts agree; null if there is only one prompt"
+    )
+    right_difference: Interval | None = Field(
+        description="difference between the two prompts, paired by position; null if unknown"
+    )
     verdict: str
-    unmet: list[str] = Field(description="expectations of --expect that were not met")
+    unmet: list[str] = Field(description="the --expect conditions that were not met")
 
 
 def players(

@@ -45,7 +45,7 @@ def choose_games(source: Run, requested: str | None) -> GameChoice:
         if count > MAX_GAMES:
             raise UsageError(
                 f"--games all: the run has {count:,} games, but a report can show at most {MAX_GAMES:,}",
-                hint="list the games to show",
+                hint="select fewer games, such as --games 0,5,17",
             )
         return GameChoice([*every], f"All {count:,} games.")
     if requested is not None:
@@ -59,8 +59,8 @@ def choose_games(source: Run, requested: str | None) -> GameChoice:
     by_length = sorted((-sum(source.outcome(row).game_counts), game) for game, row in rows)
     longest = sorted(game for _, game in by_length[:_LONGEST_GAMES])
     why = (
-        f"{first + len(longest):,} of {count:,} games: the first {first:,}, and the {len(longest)} longest others of "
-        f"the first {among:,}. To show other games: dubito report RUN --games 0,5,17"
+        f"{first + len(longest):,} of {count:,} games: the first {first:,}, and the {len(longest)} longest of the "
+        f"others among the first {among:,}. To show other games: dubito report RUN --games 0,5,17"
     )
     return GameChoice([*every[:first], *longest], why, bounded=True)
 
@@ -69,7 +69,7 @@ def _numbers(requested: str, source: Run, every: range) -> list[int]:
     parts = [part.strip() for part in requested.split(",")]
     if not all(part.isascii() and part.isdecimal() and len(part) < 16 for part in parts):
         raise UsageError(
-            f"--games: '{one_line(requested, 60)}' is not valid", hint="give `all`, or numbers such as 0,5,17"
+            f"--games: '{one_line(requested, 60)}' is not valid", hint="write `all`, or numbers such as 0,5,17"
         )
     games = sorted(set(map(int, parts)))
     if missing := [game for game in games if game not in every]:
@@ -182,7 +182,7 @@ class ShownGames:
         return {
             name: ResultTable(
                 f"bot-{self.source.names.index(name)}-examples",
-                "Some decisions in the games shown here: failures first, then re-asks",
+                "Sample decisions from the games shown here: failures first, then re-asks",
                 columns,
                 [cells for _, cells, _ in sorted(examples, key=lambda one: one[0])],
                 links=[link for _, _, link in sorted(examples, key=lambda one: one[0])],
@@ -211,7 +211,7 @@ class ShownGames:
         seats = [column.key for column in columns].index("seats")
         example = f", for example “{str(rows[0][seats]).partition(', ')[0]}”" if rows else ""
         words = Paragraph(
-            f"Click a game's number to step through it. Search matches all words, including results{example}."
+            f"Click a game's number to step through it. Search looks for all words, including results{example}."
         )
         table = ResultTable("games", "Games", columns, rows, notes, links)
         more = {"filter": "games", "filters": self._filters(columns, rows)}

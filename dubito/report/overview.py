@@ -47,7 +47,7 @@ from dubito.stats.ranking import PRELIMINARY, by_table_size, contender_ranking
 from dubito.store.folder import last_written, to_yaml
 from dubito.store.model_log import PlayerLog
 
-_FALLBACK: Final = "a bot's answer used instead of an unusable one"
+_FALLBACK: Final = "a bot's answer replaced an unusable one"
 _UNITS: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
@@ -101,9 +101,9 @@ def _dollars(pico: int) -> str:
 _PLAYER_COLUMNS: Final = [
     *player_columns("player"),
     *texts("role", "bot", "settings"),
-    Column("source", "sha256 of its file", "text"),
-    Column("prompt", "digest of its prompt", "text"),
-    Column("fallback", "sha256 of its fallback's file", "text"),
+    Column("source", "SHA-256 of the bot's file", "text"),
+    Column("prompt", "digest of the prompt", "text"),
+    Column("fallback", "SHA-256 of the fallback's file", "text"),
 ]
 
 
@@ -133,9 +133,9 @@ def _answer_blocks(source: Run, players: RunPlayers, sure: str) -> list[Block]:
     games, planned, order = source.tally.games, source.planned.games, source.order
     marked = []
     if order.is_preliminary:
-        marked.append(f"Preliminary: {counted(order.deals, 'deal')}, fewer than {PRELIMINARY}")
+        marked.append(f"Preliminary: only {counted(order.deals, 'deal')} (fewer than {PRELIMINARY})")
     if not source.is_finished:
-        marked.append(f"Unfinished: {games:,} of {planned:,} games are counted")
+        marked.append(f"Unfinished: {games:,} of {planned:,} games counted")
     cost = _describe_cost(source) or ["No models played, so nothing was spent."]
     fake = describe_fake_models(source.kinds)
     blocks: list[Block] = [Paragraph(fake, warning=True)] if fake else []
@@ -226,5 +226,5 @@ def _digests(source: Run) -> list[Block]:
     ]
     return [
         NamedValues(facts, "Digests and versions"),
-        ResultTable("digests", "Players, and digests of their files", _PLAYER_COLUMNS, cells),
+        ResultTable("digests", "Players and digests of their files", _PLAYER_COLUMNS, cells),
     ]

@@ -43,12 +43,12 @@ _MAX_DEALS: Final = 100  # number of deals whose games are played again
 _MAX_POSITIONS: Final = 30  # positions on a page
 _MAX_REASON: Final = 300  # characters
 _EXPLANATION: Final = (
-    "Both take the same seat in the same deal, so their games are the same until they first decide differently. "
-    "The costliest choices come first: the cost is the difference between the results of the two games, so it includes "
-    "everything that follows."
+    "Both players take the same seat in the same deal, so their games are identical until they first decide "
+    "differently. The costliest choices come first. The cost is the difference between the results of the two games, "
+    "so it includes everything that happens later."
 )
 _OTHER_MOVE: Final = "other move"
-_WITH_ODDS: Final = " The chance to win right after each choice is estimated by playing on from there."
+_WITH_ODDS: Final = " The chance of winning after each choice is estimated by playing the game on from there."
 
 
 @dataclass(frozen=True)
@@ -216,9 +216,11 @@ def _side_by_side(one: Side, other: Side, key: str, *, odds: bool) -> Iterator[B
     """Yield how often the two contenders decided differently, at which kinds of moves, and the costliest positions."""
     splits, compared = find_splits(one, other)
     if not compared:
-        yield Paragraph("No deal has pages of both games: write the report with `--games all` to compare them.")
+        yield Paragraph(
+            "There is nothing to compare: no deal has pages for both games. Write the report with `--games all`."
+        )
     elif not splits:
-        yield Paragraph(f"They made the same decisions in all of {counted(compared, 'compared game')}.")
+        yield Paragraph(f"They never decided differently in {counted(compared, 'compared game')}.")
     else:
         text = f"They decided differently in {len(splits):,} of {counted(compared, 'compared game')}. {_EXPLANATION}"
         yield Paragraph(text + _WITH_ODDS * odds)
@@ -227,7 +229,7 @@ def _side_by_side(one: Side, other: Side, key: str, *, odds: bool) -> Iterator[B
             yield table
     yield from (_position(one, other, split, odds=odds) for split in splits[:_MAX_POSITIONS])
     if len(splits) > _MAX_POSITIONS:
-        yield Paragraph(f"These are the {_MAX_POSITIONS} costliest positions of {len(splits):,}.")
+        yield Paragraph(f"Only the {_MAX_POSITIONS} costliest of {len(splits):,} positions are shown.")
 
 
 def _kinds_table(one: Side, other: Side, splits: Sequence[Split], key: str) -> ResultTable:
@@ -240,14 +242,14 @@ def _kinds_table(one: Side, other: Side, splits: Sequence[Split], key: str) -> R
     first = results.measures[0]
     columns = [Column("one", one.label, "text"), Column("other", other.label, "text"), *counts("times")]
     columns += [
-        Column("one_score", f"then {first.column_title} of {one.label}", kind_of(first)),
-        Column("other_score", f"then {first.column_title} of {other.label}", kind_of(first)),
+        Column("one_score", f"{one.label}'s {first.column_title} afterwards", kind_of(first)),
+        Column("other_score", f"{other.label}'s {first.column_title} afterwards", kind_of(first)),
     ]
     rows: list[list[Value]] = []
     for both, alike in sorted(by_kinds.items(), key=lambda item: -len(item[1])):
         scores = (sum(split.games[side].score for split in alike) / len(alike) for side in (0, 1))
         rows.append([*both, len(alike), *scores])
-    return ResultTable(key, "What they did where they first differed", columns, rows)
+    return ResultTable(key, "What they did when they first differed", columns, rows)
 
 
 def _position(one: Side, other: Side, split: Split, *, odds: bool) -> ShownPosition:
@@ -278,7 +280,9 @@ def _choice(side: Side, game: ReplayedGame, split: Split, *, odds: bool) -> Show
     if odds:
         try:
             found = load_odds(side.run, game.number)
-            after.append(f"{100 * found.won[split.move + 1][game.seat] / found.playouts:.0f} % to win right after")
+            after.append(
+                f"{100 * found.won[split.move + 1][game.seat] / found.playouts:.0f} % chance of winning right after"
+            )
         except DubitoError as error:
             after.append(f"no odds: {one_line(str(error))}")
     points = "" if results.measures[0].span else f" ({_amount(results, game.score)})"

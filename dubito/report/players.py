@@ -29,7 +29,7 @@ from dubito.stats.rates import Rate
 _MAX_CHARTED: Final = 12  # contenders, and as many opponents: the table has all of them
 _NOTES: Final = (
     "A rank is 1 plus the number of players that are significantly better, unless fallbacks could explain the "
-    "difference; equal ranks are ties. A share of fewer than ten cases is shown as a count."
+    "difference; equal ranks are ties. Shares of fewer than ten cases are shown as counts."
 )
 
 
@@ -63,7 +63,7 @@ class RunPlayers:
         source, first = self.source, self.source.game.results.measures[0]
         return Chart(
             "intervals",
-            f"{first.name} of each player, with its 95 % confidence interval",
+            f"{first.name} of each player, with 95 % confidence interval",
             first.heading,
             [source.label(_name_of(row)) for row in self.compared],
             [points(first.name, [row.rates[first.key] for row in self.compared], unit_of(first))],
@@ -80,7 +80,7 @@ class RunPlayers:
         chance = chances.pop() if len(chances) == 1 else None
         shown = [end for row in rows for end in (row.rate.low, row.rate.high)] + [0.0 if chance is None else chance]
         return ScoreChart(
-            f"{first.name}, with its 95 % interval",
+            f"{first.name}, with 95 % confidence interval",
             "" if chance is None else f"dashed line: chance level, {cell_text(chance, kind_of(first))}",
             rows,
             kind_of(first),
@@ -155,7 +155,7 @@ class RunPlayers:
 
 
 _NO_DIFFERENCE: Final = "no significant difference"
-_OPEN: Final = "open because of fallbacks"
+_OPEN: Final = "undecided because of fallbacks"
 _CONTENDERS: Final = "Contenders, in the same seats of the same deals"
 
 

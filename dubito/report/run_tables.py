@@ -50,28 +50,28 @@ from dubito.store.model_log import OF_PLAYER, TOKENS, PlayerLog
 
 _RANK_NOTE: Final = (
     "Rank 1 means that no contender is significantly better. A contender's rank is 1 plus the number of contenders "
-    "that are significantly better, by the paired difference in the first measure."
+    "that are significantly better, judged by the paired difference in the first measure."
 )
 _HOLM_NOTE: Final = (
     "With {} pairs, Holm's method controls for multiple comparisons: at most 5 % of such tables report a difference "
-    "that does not exist. So a pair can be not significant although its own interval excludes 0."
+    "that does not exist. A pair may therefore not be significant even if its own interval excludes 0."
 )
 _FALLBACK_NOTE: Final = (
     f'"no: fallbacks" means that the fallback made more than {100 * FALLBACK_LIMIT:g} % of the decisions of one of the '
-    "two, and that the order would change if all games with a fallback counted against the leader. Then there is "
-    "no winner."
+    "two, and that the order would change if all games with a fallback counted against the leader. Such a pair has no "
+    "winner."
 )
 _FIXED: Final = "95 % confidence intervals for a fixed number of deals"
 _ANYTIME: Final = "anytime 95 % confidence intervals"
 _STOP_NOTE: Final = (
-    "The run stops depending on these differences, so their intervals are anytime intervals, which are valid whenever "
-    "you look. For the first measure, the test that stops the run decides what is significant; it does so before such "
-    "an interval excludes 0."
+    "These differences determine when the run stops, so the table uses anytime intervals, which are valid whenever "
+    "you look. For the first measure, significance is decided by the test that stops the run, which can happen before "
+    "the interval excludes 0."
 )
 _OPPONENTS_NOTE: Final = "Opponents have no ranks, since they were not compared on the same deals."
 _TIES_NOTE: Final = (
-    "A rank is 1 plus the number of players whose whole interval is above this one's, unless fallbacks could explain "
-    "the difference. Equal ranks are ties. If two intervals overlap, the true order may be the reverse."
+    "A rank is 1 plus the number of players whose whole interval is above this player's, unless fallbacks could "
+    "explain the difference. Equal ranks are ties. If two intervals overlap, the true order may be the reverse."
 )
 
 
@@ -99,8 +99,8 @@ def _bounds_of(results: Results) -> list[Column]:
 
 def _extreme_case(results: Results) -> str:
     if results.measures[0].span:
-        return f"if every game with a fallback had given the lowest, or the highest, {results.measures[0].name}"
-    return f"if every game with a fallback had been a loss, or a {results.endings[0]}"
+        return f"if every game with a fallback had ended with the lowest or the highest {results.measures[0].name}"
+    return f"if every game with a fallback had been a loss or a {results.endings[0]}"
 
 
 def ranking_table(rows: Sequence[RankingRow], order: Order, results: Results, *, twice: bool) -> ResultTable:
@@ -141,8 +141,8 @@ def _players_table(
 
 
 def _notes_on_seats(twice: bool) -> list[str]:
-    notes = ["The chance level is the result if all players were equal, at the table sizes that the bot played."]
-    return [*notes, "A bot with two seats in a game counts the game twice."] if twice else notes
+    notes = ["The chance level is the result a bot would get at its table sizes if all players were equal."]
+    return [*notes, "A game in which a bot has two seats counts twice for that bot."] if twice else notes
 
 
 def contenders_among_opponents(order: Order, opponents: Sequence[str]) -> str | None:
@@ -156,7 +156,7 @@ def contenders_among_opponents(order: Order, opponents: Sequence[str]) -> str | 
     one = len(both) == 1
     drawn, their = ("was also drawn as an opponent", "its") if one else ("were also drawn as opponents", "their")
     return (
-        f"{listed(both)} {drawn}. Figures over all seats include those games, so they differ from {their} figures as "
+        f"{listed(both)} {drawn}. Figures for all seats include those games, so they differ from {their} figures as "
         f"{'a contender' if one else 'contenders'}."
     )
 
@@ -167,12 +167,18 @@ def _equal_shares(row: RankingRow | SizeRow | ContenderRow, results: Results) ->
 
 def bot_errors(rows: Sequence[RankingRow]) -> list[Paragraph]:
     """Return a sentence for each bot with fallback turns or forfeits after errors."""
-    played = "{:,} turns of {} were played by the fallback after bot errors."
-    forfeited = "{:,} games were forfeited by {} after bot errors; they count for all of their players."
-    errors = [(played, row.fallback_turns, row.name) for row in rows] + [
-        (forfeited, row.forfeits, row.name) for row in rows
+    played = [
+        f"The fallback played {_counted(row.fallback_turns, 'turn')} for {one_line(row.name)} after bot errors."
+        for row in rows
+        if row.fallback_turns
     ]
-    return [Paragraph(sentence.format(n, one_line(name)), warning=True) for sentence, n, name in errors if n]
+    forfeited = [
+        f"{one_line(row.name)} forfeited {_counted(row.forfeits, 'game')} after bot errors. Forfeited games count for "
+        "all players."
+        for row in rows
+        if row.forfeits
+    ]
+    return [Paragraph(sentence, warning=True) for sentence in (*played, *forfeited)]
 
 
 def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[ResultTable | Paragraph]:
@@ -222,8 +228,8 @@ def contender_notes(
     if two := find_unequal_fallbacks(contenders):
         most, least = ((cell_text(one.fallback_share, "rate"), one_line(one.name)) for one in two)
         text = (
-            f"Fallbacks made {most[0]} % of the decisions of {most[1]} and {least[0]} % for {least[1]}, so this "
-            "compares systems (model, prompt and fallback), not models."
+            f"Fallbacks made {most[0]} % of the decisions of {most[1]} and {least[0]} % of those of {least[1]}, so "
+            "this compares systems (model, prompt and fallback), not models."
         )
         yield Paragraph(text, warning=True)
 
@@ -234,12 +240,12 @@ def arm_tables(arms: Sequence[Arm], results: Results) -> list[ResultTable | Para
         return []
     columns = [*player_columns("contender"), Column("prompt", "prompt", "text"), Column("title", "description", "text")]
     cells: list[list[Value]] = [[arm.name, arm.prompt, arm.title] for arm in arms]
-    title = "Arms: the prompt of each contender"
+    title = "Prompt of each contender"
     if any(arm.chosen for arm in arms):
         habit = results.habit(results.lies)
         columns += [*counts("plays"), Column("chosen", f"voluntary {habit.name}, % of plays", "rate")]
         cells = [[*row, arm.plays, arm.chosen] for row, arm in zip(cells, arms, strict=True)]
-        title += f"; voluntary {habit.name}, over all its seats, with 95 % confidence intervals"
+        title += f"; voluntary {habit.name} in all seats, with 95 % confidence intervals"
     additions = {arm.prompt: arm.paragraph for arm in arms if arm.paragraph}
     texts_added = [Paragraph(f"{one_line(name)} adds: {one_line(text, 500)}") for name, text in additions.items()]
     return [ResultTable("arms", title, columns, cells), *texts_added]
@@ -247,16 +253,16 @@ def arm_tables(arms: Sequence[Arm], results: Results) -> list[ResultTable | Para
 
 def cautions(order: Order) -> list[str]:
     """Warn if the result depends on few deals."""
-    deals = _deals(order.deals)
-    warnings = [f"Preliminary: only {deals}, fewer than {PRELIMINARY}."] if order.is_preliminary else []
+    deals = _counted(order.deals, "deal")
+    warnings = [f"Preliminary: only {deals} (fewer than {PRELIMINARY})."] if order.is_preliminary else []
     if order.fragility:
-        few = _deals(order.fragility)
+        few = _counted(order.fragility, "deal")
         warnings.append(f"Without {few} of {order.deals:,}, {one_line(order.names[0])} would no longer lead.")
     return warnings
 
 
-def _deals(count: int) -> str:
-    return f"{count:,} deal{'s' * (count != 1)}"
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
 def pairs_table(pairs: Sequence[PairRow], deals: int, results: Results) -> ResultTable:
@@ -354,7 +360,7 @@ def calibration_table(stated: Sequence[Calibration], of: str = "") -> ResultTabl
         [one.name, one.statements, one.brier, one.base_brier, one.base_rate, one.nulls, one.impossible]
         for one in stated
     ]
-    title = f"Stated probability{of and f' {of}'}, against the truth"
+    title = f"Stated probability{of and f' {of}'} vs. the truth"
     return ResultTable("calibration", title, columns, cells)
 
 
@@ -372,7 +378,7 @@ def calibration_bins(stated: Sequence[Calibration], key: str) -> ResultTable | N
         for one in stated
         for at in one.bins
     ]
-    title = "By stated probability; for a well-calibrated player, the last two columns are equal"
+    title = "By stated probability. For a well-calibrated player, the last two columns are equal."
     return ResultTable(key, title, columns, cells) if cells else None
 
 
@@ -537,25 +543,27 @@ def _model_notes(models: Mapping[str, PlayerLog]) -> list[str]:
         if log.picodollars is None:
             notes.append(f"The cost of {name} is unknown, since its model has no price.")
         if log.assumed:
-            notes.append(f"Assumed: {log.assumed:,} calls of {name} reported no cost; {_describe_assumed(log)}.")
+            notes.append(
+                f"Assumed: {_counted(log.assumed, 'call')} by {name} reported no cost; {_describe_assumed(log)}."
+            )
         if log.beyond:
             notes.append(
-                f"{log.beyond:,} calls of {name} used more than the budget reserved, which no budget can prevent. The "
-                f"first: {log.first_beyond}."
+                f"{_counted(log.beyond, 'call')} by {name} used more than the budget reserved, which no budget can "
+                "prevent. "
+                f"The first: {log.first_beyond}."
             )
         if len(log.ids) > 1:
             models_named = " and ".join(f"{one_line(model)} ({count:,})" for model, count in log.ids.items())
-            notes.append(f"Replies to {name} came from several models: {models_named}. Its results are a mixture.")
+            notes.append(f"Several models answered for {name}: {models_named}. Its results are a mixture.")
         if log.deadlines:
-            calls = f"{log.deadlines:,} call{'s' * (log.deadlines != 1)}"
-            notes.append(f"Not repeatable: {calls} by {name} hit the deadline.")
+            notes.append(f"Not repeatable: {_counted(log.deadlines, 'call')} by {name} hit the deadline.")
     return notes
 
 
 def _describe_assumed(log: PlayerLog) -> str:
     if log.picodollars is None or log.likely == log.at_worst:
-        return "they count at their highest possible cost"
-    return f"{dollars(log.likely)} is assumed for them; a budget counts their maximum, {dollars(log.at_worst)}"
+        return "each is counted at its highest possible cost"
+    return f"{dollars(log.likely)} is assumed for them, but the budget counts their maximum, {dollars(log.at_worst)}"
 
 
 def decisions_table(source: Run, name: str, key: str) -> ResultTable:

@@ -68,8 +68,8 @@ class Scan:
         if self.games == self._tally.games:
             return []
         return [
-            f"Rates cover all {self._tally.games:,} games. The widths of their intervals are estimated from the first "
-            f"{self.games:,} games."
+            f"Rates cover all {self._tally.games:,} games, but the widths of their intervals are estimated from the "
+            f"first {self.games:,} games."
         ]
 
     @property
@@ -77,7 +77,9 @@ class Scan:
         """Notes about the seats, which a run's sums do not cover; empty if all games were read."""
         if self.games == self._tally.games:
             return []
-        return [f"Only the first {self.games:,} of {self._tally.games:,} games, since a run stores no rates by seat."]
+        return [
+            f"Covers only the first {self.games:,} of {self._tally.games:,} games, since runs store no rates by seat."
+        ]
 
     def style(self, player: int, habit: str) -> Rate:
         """Return a player's rate for a habit over all seats, in the habit's own unit if it is not a share."""

@@ -49,7 +49,7 @@ def saved_record(path: Path) -> tuple[Game, Any]:
     """Load a record from a file, with its game. Raises UsageError."""
     try:
         if path.stat().st_size > _MAX_FILE_BYTES:
-            raise UsageError("this file is too large for a game")
+            raise UsageError("this file is too large to be a saved game")
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise UsageError("this file cannot be read") from None
@@ -82,7 +82,7 @@ def _story_and_warnings(
             model_data = _load_model_calls(game, path.parent / DATABASE, record.number, story)
         except DubitoError as error:
             why = one_line(str(error).replace(str(path.parent / DATABASE), DATABASE))
-            warnings.append(as_sentence(f"model requests are not shown: {why}"))
+            warnings.append(as_sentence(f"model requests cannot be shown: {why}"))
     del story["truths"]
     return story | model_data, warnings
 
@@ -98,14 +98,14 @@ def _load_model_calls(game: Game, database: Path, number: int, story: Mapping[st
     Raises DubitoError if they cannot be read or belong to another game.
     """
     if not database.exists():
-        raise UsageError(f"there is no {DATABASE} in its folder")
+        raise UsageError(f"there is no {DATABASE} next to the file")
     with RunDb.open(database) as db:
         model_data = ModelDecisions(db, game).of_game(number, story, Texts())
     fits = words_of(game).fits
     if not all(
         decision["turn"] and (fits is None or fits(decision, story["turns"])) for decision in model_data["decisions"]
     ):
-        raise UsageError(f"the {DATABASE} in its folder has a different game with this number")
+        raise UsageError(f"in the {DATABASE} next to the file, this number belongs to another game")
     return model_data
 
 
@@ -205,7 +205,7 @@ _SPARE_BYTES: Final = 500  # reserved for the sentence about what was left out
 
 
 def _size_message() -> str:
-    return f"the game needs more than {MAX_PAGE_BYTES // 1000} kB as one page"
+    return f"the game does not fit into one page of {MAX_PAGE_BYTES // 1000} kB"
 
 
 def _render(shared: SharedGame, picture: str) -> str:

@@ -81,7 +81,9 @@ def write_report(
     folder = output or run_folder / FOLDER
     # the run may come from a stranger, so follow only links that the user named
     if output is None and folder.is_symlink():
-        raise UsageError(f"{one_line(str(folder))} is a link", hint="delete it, or choose a folder with --output")
+        raise UsageError(
+            f"{one_line(str(folder))} is a symbolic link", hint="delete it, or choose a folder with --output"
+        )
     with opened_run(run_folder, home) as source:
         if not source.game_count:
             raise UsageError(f"{source} has no counted games yet, so there is nothing to show")
@@ -199,7 +201,7 @@ def write_run_pages(
         lies = str(error)
     counted = None if isinstance(lies, str) else lies
     stories = None if counted is None else Stories(source, counted, shown.turns, shown.cards)
-    looks = [(f"{len(shown.with_pages):,} games", "games.html", "Replay any of them, with every prompt and reply")]
+    looks = [(f"{len(shown.with_pages):,} games", "games.html", "Replay any game with every prompt and reply")]
     pages = [strategy(source, scanned, lies), shown.list_page()]
     if has_pairs:
         contenders = list_contenders(source.planned, source.models)
@@ -209,7 +211,7 @@ def write_run_pages(
     looks.append(("Strategy", "strategy.html", "How the players play, and how their games end"))
     if source.game.has_neighbours:
         pages.append(neighbours(source, scanned))
-        looks.append(("Neighbours", "neighbours.html", "How results depend on who sits beside whom"))
+        looks.append(("Neighbours", "neighbours.html", "How results depend on who sits next to whom"))
     pages.append(overview(source, scanned, counted, stories, looks))
     for page in (*pages, *bot_pages(source, scanned, lies, shown.example_tables(), stories)):
         put_page(folder, page.with_kinds(source.kinds), render)
@@ -217,7 +219,7 @@ def write_run_pages(
 
 def _create_folder(folder: Path) -> None:
     folder.mkdir(parents=True)
-    (folder / _MARK_FILE).write_text("Written by dubito, and written over by it.\n", encoding="utf-8")
+    (folder / _MARK_FILE).write_text("Dubito wrote this folder and may overwrite it.\n", encoding="utf-8")
     (folder / "data").mkdir()
     with as_file(files("dubito.report") / "static") as static:
         shutil.copytree(static, folder / "static")

@@ -427,7 +427,7 @@ class HeatMap:
         """An explanation if some cells have no colour; otherwise empty."""
         played = [games for row in self.cells for _, games in row if games]
         if played and max(played) < FEW_GAMES:
-            return f"Cells have no colour, since each has fewer than {FEW_GAMES} games."
+            return f"No cell has a colour, since all have fewer than {FEW_GAMES} games."
         return (
             f"Cells with fewer than {FEW_GAMES} games have no colour."
             if min(played, default=FEW_GAMES) < FEW_GAMES

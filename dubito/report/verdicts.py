@@ -43,7 +43,7 @@ def describe_verdict(order: Order, label: Callable[[str], str] = one_line) -> st
         text = f"N{text[1:]}"
     sentences = [f"{text}.", *_fallback_sentences(order, leads[:_MAX_LEADS])]
     if len(leads) > _MAX_LEADS:
-        sentences.append(f"{len(leads) - _MAX_LEADS} more leads could be due to fallbacks.")
+        sentences.append(f"Fallbacks could explain {len(leads) - _MAX_LEADS} more leads.")
     if order.more_games:
         sentences.append(f"About {order.more_games:,} more games would probably settle first place.")
     return " ".join(sentences)
@@ -73,9 +73,9 @@ def describe_winner(order: Order, label: Callable[[str], str] = one_line) -> tup
     if others:
         rest = _few_names([names[place] for place in others])
         if any(order.verdicts[0, place].is_open for place in others):
-            answer += f" Fallbacks leave open whether it beats {rest}."
+            answer += f" Because of fallbacks, it is unclear whether it beats {rest}."
         elif order.is_preliminary:
-            answer += f" Against {rest} it is too early to tell."
+            answer += f" It is too early to tell how it compares with {rest}."
         else:
             answer += f" Its lead over {rest} could be chance."
     return answer, sure
@@ -158,7 +158,7 @@ def _fallback_sentences(order: Order, described: Sequence[tuple[int, int]]) -> I
         )
     if len(above) > _MAX_NAMES:
         others = len(above) - _MAX_NAMES
-        yield f"The fallback made more than {100 * FALLBACK_LIMIT:g} % of the decisions of {others} others too."
+        yield f"The fallback also made more than {100 * FALLBACK_LIMIT:g} % of the decisions of {others} other players."
 
 
 def _shares(order: Order, pair: tuple[int, int]) -> str:

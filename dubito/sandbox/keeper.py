@@ -261,11 +261,11 @@ class World:
         """Describe the limit that the bot exceeds, or return an empty text if there is none."""
         pids = [pid for pid in os.listdir("/proc") if pid.isdigit() and pid != "1"]
         if sum(map(_resident, pids)) > self._memory and sum(map(_share, pids)) > self._memory:
-            return f"its processes hold more than {self._memory:,} bytes of memory"
+            return f"its processes use more than {self._memory:,} bytes of memory"
         used, files = usage(self.data)
         if used + _deleted_bytes(pids, os.stat(self.data).st_dev) > self._room:
-            return f"its data is more than {self._room:,} bytes"
-        return f"its data is more than {MAX_FILES:,} files, or too deep to be counted" if files >= MAX_FILES else ""
+            return f"its data has more than {self._room:,} bytes"
+        return f"its data has more than {MAX_FILES:,} files, or too many nested folders" if files >= MAX_FILES else ""
 
 
 def _free_space(place: str) -> tuple[int, int]:
@@ -499,7 +499,7 @@ def _kill_for_limit(why: str, errors: int) -> None:
         os.kill(-1, signal.SIGKILL)
     with suppress(OSError):
         os.set_blocking(errors, False)
-        os.write(errors, f"\nended by the referee: {why}\n".encode())
+        os.write(errors, f"\nstopped by the referee: {why}\n".encode())
 
 
 def _reap_all(bot: int) -> int:

@@ -157,7 +157,7 @@ class Keeper:
             return KeeperBot(self, files[0])
         if not answer:
             self.gone = True
-            raise OSError(errno.EPIPE, "its keeper is gone", self._command[0])
+            raise OSError(errno.EPIPE, "its keeper process has exited", self._command[0])
         number = int(answer.split()[1])
         # An earlier bot may have lowered its keeper's limits; a new keeper has fresh ones.
         if number in _OUT_OF_RESOURCES and self._used:

@@ -141,7 +141,7 @@ def load_program(
 ) -> BotProgram:
     """Return the program for a command. Raises UsageError if it cannot be started. The message begins with `where`."""
     if not hasattr(os, "killpg"):
-        raise UsageError(f"{where}: programs as bots need Linux or macOS", hint="on Windows, run Dubito in WSL")
+        raise UsageError(f"{where}: bot programs need Linux or macOS", hint="on Windows, run Dubito in WSL")
     try:
         words = shlex.split(command) if isinstance(command, str) else list(command)
     except ValueError as error:
@@ -160,7 +160,7 @@ def _find_program(word: str, home: Path, where: str) -> str:
     shown = one_line(word, 120)
     if "/" not in word:
         if shutil.which(word) is None:
-            hint = f": for the file next to the config, write ./{shown}" if (home / word).exists() else ""
+            hint = f": to use the file next to the config, write ./{shown}" if (home / word).exists() else ""
             raise UsageError(f"{where}: the program {shown} is not installed{hint}")
         return word
     path = (home / word).absolute()
@@ -219,15 +219,15 @@ def probe(bot: BotProgram, run: Path) -> None:
                         return
             start_directly(bot.command, bot.home, environment)(pipes).shut()
         except OSError as error:
-            raise UsageError(f"the bot {bot.name} does not start: {_describe_error(bot, error)}") from None
+            raise UsageError(f"cannot start the bot {bot.name}: {_describe_error(bot, error)}") from None
 
 
 def _describe_error(bot: BotProgram, error: OSError) -> str:
     program, command = one_line(bot.command[0], 120), one_line(shlex.join(bot.command), 120)
     if error.errno == errno.ENOEXEC:
         return (
-            f"{program} is neither a program for this machine nor a script with an interpreter: start it with a line "
-            f"such as `#!/bin/sh`, or write `sh {program}`"
+            f"{program} is neither a program for this machine nor a script with an interpreter: begin the script with "
+            f"a line such as `#!/bin/sh`, or write `sh {program}`"
         )
     return f"`{command}` in {one_line(str(bot.home))}: {error.strerror}; try to run the command there"
 
@@ -335,7 +335,7 @@ class Confinement:
             "size of its data": "processes" in able,
             "no network": "apart" in able,
             "separate loopback interface": "loopback" in able,
-            "all processes end with the match": "apart" in able,
+            "all processes are ended after the match": "apart" in able,
             "not run as root": os.geteuid() != 0,
         }
 

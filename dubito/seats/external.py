@@ -168,7 +168,7 @@ class ExternalGame:
         self._questions.put(ChatQuestion(attempt.request.body["messages"], attempt.request.body.get("response_format")))
         answer = self._answers.get()
         if answer is None:
-            raise Interrupted("the game was ended early")
+            raise Interrupted("the game was stopped early")
         return Reply(answer.text, "length" if answer.cut_off else "stop", None, RawReply(200, answer.text or ""))
 
     def decision(self, decision: Decision) -> None:

@@ -47,8 +47,8 @@ _SEED_DIGITS: Final = 12  # hexadecimal: JavaScript's numbers hold them exactly
 class ProgramSettings(Checked):
     """The settings of a player that is a program, besides `bot` and `name`."""
 
-    process: list[str] | None = setting("Command of the program.", metavar="[WORD, ...]", min_length=1)
-    remote: bool = setting("An agent answers over HTTP or MCP, through `dubito seat`.", default=False)
+    process: list[str] | None = setting("Command that starts the program.", metavar="[WORD, ...]", min_length=1)
+    remote: bool = setting("Whether an agent answers through `dubito seat`, over HTTP or MCP.", default=False)
     deadline: float | None = setting(
         "Time limit of a decision, in seconds.", usual="5, or 300 for an agent", gt=0, le=_MAX_DEADLINE
     )
@@ -72,7 +72,7 @@ def check_program(
         home: The working directory.
     """
     if twice := settings.keys() & defaults.keys() & {"process"}:
-        raise UsageError(f"{one_line(name)}: the bot sets {twice.pop()} already", hint="remove it")
+        raise UsageError(f"{one_line(name)}: the bot already sets {twice.pop()}", hint="remove it")
     try:
         checked = ProgramSettings.model_validate({**defaults, **settings})
     except ValidationError as invalid:
@@ -182,7 +182,7 @@ class RunningProgram:
             self._channel = self._start(int(messages[0].get("seed", 0)))
         channel = self._channel
         if channel.lines:
-            raise ProgramError("it printed a line that answers no question")
+            raise ProgramError("it printed a line without being asked")
         channel.send(b"".join(map(_encode, messages)))
         line = wait_for_line(channel, seconds)
         if line is None and not channel.closed:
@@ -193,7 +193,7 @@ class RunningProgram:
             problem = f"it ended ({_describe_status(channel.status)})" if has_ended else "it closed its standard output"
             raise ProgramError(f"{problem}{_quote_errors(channel)}")
         if len(line) >= MAX_LINE_BYTES:
-            raise ProgramError(f"its line has more than {MAX_LINE_BYTES - 1:,} bytes")
+            raise ProgramError(f"it printed a line of more than {MAX_LINE_BYTES - 1:,} bytes")
         return line.decode("utf-8", "backslashreplace")
 
     def send(self, message: Mapping[str, Any]) -> None:
@@ -364,7 +364,7 @@ def _read_ready(line: str) -> bool:
     with suppress(ValueError, RecursionError):
         content = json.loads(line)
     if not isinstance(content, dict) or content.get("ready") is not True:
-        raise ProgramError(f'it answered hello with {one_line(repr(line), 80)}, not with {{"ready": true}}')
+        raise ProgramError(f'it answered hello with {one_line(repr(line), 80)} instead of {{"ready": true}}')
     return content.get("resets") is True
 
 
@@ -391,7 +391,7 @@ class _NoProgram:
     """A placeholder for the program in a replay."""
 
     def ask(self, attempt: Attempt) -> Reply:
-        raise AssertionError("a replay starts no program")
+        raise AssertionError("replays do not start programs")
 
 
 @dataclass(frozen=True, slots=True)

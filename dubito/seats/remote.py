@@ -30,20 +30,24 @@ _MAX_REFUSALS: Final = 100  # answers to one question that are refused; a faulty
 class ObserveOptions(Checked):
     """How to observe."""
 
-    wait: float = Field(30, ge=0, le=_MAX_WAIT, description="most seconds to wait for a question")
+    wait: float = Field(30, ge=0, le=_MAX_WAIT, description="maximum number of seconds to wait for a question")
     all: bool = Field(default=False, description="return all messages of this game, not only new ones")
 
 
 class Observation(BaseModel):
     """What an agent observes."""
 
-    state: Literal["decide", "wait", "over"] = Field(description="decide: a question is open. over: the run has ended.")
+    state: Literal["decide", "wait", "over"] = Field(
+        description="`decide` if a question is open, `over` if the run has ended"
+    )
     game: int | None = Field(description="number of the game in the run, from 0")
     question: int | None = Field(description="number of the open question, for your answer")
     seconds: float | None = Field(description="time left for the answer")
     messages: list[dict[str, Any]] = Field(
-        description="hello, event, decide and end, as docs/programs.md describes them: those since your last answer, "
-        "or all of this game. The last one is the open question."
+        description=(
+            "the messages since your last answer, or all messages of this game (hello, event, decide and end, "
+            "described in docs/programs.md). The last one is the open question."
+        )
     )
 
 
@@ -76,7 +80,9 @@ class GameEnd(BaseModel):
 
     game: int = Field(description="number of the game in the run, from 0")
     seat: int = Field(description="your seat in it, from 0")
-    results: list[str] | None = Field(description="how it ended for each seat; null: it ended without a result for you")
+    results: list[str] | None = Field(
+        description="result of each seat; null if the game ended without a result for you"
+    )
 
 
 class SeatProgress(BaseModel):
@@ -84,8 +90,10 @@ class SeatProgress(BaseModel):
 
     state: Literal["playing", "over"]
     reason: str | None = Field(description="why the run has ended")
-    games: int = Field(description="games of the run in which you have a seat")
-    ended: list[GameEnd] = Field(description="those that ended since the server started, in which you had a question")
+    games: int = Field(description="number of games of the run in which you have a seat")
+    ended: list[GameEnd] = Field(
+        description="number of your games that have ended since the server started and in which you had a question"
+    )
 
 
 class NotOpen(Exception):
@@ -301,7 +309,7 @@ class AgentSeat:
         if self._reason is not None:
             raise NotOpen("the run is over")
         if not self._is_open:
-            raise NotOpen("no question is open: observe until one is")
+            raise NotOpen("no question is open: call observe until one is")
         if question != self._question:
             raise NotOpen(f"question {question} is not open, but question {self._question} is")
 

@@ -79,7 +79,7 @@ def count_kept_games(folder: Path, manifest: Mapping[str, Any]) -> int | None:
     _check_same_run(folder, existing, manifest)
     if not (folder / DATABASE).exists() or (folder / DATABASE).stat().st_size == 0:
         if (folder / RESULTS).exists():
-            raise UsageError(f"{folder} has lost its {DATABASE}: delete the folder or choose another --output")
+            raise UsageError(f"the {DATABASE} of {folder} is missing: delete the folder or choose another --output")
         # The run was interrupted before its first write.
         return 0
     with RunDb.open(folder / DATABASE) as db:
@@ -121,11 +121,11 @@ def save_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Load a run's manifest. Raises UsageError if the folder contains something else, such as a test of prompts."""
     content = load_manifest(folder)
-    for is_kind, kind in ((is_trial, "a trial of prompts"), (is_policy, "policies")):
+    for is_kind, kind in ((is_trial, "a test of prompts"), (is_policy, "policies")):
         if is_kind(content):
             raise UsageError(
                 f"{one_line(str(folder))} contains {kind}, without games",
-                hint="`dubito status` reads it, and the command that wrote it resumes it or prints it again",
+                hint="use `dubito status`, or repeat the command that wrote it",
             )
     return content
 
@@ -134,7 +134,7 @@ def first_game(manifest: Mapping[str, Any]) -> int:
     """Return the number of a run's first game: 0 except in a shard. Raises UsageError."""
     shard = manifest["identity"].get("shard") or {"first_game": 0}
     if not isinstance(shard, Mapping) or type(game := shard.get("first_game")) is not int:
-        raise UsageError(f"{MANIFEST} is damaged: it has no first game of the shard")
+        raise UsageError(f"{MANIFEST} is damaged: the shard's first game is missing")
     return game
 
 
@@ -156,7 +156,7 @@ def load_manifest(folder: Path) -> dict[str, Any]:
     except UnreadableFile as error:
         raise UsageError(f"{shown} is damaged: it is not valid YAML ({error.why})") from None
     if not isinstance(content, dict) or not isinstance(content.get("identity"), dict):
-        raise UsageError(f"{shown} is damaged: it has no identity of the run")
+        raise UsageError(f"{shown} is damaged: the run's identity is missing")
     check_format(content.get("format"), FORMAT, shown)
     return content
 
@@ -235,12 +235,12 @@ def pack(folder: Path, file: Path, first_game: int = 0) -> None:
         db.check(first_game)
     shown = one_line(str(file))
     if os.path.lexists(file):
-        raise UsageError(f"{shown} exists already: choose another name")
+        raise UsageError(f"{shown} already exists: choose another name")
     try:
         with draft_folder(file, "name") as draft:
             _write_zip(draft / "zip", draft / DATABASE, folder)
             if os.path.lexists(file):
-                raise UsageError(f"{shown} exists already: choose another name")
+                raise UsageError(f"{shown} already exists: choose another name")
             (draft / "zip").replace(file)
     except (OSError, sqlite3.Error) as error:
         raise RunStopped(f"cannot write {shown}: {one_line(str(error))}") from None
@@ -290,7 +290,9 @@ def _unpack(file: Path, folder: Path) -> None:
                 raise UsageError(f"{shown} is not an exported run: it should contain {', '.join(_PARTS)}")
             for part in parts:
                 if part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise UsageError(f"{shown} is not an exported run: its {part.filename} has an unknown compression")
+                    raise UsageError(
+                        f"{shown} is not an exported run: its {part.filename} uses an unknown compression method"
+                    )
                 allowance = _write_part(archive, part, folder / part.filename, allowance)
                 if allowance < 0:
                     raise UsageError(

@@ -497,7 +497,7 @@ class ModelLog:
         """Parse the token counts in a row, in the order of TOKENS."""
         counts = self._from_json(text)
         if not isinstance(counts, list) or [type(count) for count in counts] != [int] * len(TOKENS):
-            raise RunStopped(f"{self._db.path} is damaged: a row has invalid counts of tokens")
+            raise RunStopped(f"{self._db.path} is damaged: a row has invalid token counts")
         return counts
 
     def _answer(self, stored: int | bytes) -> Any:

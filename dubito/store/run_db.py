@@ -606,7 +606,7 @@ def merge_into(path: Path, parts: Iterable[Path], sums: Mapping[str, str]) -> No
             connection.execute(f"UPDATE tally SET seal = {_seal_call('tally')}")  # noqa: S608
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.IntegrityError as error:
-        raise RunStopped(f"two shards have the same game: {error}; nothing was merged") from None
+        raise RunStopped(f"two shards contain the same game: {error}; nothing was merged") from None
     except sqlite3.Error as error:
         raise RunStopped(f"cannot write {path.parent}: {error}; is the disk full?") from None
 

@@ -41,7 +41,7 @@ def test_fallback_plays_the_turn_and_is_replayed(shell: Shell) -> None:
         "note: games in which a bot exceeds bot_deadline are not repeatable: its speed depends on the machine",
         "note: Looping only plays against itself; add another bot to compare it",
     ]
-    assert "warning: 1 turns of Looping were played by the fallback after bot errors." in said.out
+    assert "warning: The fallback played 1 turn for Looping after bot errors." in said.out
     assert f"failed in game 5, deal 5, {LATE}" in said.out
     assert yaml.safe_load(Path("out/manifest.yaml").read_text())["identity"]["bot_deadline"] == 0.25
     replayed = shell("replay", "out")

@@ -89,7 +89,7 @@ def test_bounds_of_opponents_are_shown(shell: Shell) -> None:
         alone = config_file(*field, games=6, name="alone.yaml", bots=["UsualBot"], rules={"max_turns": 24})
         seated = config_file(games=4, name="seated.yaml", bots=field, rules={"max_turns": 24})
         said = [shell("run", config, "--quiet").out for config in (alone, seated)]
-    title = "Fallbacks in all seats: if every game with a fallback had been a loss, or a hard win"
+    title = "Fallbacks in all seats: if every game with a fallback had been a loss or a hard win"
     assert "Fallbacks of contenders: " in said[0]
     assert [title in out for out in said] == [False, True], "the contenders' table has said it"
     header, row = said[1].split(f"{title}\n")[1].splitlines()[:2]
@@ -158,7 +158,7 @@ def test_runs_with_other_deals_are_refused(pair: Shell, identity: dict[str, Any]
             lambda: execute("b", "DROP TABLE decisions"),
             "b/run.db is damaged or not a run store: no column",
         ),
-        (lambda: swap("b", lambda: Path("b").symlink_to("a")), "b is named twice"),
+        (lambda: swap("b", lambda: Path("b").symlink_to("a")), "b is listed twice"),
     ],
 )
 def test_incomparable_runs_are_one_sentence(pair: Shell, break_it: Callable[[], object], sentence: str) -> None:
@@ -203,7 +203,7 @@ def test_other_opponents_and_rules_are_compared_with_a_caveat(pair: Shell) -> No
     change("a", provider_errors="fallback", of_a_later_version="x")
     said = pair("compare", "a", "b")
     assert (said.code, said.out) == (0, untouched.out)
-    same = "note: the same cards were played by different rules: "
+    same = "note: the rules differ, although the cards are the same: "
     assert said.err.splitlines() == [
         "note: the opponents differ, although the cards are the same: StefaBot has a different settings and source, "
         "RandomBoi in a is Mr\\x1b[2J in b",
@@ -226,7 +226,7 @@ def test_compare_lists_arms_and_their_lies(shell: Shell) -> None:
     words = ("--bots", "StefaBot,UsualBot", "--table-sizes", "3", "--games", "6", "--max-turns", "18", "--quiet")
     assert shell("run", "--contenders", contenders, *words, "--output", "r").code == 0
     said = shell("compare", "r").out
-    arms = said.partition("Arms: the prompt of each contender; voluntary bluffs")[2].splitlines()
+    arms = said.partition("Prompt of each contender; voluntary bluffs")[2].splitlines()
     assert [re.split("  +", row)[2] for row in arms[2:5]] == ["plain", "hud", "must-not-lie"]
     assert re.search(r"Plain, plus: do not lie where you can avoid .*\d+ +0\.0 \[", arms[4])
     assert arms[5].startswith("must-not-lie adds: You must not lie where you can avoid it.")

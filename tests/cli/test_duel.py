@@ -53,7 +53,7 @@ def test_a_prompt_with_rules_of_its_own_is_refused(shell: Shell) -> None:
     said = shell(*RUN, "--contenders", "house:house-sharp@disguised,UsualBot")
     assert said.code == 2
     assert said.err.strip() == (
-        "dubito: prompt disguised states the default rules of dubito in its own text, and this game has others: choose "
+        "dubito: prompt disguised describes the default rules of dubito, but this game uses others: choose "
         "a prompt that uses the fact rule_text, such as plain"
     )
 

@@ -196,8 +196,6 @@ def test_run_of_bots_starts_no_process_and_loads_no_client(tmp_path: Path) -> No
 def test_misnamed_config_is_reported(shell: Shell) -> None:
     Path("first.yaml").write_text("games:20\nbots: [StefaBot]\n")
     assert "cannot read first.yml: No such file or directory: did you mean first.yaml?" in shell("run", "first.yml").err
-    assert (
-        "first.yaml, line 1: not readable as YAML: a space is missing after `games:`" in shell("run", "first.yaml").err
-    )
+    assert "first.yaml, line 1: not valid YAML: a space is missing after `games:`" in shell("run", "first.yaml").err
     said = shell("run", "--bots", "StefaBot,UsualBot,MrDoubt", "--contenders", "my-model").err
     assert said.endswith("; a model is `openai:my-model`\n")

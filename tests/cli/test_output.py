@@ -144,7 +144,7 @@ def test_progress_tells_when_one_process_is_the_limit(seconds: float, processor:
     progress = ModelProgress(lambda: now[0], lambda: now[1])
     progress.count_outcome("model")
     now[:] = seconds, processor
-    assert ("limited by what one process can do" in progress.figures()) is is_busy
+    assert ("limited by the speed of one process" in progress.figures()) is is_busy
 
 
 def test_model_progress_in_a_log_is_complete_lines(capsys: pytest.CaptureFixture[str]) -> None:

@@ -182,9 +182,9 @@ def test_fallback_continues_and_is_shown_r13(shell: Shell) -> None:
     shell.bot("faulty.py", FAULTY)
     said = shell("run", "--bots", "Faulty,StefaBot", "--games", "300", "--quiet", "--on-bot-error", "fallback")
     assert said.code == 0
-    (line,) = [line for line in said.out.splitlines() if "played by the fallback" in line]
-    assert int(line.split()[1].replace(",", "")) > 0
-    assert "turns of Faulty were played by the fallback" in line
+    (line,) = [line for line in said.out.splitlines() if "The fallback played" in line]
+    assert int(line.split("The fallback played ")[1].split()[0].replace(",", "")) > 0
+    assert "turns for Faulty after bot errors" in line
     assert "first bot error: Faulty (seat " in said.out
 
 

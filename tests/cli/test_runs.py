@@ -39,7 +39,7 @@ def test_latest_run_is_listed_first(shell: Shell) -> None:
         ["runs/set/newer", "bs", "finished", "20", "2023-11-14 22:14"],
         ["runs/older", "dubito", "finished", "20", "2023-11-14 22:13"],
     ]
-    assert said.err == "cannot be read: runs/broken/manifest.yaml is damaged: it has no identity of the run\n"
+    assert said.err == "cannot be read: runs/broken/manifest.yaml is damaged: the run's identity is missing\n"
     assert "results digest" in shell("status").out
     assert shell("status").err == "the latest run: runs/set/newer\n"
 

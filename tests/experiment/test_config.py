@@ -22,7 +22,7 @@ THREE = ["StefaBot", "ClaudeBot", "SusBoi"]
         ({"games": -1}, "test.yaml: games: must be at least 1, not -1"),
         ({"games": 10**30}, "test.yaml: games: must be at most 1000000000, not 1000000000000000000000000000000"),
         ({"output": ""}, "test.yaml: output: must not be empty"),
-        ({5: 5}, "test.yaml: unknown key '5'; keys must be text"),
+        ({5: 5}, "test.yaml: unknown key '5'; keys must be strings"),
         ({"games": "9"}, "test.yaml: games: must be a whole number, not '9'"),
         ({"seed": None}, "test.yaml: seed: must be a whole number, not None"),
         ({"table_sizes": [2]}, "test.yaml: table_sizes.0: must be at least 3, not 2"),
@@ -55,11 +55,14 @@ def test_invalid_config_is_one_sentence(content: dict[str, Any], sentence: str) 
         ({"bots": ["StefaBott"]}, "no bot is named 'StefaBott': did you mean 'StefaBot'?"),
         ({"bots": ["StefaBot", "StefaBot"]}, "two players are named 'StefaBot'"),
         ({"bots": [{"name": "x"}]}, "needs the key `bot`"),
-        ({"bots": [{"bot": "StefaBot", "name": ""}]}, "the name of a player must be text"),
+        ({"bots": [{"bot": "StefaBot", "name": ""}]}, "a player's name must be a string"),
         ({"bots": [{"bot": "StefaBot", "risk": 1}]}, "StefaBot has no setting 'risk': it has no settings"),
         ({"games": 7, "contenders": THREE}, "games: 7 is not a multiple of 3 .3 contenders.*; use 6 or 9$"),
         ({"games": 2, "contenders": THREE}, "games: 2 is not a multiple of 3 .3 contenders.*; use 3$"),
-        ({"bots": THREE, "contenders": [{"bot": "MrDoubt", "name": "SusBoi"}]}, "has the name of a different opponent"),
+        (
+            {"bots": THREE, "contenders": [{"bot": "MrDoubt", "name": "SusBoi"}]},
+            "has the same name as a different opponent",
+        ),
     ],
 )
 def test_unplayable_config_is_refused(content: dict[str, Any], words: str) -> None:
@@ -102,16 +105,16 @@ def test_flags_override_the_file_and_are_named_in_errors() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (b"games: [1", r"x\.yaml, line 1: not readable as YAML"),
-        (b"seed: 1\nseed: 2\n", r"x\.yaml, line 2: not readable as YAML: the key 'seed' is set twice"),
+        (b"games: [1", r"x\.yaml, line 1: not valid YAML"),
+        (b"seed: 1\nseed: 2\n", r"x\.yaml, line 2: not valid YAML: the key 'seed' is set twice"),
         (
             b'bots: ["half a \\ud83d character"]',
-            r"x\.yaml, line 1: not readable as YAML: a text holds half a character",
+            r"x\.yaml, line 1: not valid YAML: a string contains half a character",
         ),
         (b"- games\n", "a config consists of `key: value` lines"),
         (b"\xff\xfe\x00", "not UTF-8 text|not readable"),
         (b"a: !!python/object:os.system {}\n", "could not determine a constructor"),
-        (b"a: " + b"[" * 1000, "not readable as YAML: maximum recursion depth exceeded"),
+        (b"a: " + b"[" * 1000, "not valid YAML: maximum recursion depth exceeded"),
     ],
 )
 def test_an_unreadable_file_is_one_sentence(tmp_path: Path, text: bytes, words: str) -> None:
@@ -149,7 +152,7 @@ def test_settings_are_checked_against_the_signature(tmp_path: Path) -> None:
         game({"bot": "Picky"})
     with pytest.raises(UsageError, match=r"Picky has no setting 'rsk': did you mean 'risk'\?"):
         game({"bot": "Picky", "rsk": 1})
-    with pytest.raises(UsageError, match="settings of Picky must be numbers, texts"):
+    with pytest.raises(UsageError, match="settings of Picky must be numbers, strings"):
         game({"bot": "Picky", "risk": float("nan")})
 
 

@@ -97,4 +97,4 @@ def test_cell_with_few_games_has_no_colour_and_no_effect_on_scale() -> None:
     assert shown.too_few == "Cells with fewer than 20 games have no colour."
     assert ends_of([(0.5, 1), (None, 0)]) == (0.0, 0.0)
     pale = HeatMap("", "", "A", [[(0.5, 1), (None, 0)]], [None], ResultTable("t", "", [], []), (0.0, 0.0))
-    assert pale.too_few == "Cells have no colour, since each has fewer than 20 games."
+    assert pale.too_few == "No cell has a colour, since all have fewer than 20 games."

@@ -45,7 +45,7 @@ def test_broken_prompt_does_not_hide_other_prompts(shell: Shell) -> None:
     assert said.code == 0
     assert "plain   The hand" in said.out
     assert "broken: " in said.out
-    assert "prompts/stacks/broken/prompt.yaml, line 2: not readable as YAML" in said.out
+    assert "prompts/stacks/broken/prompt.yaml, line 2: not valid YAML" in said.out
 
 
 def test_prompt_folder_determines_its_game(shell: Shell) -> None:

@@ -28,7 +28,7 @@ STOPS = {
     "model": "has no model",
     "request": "rejected the request",
     "size": r"does not accept a request of this size .* change `max_output` in the entry of 'asker'",
-    "quota": "has used up a limit of a day or longer",
+    "quota": "has reached a daily or longer limit",
 }
 
 

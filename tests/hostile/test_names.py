@@ -118,7 +118,7 @@ def test_name_with_an_invisible_character_is_refused(shell: Shell, hidden: str) 
     for name in (f"Ste{hidden}fa", f"Stefa{hidden}", f"{hidden}Stefa"):
         ended = shell("run", config_file("StefaBot", bots=[{"bot": "UsualBot", "name": name}, "ClaudeBot"]))
         check(ended, 2)
-        assert "of a player contains U+" in ended.err
+        assert "contains U+" in ended.err
         assert "visible characters" in ended.err
 
 

@@ -104,7 +104,7 @@ def test_short_form_uses_the_given_server(
 
 def test_env_without_the_variable_is_refused(shell: Shell) -> None:
     said = run(shell, "openai:m", "--base-url", "env")
-    problem = "it is `env`, but the environment variable OPENAI_BASE_URL is not set"
+    problem = "the value is `env`, but the environment variable OPENAI_BASE_URL is not set"
     assert (said.code, said.err) == (2, f"dubito: --contenders: openai:m: base_url: {problem}\n")
 
 

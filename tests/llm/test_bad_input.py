@@ -33,7 +33,7 @@ def refused(shell: Shell, *words: str, flags: tuple[str, ...] = (), **settings: 
 
 @pytest.mark.parametrize(("bot", "variable"), [("OpenAIBot", "OPENAI_API_KEY"), ("AnthropicBot", "ANTHROPIC_API_KEY")])
 def test_missing_key_is_reported(shell: Shell, bot: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    advice = f"set the environment variable {variable}, or try it without a key by `base_url: house`"
+    advice = f"set the environment variable {variable}, or try it without a key using `base_url: house`"
     refused(shell, "Asker needs a key for https://api.", advice, bot=bot, base_url=None)
     monkeypatch.setenv(variable, "  ")
     refused(shell, advice, bot=bot, base_url=None)
@@ -79,7 +79,7 @@ def test_unreachable_server_is_reported(shell: Shell) -> None:
     assert said.startswith(f"nothing answers at {gone} (connection refused); {mend}; 0 of 2 games are saved")
     said = sentence_after_no_game(run_cli(shell, down, games=30, flags=("--no-preflight", "--output", "s")))
     assert re.match(rf"{re.escape(gone)} \(no key\) cannot be reached: no answer for \d s; last error: ", said)
-    assert "check that the server is up, that `base_url` is right" in said
+    assert "check that the server is up, `base_url`" in said
 
 
 def test_unknown_model_is_reported(shell: Shell) -> None:
@@ -102,8 +102,8 @@ def test_unknown_prompt_is_reported(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("fallback", "words"),
     [
-        ("AdaptyBoi", "AdaptyBoi does not answer the nodes A-E one by one; choose a hand-written bot that does"),
-        ("OpenAIBot", "OpenAIBot does not answer the nodes A-E one by one; choose a hand-written bot that does"),
+        ("AdaptyBoi", "AdaptyBoi does not answer the nodes A-E separately; choose a hand-written bot that does"),
+        ("OpenAIBot", "OpenAIBot does not answer the nodes A-E separately; choose a hand-written bot that does"),
         ("RandomBoy", "no bot is named 'RandomBoy': did you mean 'RandomBoi'?"),
     ],
 )
@@ -144,7 +144,7 @@ def test_parameters_that_resemble_credentials_are_accepted(name: str) -> None:
         ({"parameters": {"text": {"format": {}}}}, "Asker: parameters.text.format: Dubito sets this itself"),
         (
             {"parameters": {"text": {"verbosity": "low"}}, "api": "chat"},
-            "Asker: parameters.text: only `api: responses` has it; set `verbosity` without it",
+            "Asker: parameters.text: only `api: responses` has this parameter; set `verbosity` without `text`",
         ),
         *(
             ({"base_url": address}, "Asker: base_url: must not contain credentials; ")
@@ -259,7 +259,7 @@ def test_contenders_with_equal_names_are_refused(shell: Shell) -> None:
     said = sentence(run_cli(shell, contender("Asker"), contender("Asker", "house-sharp")), 2)
     assert said == "two players are named 'Asker'; rename one of them: {bot: ..., name: ...}"
     said = sentence(run_cli(shell, contender("StefaBot")), 2)
-    assert said == "the contender 'StefaBot' has the name of a different opponent; rename one of them"
+    assert said == "the contender 'StefaBot' has the same name as a different opponent; rename one of them"
 
 
 @pytest.mark.parametrize("short", ["opnai:gpt-6", "OpenAI:gpt-6", "gpt-6@plain"])

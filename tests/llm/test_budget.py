@@ -161,7 +161,7 @@ def test_dollar_budget_refuses_tools_charged_by_the_call(shell: Shell) -> None:
         player = player_at(server, name="Asker", parameters={"tools": [{"type": "web_search"}]})
         said = sentence(run_cli(shell, player, budget={"usd": 5}, prices={"some-model": ENTRY}), 2)
         assert said == (
-            "Asker: parameters.tools: the server charges for its tools by the call, and the price is "
+            "Asker: parameters.tools: the server charges for its tools per call, and the price is "
             "unknown; remove the parameter or budget.usd"
         )
         assert server.heard == []
@@ -203,9 +203,9 @@ def test_try_over_the_budget_is_not_made(caps: dict[str, int], cap: str) -> None
 @pytest.mark.parametrize(
     ("caps", "spent", "sentence"),
     [
-        ({"calls": 3}, Spend(3), "3 of 3 calls spent, and the next call may take up to 1; raise `budget.calls`"),
-        ({"tokens": 2000}, Spend(1, 1999), "1,999 of 2,000 tokens spent, and the next call may take up to {}"),
-        ({"usd": 5 * 10**12}, Spend(1, 1, 4_999_912 * 10**6), "$4.9999 of $5.0000 spent, and the next call may take"),
+        ({"calls": 3}, Spend(3), "3 of 3 calls spent, and the next call needs up to 1; raise `budget.calls`"),
+        ({"tokens": 2000}, Spend(1, 1999), "1,999 of 2,000 tokens spent, and the next call needs up to {}"),
+        ({"usd": 5 * 10**12}, Spend(1, 1, 4_999_912 * 10**6), "$4.9999 of $5.0000 spent, and the next call needs up"),
     ],
 )
 def test_budget_message_states_spending_and_cap(caps: dict[str, int], spent: Spend, sentence: str) -> None:

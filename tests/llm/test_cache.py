@@ -167,7 +167,7 @@ def test_eviction_setting_is_corrected(folder: Path) -> None:
 def test_foreign_folder_is_refused_and_unchanged(folder: Path) -> None:
     folder.mkdir()
     (folder / "thesis.txt").write_text("mine")
-    with pytest.raises(UsageError, match=r"cache exists and is not a cache of replies: choose another --cache"):
+    with pytest.raises(UsageError, match=r"cache exists and is not a reply cache: choose another --cache"):
         ReplyCache(folder)
     assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
 

@@ -43,7 +43,7 @@ def test_a_cache_that_lost_a_table_is_refused(folder: Path, table: str) -> None:
     ReplyCache(folder).close()
     with closing(sqlite3.connect(folder / "cache.db")) as connection, connection:
         connection.execute(f"DROP TABLE {table}")
-    with pytest.raises(UsageError, match="has lost its tables, and its replies"):
+    with pytest.raises(UsageError, match="has lost its tables and replies"):
         ReplyCache(folder)
 
 

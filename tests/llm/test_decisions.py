@@ -174,7 +174,7 @@ def test_chosen_answer_is_played_even_if_less_likely() -> None:
 
 
 def test_check_setting_is_a_valid_api_setting() -> None:
-    assert settings_to_check("malformed", "chat").startswith("`read` (`last_object`, or --read last_object, takes")
+    assert settings_to_check("malformed", "chat").startswith("`read` (`last_object`, or --read last_object, extracts")
     assert "`api: chat`" in settings_to_check("malformed", "messages")
     assert settings_to_check("malformed", "decisions") == "`model`, and whether `base_url` offers the Decisions API"
 
@@ -374,7 +374,7 @@ def test_invalid_odds_are_malformed(text: str) -> None:
     ("game", "more", "fault"),
     [
         ("bs", {"api": "decisions"}, "node cards of bs is answered by a list of cards"),
-        ("dubito", {"play": "drawn"}, "play: drawn: its answers state no probabilities to draw from"),
+        ("dubito", {"play": "drawn"}, "play: drawn: its answers contain no probabilities to draw from"),
         ("dubito", {"play": "often"}, "play: must be 'best' or 'drawn'"),
         ("dubito", {"api": "decisions", "parameters": {"questions": []}}, "Dubito sets this itself"),
         ("dubito", {"api": "decision"}, "api: must be"),

@@ -141,8 +141,8 @@ def test_server_without_log_probabilities_stops_the_preflight(tmp_path: Path) ->
     ("settings", "message"),
     [
         ({"api": "responses"}, "belief: only `api: chat` has this setting"),
-        ({"prompt": "reasoned"}, "belief: the prompt reasoned asks for probabilities already"),
-        ({"prompt": "mixed"}, "belief: the prompt mixed asks for probabilities already"),
+        ({"prompt": "reasoned"}, "belief: the prompt reasoned already asks for probabilities"),
+        ({"prompt": "mixed"}, "belief: the prompt mixed already asks for probabilities"),
         ({"parameters": {"top_logprobs": 3}}, "Dubito sets this itself"),
     ],
 )

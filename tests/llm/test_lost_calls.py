@@ -95,7 +95,7 @@ def test_budget_error_states_the_worst_case_of_lost_calls(tmp_path: Path) -> Non
             how: dict[str, Any] = {"prices": {"some-model": PRICE}, "caps": Caps(usd=usd), "in_flight": 4}
             run = run_games(players, tmp_path / "r", **how)
             ((worst,),) = rows(tmp_path / "r", "SELECT sum(picodollars) FROM tries WHERE assumed")
-            said = f" spent ({dollars(worst)} of it the worst case of calls whose cost is unknown), and "
+            said = f" spent (including {dollars(worst)}, the maximum for calls whose cost is unknown), and "
             assert said in str(run.failure)
 
 
@@ -124,7 +124,7 @@ def test_tables_show_billed_and_assumed_costs_separately(shell: Shell) -> None:
     assert "  ".join(shown) in " ".join(row.split()).replace(" $", "  $")
     assert head.split("cost ")[1].split()[:2] == ["billed", "assumed"]
     assert any(
-        line.startswith(f"Assumed: {biller.lost} calls of asker reported no cost; ") for line in _page(Path("r"))
+        line.startswith(f"Assumed: {biller.lost} calls by asker reported no cost; ") for line in _page(Path("r"))
     )
 
 

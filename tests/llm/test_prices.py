@@ -113,7 +113,9 @@ def test_missing_price_is_named(missing: str) -> None:
         parse_price(entry, "here")
 
 
-A_PRICE = r"a price is \{input, cached_input, cache_write, output\}, numbers from 0 to 5,000 in USD per million tokens"
+A_PRICE = (
+    r"a price needs \{input, cached_input, cache_write, output\}, numbers from 0 to 5,000 in USD per million tokens"
+)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,9 @@ def test_invalid_entry_is_refused(entry: object) -> None:
 
 @pytest.mark.parametrize("value", [0.0000001, 1.2345678])
 def test_a_price_with_too_many_decimals_is_refused(value: float) -> None:
-    with pytest.raises(UsageError, match=r"^here: input: a price has at most 6 decimals, in USD per million tokens$"):
+    with pytest.raises(
+        UsageError, match=r"^here: input: a price can have at most 6 decimals, in USD per million tokens$"
+    ):
         parse_price(GOOD | {"input": value}, "here")
 
 
@@ -159,19 +163,19 @@ def test_prices_are_read_from_a_mapping_or_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"m: {}\nn: {}\nm: {}", "p.yaml, line 3: not readable as YAML: the key 'm' is set twice"),
-        (b"m: {input: 1, input: 2}", "p.yaml, line 1: not readable as YAML: the key 'input' is set twice"),
+        (b"m: {}\nn: {}\nm: {}", "p.yaml, line 3: not valid YAML: the key 'm' is set twice"),
+        (b"m: {input: 1, input: 2}", "p.yaml, line 1: not valid YAML: the key 'input' is set twice"),
         (
             b"4: %(good)s\n'4': %(good)s" % {b"good": b"{input: 1, cached_input: 1, cache_write: 1, output: 1}"},
             "p.yaml: 4 appears twice",
         ),
         (b"m: {input: 1, cached_input: 1, cache_write: 1}", "p.yaml: m: output is missing"),
-        (b"m: 7", "p.yaml: m: a price is {input, "),
+        (b"m: 7", "p.yaml: m: a price needs {input, "),
         (b"- m", "p.yaml: a file of prices needs lines such as `MODEL: {"),
         (b"", "p.yaml: a file of prices needs lines such as `MODEL: {"),
-        (b"m: {", "p.yaml, line 1: not readable as YAML: "),
+        (b"m: {", "p.yaml, line 1: not valid YAML: "),
         (b"m: \xff\xfe", "p.yaml is not UTF-8 text"),
-        (b"m: !!python/object/apply:os.getcwd []", "p.yaml, line 1: not readable as YAML: "),
+        (b"m: !!python/object/apply:os.getcwd []", "p.yaml, line 1: not valid YAML: "),
         (None, "p.yaml: No such file or directory"),
     ],
 )
@@ -360,7 +364,7 @@ def test_own_price_accepts_all_keys_of_the_list() -> None:
             "here: speed: write it as {VALUE: FACTOR}, with factors on the price ",
         ),
         ({"service_tier": 2}, "here: service_tier: write it as {VALUE: FACTOR}"),
-        ({"long_write": -1}, "here: long_write: a price is {"),
+        ({"long_write": -1}, "here: long_write: a price needs {"),
         ({"ends": "soon"}, "here: ends: must be a day, such as 2026-11-30"),
     ],
 )
@@ -389,7 +393,7 @@ def test_end_of_a_model_is_announced_30_days_before() -> None:
     assert told(2026, 11, 29) == f"{start} on 2026-11-30, in 1 day: {after}"
     assert told(2026, 11, 30) == f"{start} on 2026-11-30, today: {after}"
     assert str(told(2026, 12, 1)).startswith(
-        "note: the provider retired claude-sonnet-4-5 on 2026-11-30, so it may not answer any more"
+        "note: the provider retired claude-sonnet-4-5 on 2026-11-30, so it may no longer answer"
     )
     assert str(told(2026, 11, 24, model="claude-sonnet-4-5-20250929")).startswith(f"{start}-20250929")
     assert told(2026, 11, 24, model="claude-sonnet-5") is None
@@ -400,8 +404,8 @@ def test_old_list_prices_are_reported() -> None:
     read: date = SHIPPED["servers"][OPENAI]["models"]["gpt-6-sol"]["as_of"]
     assert old_price_warning(OPENAI, "gpt-6-sol", {}, read + timedelta(days=60)) is None
     assert old_price_warning(OPENAI, "gpt-6-sol", {}, read + timedelta(days=61)) == (
-        f"the list prices of {OPENAI} were read on {read}, 61 days ago: "
-        "check them, and set what has changed in `prices`"
+        f"the list prices of {OPENAI} were last checked on {read}, 61 days ago: "
+        "check them, and set any that have changed in `prices`"
     )
     later = read + timedelta(days=9999)
     assert old_price_warning(OPENAI, "gpt-6-sol", {"gpt-6-sol": Price(1, 2, 3, 4)}, later) is None, (

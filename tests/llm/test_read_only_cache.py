@@ -87,7 +87,7 @@ def test_invalid_key_hides_no_other_entry(played: Shell, key: str) -> None:
     change(Path("cache"), f"UPDATE Cache SET key = {key} WHERE key = ?", bad)  # noqa: S608
     said = played("cache", "verify")
     first, second, _ = said.out.splitlines()
-    assert (said.code, first) == (1, "an entry of the cache cache has a key that is not a text: it is never used")
+    assert (said.code, first) == (1, "an entry of the cache cache is ignored, since its key is not a string")
     assert f"entry {other} of the cache" in second
 
 

@@ -50,7 +50,7 @@ def test_preflight_detects_a_server_that_cuts_prompts(shell: Shell, protocol: Ap
     with Server(counting(window)) as server:
         ended = run_cli(shell, player_at(server, protocol), rules={"max_turns": 90}, table_sizes=[8])
     assert ended.code == 3
-    assert "the server cuts prompts at about" in ended.err
+    assert "the server truncates prompts at about" in ended.err
     assert "Ollama `num_ctx`, llama.cpp `-c`" in ended.err
     assert outcomes_of(Path("r")) == {}
 
@@ -97,7 +97,7 @@ def test_preflight_finds_same_count_for_short_and_long_prompts(shell: Shell, pro
     with Server(always_counting(count, protocol)) as server:
         ended = run_cli(shell, player_at(server, protocol), rules={"max_turns": 90}, table_sizes=[8])
     assert ended.code == 3
-    assert f"the server cuts prompts at about {count:,} tokens" in ended.err
+    assert f"the server truncates prompts at about {count:,} tokens" in ended.err
     assert outcomes_of(Path("r")) == {}
 
 

@@ -135,7 +135,7 @@ def test_calls_without_usage_count_as_the_worst_case(shell: Shell) -> None:
         ended = run_cli(shell, player_at(server, max_output=99), prices={"some-model": PRICE})
     calls = len(server.heard)
     assert (
-        f"Assumed: {calls} calls of asker reported no cost; they count at their highest possible cost."
+        f"Assumed: {calls} calls by asker reported no cost; each is counted at its highest possible cost."
         in ended.out.splitlines()
     )
     texts = rows(Path("r"), "SELECT count(*), sum(tokens), sum(picodollars), sum(assumed), sum(saved) FROM tries")
@@ -170,11 +170,11 @@ def test_reply_above_its_reserve_is_reported_with_numbers(shell: Shell) -> None:
         r"The first: the server reported 16,777,218 tokens, but (\d,\d{3}) were reserved "
         r"\(\$33\.5545 and \$0\.\d{4}\)"
     )
-    begins = "1 calls of asker used more than the budget reserved, which no budget can prevent. "
+    begins = "1 call by asker used more than the budget reserved, which no budget can prevent. "
     (line,) = (line for line in ended.out.splitlines() if line.startswith(begins))
     assert re.fullmatch(pattern, line.removeprefix(begins).removesuffix("."))
     assert (stopped.code, len(rows(Path("r"), "SELECT 1 FROM tries"))) == (3, len(server.heard))
-    assert "of 1,000,000 tokens spent, and another game takes about" in stopped.err
+    assert "of 1,000,000 tokens spent, and another game needs about" in stopped.err
     begins = "  calls that used more than the budget reserved: 1; "
     (line,) = (line for line in shell("status", "r").out.splitlines() if line.startswith(begins))
     assert re.fullmatch(pattern, f"T{line.removeprefix(begins)[1:]}")

@@ -226,7 +226,7 @@ def test_subclass_that_answers_one_node_asks_the_model_at_the_rest(tmp_path: Pat
     ("game", "ask", "fault"),
     [
         ("dubito", "round", "prompt.yaml: ask"),
-        ("bs", "turn", "ask: turn: the facts of bs have no `turn`, so a move is one question"),
+        ("bs", "turn", "ask: turn: the facts of bs have no `turn`, so each move is a single question"),
     ],
 )
 def test_prompt_that_cannot_ask_a_whole_turn_is_refused(shell: Shell, game: str, ask: str, fault: str) -> None:

@@ -49,7 +49,7 @@ def test_answering_models_are_recorded_and_differences_reported(shell: Shell) ->
     ids = {OLD: 2, NEW: len(rows(Path("r"), "SELECT 1 FROM attempts")) - 2}
     assert dict(rows(Path("r"), "SELECT model, count(*) FROM attempts GROUP BY 1")) == ids
     words = f"{OLD} (2) and {NEW} ({ids[NEW]})"
-    assert f"Replies to Asker came from several models: {words}" in " ".join(said.split())
+    assert f"Several models answered for Asker: {words}" in " ".join(said.split())
     status = shell("status", "r").out
     assert f"  answered by: {OLD} (2), {NEW} ({ids[NEW]})\n" in status
     assert json.loads(shell("status", "r", "--json").out)["models"][0]["ids"] == ids
@@ -63,5 +63,7 @@ def test_comparison_reports_a_changed_model(shell: Shell) -> None:
         changing.names = [NEW]
         changing.run(shell, "s")
     notes = [line for line in shell("compare", "r", "s").err.splitlines() if "not the same model" in line]
-    assert notes == [f"note: some-model is not the same model: it answered as {OLD} in r and as {NEW} in s"]
+    assert notes == [
+        f"note: some-model is not the same model in both runs: it answered as {OLD} in r and as {NEW} in s"
+    ]
     assert "not the same model" not in shell("compare", "r", "t").err

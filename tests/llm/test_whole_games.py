@@ -112,7 +112,7 @@ def test_all_deals_start_without_a_cap() -> None:
 
 def test_budget_message_states_the_cost_of_another_game() -> None:
     reason = budget(PAST, calls=18).admit([2])
-    assert reason == "the budget is used up: 0 of 18 calls spent, and another game takes about 19; raise `budget.calls`"
+    assert reason == "the budget is used up: 0 of 18 calls spent, and another game needs about 19; raise `budget.calls`"
 
 
 @pytest.fixture(scope="module")
@@ -158,5 +158,5 @@ def test_cap_below_the_cost_of_one_game_is_reported(shell: Shell) -> None:
         ended = run_cli(shell, contender("one", base_url=house.openai_base_url), games=4, flags=["--budget", "calls=3"])
         assert len(house.calls) == 3
     assert ended.code == 3
-    assert "3 of 3 calls spent, and the next call may take up to 1; raise `budget.calls`: it was too small" in ended.err
+    assert "3 of 3 calls spent, and the next call needs up to 1; raise `budget.calls`: it was too small" in ended.err
     assert "; 0 games finished, 0 of them counted, 2 replies saved" in ended.err

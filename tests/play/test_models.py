@@ -112,7 +112,7 @@ def test_processes_in_one_games_folder_keep_one_budget(tmp_path: Path, monkeypat
         Path("c.yaml").write_text(yaml.safe_dump({"bots": players, "preflight": False, "budget": {"calls": 5}}))
         games = [tables.enter_context(open_game(order("c.yaml", deal))) for deal in (0, 1)]
         sessions = [game.start(lambda thought: None, lambda seat, text: None) for game in games]
-        with pytest.raises(RunStopped, match="the budget is used up, since other processes spend from it too"):
+        with pytest.raises(RunStopped, match="other processes have used up the budget"):
             move_in_turn(sessions)
         assert len(model.heard) == 5
     assert rows(Path("games"), "SELECT count(*), count(DISTINCT game) FROM tries") == [(5, 2)]

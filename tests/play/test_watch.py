@@ -96,7 +96,7 @@ def test_saved_game_is_narrated_as_played(shell: Shell) -> None:
     Path("games/g.json").rename("g.json")
     alone = shell("watch", "g.json", "--show-hands")
     assert alone.out.splitlines() == [line for line in then.splitlines() if not re.match(r" *\d+\.   |record", line)]
-    assert alone.err == "Model requests are not shown: there is no run.db in its folder.\n"
+    assert alone.err == "Model requests cannot be shown: there is no run.db next to the file.\n"
 
 
 def test_on_a_terminal_a_game_is_in_colour_and_wrapped(shell: Shell, on_a_terminal: OnATerminal) -> None:

@@ -128,7 +128,7 @@ def test_plugin_that_cannot_be_loaded_has_one_message(fresh: str, tmp_path: Path
         )
         assert said.returncode == code
         (line,) = [line for line in said.stderr.splitlines() if "broken" in line]
-        assert f"plugin broken = 'broken_plugin' of broken==1.0: loading it raises {why}" in line
+        assert f"plugin broken = 'broken_plugin' of broken==1.0: loading it raised {why}" in line
         assert "\x1b" not in said.stderr
     assert "Traceback" not in said.stderr
 
@@ -141,7 +141,7 @@ def test_failing_hook_is_reported_with_its_plugin() -> None:
 
     hooks.plugins().register(Failing(), "failing")
     try:
-        with pytest.raises(UsageError, match=r"^plugin failing: its hook game_checks raises ValueError: on purpose"):
+        with pytest.raises(UsageError, match=r"^plugin failing: its hook game_checks raised ValueError: on purpose"):
             list(hooks.game_checks())
     finally:
         hooks.plugins().unregister(name="failing")

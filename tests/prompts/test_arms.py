@@ -124,7 +124,7 @@ def test_prompt_extends_a_sibling_or_a_shipped_prompt(tmp_path: Path) -> None:
     ("extends", "words"),
     [
         ("plane", "no prompt plane next to it or in the project"),
-        ("must-not-lie", "must-not-lie extends another prompt itself: name that one"),
+        ("must-not-lie", "must-not-lie itself extends another prompt: extend that prompt instead"),
         ("../plain", "extends: "),
     ],
 )

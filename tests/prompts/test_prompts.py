@@ -107,7 +107,7 @@ def test_a_missing_file_is_named(tmp_path: Path, file: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("title: [", "not readable as YAML"),
+        ("title: [", "not valid YAML"),
         ("answer: [answer]\n", "title: Field required"),
         ("title: x\nanswer: [reason]\n", "answer.0: Input should be 'reasoning', 'p_bluff' or 'answer'"),
         (
@@ -273,7 +273,7 @@ def test_history_cannot_use_changing_facts(tmp_path: Path, name: str) -> None:
     (folder / "told.jinja").write_text(f"{{{{ {name} }}}}")
     said = refusal(tmp_path)
     assert f"told.jinja: unknown variable '{name}'" in said
-    assert said.endswith("; what changes in a game belongs in user.jinja")
+    assert said.endswith("; anything that changes during a game belongs in user.jinja")
 
 
 def test_the_history_is_part_of_the_prompts_identity(tmp_path: Path) -> None:

@@ -271,7 +271,7 @@ def test_few_deals_have_the_same_warning_everywhere(shown: Shown) -> None:
     assert again["comparison"] == said
     deals = shown.run["contenders"][0]["deals"]
     assert said["preliminary"] == (deals < 100 and "stop" not in shown.config)
-    few = f"Preliminary: only {deals} deals, fewer than 100." if said["preliminary"] else ""
+    few = f"Preliminary: only {deals} deals (fewer than 100)." if said["preliminary"] else ""
     gone = f"Without {said['fragility']} deal" if said["fragility"] else ""
     for text in (shown.terminal, compared, shown.page.words):
         assert few in text
@@ -419,7 +419,7 @@ def test_voluntary_and_forced_lies_add_up(shown: Shown) -> None:
             assert row["chosen"] == 0, "it never does where it could be honest"
     assert sum(row["forced"] for row in counted) > 0
     page = Page(shown.report / "strategy.html")
-    assert f"Counted over all {shown.run['kept']} games" in page.words
+    assert f"Counted in all {shown.run['kept']} games" in page.words
     head, *lines = page.tables["lies"]
     assert [row[head.index("voluntary")] for row in lines] == [f"{row['chosen']:,}" for row in counted]
 

@@ -162,7 +162,7 @@ def test_a_long_run_shows_the_first_games_and_the_longest(tmp_path: Path, monkey
     assert [row["game"] for row in listed[:4]] == [str(game) for game in range(4)]
     lengths = sorted((len_of(unpack_outcome(row, RESULTS)) for (row,) in rows(tmp_path / "run", LATER)), reverse=True)
     assert sorted((row["turns"] + row["free_turns"] for row in listed[4:]), reverse=True) == lengths[:4]
-    assert "8 of 20 games: the first 4, and the 4 longest others" in Page(report / "games.html").words
+    assert "8 of 20 games: the first 4, and the 4 longest of the others" in Page(report / "games.html").words
 
 
 def test_named_games_are_shown(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tests.report.kit import SCRIPT, data, hand_written
 
 SCORE = Measure("score", "Score", "Score", (2, 1, 0), scale=2)
 
-FALLBACK = "(a bot's answer used instead of an unusable one)"
+FALLBACK = "(a bot's answer replaced an unusable one)"
 
 
 def read_headline(run: Path) -> list[str]:
@@ -237,4 +237,4 @@ def test_all_players_are_named_if_every_lead_is_open() -> None:
     words = describe_verdict(Order("ABCD", dict.fromkeys(combinations(range(4), 2), is_open), SCORE))
     assert words.count("so there is no winner") == 2
     assert "; no winner among A, B, C and D. " in words
-    assert words.endswith("4 more leads could be due to fallbacks.")
+    assert words.endswith("Fallbacks could explain 4 more leads.")

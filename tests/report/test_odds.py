@@ -135,10 +135,11 @@ def test_too_large_game_is_refused_before_playouts(shell: Shell, monkeypatch: py
     said = shell("share", "r", "--game", "0")
     assert (said.code, said.out) == (2, "")
     assert re.fullmatch(
-        r"dubito: the game needs more than 300 kB as one page \(more than 5 moves\); share its run with .*\n", said.err
+        r"dubito: the game does not fit into one page of 300 kB \(more than 5 moves\); share its run with .*\n",
+        said.err,
     )
     assert not Path("r/odds").exists()
     monkeypatch.setattr(share, "MAX_PAGE_BYTES", 1000)
     assert shell("watch", "StefaBot", "RandomBoi", "UsualBot", "--save", "g.json").code == 0
     said = shell("share", "g.json")
-    assert said.err.endswith("as one page; send the file itself; `dubito web` shows it under Saved games\n")
+    assert said.err.endswith("kB; send the file itself; `dubito web` shows it under Saved games\n")

@@ -61,7 +61,7 @@ def test_costliest_positions_come_first(run: Path) -> None:
                 scores.append(50 * outcome.measured(source.game.results)[outcome.contender_seat][0])
             costs.append(abs(scores[0] - scores[1]))
             assert (f"{costs[-1]} points</span>" in text) == (costs[-1] > 0)
-            assert text.count(" to win right after") == 2
+            assert text.count(" chance of winning right after") == 2
     assert costs == sorted(costs, reverse=True)
     assert costs[0] > 0
 
@@ -76,7 +76,7 @@ def test_same_player_twice_makes_the_same_decisions(tmp_path: Path) -> None:
     twins = ["ClaudeBot", {"bot": "ClaudeBot", "name": "Twin"}]
     report = report_of(played(tmp_path / "run", games=6, contenders=twins))
     page = Page(report / "compare.html")
-    assert "They made the same decisions in all of 3 compared games." in page.words
+    assert "They never decided differently in 3 compared games." in page.words
     assert positions((report / "compare.html").read_text()) == []
 
 
@@ -120,4 +120,4 @@ def test_only_the_own_move_of_a_turn_with_several_is_named(tmp_path: Path) -> No
 
 def test_page_without_common_games_says_so(tmp_path: Path) -> None:
     report = report_of(played(tmp_path / "run", games=6), games="0")
-    assert "No deal has pages of both games" in (report / "compare.html").read_text()
+    assert "no deal has pages for both games" in (report / "compare.html").read_text()

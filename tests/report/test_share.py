@@ -134,7 +134,7 @@ def test_too_large_a_game_leaves_out_bodies_then_requests(
     monkeypatch.setattr(share, "MAX_PAGE_BYTES", 1000)
     said = shell("share", str(models_run), "--game", "1")
     assert (said.code, said.err.count("\n")) == (2, 1)
-    assert "the game needs more than 1 kB as one page" in said.err
+    assert "the game does not fit into one page of 1 kB" in said.err
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,9 @@ def test_game_with_too_many_moves_is_refused_early(
     monkeypatch.setattr("dubito.report.share._MAX_MOVES", 5)
     said = shell("share", str(bots_run), "--game", "0")
     assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("dubito: the game needs more than 300 kB as one page (more than 5 moves); share its run")
+    assert said.err.startswith(
+        "dubito: the game does not fit into one page of 300 kB (more than 5 moves); share its run"
+    )
 
 
 def hands_by_turn(told: dict[str, Any]) -> list[list[str]]:

@@ -79,7 +79,7 @@ def test_old_list_prices_have_a_warning(shell: Shell) -> None:
     old = datetime.now(UTC).date() - read > timedelta(days=60)
     said = shell("estimate", config_file(listed))
     assert said.code == 0, said.err
-    assert (f"the list prices of {OPENAI} were read on {read}, " in said.err) is old
+    assert (f"the list prices of {OPENAI} were last checked on {read}, " in said.err) is old
     assert "list prices" not in shell("estimate", config_file(listed, prices={"gpt-6-sol": PRICES["m"]})).err
 
 

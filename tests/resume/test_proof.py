@@ -155,7 +155,7 @@ def test_false_ranking_is_detected(run_of: Get, tmp_path: Path, shell: Shell, na
                 change = "UPDATE tally SET sums = json_set(sums, ?1, 1 + json_extract(sums, ?1)) WHERE chunks = 'all'"
                 assert db.execute(change, (path,)).rowcount == 1
     said = shell("replay", "r", "--quiet")
-    assert (said.code, said.out.splitlines()[0]) == (1, "differs: run.db: its sums differ from the sums of its games")
+    assert (said.code, said.out.splitlines()[0]) == (1, "differs: run.db: its sums do not match its games")
 
 
 @pytest.fixture
@@ -234,4 +234,4 @@ def test_changed_sums_are_not_shown(run_of: Get, tmp_path: Path, shell: Shell) -
         said = shell(command, str(folder))
         assert (said.code, said.err.count("\n")) == (2, 1), said
         assert "run.db is damaged: its sums were changed after they were written" in said.err
-    assert "its sums differ from the sums of its games" in shell("replay", str(folder)).out
+    assert "its sums do not match its games" in shell("replay", str(folder)).out

@@ -164,7 +164,7 @@ def test_replaced_reply_with_digest_is_detected(run: Shell) -> None:
     change("UPDATE attempts SET raw = ? WHERE player = 'one' AND game = ? AND decision = ?", (digest, game, decision))
     said = run("replay", "r")
     assert said.code == 1
-    assert f"(decision {decision}): the recorded reply is now read differently" in said.out
+    assert f"(decision {decision}): the recorded reply is now parsed differently" in said.out
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_inconsistent_counts_are_a_difference(run: Shell) -> None:
     results = run.folder / "r" / "all_games.yaml"
     results.write_text(results.read_text().replace("games: 8", "games: 9", 1))
     said = run("replay", "r")
-    assert (said.code, "its counts differ from the counts of its games" in said.out) == (1, True)
+    assert (said.code, "its counts do not match its games" in said.out) == (1, True)
 
 
 def test_changed_engine_rule_is_detected(run: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +229,7 @@ def test_export_overwrites_nothing_and_contains_no_code(run: Shell) -> None:
     assert run("export", "r", "run.zip").out == "written: run.zip\n"
     with zipfile.ZipFile("run.zip") as archive:
         assert sorted(archive.namelist()) == ["all_games.yaml", "manifest.yaml", "run.db"]
-    assert run("export", "r", "run.zip").err == "dubito: run.zip exists already: choose another name\n"
+    assert run("export", "r", "run.zip").err == "dubito: run.zip already exists: choose another name\n"
 
 
 def test_an_export_that_cannot_be_written_leaves_nothing(run: Shell) -> None:

@@ -112,7 +112,7 @@ def test_replay_verifies_where_the_run_stopped(shell: Shell, whole: Path) -> Non
     manifest.write_text(text.replace("within: 0.25", "within: 0.4"))
     found = shell("replay", str(whole))
     manifest.write_text(text)
-    assert (found.code, "it continues after it was decided" in found.out) == (1, True)
+    assert (found.code, "it continues after every pair was decided" in found.out) == (1, True)
 
 
 def test_every_view_names_its_intervals_and_progress(shell: Shell) -> None:
@@ -159,7 +159,7 @@ def test_every_view_names_its_intervals_and_progress(shell: Shell) -> None:
         (
             {"games": 90, "stop": {"within": 3, "most": 90}},
             (),
-            "c.yaml: games: `stop` sets the maximum number of deals",
+            "c.yaml: games: `stop` already sets the maximum number of deals",
         ),
         ({"contenders": ["MrDoubt"]}, ("--stop", "within=3,most=90"), "--stop: `stop` compares contenders"),
         ({}, ("--stop", "3"), "--stop: write it as within=3,most=1200, not '3'"),

@@ -88,7 +88,7 @@ def test_memory_error_in_model_turn_is_not_blamed_on_player(tmp_path: Path, monk
     with Server(lambda heard: respond(heard.protocol)) as server:
         run = run_games(small(player_at(server), games=2), tmp_path / "run", preflight=False)
     assert isinstance(run.failure, RunStopped)
-    assert str(run.failure).startswith("out of memory: raise its limit (`ulimit -v`)")
+    assert str(run.failure).startswith("out of memory: raise the limit (`ulimit -v`)")
 
 
 FULL = "database or disk is full"

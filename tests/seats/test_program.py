@@ -56,7 +56,7 @@ FAULTS = {
     "raise RuntimeError('boom\\x1b[31m')": r"it ended (exit code 1): ",
     "print('hi', flush=True)": "it answered 'hi': it is not JSON",
     "sys.stdout.write('{\"answer\"'); sys.stdout.flush(); os._exit(3)": "it ended (exit code 3)",
-    "print('x' * 1_000_000, flush=True)": "its line has more than 4,095 bytes",
+    "print('x' * 1_000_000, flush=True)": "it printed a line of more than 4,095 bytes",
     "time.sleep(60)": "it did not answer within 0.5 s",
     "say({'answer': 'yes'})": "`answer` is neither true nor false",
     "say({'answer': 1})": "`answer` is neither true nor false",

@@ -216,7 +216,7 @@ def test_poll_returns_once_run_is_over() -> None:
     with listen("127.0.0.1", 0) as listener, serve_in_thread(make_agent_app([seat], "127.0.0.1", (), {}), listener):
         connection = Connection(f"http://127.0.0.1:{listener.getsockname()[1]}/", {"agent": seat.token})
         assert connection.request("observe?wait=0")[1]["state"] == "wait"
-        refused(409, connection.request("legal_moves"), "no question is open: observe until one is")
+        refused(409, connection.request("legal_moves"), "no question is open: call observe until one is")
         poll = Thread(target=lambda: seen.append(connection.request("observe?wait=60")[1]["state"]))
         poll.start()
         seat.end_run("finished")
@@ -273,7 +273,7 @@ def test_error_of_game_ends_the_request_of_its_agent() -> None:
         (("--opponents", "NoBot"), "no bot is named 'NoBot'"),
         (("--deadline", "0"), "agent: deadline: must be"),
         (("--games", "three"), "--games: must be a whole number"),
-        (("--name", "StefaBot"), "has the name of a different opponent"),
+        (("--name", "StefaBot"), "has the same name as a different opponent"),
         (("c.yaml", "--name", "other"), "--name and --deadline are for a config without an agent"),
     ],
 )

@@ -225,7 +225,7 @@ def test_merge_reports_spending_and_the_remaining_budget(shell: Shell, short_chu
     left = 500 - used - other
     whole = 3 * (used + left)  # of which a third is this shard's
     share = f"to finish 1 with its share ({left} calls): --shard 1/2 --budget calls={whole} "
-    share += "(--budget applies to all 2 shards together; the run still spends at most 500 calls)"
+    share += "(--budget applies to all 2 shards together; this run still spends at most 500 calls)"
     assert said[:-1] == [spent, f"left of the budget: {left} calls", share]
     assert shell("merge", "2", "--budget", "calls=500").err.splitlines()[1].startswith("name all shards")
     assert play(1, f"calls={whole}").code == 0

@@ -64,7 +64,7 @@ def change(statement: str, *values: object) -> None:
 def test_large_yaml_aliases_are_refused(shell: Shell) -> None:
     Path("laugh.yaml").write_text(LAUGH.replace("sizes", "table_sizes", 1) + "bots: *i\n")
     said = refused(shell, "run", "laugh.yaml")
-    assert re.match(r"dubito: laugh.yaml, line \d+: not readable as YAML: it has more than 50,000 values\n", said)
+    assert re.match(r"dubito: laugh.yaml, line \d+: not valid YAML: it has more than 50,000 values\n", said)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_yaml_alias_is_resolved(text: str, value: object) -> None:
 
 
 def test_an_alias_inside_its_own_part_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"^mine, line 1: not readable as YAML: `\*x` is inside the part that it "):
+    with pytest.raises(UsageError, match=r"^mine, line 1: not valid YAML: `\*x` refers to a part that contains it"):
         from_yaml("a: &x {k: [*x]}", "mine")
 
 
@@ -93,7 +93,7 @@ def test_an_alias_inside_its_own_part_is_refused() -> None:
     [("010", 8), ("-07", 8), ("0_10", 8), ("00", 8), ("1:30", 60), ("+190:20:30", 60), ("-1:30.5", 60)],
 )
 def test_a_number_that_yaml_reads_in_another_base_is_refused(number: str, base: int) -> None:
-    with pytest.raises(UsageError, match=r"^mine, line 2: not readable as YAML: ") as refused:
+    with pytest.raises(UsageError, match=r"^mine, line 2: not valid YAML: ") as refused:
         from_yaml(f"games: 5\nseed: {number}", "mine")
     assert f"YAML reads {number} in base {base}: write the number in base 10, or quote it" in str(refused.value)
     assert from_yaml(f"seed: '{number}'", "mine") == {"seed": number}
@@ -114,7 +114,7 @@ def test_other_numbers_stay(text: str, value: float) -> None:
     ],
 )
 def test_invalid_yaml_values_are_refused_in_a_sentence(value: str) -> None:
-    with pytest.raises(UsageError, match=r"^theirs(, line 1)?: not readable as YAML: ") as refused:
+    with pytest.raises(UsageError, match=r"^theirs(, line 1)?: not valid YAML: ") as refused:
         from_yaml(f"seed: {value}", "theirs")
     assert len(str(refused.value)) < 400
 
@@ -157,10 +157,10 @@ def test_large_yaml_aliases_are_refused_in_a_run(runs: Shell) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("games: *nothing", "line 1: not readable as YAML: found undefined alias 'nothing'"),
-        ("bots: [{<<: bot}]", "line 1: not readable as YAML: `<<` takes a mapping, or a list of mappings"),
-        ("[" * 3000, "not readable as YAML: maximum recursion depth"),
-        ("seed: 1" + "0" * 5000, "not readable as YAML: "),
+        ("games: *nothing", "line 1: not valid YAML: found undefined alias 'nothing'"),
+        ("bots: [{<<: bot}]", "line 1: not valid YAML: `<<` takes a mapping, or a list of mappings"),
+        ("[" * 3000, "not valid YAML: maximum recursion depth"),
+        ("seed: 1" + "0" * 5000, "not valid YAML: "),
     ],
 )
 def test_size_of_yaml_is_bounded(text: str, words: str) -> None:
@@ -173,7 +173,7 @@ def test_number_of_yaml_values_is_bounded(monkeypatch: pytest.MonkeyPatch, at_le
     if not at_length:
         monkeypatch.setattr(files, "_MAX_YAML_VALUES", 500)
     most = files._MAX_YAML_VALUES
-    with pytest.raises(UsageError, match=f"line 3: not readable as YAML: it has more than {most:,} values"):
+    with pytest.raises(UsageError, match=f"line 3: not valid YAML: it has more than {most:,} values"):
         from_yaml("\n\nbots: [" + "1," * (most + 1) + "]", "c.yaml")
 
 
@@ -217,7 +217,7 @@ def test_file_over_the_limit_is_not_loaded(runs: Shell) -> None:
     with Path("large.yaml").open("wb") as file:
         file.truncate(2 << 30)
     for words in (("run", "large.yaml"), ("replay", "large.yaml")):
-        assert "large.yaml is too large: what is read from it has at most 16 MB" in refused(runs, *words)
+        assert "large.yaml is too large: Dubito reads at most 16 MB" in refused(runs, *words)
     Path("theirs/manifest.yaml").unlink()
     Path("large.yaml").rename("theirs/manifest.yaml")
     assert "theirs/manifest.yaml is damaged" in refused(runs, "replay", "theirs")
@@ -316,7 +316,7 @@ def test_export_contains_exactly_three_parts(runs: Shell, name: str) -> None:
 def test_export_with_foreign_packing_is_refused(runs: Shell) -> None:
     """Other methods of zip files take memory that their sizes do not tell."""
     zipped("odd.zip", [("manifest.yaml", (FINISHED / "manifest.yaml").read_bytes())], zipfile.ZIP_LZMA)
-    assert "odd.zip is not an exported run: its manifest.yaml has an unknown compression" in refused(
+    assert "odd.zip is not an exported run: its manifest.yaml uses an unknown compression method" in refused(
         runs, "replay", "odd.zip"
     )
     zipped("cut.zip", [("manifest.yaml", b"x" * 9999), ("run.db", os.urandom(9999))])
@@ -343,7 +343,7 @@ def test_a_long_run_of_bots_fits_into_the_bounds(shell: Shell) -> None:
         ),
         ("UPDATE chunks SET games = 1000000000000", "its chunks have 1,000,000,000,000 games, but only 6 are stored"),
         ("UPDATE decisions SET node = 'nowhere'", "dubito has no node 'nowhere'|the decision differs"),
-        ("UPDATE tries SET usage = '[1, 2]' WHERE usage IS NOT NULL", "is damaged: a row has invalid counts of tokens"),
+        ("UPDATE tries SET usage = '[1, 2]' WHERE usage IS NOT NULL", "is damaged: a row has invalid token counts"),
         ("UPDATE tries SET usage = replace(hex(zeroblob(50000)), '0', '[')", "a row contains invalid JSON"),
     ],
 )
@@ -415,7 +415,7 @@ def test_report_does_not_follow_a_runs_symlink(runs: Shell) -> None:
     Path("mine/.dubito-report").touch()
     kept.write_text("mine")
     Path("theirs/report").symlink_to(kept.parent.absolute())
-    assert refused(runs, "report", "theirs").startswith("dubito: theirs/report is a link; ")
+    assert refused(runs, "report", "theirs").startswith("dubito: theirs/report is a symbolic link; ")
     assert kept.read_text() == "mine"
     assert runs("report", "theirs", "--output", "theirs/report").code == 0
     assert kept.read_text() != "mine"

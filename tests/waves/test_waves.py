@@ -124,7 +124,7 @@ def test_budget_is_kept_and_run_resumes_with_more(tmp_path: Path) -> None:
     with Provider() as server:
         of = waiting(server, "responses")
         run = go(of, tmp_path / "run", caps=Caps(calls=3))
-        assert "the budget is used up: 3 of 3 calls spent, and the next call may take up to 1" in str(run.failure)
+        assert "the budget is used up: 3 of 3 calls spent, and the next call needs up to 1" in str(run.failure)
         assert sum(server.bought.values()) == 3
         went_on = play_to_end(of, tmp_path / "run")
         assert set(server.bought.values()) == {1}

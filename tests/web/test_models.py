@@ -207,7 +207,7 @@ def test_other_model_with_the_same_name_is_refused(home: Path) -> None:
     with table_with(home, contender("sharp", "house-honest"), first=FIRST + 1000) as server:
         refused = Browser(server.port, browser.cookie)("GET", "/api/table")
         assert refused.status == 410
-        assert "this request differs from the one this run made before" in refused.json["error"]
+        assert "this request differs from the one recorded in this run" in refused.json["error"]
     with table_with(home, first=FIRST + 2000) as server:
         refused = Browser(server.port, browser.cookie)("GET", "/api/table")
         assert (refused.status, "unknown player 'sharp'" in refused.json["error"]) == (410, True)

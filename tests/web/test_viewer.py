@@ -149,10 +149,10 @@ def without(change: Callable[[Path], None], saved: WebServer, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lose, "there is no run.db in its folder."),
+        (lose, "there is no run.db next to the file."),
         (damage, "shown: run.db is damaged or not a run store: "),
-        (longer, "the run.db in its folder has a different game with this number."),
-        (other, "the run.db in its folder has a different game with this number."),
+        (longer, "in the run.db next to the file, this number belongs to another game."),
+        (other, "in the run.db next to the file, this number belongs to another game."),
     ],
     ids=["lost", "damaged", "of a longer game", "of another game"],
 )
@@ -160,7 +160,7 @@ def test_game_is_shown_without_unreadable_parts(
     change: Callable[[Path], None], sentence: str, saved: WebServer, tmp_path: Path
 ) -> None:
     said = without(change, saved, tmp_path)
-    assert said.startswith("Model requests are not shown: ")
+    assert said.startswith("Model requests cannot be shown: ")
     assert sentence in said
 
 
@@ -198,7 +198,7 @@ def test_incomplete_game_is_one_sentence(server: WebServer, browser: Browser) ->
         ),
         SCRIPT.replace("/", "_"): ('{"players": "' + SCRIPT.replace("/", "") + '"}', "This is not a game record: "),
         "deep": ("[" * 100_000, "This is not a game record: the file: "),
-        "large": (" " * 10_000_001, "This file is too large for a game."),
+        "large": (" " * 10_000_001, "This file is too large to be a saved game."),
     }
     for name, (text, sentence) in texts.items():
         (server.folder / f"{name}.json").write_text(text)

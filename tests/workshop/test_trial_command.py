@@ -103,7 +103,7 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
     said = shell("prompts", "test", "plain", *HOUSE, "--budget", "calls=3", *own)
     assert said.code == 3
     assert said.err == (
-        "dubito: the budget is used up: 3 of 3 calls spent, and the next call may take up to 1; raise `budget.calls`; "
+        "dubito: the budget is used up: 3 of 3 calls spent, and the next call needs up to 1; raise `budget.calls`; "
         "the answers so far are saved in r; the same command resumes\n"
     )
     assert shell("prompts", "test", "plain", *HOUSE, *own).out.splitlines()[-3].startswith("calls: 3,")
@@ -121,7 +121,7 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
         (("plain", *HOUSE, "--positions", "none"), "cannot read none: No such file or directory"),
         (("plain", *HOUSE, "--positions", "."), ". has no positions; `dubito prompts record` creates some"),
         (("plain", *HOUSE, "--output", "here"), "here exists and is not a run folder: choose another --output"),
-        (("plain", *HOUSE, "--cache", "here"), "here exists and is not a cache of replies: choose another --cache"),
+        (("plain", *HOUSE, "--cache", "here"), "here exists and is not a reply cache: choose another --cache"),
         (
             ("plain", "--model", "openai:m", "--base-url", "http://127.0.0.1:1/v1", "--budget", "usd=1"),
             "openai:m: budget.usd needs the price of 'm' at http://127.0.0.1:1/v1, which is unknown; remove "
@@ -158,8 +158,8 @@ def test_trial_folder_is_not_a_run(trial: Shell, words: tuple[str, ...]) -> None
     said = trial(*words)
     assert (said.code, said.out) == (2, "")
     assert said.err == (
-        "dubito: r contains a trial of prompts, without games; `dubito status` reads it, and the "
-        "command that wrote it resumes it or prints it again\n"
+        "dubito: r contains a test of prompts, without games; use `dubito status`, or repeat the "
+        "command that wrote it\n"
     )
 
 

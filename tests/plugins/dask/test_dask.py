@@ -77,7 +77,10 @@ def test_without_the_extra_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--scheduler", "tcp://127.0.0.1:9"), "--scheduler: processes have no scheduler; add `executor: dask`"),
+        (
+            ("--scheduler", "tcp://127.0.0.1:9"),
+            "--scheduler: `executor: processes` does not use a scheduler; add `executor: dask`",
+        ),
         (("--executor", "spark"), "--executor: unknown executor 'spark': choose processes or dask"),
         (
             ("--executor", "dask", "--bot-deadline", "1"),
@@ -85,7 +88,7 @@ def test_without_the_extra_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -
         ),
         (
             ("--executor", "dask", "--contenders", "house:house-random"),
-            "--executor: models and programs are asked from one",
+            "--executor: models and programs run from a single",
         ),
     ],
 )

@@ -114,7 +114,7 @@ def site(folder: Path) -> Path:
 
 REASONS = {
     "another reply.zip": "its replay differs: game 0, seat 2, decision 0: the decision differs (rec",
-    "another table.zip": "its replay differs: all_games.yaml: its counts differ from the counts of its games",
+    "another table.zip": "its replay differs: all_games.yaml: its counts do not match its games",
     "another book.zip": "it was played by another book: seed is 6 in it and 5 in the others",
     "another bot.zip": "it cannot be replayed: the file of Mine has changed",
 }
@@ -345,8 +345,8 @@ def _add_book(run: Path, db: sqlite3.Connection) -> None:
 @pytest.mark.parametrize(
     ("edit", "reason"),
     [
-        (_add_score, "its replay differs: run.db: its sums differ from the sums of its games (contended [0]; "),
-        (_add_decisions, "its replay differs: run.db: it has 206 decisions of models, but its games have 103"),
+        (_add_score, "its replay differs: run.db: its sums do not match its games (contended [0]; "),
+        (_add_decisions, "its replay differs: run.db: it has 206 decisions of models instead of 103"),
         (
             _change_prompt,
             "its replay differs: run.db: the prompt of house:house-sharp@plain does not match its digest",

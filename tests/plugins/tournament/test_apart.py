@@ -99,8 +99,8 @@ NAMELESS = "import os\nk = [open('x', 'wb') for n in range(3) if not (os.path.ex
 @pytest.mark.parametrize(
     ("work", "why"),
     [
-        (f"{DEEP}open('x', 'wb').write(bytes(1 << 22))", "its data is more than 100,000 files"),
-        (f"{NAMELESS}os.unlink('x')\nfor f in k: f.write(bytes(400_000)); f.flush()", "its data is more than 1,073,7"),
+        (f"{DEEP}open('x', 'wb').write(bytes(1 << 22))", "its data has more than 100,000 files"),
+        (f"{NAMELESS}os.unlink('x')\nfor f in k: f.write(bytes(400_000)); f.flush()", "its data has more than 1,073,7"),
     ],
 )
 def test_hidden_data_is_counted(tmp_path: Path, work: str, why: str) -> None:
@@ -110,7 +110,7 @@ def test_hidden_data_is_counted(tmp_path: Path, work: str, why: str) -> None:
     for line in met(tmp_path, acting(hide), data_gb=0.001, move_seconds=5.0):
         seat = line.seats.index("one")
         assert [(strike.seat, strike.kind) for strike in line.strikes] == [(seat, "crash")]
-        assert f"ended by the referee: {why}" in line.stderr[seat]
+        assert f"stopped by the referee: {why}" in line.stderr[seat]
     subprocess.run(["/bin/rm", "-rf", tmp_path / "run"], check=True)
 
 

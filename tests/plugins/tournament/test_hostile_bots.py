@@ -128,7 +128,7 @@ def test_bot_that_fills_the_disk_is_stopped_and_reported(tmp_path: Path) -> None
     path = config(tmp_path, {"filler": HOSTILE["filler"], "drawn": HONEST["drawn"]})
     for line in met(read(path, {}), tmp_path / "run"):
         assert [(line.seats[strike.seat], strike.kind) for strike in line.strikes] == [("filler", "crash")]
-        assert "ended by the referee: its data is more than 21,474,836 bytes" in stderr_of(line, "filler")
+        assert "stopped by the referee: its data has more than 21,474,836 bytes" in stderr_of(line, "filler")
     for place in (str(tmp_path), "/tmp", "/run", "/dev/shm", "/var/tmp"):  # noqa: S108
         assert list(Path(place).glob("filled-*")) == []
 
@@ -139,7 +139,7 @@ def test_memory_limit_covers_all_processes(tmp_path: Path) -> None:
     path = config(tmp_path, bots, memory_gb=0.125)
     for line in met(read(path, {}), tmp_path / "run"):
         assert [(line.seats[strike.seat], strike.kind) for strike in line.strikes] == [("filler", "crash")]
-        assert "ended by the referee: its processes hold more than 134,217,728 bytes of memory" in stderr_of(
+        assert "stopped by the referee: its processes use more than 134,217,728 bytes of memory" in stderr_of(
             line, "filler"
         )
 

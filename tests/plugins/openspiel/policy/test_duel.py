@@ -59,7 +59,7 @@ def test_a_duel_that_is_far_too_large_is_refused_before_it_is_written_out(monkey
 @pytest.mark.parametrize(
     ("player", "more", "sentence"),
     [
-        ("house:house-sharp@disguised", FLAGS, "prompt disguised states the default rules of dubito in its own text"),
+        ("house:house-sharp@disguised", FLAGS, "prompt disguised describes the default rules of dubito"),
         ("Sherlock", FLAGS, "Sherlock does not answer each question separately"),
         ("StefaBot", (), "dubito has more than 100 moves in a game"),
         ("Solved", ("--duel", "--ranks", "2", "--copies", "4"), "dubito has more than 2,000 information states"),
