@@ -1,4 +1,4 @@
-"""The flags of commands that call one model without playing games, and how they are parsed."""
+"""The flags of commands that call a model without playing games."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +23,7 @@ from dubito.llm.settings import SHORT_FORM_SETTINGS, ModelSettings, check_settin
 from dubito.settings import Setting
 
 _OF_MODEL: Final = [Setting(key, ModelSettings.model_fields[key]) for key in ("parameters", "reasks")]
-# The server and account, the request, the budget, and the cache.
+# Flags for the server and account, the request, the budget, and the cache.
 asking_options = flags(
     config_options(*SHORT_FORM_SETTINGS),
     setting_options(_OF_MODEL),
@@ -33,7 +33,7 @@ asking_options = flags(
 
 
 def _config_of(given: Mapping[str, Any]) -> Config:
-    """Return the config that a command's flags define, ignoring flags that are not config settings."""
+    """Build a config from a command's flags, ignoring flags that are not config settings."""
     return parse_config({}, "the command", {key: value for key, value in given.items() if key in SETTINGS})
 
 
@@ -63,9 +63,9 @@ def settings_of_model(model: str, given: Mapping[str, Any], game: Game) -> Model
 def suggest_resume(folder: Path, flags: bool = False) -> Iterator[None]:
     """Tell the user how to resume if the calls are stopped by an error or Ctrl-C.
 
-    With `flags`, errors name settings as flags.
+    If `flags` is true, error messages name settings by their flags.
     """
-    how_to_resume = f"the answers so far are saved in {folder}; the same command resumes"
+    how_to_resume = f"the answers so far are saved in {folder}; run the same command to resume"
     try:
         yield
     except RunStopped as error:

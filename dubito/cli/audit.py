@@ -26,7 +26,7 @@ def audit_games(names: Sequence[str]) -> int:
     """Check a game and its prompts for leaks of hidden information.
 
     GAME is a name or a folder. Two deals that look the same to a player must produce the same request. Each line of
-    output names the template's line, the first byte that differs and the leaked fact or observation. Lines that begin
+    output names the template's line, the first byte that differs and the leaked fact or observation. Lines that start
     with `look` may be intended. The exit code is 1 if there is a leak.
     """
     return max([_print_leaks(_audit_of_game(name)) for name in names])
@@ -46,7 +46,7 @@ def audit_prompts(names: Sequence[str], game: Game) -> int:
     """Check a prompt for leaks of hidden information.
 
     PROMPT is a name or a folder. Two deals that look the same to a player must produce the same request. Each line of
-    output names the template's line, the first byte that differs and the leaked fact. Lines that begin with `look` may
+    output names the template's line, the first byte that differs and the leaked fact. Lines that start with `look` may
     be intended. The exit code is 1 if there is a leak.
     """
     is_given = click.get_current_context().get_parameter_source("game") is not ParameterSource.DEFAULT
@@ -54,7 +54,7 @@ def audit_prompts(names: Sequence[str], game: Game) -> int:
 
 
 def _audit_of_prompt(name: str, game: Game, is_given: bool) -> Audit:
-    """Return the audit of a prompt of `game` if --game was given, or else of the game of its folder."""
+    """Return a prompt's audit for `game` if --game was given, else for the game its folder belongs to."""
     folder, here = Path(name), Path.cwd()
     if (folder / DESCRIPTION).is_file():
         game = game if is_given else game_of_folder(folder, here)
@@ -80,11 +80,11 @@ def _print_leaks(audit: Audit) -> int:
 
 
 def _describe_success(audit: Audit, lines: int) -> str:
-    """Say what was compared if no leak was found. `lines` may be intended."""
+    """Describe what was compared if no leak was found. `lines` counts findings that may be intended."""
     game, names = audit.subject.game.name, [one_line(prompt.name) for prompt in audit.prompts]
     prompts = f"prompt{'' if len(names) == 1 else 's'} {', '.join(names)}" if names else "no prompts"
     subject = f"{game}, {prompts}" if audit.only is None else f"{prompts} of {game}"
     if not audit.turns:
-        return f"{subject}: nothing was compared, since no two deals were found that look the same to a player."
+        return f"{subject}: nothing was compared because no two deals look the same to a player."
     check = f" Check the {lines} line{'' if lines == 1 else 's'} above." if lines else ""
-    return f"{subject}: no leaks in {audit.turns:,} turns, each compared in two deals that look the same.{check}"
+    return f"{subject}: no leaks in {audit.turns:,} turns, each compared across two deals that look the same.{check}"

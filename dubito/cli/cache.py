@@ -75,9 +75,9 @@ def _stats(opened: ReplyCache, entries: Counter[tuple[str, str]], older: int, da
 @cache.command()
 @_cache_option
 def verify(folder: Path) -> int:
-    """Check every entry and print those that are modified or damaged.
+    """Check every entry and print the modified or damaged ones.
 
-    The exit code is 1 if there are any.
+    The exit code is 1 if any are found.
     """
     opened = _cache_in_folder(folder)
     faults = list(opened.faults())
@@ -121,13 +121,13 @@ def drop(key: str | None, cause: str | None, folder: Path) -> None:
     """Remove one entry from the cache, or all unusable replies of a kind.
 
     KEY may be a prefix of a key. --cause malformed removes replies that are not a JSON object; refused and truncated
-    remove replies that the provider marked so.
+    remove replies that the provider marked as such.
 
-    Removed entries are saved as files if they can be read. A later run pays for such a request again, unless it has the
-    reply in its own folder.
+    Removed entries are saved as files if they are readable. A later run pays for the request again, unless the reply is
+    in its own folder.
     """
     if (key is None) == (cause is None):
-        raise UsageError("give either a KEY, or --cause to remove all unusable replies of a kind")
+        raise UsageError("give a KEY, or use --cause to remove all unusable replies of one kind")
     with closing(_cache_in_folder(folder, writes=True)) as opened:
         if key is not None:
             full = _complete_key(opened, key)
@@ -148,7 +148,7 @@ def drop(key: str | None, cause: str | None, folder: Path) -> None:
 
 
 def _readable_entries(opened: ReplyCache, damaged: list[str], older: list[str] | None = None) -> Iterator[CacheEntry]:
-    """Yield the readable entries. Messages for unreadable ones go to `damaged`, or to `older` for old formats."""
+    """Yield the readable entries. Errors are appended to `damaged`, or to `older` for entries in an old format."""
     for key in opened:
         try:
             entry = opened.entry(key)
@@ -166,7 +166,7 @@ def _note_damaged(damaged: Sequence[str]) -> None:
 
 
 def _unusable_causes(entry: CacheEntry) -> set[str]:
-    """Return why a reply is unusable, as far as its body shows; empty if it may be usable."""
+    """Return why a reply's body is unusable. An empty set means that it may be usable."""
     reply = read_reply(json.loads(entry.request)["protocol"], entry.received)
     if reply.non_reply is not None:
         return {"malformed"}
@@ -177,18 +177,20 @@ def _unusable_causes(entry: CacheEntry) -> set[str]:
 
 @cache.command()
 @click.argument("what", metavar="DECISION|REQUEST")
-@click.option("--run", "run", type=click.Path(path_type=Path), help="The run of the request. [default: the latest]")
+@click.option(
+    "--run", "run", type=click.Path(path_type=Path), help="The run that sent the request. [default: the latest]"
+)
 @_cache_option
 def explain(what: str, run: Path | None, folder: Path) -> None:
     """Explain why the cache has no reply to a request.
 
     Prints how the request differs from the most similar entry. DECISION is GAME.SEAT.DECISION or
     GAME.SEAT.DECISION.ATTEMPT. REQUEST is a prefix of a request's digest (8 digits or more). `dubito replay RUN --game
-    K` and the report's viewer show these numbers, and so does the error message of an offline run.
+    K`, the report's viewer and an offline run's error message show these numbers.
     """
     with open_run_folder(run) as stored_run:
         if not (stored_run / DATABASE).exists():
-            raise UsageError(f"{stored_run} is not a run folder, since it has no {DATABASE}")
+            raise UsageError(f"{stored_run} is not a run folder because it has no {DATABASE}")
         with store_errors_as_usage_errors(), RunDb.open(stored_run / DATABASE) as db:
             request = ModelLog(db).find(what)
     if request is None:

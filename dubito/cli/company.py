@@ -1,4 +1,4 @@
-"""The players of one game to play or watch, as chosen by flags: a person, bots and models."""
+"""The players of a game to play or watch, as chosen by flags: a person, bots and models."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ from dubito.store.folder import DATABASE, MANIFEST
 from dubito.store.run_db import RunDb
 
 _NO_FLAGS: Final[Mapping[str, Any]] = {}
-# A person is waiting, so failing calls are not retried longer than this.
+# Failing calls are not retried longer than this, because a person is waiting.
 _MAX_PATIENCE_SECONDS: Final = 60.0
 
 
@@ -46,17 +46,17 @@ def open_opponents(
     game: str | None = None,
     rules: Mapping[str, Any] = _NO_FLAGS,
 ) -> Iterator[Opponents]:
-    """Open the named opponents, or all that the config and the bot files define; raises UsageError.
+    """Open the named opponents, by default all of the config's players and bot files; raises UsageError.
 
     Args:
-        games: Folder for the models' requests. Other processes may use it too; the budget covers all of its calls.
+        games: Folder for the models' requests. Other processes can share it; the budget covers all calls in it.
         first: An unused game number in that folder.
-        server: `base_url`, `api` and `api_key_env` if they were given as flags.
-        rules: The game's rules that were given as flags.
+        server: `base_url`, `api` and `api_key_env`, if given as flags.
+        rules: Rules of the game that were given as flags.
     """
     here, checked = Path.cwd(), _config(config, server, game, rules)
     registry, calls = find_bots(here, checked.game), call_options(checked, here)
-    # An unusable answer must not end the game for the person.
+    # An unusable answer must not end a person's game.
     calls = replace(calls, patience=min(calls.patience, _MAX_PATIENCE_SECONDS), on_unusable="fallback")
     together = check_models(build_company(checked, registry, names), registry, calls)
     in_force = rules_of_config(checked, registry.game)
@@ -74,7 +74,7 @@ def open_opponents(
 
     with ExitStack() as stack:
         db = stack.enter_context(_store(games))
-        with note_if_slow("a test question is sent to each model player"):
+        with note_if_slow("sending a test question to each model player"):
             models = stack.enter_context(model_players(together, registry, db, calls, ModelProgress(), stopped, first))
         yield Opponents(together, registry, models, settled)
 
@@ -84,7 +84,7 @@ def rules_at_table(config: Path | None, game: Game, rules: Mapping[str, Any]) ->
 
 
 def _config(file: Path | None, server: Mapping[str, str | None], game: str | None, rules: Mapping[str, Any]) -> Config:
-    """Return the config of a file and flags; raises UsageError if they are for different games."""
+    """Build the config from a file and flags; raises UsageError if they are for different games."""
     flags: dict[str, Any] = {**server, **rules}
     content = {} if file is None else read_config(file)
     if game is not None and content.get("game", DUBITO) != game:
@@ -143,7 +143,7 @@ class TableOrder:
     save: Path | None
     config: Path | None
     games: Path
-    # Both as `open_opponents` takes them.
+    # Both have the format that `open_opponents` expects.
     server: Mapping[str, str | None]
     rules: Mapping[str, Any]
 

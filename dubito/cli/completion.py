@@ -10,7 +10,7 @@ from dubito.cli.output import say
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script for completion in a shell.
+    """Print a shell's completion script.
 
     \b
     bash: add  eval "$(dubito completion bash)"  to ~/.bashrc

@@ -27,10 +27,10 @@ _LOCAL: Final = "local:smollm2"
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
-    help="Folder for both runs; an interrupted demo is resumed. [default: runs/demo-N]",
+    help="Folder for both runs. An interrupted demo resumes. [default: runs/demo-N]",
 )
 @game_option
-@click.option("--local", is_flag=True, help="Run a real model on this machine instead (some minutes).")
+@click.option("--local", is_flag=True, help="Run a real model on this machine instead (takes a few minutes).")
 @click.option("--tables", is_flag=True, help="Print all tables of both runs, and write both reports.")
 def demo(output: Path | None, game: Game, local: bool, tables: bool) -> int:
     """Play fake models against bots over HTTP, then from the cache.
@@ -74,7 +74,7 @@ def demo(output: Path | None, game: Game, local: bool, tables: bool) -> int:
 
 def _play_local(registry: Registry, here: Path, folder: Path, same_command: str, tables: bool) -> int:
     if _LOCAL.partition(":")[0] not in PROVIDERS:
-        raise UsageError("--local needs the plugin local, which is not in dubito/plugins")
+        raise UsageError("--local needs the `local` plugin, which is not in dubito/plugins")
     config = {**_config(registry), "games": 2, "contenders": []}
     bots = config.get("bots") or [bot.name for bot in registry.hand_written()]
     config["bots"] = [*bots[:3], _LOCAL]
@@ -107,7 +107,7 @@ def _next_free_folder(runs: Path) -> Path:
 
 
 def _config(registry: Registry) -> dict[str, Any]:
-    """Return the game's own demo config, or else all its bots and two fake models that answer at random."""
+    """Return the game's demo config, or a default one with all bots and two fake models that answer at random."""
     if registry.game.demo:
         return {"game": registry.game.name, **registry.game.demo}
     bots = {"OpenAI protocol": "OpenAIBot", "Anthropic protocol": "AnthropicBot"}

@@ -32,9 +32,9 @@ from dubito.report.documents import EstimateObject, PlayerEstimate, TypicalUse
 @click.command()
 @click.argument("config", type=click.Path(path_type=Path))
 @click.option("--from", "runs", multiple=True, type=click.Path(path_type=Path), metavar="RUN",
-              help="Use the figures of this run with the same models. Can be repeated.")  # fmt: skip
+              help="Base the estimate on this run with the same models. Can be repeated.")  # fmt: skip
 @click.option("--thoughts", default=500, show_default=True, type=click.IntRange(0),
-              help="Reasoning tokens per answer, at most, if no run has figures.")  # fmt: skip
+              help="Maximum reasoning tokens per answer, if not known from a run.")  # fmt: skip
 @games_path_option
 @config_options("games", *SHORT_FORM_SETTINGS)
 @json_option
@@ -65,8 +65,8 @@ def estimate(config: Path, runs: tuple[Path, ...], thoughts: int, as_json: bool,
         at_most = "at most " if experiment.stop else ""
         _print(f"{at_most}{experiment.games:,} games", found, checked.in_flight)
     if (useful := useful_in_flight(found)) < checked.in_flight:
-        note(f"One process cannot use more than some {useful} calls in flight, so a higher in_flight gains nothing.")
-    note("The ranges cover the least and the most reasoning, caching and pricing. No model was called.")
+        note(f"One process can use about {useful} calls in flight at most, so a higher in_flight does not help.")
+    note("The ranges cover best and worst cases of reasoning, caching and pricing. No model was called.")
 
 
 def _print(games: str, found: Sequence[PlayerFigures], in_flight: int) -> None:
@@ -131,6 +131,6 @@ def _money(picodollars: float) -> str:
 
 
 def _in_words(figure: Figure, write: Callable[[float], str]) -> str:
-    """Return the typical value, and the range if it is one."""
+    """Return the typical value, followed by the range unless it is a single value."""
     low, typical, high = map(write, figure)
     return typical if low == high else f"{typical} ({low} to {high})"

@@ -18,16 +18,16 @@ def examples(context: click.Context) -> None:
     """List the examples, or copy one."""
     if context.invoked_subcommand is None:
         rows = [[path.name, _describe(path)] for path in _all_examples()]
-        table(f"{len(rows)} examples; dubito examples copy NAME", ["example", "about"], rows)
+        table(f"{len(rows)} examples; copy one with `dubito examples copy NAME`", ["example", "about"], rows)
 
 
 @examples.command()
 @click.argument("name")
 @click.argument("target", required=False, type=click.Path(path_type=Path))
 def copy(name: str, target: Path | None) -> None:
-    """Copy an example to TARGET, by default into the current folder.
+    """Copy an example to TARGET, by default the current folder.
 
-    Nothing is overwritten.
+    Existing files are not overwritten.
     """
     found = {path.name: path for path in _all_examples()}
     if name not in found:
@@ -52,7 +52,7 @@ def _all_examples() -> list[Path]:
 
 
 def _describe(path: Path) -> str:
-    """Return the first sentence of the config's comment, or the title of the folder or notebook."""
+    """Return the first sentence of a config's comment, or the title of a folder or notebook."""
     text = (path / "README.md" if path.is_dir() else path).read_text("utf-8")
     # In a notebook the title is a JSON string.
     title = re.search(r'^ *"?# (.*?)(\\n",|\.?$|\. )', text, re.MULTILINE)

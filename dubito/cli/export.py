@@ -16,16 +16,16 @@ from dubito.store.folder import RUNS, missing_run_error, pack
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--parquet", type=click.Path(path_type=Path), metavar="FOLDER",
-              help="Write a dataset instead: games and models' decisions as Parquet files, with a card.")  # fmt: skip
+              help="Write a dataset instead: Parquet files of games and decisions, with a card.")  # fmt: skip
 @games_path_option
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 def export(run: Path, file: Path | None, parquet: Path | None, quiet: bool) -> None:
     """Write RUN as one file that can be replayed anywhere.
 
-    The file does not contain bots, since they are code.
+    The file does not contain bots because they are code.
     """
     if (file is None) == (parquet is None):
-        raise UsageError("give either a FILE, for `dubito replay`, or --parquet FOLDER, for a dataset")
+        raise UsageError("give a FILE for `dubito replay`, or --parquet FOLDER for a dataset")
     if file is not None and file.suffix.lower() not in ("", ".zip"):
         raise UsageError(
             f"{one_line(str(file))}: an export is a zip file",

@@ -43,8 +43,8 @@ def games(context: click.Context, openspiel: bool, as_json: bool) -> None:
 def check(game: str, quick: bool) -> int:
     """Check a game and print one line for each problem.
 
-    Bots play some games. This checks rules, endings, records, facts, prompts and sentences, and looks for leaks of
-    hidden information. Lines that begin with `look` may be intended.
+    Bots play some games to check rules, endings, records, facts, prompts and sentences, and to find leaks of hidden
+    information. Lines that start with `look` may be intended.
     """
     # Imported late: listing games does not need them.
     from dubito.game.flaws import flaws_of
@@ -79,7 +79,7 @@ def _list_games(openspiel: bool, as_json: bool) -> None:
         rows = [[game.name, _format_seats(game.seats), game.summary] for game in games if isinstance(game, Game)]
         more = [[f"{family.name}:NAME", "", family.summary] for family in families]
         headers = ["game", "players", "description"]
-        # Only shown if a game comes from another folder or an installed package.
+        # Only shown if a game is from another folder or an installed package.
         if any(origin and origin != f"games/{name}" for name, origin in origins.items()):
             headers.append("from")
             rows, more = [[*row, origins[row[0]] or ""] for row in rows], [[*row, ""] for row in more]
@@ -151,8 +151,8 @@ def bots(context: click.Context, game: Game, as_json: bool) -> None:
 def check_bot(bot: str, game: Game) -> int:
     """Check a bot and print one line for each problem.
 
-    Plays some games with a bot, or with a program that a command in quotes starts. This checks its answers, their time,
-    and whether the same seed gives the same game; of a bot in Python, also what it imports.
+    Plays some games with a bot, or with a program started by a quoted command. Checks its answers and response times,
+    whether the same seed gives the same game, and what a Python bot imports.
     """
     # Imported late: listing bots does not need it.
     from dubito.workshop.bot_check import resolve_bot, run_bot_check
@@ -183,7 +183,7 @@ def _list_bots(game: Game, as_json: bool) -> None:
         if bot.cls.interface:
             strategy += f" ({bot.cls.interface})"
         if not bot.usual:
-            strategy += " (only plays if named)"
+            strategy += " (plays only if named)"
         rows.append([bot.name, strategy, one_line(str(bot.cls.origin)), _relative_path(bot.file, here)])
     table(f"{len(rows)} bots", ["bot", "strategy", "origin", "file"], rows)
     for _, bot in sorted(registry.bots.items()):
@@ -226,14 +226,14 @@ def _relative_path(file: Path, here: Path) -> str:
 
 @click.command()
 @click.option("--port", default=8000, show_default=True, help="Port on 127.0.0.1; 0 picks a free one.")
-@click.option("--latency", default=0.0, show_default=True, help="Delay of every model call, in seconds.")
+@click.option("--latency", default=0.0, show_default=True, help="Delay added to each model call, in seconds.")
 @click.option("--faults", help="Simulated faults, as NAME:SHARE,NAME:SHARE, such as storm:0.3. See docs/house.md.")
 @click.option("--log", type=click.Path(path_type=Path), help="Append each call to this file, as JSON lines.")
 @games_path_option
 def house(port: int, latency: float, faults: str | None, log: Path | None) -> None:
     """Serve the built-in fake models over HTTP.
 
-    The server uses the OpenAI and Anthropic protocols, on loopback, for tests and demos.
+    The server is for tests and demos. It speaks the OpenAI and Anthropic protocols on loopback.
     """
     # Imported late: no other command needs a web server.
     from dubito.house.faults import Faults
@@ -255,7 +255,7 @@ def house(port: int, latency: float, faults: str | None, log: Path | None) -> No
 
 @contextmanager
 def _ctrl_c_interrupts() -> Iterator[None]:
-    """Let Ctrl-C interrupt even if the shell ignores it, as it does for background commands."""
+    """Handle Ctrl-C even if the shell ignores it, as it does for background commands."""
     previous_handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

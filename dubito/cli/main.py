@@ -43,7 +43,7 @@ _SENTENCE: Final = re.compile(r".*?[.!?](?=\s|$)", re.DOTALL)
 
 
 class Listing(click.Group):
-    """A group that lists each command with the first sentence of its help, wrapped instead of cut."""
+    """A group that lists each command with the first sentence of its help, wrapped rather than truncated."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -61,7 +61,7 @@ def _first_sentence(text: str) -> str:
 
 
 class _NamedPath(click.Path):
-    """A path that is not empty. An unset shell variable would otherwise mean the current folder."""
+    """A non-empty path. Otherwise an unset shell variable would mean the current folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
@@ -70,7 +70,7 @@ class _NamedPath(click.Path):
 
 
 class LateListing(Listing):
-    """A group that imports a command's module when the command is used. Its own help imports nothing."""
+    """A group that imports a command's module only when the command is used, so that `--help` is fast."""
 
     def __init__(self, *rest: Any, places: Mapping[str, str], **more: Any) -> None:
         """`places` maps command names to "package.module:function"."""
@@ -168,7 +168,7 @@ _MODEL_PARAMETERS: Final = (
     *("max_tokens", "max_output_tokens", "max_completion_tokens", "service_tier", "stop"),
 )
 _LIST_HINT: Final = "; separate the names in a list with commas, without spaces"
-# `timeout` and shells send a signal twice. A second one within this many seconds is ignored.
+# `timeout` and shells send signals twice. A second one within this many seconds is ignored.
 _REPEAT_SECONDS: Final = 0.3
 
 
@@ -183,7 +183,7 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line, by default the process's own, and exit with its code."""
+    """Run a command line, by default the arguments of this process, and exit with its code."""
     _open_streams()
     with _signals_as_ctrl_c():
         try:
@@ -195,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _open_streams() -> None:
     """Make the standard streams usable if the shell closed them or their encoding lacks characters.
 
-    A closed stream (`>&-`) is opened on the null device. Otherwise the next opened file would get its number.
+    A closed stream (`>&-`) is reopened on the null device. Otherwise the next file opened would get its number.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
@@ -254,21 +254,21 @@ def _run_command(arguments: Sequence[str] | None) -> int:
     except UsageError as error:
         return _report_error(str(error), 2)
     except ModuleNotFoundError as error:
-        # A plugin may need another one that was deleted.
+        # A plugin may need another plugin that was deleted.
         if (plugin := missing_plugin(error)) is None:
             raise
-        return _report_error(f"this command needs the plugin {plugin}, which is not in dubito/plugins", 2)
+        return _report_error(f"this command needs the `{plugin}` plugin, which is not in dubito/plugins", 2)
     except (BotError, GameError, RunStopped) as error:
         return _report_error(str(error), 3)
     except (KeyboardInterrupt, click.Abort) as error:
         number = signal_of(error.__cause__ if isinstance(error, click.Abort) else error)
         return _report_error(f"stopped by {describe_signal(number)}", 128 + number)
     except BrokenPipeError:
-        # The reader of the output is gone.
+        # The process that read the output has ended.
         sys.stdout = None
         return 0
     except SystemExit:
-        # Click replaces stdout and exits with 1 for a broken pipe; 1 would mean that a comparison found a difference.
+        # Click replaces stdout and exits with 1 for a broken pipe, but 1 means that a comparison found a difference.
         if sys.stdout is not out:
             return 0
         raise
@@ -278,7 +278,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
 
 
 def _describe_misplaced_setting(error: click.ClickException) -> str | None:
-    """Say where a setting of a model player belongs if it was given as a flag."""
+    """Explain where a model player's setting belongs if it was given as a flag."""
     if not isinstance(error, click.NoSuchOption):
         return None
     # Imported late because it is slow to import.
@@ -305,7 +305,7 @@ def _report_system_error(error: OSError | MemoryError | RuntimeError) -> int:
     if error.errno == errno.ENAMETOOLONG:
         return _report_error(f"the file name is too long: {one_line(str(error.filename), 60)}", 2)
     if error.errno == errno.ENOSPC and error.filename is None:
-        # Otherwise Python would try to flush the rest at exit.
+        # Otherwise Python would try to flush the remaining output at exit.
         sys.stdout = None
         return _report_error("cannot write the output: the disk is full", 3)
     raise error

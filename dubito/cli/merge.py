@@ -33,7 +33,7 @@ from dubito.stats.ranking import rank_contenders
     "--output",
     metavar="FOLDER",
     type=click.Path(path_type=Path),
-    help="The new run folder. [default: the folder of the same run without shards]",
+    help="The new run folder. [default: the folder an unsharded run would use]",
 )
 @config_options("budget")
 @click.option("--tables", is_flag=True, help="Print all tables instead of a summary.")
@@ -50,7 +50,7 @@ def merge(
 ) -> int:
     """Merge the shards of a run into one run.
 
-    RUN... are the folders of all shards. Missing, unfinished, duplicate or foreign shards are reported. The cost of all
+    RUN... are the folders of the shards. Missing, unfinished, duplicate or foreign shards are reported. The cost of all
     models is always printed.
     """
     shards = _shards_of(runs, limited_call_options({"budget": budget}).caps)
@@ -75,7 +75,7 @@ def merge(
 
 
 def _shards_of(runs: tuple[Path, ...], caps: Caps) -> list[Run]:
-    """Return the complete, finished shards. Print what they have spent. Raises UsageError."""
+    """Return the shards after printing what they have spent. Raises UsageError if any is missing or unfinished."""
     try:
         shards = read_shards(runs)
     except IncompleteShards as error:
@@ -94,8 +94,8 @@ def _shards_of(runs: tuple[Path, ...], caps: Caps) -> list[Run]:
 def compare(runs: tuple[Path, ...], as_json: bool) -> None:
     """Compare contenders on the deals that all of them played.
 
-    Several runs need the same seed, table sizes and number of opponents, so that their deals are the same. With one
-    run, by default the latest, its own contenders are compared. The page Compare of `dubito report` shows where two of
+    Several runs need the same seed, table sizes and number of opponents, so that their deals are the same. For one run,
+    by default the latest, the command compares its contenders. The Compare page of `dubito report` shows where two of
     them decided differently.
     """
     with ExitStack() as stack:

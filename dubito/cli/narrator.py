@@ -1,4 +1,4 @@
-"""One game printed in the terminal, turn by turn: its sentences, its pace, and the file for its record."""
+"""A game printed in the terminal, turn by turn: its sentences, its pace, and the file for its record."""
 
 import sys
 import time
@@ -26,7 +26,7 @@ class Narrator:
         self, show_hands: bool = False, voice: Voice | None = None, wait: Callable[[], None] = lambda: None
     ) -> None:
         self._show_hands, self._voice, self._wait = show_hands, voice or PlainVoice(), wait
-        # Of the current move.
+        # These describe the current move.
         self._seat, self._turn = 0, 0
         self._hand_to_show = ""
 
@@ -50,7 +50,7 @@ class Narrator:
         self._voice(f"{self._turn:4}.   {text}")
 
     def print_thought(self, thought: Thought) -> None:
-        """Print a model's answer and reason and, if hands are shown, whether its stated probability was right."""
+        """Print a model's answer and reason, and if hands are shown, whether its stated probability was right."""
         state, game = self._session.state, self._session.game
         truth = game.truth(state) if self._show_hands and not state.over else None
         name = self._session.label(thought.seat)
@@ -128,7 +128,7 @@ PACES: Final = {"slow": 2.2, "normal": 1.1, "fast": 0.45, "at-once": 0.0}
 
 
 class _Pace(click.ParamType[float]):
-    """Seconds, or the name of a pace."""
+    """A number of seconds, or the name of a pace."""
 
     name = "pace"
 
@@ -140,7 +140,7 @@ class _Pace(click.ParamType[float]):
         except ValueError:
             seconds = -1
         if not 0 <= seconds <= 3600:
-            self.fail(f"{value!r} is not one of {', '.join(PACES)}, or a number of seconds.", param, ctx)
+            self.fail(f"{value!r} is not one of {', '.join(PACES)} or a number of seconds.", param, ctx)
         return seconds
 
 

@@ -1,6 +1,6 @@
 """Flags that several commands share, including the rules of the chosen game.
 
-Also finds the RUN of a command: a folder, an exported file, or the latest run by default.
+`open_run_folder` finds a command's RUN: a folder, an exported file, or by default the latest run.
 """
 
 import re
@@ -54,7 +54,7 @@ def saved_games_folder() -> Path:
 
 # `dubito.serve.DEFAULT_PORT`, which is imported late.
 PORT_DEFAULT: Final = "8765, or a free one if that is taken"
-SAVED_GAMES_DEFAULT: Final = "games, or saved if games has game packages of your own"
+SAVED_GAMES_DEFAULT: Final = "games, or saved if games contains your own game packages"
 
 
 def _use(ctx: click.Context, param: click.Parameter | None, folders: Sequence[Path]) -> None:
@@ -66,7 +66,7 @@ games_path_option = click.option(
     "--games-path",
     type=click.Path(path_type=Path),
     multiple=True,
-    # A game is looked up by name in these folders.
+    # Must be parsed first because games are looked up by name in these folders.
     is_eager=True,
     expose_value=False,
     callback=_use,
@@ -76,11 +76,11 @@ games_path_option = click.option(
 
 
 def _check_url(context: click.Context, parameter: click.Parameter, url: str) -> str:
-    """Return the address unchanged; raises UsageError unless it can be a link's target."""
+    """Return the address unchanged; raises UsageError unless it can be linked to."""
     parts = urlsplit(url)
     if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment):
         raise UsageError(
-            f"--url: not a page's address: {one_line(url, 80)}", hint="use one like https://me.github.io/games/"
+            f"--url: not a web address: {one_line(url, 80)}", hint="use one like https://me.github.io/games/"
         )
     return url
 
@@ -89,7 +89,7 @@ _HOST_NAME: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
 _URL: Final[dict[str, Any]] = {
     "default": "",
     "metavar": "ADDRESS",
-    "help": "Its public address, such as https://me.github.io/games/. Links to it then show a preview picture.",
+    "help": "The page's public address, such as https://me.github.io/games/. Gives links a preview picture.",
 }
 page_url_option = click.option("--url", callback=_check_url, **_URL)
 site_url_option = click.option(
@@ -125,22 +125,22 @@ game_option = flags(
 
 # Players besides the bot files, and where the models' requests are saved.
 company_options = flags(
-    click.option("--config", type=click.Path(path_type=Path), help="Config file whose players can also be named."),
+    click.option("--config", type=click.Path(path_type=Path), help="Config file with more players that can be named."),
     click.option(
         "--games",
         type=click.Path(path_type=Path),
         default=saved_games_folder,
         show_default=SAVED_GAMES_DEFAULT,
-        help="Folder for the requests of model players.",
+        help="Folder for model players' requests.",
     ),
 )
 
-# The settings that control what models may cost.
+# The settings that limit what models can cost.
 SPENDING: Final = ("budget", "prices", "preflight", "cache", "offline")
 
 
 def config_options(*keys: str) -> Callable[[_Function], _Function]:
-    """Return a decorator that adds flags for these config settings, by default for all."""
+    """Return a decorator that adds flags for these config settings, by default all of them."""
     # Imported late because it is slow to import.
     from dubito.experiment.config import FILE_ONLY, SETTINGS
 
@@ -153,7 +153,7 @@ def setting_options(settings: Iterable["Setting"]) -> Callable[[_Function], _Fun
 
 
 def _option_declaration(setting: "Setting") -> tuple[list[str], dict[str, Any]]:
-    """Return the names and attributes of a setting's option. Its value is None unless it is given."""
+    """Return the names and attributes of a setting's option. The value is None if the option is not given."""
     about = f"{setting.about} [default: {setting.usual}]"
     if setting.kind is bool:
         return [setting.key, f"{setting.flag}/--no-{setting.flag[2:]}"], {"default": None, "help": about}
@@ -167,16 +167,16 @@ _RULES: Final = "dubito.rules"
 class GameCommand(click.Command):
     """A command with an option for each rule of the game in --game or CONFIG. It receives them as `rules`.
 
-    A rule with the name of another option or setting can only be set under `rules` in a config.
+    A rule that shares its name with another option or setting can only be set under `rules` in a config.
     """
 
     def __init__(self, *rest: Any, headings: Mapping[str, str] | None = None, **more: Any) -> None:
-        """`headings` maps option names to their headings in `--help`, in display order."""
+        """`headings` maps option names to headings in `--help`, in display order."""
         super().__init__(*rest, **more)
         self.headings = headings or {}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; raises UsageError for a rule of another game."""
+        """Parse the arguments; raises UsageError if a rule belongs to another game."""
         known, rest = self._parse_known_flags(ctx, list(args))
         _use(ctx, None, [Path(folder) for folder in known.get("games_path") or ()])
         is_asked = any(word.startswith("--") for word in rest) or not {*args}.isdisjoint(ctx.help_option_names)
@@ -200,7 +200,7 @@ class GameCommand(click.Command):
         return [*params[:place], *rules, *params[place:]]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options under their headings. Options without one come last."""
+        """Write the options under their headings. Options without a heading come last."""
         headings = {**self.headings}
         headings |= {str(rule.name): headings.get("game", "Options") for rule in ctx.meta.get(_RULES, [])}
         records: dict[str, list[tuple[str, str]]] = {heading: [] for heading in [*headings.values(), "Options"]}
@@ -213,7 +213,7 @@ class GameCommand(click.Command):
                     formatter.write_dl(listed)
 
     def _parse_known_flags(self, ctx: click.Context, args: list[str]) -> tuple[dict[str, Any], list[str]]:
-        """Return the values of the flags that do not depend on the game, and the remaining words."""
+        """Return the values of the flags that do not depend on the game, and the remaining arguments."""
         options = [each for each in self.params if isinstance(each, click.Option)]
         parser = click.Command(self.name, params=[*options]).make_parser(ctx)
         parser.ignore_unknown_options = True
@@ -252,7 +252,7 @@ def rules_model(game: Game) -> "type[BaseModel]":
 
 def _is_rule_option(key: str) -> bool:
     for name in game_names(Path.cwd()):
-        # A family of games has no rules; errors in other games do not matter here.
+        # A family of games has no rules. Errors in other games do not matter here.
         with suppress(UsageError):
             if key in rules_model(find_game(name, Path.cwd())).model_fields:
                 return True
@@ -260,7 +260,7 @@ def _is_rule_option(key: str) -> bool:
 
 
 def parse_rules(rules: Mapping[str, Any], game: Game) -> "BaseModel":
-    """Return the rules of a game as set by flags; raises UsageError."""
+    """Return the rules of a game that were set by flags; raises UsageError."""
     # Imported late: most commands need neither.
     from dubito.experiment.config import parse_config
     from dubito.experiment.resolve import rules_of_config
@@ -276,7 +276,7 @@ def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
 def open_run_folder(run: Path | None) -> Iterator[Path]:
     """Yield the folder of a run, by default the latest. An exported file is unpacked into a temporary folder.
 
-    Raises UsageError if it is not a run, with the most similar run names.
+    Raises UsageError if it is not a run. The error suggests the most similar run names.
     """
     # Imported late: most commands read no run.
     from dubito.store.folder import RUNS, is_export, latest_run, missing_run_error, runs_inside, unpack
@@ -292,6 +292,8 @@ def open_run_folder(run: Path | None) -> Iterator[Path]:
         yield run
         return
     if not is_export(run):
-        raise UsageError(f"{one_line(str(run))} is not a run", hint="give a run folder or a file of `dubito export`")
+        raise UsageError(
+            f"{one_line(str(run))} is not a run", hint="give a run folder or a file written by `dubito export`"
+        )
     with unpack(run) as folder:
         yield folder

@@ -1,4 +1,4 @@
-"""Output of the commands: tables that fit the terminal, or plain lines without one."""
+"""Output of the commands: tables that fit the terminal, or plain lines if there is no terminal."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dubito.report.documents import Document
     from dubito.report.tables import Paragraph, ResultTable
 
-# A column is numeric if all of its cells start like this.
+# A column is numeric if all of its cells match.
 _NUMERIC_STARTS: Final = ("", *"0123456789-+$")
 
 
@@ -27,7 +27,7 @@ def say(text: str = "") -> None:
 
 
 def print_document(document: "Document") -> None:
-    """Print the object of `--json`."""
+    """Print the `--json` object."""
     text = printable_json(document.model_dump_json(indent=1))
     if not can_encode(text):
         text = json.dumps(json.loads(text), indent=1)
@@ -67,7 +67,7 @@ def note_if_slow(text: str) -> Iterator[None]:
 
 
 def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table. Without a terminal, each row is one line, never wrapped or cut."""
+    """Print a table. Without a terminal, each row is one line that is never wrapped or truncated."""
     cells = [[one_line(cell) for cell in row] for row in rows]
     numeric = [all(row[column][:1] in _NUMERIC_STARTS for row in cells) for column in range(len(headers))]
     if sys.stdout.isatty():
@@ -85,7 +85,7 @@ def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 def show(
     *blocks: "ResultTable | Paragraph | None", notes: bool = True, kinds: "Mapping[str, PlayerKind] | None" = None
 ) -> None:
-    """Print tables and paragraphs of a report; None is skipped. `kinds` maps the players in tables to their kinds."""
+    """Print a report's tables and paragraphs, skipping None. `kinds` maps player names to kinds."""
     from dubito.report.tables import Paragraph
 
     for block in blocks:
@@ -110,11 +110,11 @@ _MAX_SAMPLES: Final = 100
 
 
 class Speed:
-    """The current speed, measured over the second half of the time so far: runs often start slowly."""
+    """The current speed, measured over the second half of the elapsed time because runs often start slowly."""
 
     def __init__(self, done: float) -> None:
         self.before = done
-        # (seconds, amount done), from the middle of the time so far on.
+        # (seconds, amount done), for the second half of the time so far.
         self._samples = [(0.0, done)]
 
     def __call__(self, seconds: float, done: float) -> float:
@@ -143,15 +143,15 @@ class GamesProgress:
         """Start the clock.
 
         Args:
-            more: Returns further figures, such as calls of models.
-            parts: Returns the games played and left, counting parts of games; None: count finished games.
+            more: Returns more figures, such as the number of model calls.
+            parts: Returns the games played and left, including fractions of games. None counts finished games only.
         """
         self._games, self._clock, self._more, self._unit = max(1, games), clock, more, unit
         self._parts = parts
         self._start = clock()
         self._speed: Speed | None = None
         self._logged_at = self._start - _LOG_INTERVAL
-        # Numbers of games: at the start, in the last log line, and now.
+        # Number of games at the start, in the last log line, and now.
         self._before: int | None = None
         self._logged_games = 0
         self._games_now = 0
@@ -190,14 +190,14 @@ class GamesProgress:
             self._bar.stop()
 
     def __call__(self, games: int) -> None:
-        """Set the number of games so far. The first call sets how many there were at the start."""
+        """Set the number of games so far. The first call sets the number at the start."""
         if self._before is None:
             self._before = self._logged_games = games
             self._describe_time_left(games, 0.0)
         if self._bar is not None:
             self._bar.update(games)
         elif not self._quiet:
-            # Games end in many threads.
+            # Games end in several threads.
             with self._lock:
                 self._games_now = max(self._games_now, games)
                 now = self._clock()
@@ -215,7 +215,7 @@ class GamesProgress:
         return ", ".join([*figures, *self._describe_time_left(games, seconds)])
 
     def _describe_time_left(self, games: int, seconds: float) -> list[str]:
-        """Describe the remaining time; empty until it can be estimated."""
+        """Describe the remaining time, or return an empty string until it can be estimated."""
         done, rest = self._parts() or (games, self._games - games)
         self._speed = self._speed or Speed(done)
         pace, new = self._speed(seconds, done), done - self._speed.before
@@ -253,7 +253,7 @@ class PlainVoice:
 
 
 def make_voice(names: Sequence[str], lie: str) -> Voice:
-    """Return a voice with colours if there is a terminal. `lie` is the game's word for a lie."""
+    """Return a coloured voice if there is a terminal. `lie` is the game's word for a lie."""
     if not sys.stdout.isatty():
         return PlainVoice()
     # Imported late: Rich is only needed on a terminal.

@@ -52,7 +52,7 @@ _COMMANDS: Final = (
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="Number of the deal; seed and deal fix the cards.",
+    help="Deal number. The seed and the deal number determine the cards.",
 )
 @click.option("--seat", type=int, help="Your seat; seat 0 plays first. [default: random]")
 @click.option("--save", type=click.Path(path_type=Path), help="Save the finished game, for `dubito replay`.")
@@ -102,7 +102,7 @@ def play(
 
 
 def _play_until_over(company: Opponents, sitting: Sitting, config: Path | None, pace: float | None) -> Sitting | None:
-    """Play the game and return it, or None if the person left."""
+    """Play the game and return it, or return None if the person left."""
     others = [sitting.label(seat) for seat in range(len(sitting.setup.players)) if seat != sitting.me]
     voice, wait = make_voice(others, company.game.results.lie_words[0]), make_pause(pace)
     _print_welcome(sitting, voice)
@@ -114,7 +114,7 @@ def _play_until_over(company: Opponents, sitting: Sitting, config: Path | None, 
             except RunStopped as error:
                 sitting = _resume_after_error(company, sitting, error, voice)
     except EOFError:
-        say("\nYou left the game before its end.")
+        say("\nYou left before the game was over.")
         if sitting.asks_models:
             say(f"To play the same cards again: {_same_cards_command(sitting, config)}")
         return None
@@ -166,7 +166,7 @@ def _resume_after_error(company: Opponents, sitting: Sitting, error: RunStopped,
 
 
 def _play_typed_move(sitting: Sitting, voice: Voice) -> tuple[Moment, list[str]]:
-    """Ask the person until the answer is legal, and play it."""
+    """Ask the person until the answer is legal, then play it."""
     _show(sitting, voice)
     while True:
         keys = sitting.words.keys(sitting.state)
@@ -202,12 +202,12 @@ def _same_cards_command(sitting: Sitting, config: Path | None) -> str:
 
 @click.command(cls=GameCommand)
 @click.argument("config", required=False, type=click.Path(path_type=Path))
-@click.option("--port", type=int, help=f"Port; 0 takes a free one. [default: {PORT_DEFAULT}]")
+@click.option("--port", type=int, help=f"Port; 0 picks a free one. [default: {PORT_DEFAULT}]")
 @click.option(
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen on. Others can reach any address but loopback, without a password.",
+    help="Address to listen on. Unless it is loopback, other machines can connect without a password.",
 )
 @allow_host_option
 @click.option(
@@ -217,7 +217,7 @@ def _same_cards_command(sitting: Sitting, config: Path | None) -> str:
     show_default=SAVED_GAMES_DEFAULT,
     help="Folder for saved games.",
 )
-@click.option("--game", metavar="NAME", help="The game to offer first. [default: the game of CONFIG, or dubito]")
+@click.option("--game", metavar="NAME", help="The game offered first. [default: the game of CONFIG, or dubito]")
 @click.option("--browser/--no-browser", default=True, show_default=True, help="Open the page in your browser.")
 @games_path_option
 @config_options(*SHORT_FORM_SETTINGS)
@@ -270,7 +270,7 @@ def _print_address(address: str, host: str, open_to_all: bool, games: Path, mode
     if open_to_all:
         at_your_cost = ", use the models at your cost" if models else ""
         note(
-            f"Warning: anyone who can reach {one_line(host)} can play{at_your_cost} and see the saved games, without "
+            f"Warning: anyone who can reach {one_line(host)} can play{at_your_cost} and see the saved games without "
             "a password."
         )
     say(f"Play at {address}")
@@ -282,6 +282,6 @@ def _print_address(address: str, host: str, open_to_all: bool, games: Path, mode
 
 
 def _has_screen() -> bool:
-    """Return whether a browser has a screen to open on. Without one, a text browser would take over the terminal."""
+    """Return whether there is a screen for a browser. Otherwise a text browser would take over the terminal."""
     chosen = any(os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"))
     return chosen or sys.platform in ("darwin", "win32")

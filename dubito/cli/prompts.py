@@ -97,7 +97,7 @@ def lint(name: str, game: Game) -> None:
         [size.node, f"{size.requests}", f"{size.bytes:.0f}", f"{size.tokens:.0f}", cell_text(size.shared, "rate")]
         for size in advice.sizes
     ]
-    headers = ["node", "requests", "bytes", "tokens (approx.)", "same as previous request %"]
+    headers = ["node", "requests", "bytes", "tokens (approx.)", "shared with previous request %"]
     title = f"{prompt.name}: {prompt.title}. Averages over {len(games)} games; the last column starts with a player's "
     table(f"{title}decision {FIRST_DECISION}", headers, cells)
     for finding in advice.findings:
@@ -131,10 +131,10 @@ def at_position(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def position_of(game: Game, node: str | None, file: Path | None) -> Position:
-    """Return the position that these options choose; raises UsageError."""
+    """Return the position that these options select; raises UsageError."""
     check_node(game, node)
     if node is not None and file is not None:
-        raise UsageError("--node and --position cannot be combined; a position's file names its node")
+        raise UsageError("--node and --position cannot be combined; the position's file already contains a node")
     position: Position
     if file is None:
         position = game.facts.example_position(node or main_node(game))
@@ -151,7 +151,7 @@ def game_of(name: str, game: Game) -> Game:
 @click.command("list")
 @game_option
 def list_prompts(game: Game) -> None:
-    """List the prompts with title, digest and folder."""
+    """List the prompts with their titles, digests and folders."""
     here, rows, broken = Path.cwd(), [], []
     for name in prompt_names(here, game):
         try:
@@ -211,7 +211,7 @@ def diff(one: str, other: str, node: str | None, file: Path | None, game: Game) 
 def golden(name: str, game: Game) -> None:
     """Write a prompt's golden files.
 
-    They have its text at each example position, and are written to `golden/NODE.txt` in the prompt's folder.
+    The files are named `golden/NODE.txt` in the prompt's folder and contain its text at each example position.
     """
     files = golden_files(load_prompt(name, Path.cwd(), game_of(name, game)))
     write_files(files)
@@ -224,23 +224,23 @@ def golden(name: str, game: Game) -> None:
 @click.option("--output", type=click.Path(path_type=Path), default="positions", show_default=True, metavar="FOLDER",
               help="Folder to add the files to.")  # fmt: skip
 @click.option("--count", type=click.IntRange(1), default=100, show_default=True, help="Number of positions.")
-@click.option("--node", metavar="NODE", help="Only positions of this node. [default: all nodes, evenly]")
+@click.option("--node", metavar="NODE", help="Only record positions of this node. [default: all nodes, evenly]")
 @games_path_option
 def record(what: Path, output: Path, count: int, node: str | None) -> None:
     """Record positions from a run's games or a config's games.
 
-    Positions are spread evenly over games and nodes. A run, which may be an exported one, is replayed; a config, which
-    must only have hand-written bots, is played.
+    Positions are spread evenly over games and nodes. A run or exported run is replayed. A config, which must contain
+    only hand-written bots, is played.
     """
     positions = _record_positions(what, node, count)
     if not positions:
-        raise UsageError(f"{what} has no such positions, since its bots do not answer the nodes one by one")
+        raise UsageError(f"{what} has no such positions because its bots do not answer one node at a time")
     write_files(position_files(positions, output))
     nodes = Counter(one.position.node for one in positions)
     by_node = ", ".join(f"{name} {nodes[name]}" for name in nodes_of(positions[0].game) if nodes[name])
     fewer = "" if len(positions) == count else f" (of {count} requested; there are no more)"
     deals = len({one.deal for one in positions})
-    say(f"written: {len(positions)} positions{fewer} of {deals} deals in {output}: {by_node}")
+    say(f"written: {len(positions)} positions{fewer} from {deals} deals in {output}: {by_node}")
 
 
 def _record_positions(what: Path, node: str | None, count: int) -> list[RecordedPosition]:
@@ -270,7 +270,7 @@ def _record_from_run(folder: Path, node: str | None, count: int) -> list[Recorde
 
 
 def print_trial(entries: Sequence[TrialEntry], files: Sequence[str], trial: Trial, price: Price | None) -> None:
-    """Print the results of a test; `files` are the names of the positions' files."""
+    """Print the results of a test. `files` are the names of the position files."""
     _print_answers(entries, trial, price)
     if len(entries) > 1:
         _print_agreement(entries, files, trial.answers[0], trial.answers[1])
@@ -310,7 +310,9 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
     ]
     answers = trial.answers[0]
     deals = len({one.recorded.deal for one in answers})
-    title = f"{entries[0].settings.model} at {len(answers):,} positions of {deals:,} deals; 95 % confidence intervals, "
+    title = (
+        f"{entries[0].settings.model} at {len(answers):,} positions from {deals:,} deals; 95 % confidence intervals, "
+    )
     title += f"clustered by deal; {f'right: {right}; ' if right else ''}tokens are per decision"
     table(one_line(title), headers, cells)
 
@@ -342,12 +344,19 @@ def _print_agreement(
 @click.command()
 @click.argument("name")
 @click.option("--model", metavar="M", help="openai:MODEL, anthropic:MODEL, local:MODEL or house:MODEL.")
-@click.option("--against", metavar="OTHER", help="A second prompt. Give the same one to see how much chance changes.")
+@click.option(
+    "--against", metavar="OTHER", help="A second prompt. Repeat NAME to measure how much answers vary by chance."
+)
 @click.option("--positions", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: the project's own]")
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/prompts-NAME-DIGEST]")
 @click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Write the replies to this cassette.")
-@click.option("--cassette", type=click.Path(path_type=Path), metavar="FILE", help="Use its replies; asks no model.")
-@click.option("--expect", metavar="LIST", help="Exit code 1 unless these hold, such as 'right>=55, invalid<=1'.")
+@click.option(
+    "--cassette",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Use the replies of this cassette instead of a model.",
+)
+@click.option("--expect", metavar="LIST", help="Exit with 1 unless these are true, such as 'right>=55, invalid<=1'.")
 @json_option
 @asking_options
 @game_option
@@ -373,10 +382,10 @@ def test(
     calls = limited_call_options(flags)
     if model is None or cassette is not None:
         if cassette is None or any(option is not None for option in (model, against, record, positions)):
-            raise UsageError("give either --model, or --cassette without --against, --record and --positions")
+            raise UsageError("give --model, or --cassette without --against, --record and --positions")
         return test_with_cassette(name, cassette, calls, expected, quiet, as_json)
     if record is not None and against is not None:
-        raise UsageError("--record: a cassette is of one prompt: record each without --against")
+        raise UsageError("--record: a cassette covers one prompt; record each prompt separately, without --against")
     game = game_of(name, game)
     settings = settings_of_model(model, flags, game)
     entries = _entries([name] if against is None else [name, against], settings, game)
@@ -400,7 +409,7 @@ def _note_end(settings: ModelSettings) -> None:
 
 
 def _folder(game: Game) -> Path:
-    """Return the folder with the positions of a game, next to its prompts."""
+    """Return the folder with a game's recorded positions, next to its prompts."""
     prompts = reversed(prompt_roots(Path.cwd(), game))
     folder = next((folder for root in prompts if (folder := root / "positions").is_dir()), shipped_positions(game))
     if not folder.is_dir():

@@ -35,14 +35,14 @@ from dubito.store.folder import RESULTS, is_export
 def replay(what: Path | None, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
     """Verify a run or a saved game by replaying it offline.
 
-    RUN is by default the latest run; it may be a file of `dubito export`. No model is called. If anything differs, the
-    first difference is printed and the exit code is 1.
+    RUN defaults to the latest run. It can be a file written by `dubito export`. No model is called. If anything
+    differs, the first difference is printed and the exit code is 1.
     """
     if what is None or not what.is_file() or is_export(what):
         with open_run_folder(what) as folder:
             return _replay_run(folder, game, show_hands, workers, quiet)
     if game is not None:
-        raise UsageError("--game is only for runs", hint="give a run folder or a file of `dubito export`")
+        raise UsageError("--game only works with runs", hint="give a run folder or a file written by `dubito export`")
     return _replay_record(what)
 
 

@@ -35,14 +35,16 @@ _DEFAULT_TITLE: Final = "Runs of Dubito"
     metavar="N,N,...",
     help="Games with a turn-by-turn viewer, or `all`. [default: the first and the longest]",
 )
-@click.option("--odds", is_flag=True, help="Estimate each player's chance to win at every turn (seconds per game).")
 @click.option(
-    "--open", "opens", is_flag=True, help="Open the report in the browser, updated if the run has more games."
+    "--odds", is_flag=True, help="Estimate each player's chance of winning at every turn (takes seconds per game)."
+)
+@click.option(
+    "--open", "opens", is_flag=True, help="Open the report in the browser, updating it first if the run has new games."
 )
 @click.option("--port", type=click.IntRange(0, 65535), help="Serve it on loopback until Ctrl-C; 0 picks a free port.")
 @click.option("--site", metavar="FOLDER", type=click.Path(path_type=Path), help="Write all RUN... as one website.")
 @click.option("--title", help=f"Title of the site's first page. [default: {_DEFAULT_TITLE}]")
-@click.option("--about", help="A sentence or two about the runs of the site.")
+@click.option("--about", help="A sentence or two about the site's runs.")
 @site_url_option
 @games_path_option
 def report(
@@ -57,8 +59,8 @@ def report(
 ) -> None:
     """Write a run as pages that open in a browser.
 
-    RUN is by default the latest run. It may be a file of `dubito export`, or a saved game of `dubito web` or --save,
-    which becomes one page. With --site, all RUN... are written as a site with an index, for any static host.
+    RUN defaults to the latest run. It can be a file written by `dubito export`, or a game saved by `dubito web` or
+    --save, which becomes one page. With --site, all RUN... become a site with an index, for any static host.
     """
     if site is not None:
         options = {"--output": output, "--games": games, "--odds": odds or None, "--port": port}
@@ -87,11 +89,11 @@ def _refuse_options(options: dict[str, Any], why: str) -> None:
 
 
 def _write_pages(run: Path | None, output: Path | None, games: str | None, odds: bool, opens: bool) -> Path:
-    """Write the report and return its first page. With --open only, an up-to-date report is not written again."""
+    """Write the report and return its first page. With only --open, an up-to-date report is not rewritten."""
     if is_saved_game(run):
         if games is not None or odds:
             flag = "--games" if games is not None else "--odds"
-            raise UsageError(f"{flag} is only for runs, and this is one saved game", hint="leave it out")
+            raise UsageError(f"{flag} only works with runs, and this is a saved game", hint="leave it out")
         return _write_game_page(run, output or run.with_name(f"{run.name}-report"))
     with open_run_folder(run) as folder:
         if run is not None and run.is_file() and output is None:
@@ -108,7 +110,7 @@ def _write_pages(run: Path | None, output: Path | None, games: str | None, odds:
 
 
 def _write_game_page(game: Path, folder: Path) -> Path:
-    """Write a saved game as the only page in the folder and return the page."""
+    """Write a saved game as the folder's only page and return its path."""
     text = shared_page(load_shared_game(game))
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -120,7 +122,7 @@ def _write_game_page(game: Path, folder: Path) -> Path:
 
 def _write_site(runs: tuple[Path, ...], site: Path, given: dict[str, Any]) -> Path:
     if not runs:
-        raise UsageError("--site needs the names of runs", hint="for example: dubito report RUN RUN --site site")
+        raise UsageError("--site needs the run folders", hint="for example: dubito report RUN RUN --site site")
     with ExitStack() as stack:
         folders: dict[str, Path] = {}
         for run in runs:

@@ -1,4 +1,4 @@
-"""`dubito run`: play an experiment, or print the results of a finished one. summary.py has the output."""
+"""`dubito run`: play an experiment, or print the results of a finished one. Its output is in `summary.py`."""
 
 import os
 import signal
@@ -86,14 +86,14 @@ def run(
                 experiment, registry, folder, calls, workers=checked.workers, quiet=quiet, pool=pool
             )
     else:
-        note(f"{folder} already has this finished run; nothing was played")
+        note(f"this run is already finished in {folder}; nothing was played")
     return print_result(result, new, tables, by_table_size, report, as_json)
 
 
 def plan_run(
     checked: Config, config: Path | None, shard: str | None = None
 ) -> tuple[Experiment, Registry, Path, CallOptions]:
-    """Return what to play and where, after warnings are printed. Raises UsageError."""
+    """Return what to play and where to save it, after printing warnings. Raises UsageError."""
     here = Path.cwd()
     registry = find_bots(here, checked.game)
     experiment, calls = plan_experiment(checked, shard, registry, call_options(checked, here))
@@ -105,7 +105,7 @@ def plan_run(
 def print_result(
     result: RunResult, new: bool, tables: bool, by_table_size: bool = False, report: bool = True, as_json: bool = False
 ) -> int:
-    """Print a run that has ended, write its report, and return the exit code."""
+    """Print the results of an ended run, write its report, and return the exit code."""
     if not as_json:
         print_summary(result, tables or by_table_size, by_table_size)
     index = write_run_report(result.folder, new) if report and result.tally.games else None
@@ -120,7 +120,7 @@ def print_result(
 
 
 def print_warnings(experiment: Experiment, registry: Registry, calls: CallOptions) -> None:
-    """Print what a user should know before the run starts."""
+    """Print warnings before the run starts."""
     _print_repeatability_warnings(experiment, registry)
     if len(experiment.players) == 1 and experiment.book is None:
         note(f"note: {one_line(experiment.players[0].name)} only plays against itself; add another bot to compare it")
@@ -140,7 +140,10 @@ def _print_repeatability_warnings(experiment: Experiment, registry: Registry) ->
         if not registry.find(bot).repeatable:
             note(f"note: games with {bot} are not repeatable: its file uses randomness other than self.rng")
     if experiment.on_bot_error == "fallback" and experiment.bot_deadline is not None:
-        note("note: games in which a bot exceeds bot_deadline are not repeatable: its speed depends on the machine")
+        note(
+            "note: games in which a bot exceeds bot_deadline are not repeatable because a bot's speed depends on "
+            "the machine"
+        )
 
 
 def play_with_progress(

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _GAMES: Final = 20
 _AGENT: Final = "agent"
-_LINGER_SECONDS: Final = 60.0  # for agents to see that the run is over
-_STOPPED_LINGER_SECONDS: Final = 3.0  # the same after Ctrl-C or an error
+_LINGER_SECONDS: Final = 60.0  # gives agents time to see that the run is over
+_STOPPED_LINGER_SECONDS: Final = 3.0  # shorter after Ctrl-C or an error
 _POLL_SECONDS: Final = 0.1
 
 
@@ -40,10 +40,14 @@ _POLL_SECONDS: Final = 0.1
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--listen", metavar="[HOST:]PORT", help=f"Address of the server. [default: 127.0.0.1:{PORT_DEFAULT}]")
 @allow_host_option
-@click.option("--opponents", metavar="A,B,...", help="Bots and models. [default: all hand-written bots]")
-@click.option("--name", default=_AGENT, show_default=True, help="Name of the agent in results, if CONFIG has no agent.")
-@click.option("--deadline", type=float, metavar="SECONDS", help="Time limit of a decision. [default: 300]")
-@click.option("--games", metavar="N", help=f"Games; with m contenders a multiple of m. [default: {_GAMES}]")
+@click.option("--opponents", metavar="A,B,...", help="Opposing bots and models. [default: all hand-written bots]")
+@click.option(
+    "--name", default=_AGENT, show_default=True, help="The agent's name in the results, if CONFIG has no agent."
+)
+@click.option("--deadline", type=float, metavar="SECONDS", help="Time limit per decision. [default: 300]")
+@click.option(
+    "--games", metavar="N", help=f"Number of games, a multiple of the number of contenders. [default: {_GAMES}]"
+)
 @games_path_option
 @config_options("game", "table_sizes", "contenders", "seed", "on_bot_error", "in_flight", "budget", "cache", "output")
 @click.option("--tables", is_flag=True, help="Print all tables instead of a summary.")
@@ -62,15 +66,15 @@ def seat(
 ) -> int:
     """Let an agent play over HTTP or MCP, against bots and models.
 
-    The agent has a seat in every game of a run, and needs the token that is printed. The server describes its requests
-    at /openapi.json; docs/seat.md has an example. CONFIG is a config as for `dubito run`; its contenders may include
-    agents, as `{name: mine, remote: true}`.
+    The agent has a seat in every game of a run, and logs in with the printed token. The API is described at
+    /openapi.json; docs/seat.md has an example. CONFIG is the same as for `dubito run`. Its contenders can include
+    agents, written as `{name: mine, remote: true}`.
     """
     address = _parse_address(listen)
     checked = _read_agent_config(config, opponents, name, deadline, {**flags, **rules})
     experiment, registry, folder, calls = plan_run(checked, config)
     if (finished := find_finished_run(experiment, registry, folder)) is not None:
-        note(f"{folder} already has this finished run; for a new one, change --name, --seed or --output")
+        note(f"this run is already finished in {folder}; for a new one, change --name, --seed or --output")
         return print_result(finished, new=False, tables=tables)
     if warning := check_cache(experiment, registry, calls):
         note(warning)
@@ -104,7 +108,7 @@ def _serve_seats(
         app = make_agent_app([*seats.values()], host, allowed, apps := _load_apps())
         with serve.serve_in_thread(app, listener):
             if not is_loopback(bound_to := listener.getsockname()[0]):
-                note(f"Warning: {one_line(bound_to)} is not encrypted: anyone on the way can read the tokens.")
+                note(f"Warning: {one_line(bound_to)} is not encrypted. Anyone on the network can read the tokens.")
             url = serve.address(host, listener)
             say(f"HTTP: {url} (see {url}openapi.json)")
             for path in apps:
@@ -120,7 +124,7 @@ def _serve_seats(
 
 
 def _parse_address(text: str | None) -> tuple[str, int | None]:
-    """Return host and port of HOST:PORT or PORT. Raises UsageError."""
+    """Parse HOST:PORT or PORT into host and port. Raises UsageError."""
     host, colon, port = (text or "").rpartition(":")
     if text is not None and not (port.isascii() and port.isdecimal() and (host or not colon)):
         raise UsageError(
@@ -132,7 +136,7 @@ def _parse_address(text: str | None) -> tuple[str, int | None]:
 def _read_agent_config(
     path: Path | None, opponents: str | None, name: str, deadline: float | None, flags: Mapping[str, Any]
 ) -> Config:
-    """Return the config of a file and flags, with an agent. Raises UsageError."""
+    """Build a config with an agent from a file and flags. Raises UsageError."""
     content = {"games": _GAMES} | (read_config(path) if path else {})
     if opponents is not None:
         content["bots"] = [word.strip() for word in opponents.split(",") if word.strip()]
@@ -147,7 +151,7 @@ def _read_agent_config(
 
 
 def _load_apps() -> "dict[str, ASGIApp]":
-    """Return the plugins' apps by path. Print why one is missing."""
+    """Return the plugins' apps by path. Print the reason if one cannot be loaded."""
     apps = {}
     for path, place in agent_apps().items():
         try:
@@ -158,7 +162,7 @@ def _load_apps() -> "dict[str, ASGIApp]":
 
 
 def _wait_for_agents(seats: "Sequence[AgentSeat]", seconds: float) -> None:
-    """Serve until all agents know that the run is over, but not longer than this. Ctrl-C ends the wait."""
+    """Wait until all agents have seen that the run is over, for at most `seconds` or until Ctrl-C."""
     until = time.monotonic() + seconds
     with suppress(KeyboardInterrupt):
         while (now := time.monotonic()) < until and not all(one.has_left(now) for one in seats):

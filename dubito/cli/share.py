@@ -28,15 +28,15 @@ from dubito.store.folder import RUNS, is_export, missing_run_error, run_folders
 def share(what: Path | None, game: int | None, person: str, output: Path | None, url: str) -> None:
     """Write one game as a page that can be sent to anyone.
 
-    GAME is the file of a saved game; RUN is a run (by default the latest) or an exported one. The page shows everyone's
-    cards and the requests and replies of models. It loads nothing from other sites. With --url, a preview picture for
-    links is written next to it.
+    GAME is a saved game's file. RUN is a run (by default the latest) or an exported run. The page shows everyone's
+    cards and the models' requests and replies. It loads nothing from other sites. With --url, a preview picture for
+    links is written next to the page.
     """
     if what is not None and not what.exists():
         raise missing_run_error(what, Path(RUNS), "`dubito share` without arguments suggests games")
     if is_saved_game(what):
         if game is not None:
-            raise UsageError("--game is only for runs, and this is one saved game", hint="leave it out")
+            raise UsageError("--game only works with runs, and this is a saved game", hint="leave it out")
         shared, path = load_shared_game(what, person), output or Path("game.html")
     else:
         if game is None:

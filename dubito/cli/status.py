@@ -1,4 +1,4 @@
-"""`dubito status`: the progress of a run, also while it is being played; or the runs in a folder."""
+"""`dubito status`: the progress of a run, even while it is being played, or the runs in a folder."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -35,8 +35,8 @@ from dubito.store.wave_log import WaveLog
 def status(run: Path | None, as_json: bool) -> None:
     """Show the progress of RUN, or list the runs in a folder.
 
-    By default RUN is the latest run. Shows its games and its models' decisions, calls and cost. RUN can also be the
-    folder of `dubito prompts test` or `dubito policy`. If RUN is a folder of runs, such as `runs`, they are listed,
+    RUN defaults to the latest run. Shows its games and its models' decisions, calls and cost. RUN can also be a folder
+    written by `dubito prompts test` or `dubito policy`. The runs in a folder of runs, such as `runs`, are listed,
     newest first.
     """
     if run is not None and run.is_dir() and (runs := runs_inside(run)):
@@ -109,12 +109,12 @@ def _status_of_trial(log: ModelLog, name: str, kinds: Mapping[str, PlayerKind], 
         print_document(_status_object(name, log, kinds, trial=True))
         return
     say("test of prompts: no games are played")
-    # The players in the log are prompts, so they have no kinds.
+    # The players in this log are prompts, so they have no kinds.
     _print_models(log, {}, "positions")
 
 
 def _status_of_policies(folder: Path, name: str, identity: Mapping[str, Any], as_json: bool) -> None:
-    """Print the model calls of `dubito policy`, which has a separate folder for each player."""
+    """Print the model calls of `dubito policy`, which uses a separate folder for each player."""
     with ExitStack() as stack:
         files = sorted(folder.glob(f"*/{run_folder.DATABASE}"), key=lambda file: int(file.parent.name))
         logs = [ModelLog(stack.enter_context(RunDb.open(file))) for file in files]
@@ -143,7 +143,7 @@ def _status_object(name: str, log: ModelLog, kinds: Mapping[str, PlayerKind], **
 
 
 def _list_awaited(log: WaveLog) -> dict[str, Any]:
-    """Return the fields about batches that a run with `wait` waits for."""
+    """Return the fields about the batches that a run with `wait` is waiting for."""
     batches = [
         documents.AwaitedBatch(
             account=batch.account,
@@ -167,7 +167,7 @@ def _print_awaited(status: StatusObject) -> None:
         groups[batch.account, batch.id is None].append(batch)
     for (account, unconfirmed), batches in groups.items():
         name = (
-            "unconfirmed; the resumed run will look for it and otherwise send it again"
+            "unconfirmed; a resumed run looks for it, and sends it again if it is missing"
             if unconfirmed
             else one_line(str(batches[0].id))
         )
@@ -181,7 +181,7 @@ def _print_awaited(status: StatusObject) -> None:
 
 
 def _print_digest(status: StatusObject, counts: GameCounts) -> None:
-    """Print the results digest, and which games it covers if more are finished."""
+    """Print the results digest, and which games it covers if more games are finished."""
     if not counts.counted:
         say("results digest: none, since no game is counted yet")
         return
@@ -214,7 +214,9 @@ def _print_models(log: ModelLog, kinds: Mapping[str, PlayerKind], places: str) -
         if own.has_other_names:
             say(f"  answered by: {', '.join(f'{one_line(model)} ({count:,})' for model, count in own.ids.items())}")
         if own.beyond:
-            say(f"  calls that used more than the budget reserved: {own.beyond:,}; the first: {own.first_beyond}")
+            say(
+                f"  calls that used more than was reserved in the budget: {own.beyond:,}; the first: {own.first_beyond}"
+            )
     for kind, count in sorted(log.count_failures().items()):
         say(f"failed calls, {kind}: {count:,}")
 

@@ -1,4 +1,4 @@
-"""The output of a run that has ended: its summary, its report, its `--json` object and its exit code."""
+"""The output of an ended run: its summary, report, `--json` object and exit code."""
 
 import os
 import sys
@@ -53,7 +53,7 @@ _MAX_SUMMARY_ROWS: Final = 5
 
 
 def print_summary(run: RunResult, tables: bool, sizes: bool = False) -> None:
-    """Print a summary of the run, or all its tables; only a note if no game is counted."""
+    """Print a summary of the run or all its tables, or only a note if no game is counted."""
     if run.tally.games == 0:
         note(run.counts.reason_for_no_results)
     elif tables:
@@ -74,7 +74,7 @@ def print_end(run: RunResult) -> None:
     results, kinds = run.game.results, run.experiment.kinds
     first, order = results.measures[0], _rank_order(run)
     say(fill(describe_verdict(order, player_labels(kinds)), 79, break_on_hyphens=False))
-    # Only the contenders are compared, on their common deals; the opponents filled the other seats.
+    # Only the contenders are compared, on their common deals. The opponents filled the other seats.
     if order.paired:
         contenders = contender_ranking(run.tally, run.contenders, results)
         rows = [(row.contender.name, row.deals, row.rates) for row in contenders]
@@ -126,7 +126,7 @@ def _describe_model_use(run: RunResult) -> str:
 
 
 def describe_cache_use(run: RunResult, now: float) -> str:
-    """Say how many replies came from the cache, and the oldest one's age if it is a day or more."""
+    """Describe how many replies came from the cache, and the age of the oldest if it is a day or more."""
     logs = run.models.values()
     if not (cached := sum(log.cached for log in logs)):
         return ""
@@ -136,7 +136,7 @@ def describe_cache_use(run: RunResult, now: float) -> str:
 
 
 def _print_notes(run: RunResult) -> None:
-    """Print what a user has to know about the run, with or without its tables."""
+    """Print notes about the run that belong to both the summary and the tables."""
     if run.first_fallback is not None:
         say(f"first bot error: {run.first_fallback}")
     for name, text in run.bot_notes.items():
@@ -190,7 +190,7 @@ def _neighbours_table(rows: Sequence[RankingRow], rate: str) -> ResultTable:
     for row in rows:
         deviations = row.deviation_by_next, row.deviation_by_prev
         cells.append([row.name, *("-" if one is None else f"{one:.2f}" for one in deviations)])
-    title = f"Effect of neighbours: standard deviation of the {rate} over the next and the previous player"
+    title = f"Effect of neighbours: standard deviation of the {rate} across next and previous players"
     return ResultTable("beside", title, [*player_columns("bot"), *texts("by next", "by prev")], cells)
 
 
@@ -201,7 +201,7 @@ def print_report_path(folder: Path, new: bool) -> None:
 
 
 def write_run_report(folder: Path, new: bool) -> Path | None:
-    """Write the run's report if it is new or missing. Return its first page, or None if that fails."""
+    """Write the report if the run is new or the report is missing. Return its first page, or None if writing fails."""
     # Imported late: not every run writes a report.
     from dubito.report.site import FOLDER, write_report
 
@@ -217,7 +217,7 @@ def write_run_report(folder: Path, new: bool) -> Path | None:
 
 
 def document_of(run: RunResult, report: Path | None) -> RunObject:
-    """Return the run as the object of `--json`."""
+    """Return the run as the `--json` object."""
     experiment, results, counted, folder = run.experiment, run.game.results, run.counts.counted, str(run.folder)
     stopped = describe_signal(run.stop_signal) if run.interrupted else None
     if run.failure is not None:
@@ -248,7 +248,7 @@ _AFTER_BOT_ERROR: Final = (
     "another folder)"
 )
 _AFTER_GAME_ERROR: Final = (
-    "on_bot_error does not apply, since no player is to blame; after you fix the game, a run starts from the first game"
+    "on_bot_error does not apply because no player is to blame; after you fix the game, runs start from the first game"
 )
 
 
@@ -272,7 +272,7 @@ def _describe_saved_games(run: RunResult) -> str:
 
 
 def print_next_steps(folder: Path, tables: bool, run: RunResult | None = None) -> None:
-    """Print the run folder and the commands that show more of it or, for `run`, extend it."""
+    """Print the run folder and commands to see more of the run or, if `run` is given, to extend it."""
     say(f"run folder: {folder}")
     if run is not None and (games := _games_to_significance(run)) is not None:
         say(f"to settle first place: run the same command with --games {games}")
@@ -281,7 +281,7 @@ def print_next_steps(folder: Path, tables: bool, run: RunResult | None = None) -
 
 
 def _games_to_significance(run: RunResult) -> int | None:
-    """Return how many games would probably make the first difference significant; None if it is, or if unknown."""
+    """Return how many games would probably make the top difference significant; None if it is, or if unknown."""
     if run.experiment.stop or run.experiment.shard:
         return None
     order = _rank_order(run)
@@ -292,7 +292,7 @@ def _games_to_significance(run: RunResult) -> int | None:
 
 
 def command_prefix() -> str:
-    """Return how the user called this command: the README uses it without activating its environment."""
+    """Return how the user called this program, because it also works without activating its environment."""
     # uvx runs a command in an environment of uv's cache.
     if "UV" in os.environ and "archive-v0" in Path(sys.prefix).parts:
         return "uvx dubito"

@@ -21,7 +21,7 @@ _MAX_TABLE_WIDTH: Final = 10_000
 _MIN_NAME_WIDTH: Final = 12
 _BAR_WIDTH: Final = 16
 _SEATS: Final = ("cyan", "magenta", "yellow", "blue", "bright_cyan", "bright_magenta", "bright_yellow", "bright_blue")
-# Styles of words in the sentences of any game.
+# Styles for words in sentences of all games.
 _WORDS: Final = {
     r"“.*”": "italic",
     r"\bhonest\b": "green",
@@ -32,7 +32,7 @@ _WORDS: Final = {
     # The winner in the final ranking.
     r"^1\. .*": "bold green",
 }
-# Card names with the sign of a drawn card, as on pages: odd numbers are red.
+# Card names and the symbols drawn on cards. As on pages, odd numbers are red.
 _WORDS_ON_CARDS: Final = {"ace": "A", "jack": "J", "queen": "Q", "king": "K", "joker": "★"}
 _SIGNS: Final = {sign: sign for sign in (*map(str, range(2, 11)), *"AJQK")} | _WORDS_ON_CARDS
 _RED: Final = {"A", "3", "5", "7", "9", "J", "K"}
@@ -40,7 +40,7 @@ _HEAD: Final = re.compile(r" *\d+\. +|- |")
 
 
 def draw_table(title: str, headers: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool]) -> None:
-    """Print a table. On a narrow terminal it is split into several, each with the first columns."""
+    """Print a table. On a narrow terminal it is split into several, which all start with the key columns."""
     console, keys = Console(), _keys(cells)
 
     def part(columns: Sequence[int]) -> Table:
@@ -66,7 +66,7 @@ def draw_table(title: str, headers: Sequence[str], cells: Sequence[Sequence[str]
 
 
 def _keys(cells: Sequence[Sequence[str]]) -> int:
-    """Return how many first columns are needed to identify each row."""
+    """Return how many leading columns are needed to identify each row."""
     most = len(cells[0]) - 1 if cells else 1
     return next((n for n in range(1, most) if len({tuple(row[:n]) for row in cells}) == len(cells)), most)
 
@@ -83,7 +83,7 @@ class _DescriptionColumn(ProgressColumn):
 
 
 class _Lines(Progress):
-    """A progress bar with a line of further figures below it, wrapped if it is too long."""
+    """A progress bar with a line of figures below it, wrapped if necessary."""
 
     def __init__(self, console: Console, describe: Callable[[int], str], more: Callable[[], Sequence[str]]) -> None:
         self._more = more
@@ -96,7 +96,7 @@ class _Lines(Progress):
 
 
 class LiveLines:
-    """Live progress on standard error. `describe` returns the text next to the bar, `more` the figures below it."""
+    """Live progress on standard error. `describe` returns the text next to the bar, and `more` the figures below it."""
 
     def __init__(self, games: int, describe: Callable[[int], str], more: Callable[[], Sequence[str]]) -> None:
         self._bar = _Lines(Console(stderr=True), describe, more)
@@ -119,7 +119,7 @@ class TerminalVoice:
         self._thinking_drawn_at = 0.0
 
     def __call__(self, line: str = "") -> None:
-        """Print a line. Wrapped parts are indented to line up with its text."""
+        """Print a line. Continuation lines are indented to line up with the text."""
         self.hide_thinking()
         head = _HEAD.match(line)
         indent = head.end() if head else 0

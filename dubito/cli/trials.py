@@ -1,4 +1,4 @@
-"""What `dubito prompts test` does with a cassette, and how it judges a trial."""
+"""The cassettes and the verdict of `dubito prompts test`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ from dubito.workshop.verdict import Expectation, compare_rights, compare_trials,
 def test_with_cassette(
     name: str, file: Path, calls: CallOptions, expected: Sequence[Expectation], quiet: bool, as_json: bool
 ) -> int:
-    """Put a prompt to recorded replies. Return the exit code: 1 if it asks something else now."""
+    """Test a prompt with recorded replies. Return the exit code: 1 if the prompt's requests have changed."""
     cassette = load_cassette(file, Path.cwd())
     entry = load_entry(cassette, name, Path.cwd())
     try:
@@ -36,18 +36,18 @@ def test_with_cassette(
     return judge_trial([entry], trial, expected, as_json)
 
 
-_MANY: Final = 100  # positions of all players, for each that is wanted of one
+_MANY: Final = 100  # positions to record for each one wanted, since most belong to other players
 
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--player", metavar="NAME", help="The model player; needed if the run has several.")
-@click.option("--count", type=click.IntRange(1), default=50, show_default=True, help="How many positions.")
+@click.option("--player", metavar="NAME", help="The model player; required if the run has several.")
+@click.option("--count", type=click.IntRange(1), default=50, show_default=True, help="Number of positions.")
 def record_cassette(run: Path, file: Path, player: str | None, count: int) -> None:
     """Write a model's replies in a run to a cassette.
 
-    `dubito prompts test PROMPT --cassette FILE` then plays them.
+    `dubito prompts test PROMPT --cassette FILE` uses the cassette.
     """
     with opened_run(run) as stored_run:
         players = {spec.name: spec for spec in model_specs(stored_run.experiment, stored_run.registry)}
@@ -65,7 +65,7 @@ def record_cassette(run: Path, file: Path, player: str | None, count: int) -> No
 
 
 def judge_trial(entries: Sequence[TrialEntry], trial: Trial, expected: Sequence[Expectation], as_json: bool) -> int:
-    """Print the verdict, or all as JSON. Return the exit code: 1 if an expectation of the first prompt is not met."""
+    """Print the verdict or a JSON object. Return the exit code: 1 if the first prompt fails an expectation."""
     rows = [score_rows(answers, None)[-1] for answers in trial.answers]
     unmet = [fault for one in expected if (fault := one.check(rows[0]))]
     names = [entry.name for entry in entries]

@@ -42,12 +42,12 @@ from dubito.web.guard import is_loopback
 from dubito.web.tables import BROKEN
 from dubito.web.watching import GameSource, LiveGame, RunGames, SavedGame, watching_app
 
-# Flags for a new game between bots. They cannot be used with a run, whose games are already played.
+# Flags for a new game between bots. They cannot be used with a run.
 _NEW_GAME_FLAGS: Final = (
     "game", "seed", "deal", "on_bot_error", "bot_deadline", "save", "config", "games",
     *SHORT_FORM_SETTINGS,
 )  # fmt: skip
-# Host, port, and further names of the host.
+# Host, port, and additional host names.
 WebAddress = tuple[str, int | None, Sequence[str]]
 
 
@@ -55,7 +55,11 @@ WebAddress = tuple[str, int | None, Sequence[str]]
 @click.argument("what", nargs=-1, metavar="[RUN | GAME | BOT BOT ...]")
 @game_option
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed; seed and deal fix the cards."
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Random seed. The seed and the deal number determine the cards.",
 )
 @click.option("--deal", type=click.IntRange(0), default=0, show_default=True, help="Number of the deal.")
 @click.option("--show-hands", is_flag=True, help="Show all hands, and what was really played.")
@@ -79,17 +83,17 @@ def watch(
 ) -> None:
     """Watch bots and models play, or the games of a run as they finish.
 
-    A BOT is a class name, a player of --config, or a model such as openai:MODEL@PROMPT or house:MODEL. The players sit
-    in the given order. Models' answers and reasons are shown as they arrive. RUN is a run folder or a file of `dubito
-    export`, by default the latest run: its last finished game is shown, then each new one until the run ends. GAME is
-    the file of a saved game.
+    A BOT is a class name, a player of --config, or a model such as openai:MODEL@PROMPT or house:MODEL. Players sit in
+    the given order. Models' answers and reasons are shown as they arrive. RUN is a run folder or a file written by
+    `dubito export`, by default the latest run. Its last finished game is shown, then each new one until the run ends.
+    GAME is a saved game's file.
     """
     if len(what) == 1 and "," in what[0] and not os.path.exists(what[0]):
         raise UsageError(f"separate players with spaces, not commas: {what[0].replace(',', ' ')}")
     of_run = not what or (len(what) == 1 and _is_run_argument(what[0]))
-    _refuse((*_NEW_GAME_FLAGS, *flags["rules"]) if of_run else (), "is only for a new game; name its bots")
+    _refuse((*_NEW_GAME_FLAGS, *flags["rules"]) if of_run else (), "only works for a new game; name its bots")
     _refuse(() if web else ("port", "host", "allow_host"), "needs --web")
-    _refuse(("pace",) if web and of_run else (), "cannot be used here; choose the pace on the page")
+    _refuse(("pace",) if web and of_run else (), "cannot be used with --web; choose the pace on the page")
     run, site = Path(what[0]) if what else None, (host, port, allow_host) if web else None
     if of_run and is_saved_game(run):
         with errors_with_path(run):
@@ -134,7 +138,9 @@ def _play_and_print(watched: BotsGame, pace: float | None, show_hands: bool, sav
         with session.code:
             narrator.narrate(session)
     except Suspended as error:
-        raise RunStopped(f"the game is paused: {error}", hint="the same command continues it from the cache") from None
+        raise RunStopped(
+            f"the game is paused: {error}", hint="run the same command to continue from the cache"
+        ) from None
     if save is not None:
         save_record(save, watched.game, watched.record(session))
 
@@ -155,7 +161,7 @@ def follow(run: Path | None, wait: Callable[[], None], show_hands: bool) -> None
 def print_new_games(
     followed: FollowedRun, wait: Callable[[], None], show_hands: bool, until_next: Callable[[], None]
 ) -> None:
-    """Print the newest game whenever a game has finished. `until_next` make_pause for a moment."""
+    """Print the newest game whenever a game has finished. `until_next` pauses between checks."""
     if not followed.finished() and followed.is_playing:
         note("no game is finished yet")
     for game, missed in followed.newest(until_next):
@@ -180,7 +186,7 @@ def _print_followed_game(followed: FollowedRun, game: int, wait: Callable[[], No
 
 
 def show_saved_game(path: Path, wait: Callable[[], None], show_hands: bool, site: WebAddress | None) -> None:
-    """Print a saved game, with its models' replies if they are in the same folder; or show it in the browser."""
+    """Print a saved game or show it in the browser, with the models' replies if they are in the same folder."""
     if site is not None:
         _serve(SavedGame(path), *site)
         say("stopped")
@@ -232,7 +238,7 @@ def serve_game(wanted: TableOrder, wait: Callable[[], None], site: WebAddress) -
 
 @contextmanager
 def playing(wanted: TableOrder, wait: Callable[[], None]) -> Iterator[LiveGame]:
-    """Play the game in a thread, starting when a page is opened. `wait` pauses before each turn."""
+    """Play the game in a thread once a page is opened. `wait` pauses before each turn."""
     stop = threading.Event()
     with open_game(wanted, stop.is_set) as game, ExitStack() as opened:
         database = None
@@ -250,7 +256,7 @@ def playing(wanted: TableOrder, wait: Callable[[], None]) -> Iterator[LiveGame]:
 
 
 def _play(game: BotsGame, live: LiveGame, wait: Callable[[], None], stop: threading.Event, save: Path | None) -> None:
-    """Play the game. The page shows an error that ends it early."""
+    """Play the game. If an error ends it early, the page shows the error."""
     live.followed.wait()
     try:
         session = live.play(wait, stop)
@@ -265,7 +271,7 @@ def _play(game: BotsGame, live: LiveGame, wait: Callable[[], None], stop: thread
 
 
 def serve_run(run: Path | None, site: WebAddress) -> None:
-    """Show the last finished game of the run in the browser, and new ones as they finish."""
+    """Show the run's last finished game in the browser, then new ones as they finish."""
     with (
         open_run_folder(run) as folder,
         closing(FollowedRun(folder, Path.cwd())) as followed,
@@ -283,7 +289,7 @@ def serve_run(run: Path | None, site: WebAddress) -> None:
 def _serve(shown: GameSource, host: str, port: int | None, allowed: Sequence[str]) -> None:
     def announce(at: str) -> None:
         if not is_loopback(listener.getsockname()[0]):
-            note(f"Warning: anyone who can reach {one_line(host)} can watch, without a password.")
+            note(f"Warning: anyone who can reach {one_line(host)} can watch without a password.")
         say(f"Watch at {at} (press Ctrl-C to stop)")
 
     with listen(host, port) as listener:

@@ -107,7 +107,7 @@ def test_r32_names_the_turns_it_counts(shell: Shell) -> None:
 def test_the_same_command_prints_a_finished_run_again(shell: Shell) -> None:
     first, again = shell("run", *SHORT), shell("run", *SHORT)
     assert again.out == first.out
-    assert "already has this finished run; nothing was played" in again.err
+    assert "this run is already finished in" in again.err
 
 
 def test_the_default_folder_is_named_after_config_and_identity(shell: Shell) -> None:

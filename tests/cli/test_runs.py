@@ -130,7 +130,7 @@ def test_the_report_of_an_exported_run_is_served_on_loopback(shell: Shell) -> No
         (("a", "b"), "a report covers one run"),
         (("--title", "T"), "--title needs --site"),
         (("a", "--site", "s", "--odds"), "--odds cannot be used with --site"),
-        (("--site", "s"), "--site needs the names of runs"),
+        (("--site", "s"), "--site needs the run folders"),
     ],
 )
 def test_options_of_a_report_and_of_a_site_are_not_mixed(shell: Shell, words: tuple[str, ...], said: str) -> None:

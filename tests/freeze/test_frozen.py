@@ -59,7 +59,7 @@ def test_a_finished_run_is_shown_and_made_pages(shell: Shell) -> None:
     copytree(HERE / "finished", "finished")
     Path("c.yaml").write_text(yaml.safe_dump(dict(MODELS)))
     said = shell("run", "c.yaml", "--output", "finished", "--quiet")
-    assert "already has this finished run; nothing was played" in said.err
+    assert "this run is already finished in" in said.err
     assert said_digest(said.out) == FROZEN["results"]["finished"]
     assert shell("report", "finished").code == 0
     assert "Model players" in Path("finished/report/index.html").read_text()

@@ -62,7 +62,7 @@ def test_prompts_are_tried_on_positions_in_their_folder(shell: Shell) -> None:
     assert shell("prompts", "record", "c.yaml", "--count", "4", "--output", "prompts/stacks/positions").code == 0
     said = shell("prompts", "test", "prompts/stacks/plain", "--model", "house:house-random")
     assert said.code == 0, said.err
-    assert "house-random at 4 positions of 4 deals" in said.out
+    assert "house-random at 4 positions from 4 deals" in said.out
 
 
 def test_run_is_not_written_into_the_games_folder(shell: Shell) -> None:

@@ -63,9 +63,9 @@ def test_illegal_answer_is_shown_only_at_its_decision(home: Shell) -> None:
 def test_positions_come_from_a_run_and_from_a_config(home: Shell) -> None:
     assert home("run", config(PAIR[0]), "--output", "r", "--quiet").code == 0
     said = home("prompts", "record", "r", "--count", "8", "--output", "of-run")
-    assert said.out == "written: 8 positions of 2 deals in of-run: hint 2, stake 2, number 2, sure 2\n"
+    assert said.out == "written: 8 positions from 2 deals in of-run: hint 2, stake 2, number 2, sure 2\n"
     said = home("prompts", "record", config(), "--count", "3", "--node", "sure", "--output", "of-config")
-    assert said.out == "written: 3 positions of 3 deals in of-config: sure 3\n"
+    assert said.out == "written: 3 positions from 3 deals in of-config: sure 3\n"
     wrong = home("prompts", "record", "r", "--node", "C").err
     assert wrong == "dubito: Invalid value for '--node': 'C' is not one of 'hint', 'stake', 'number', 'sure'.\n"
     asked = home(

@@ -153,7 +153,7 @@ def test_finished_run_prints_the_same_again(shell: Shell) -> None:
         first = run_cli(shell, player_at(server), prices={"some-model": PRICE})
         again = run_cli(shell, player_at(server))
     assert models(again) == models(first)
-    assert "already has this finished run; nothing was played" in again.err
+    assert "this run is already finished in" in again.err
 
 
 def test_reply_above_its_reserve_is_reported_with_numbers(shell: Shell) -> None:
@@ -175,7 +175,7 @@ def test_reply_above_its_reserve_is_reported_with_numbers(shell: Shell) -> None:
     assert re.fullmatch(pattern, line.removeprefix(begins).removesuffix("."))
     assert (stopped.code, len(rows(Path("r"), "SELECT 1 FROM tries"))) == (3, len(server.heard))
     assert "of 1,000,000 tokens spent, and another game needs about" in stopped.err
-    begins = "  calls that used more than the budget reserved: 1; "
+    begins = "  calls that used more than was reserved in the budget: 1; "
     (line,) = (line for line in shell("status", "r").out.splitlines() if line.startswith(begins))
     assert re.fullmatch(pattern, f"T{line.removeprefix(begins)[1:]}")
 

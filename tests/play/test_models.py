@@ -145,6 +145,6 @@ def test_command_reports_that_it_waits_for_preflight(tmp_path: Path, name: str) 
         with start(tmp_path, *COMMANDS[name], stdin=subprocess.DEVNULL) as process:
             assert process.stderr is not None
             assert process.stdout is not None
-            assert process.stderr.readline() == ("waiting: a test question is sent to each model player\n")
+            assert process.stderr.readline() == ("waiting: sending a test question to each model player\n")
             noted.set()
             assert process.stdout.readline()

@@ -149,7 +149,7 @@ def test_a_person_sees_their_own_hand_and_sizes(play: Play) -> None:
         "Your hand: A 2 4 4 4 5 6 7 7 9 10 J K",
         "Your turn: play cards as 2s.",
         "> ",
-        "You left the game before its end.",
+        "You left before the game was over.",
     ]
 
 
@@ -168,7 +168,7 @@ def test_illegal_input_is_asked_again(play: Play, typed: str, sentence: str) -> 
     out = play(*SEATED, typed=f"1\nno\n{typed}\n").out.splitlines()
     assert "> '1' is not an answer here: type yes or no." in out
     assert f"> {sentence}" in out
-    assert out[-2:] == ["> ", "You left the game before its end."]
+    assert out[-2:] == ["> ", "You left before the game was over."]
 
 
 def test_help_is_given_at_any_question(play: Play) -> None:

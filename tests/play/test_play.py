@@ -44,7 +44,7 @@ def test_person_sees_hand_board_and_card_counts(play: Play) -> None:
         "Your turn. On the board: 3 of 3 by ClaudeBot, as aces.",
     ]
     assert lines[10] == ">    2. You play 2 cards as aces."
-    assert lines[-1] == "You left the game before its end."
+    assert lines[-1] == "You left before the game was over."
     assert said.err == ""
 
 
@@ -72,7 +72,7 @@ def test_illegal_input_is_explained_and_asked_again(play: Play, typed: str, sent
     assert said.out.splitlines()[10:] == [
         f"> {sentence}",
         "> > ",
-        "You left the game before its end.",
+        "You left before the game was over.",
     ]
     assert (said.code, said.err) == (0, "")
 
@@ -93,7 +93,7 @@ def test_rules_are_shown_on_request(play: Play) -> None:
 
 def test_quit_leaves_the_table(play: Play) -> None:
     said = play(*SEATED, typed="quit\n2\n")
-    assert said.out.splitlines()[-1] == "You left the game before its end."
+    assert said.out.splitlines()[-1] == "You left before the game was over."
     assert "You play" not in said.out
 
 
@@ -176,7 +176,7 @@ def test_a_pipe_is_as_good_as_a_terminal(tmp_path: Path, leaves: str) -> None:
         assert (game.returncode, err.strip()) == (130, "dubito: stopped by Ctrl-C")
     else:
         assert (game.returncode, err) == (0, "")
-        assert out.endswith("\nYou left the game before its end.\n")
+        assert out.endswith("\nYou left before the game was over.\n")
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_pace_is_a_name_or_seconds_and_zero_in_a_pipe(shell: Shell) -> None:
     for wrong in ("quick", "-1", "nan"):
         said = shell("watch", "StefaBot", "ClaudeBot", "MrDoubt", "--pace", wrong)
         assert (said.code, said.err.count("\n")) == (2, 1)
-        assert "slow, normal, fast, at-once, or a number of seconds" in said.err
+        assert "slow, normal, fast, at-once or a number of seconds" in said.err
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_models_words_stay_in_quotes() -> None:
     assert told == 'ada: What? "Yes. eve: \\"No.\\""'
 
 
-@pytest.mark.parametrize(("status", "words"), [(401, "SOME_KEY"), (503, "the same command continues it")])
+@pytest.mark.parametrize(("status", "words"), [(401, "SOME_KEY"), (503, "run the same command to continue")])
 def test_a_model_that_cannot_be_asked_ends_it_in_a_sentence(
     status: int, words: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,13 +246,13 @@ def test_runs_models_are_shown_as_recorded(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--seed", "3"), "--seed is only for a new game; name its bots"),
+        (("--seed", "3"), "--seed only works for a new game; name its bots"),
         ((), "no runs in runs yet: "),
         (("runs/x",), "runs/x does not exist: no runs in runs either"),
         (("dubito-1a2b",), "dubito-1a2b does not exist: no runs in runs either"),
         ((".",), ". is not a run folder: it has no manifest.yaml"),
         (("StefaBot", "ClaudeBot", "--web", "--port", "0"), "Dubito needs 3 to 8 players, not 2"),
-        (("--web", "--pace", "3"), "--pace cannot be used here; choose the pace on the page"),
+        (("--web", "--pace", "3"), "--pace cannot be used with --web; choose the pace on the page"),
         (("notes.txt",), "notes.txt: this is not a game record: "),
         (("StefaBot,ClaudeBot",), "separate players with spaces, not commas: StefaBot ClaudeBot"),
         (("StefaBot", "ClaudBot"), "no bot is named 'ClaudBot': did you mean 'ClaudeBot'?"),

@@ -110,7 +110,7 @@ def test_the_report_of_a_saved_game_is_its_one_page(shell: Shell) -> None:
     assert page.read_bytes() == Path("game.html").read_bytes()
     assert shell("report", "g.json", "--output", "there").out == "report: there/index.html\n"
     refused = shell("report", "g.json", "--games", "0")
-    assert refused.err == "dubito: --games is only for runs, and this is one saved game; leave it out\n"
+    assert refused.err == "dubito: --games only works with runs, and this is a saved game; leave it out\n"
 
 
 def test_too_large_a_game_leaves_out_bodies_then_requests(
@@ -144,10 +144,10 @@ def test_too_large_a_game_leaves_out_bodies_then_requests(
         (("share", "games/2026"), "games/2026 does not exist: `dubito share` without arguments suggests games\n"),
         (("share", "r", "--game", "99"), "game 99 does not exist"),
         (("share", "c.txt"), "c.txt: this is not a game record"),
-        (("share", "c.txt", "--game", "1"), "--game is only for runs, and this is one saved game; leave it out"),
+        (("share", "c.txt", "--game", "1"), "--game only works with runs, and this is a saved game; leave it out"),
         (
             ("share", "c.txt", "--url", "a.b"),
-            "--url: not a page's address: a.b; use one like https://me.github.io/games/",
+            "--url: not a web address: a.b; use one like https://me.github.io/games/",
         ),
         (("share", "r", "--game", "0", "--output", "."), ". is a folder; name a file: --output game.html"),
     ],

@@ -129,7 +129,7 @@ def test_folder_of_bot_is_found_by_name(shell: Shell, honest_digest: str) -> Non
     folder = shell.folder / "bots" / "manual" / "Mine"
     write_config(shell.folder, bot="Mine")
     assert digest_of(shell("run", "config.yaml", "--output", "run")) == honest_digest
-    assert "The program python3 honest.py. (only plays if named)" in shell("bots").out
+    assert "The program python3 honest.py. (plays only if named)" in shell("bots").out
     (folder / "honest.py").write_text((folder / "honest.py").read_text() + "# edited\n")
     edited = shell("run", "config.yaml", "--output", "run")
     assert edited.code == 2

@@ -56,7 +56,7 @@ def test_agent_gives_same_results_as_bot_in_process(
     assert not any(token in path.read_bytes() for path in shell.folder.rglob("*") if path.is_file())
     assert shell("report", "run").code == 0
     again = shell("seat", *("--games", "2", "--output", "run", *GAMES))
-    assert (again.code, "already has this finished run" in again.err) == (0, True)
+    assert (again.code, "this run is already finished in run" in again.err) == (0, True)
 
 
 def refused(status: int, answer: tuple[int, Any], *parts: str) -> None:

@@ -59,7 +59,7 @@ def test_all_of_them_make_a_run_that_counts_as_finished(shards: Callable[..., Re
     folder = said.out.splitlines()[-1].removeprefix("run folder: ")
     again = shell("run", "--bots", ",".join(BOTS), "--games", "6", "--table-sizes", "3", "--output", folder)
     assert again.out == said.out
-    assert "already has this finished run; nothing was played" in again.err
+    assert "this run is already finished in" in again.err
     assert shell("replay", folder, "--quiet", "--workers", "1").out.startswith("identical: 6 games")
     assert "state: finished" in shell("status", folder).out
 
@@ -178,7 +178,7 @@ def test_shard_has_its_own_folder_and_label(shell: Shell, short_chunks: int) -> 
     )
     assert shell("merge", f"{one}", f"{two}", "--no-report").out.endswith(f"run folder: {str(one)[:-13]}\n")
     said = shell(*words)
-    assert "already has this finished run; nothing was played" in said.err
+    assert "this run is already finished in" in said.err
     assert shell("export", f"{two}", "two.zip").code == 0
     assert shell("replay", "two.zip", "--quiet", "--workers", "1").out.startswith("identical: 4 games")
     assert shell("replay", f"{two}", "--game", "1").err.startswith(f"dubito: {two} has games 2 to 5")

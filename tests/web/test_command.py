@@ -81,7 +81,7 @@ def test_other_host_has_a_warning_and_the_named_game_comes_first(tmp_path: Path)
         view = browser.sit(["Player1", "Player1", "Hoarder"], game="bs", seat=1)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()
-    assert err == "Warning: anyone who can reach 0.0.0.0 can play and see the saved games, without a password.\n"
+    assert err == "Warning: anyone who can reach 0.0.0.0 can play and see the saved games without a password.\n"
     assert first.index('data-game="bs"') < first.index('data-game="dubito"')
     assert '<option value="Hoarder"' in first
     assert '<option value="ClaudeBot"' in other

@@ -228,7 +228,7 @@ def test_record_writes_files_and_says_what(shell: Shell) -> None:
     Path("c.yaml").write_text(yaml.safe_dump(config))
     said = shell("prompts", "record", "c.yaml", "--count", "10")
     assert (said.code, said.err) == (0, "")
-    assert said.out == "written: 10 positions of 4 deals in positions: A 2, B 2, C 2, D 2, E 2\n"
+    assert said.out == "written: 10 positions from 4 deals in positions: A 2, B 2, C 2, D 2, E 2\n"
     assert shell("prompts", "record", "c.yaml", "--count", "10", "--output", "more").code == 0
     files = {file.name: file.read_bytes() for file in Path("positions").iterdir()}
     assert {file.name: file.read_bytes() for file in Path("more").iterdir()} == files
@@ -257,7 +257,7 @@ def test_record_writes_files_and_says_what(shell: Shell) -> None:
         ),
         (("none.yaml",), "dubito: cannot read none.yaml: No such file or directory"),
         (("empty",), "dubito: empty is not a run folder: it has no manifest.yaml"),
-        (("walkers.yaml",), "dubito: walkers.yaml has no such positions, since its bots do not answer the nodes"),
+        (("walkers.yaml",), "dubito: walkers.yaml has no such positions because its bots do not"),
         (("models.yaml", "--count", "0"), "dubito: Invalid value for '--count'"),
         (("models.yaml", "--node", "F"), "dubito: Invalid value for '--node'"),
     ],

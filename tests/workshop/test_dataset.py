@@ -98,10 +98,10 @@ def test_voluntary_and_forced_lies_are_in_games_and_decisions(shell: Shell) -> N
 def test_impossible_export_is_one_sentence(shell: Shell) -> None:
     Path("d").mkdir()
     for words, sentence in (
-        (("r",), "give either a FILE, for `dubito replay`, or --parquet FOLDER, for a dataset"),
+        (("r",), "give a FILE for `dubito replay`, or --parquet FOLDER for a dataset"),
         (
             ("r", "x.zip", "--parquet", "e"),
-            "give either a FILE, for `dubito replay`, or --parquet FOLDER, for a dataset",
+            "give a FILE for `dubito replay`, or --parquet FOLDER for a dataset",
         ),
         (("r", "--parquet", "d"), "d already exists; choose another folder"),
         (("r", "--parquet", "/proc/x"), "cannot write /proc/x: No such file or directory; choose another folder"),

@@ -24,7 +24,7 @@ def test_a_trial_in_print(shell: Shell) -> None:
     assert (said.code, said.err) == (0, "")
     lines = said.out.splitlines()
     assert lines[0].startswith(
-        "house-sharp at 40 positions of 40 deals; 95 % confidence intervals, clustered by deal; right: doubted "
+        "house-sharp at 40 positions from 40 deals; 95 % confidence intervals, clustered by deal; right: doubted "
     )
     assert lines[1].split()[:5] == ["prompt", "node", "positions", "yes", "%"]
     assert [line.split()[:3] for line in lines[2:14]] == [
@@ -104,7 +104,7 @@ def test_a_stopped_trial_says_how_to_go_on(shell: Shell) -> None:
     assert said.code == 3
     assert said.err == (
         "dubito: the budget is used up: 3 of 3 calls spent, and the next call needs up to 1; raise `budget.calls`; "
-        "the answers so far are saved in r; the same command resumes\n"
+        "the answers so far are saved in r; run the same command to resume\n"
     )
     assert shell("prompts", "test", "plain", *HOUSE, *own).out.splitlines()[-3].startswith("calls: 3,")
 

@@ -118,7 +118,7 @@ class _BookPlayer:
         experiment, calls = self.experiment(part, exploiters)
         into = folder / part
         if finished := find_finished_run(experiment, self.registry, into):
-            note(f"{into} already has this finished run; nothing was played")
+            note(f"this run is already finished in {into}; nothing was played")
             return finished
         print_warnings(experiment, self.registry, calls)
         if warning := check_cache(experiment, self.registry, calls):

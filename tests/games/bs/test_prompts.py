@@ -122,7 +122,7 @@ def test_prompts_are_shown_and_tried_by_the_games_name(shell: Shell) -> None:
     assert "legal: " in shell("prompts", "show", "plain", "--game", "bs", "--node", "cards").out
     said = shell("prompts", "test", "plain", "--against", "plain", "--game", "bs", "--model", "house:house-random")
     assert said.code == 0
-    assert "house-random at 24 positions of 24 deals" in said.out
+    assert "house-random at 24 positions from 24 deals" in said.out
     assert "right: accused lies and accepted honest plays (node bs)" in said.out
     (judged,) = [line.split() for line in said.out.splitlines() if line.startswith("plain  ") and " bs " in line]
     assert "-" not in judged[:9], "the truth says which answers are right"
