@@ -1,1 +1,1 @@
-"""An experiment: its config, its schedule of deals, its games and their results."""
+"""Experiments: config, schedule of deals, games and results."""

@@ -1,4 +1,4 @@
-"""Compare contenders of several runs on the deals that all of these runs played with the same cards."""
+"""Compare contenders of several runs, using the deals that all of these runs played with the same cards."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ _DEALS_PER_QUERY: Final = 1000
 class Comparison:
     """The contenders of all runs, and their sums over the common deals.
 
-    The keys of the tally are indexes into the list of contenders.
+    The tally identifies contenders by their index in the list.
     """
 
     contenders: list[Contender]
@@ -34,22 +34,22 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A contender that a model plays: its prompt, and how often it lied although it could have been honest.
+    """A model contender: its prompt, and how often it lied when it could have been honest.
 
-    The last three are None if the game has no lies or the games cannot be replayed.
+    The last three fields are None if the game has no lies or the games cannot be replayed.
     """
 
     name: str
     prompt: str
     title: str  # the prompt's
-    paragraph: str  # what the prompt adds to another one, if anything
+    paragraph: str  # the text it adds to the prompt it extends, if any
     games: int | None  # replayed to count lies
     plays: int | None  # moves that can be lies
-    chosen: Rate | None  # share of voluntary lies among them
+    chosen: Rate | None  # share of these moves that were voluntary lies
 
 
 def check_comparable(runs: Sequence[Run]) -> None:
-    """Raise UsageError unless each run has contenders and deals, no run is listed twice, and all use the same cards."""
+    """Raise UsageError unless the runs are different, have contenders and deals, and use the same cards."""
     for run in runs:
         if not run.contenders:
             raise UsageError(
@@ -71,7 +71,7 @@ def check_comparable(runs: Sequence[Run]) -> None:
 
 
 def _deal_settings(run: Run) -> dict[str, Any]:
-    """Return the settings that determine the cards and the seats (R1, R33), the game first."""
+    """Return the settings that determine the cards and the seats (R1, R33), starting with the game."""
     planned = run.planned
     return {
         "the game": planned.game,
@@ -84,7 +84,7 @@ def _deal_settings(run: Run) -> dict[str, Any]:
 
 
 def list_caveats(runs: Sequence[Run]) -> list[str]:
-    """Return sentences that readers need in order to interpret a comparison of these runs."""
+    """Return notes that readers need to interpret a comparison of these runs."""
     sentences = [
         f"{run} is unfinished: {run.game_count:,} of {run.planned.games:,} games are counted"
         for run in runs
@@ -108,7 +108,7 @@ def list_caveats(runs: Sequence[Run]) -> list[str]:
 
 
 def _describe_other_ids(first: Run, run: Run) -> Iterator[str]:
-    """Yield a sentence for each model name for which the servers reported different model ids in the two runs."""
+    """Yield a note for each model name that the servers resolved to different model ids in the two runs."""
     ours, theirs = _model_ids(first), _model_ids(run)
     for model in sorted(ours.keys() & theirs.keys()):
         if ours[model] != theirs[model]:
@@ -120,7 +120,7 @@ def _describe_other_ids(first: Run, run: Run) -> Iterator[str]:
 
 
 def _model_ids(run: Run) -> dict[tuple[str, str], set[str]]:
-    """Return the names under which each model answered, by server and by the name in the config."""
+    """Return the ids under which each model answered, by server and by the name in the config."""
     ids: dict[tuple[str, str], set[str]] = {}
     for player in run.planned.players:
         if (log := run.models.get(player.name)) and log.ids:
@@ -173,7 +173,7 @@ def compare_runs(runs: Sequence[Run]) -> Comparison:
 
 
 def _add_decided_pairs(tally: Tally, runs: Sequence[Run]) -> None:
-    """Add the pairs of each run that were decided within the common deals."""
+    """Add the pairs that each run decided within the common deals."""
     first = 0
     for run in runs:
         for (one, other), (deals, how) in run.tally.rows("decided"):
@@ -183,7 +183,7 @@ def _add_decided_pairs(tally: Tally, runs: Sequence[Run]) -> None:
 
 
 def list_arms(runs: Sequence[Run], comparison: Comparison) -> list[Arm]:
-    """Return the contenders that are models, or nothing if all have the same prompt."""
+    """Return the contenders that are models, or an empty list if all of them have the same prompt."""
     contenders, models = iter(comparison.contenders), list[tuple[Run, str, PlayerSpec]]()
     for run in runs:
         for spec in run.planned.contenders:
@@ -211,7 +211,7 @@ def _build_arm(run: Run, name: str, spec: PlayerSpec, lies: LieCounts | None) ->
 
 
 def _read_measures(tally: Tally, runs: Sequence[Run], results: Results) -> Iterator[list[tuple[Measured, ...]]]:
-    """Yield the measures of all contenders deal by deal. Games with a fallback are added to the tally as well."""
+    """Yield the measures of all contenders, deal by deal. Games with a fallback are also added to the tally."""
     deals = _common_deals(runs)
     for games_of_runs in zip(*(_read_deals(run, deals) for run in runs), strict=True):
         games = [game for of_run in games_of_runs for game in of_run]

@@ -1,7 +1,7 @@
 """The config of an experiment: every setting with its type, default, help and group.
 
-Each setting is described once, by its field in `Config`. That field is the source of its flag, `--help`, the messages
-about it, docs/settings.md and the JSON Schema, which `python -m dubito.experiment.config` prints.
+Each setting is described once, by its field in `Config`. Its flag, its `--help` text, error messages, docs/settings.md
+and the JSON Schema (printed by `python -m dubito.experiment.config`) are derived from that field.
 """
 
 import json
@@ -34,7 +34,7 @@ def _model_setting(key: str) -> Any:
 
 
 class BudgetConfig(Checked):
-    """The `budget` of a config. A limit that is not set does not apply."""
+    """The `budget` section of a config. Unset limits do not apply."""
 
     usd: float | None = setting("Most dollars.", gt=0, allow_inf_nan=False)
     calls: int | None = setting("Most calls.", ge=1)
@@ -42,7 +42,7 @@ class BudgetConfig(Checked):
 
 
 class StopConfig(Checked):
-    """The `stop` of a config: when a comparison is decided, and how many deals it may play."""
+    """The `stop` section of a config: when a comparison is decided, and the maximum number of deals."""
 
     within: float = setting(
         "Difference in points below which players count as equal.", ..., gt=0, le=10**6, allow_inf_nan=False
@@ -52,13 +52,13 @@ class StopConfig(Checked):
 
 @dataclass(frozen=True, slots=True)
 class SettingSources:
-    """Where the settings of a config were set: in its file, or by flags."""
+    """Where the settings of a config were set: in its file or by flags."""
 
     file: str
     flags: frozenset[str]
 
     def locate(self, *loc: str | int) -> str:
-        """Return the flag that set a value, or the file and the key."""
+        """Return the flag that set a value, or else the file and the key."""
         key = str(loc[-1] if loc[0] == "rules" else loc[0])
         if key in self.flags:
             return f"--{key.replace('_', '-')}"
@@ -188,7 +188,7 @@ def parse_config(content: Mapping[str, Any], source: str, flags: Mapping[str, An
 
 
 def _mapping(key: str, content: Mapping[str, Any], source: str) -> Mapping[str, Any]:
-    """Return the mapping under a key of the file, to which flags are added."""
+    """Return the mapping under a key of the file, with flags added."""
     value = content.get(key)
     if value is None or isinstance(value, dict):
         return value or {}
@@ -196,7 +196,7 @@ def _mapping(key: str, content: Mapping[str, Any], source: str) -> Mapping[str, 
 
 
 def describe_config_error(error: Mapping[str, Any], sources: SettingSources) -> str:
-    """Describe one of Pydantic's errors by the flag or the key that caused it."""
+    """Describe a Pydantic error, naming the flag or key that caused it."""
     loc = tuple(part for part in error["loc"] if part not in ("constrained-str", "dict[str,any]"))
     if error["type"] in ("too_short", "string_too_short"):
         return f"{sources.locate(*loc)}: must not be empty"

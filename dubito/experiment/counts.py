@@ -8,7 +8,7 @@ from dubito.store.run_db import RunDb
 
 @dataclass(frozen=True, slots=True)
 class GameCounts:
-    """The numbers of games in `run.db`, on which all messages and exit codes are based.
+    """The numbers of finished and counted games in `run.db`. All messages and exit codes are based on them.
 
     A game is finished when it is over. It is counted when it becomes part of the results, which are written in deal
     order and in whole deals. Games of hand-written bots are finished and counted at the same time.
@@ -34,7 +34,7 @@ class GameCounts:
 
 
 def count_games(db: RunDb, first_game: int, games_per_deal: int) -> GameCounts:
-    """Count the games of a run, which may be in progress."""
+    """Count the games of a run, which may still be playing."""
     counted, later = finished_games(db, first_game)
     end = counted.stop
     while later.issuperset(range(end, end + games_per_deal)):

@@ -1,10 +1,9 @@
 """Estimate the calls, tokens, dollars and time of an experiment with model players: a typical value and a range.
 
-The basis is a few deals of the experiment itself, played for free with a built-in fake model instead of every model, or
-recorded runs. If d of D deals were measured, with mean x and standard deviation s, the typical total is D x and its
-range is D x +- t s sqrt(D + D^2/d), with Student's t. This covers the variation of both the future deals and the
-measured ones. Quantities that fake models cannot show (reasoning, call times, the use of the provider's cache) widen
-the range further.
+The estimate is based on recorded runs, or on a few deals of the experiment, played for free with a built-in fake model.
+If d of D deals were measured, with mean x and standard deviation s, the typical total is D x and its range is D x +- t
+s sqrt(D + D^2/d), with Student's t. This range covers the variation in both future and measured deals. Quantities that
+fake models cannot show (reasoning, call times, the use of the provider's cache) widen the range further.
 """
 
 import math
@@ -28,11 +27,11 @@ from dubito.llm.prices import Price, PricingOptions
 from dubito.stats.rates import student_quantile
 from dubito.store.model_log import DealTotals, ModelLog
 
-# To play for an estimate: as many whole deals as these games hold, within the bounds.
+# For an estimate, play as many whole deals as fit into this many games, within these bounds.
 _GAMES: Final = 24
 _MIN_DEALS, _MAX_DEALS = 3, 12
 _FAKE_MODEL: Final[dict[str, Any]] = {"base_url": "house", "api_key_env": None, "parameters": {}, "wait": None}
-# One process makes some 140 calls a second (docs/performance.md), however many may be in flight.
+# One process makes about 140 calls per second (docs/performance.md), no matter how many are in flight.
 _PROCESS_SECONDS: Final = 1 / 140
 
 
@@ -52,7 +51,7 @@ class Figure(NamedTuple):
 
 
 NOTHING: Final = Figure(0, 0, 0)
-_DEFAULT_SECONDS: Final = Figure(1, 3, 10)  # seconds of a call, if no run was measured
+_DEFAULT_SECONDS: Final = Figure(1, 3, 10)  # seconds per call, if no run was measured
 
 
 def add_up(figures: Iterable[Figure]) -> Figure:
@@ -71,7 +70,7 @@ class Estimate:
     tokens_in: Figure
     tokens_out: Figure
     picodollars: Figure | None  # None if the price is unknown
-    seconds: Figure  # seconds of one call
+    seconds: Figure  # seconds per call
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +121,7 @@ def estimate(
 
 
 def _find_nearest(spec: PlayerSpec, model: str, players: Sequence[_RecordedPlayer]) -> _Measurement | None:
-    """Return the measurement for the same player, else for its model and prompt, else for its model, or None."""
+    """Return the measurement of the same player, or of its model and prompt, or of its model, or None."""
 
     def distance(recorded: _RecordedPlayer) -> int:
         return 2 * (recorded.prompt != spec.prompt) + (recorded.name != spec.name)
@@ -140,7 +139,7 @@ def _find_nearest(spec: PlayerSpec, model: str, players: Sequence[_RecordedPlaye
 def _play_sample(
     experiment: Experiment, registry: Registry, options: CallOptions, specs: Sequence[PlayerSpec], thoughts: int
 ) -> dict[str, _Measurement]:
-    """Play a few deals in a temporary folder with a fake model instead of every model."""
+    """Play a few deals in a temporary folder, replacing every model with a fake one."""
     from dubito.house.core import models_of  # imported late, since most commands need no built-in server
 
     fake_model = {**_FAKE_MODEL, "model": models_of(registry.game)[-1]}
@@ -222,7 +221,7 @@ def _estimate(
 
 
 def _cost(price: Price, thoughts: float, totals: DealTotals) -> float:
-    """Return the picodollars for a deal if each attempt uses this many additional reasoning tokens."""
+    """Return the picodollars for a deal if each attempt uses this many extra reasoning tokens."""
     written = totals.cached * price.cached_input + totals.cache_write * price.cache_write
     uncached = max(0, totals.input - totals.cached - totals.cache_write) * price.input
     return written + uncached + (totals.output + thoughts * totals.attempts) * price.output
@@ -238,14 +237,14 @@ def _estimate_total(values: Sequence[float], deals: int) -> Figure:
 
 
 def estimate_duration(estimates: Sequence[Estimate], in_flight: int) -> Figure:
-    """Return the seconds that all calls take, limited by the reply times or by the speed of one process."""
+    """Return how many seconds all calls take, limited by reply times or by the speed of one process."""
     replies = add_up(Figure(*map(mul, each.calls, each.seconds)) for each in estimates).scaled(1 / in_flight)
     process = add_up(each.calls for each in estimates).scaled(_PROCESS_SECONDS)
     return Figure(*map(max, replies, process))
 
 
 def useful_in_flight(estimates: Sequence[Estimate]) -> int:
-    """Return how many calls in flight one process can keep busy, at the typical time of a call."""
+    """Return how many calls in flight keep one process busy, given the typical duration of a call."""
     calls = sum(each.calls.typical for each in estimates)
     seconds = sum(each.calls.typical * each.seconds.typical for each in estimates)
     return max(1, round(seconds / max(1.0, calls) / _PROCESS_SECONDS))

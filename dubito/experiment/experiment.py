@@ -10,7 +10,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal
 
-# A dependency of Pydantic that can be imported without Pydantic.
+# Pydantic depends on this package, which can be imported without Pydantic.
 from annotated_types import Interval, MinLen
 
 from dubito.errors import listed, one_line
@@ -21,13 +21,16 @@ OnBotError = Literal["stop", "fallback", "forfeit"]
 ProviderErrors = Literal["fallback", "suspend"]
 OnUnusable = Literal["stop", "fallback"]
 PROGRAM_BOT: Final = "ProgramBot"  # the bot of all players that are programs or agents
-Count = Annotated[int, Interval(ge=0, le=10**12)]  # the bounds of a plausible manifest, like the bounds of `Sizes`
+Count = Annotated[int, Interval(ge=0, le=10**12)]  # bounds of a plausible manifest, like those of `Sizes`
 Sizes = Annotated[tuple[Annotated[int, Interval(ge=1, le=1000)], ...], MinLen(1)]
 
 
 @dataclass(frozen=True, slots=True)
 class PlayerSpec:
-    """A bot with its settings and the name under which it plays. A manifest may omit everything except the name."""
+    """A bot with its settings and its player name.
+
+    In a manifest, everything except the name can be missing.
+    """
 
     name: str
     bot: str = ""
@@ -39,7 +42,7 @@ class PlayerSpec:
 
 
 def kind_of_player(player: PlayerSpec) -> PlayerKind:
-    """Return the kind of this player: a model, a built-in fake model, a program, an agent, or a bot in Python."""
+    """Return this player's kind: a model, a built-in fake model, a program, an agent, or a bot in Python."""
     if player.bot == PROGRAM_BOT:
         return "agent" if player.settings.get("remote") else "program"
     if not player.prompt:
@@ -50,7 +53,7 @@ def kind_of_player(player: PlayerSpec) -> PlayerKind:
 
 
 def player_labels(kinds: Mapping[str, PlayerKind]) -> Callable[[str], str]:
-    """Return a function that labels players, with their kind if the run has several kinds."""
+    """Return a function that labels players, adding their kind if the run has several kinds."""
     several = len({*kinds.values()}) > 1
     return lambda name: f"{one_line(name)} ({kinds[name]})" if several and name in kinds else one_line(name)
 
@@ -84,7 +87,7 @@ class StopRule:
     within: Annotated[float, Interval(gt=0, le=10**6)]  # points of the first measure, or its own units if it has a span
 
 
-# The two runs of a book: against its opponents, and against exploiters of the rated player.
+# A book's two runs: against its opponents, and against exploiters of the rated player.
 PartName = Literal["field", "exploiters"]
 
 
@@ -99,9 +102,9 @@ class BookPart:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A validated experiment: everything that can change its results, the number of games, and the bots' time limit."""
+    """A validated experiment: everything that can change results, the number of games, and the bots' time limit."""
 
-    games: Count  # only those of this shard, if any; the maximum if the run may `stop` early
+    games: Count  # in a shard, only its own games; with `stop`, the maximum
     table_sizes: Sizes  # ascending
     seed: int
     bots: Annotated[tuple[PlayerSpec, ...], MinLen(1)]  # the opponents
@@ -124,7 +127,7 @@ class Experiment:
 
     @cached_property
     def contender_places(self) -> tuple[int, ...]:
-        """The contenders' indexes in `players`."""
+        """The indexes of the contenders in `players`."""
         return tuple(map(self.players.index, self.contenders))
 
     @property
@@ -167,8 +170,8 @@ class Experiment:
     def identity(self) -> dict[str, Any]:
         """Return everything that can change a result.
 
-        `games` is left out, since a longer run begins with the same games. A shard includes the length of its whole
-        run, since this determines where the run is cut.
+        `games` is left out, since a longer run begins with the same games. The identity of a shard includes the length
+        of the whole run, since this determines where the run is cut.
         """
         # With a fallback, the deadline determines who plays a turn.
         decisive = self.on_bot_error == "fallback" and self.bot_deadline is not None
@@ -190,7 +193,7 @@ class Experiment:
         }
 
     def digest(self) -> str:
-        """Return 8 hex digits that identify the run. All shards of a run share them."""
+        """Return 8 hex digits that identify the run. All of its shards have the same digest."""
         from dubito.store.folder import without_key_names  # imported late, since workers need no run folder
 
         identity = without_key_names(self.whole.identity())

@@ -1,4 +1,4 @@
-"""The model players of a running experiment, and the pipeline that they share."""
+"""The model players of a running experiment and the pipeline they share."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -47,7 +47,7 @@ from dubito.store.run_db import PROGRAM_SERVER, RunDb
 
 _NO_SEATS: Final[Mapping[str, AgentSeat]] = {}
 _MAX_SAMPLE_TURNS: Final = 100  # few games have more
-_MAX_SAMPLE_GAMES: Final = 10  # enough for every model player to play one, in most experiments
+_MAX_SAMPLE_GAMES: Final = 10  # enough for each model player to play one game in most experiments
 
 
 @contextmanager
@@ -112,7 +112,7 @@ def _open_decider(
     pipeline: Pipeline,
     progress: ModelProgress,
 ) -> Decider:
-    """Store the prompt of a model player, and return that player."""
+    """Store a model player's prompt and return the player."""
     settings = model_settings(spec, registry)
     prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
     prompt.check_rules(registry.game.rules_of_run(experiment.rules))
@@ -130,7 +130,6 @@ def _run_preflights(
     options: CallOptions,
     progress: ModelProgress,
 ) -> None:
-    """Run the preflight of each model player."""
     warn = progress.warn if options.on_unusable == "fallback" else None
     for number, player in enumerate(deciders.values(), first):
         samples = longest_samples([*player.prompt.samples, *late.get(player.name, [])])
@@ -139,7 +138,7 @@ def _run_preflights(
 
 @dataclass(frozen=True, slots=True)
 class _SampleCollector(Decider):
-    """A decider that plays the fallback and collects the longest prompts that it would have sent."""
+    """A decider that plays the fallback and collects the longest prompts it would have sent."""
 
     samples: list[Sample] = field(default_factory=list)
 
@@ -159,9 +158,9 @@ class _SampleCollector(Decider):
 def _collect_late_samples(
     deciders: Mapping[str, Decider], experiment: Experiment, table: Callable[[int, "Models"], tuple[Table, object]]
 ) -> dict[str, list[Sample]]:
-    """Return prompts of each model player from late turns of its largest early game, where prompts are longest.
+    """Return each model player's prompts from late turns, where prompts are longest.
 
-    Fallbacks answer instead of models.
+    They come from its largest early game, with fallbacks answering instead of models.
     """
     collectors = {
         name: _SampleCollector(*(getattr(decider, each.name) for each in fields(decider)))
@@ -194,7 +193,7 @@ def open_pipeline(
     *,
     can_wait: bool = False,
 ) -> Iterator[Pipeline]:
-    """Open a pipeline and the embedded servers that it needs, and close all of them together with the cache."""
+    """Open a pipeline and the embedded servers it needs, and close them together with the cache."""
     with ExitStack() as running:
         pipeline_options = PipelineOptions(
             options.in_flight,
@@ -212,7 +211,7 @@ def open_pipeline(
 
 @dataclass(frozen=True, slots=True)
 class PipelineFigures:
-    """Figures about the progress of a run, taken from its store and its pipeline."""
+    """Progress figures of a run, taken from its store and its pipeline."""
 
     experiment: Experiment
     db: RunDb
@@ -310,7 +309,7 @@ def open_programs(
 def build_program(
     spec: PlayerSpec, experiment: Experiment, registry: Registry, record: Callable[[Asks], Asks]
 ) -> ProgramPlayer:
-    """Return a player that is a program or an agent, with nothing attached yet that answers for it."""
+    """Return a player that is a program or an agent, without anything attached that answers for it."""
     rules = registry.game.rules(**experiment.rules)
     return ProgramPlayer(
         name=spec.name,
@@ -347,5 +346,4 @@ class Models:
         return self.programs[name].open_game(seats) if name in self.programs else None
 
     def asks(self, name: str) -> bool:
-        """Return whether this player's answers are recorded."""
         return name in self.deciders or name in self.programs

@@ -56,7 +56,7 @@ def default_run_folder(config: Path | None, experiment: Experiment) -> Path:
 
 @contextmanager
 def open_executor(config: Config, notify: Callable[[str], None] = lambda text: None) -> Iterator[WorkerPool | None]:
-    """Open the config's executor, or return None to use our own processes. Raises UsageError if opening fails."""
+    """Open the config's executor, or return None to use our own processes. Raises UsageError on failure."""
     if config.executor == "processes":
         yield None
         return

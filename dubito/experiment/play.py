@@ -1,8 +1,7 @@
-"""Play deals in one process. The outcomes depend only on the experiment and the numbers of the deals.
+"""Play deals in one process. The outcomes depend only on the experiment and the deal numbers.
 
-Read `draw_lineups` first, which decides who plays whom. Then read `ChunkPlayer`: its `play` method plays games of
-hand-written bots, and `play_with_models` plays one game and records it. A chunk is 1,000 deals that are stored
-together.
+Read `draw_lineups` first, which decides who plays whom, and then `ChunkPlayer`. Its `play` method plays games of
+hand-written bots, and `play_with_models` plays and records one game. A chunk is 1,000 deals that are stored together.
 """
 
 import json
@@ -38,8 +37,8 @@ class Lineup:
 def draw_lineups(experiment: Experiment, deal: int, streams: DealStreams) -> list[Lineup]:
     """Return the games of a deal: one, or one for each contender in the same seat against the same opponents (R33).
 
-    The opponents are drawn from all bots independently of the contenders, so a contender that is also an opponent may
-    meet a copy of itself. If every table has two seats, each contender plays two games, one in each seat.
+    The opponents are drawn from all bots, so a contender that is also an opponent can meet a copy of itself. If every
+    table has two seats, each contender plays two games, one in each seat.
 
     First the table size is drawn, then the bots seat by seat as the game's `lineup` says, then the contenders' seat.
     """
@@ -48,12 +47,12 @@ def draw_lineups(experiment: Experiment, deal: int, streams: DealStreams) -> lis
 
 
 def draw_lineup(experiment: Experiment, deal: int, place: int, streams: DealStreams) -> Lineup:
-    """Return one of the games of a deal, by its index in `draw_lineups`."""
+    """Return a single game of a deal, by its index in `draw_lineups`."""
     return _lineup(experiment, deal, place, *_draw_seats(experiment, deal, streams))
 
 
 def _draw_seats(experiment: Experiment, deal: int, streams: DealStreams) -> tuple[list[int], int | None]:
-    """Draw a bot for each seat, and the contenders' seat if there are contenders."""
+    """Draw a bot for each seat and, if there are contenders, their seat."""
     draw = streams.seating().random
     sizes = experiment.table_sizes
     size = sizes[int(draw() * len(sizes))]
@@ -116,7 +115,7 @@ def is_full_chunk(deals: int) -> bool:
 
 @dataclass(slots=True)
 class ChunkResult:
-    """The result of a chunk, with all of its deals or those before a stop or an error."""
+    """The result of a chunk: all of its deals, or those before a stop or an error."""
 
     number: int
     deals: int = 0
@@ -134,7 +133,10 @@ class ChunkResult:
         return self.stopped or self.decided or self.error is not None
 
     def append(self, later: "ChunkResult") -> "ChunkResult":
-        """Return this result joined with the next deals of its chunk. This result must not have ended early."""
+        """Return this result joined with the next deals of its chunk.
+
+        This result must not have ended early.
+        """
         return ChunkResult(
             self.number,
             self.deals + later.deals,
@@ -151,7 +153,7 @@ class ChunkResult:
 
 @dataclass(frozen=True, slots=True)
 class GamePlayed:
-    """A game with model players."""
+    """A finished game with model players."""
 
     number: int
     outcome: Outcome
@@ -163,7 +165,7 @@ class GamePlayed:
 
 
 class ChunkPlayer:
-    """Plays any deals of an experiment, with its bots loaded."""
+    """Plays the deals of an experiment with loaded bots."""
 
     def __init__(self, experiment: Experiment, registry: Registry) -> None:
         self.experiment = experiment
@@ -208,7 +210,7 @@ class ChunkPlayer:
         return result
 
     def _check_ending(self, outcome: Outcome, deal: int) -> None:
-        """Raise GameError if the ending of a game is invalid. Endings after the first are checked only on an error."""
+        """Raise GameError if the ending of a game is invalid. Later endings are checked only after an error."""
         counts = [own[:-1] for own in outcome.counts]
         ending = Ending(outcome.capped, outcome.game_counts, outcome.marks, counts)
         for flaw in flaws_of_ending(ending, self.results, len(outcome.seats)):
@@ -228,7 +230,7 @@ class ChunkPlayer:
         return outcomes
 
     def _outcome(self, table: Table, lineup: Lineup, code: GameCode) -> Outcome:
-        """Return the outcome of a finished game. Raises GameError if the first ending of this process is invalid."""
+        """Return the outcome of a finished game. Raises GameError if this process's first ending is invalid."""
         if not self._ending_is_sound:
             for flaw in flaws_of_ending(table.state.ending(), self.results, len(lineup.seats)):
                 raise code.fault(flaw)
@@ -278,7 +280,10 @@ class ChunkPlayer:
         )
 
     def build_table(self, game: int, models: "Models | None" = None) -> tuple[Table, Lineup]:
-        """Return the table of a game before its first turn, and its lineup. The `models` answer for model players."""
+        """Return the table of a game before its first turn, and its lineup.
+
+        `models` answers for model players.
+        """
         deal, place = divmod(game, self.experiment.games_per_deal)
         streams = DealStreams(self.experiment.seed, deal)
         lineup = draw_lineup(self.experiment, deal, place, streams)

@@ -1,4 +1,4 @@
-"""The progress of a run with models, which its threads count and the progress line shows."""
+"""The progress of a run with models. Its threads update the figures, and the progress line shows them."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ from dubito.store.model_log import ModelLog
 
 
 class GameTracker:
-    """Counts the games that the threads of a run have finished."""
+    """Counts the games that a run's threads have finished."""
 
     def __init__(self, log: ModelLog, budget: Budget) -> None:
         self._log, self.budget = log, budget
@@ -24,7 +24,7 @@ class GameTracker:
         self._lock = Lock()
 
     def finish(self, game: int) -> int:
-        """Record that a game is over, and return the number of finished games."""
+        """Record that a game is over. Return the number of finished games."""
         self._log.end_game(game)
         self.budget.end_game(game)
         with self._lock:
@@ -33,13 +33,13 @@ class GameTracker:
 
 
 class RunFigures(Protocol):
-    """The figures that a run with models has about its own progress."""
+    """A run's own progress figures."""
 
     def describe_use(self) -> str:
         """Return the number of calls made, and how much of each budget cap is used."""
 
     def parts(self) -> tuple[float, float] | None:
-        """Return how many games are played and left, counting parts of games in progress."""
+        """Return the number of games played and left, counting parts of games in progress."""
 
     def game_counts(self) -> GameCounts:
         """Return how many games are finished and counted."""
@@ -49,30 +49,30 @@ class RunFigures(Protocol):
 
 
 class Decisive(Protocol):
-    """A run that stops when its comparison is decided."""
+    """A run that stops once its comparison is decided."""
 
     def figure(self) -> str:
         """Return how close the run is to its decision."""
 
 
 _MIN_BUSY: Final = 5.0  # seconds until a process counts as busy
-_BUSY_SHARE: Final = 0.9  # share of the time
-_LOG_INTERVAL: Final = 60.0  # seconds until a wait that continues is logged again
+_BUSY_SHARE: Final = 0.9  # share of time for a process to count as busy
+_LOG_INTERVAL: Final = 60.0  # seconds before an ongoing wait is logged again
 
 
 @dataclass(slots=True)
 class ModelProgress:
     """The figures about models in the progress line.
 
-    Threads update the figures under a lock. The parts of a run (its log, its calls, its decision) connect to this
-    object when they start.
+    Threads update the figures under a lock. The parts of a run (its log, its calls, its decision) register here when
+    they start.
     """
 
     clock: Callable[[], float] = time.monotonic
     processor_time: Callable[[], float] = time.process_time
-    # Shows a message to the user at once.
+    # Shows a message to the user immediately.
     notify: Callable[[str], None] = lambda text: None
-    # Receives an event and its facts, as RunLog does.
+    # Receives an event and its facts, like RunLog.
     log: Callable[..., None] = lambda event, **facts: None
     outcomes: Counter[str] = field(default_factory=Counter)
     replies: Counter[str] = field(default_factory=Counter)  # number of replies by origin
@@ -146,7 +146,7 @@ class ModelProgress:
             self.end_wait(why)
 
     def sentence(self) -> str:
-        """Return the figures for the log: the progress line, the decisions, the cache and the games on disk."""
+        """Return the figures for the log: the progress line, decisions, cache use and games on disk."""
         with self._lock:
             decisions, replies = self.outcomes.total(), self.replies.total()
             seconds = self.clock() - self._start[0] if self._start else 0.0
@@ -156,7 +156,7 @@ class ModelProgress:
         return ", ".join([*self.figures(), speed, *filter(None, games)])
 
     def figures(self) -> list[str]:
-        """Return the figures of the progress line: decision, use of the budget, waits, fallbacks by cause."""
+        """Return the figures of the progress line: decision, budget, waits, and fallbacks by cause."""
         with self._lock:
             decisions = self.outcomes.total()
             failed = {name: count for name, count in self.outcomes.items() if name.startswith(FALLBACK_OUTCOME)}
@@ -167,7 +167,7 @@ class ModelProgress:
         return [*filter(None, [self.decision_figure(), self.describe_use(), *waiting, limit, fallback])]
 
     def _is_process_busy(self) -> bool:
-        """Return whether the process was busy nearly all the time, so that more calls in flight would gain nothing."""
+        """Return whether the process was almost always busy, so that more calls in flight would not help."""
         start, used = self._start or (self.clock(), 0.0)
         seconds = self.clock() - start
         return seconds >= _MIN_BUSY and self.processor_time() - used >= _BUSY_SHARE * seconds

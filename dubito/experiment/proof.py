@@ -1,6 +1,6 @@
-"""The checks that `dubito replay` performs in addition to playing the games: sums, prompts, texts, and all model calls.
+"""The checks that `dubito replay` performs in addition to playing the games: sums, prompts, texts and model calls.
 
-Each check raises Differs. `UNPROVEN` in `store/run_db.py` lists what is not checked; docs/runs.md explains it.
+Each check raises Differs. `UNPROVEN` in `store/run_db.py` lists what is not checked, and docs/runs.md explains it.
 """
 
 import json
@@ -73,7 +73,7 @@ def check_no_calls(run: Run) -> None:
 
 
 def replay_uncounted_games(run: Run, models: "Models") -> None:
-    """Replay the games that are not counted yet, each up to the end of its recording."""
+    """Replay the games that are not counted yet, each until its recording ends."""
     experiment, ended = run.experiment, ModelLog(run.db).ended_games()
     rows = run.db.read(
         "SELECT game FROM decisions UNION SELECT game FROM attempts WHERE game >= 0 UNION SELECT game FROM ended"
@@ -93,7 +93,7 @@ def replay_uncounted_games(run: Run, models: "Models") -> None:
 
 
 def check_calls(run: Run, recording: ReplayRecording) -> None:
-    """Check the calls, prompts and texts of a run, after its games were compared."""
+    """Check the calls, prompts and texts of a run after its games have been compared."""
     _check_counts(run, recording)
     broken = run.db.find_broken_seal()
     if broken is not None:
@@ -107,7 +107,7 @@ def check_calls(run: Run, recording: ReplayRecording) -> None:
 
 
 def _check_counts(run: Run, recording: ReplayRecording) -> None:
-    """Compare the numbers of stored rows with the numbers in the replay."""
+    """Compare the numbers of stored rows with those of the replay."""
     games = run.experiment.game_numbers
     counts = {
         "decisions of models": ("decisions", "1", recording.decisions),
@@ -139,7 +139,7 @@ def check_prompts(run: Run) -> None:
 
 
 def check_texts(db: RunDb) -> None:
-    """Read every text and check its digest."""
+    """Check the digest of every text."""
     log = ModelLog(db)
     for (digest,) in db.read("SELECT digest FROM texts"):
         log.text(digest)
@@ -177,7 +177,7 @@ class _Try(NamedTuple):
 
 
 class _Calls:
-    """Compares the attempts and tries of a run with its players' settings and with the texts."""
+    """Compares a run's attempts and tries with its players' settings and with the texts."""
 
     def __init__(self, run: Run) -> None:
         self._run, self._log = run, ModelLog(run.db)
@@ -224,7 +224,7 @@ class _Calls:
                 )
 
     def check_tries(self) -> None:
-        """Check every call, and that the tries of an attempt are numbered from 1."""
+        """Check every call, including that the tries of an attempt are numbered from 1."""
         columns = ", ".join("try" if name == "number" else name for name in _Try._fields)
         before, number = None, 0
         for row in self._run.db.read(f"SELECT {columns} FROM tries ORDER BY game, seat, decision, attempt, try"):  # noqa: S608
@@ -277,7 +277,6 @@ class _Calls:
         return parse_stored_request(self._log.text(digest))
 
     def _players_of(self, game: int) -> Mapping[int, str]:
-        """Return the players of a game by seat."""
         experiment = self._run.experiment
         deal, place = divmod(game, experiment.games_per_deal)
         lineup = draw_lineup(experiment, deal, place, DealStreams(experiment.seed, deal))

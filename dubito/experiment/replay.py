@@ -1,7 +1,7 @@
 """Replay a run: play every game again, with models answering from the recording, and compare it with the store.
 
-With model players, several processes may each replay some deals of a chunk. This module also counts lies, since that
-requires a replay as well.
+With model players, several processes can each replay some deals of a chunk. This module also counts lies, which
+requires a replay too.
 """
 
 from collections import Counter
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from dubito.experiment.models import Models
 
 LIES: Final[tuple[Lie, ...]] = get_args(Lie)
-MAX_LIE_GAMES: Final = 1_000  # games in which lies are counted, since each has to be replayed
+MAX_LIE_GAMES: Final = 1_000  # maximum number of games in which lies are counted, since each has to be replayed
 
 
 def run_to_replay(folder: Path, home: Path | None = None) -> Run:
@@ -116,7 +116,7 @@ class TrackedResponse:
 
 @dataclass(frozen=True, slots=True)
 class LieCounts:
-    """Counts of lies over the first games of a run, by player and rate, summed deal by deal as y out of m.
+    """Counts of lies in the first games of a run, by player and rate, summed deal by deal as y out of m.
 
     `chosen` (voluntary) and `forced` are shares of moves that can be lies, `caught` of all lies. `hits` is the share of
     other players' lies that were called lies, and `alarms` is that share for their honest plays.
@@ -124,7 +124,7 @@ class LieCounts:
 
     games: int
     sums: Mapping[tuple[int, LieRate], Sums]
-    stated_lies: Mapping[str, int]  # how often each model player answered that it lies, if a node asks for that
+    stated_lies: Mapping[str, int]  # how often each model player admitted to lying, if a node asks
     tracked_plays: Sequence[TrackedPlay] = ()
     tracked_responses: Sequence[TrackedResponse] = ()
 
@@ -139,7 +139,7 @@ class LieCounts:
 
 
 def replay_moves(run: Run, number: int) -> Iterator[tuple[Any, Any]]:
-    """Yield the moves of a game, each with the state before it, from its record or by playing its bots.
+    """Yield the moves of a game with the state before each, from its record or by playing its bots.
 
     Raises UsageError at the end if the outcome differs from the stored one.
     """
@@ -166,7 +166,7 @@ def replay_moves(run: Run, number: int) -> Iterator[tuple[Any, Any]]:
 
 
 def _replay_lies(run: Run, number: int) -> Iterator[tuple[int, int, Lie | None, LieMark | None]]:
-    """Yield the moves of a game: the seat, the number among its moves (from 1), the lie and the lie mark, if any."""
+    """Yield a game's moves: the seat, the number of its move (from 1), the lie and the lie mark, if any."""
     game, moves = run.registry.game, Counter[int]()
     lie_of, lie_mark_of = game.lie or (lambda state, output: None), game.lie_mark or (lambda state, output: None)
     for state, output in replay_moves(run, number):
@@ -227,7 +227,7 @@ class _LieCounter:
 
 
 def count_lies(run: Run, max_games: int = MAX_LIE_GAMES) -> LieCounts:
-    """Count the lies in a run's first games, in whole deals. Raises UsageError if a bot plays differently now."""
+    """Count the lies in a run's first games, using whole deals. Raises UsageError if a bot plays differently now."""
     experiment, counter = run.experiment, _LieCounter(run)
     count = min(max_games, run.db.game_count())
     games = experiment.game_numbers[: count // experiment.games_per_deal * experiment.games_per_deal]
@@ -239,7 +239,10 @@ def count_lies(run: Run, max_games: int = MAX_LIE_GAMES) -> LieCounts:
 
 
 def count_lies_in_folder(folder: Path) -> LieCounts | None:
-    """Count the lies of the run in this folder. Return None if the game has no lies or bot files have changed."""
+    """Count the lies of the run in this folder.
+
+    Returns None if the game has no lies or bot files have changed.
+    """
     run = read_run(folder)
     with run.db:
         if run.game.lie is None:

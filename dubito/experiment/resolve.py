@@ -1,6 +1,6 @@
 """Turn a config into an experiment, after checking the game, the rules, the bots and their settings.
 
-For model players, the checks include prompts, keys, prices and fallbacks.
+For model players, the checks cover prompts, keys, prices and fallbacks.
 """
 
 import inspect
@@ -52,7 +52,7 @@ from dubito.settings import Setting
 if TYPE_CHECKING:
     from dubito.llm.prompts import Prompt
 
-# The providers of the short form, with the settings that each stands for.
+# The providers of the short form, and the settings each one implies.
 PROVIDERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "openai": {"bot": "OpenAIBot"},
     "anthropic": {"bot": "AnthropicBot"},
@@ -190,7 +190,7 @@ def _parse_table_sizes(config: Config, least: int, most: int) -> tuple[int, ...]
 
 
 def _check_opponents(experiment: Experiment, config: Config, fills_tables: bool) -> None:
-    """Raise UsageError if the opponents cannot fill a table at which each bot takes one seat.
+    """Raise UsageError if there are too few opponents to fill a table with different bots.
 
     At a table with two seats, a contender needs only one opponent.
     """
@@ -202,7 +202,7 @@ def _check_opponents(experiment: Experiment, config: Config, fills_tables: bool)
 
 
 def _parse_players(key: str, entries: Sequence[PlayerEntry], registry: Registry, config: Config) -> list[PlayerSpec]:
-    """Parse entries of `bots` or `contenders`; errors name the entry."""
+    """Parse entries of `bots` or `contenders`. Errors name the entry."""
     players = []
     for place, entry in enumerate(entries):
         try:
@@ -259,7 +259,10 @@ def _expand_short_form(entry: str, registry: Registry, server: Mapping[str, Any]
     provider, colon, model = entry.partition(":")
     if not colon or provider not in PROVIDERS:
         return {"bot": entry}
-    from dubito.llm.prompts import describe_unknown_prompt, prompt_names  # imported late: only model players need it
+    from dubito.llm.prompts import (
+        describe_unknown_prompt,
+        prompt_names,
+    )  # imported late, since only model players need it
 
     provided = PROVIDERS[provider]
     server_settings = server
@@ -291,7 +294,7 @@ def default_player(bot: Bot) -> PlayerSpec:
 
 
 def _bot_parameters(bot: Bot) -> list[inspect.Parameter]:
-    """Return a bot's settings: the parameters of `__init__` after self and id."""
+    """Return a bot's settings, which are the parameters of `__init__` after self and id."""
     init = cast(Any, bot.cls).__init__
     if init is cast(Any, Player).__init__:  # compiled classes have no signature
         return []
@@ -323,7 +326,7 @@ def _check_complete(bot: Bot, name: str, settings: Mapping[str, Any]) -> None:
 
 
 def _check_name(name: str) -> None:
-    """Raise UsageError for a name that could look like another one, or that contains control characters."""
+    """Raise UsageError for a name that could be mistaken for another or that contains control characters."""
     if (hidden := next((character for character in name if not is_visible(character)), None)) is not None:
         raise UsageError(
             f"the player name '{one_line(name, 60)}' contains {name_character(hidden)}",
@@ -334,7 +337,10 @@ def _check_name(name: str) -> None:
 
 
 def _check_names(opponents: Sequence[PlayerSpec], contenders: Sequence[PlayerSpec]) -> None:
-    """Raise UsageError unless names are unique. A contender may also be an opponent if both are the same player."""
+    """Raise UsageError unless names are unique.
+
+    A contender can also be an opponent if both are the same player.
+    """
     for group in (opponents, contenders):
         names = [normalize("NFC", player.name) for player in group]
         for name in names:
@@ -352,7 +358,10 @@ def _check_names(opponents: Sequence[PlayerSpec], contenders: Sequence[PlayerSpe
 
 
 def _check_agents(opponents: Sequence[PlayerSpec]) -> None:
-    """Refuse agents as opponents. Each plays one game at a time, so games with several agents could deadlock."""
+    """Refuse agents as opponents.
+
+    Each agent plays one game at a time, so games with several agents could deadlock.
+    """
     for player in opponents:
         if kind_of_player(player) == "agent":
             raise UsageError(
@@ -365,7 +374,7 @@ _NO_CAPS: Final = Caps()
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """A user's options for the calls of a run. They cannot change the results of a finished run."""
+    """A user's options for a run's calls. They cannot change the results of a finished run."""
 
     in_flight: int
     cache: Path
@@ -378,7 +387,7 @@ class CallOptions:
 
 
 def call_options(config: Config, working_directory: Path) -> CallOptions:
-    """Return the options for calls that a config sets. Raises UsageError if its prices or its patience are invalid."""
+    """Return the call options that a config sets. Raises UsageError if its prices or its patience are invalid."""
     usd = config.budget.usd
     return CallOptions(
         in_flight=config.in_flight,
@@ -393,7 +402,7 @@ def call_options(config: Config, working_directory: Path) -> CallOptions:
 
 
 def _parse_patience(text: str | float) -> float:
-    """Return `30m` in seconds. Raises UsageError."""
+    """Convert a time such as `30m` to seconds. Raises UsageError."""
     seconds = parse_duration(text.replace(" ", "")) if isinstance(text, str) else None
     if seconds is None or not 1 <= seconds <= _MAX_PATIENCE:
         raise UsageError(
@@ -411,7 +420,7 @@ def program_specs(experiment: Experiment, registry: Registry) -> list[PlayerSpec
 
 
 def recorded_specs(experiment: Experiment, registry: Registry) -> list[PlayerSpec]:
-    """Return the players whose answers are recorded. Games with these players are played in threads."""
+    """Return the players whose answers are recorded. Their games are played in threads."""
     return model_specs(experiment, registry) + program_specs(experiment, registry)
 
 
@@ -425,7 +434,7 @@ def check_models(experiment: Experiment, registry: Registry, options: CallOption
     Raises UsageError for every error that can be found before a call is made, and for programs that do not start.
     """
     for spec in program_specs(experiment, registry):
-        _ = registry.game.facts  # programs and agents are shown what models are
+        _ = registry.game.facts  # programs and agents receive the same facts as models
         if kind_of_player(spec) == "agent":
             continue
         from dubito.sandbox.programs import probe  # imported late, since few runs have programs
@@ -455,7 +464,7 @@ def _check_model(spec: PlayerSpec, registry: Registry, options: CallOptions) -> 
 
 
 def _check_probabilities(name: str, settings: ModelSettings, prompt: "Prompt", game: Game) -> None:
-    """Raise UsageError if `play` or `belief` needs probabilities that the answers do not have."""
+    """Raise UsageError if `play` or `belief` needs probabilities that the answers do not contain."""
     has_odds = settings.api == "decisions" or prompt.description.say == "odds"
     if settings.play == "drawn" and settings.belief is None and not has_odds:
         raise UsageError(
@@ -495,7 +504,7 @@ def check_model_calls(name: str, settings: ModelSettings, game: Game, options: C
 
 
 def _check_surcharges(name: str, settings: ModelSettings, options: CallOptions) -> None:
-    """Raise UsageError if a player's parameters cost more than its price covers, which would break the budget."""
+    """Raise UsageError if the price does not cover a player's parameters, since that breaks the budget."""
     price = price_of_model(settings, options)
     if price is None or not price.worst(1, 1):  # a model without a price is free in any mode
         return
@@ -513,7 +522,7 @@ def _check_surcharges(name: str, settings: ModelSettings, options: CallOptions) 
 
 
 def check_cache(experiment: Experiment, registry: Registry, options: CallOptions) -> str | None:
-    """Return a warning about the cache, if any. Raises UsageError if the cache is required but cannot be used."""
+    """Return a warning about the cache, if any. Raises UsageError if the required cache cannot be used."""
     if not model_specs(experiment, registry):
         return None
     from dubito.llm.cache import ReplyCache
@@ -523,7 +532,7 @@ def check_cache(experiment: Experiment, registry: Registry, options: CallOptions
 
 
 def check_house(name: str, settings: ModelSettings, game: Game) -> None:
-    """Raise UsageError if the built-in server does not have this model or these faults."""
+    """Raise UsageError if the built-in server does not support this model or these faults."""
     if not settings.base_url or not is_house(settings.base_url):
         return
     from dubito.house.core import models_of  # imported late, since most runs need no server
@@ -542,7 +551,7 @@ def check_house(name: str, settings: ModelSettings, game: Game) -> None:
 
 
 def find_fallback(name: str, settings: ModelSettings, registry: Registry) -> type[Player]:
-    """Return the fallback's class. Raises UsageError unless it is a hand-written bot that answers each node."""
+    """Return the fallback's class. Raises UsageError unless it is a hand-written bot that answers every node."""
     cls: type[Player] = registry.find(settings.fallback).cls
     game = registry.game
     if cls.is_model or cls.is_program or not game.answers_nodes(cls):

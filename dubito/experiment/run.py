@@ -1,4 +1,4 @@
-"""Play a run: store its chunks, and write their sums as the results."""
+"""Play a run: store its chunks and write their sums as the results."""
 
 import signal
 import threading
@@ -49,7 +49,7 @@ Progress = Callable[[int], None]  # called with the number of games played so fa
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How to play a run. No option can change the results of a finished run."""
+    """Options for playing a run. They cannot change the results of a finished run."""
 
     registry: Registry
     workers: int
@@ -58,13 +58,13 @@ class RunOptions:
     progress: Progress = lambda games: None
     model_progress: ModelProgress = field(default_factory=ModelProgress)
     stop_signal: Callable[[], int] = lambda: signal.SIGINT  # returns the signal that set `stop`
-    pool: WorkerPool | None = None  # plays chunks of hand-written bots instead of our own processes
+    pool: WorkerPool | None = None  # plays chunks of hand-written bots instead of local processes
     seats: Mapping[str, "AgentSeat"] = field(default_factory=dict)  # seats of agents, by player
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The result of a run, finished or not."""
+    """The result of a run, whether finished or not."""
 
     folder: Path
     experiment: Experiment
@@ -86,7 +86,7 @@ class RunResult:
 
 
 def build_manifest(experiment: Experiment, registry: Registry) -> dict[str, Any]:
-    """Return the manifest of a run: its length, its identity, and the software that makes it."""
+    """Return the manifest of a run: its length, its identity, and the software that plays it."""
     package = package_of(registry.game, registry.working_directory)
     # A game without a distribution is in the folder games/NAME.
     game_version = {"game": package.distribution} if package.distribution else {}
@@ -98,9 +98,9 @@ def build_manifest(experiment: Experiment, registry: Registry) -> dict[str, Any]
 
 
 def find_finished_run(experiment: Experiment, registry: Registry, folder: Path) -> RunResult | None:
-    """Return the finished run in this folder, or None if there is none or it is not finished.
+    """Return the finished run in this folder, or None.
 
-    Raises UsageError if the folder contains anything else.
+    Raises UsageError if the folder contains anything other than this run.
     """
     counted = run_folder.count_kept_games(folder, build_manifest(experiment, registry))
     if not counted or (counted != experiment.games and experiment.stop is None):
@@ -109,7 +109,7 @@ def find_finished_run(experiment: Experiment, registry: Registry, folder: Path) 
         if counted != experiment.games and not stored.is_decided:
             return None
         run = load_progress(stored.db, experiment, folder, registry)
-    # After the store is closed: a bot's note may need a solved game, whose errors are not the store's.
+    # Collect notes after closing the store. They may need a solved game, whose errors must not be blamed on the store.
     run = replace(run, bot_notes=_collect_bot_notes(experiment, registry))
     if not (folder / run_folder.RESULTS).exists():
         _write_results(run)
@@ -136,7 +136,7 @@ def play(experiment: Experiment, folder: Path, options: RunOptions) -> RunResult
                 options.model_progress.warn(
                     f"the file system of {folder} does not support locks: do not start another process in this folder"
                 )
-            # Collected before playing, since bots also need for playing what they prepare for their notes.
+            # Collect notes before playing, since bots reuse what they prepare for them.
             notes = _collect_bot_notes(experiment, options.registry)
             for name, text in notes.items():
                 log("says", player=name, text=text)
@@ -162,7 +162,7 @@ def _collect_bot_notes(experiment: Experiment, registry: Registry) -> dict[str, 
 
 @dataclass(slots=True)
 class _LoggedProgress:
-    """Shows the progress of a run, and logs each tenth."""
+    """Shows the progress of a run and logs it at every tenth."""
 
     options: RunOptions
     games: int
@@ -176,7 +176,7 @@ class _LoggedProgress:
 
 
 def _play_chunks(db: RunDb, experiment: Experiment, folder: Path, options: RunOptions) -> RunResult:
-    """Play the chunks that are missing or incomplete in the store, and store each one with the sums so far."""
+    """Play the chunks that are missing or incomplete in the store, and store each with the sums so far."""
     stored = db.deals_by_chunk()
     partial_deals = stored[-1] if stored and not is_full_chunk(stored[-1]) else 0  # deals of a chunk to play again
     done = len(stored) - bool(partial_deals)  # full chunks
@@ -215,7 +215,7 @@ def _play_chunks(db: RunDb, experiment: Experiment, folder: Path, options: RunOp
 def _chunks_to_play(
     db: RunDb, experiment: Experiment, options: RunOptions, done: int
 ) -> Iterator[Iterator[ChunkResult]]:
-    """Play the unfinished chunks in processes or, with model players, in threads, and yield them.
+    """Play the unfinished chunks and yield them. Model players use threads; others use processes.
 
     In a run with a stop rule, a chunk is yielded each time it grows.
     """
@@ -230,7 +230,9 @@ def _chunks_to_play(
         with closing(pieces):
             yield join_chunks(experiment, map(judge, pieces))
         return
-    from dubito.experiment.models import model_players  # imported late: other runs need neither templates nor retries
+    from dubito.experiment.models import (
+        model_players,
+    )  # imported late, since other runs need neither templates nor retries
 
     player, halted = ChunkPlayer(experiment, options.registry), threading.Event()
     stopped = partial(_is_any_set, options.stop, halted)
@@ -256,9 +258,9 @@ def _chunks_to_play(
 
 def _count_threads(experiment: Experiment, options: RunOptions, *, has_models: bool) -> int:
     if options.seats and len(options.seats) == len(experiment.contenders):
-        # Every game waits for an agent, which plays one game at a time: play them in order, with a game for each agent.
+        # An agent plays one game at a time, so play the games in order, as many at once as there are agents.
         return len(options.seats) * experiment.contender_seats
-    # Models need threads that wait, programs need cores.
+    # Models need threads that wait; programs need cores.
     return options.calls.in_flight if has_models else options.workers
 
 
@@ -267,7 +269,6 @@ def _is_any_set(*stops: Stop) -> bool:
 
 
 def load_progress(db: RunDb, experiment: Experiment, folder: Path, registry: Registry) -> RunResult:
-    """Return the run as stored so far."""
     log, specs = ModelLog(db), model_specs(experiment, registry)
     return RunResult(
         folder=folder,

@@ -1,4 +1,4 @@
-"""The model servers that a run starts and stops itself: the built-in one, and the servers of plugins."""
+"""The model servers that a run starts and stops: the built-in server, and the servers of plugins."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
@@ -18,26 +18,26 @@ _WEIGHTS = "?weights="
 
 
 class StartedServer(Protocol):
-    """A running server of a plugin."""
+    """A running server started by a plugin."""
 
-    base_url: str  # for an SDK that speaks the protocol of the players' settings
+    base_url: str  # for an SDK that uses the protocol in the players' settings
     slots: int  # number of calls that the server handles at once
 
 
 class Starts(Protocol):
-    """The interface of the function that a plugin's `ModelServer.place` names."""
+    """The interface of the function named by a plugin's `ModelServer.place`."""
 
     def fingerprint(self, model: str) -> str:
-        """Return what identifies the model's weights. Raises UsageError if the model does not exist."""
+        """Return a fingerprint of the model's weights. Raises UsageError if the model does not exist."""
 
     def start(self, model: str, in_flight: int, tell: Callable[[str], None]) -> AbstractContextManager[StartedServer]:
-        """Serve a model. Raises UsageError or RunStopped if that is impossible. `tell` is called with notices."""
+        """Serve a model. Raises UsageError or RunStopped on failure. `tell` receives notices."""
 
 
 def identify_weights(name: str, settings: ModelSettings) -> ModelSettings:
-    """Return the settings with the fingerprint of the model's weights in `base_url`, if a plugin serves the model.
+    """Return the settings with a fingerprint of the model's weights in `base_url`, if a plugin serves it.
 
-    The fingerprint keeps runs and the cache from mistaking another file with the same name for this model.
+    The fingerprint prevents runs and the cache from confusing this model with another file of the same name.
     """
     kind = embedded_kind(settings.base_url or "")
     if kind is None or kind == HOUSE:
@@ -58,7 +58,7 @@ def _find_starter(kind: str) -> Starts:
 
 
 class EmbeddedServers:
-    """The servers of a run, each of which is started when first needed."""
+    """The servers of a run. Each is started when first needed."""
 
     def __init__(self, game: Game, in_flight: int, running: ExitStack, tell: Callable[[str], None]) -> None:
         self._game, self._in_flight, self._running, self._tell = game, in_flight, running, tell
@@ -67,7 +67,7 @@ class EmbeddedServers:
         self._lock = Lock()
 
     def address(self, api: Api, server: str, model: str) -> str:
-        """Return the base URL for an SDK of this protocol. Raises UsageError or RunStopped if it cannot start."""
+        """Return the base URL for an SDK of this protocol. Raises UsageError or RunStopped on failure."""
         kind = embedded_kind(server)
         assert kind is not None
         with self._lock:
@@ -79,14 +79,14 @@ class EmbeddedServers:
             return self._started[server].base_url
 
     def slots(self, server: str) -> int:
-        """Return how many calls may be in flight at this server."""
+        """Return how many calls this server accepts at once."""
         started = self._started.get(server)
         return self._in_flight if started is None else min(started.slots, self._in_flight)
 
     def _house(self, server: str) -> "House":
-        """Return the built-in server for these faults.
+        """Return the built-in server for these faults. Different faults need separate servers.
 
-        Different faults have separate servers. Raises UsageError for unknown faults.
+        Raises UsageError for unknown faults.
         """
         from dubito.house.core import house_policy
         from dubito.house.faults import Faults  # imported late, since most runs need no server

@@ -1,6 +1,6 @@
-"""Shards: parts of a run that are played in separate folders, then merged into the run that one machine would produce.
+"""Shards: parts of a run that are played in separate folders and then merged.
 
-A run is cut between chunks.
+The merged run is the one that a single machine would produce. Runs are cut between chunks.
 """
 
 import re
@@ -32,7 +32,7 @@ _match_shard: Final = re.compile(r"([0-9]{1,9})/([0-9]{1,9})").fullmatch
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-    """Parse `3/16`, the third of sixteen shards. Raises UsageError."""
+    """Parse a shard such as `3/16`, the third of sixteen. Raises UsageError."""
     match = _match_shard(text.strip())
     number, of = map(int, match.groups()) if match else (0, 0)
     if not of:
@@ -45,7 +45,7 @@ def parse_shard(text: str) -> tuple[int, int]:
 
 
 def cut_shard(experiment: Experiment, number: int, of: int, registry: Registry) -> Experiment:
-    """Cut a run into `of` shards of about equal size and return one. Raises UsageError if there are fewer chunks."""
+    """Return one of `of` shards of about equal size. Raises UsageError if the run has fewer chunks."""
     if experiment.stop is not None:
         raise UsageError(f"--shard {number}/{of}: a run with `stop` cannot be split", hint="remove --shard")
     chunks = chunk_numbers(experiment)
@@ -67,7 +67,7 @@ def caps_of_shard(caps: Caps, experiment: Experiment) -> Caps:
 
 
 class IncompleteShards(UsageError):
-    """Raised if some shards of a run are missing or unfinished. `shards` lists those that exist."""
+    """Some shards of a run are missing or unfinished. `shards` lists those that exist."""
 
     def __init__(self, text: str, shards: Sequence[Run]) -> None:
         super().__init__(text)
@@ -75,7 +75,7 @@ class IncompleteShards(UsageError):
 
 
 def describe_spending(shards: Sequence[Run], caps: Caps) -> list[str]:
-    """Describe the spending of shards with model players, and the remaining budget of each unfinished one."""
+    """Describe what shards with model players have spent, and the remaining budget of each unfinished one."""
     spent = sum((run.spent for run in shards), Spend())
     if not spent.calls:
         return []
@@ -102,14 +102,16 @@ def describe_spending(shards: Sequence[Run], caps: Caps) -> list[str]:
 
 
 def _budget_for(run: Run, more: Caps) -> str:
-    """Return the `--budget` for the whole run that allows this shard to spend `more`."""
+    """Return the `--budget` of the whole run that allows this shard to spend `more`."""
     wholes = {}
     for name in ("usd", "calls", "tokens"):
         if (cap := getattr(more, name)) is not None:
             step = PICO // 10**6 if name == "usd" else 1
             limit = cap + getattr(run.spent, name)
             whole = limit * shard_of(run).games // run.planned.games // step * step
-            while getattr(caps_of_shard(Caps(**{name: whole}), run.planned), name) > limit:  # shares are rounded up
+            while (
+                getattr(caps_of_shard(Caps(**{name: whole}), run.planned), name) > limit
+            ):  # since shares are rounded up
                 whole -= step
             wholes[name] = whole
     amounts = {name: f"{whole / PICO:.6f}" if name == "usd" else str(whole) for name, whole in wholes.items()}
@@ -117,7 +119,7 @@ def _budget_for(run: Run, more: Caps) -> str:
 
 
 _match_folder: Final = re.compile(FOLDER_NAME.format(r"(.+)", r"\d+", r"\d+")).fullmatch
-_MAX_NAMED: Final = 20  # missing shards in a message
+_MAX_NAMED: Final = 20  # maximum number of missing shards in a message
 
 
 def read_shards(folders: Iterable[Path]) -> list[Run]:
@@ -148,7 +150,7 @@ def read_shards(folders: Iterable[Path]) -> list[Run]:
 
 
 def _read_shard(folder: Path) -> Run:
-    """Read a shard and its sums, and close its store, since a thousand stores could not stay open."""
+    """Read a shard and its sums. The store is closed, since a thousand stores could not stay open."""
     with opened_run(folder) as run:
         if run.planned.shard is None:
             raise UsageError(f"{run} is a whole run, not a shard, so it cannot be merged")
@@ -177,7 +179,7 @@ def default_folder(shards: Sequence[Run]) -> Path:
 
 
 def merge(shards: Sequence[Run], folder: Path) -> None:
-    """Atomically write the whole run from the shards that `read_shards` returned. Raises UsageError or RunStopped."""
+    """Write the whole run from the shards that `read_shards` returned, atomically. Raises UsageError or RunStopped."""
     shown = one_line(str(folder))
     if folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} - {LOCK}):
         raise UsageError(f"{shown} already exists", hint="choose another --output")
@@ -219,7 +221,7 @@ def _write_run(folder: Path, shards: Sequence[Run]) -> None:
 
 
 def _build_manifest(shards: Sequence[Run]) -> dict[str, Any]:
-    """Return the manifest of the whole run. The manifest lists every version of Python that a shard used."""
+    """Return the manifest of the whole run, with every version of Python that a shard used."""
     identity = {key: value for key, value in shards[0].identity.items() if key != "shard"}
     pythons = {str(run.versions.get("python")) for run in shards}
     versions = {**shards[0].versions, "python": ", ".join(sorted(pythons))}
@@ -232,7 +234,7 @@ def shard_of(run: Run) -> Shard:
 
 
 def _find_difference(first: Run, run: Run) -> str | None:
-    """Describe why two runs are not shards of the same run, if they are not."""
+    """Return why two runs are not shards of the same run, or None if they are."""
     ours, theirs = _shared_settings(first), _shared_settings(run)
     for key in {**ours, **theirs}:
         if ours.get(key) != theirs.get(key):

@@ -22,10 +22,10 @@ _DIFFERENT: Final = "significantly different"
 
 
 class RunDecision:
-    """Tests whether the deals played so far decide a run."""
+    """Tests whether the deals played so far decide the run."""
 
     def __init__(self, experiment: Experiment, results: Results, kept: Iterable[bytes] = ()) -> None:
-        """Start a test. `kept` are the stored games of the first deals."""
+        """Start a test. `kept` contains the stored games of the first deals."""
         assert experiment.stop is not None  # checked by the callers
         measure, seats = results.measure(results.headline[0]), experiment.contender_seats
         within = scale_difference(experiment.stop.within, measure, seats)
@@ -54,7 +54,7 @@ class RunDecision:
     def _first_deals(self, played: ChunkResult, deals: int) -> ChunkResult:
         if deals == played.deals:
             return replace(played, decided=True, stopped=False, error=None)
-        assert not played.records  # models play no deal beyond a test
+        assert not played.records  # models play no deals beyond a test
         m = self._experiment.games_per_deal
         outcomes = [unpack_outcome(row, self._results) for row in played.outcomes[: deals * m]]
         by_deal = [outcomes[first : first + m] for first in range(0, len(outcomes), m)]
@@ -96,7 +96,7 @@ class PairStanding:
 
 
 def pair_standings(run: Run) -> list[PairStanding]:
-    """Return the standing of every pair in a run with a stop rule; empty for any other run."""
+    """Return the standing of every pair in a run with a stop rule, or an empty list for any other run."""
     if run.planned.stop is None:
         return []
     first = run.game.results.headline[0]
@@ -138,7 +138,7 @@ def describe_stop_rule(experiment: Experiment, game: Game) -> str:
 
 
 def find_stop_flaw(run: Run) -> str | None:
-    """Check the deal after which a run stopped against its games. Return what is wrong, if anything."""
+    """Check that a run stopped after the right deal. Return what is wrong, or None."""
     if run.planned.stop is None:
         return None
     decision, rows = RunDecision(run.planned, run.game.results), run.db.outcomes()

@@ -1,4 +1,4 @@
-"""Read a run folder: its experiment, its results, and its model calls.
+"""Read a run folder: its experiment, results and model calls.
 
 Reports, comparisons, estimates and replays start here.
 """
@@ -64,7 +64,7 @@ _EXPERIMENT_KEYS: Final = {
 
 
 def read_player_kinds(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:
-    """Return the kind of each player, from the manifest of a run or of a test of prompts. Raises UsageError."""
+    """Return each player's kind from the manifest of a run or a test of prompts. Raises UsageError."""
     every = manifest["identity"]
     entries = [one for key in ("bots", "contenders", "prompts") for one in every.get(key) or ()]
     try:
@@ -82,14 +82,14 @@ def list_contenders(experiment: Experiment, models: Mapping[str, PlayerLog], run
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder, open for reading."""
+    """A run folder that is open for reading."""
 
     folder: Path
     identity: Mapping[str, Any]  # the identity in the manifest
     versions: Mapping[str, Any]  # versions of the software that produced the run
     planned: Experiment  # the experiment with all games that were planned
     db: RunDb
-    home: Path  # the folder to search for a game of the user
+    home: Path  # the folder to search for the user's games
 
     def __str__(self) -> str:
         return one_line(str(self.folder))
@@ -99,7 +99,7 @@ class Run:
 
     @cached_property
     def game(self) -> Game:
-        """The game that was played. Raises UsageError if it is not installed."""
+        """The game that the run played. Raises UsageError if it is not installed."""
         try:
             return find_game(self.planned.game, self.home)
         except NoSuchGame:
@@ -115,7 +115,7 @@ class Run:
 
     @property
     def changed_game(self) -> str | None:
-        """Return a message if the installed game differs from the one that was played."""
+        """Return a message if the installed game differs from the one the run used."""
         here, planned = package_of(self.game, self.home), self.planned
         changed = f"the game {self.game.name} has changed: the run has"
         if (now := self.game.rules_version) != planned.rules_version:
@@ -174,7 +174,7 @@ class Run:
 
     @cached_property
     def order(self) -> Order:
-        """The order of the contenders if several are compared, otherwise of all players."""
+        """The order of the contenders if several are compared, or else of all players."""
         contenders = list_contenders(self.planned, self.models)
         return rank_players(self.tally, self.names, contenders, self.game.results, self.models)
 
@@ -219,14 +219,14 @@ class Run:
 
     @cached_property
     def mismatches(self) -> list[str]:
-        """The differences from the installation that produced the run."""
+        """The differences between this installation and the one that produced the run."""
         version = self.versions.get("dubito")
         other = [f"the run was made by dubito {version}, this is {__version__}"] if version != __version__ else []
         return [*other, *self.changed]
 
     @property
     def changed(self) -> list[str]:
-        """The mismatches of the game and of bot files."""
+        """The mismatches that concern the game or bot files."""
         changes = [self.changed_game] if self.changed_game else []
         for spec in self.experiment.players:
             if self.registry.find(spec.bot).digest != spec.source:
@@ -238,7 +238,7 @@ class Run:
 
     @cached_property
     def has_same_bots(self) -> bool:
-        """Whether all bot files are unchanged, or answers are recorded so that a replay can compare them."""
+        """Whether bot files are unchanged, or answers are recorded so that a replay can compare them."""
         from dubito.experiment.resolve import recorded_specs
 
         if recorded_specs(self.experiment, self.registry):
@@ -247,7 +247,7 @@ class Run:
 
     @cached_property
     def player(self) -> "ChunkPlayer":
-        from dubito.experiment.play import ChunkPlayer  # late, as below: not needed to list runs
+        from dubito.experiment.play import ChunkPlayer  # imported late, since listing runs does not need it
 
         return ChunkPlayer(self.experiment, self.registry)
 
@@ -276,7 +276,7 @@ class Run:
         )
 
     def _prompt(self, spec: PlayerSpec, stored_prompts: bool) -> "Prompt":
-        """Return the prompt stored in the run if requested or if the one on disk is missing, else the one on disk."""
+        """Return the stored prompt if requested or if the one on disk is missing, or else the one on disk."""
         from dubito.experiment.resolve import model_settings
         from dubito.llm.prompts import Prompt, load_prompt
 
@@ -298,9 +298,10 @@ class Run:
 
 
 def read_run(folder: Path, home: Path | None = None) -> Run:
-    """Open the run in this folder; the caller closes its store. Raises UsageError if it cannot be read.
+    """Open the run in this folder. The caller closes its store.
 
-    The user's own games are searched for in `home`, or in the working directory.
+    Raises UsageError if the run cannot be read. The user's own games are searched for in `home`, or else in the working
+    directory.
     """
     content = read_manifest(folder)
     manifest = _parse_manifest(content, folder)
@@ -313,7 +314,7 @@ def read_run(folder: Path, home: Path | None = None) -> Run:
 def _parse_manifest(content: Mapping[str, Any], folder: Path) -> _Manifest:
     """Parse a manifest.
 
-    The manifest is validated as strict JSON, where lists become tuples and nothing else changes type.
+    It is validated as strict JSON, where lists become tuples and no other value changes its type.
     """
     identity = {**content["identity"], "games": content.get("games")}
     try:
@@ -333,7 +334,7 @@ def opened_run(folder: Path, home: Path | None = None) -> Iterator[Run]:
 
 @contextmanager
 def store_errors_as_usage_errors() -> Iterator[None]:
-    """Report a store that cannot be read as a UsageError, since nothing has been started yet."""
+    """Report an unreadable store as a UsageError, since nothing has been started yet."""
     try:
         yield
     except RunStopped as error:

@@ -1,8 +1,8 @@
 """Play the games of a chunk with model players in threads, many at the same time.
 
 The outcomes do not depend on the number of threads, since random draws depend on the game and not on the order of
-calls. Threads take games from a queue. A game that has to wait for a server is queued again for later; one that waits
-for a batch is queued again after the next wave, which starts when no other game can continue.
+calls. Threads take games from a queue. A game that has to wait for a server is queued again for later. A game that
+waits for a batch is queued again after the next wave, which starts when no other game can continue.
 """
 
 import threading
@@ -24,7 +24,7 @@ from dubito.stats.tally import tally_of
 if TYPE_CHECKING:
     from dubito.experiment.models import Models
 
-_NO_GAME: Final = -1  # the number of an error outside a game
+_NO_GAME: Final = -1  # the game number of errors outside games
 _FIRST_DELAY: Final = 2.0  # seconds until a requeued game is tried again; doubled each time
 _MAX_DELAY: Final = 60.0
 _MAX_DOUBLINGS: Final = 5
@@ -33,7 +33,7 @@ _POLL_SECONDS: Final = 0.5  # seconds between checks whether to stop
 
 @dataclass(frozen=True, slots=True)
 class QueuedGame:
-    """A game in the queue, either for the first time or requeued."""
+    """A new or requeued game."""
 
     game: tuple[int, Lineup]  # the deal and the lineup
     has_models: bool = True
@@ -42,12 +42,12 @@ class QueuedGame:
     due: float = 0.0  # when to try the game again, by the clock
 
 
-# Admits the games of a deal that have models, or returns the reason for not starting them.
+# Admits the games of a deal that have models, or returns why they cannot start.
 Admit = Callable[[Sequence[int]], str | None]
 
 
 class GameQueue:
-    """The queue of games for all threads: whole deals in order, and requeued games once they are due."""
+    """The queue of games for all threads: whole deals in order, and requeued games when they are due."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class GameQueue:
     ) -> None:
         """Queue these deals.
 
-        `next_wave` sends the questions that games wait for, and returns when the answers have arrived.
+        `next_wave` sends the questions that games wait for, and returns when they have been answered.
         """
         self._deals, self._clock, self._stop, self._admit = deque(deals), clock, stop, admit
         self._next_wave = next_wave
@@ -96,7 +96,7 @@ class GameQueue:
             return None
 
     def _ask_wave(self) -> None:
-        """Send the next wave from this thread while other threads wait, then requeue the games that waited for it."""
+        """Send the next wave while other threads wait, then requeue the games that waited for it."""
         self._in_wave, fault = True, None
         self._changed.release()
         try:
@@ -118,7 +118,7 @@ class GameQueue:
         return self.refusal is None
 
     def requeue(self, waiting: QueuedGame, reason: str) -> None:
-        """Play the game again later, from its start. The answers received so far are in the recording."""
+        """Play the game again later, from the start. The answers received so far are recorded."""
         wait = min(_MAX_DELAY, _FIRST_DELAY * 2 ** min(waiting.attempts, _MAX_DOUBLINGS))
         with self._changed:
             later = replace(waiting, reason=reason, attempts=waiting.attempts + 1, due=self._clock() + wait)
@@ -127,7 +127,7 @@ class GameQueue:
             self._changed.notify_all()
 
     def wait_for_wave(self, waiting: QueuedGame, reason: str) -> None:
-        """Queue the game to be played from its start after the next wave."""
+        """Queue the game to be played from the start after the next wave."""
         with self._changed:
             self._waiting.append(replace(waiting, reason=reason))
             self._playing -= 1
@@ -150,7 +150,7 @@ class GameQueue:
 
 @dataclass(frozen=True, slots=True)
 class ThreadedChunks:
-    """Plays chunks of an experiment with model players."""
+    """Plays an experiment's chunks with model players."""
 
     player: ChunkPlayer
     models: "Models"
@@ -160,7 +160,10 @@ class ThreadedChunks:
     halt: Callable[[], None] = lambda: None  # stops all calls after an error outside of calls
 
     def play(self, numbers: range, stop: Callable[[], bool]) -> ChunkResult:
-        """Play deals of one chunk. After a stop or an error, return the deals before the first unfinished one."""
+        """Play deals of one chunk.
+
+        After a stop or an error, return the deals before the first unfinished one.
+        """
         deals = [self._games_of(number) for number in numbers]
         queue = self._queue(deals, stop)
         worker = GameWorker(self, queue)
@@ -205,7 +208,7 @@ class ThreadedChunks:
         errors: dict[int, BaseException],
         refused: AccountFault | None,
     ) -> ChunkResult:
-        """Build the result from the games that were played."""
+        """Build the result from the finished games."""
         result = ChunkResult(number)
         for _, error in sorted(errors.items()):
             if not isinstance(error, DubitoError):
@@ -237,7 +240,7 @@ class ThreadedChunks:
 
 
 class GameWorker:
-    """The work of each thread: play games from the queue until the queue is empty or a game fails."""
+    """A thread's work: play games from the queue until the queue is empty or a game fails."""
 
     def __init__(self, chunks: ThreadedChunks, queue: GameQueue) -> None:
         self._chunks, self._queue = chunks, queue
@@ -245,7 +248,7 @@ class GameWorker:
         self.errors: dict[int, BaseException] = {}
 
     def run(self) -> None:
-        """Play games. On any error, close the queue, so that no other thread waits for this one."""
+        """Play games. On any error, close the queue so that other threads do not wait for this one."""
         game = _NO_GAME
         try:
             while (waiting := self._queue.take()) is not None:

@@ -1,9 +1,8 @@
-"""Play chunks in this process or with the workers of any executor, in order and with the same results.
+"""Play chunks in this process or with any executor's workers, in order and with the same results.
 
-A worker receives a job as text and the deals to play, and returns bytes. The worker loads the game and the bots from
-its own files. The job contains only their digests, and a worker with different files refuses the job.
-
-Executors are our own processes, or come from a plugin, such as a Dask cluster.
+A worker receives a job as text and the deals to play, and returns bytes. It loads the game and the bots from its own
+files. The job contains only their digests, and a worker with different files refuses the job. Executors are our own
+processes or come from a plugin, such as a Dask cluster.
 """
 
 import json
@@ -38,11 +37,10 @@ from dubito.game.packages import games_path, set_games_path
 from dubito.stats.tally import Tally
 
 _LENGTH: Final = struct.Struct("<Q")  # length of a result's head
-_loading = threading.Lock()  # workers may be threads of one process
+_loading = threading.Lock()  # workers can be threads of one process
 
 
 def encode_job(experiment: Experiment, registry: Registry) -> str:
-    """Encode an experiment for workers."""
     bots = {player.bot for player in experiment.players} | {registry.game.fallback}
     job = {
         "dubito": __version__,
@@ -79,7 +77,7 @@ def play_deals(job: str, deals: range, should_stop: Callable[[], bool] = lambda:
 
 
 def decode_result(packed: bytes | None, deals: range, results: Results) -> ChunkResult:
-    """Decode a result of `play_deals`; None means that the deals were abandoned. Raises RunStopped on a refusal."""
+    """Decode a result of `play_deals`. None means that the deals were abandoned. Raises RunStopped on a refusal."""
     if packed is None:
         return ChunkResult(chunk_of(deals), stopped=True)
     begin = _LENGTH.size + _LENGTH.unpack_from(packed)[0]
@@ -109,7 +107,7 @@ def _decode_error(arguments: list[Any] | None) -> BotError | None:
     return None if arguments is None else BotError(*arguments)
 
 
-@lru_cache(maxsize=4)  # one worker may play chunks of several runs
+@lru_cache(maxsize=4)  # one worker can play chunks of several runs
 def _load_player(job: str) -> ChunkPlayer:
     """Load a job's experiment with the local bots. Raises UsageError if their digests differ from the job's."""
     content = json.loads(job)
@@ -142,7 +140,7 @@ def _decode_experiment(content: Mapping[str, Any]) -> Experiment:
 
 _MAX_CHUNKS_AHEAD: Final = 2  # per worker, ahead of the writer: keeps workers busy with little memory
 _PARTS_OF_LAST_CHUNKS: Final = 4  # makes workers finish at about the same time
-_PARTS_WITH_STOP_RULE: Final = 10  # a run may stop after each part of a chunk
+_PARTS_WITH_STOP_RULE: Final = 10  # a run can stop after each part of a chunk
 STOP_SIGNALS: Final = {signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
 _TRACKER_WARNING: Final = "ignore:resource_tracker"  # a warning about semaphores that were cleaned up after a `kill -9`
 _SET_TIMEOUT: Final = 1.0  # seconds to wait for a thread to set the stop event
@@ -160,7 +158,7 @@ class WorkerPool:
     """
 
     executor: Executor
-    capacity: Callable[[], int]  # returns how many chunks it can play now
+    capacity: Callable[[], int]  # returns how many chunks the pool can play now
     sees_stop: bool = False  # whether workers stop between two deals; otherwise their chunk is abandoned
     loss_errors: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)  # raised if a worker is lost
 
@@ -174,9 +172,9 @@ def cores() -> int:
 
 
 def new_stop(workers: int) -> Stop:
-    """Return an event that stops a run after the games in progress, in this process and its workers.
+    """Return an event that stops a run, including its workers, after the games in progress.
 
-    With a single worker, which is this process, no semaphore is needed.
+    A single worker is this process and needs no semaphore.
     """
     if workers == 1:
         return threading.Event()
@@ -196,7 +194,7 @@ def play_pieces(
 ) -> Generator[tuple[range, ChunkResult], None, None]:
     """Play these chunks in pieces (whole chunks or parts of one), and yield each piece's deals and result in order.
 
-    If there is no pool, this many processes play them; a single process is the current one.
+    Without a pool, this many processes play them. If there is only one, it is the current process.
     """
     workers = min(workers, len(numbers))
     if pool is None and workers == 1:
@@ -217,7 +215,7 @@ def play_pieces(
 def _split_into_jobs(experiment: Experiment, numbers: range, capacity: int) -> Iterator[range]:
     """Yield the deals of these chunks as jobs.
 
-    The last chunks are split so that no worker waits long for another one. In a run with a stop rule, all chunks are
+    The last chunks are split so that workers finish at about the same time. In a run with a stop rule, all chunks are
     split.
     """
     unsplit = len(numbers) - capacity if capacity > 1 else len(numbers)
@@ -231,7 +229,7 @@ def join_chunks(
 ) -> Iterator[ChunkResult]:
     """Yield each chunk when it is complete, up to the first one that ended early.
 
-    With `as_they_grow`, also yield a chunk each time deals are added to it.
+    With `as_they_grow`, chunks are also yielded each time deals are added to them.
     """
     chunk: ChunkResult | None = None
     for deals, later in played:
@@ -291,9 +289,9 @@ def start_processes(workers: int, stop: Stop) -> Iterator[WorkerPool]:
 
 
 def set_from_thread(stop: Stop) -> None:
-    """Set the event from another thread, for signal handlers.
+    """Set the event from another thread, for use in signal handlers.
 
-    Setting it here would deadlock if the signal arrived while this thread held the event's lock.
+    Setting it directly would deadlock if the signal arrived while this thread held the event's lock.
     """
     is_pending = allocate_lock()
     is_pending.acquire()
@@ -312,9 +310,9 @@ def set_from_thread(stop: Stop) -> None:
 
 @contextmanager
 def block_signals() -> Iterator[None]:
-    """Block Ctrl-C, SIGTERM and SIGHUP in processes and threads started within; the main process handles them.
+    """Block Ctrl-C, SIGTERM and SIGHUP in processes and threads that are started inside this context.
 
-    A terminal or a batch system sends them to all processes.
+    A terminal or a batch system sends these signals to all processes. Only the main process handles them.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -344,10 +342,10 @@ def _play_until_stop(job: str, deals: range) -> bytes:
 
 
 def _end_with_parent() -> None:
-    """End this worker when the run's process is gone, even by `kill -9`.
+    """End this worker when the run's process is gone, even after `kill -9`.
 
     In that case the pipe does not close, since every worker holds its other end. The resource tracker ends with the
-    last one.
+    last worker.
     """
     parent = multiprocessing.parent_process()
     assert parent is not None

@@ -1,7 +1,7 @@
 """Pages about bots: one page per bot, and two pages about all bots.
 
-A bot's page shows its results and, for a model player, how its decisions went. "Strategy" shows habits, lies and how
-games end. "Neighbours" shows who was seated next to whom, and how much results depend on that.
+A bot's page shows its results and, for a model player, its decisions. "Strategy" shows habits, lies and how games end.
+"Neighbours" shows who sat next to whom, and how much that affects results.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,7 +58,7 @@ def habit_columns(results: Results) -> list[Column]:
 
 
 def strategy(source: Run, scanned: Scan, lies: LieCounts | str | None) -> Page:
-    """Return the strategy page. If lies could not be counted, `lies` contains the reason."""
+    """Return the strategy page. `lies` contains the counted lies, or the reason why they cannot be counted."""
     order = players_ranked(source)
     sections = [
         Section("How games end", _outcome_blocks(source, order)),
@@ -105,7 +105,6 @@ def _habits(source: Run, scanned: Scan, order: Sequence[int]) -> list[Block]:
 
 
 def lies_blocks(source: Run, lies: LieCounts | str, players: Sequence[int], key: str) -> list[Block]:
-    """Return the voluntary and forced lies of these players."""
     results = source.game.results
     habit = results.habit(results.lies)
     if isinstance(lies, str):
@@ -222,7 +221,7 @@ def calibration_blocks(players: Sequence[Calibration], key: str, label: Callable
 
 
 SIDES: Final = ((1, "next"), (0, "previous"))
-_MAX_MAPPED: Final = 40  # number of players in a map, the best first; its table has all players
+_MAX_MAPPED: Final = 40  # maximum number of players in a map (the best ones); the table shows all players
 _DEVIATION: Final = {
     key: [("", f"{name}: observed"), ("_chance", f"{name}: chance alone"), ("_beyond", f"{name}: excluding chance")]
     for key, name in (("next", "next"), ("prev", "previous"))
@@ -237,7 +236,6 @@ _NOTES: Final = (
 
 
 def neighbours(source: Run, scanned: Scan) -> Page:
-    """Return the page on neighbours."""
     sections = [Section("Effect of neighbours", _deviations(source, scanned))]
     results = source.game.results
     measures = [results.measure(key) for key in reversed(results.headline)]
@@ -285,7 +283,7 @@ def _stronger_side(difference: Rate) -> str | None:
 
 
 def _neighbour_maps(source: Run, scanned: Scan, measure: Measure) -> list[Block]:
-    """Return heat maps of a measure by next and by previous player, on the same scale."""
+    """Return two heat maps of a measure, by next and by previous player, on the same scale."""
     order, title = players_ranked(source), measure.name
     shown = order[:_MAX_MAPPED]
     maps = {side: [_cells(source, measure, side, player) for player in shown] for side, _ in SIDES}
@@ -316,7 +314,7 @@ def neighbour_table(
     players: Sequence[int],
     key: str,
 ) -> ResultTable:
-    """Return these players' rates by neighbour on one side, with one row per rate."""
+    """Return these players' rates for each neighbour on one side."""
     name = dict(SIDES)[side]
     columns = [*player_columns("bot"), Column(name, f"{name} player", "player"), *counts("games")]
     columns.append(Column(measure.key, f"{measure.title} %", "rate"))

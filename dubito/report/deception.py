@@ -1,6 +1,6 @@
 """How players lie and detect lies: figures, a paragraph, and a section for each player's page.
 
-A rate is called higher than another only if their 95 % intervals do not overlap.
+One rate is called higher than another only if their 95 % intervals do not overlap.
 """
 
 from collections import Counter
@@ -29,8 +29,8 @@ from dubito.report.tables import (
 from dubito.stats.players import Calibration, calibrations, cluster_sums, is_mistake
 from dubito.stats.rates import Rate, clustered_rate
 
-_MAX_MOMENTS: Final = 5  # number of lies shown, and of mistakes
-_GROUPED_CARDS: Final = 4  # plays of this many cards or more are grouped
+_MAX_MOMENTS: Final = 5  # maximum number of lies shown, and of mistakes
+_GROUPED_CARDS: Final = 4  # plays of at least this many cards are grouped
 _MOMENTS_NOTE: Final = (
     "Covers only games with a page, ordered by the cards at stake. Successful: voluntary {lies} that an opponent "
     "could have "
@@ -44,7 +44,7 @@ TrackedMove = TypeVar("TrackedMove", TrackedPlay, TrackedResponse)
 
 @dataclass(frozen=True)
 class Stories:
-    """Lies of the players of a run.
+    """The lies told and detected by the players of a run.
 
     `turns` maps each game with a page to the turns of its seats' moves, and `cards` maps it to the cards played at each
     turn.
@@ -119,7 +119,7 @@ class Stories:
 
     @cached_property
     def _answers(self) -> dict[tuple[int, int, int], tuple[str, float | None]]:
-        """The outcome and stated probability of a seat's first answer at each move."""
+        """The outcome and stated probability of the first answer, by game, seat and move."""
         query = f"SELECT seat, turn, outcome, {STATED} FROM decisions WHERE game = ? ORDER BY decision DESC"  # noqa: S608
         return {
             (game, seat, turn): (outcome, stated)
@@ -133,7 +133,7 @@ class Stories:
         return f"games/{one.game}.html#turn-{turn}", f"{what}, {one.pile} at stake · game {one.game}, turn {turn}"
 
     def _cards_of(self, one: TrackedPlay | TrackedResponse) -> str:
-        """Return the cards of a play, or of the play that a response is about."""
+        """Return the cards of a play, or the cards that a response is about."""
         turn = self.turns[one.game][one.seat, one.move]
         return self.cards[one.game][turn - 1 if isinstance(one, TrackedPlay) else turn - 2]
 
@@ -142,7 +142,7 @@ class Stories:
         return f"let a {lie} pass" if one.is_lie else f"false {call}"
 
     def _rate(self, cases: Iterable[tuple[int, bool]]) -> Rate:
-        """Return the rate of true values, given as (game, value) for each move, clustered by deal."""
+        """Return the share of true values, clustered by deal. `cases` contains a (game, value) pair per move."""
         seen, so = Counter[int](), Counter[int]()
         for game, is_so in cases:
             deal = game // self.source.planned.games_per_deal
@@ -152,7 +152,7 @@ class Stories:
         return clustered_rate(*sums) if sums else Rate(None)
 
     def _describe(self, player: int) -> Iterator[str]:
-        """Describe how the player plays. Mention no differences that could be due to chance."""
+        """Describe how the player plays, without differences that could be due to chance."""
         lies = self._words[1]
         keys: tuple[LieRate, ...] = ("chosen", "forced", "caught", "hits", "alarms")
         shares = {key: self.lies.share(player, key) for key in keys}
@@ -186,7 +186,7 @@ class Stories:
         return [one for one in calibrations(self.source.tally, self.source.names) if one.statements]
 
     def _compare_with_others(self, player: int) -> str:
-        """Return a clause if the player tells more, or fewer, voluntary lies than every other player."""
+        """Return a clause if the player tells more (or fewer) voluntary lies than every other player."""
         own, names = self.lies.share(player, "chosen"), range(len(self.source.names))
         others = [self.lies.share(other, "chosen") for other in names if other != player]
         comparisons = {_compare(own, other, "more", "less") for other in others if other.value is not None}
@@ -229,7 +229,7 @@ class Stories:
         return ResultTable(f"{key}-lies-parts", f"Its {lies} by number of cards and half of the game", columns, rows)
 
     def _opponents_table(self, player: int, order: Sequence[int], key: str) -> ResultTable:
-        """Return a table of the players that this player deceives, and of those that deceive it."""
+        """Return a table of the opponents that the player deceives or is deceived by."""
         lies, call = self._words[1:]
         asked_moves = [
             (who, one.game, so)

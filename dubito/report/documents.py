@@ -1,7 +1,7 @@
 """The JSON objects that commands print with `--json`.
 
-Keys are never removed, but new ones may be added (docs/json.md). Every rate is a share from 0 to 1, or on the game's
-own scale if its measure has one. Money is in dollars.
+Keys are never removed, but new ones may be added (docs/json.md). Every rate is a share from 0 to 1, unless its measure
+has its own scale. Money is in dollars.
 """
 
 import json
@@ -37,7 +37,7 @@ RunState = Literal["playing", "stopped", "finished"]
 
 
 class DocumentPart(BaseModel):
-    # Built late, since most commands print no document. Values can be read from attributes with the same names.
+    # Models are built late, since most commands print no document. Values can be read from attributes of the same name.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, from_attributes=True, defer_build=True)
 
 
@@ -45,7 +45,7 @@ P = TypeVar("P", bound=DocumentPart)
 
 
 class Document(DocumentPart):
-    """What a command prints."""
+    """An object printed by a command."""
 
 
 class Interval(DocumentPart):
@@ -57,7 +57,7 @@ class Interval(DocumentPart):
 
 
 class LieResult(DocumentPart):
-    """A player's lies: voluntary ones, where it could have been honest, and forced ones."""
+    """A player's lies: voluntary ones, which it could have avoided, and forced ones."""
 
     games: int = Field(description="number of games covered, from the start of the run")
     plays: int = Field(description="number of moves that could have been lies")
@@ -66,7 +66,7 @@ class LieResult(DocumentPart):
 
 
 class PlayerResult(DocumentPart):
-    """A player of a run in all its seats."""
+    """A player's results in all seats."""
 
     name: str
     kind: PlayerKind
@@ -113,7 +113,7 @@ class Difference(DocumentPart):
 
 
 class PairResult(DocumentPart):
-    """Two contenders compared."""
+    """A comparison of two contenders."""
 
     one: str
     other: str
@@ -132,7 +132,7 @@ class PairStatus(DocumentPart):
 
 
 class ArmResult(DocumentPart):
-    """A model contender, if the contenders have different prompts."""
+    """A model contender and its prompt, if the contenders have different prompts."""
 
     name: str
     prompt: str
@@ -144,7 +144,7 @@ class ArmResult(DocumentPart):
 
 
 class ModelUse(DocumentPart):
-    """The decisions of a model player, and their cost."""
+    """The decisions of a model player and their cost."""
 
     name: str
     kind: PlayerKind
@@ -176,7 +176,7 @@ class ComparedResult(DocumentPart):
 
 
 class RunObject(Document):
-    """A run: its settings, its results, and the cost of its models."""
+    """The settings, results and model costs of a run."""
 
     format: Literal["dubito run 1"] = "dubito run 1"
     folder: str
@@ -206,7 +206,7 @@ class MergeObject(Document):
 
 
 class AwaitedBatch(DocumentPart):
-    """A batch of requests that a run with `wait` has sent and that has no replies yet."""
+    """A batch that a run with `wait` has sent and that has not been answered yet."""
 
     account: str
     id: str | None = Field(description="the server's id; null if the server has not confirmed the batch")
@@ -216,7 +216,7 @@ class AwaitedBatch(DocumentPart):
 
 
 class StatusObject(Document):
-    """The progress of a run or a test of prompts, and its model calls."""
+    """The progress and model calls of a run or a test of prompts."""
 
     format: Literal["dubito status 1"] = "dubito status 1"
     folder: str
@@ -267,7 +267,7 @@ class BrokenFile(DocumentPart):
 
 
 class BotsObject(Document):
-    """The bots of a game, and broken files."""
+    """The bots of a game, including broken files."""
 
     format: Literal["dubito bots 1"] = "dubito bots 1"
     game: str
@@ -289,7 +289,7 @@ class ListedGame(DocumentPart):
 
 
 class GamesObject(Document):
-    """All games, or the games of OpenSpiel."""
+    """The list of games, or of OpenSpiel's games."""
 
     format: Literal["dubito games 1"] = "dubito games 1"
     games: list[ListedGame]
@@ -327,7 +327,7 @@ class TypicalUse(DocumentPart):
 
 
 class PlayerEstimate(DocumentPart):
-    """An estimate for a model player; pairs are 95 % intervals."""
+    """The estimated use of a model player. Pairs are 95 % intervals."""
 
     name: str
     kind: PlayerKind
@@ -352,7 +352,7 @@ class EstimateObject(Document):
 
 
 class CachedModel(DocumentPart):
-    """The replies of a model."""
+    """The cached replies of a model."""
 
     server: str
     model: str
@@ -360,7 +360,7 @@ class CachedModel(DocumentPart):
 
 
 class CacheObject(Document):
-    """The content of a cache of replies."""
+    """The content of a reply cache."""
 
     format: Literal["dubito cache 1"] = "dubito cache 1"
     folder: str
@@ -372,7 +372,7 @@ class CacheObject(Document):
 
 
 class PromptResult(DocumentPart):
-    """A prompt at all positions of a test."""
+    """The results of a prompt in a test."""
 
     prompt: str
     positions: int
@@ -385,7 +385,7 @@ class PromptResult(DocumentPart):
 
 
 class TrialObject(Document):
-    """What a test of prompts found."""
+    """The results of a test of prompts."""
 
     format: Literal["dubito prompt test 1"] = "dubito prompt test 1"
     model: str
@@ -407,7 +407,7 @@ def players(
     results: Results,
     lies: "LieCounts | None" = None,
 ) -> list[PlayerResult]:
-    """Return all players of a run, the best first; `kinds` maps their names to their kinds."""
+    """Return all players of a run, best first. `kinds` maps their names to their kinds."""
     names = [*kinds]
 
     def lie_result(player: int) -> LieResult | None:
@@ -431,7 +431,7 @@ def part_of(part: type[P], value: object, /, **more: Any) -> P:
 def contenders(
     tally: Tally, compared: Sequence[Contender], results: Results, runs: Sequence[str]
 ) -> list[ContenderResult]:
-    """Return the contenders, best first. `runs` are the run folders in which they played."""
+    """Return the contenders, best first. `runs` lists the run folders in which they played."""
     order = rank_contenders(tally, compared, results)
     return [
         part_of(

@@ -1,4 +1,4 @@
-"""The games of a report: how they are selected, their pages, and the list of them."""
+"""The games of a report: selection, pages and list."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,27 +17,27 @@ from dubito.stats.tally import Outcome
 from dubito.store.model_log import describe_answer
 
 DEFAULT_GAMES: Final = 500  # default number of games shown
-DEFAULT_REPLAYS: Final = 60  # the default without models: each game must be played again, 400 of them in a second
+DEFAULT_REPLAYS: Final = 60  # the default without models, since each game must be replayed (about 400 per second)
 SHOW_ALL_UP_TO: Final = 100  # up to this number, all games are shown
 _LONGEST_GAMES: Final = 10  # number of the longest games shown, out of the first `_SEARCHED_GAMES`
 _SEARCHED_GAMES: Final = 2_000
-MAX_GAMES: Final = 10_000  # limit of games in one report
+MAX_GAMES: Final = 10_000  # maximum number of games in a report
 
 
 @dataclass(frozen=True, slots=True)
 class GameChoice:
-    """The games to show, and a sentence with the reason for this choice."""
+    """The games to show, with a sentence that explains the choice."""
 
     games: list[int]
     why: str
-    # True: the user did not choose these games, so some may be left out if the report gets too large
+    # whether games can be left out of a report that gets too large, since the user did not choose them
     bounded: bool = False
 
 
 def choose_games(source: Run, requested: str | None) -> GameChoice:
-    """Select games by `--games`: `0,5,17` or `all`. Raises UsageError.
+    """Select the games named by `--games` (`0,5,17` or `all`). Raises UsageError.
 
-    By default, the first and the longest ones.
+    By default, the first games and the longest ones are selected.
     """
     count = source.tally.games
     every = range(source.planned.first_game, source.planned.first_game + count)
@@ -79,7 +79,7 @@ def _numbers(requested: str, source: Run, every: range) -> list[int]:
     return games
 
 
-# Total size of the pages of games. A report with models then stays below 30 MB.
+# Total size of all game pages. This keeps a report with models below 30 MB.
 _MAX_PAGES_BYTES: Final = 24_000_000
 
 _COLUMNS: Final = [
@@ -91,7 +91,7 @@ _COLUMNS: Final = [
 
 @dataclass
 class ShownGames:
-    """The games of a report. Yields their pages one by one, then builds their list."""
+    """The games of a report: yields their pages one by one, then builds the list of games."""
 
     source: Run
     choice: GameChoice

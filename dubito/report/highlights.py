@@ -16,10 +16,10 @@ _OPENING_KINDS: Final = (_LONGEST_LIE, _MOST_PICKED_UP)
 
 @dataclass
 class Highlights:
-    """The greatest moment of each kind so far. The first one wins ties."""
+    """The biggest highlight of each kind so far. The first one wins ties."""
 
-    lies: str  # the game's word for lies; empty in games without
-    strength: Mapping[str, float]  # by player: the value that ranks the run
+    lies: str  # the game's word for lies; empty if it has none
+    strength: Mapping[str, float]  # value by which players are ranked
     _found: dict[str, tuple[float, str, str]] = field(default_factory=dict)  # by kind: size, text, link
 
     def scan_game(
@@ -77,9 +77,9 @@ class Highlights:
 
 
 def opening(story: Mapping[str, Any]) -> tuple[int, str]:
-    """Return the best turn to open a game at, and what happens there.
+    """Return the turn at which to open a game, and what happens there.
 
-    That is the first caught lie, otherwise the greatest highlight, otherwise the deal.
+    This is the first caught lie, or else the biggest highlight, or else the deal.
     """
     turns, lie = story["turns"], story["lie"]
     caught_lie = f"first {lie} that was caught"
@@ -96,7 +96,7 @@ def opening(story: Mapping[str, Any]) -> tuple[int, str]:
 
 
 def count_cards(story: Mapping[str, Any]) -> list[list[int]]:
-    """Return each seat's number of cards at the deal and after each turn; an empty list for a game shown as text."""
+    """Return each seat's number of cards at the deal and after each turn, or an empty list for games shown as text."""
     if "hands" not in story:
         return []
     counts = [[len(hand) for hand in story["hands"]]]

@@ -1,4 +1,4 @@
-"""The overview page, which shows the winner, how certain the result is, and what it cost.
+"""The overview page: the winner, how certain the result is, and what the run cost.
 
 The page starts with the result in words, computed from the figures and their intervals (`ranking.py`).
 """
@@ -61,7 +61,7 @@ def _describe_cost(source: Run) -> list[str]:
 
 
 def _describe_models(models: Mapping[str, PlayerLog], label: Callable[[str], str]) -> list[str]:
-    """Summarize tokens, cost and fallbacks of all model players.
+    """Summarize the tokens, cost and fallbacks of all model players.
 
     Players whose answers were all fallbacks are named.
     """
@@ -110,7 +110,7 @@ _PLAYER_COLUMNS: Final = [
 def overview(
     source: Run, scanned: Scan, lies: LieCounts | None, stories: Stories | None, looks: Sequence[tuple[str, str, str]]
 ) -> Page:
-    """Return the first page. `looks` are links to the other pages, each with a name, a path and a description."""
+    """Return the first page. `looks` contains links to the other pages as (name, path, description)."""
     results, players = source.game.results, RunPlayers(source)
     answer, sure = describe_winner(source.order)
     sections = [Section("", _answer_blocks(source, players, sure))]
@@ -144,7 +144,7 @@ def _answer_blocks(source: Run, players: RunPlayers, sure: str) -> list[Block]:
 
 
 def _player_blocks(source: Run, players: RunPlayers, lies: LieCounts | None) -> list[Block]:
-    """Return the full verdict, the table of all players, and its limitations."""
+    """Return the full verdict, the table of all players, and notes about limitations."""
     results, order = source.game.results, source.order
     verdict = Paragraph(describe_verdict(order, source.label), answer=True)
     blocks: list[Block] = [verdict, Paragraph(results.meaning), players.table(lies)]
@@ -152,7 +152,7 @@ def _player_blocks(source: Run, players: RunPlayers, lies: LieCounts | None) -> 
         blocks.append(Paragraph(both))
     contenders = list_contenders(source.planned, source.models)
     compared = contender_ranking(source.tally, contenders, results)
-    # The table of all players has the contenders, and the page that compares two has their pairs.
+    # The contenders are in the table of all players, and their pairs are on the page that compares two.
     blocks += contender_notes(compared, order if order.paired else None, contenders, results)
     return [*blocks, *bot_errors(source.rows)]
 

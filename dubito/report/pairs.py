@@ -1,6 +1,6 @@
-"""Pages that compare two contenders side by side, at the same positions of the same deals.
+"""Pages that compare two contenders' choices at the same positions of the same deals.
 
-Contenders take the same seats in the same deals, and all random draws of a deal repeat. Two games of a deal are
+Contenders take the same seats in the same deals, and each deal's random draws are the same. Two games of a deal are
 therefore identical until the contenders first decide differently. The page shows that position with both choices, both
 results and the cost of the choice.
 """
@@ -38,7 +38,7 @@ from dubito.stats.ranking import Contender, contender_pairs, rank_contenders
 from dubito.stats.rates import Rate
 from dubito.stats.tally import Tally
 
-_MAX_PAIRS: Final = 15  # pairs that have their own page
+_MAX_PAIRS: Final = 15  # maximum number of pairs with their own page
 _MAX_DEALS: Final = 100  # number of deals whose games are played again
 _MAX_POSITIONS: Final = 30  # positions on a page
 _MAX_REASON: Final = 300  # characters
@@ -53,7 +53,7 @@ _WITH_ODDS: Final = " The chance of winning after each choice is estimated by pl
 
 @dataclass(frozen=True)
 class Side:
-    """A contender of a run.
+    """One contender of a compared run.
 
     `pages` is the location of its run's pages, and `with_pages` lists the games that have one.
     """
@@ -63,7 +63,7 @@ class Side:
     place: int  # index among the contenders of its run
     pages: str
     with_pages: Collection[int]
-    replays: ReplayedGames  # of its run, shared by its contenders
+    replays: ReplayedGames  # shared by the contenders of a run
     _played: dict[int, "ReplayedGame"] = field(default_factory=dict)
     _decisions: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
 
@@ -73,7 +73,7 @@ class Side:
 
     @property
     def label(self) -> str:
-        """The name to use in headings, which do not show the player's kind separately."""
+        """The name for headings, which do not show the player's kind separately."""
         own = self.run.contenders[self.place]
         return self.run.label(own) if self.name == own else one_line(self.name)
 
@@ -98,7 +98,7 @@ class Side:
         return self._played[number]
 
     def decisions(self, game: "ReplayedGame") -> list[dict[str, Any]]:
-        """Return the decisions of models in a game of this side."""
+        """Return this side's model decisions in a game."""
         if game.number not in self._decisions:
             asked = ModelDecisions(self.run.db, self.run.game)
             self._decisions[game.number] = asked.decisions(game.number, game.story, Texts())
@@ -117,19 +117,19 @@ class ReplayedGame:
     score: float
 
     def cards_after(self, turn: int) -> int | None:
-        """Return how many cards the contender holds once the next turn is over, in games that show hands."""
+        """Return how many cards the contender holds after the next turn, in games that show hands."""
         held = count_cards(self.story)
         return held[min(turn + 1, len(held) - 1)][self.seat] if held else None
 
     def sees(self, turn: int) -> str:
-        """Return the text that the contender sees before a turn, in games that are shown as text."""
+        """Return the text that the contender sees before a turn, in games shown as text."""
         panels = dict(enumerate(self.story.get("panels", ())))
         for before in self.story["turns"][: turn - 1] if panels else ():
             panels |= before["panels"]
         return next((each[2] or each[1] for each in panels.values() if each and each[3] == self.seat), "")
 
     def hand(self, turn: int) -> str:
-        """Return the contender's cards before a turn, one letter per card; empty in games that are shown as text."""
+        """Return the contender's cards before a turn, one letter per card. Empty in games shown as text."""
         hand: str = self.story["hands"][self.seat] if "hands" in self.story else ""
         for before in self.story["turns"][: turn - 1] if hand else ():
             hand = before["hands"].get(self.seat, hand)
@@ -138,7 +138,7 @@ class ReplayedGame:
 
 @dataclass(frozen=True)
 class Split:
-    """Two games of a deal that differ from some move on."""
+    """Two games of a deal, and the move at which they first differ."""
 
     deal: int
     games: tuple[ReplayedGame, ReplayedGame]
@@ -152,12 +152,12 @@ class Split:
 
     @property
     def rank(self) -> tuple[float, int]:
-        """A sort key: the cost, and for equal results the difference in cards."""
+        """The sort key: the cost, then the difference in cards."""
         one, other = (game.cards_after(self.turn) or 0 for game in self.games)
         return -abs(self.cost), -abs(one - other)
 
     def kind(self, game: ReplayedGame, results: Results) -> str:
-        """Return what kind of move a side made."""
+        """Return the kind of move that a side made."""
         made = game.story["turns"][self.turn - 1]
         marks = made["kinds"][self.place] if "kinds" in made else made["marks"]
         if marks or not results.lies:
@@ -166,7 +166,7 @@ class Split:
 
 
 def find_splits(one: Side, other: Side) -> tuple[list[Split], int]:
-    """Return the positions where the sides first differed, costliest first, and the number of compared games."""
+    """Return the positions at which the sides first differed, costliest first, and the number of compared games."""
     splits, compared = list[Split](), 0
     first = one.run.planned.first_game // one.run.planned.games_per_deal
     for deal in range(first, first + min(one.run.deals, other.run.deals, _MAX_DEALS)):
@@ -189,7 +189,7 @@ def find_splits(one: Side, other: Side) -> tuple[list[Split], int]:
 def compare_pages(
     sides: Sequence[Side], tally: Tally, contenders: Sequence[Contender], results: Results, *, odds: bool = False
 ) -> Iterator[Page]:
-    """Yield a page for each pair of contenders, the best first. With `odds`, show the winning chances."""
+    """Yield a page for each pair of contenders, best pair first. With `odds`, show the winning chances."""
     pairs = contender_pairs(tally, contenders, results)
     order = rank_contenders(tally, contenders, results, pairs)
     assert order is not None
@@ -213,7 +213,7 @@ def compare_pages(
 
 
 def _side_by_side(one: Side, other: Side, key: str, *, odds: bool) -> Iterator[Block]:
-    """Yield how often the two contenders decided differently, at which kinds of moves, and the costliest positions."""
+    """Yield how often the two contenders decided differently, a table of move kinds, and the costliest positions."""
     splits, compared = find_splits(one, other)
     if not compared:
         yield Paragraph(
@@ -233,7 +233,7 @@ def _side_by_side(one: Side, other: Side, key: str, *, odds: bool) -> Iterator[B
 
 
 def _kinds_table(one: Side, other: Side, splits: Sequence[Split], key: str) -> ResultTable:
-    """Return which kinds of moves the sides made at these positions, and what followed."""
+    """Return a table of the moves that the sides made at these positions, and what followed."""
     results = one.run.game.results
     by_kinds: dict[tuple[str, str], list[Split]] = {}
     for split in splits:
@@ -261,7 +261,7 @@ def _position(one: Side, other: Side, split: Split, *, odds: bool) -> ShownPosit
     title = f"Deal {split.deal}, turn {turn}"
     cost = f"cost {one_line(worse)} {points}" if split.cost else ""
     choices = [_choice(side, played, split, odds=odds) for side, played in zip((one, other), split.games, strict=True)]
-    if len({(choice.text, choice.cards) for choice in choices}) == 1:  # what they did is not in the story's words
+    if len({(choice.text, choice.cards) for choice in choices}) == 1:  # the story does not tell the choices apart
         outputs = (played.outputs[split.move] for played in split.games)
         choices = [
             replace(choice, text=f"{choice.text} (answer: {_describe_output(output)})")
@@ -300,7 +300,7 @@ def _choice(side: Side, game: ReplayedGame, split: Split, *, odds: bool) -> Show
 
 
 def _describe_output(output: Any) -> str:
-    """Describe an output that is given as the game's JSON."""
+    """Describe an output in the game's JSON form."""
     return {True: "yes", False: "no"}[output] if isinstance(output, bool) else one_line(json.dumps(output), 80)
 
 
@@ -310,6 +310,6 @@ def _amount(results: Results, score: float) -> str:
 
 
 def sides_of_run(run: Run, names: Sequence[str], pages: str, with_pages: Collection[int]) -> list[Side]:
-    """Return the contenders of a run as sides with these names."""
+    """Return the named contenders of a run as sides."""
     replays = ReplayedGames(run)
     return [Side(name, run, place, pages, frozenset(with_pages), replays) for place, name in enumerate(names)]

@@ -17,7 +17,7 @@ except ModuleNotFoundError:
 
 WIDTH: Final = 1200
 HEIGHT: Final = 630
-_OVERSAMPLING: Final = 2  # drawn larger by this factor and scaled down, for smooth lines
+_OVERSAMPLING: Final = 2  # draw at this multiple of the size and scale down, for smooth lines
 _FELT: Final = "#14532d"
 _INK: Final = "#ffffff"
 _SOFT: Final = "#d1fae5"
@@ -62,7 +62,7 @@ def _to_ascii(text: str) -> str:
 
 
 def picture_of_page(title: str, preview: Preview) -> bytes:
-    """Draw the first rows of a preview's chart as a PNG. If any names are `lit`, all other names are dimmed."""
+    """Draw the first rows of a preview's chart as a PNG. If `lit` names players, all others are dimmed."""
     picture, chart, lit = _Picture(title, preview.words), preview.chart, preview.lit
     rows = list(_rows(chart)) if chart else []
     shown = [row for row in rows if row[0] in lit or not lit or len(rows) <= _MAX_ROWS][:_MAX_ROWS]
@@ -95,7 +95,7 @@ def _rows(chart: Chart) -> Iterator[tuple[str, tuple[float, float, float]]]:
 def picture_of_game(page: GamePage) -> bytes:
     """Draw the winners and each seat's number of cards by turn as a PNG.
 
-    Games without hands show only the winners.
+    For games without hands, draw only the winners.
     """
     story: Mapping[str, Any] = page.told
     picture, turns, card_counts = _Picture(page.title, page.about), len(story["turns"]), count_cards(story)

@@ -1,4 +1,4 @@
-"""All players of a run: the chart of their scores, and the table of their figures."""
+"""The overview of a run's players: the chart of their scores and the table of their figures."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from dubito.report.tables import (
 from dubito.stats.ranking import ContenderRow, RankingRow, contender_ranking
 from dubito.stats.rates import Rate
 
-_MAX_CHARTED: Final = 12  # contenders, and as many opponents: the table has all of them
+_MAX_CHARTED: Final = 12  # maximum number of contenders, and of opponents; the table shows all
 _NOTES: Final = (
     "A rank is 1 plus the number of players that are significantly better, unless fallbacks could explain the "
     "difference; equal ranks are ties. Shares of fewer than ten cases are shown as counts."
@@ -35,7 +35,7 @@ _NOTES: Final = (
 
 @dataclass(frozen=True)
 class RunPlayers:
-    """The players of a run: the contenders if several are compared, and their opponents."""
+    """The players of a run. If several contenders are compared, the others are their opponents."""
 
     source: Run
 
@@ -105,7 +105,7 @@ class RunPlayers:
         return ScoreChartRow(name, kind, path, rate, text, difference, is_worse)
 
     def table(self, lies: LieCounts | None) -> ResultTable:
-        """Return the table of all players. Lies are counted over all of a player's seats."""
+        """Return the table of all players. Lies are counted in all of a player's seats."""
         source, results = self.source, self.source.game.results
         rows = [*self.compared, *self.opponents]
         rates = [

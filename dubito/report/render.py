@@ -1,6 +1,6 @@
 """Render pages as HTML.
 
-Templates escape all texts. Data is embedded as JSON that cannot close its HTML element.
+Templates escape all texts. JSON data is embedded in a form that cannot close its HTML element.
 """
 
 import json
@@ -30,7 +30,7 @@ from dubito.report.tables import (
     Verbatim,
 )
 
-COMPARE: Final = ("compare.html", "Compare")  # only of runs with several contenders
+COMPARE: Final = ("compare.html", "Compare")  # only in runs with several contenders
 _PAGES: Final = (
     ("index.html", "Overview"),
     ("games.html", "Games"),
@@ -60,16 +60,13 @@ _PLACEHOLDERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Settings shared by all pages of a report or of a server.
-
-    Only the paths of a server begin with `/`.
-    """
+    """Settings shared by all pages of a report or a server. Paths begin with `/` only on a server."""
 
     name: str  # name of the run
     pages: Sequence[tuple[str, str]] = _PAGES  # paths and titles in the menu
     static: str = "static/"
     icon: str = "data:,"
-    served: bool = False  # served with the server's own policy, with all data inside the page
+    served: bool = False  # whether a server with its own security policy serves the page, with all data inside
     address: str | None = None  # URL, ending in `/`; empty if unknown, None if the site is not published
 
     def without(self, page: tuple[str, str]) -> "Site":
@@ -117,10 +114,7 @@ class Renderer:
 
 
 class Viewer:
-    """Renders game pages.
-
-    They differ only in title and data, so the template is rendered once.
-    """
+    """Renders game pages. The template is rendered once, since pages differ only in title and data."""
 
     def __init__(self, render: Renderer, folder: str) -> None:
         """Render the template for games in this folder, such as `games`."""

@@ -1,7 +1,7 @@
 """Tables of a run's results, used on its pages and in the terminal.
 
-They cover the ranking, contenders, bounds, two-player games (with a map of first against second player), and the
-decisions and costs of model players.
+They cover the ranking, contenders, fallback bounds, two-player games (with a matrix of first against second player),
+and the decisions and costs of model players.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -104,9 +104,9 @@ def _extreme_case(results: Results) -> str:
 
 
 def ranking_table(rows: Sequence[RankingRow], order: Order, results: Results, *, twice: bool) -> ResultTable:
-    """Return all players of a run without paired contenders.
+    """Return the table of players for a run without paired contenders.
 
-    They are ranked by the first measure. `twice` means that a bot may hold two seats in a game.
+    The players are ranked by the first measure. `twice` means that a bot can hold two seats in a game.
     """
     title = f"Ranking by {results.measures[0].name}"
     return _players_table("ranking", title, rows, results, [_TIES_NOTE, *_notes_on_seats(twice)], order)
@@ -115,7 +115,7 @@ def ranking_table(rows: Sequence[RankingRow], order: Order, results: Results, *,
 def opponents_table(
     rows: Sequence[RankingRow], order: Order, results: Results, title: str, *, twice: bool
 ) -> ResultTable | None:
-    """Return a table of the contenders' opponents, without ranks; None if all players are contenders."""
+    """Return a table of the contenders' opponents, without ranks, or None if all players are contenders."""
     others = [row for row in rows if row.name not in order.names]
     if not others:
         return None
@@ -146,7 +146,7 @@ def _notes_on_seats(twice: bool) -> list[str]:
 
 
 def contenders_among_opponents(order: Order, opponents: Sequence[str]) -> str | None:
-    """Return a sentence if a contender was also drawn as an opponent; else None.
+    """Return a sentence if a contender was also drawn as an opponent, or else None.
 
     The sentence belongs below tables that cover all seats.
     """
@@ -211,7 +211,10 @@ def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Res
 def contender_notes(
     rows: Sequence[ContenderRow], order: Order | None, contenders: Sequence[Contender], results: Results
 ) -> Iterator[ResultTable | Paragraph]:
-    """Yield what limits the results of contenders: few deals, and fallbacks. A single contender has no order."""
+    """Yield notes about what limits the contenders' results: few deals, and fallbacks.
+
+    A single contender has no order.
+    """
     if order and (warnings := cautions(order)):
         yield Paragraph(" ".join(warnings))
     if any(row.bounds.touched for row in rows):
@@ -235,7 +238,7 @@ def contender_notes(
 
 
 def arm_tables(arms: Sequence[Arm], results: Results) -> list[ResultTable | Paragraph]:
-    """Return each contender's prompt, what the prompt adds, and the share of voluntary lies."""
+    """Return a table of the contenders' prompts, what each prompt adds, and the share of voluntary lies."""
     if not arms:
         return []
     columns = [*player_columns("contender"), Column("prompt", "prompt", "text"), Column("title", "description", "text")]
@@ -297,7 +300,7 @@ def pairs_table(pairs: Sequence[PairRow], deals: int, results: Results) -> Resul
 def describe_significance(difference: PairedDifference, within: float = 0.0) -> str:
     """Return whether a pair has a winner, or why not.
 
-    `within` is the difference that a run with `stop` looks for.
+    `within` is the difference that a run with `stop` tests for.
     """
     if difference.verdict.winner is not None:
         return "yes"
@@ -318,9 +321,9 @@ def _bounds(bounds: FallbackBounds) -> list[Value]:
 def bounds_table(
     rows: Sequence[RankingRow], contenders: Sequence[str], games: int, results: Results
 ) -> ResultTable | None:
-    """Return how much fallbacks could have changed opponents' results, or None if not at all.
+    """Return a table of how much fallbacks could have changed opponents' results, or None if empty.
 
-    Contenders that played all their `games` as contenders have their own table.
+    Contenders that played all their `games` as contenders are omitted, since they have their own table.
     """
     cells = [
         [row.name, row.games, *_bounds(row.bounds)]
@@ -346,7 +349,7 @@ def sizes_table(
 
 
 def calibration_table(stated: Sequence[Calibration], of: str = "") -> ResultTable:
-    """Return the quality of the stated probabilities; `of` names the event."""
+    """Return a table that rates the stated probabilities. `of` names the event."""
     columns = [
         Column("player", "model player", "player"),
         Column("statements", "stated"),
@@ -365,7 +368,7 @@ def calibration_table(stated: Sequence[Calibration], of: str = "") -> ResultTabl
 
 
 def calibration_bins(stated: Sequence[Calibration], key: str) -> ResultTable | None:
-    """Return the calibration by tenths of the stated probability; None if there are no statements."""
+    """Return the calibration by tenths of the stated probability, or None if there are no statements."""
     columns = [
         Column("player", "model player", "player"),
         Column("from", "stated %", "text"),
@@ -422,7 +425,7 @@ def duel_tables(
 ) -> list[ResultTable | Paragraph]:
     """Return the matrix with totals, the table of all pairs, and the advantage of going first.
 
-    `label` returns a player's name in headings.
+    `label` returns a player's name for headings.
     """
     whole = Duels(tally, results, results.measures[0])
     order = _best_first(whole, names)
@@ -476,7 +479,7 @@ def _first_player_title(measure: Measure) -> str:
 # titles, in the order of TOKENS
 _TOKENS: Final = ("tokens in", "cached in", "written to cache", "tokens out", "reasoning out")
 _DETAIL_TITLES: Final = ("written to cache", "reasoning out")
-_OF: Final = (  # the attempts of a player in games, without the preflight
+_OF: Final = (  # a player's attempts in games, excluding the preflight
     "FROM attempts a WHERE a.player = ? AND a.game >= 0 AND (a.reply IS NOT NULL OR a.cause IS NOT NULL)"
 )
 
@@ -582,7 +585,7 @@ def decisions_table(source: Run, name: str, key: str) -> ResultTable:
 
 
 def attempts_table(source: Run, name: str, key: str) -> ResultTable:
-    """Return where a player's replies came from, and why replies are missing."""
+    """Return a table of where a player's replies came from, and why replies are missing."""
     rows = source.db.read(
         f"SELECT a.origin, coalesce(a.cause, 'reply'), sum(a.attempt > 0), count(*) {_OF} GROUP BY 1, 2 ORDER BY 1, 2",
         (name,),

@@ -1,9 +1,9 @@
 """Rates with intervals for figures that a run's stored sums do not cover.
 
-Each rate is a ratio of two counts, y and m. Their totals over the whole run are among the stored sums, except those by
-seat. The width of an interval needs sums over deals (see `sampled_rate`), which this module computes from the first
-games. The cards do not depend on a deal's number, so the first deals are a fair sample; in a small run they are the
-whole run.
+Each rate is a ratio of two counts, y and m. Their totals over the whole run are stored, except those by seat. The width
+of an interval requires sums over deals (see `sampled_rate`), which this module computes from the first games. The cards
+do not depend on a deal's number, so the first deals are a representative sample. In a small run, they are the whole
+run.
 """
 
 from collections import Counter, defaultdict
@@ -18,13 +18,13 @@ from dubito.stats.ranking import seat_sums, sum_of
 from dubito.stats.rates import Rate, Sums, Variation, design_effect, sampled_rate, variation
 from dubito.stats.tally import Measured, Outcome, Tally
 
-# Number of games to read. They take a third of a second, and are enough to estimate a width.
+# Number of games to read. This takes a third of a second and is enough to estimate a width.
 SCANNED_GAMES: Final = 10_000
 
 _NO_SUMS: Final = Sums(0, 0, 0, 0, 0, 0)
 
 RateKey = tuple[str | int, ...]
-# the seats of a deal with the same key, as numbers of their distinct measurements, which are few
+# seats of a deal with the same key, as indexes of their measurements, of which few are distinct
 Together = tuple[int, ...]
 Seated = tuple[list[list[int]], list[Together]]  # the players in a deal's games, and each seat's measurements
 KeysOf = Callable[[list[int]], Iterable[RateKey]]
@@ -45,7 +45,7 @@ class Scan:
     """
 
     def __init__(self, tally: Tally, deals: Iterable[Sequence[Outcome]], results: Results) -> None:
-        """Sum up the deals. `tally` contains the sums over the whole run."""
+        """Sum over the deals. `tally` contains the sums over the whole run."""
         self.results = results
         self.games = 0  # number of games that were read
         self._tally = tally
@@ -103,9 +103,9 @@ class Scan:
         return self._sample("seat", player, size, seat, self.results.headline[0]).m
 
     def measure_beside(self, player: int, side: int, other: int, measure: str) -> Rate:
-        """Return a measure of a player with a given neighbour.
+        """Return a measure of a player next to a given neighbour.
 
-        Side 0 is the player seated before it at the deal, and side 1 is the player after it.
+        Side 0 is the player seated before it at the deal, and side 1 the player after it.
         """
         sample, rated = self._sample(_SIDES[side], player, other, measure), self.results.measure(measure)
         seats = self._beside(player, side, other)
@@ -113,7 +113,7 @@ class Scan:
         return sampled_rate(y, sum(seats), sample, rated.scale)
 
     def variation(self, player: int, side: int, players: int) -> Variation:
-        """Return how a player's last headline rate varies with the neighbour on one side."""
+        """Return how much a player's last headline rate varies with the neighbour on one side."""
         seats = [self._beside(player, side, other) for other in range(players)]
         key = self.results.headline[-1]
         values = self.results.measure(key).values
@@ -140,7 +140,7 @@ def _deals(source: Run) -> Iterator[list[Outcome]]:
 
 
 def _group_by_key(seated: Iterable[Seated], keys_of: KeysOf) -> Iterator[tuple[RateKey, Together]]:
-    """Yield, for each deal and key, the measurements of all seats with that key."""
+    """Yield, for each deal and key, the measurements of all seats with this key."""
     for games, ways in seated:
         keys = [*chain.from_iterable(map(keys_of, games))]
         values = dict(zip(keys, ways, strict=True))

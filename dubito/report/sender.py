@@ -1,4 +1,4 @@
-"""The texts about the sender of a shared game: a headline, a line to copy, and an invitation to play the deal."""
+"""Texts for a shared game: a headline, a line to copy, and an invitation to play the deal."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ _RUNNING_TABLE = "http://127.0.0.1:8765/"  # the default address of `dubito web`
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Texts about the person who shares a game, or about the game if no person played."""
+    """Texts about the person who shares a game, or about the game if no person played in it."""
 
     title: str
     moment: str  # the best moment as a sentence, or an empty text
@@ -31,7 +31,10 @@ class Sender:
 
 
 def describe_sender(game: Game, record: Any, told: Mapping[str, Any], person: str) -> Sender:
-    """Describe a game to readers: its human player, called `person`, or the winner if no person played."""
+    """Describe a game to readers from the view of its human player, or the winner if no human played.
+
+    `person` is the human player's name.
+    """
     title, me, names = words_of(game).TITLE, told.get("me"), told["names"]
     opens, why = opening(told)
     if me is None:
@@ -60,15 +63,15 @@ def _review(game: Game, record: Any, me: int) -> LieReview:
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """The deal of a shared game, which the reader can play."""
+    """An offer to play the deal of a shared game."""
 
     command: str
     link: str  # link to the table of a running `dubito web`
-    replaced: Sequence[str]  # players that readers do not have, replaced by a hand-written bot
+    replaced: Sequence[str]  # players that readers do not have and that a hand-written bot replaces
 
 
 def invite(game: Game, record: Any, kinds: Sequence[str | None], seat: int) -> Invitation | None:
-    """Return the invitation to take a seat of the game, or None if its deal is unknown."""
+    """Return the invitation to take a seat in the game, or None if its deal is unknown."""
     if record.seed is None:
         return None
     rules = json.loads(records_of(game).dump(record))["rules"]
@@ -95,9 +98,9 @@ class SharedGame:
 
     page: GamePage
     lead: str  # describes the game in a sentence or two
-    dealt: str  # its variable rules and its deal
+    dealt: str  # its rules and deal
     record: str
     person: str  # the sender's name; empty if no person played
     line: str  # to copy
     invitation: Invitation | None
-    left_out: Sequence[str] = ()  # the parts with which the page would have been too large
+    left_out: Sequence[str] = ()  # parts left out because the page would be too large

@@ -1,4 +1,4 @@
-"""Write one game as a single self-contained page that opens from disk, mail or any host."""
+"""Write one game as a self-contained page that can be opened from disk, mail or any host."""
 
 import json
 from base64 import b64encode
@@ -32,10 +32,10 @@ from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 
 PROJECT_URL: Final = "https://github.com/isBre/Dubito"
-MAX_PAGE_BYTES: Final = 300_000  # size limit of a page in bytes, accepted by mail and chat programs
+MAX_PAGE_BYTES: Final = 300_000  # size limit of a page in bytes; mail and chat programs accept it
 _MAX_MOVES: Final = 20_000  # maximum number of moves in a shared game
 _MAX_FILE_BYTES: Final = 10_000_000  # size limit of a file in bytes; the longest game needs less than one million
-_MAX_QUOTE: Final = 240  # characters of a model's words beside the table
+_MAX_QUOTE: Final = 240  # maximum number of characters of a model's reason, shown next to the table
 _CHANGED: Final = "This file was changed after the game: its log does not match its moves."
 _STYLES: Final = ("look.css", "felt.css", "viewer.css", "sender.css")
 _SCRIPTS: Final = ("cards.js", "avatars.js", "board.js", "courses.js", "decisions.js", "sender.js", "viewer.js")
@@ -46,7 +46,7 @@ _SEND_FILE: Final = "send the file itself; `dubito web` shows it under Saved gam
 
 
 def saved_record(path: Path) -> tuple[Game, Any]:
-    """Load a record from a file, with its game. Raises UsageError."""
+    """Load a record and its game from a file. Raises UsageError."""
     try:
         if path.stat().st_size > _MAX_FILE_BYTES:
             raise UsageError("this file is too large to be a saved game")
@@ -60,8 +60,8 @@ def saved_record(path: Path) -> tuple[Game, Any]:
 def page_of_file(path: Path, address: str, file_name: str) -> GamePage:
     """Return the page of a saved game, to be published at `address`.
 
-    `file_name` is the name to show. Model calls are read from the store next to the file; if that fails, the
-    page says why. Raises UsageError if the game cannot be shown.
+    `file_name` is the name to show. Model calls are read from the store next to the file. If that fails, the page gives
+    the reason. Raises UsageError if the game cannot be shown.
     """
     game, record = saved_record(path)
     story, warnings = _story_and_warnings(game, record, path)
@@ -73,7 +73,7 @@ def page_of_file(path: Path, address: str, file_name: str) -> GamePage:
 def _story_and_warnings(
     game: Game, record: Any, path: Path, for_others: bool = False, person: str = ""
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the viewer's data with model calls, and warnings about the file."""
+    """Return the viewer's data including model calls, and warnings about the file."""
     story = story_of_record(game, record, for_others, person)
     warnings = [] if list(records_of(game).replay(record)) == record.story else [_CHANGED]
     model_data: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}
@@ -110,7 +110,7 @@ def _load_model_calls(game: Game, database: Path, number: int, story: Mapping[st
 
 
 def shared_file(path: Path, person: str = "") -> SharedGame:
-    """Load a saved game for sharing; `person` is the name of the human player. Raises UsageError."""
+    """Load a saved game for sharing. `person` is the name of the human player. Raises UsageError."""
     game, record = saved_record(path)
     story, warnings = _story_and_warnings(game, record, path, for_others=True, person=person)
     kinds = _kinds(game, story, record.players)
@@ -118,7 +118,7 @@ def shared_file(path: Path, person: str = "") -> SharedGame:
 
 
 def _kinds(game: Game, story: Mapping[str, Any], players: Sequence[str]) -> list[str | None]:
-    """Return the kind of player in each seat, as far as known.
+    """Return the kind of the player in each seat, or None where it is unknown.
 
     A seat with model calls is a model, or a fake model of the built-in server.
     """
@@ -179,10 +179,10 @@ def shared_game(source: Run, number: int) -> SharedGame:
 
 
 def shared_page(shared: SharedGame, picture: str = "") -> str:
-    """Return the page as the text of one file of at most `MAX_PAGE_BYTES` bytes.
+    """Return the page as a single HTML file of at most `MAX_PAGE_BYTES` bytes.
 
-    Parts are left out until the page fits, and the page lists them. Raises UsageError if the page stays too large.
-    `picture` is the URL of the preview picture, or empty if there is none.
+    Parts are left out until the page fits, and the page lists them. Raises UsageError if the page is still too large.
+    `picture` is the URL of the preview picture; it is empty if there is none.
     """
     text = _render(shared, picture)
     for what, trim in TRIMS:

@@ -1,4 +1,4 @@
-"""Write a report: its pages, its tables as files, and shared files."""
+"""Write a report: its pages, data files and static files."""
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -43,10 +43,10 @@ _MARK_FILE: Final = ".dubito-report"  # marks folders that may be overwritten
 
 
 def write_pages(folder: Path, site: Site, pages: Iterable[Page], *, ours: bool = False) -> Path:
-    """Write pages that do not belong to a run and return the first.
+    """Write pages that do not belong to a run, and return the first page's path.
 
-    The folder's old content is deleted. With `ours`, the check that the folder is a report is skipped. Raises
-    UsageError if the folder is not a report, RunStopped if it cannot be written.
+    Old content of the folder is deleted. With `ours`, the check that the folder is a report is skipped. Raises
+    UsageError if the folder is not a report, and RunStopped if it cannot be written.
     """
     with draft_site(folder, ours) as draft:
         render = Renderer(site)
@@ -96,10 +96,10 @@ def write_report(
 
 
 def write_site(folder: Path, title: str, about: str, runs: Mapping[str, Path], home: Path, address: str = "") -> Path:
-    """Write the reports of several runs with an index page, which is returned.
+    """Write the reports of several runs with an index page, and return the index page's path.
 
-    `address` is where the site will be published, ending in `/`, if known. Raises the same errors as `write_report`,
-    and writes nothing in that case.
+    `address` is the URL at which the site will be published, ending in `/`, if known. Raises the same errors as
+    `write_report`, and writes nothing in that case.
     """
     with draft_site(folder) as draft, ExitStack() as stack:
         rows: list[list[Value]] = []
@@ -141,9 +141,9 @@ def _pages_of_pairs(site: Path, runs: Mapping[str, Run]) -> Iterator[Page]:
 
 @contextmanager
 def draft_site(shown: Path, ours: bool = False) -> Iterator[Path]:
-    """Yield a new folder with the shared files, which replaces the `shown` folder at the end.
+    """Yield a new folder with the static files, which replaces the `shown` folder at the end.
 
-    Links are followed. If anything fails, the old folder remains unchanged.
+    Symbolic links are followed. If anything fails, the old folder remains unchanged.
     """
     folder = shown.resolve()
     draft = folder.with_name(f"{folder.name}.part")
@@ -163,7 +163,7 @@ def draft_site(shown: Path, ours: bool = False) -> Iterator[Path]:
 
 
 def _refuse_others(folder: Path, shown: Path) -> None:
-    """Refuse to overwrite anything but a report. `shown` is the folder name as the user wrote it."""
+    """Refuse to overwrite anything but a report. `shown` is the folder as the user wrote it."""
     try:
         there = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
         ours = (folder / _MARK_FILE).exists()

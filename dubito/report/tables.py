@@ -1,7 +1,7 @@
 """The content of pages as plain data, which templates render.
 
-Tables are shown on pages and written as CSV and JSON from the same values. Other blocks are sections, paragraphs,
-facts, charts and heat maps.
+Tables are shown on pages and written as CSV and JSON from the same values. Other blocks include paragraphs, charts and
+heat maps.
 """
 
 import csv
@@ -45,7 +45,7 @@ _MAX_EXTRA_DIGITS: Final = 3  # extra digits
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")  # characters that start a formula
 _TEXTS: Final = ("text", "player", "kind")
 _MAX_ROWS: Final = 500  # rows of a table on a page
-_MAX_JSON_ROWS: Final = 1000  # larger tables have only CSV, at half the size
+_MAX_JSON_ROWS: Final = 1000  # larger tables are written only as CSV, which takes half the space
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class Column:
 
     `player` is a name, and `kind` is the kind of that player. `rate` is a share, shown in percent; `points` is a signed
     difference of shares. `decimal` and `difference` are the same for measures that are not shares. `dollars` are
-    picodollars; `price` is in dollars and may be tiny. `cards` is a mean number of cards. A `detail` is left out in
-    terminals, which lack space.
+    picodollars; `price` is in dollars and may be tiny. `cards` is a mean number of cards. Columns marked `detail` are
+    left out in terminals to save space.
     """
 
     key: str
@@ -83,16 +83,16 @@ def counts(*keys: str) -> list[Column]:
 
 @dataclass(frozen=True, slots=True)
 class ResultTable:
-    """A table. Its key is used in the names of its files."""
+    """A table. Its key is the name of its files."""
 
     key: str
     title: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Value]]
-    notes: Sequence[str] = ()  # what readers need to know about the values
+    notes: Sequence[str] = ()  # notes about the values for readers
     links: Sequence[str | None] = ()  # links for the first cell of each row
     more_links: Mapping[str, Sequence[str | None]] = field(default_factory=dict)  # links for other cells, by column
-    headings: Sequence[str] = ()  # heading of each row, shown where it changes
+    headings: Sequence[str] = ()  # heading for each row, shown when it changes
 
     def with_kinds(self, kinds: Mapping[str, str]) -> "ResultTable":
         """Return the table with a column for the player's kind after each player column."""
@@ -174,7 +174,7 @@ class ResultTable:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a table on a page. A rate with few cases is shown as a count."""
+    """A table cell on a page. A rate with few cases is shown as a count."""
 
     column: Column
     value: Value
@@ -199,7 +199,7 @@ class Cell:
 
     @property
     def interval(self) -> str:
-        """The interval to show beside an estimate, or an empty text."""
+        """The interval to show next to an estimate, or an empty string."""
         return self.text.partition(" ")[2] if isinstance(self.value, Rate) and not self.is_few else ""
 
 
@@ -226,7 +226,7 @@ def _value_and_ends(value: Value) -> tuple[Any, float | None, float | None]:
 
 
 def cell_text(value: Value, kind: ColumnKind) -> str:
-    """Format a value as shown on pages; None becomes a dash."""
+    """Format a value as on pages. None becomes a dash."""
     if isinstance(value, Rate):
         if value.value is None:
             return "-"
@@ -237,7 +237,7 @@ def cell_text(value: Value, kind: ColumnKind) -> str:
 
 
 def _interval(value: float, low: float, high: float, kind: ColumnKind) -> str:
-    """Format an interval with enough digits to make its ends differ."""
+    """Format an interval with enough digits that its ends differ."""
     for more in range(_MAX_EXTRA_DIGITS + 1):
         ends = _number(low, kind, more), _number(high, kind, more)
         if ends[0] != ends[1]:
@@ -253,16 +253,16 @@ def _number(value: float, kind: ColumnKind, more: int = 0) -> str:
     return f"{times * value + copysign(_HALF_AWAY, value):{sign}.{digits + more}f}"
 
 
-_CHART_DIGITS: Final = 9  # more digits would be noise
+_CHART_DIGITS: Final = 9  # digits beyond this are noise
 _HALF_AWAY: Final = 1e-9
-FEW_GAMES: Final = 20  # shares of fewer games get no colour
+FEW_GAMES: Final = 20  # cells with fewer games have no colour
 _FEW_CASES: Final = 10  # shares of fewer cases are shown as counts
 ChartKind = Literal["intervals", "stacked", "calibration", "scatter"]
 
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph, which is emphasized if it is a `warning` or the `answer` of a page."""
+    """A paragraph. `warning` and `answer` emphasize it."""
 
     text: str
     warning: bool = False
@@ -271,7 +271,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class NamedValues:
-    """Pairs of a name and its value."""
+    """Pairs of names and values."""
 
     pairs: Sequence[tuple[str, str]]
     title: str = ""
@@ -279,7 +279,7 @@ class NamedValues:
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """A card about one player that shows how it plays, its rates as bars, and links."""
+    """A card that shows how one player plays, with bars for its rates, and links."""
 
     title: str
     kind: PlayerKind
@@ -289,7 +289,7 @@ class Tiles:
     links: Sequence[tuple[str, str, str, str]] = ()  # name, path, description, cards (a letter each)
 
     def bars(self) -> Iterator[tuple[str, str, Rate | None]]:
-        """Yield each rate's name, text and bar; a rate with few cases has no bar."""
+        """Yield the name, text and bar of each rate. A rate with few cases has no bar."""
         for name, rate in self.figures:
             if rate.value is None:
                 yield name, "none", None
@@ -301,7 +301,7 @@ class Tiles:
 
 @dataclass(frozen=True, slots=True)
 class Pills:
-    """Short facts on one line. Facts that a reader must not miss are marked."""
+    """Short facts on one line. Some are marked because readers must not miss them."""
 
     marked: Sequence[str]
     facts: Sequence[str]
@@ -309,7 +309,7 @@ class Pills:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Links to other pages, each with a name, a path and a description."""
+    """Links to other pages as (name, path, description)."""
 
     links: Sequence[tuple[str, str, str]]
 
@@ -330,7 +330,7 @@ class ScoreChartRow:
 
 @dataclass(frozen=True, slots=True)
 class ScoreChart:
-    """The players' scores with their intervals, drawn without a script."""
+    """The players' scores with intervals, drawn without a script."""
 
     title: str
     note: str
@@ -341,7 +341,7 @@ class ScoreChart:
     left_out: int = 0  # number of players without a row
 
     def place(self, value: float) -> str:
-        """Return the position of a value on the axis, in percent of the axis length."""
+        """Return the position of a value, in percent of the axis length."""
         low, high = self.ends
         return f"{100 * (value - low) / (high - low):.2f}"
 
@@ -384,12 +384,12 @@ class Chart:
         }
 
 
-_MAX_PREVIEW: Final = 300  # in characters; longer texts are cut everywhere
+_MAX_PREVIEW: Final = 300  # in characters; longer texts are truncated everywhere
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The preview of a link in chats and feeds, with a text and a picture.
+    """The text and picture of a link's preview in chats and feeds.
 
     The picture shows the first rows of a chart.
     """
@@ -405,7 +405,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """A matrix of shares by player and neighbour, with its table."""
+    """A matrix of shares by player and neighbour, and its table."""
 
     title: str
     corner: str  # describes rows and columns
@@ -413,7 +413,7 @@ class HeatMap:
     cells: Sequence[Sequence[tuple[float | None, int]]]  # the share and the number of seats
     deviations: Sequence[float | None]  # deviations, or other values for the last column
     table: ResultTable  # the table that is written to files
-    ends: tuple[float, float]  # the lightest and the darkest share, from `ends_of`; equal in maps to be compared
+    ends: tuple[float, float]  # the lightest and darkest share, from `ends_of`; the same in maps that are compared
 
     def shade(self, value: float, games: int) -> str:
         """Return the shade class of a cell, `h0` to `h9`, or `few`."""
@@ -450,7 +450,7 @@ def ends_of(cells: Iterable[tuple[float | None, int]]) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class ShownChoice:
-    """What one of two players did at a position, its reason, and how its game ended."""
+    """A player's choice at a position, the reason for it, and how the game ended."""
 
     name: str
     kind: PlayerKind
@@ -459,7 +459,7 @@ class ShownChoice:
     what: str  # the kind of move
     reason: str
     result: str
-    path: str  # path of the turn in the game
+    path: str  # path to the turn in the game
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,7 +490,7 @@ Block = (
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter for the rows of a list: a column, a way to match (tables.js) and choices."""
+    """A filter for the rows of a list: a column, a way to match it (tables.js), and choices."""
 
     title: str
     column: int
@@ -500,7 +500,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading with its content. A `folded` section opens on a click."""
+    """A heading with its content. If `folded`, the section opens on a click."""
 
     title: str
     blocks: Sequence[Block]
@@ -509,7 +509,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of the report: its path and its sections."""
+    """A report page: its path and sections."""
 
     path: str
     title: str
@@ -551,7 +551,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class GamePage:
-    """A page of the viewer: a game's data with a title and texts around it."""
+    """A viewer page: a game's data, with its title and surrounding texts."""
 
     path: str
     title: str

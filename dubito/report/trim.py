@@ -1,4 +1,4 @@
-"""Make a shared game smaller by omitting what models wrote, then the record, then turns far from the opening view."""
+"""Make a shared game smaller: drop the models' texts, the record, and then turns far from the opening view."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -19,7 +19,7 @@ def _without_requests(told: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _with_attempts(told: Mapping[str, Any], **changed: Any) -> Mapping[str, Any]:
-    """Return the data with these changes to every attempt, and without unused texts."""
+    """Return the data with every attempt changed in this way, and without texts that are no longer used."""
     pieces, shared, kept = Texts(), Texts(), Texts()
     pieces.pieces, shared.pieces = told["pieces"], told["shared"]
     rest = Texts()
@@ -55,7 +55,7 @@ def _trim_data(trim: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Trim:
     return lambda shared: replace(shared, page=replace(shared.page, told=trim(shared.page.told)))
 
 
-TRIMS: Final[tuple[tuple[str, Trim], ...]] = (  # what each leaves out, in words; they are applied one after the other
+TRIMS: Final[tuple[tuple[str, Trim], ...]] = (  # applied in order, each with a description of what it leaves out
     ("the raw bodies of replies", _trim_data(_without_bodies)),
     ("the prompts", _trim_data(_without_requests)),
     ("the winning chances", _trim_data(_without_odds)),
@@ -65,7 +65,7 @@ TRIMS: Final[tuple[tuple[str, Trim], ...]] = (  # what each leaves out, in words
 
 
 def longest_page(page: GamePage, most_bytes: int) -> GamePage | None:
-    """Return the page with as many turns as fit into this number of bytes, or None if fewer than two turns fit."""
+    """Return the page with as many turns as fit into this many bytes, or None if fewer than two turns fit."""
     low, high = 0, len(page.told["turns"])
     while low < high:
         middle = (low + high + 1) // 2
@@ -78,7 +78,7 @@ def _size_of_turns(page: GamePage) -> int:
 
 
 def with_turns(page: GamePage, count: int) -> GamePage:
-    """Return the page with this many turns, around the turn at which it opens."""
+    """Return the page with this many turns, centred on the turn at which it opens."""
     told = page.told
     turns, opens = told["turns"], told["opens"]
     first = max(0, min(opens - count // 2 - 1, len(turns) - count))
@@ -89,7 +89,7 @@ def with_turns(page: GamePage, count: int) -> GamePage:
 
 
 def _state_before(told: Mapping[str, Any], first: int) -> dict[str, Any]:
-    """Return the hands or panels before the turn with this index."""
+    """Return the hands or panels before the turn at this index."""
     if "hands" in told:
         hands = [*told["hands"]]
         for turn in told["turns"][:first]:

@@ -1,7 +1,7 @@
 """Describe the result of a run in words: who beats whom, ties, and what fallbacks leave undecided.
 
-`run` and `compare` print these sentences, leaderboards start with them, and `--json` includes them as `verdict`. A
-report starts with a short answer.
+`run` and `compare` print these sentences, leaderboards start with them, and `--json` contains them as `verdict`. A
+report starts with a shorter answer.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,15 +14,15 @@ from dubito.report.tables import cell_text, difference_of
 from dubito.stats.ranking import MIN_DEALS, PRELIMINARY, Order
 from dubito.stats.verdict import FALLBACK_LIMIT, ComparedPair
 
-_MAX_NAMES: Final = 4  # names in a list of several players
-_HEADLINE_NAMES: Final = 2  # names in a page's headline
-# Leads left open by fallbacks that are described one by one.
+_MAX_NAMES: Final = 4  # maximum number of names in a list of players
+_HEADLINE_NAMES: Final = 2  # maximum number of names in a page's headline
+# Maximum number of leads described one by one that fallbacks leave open.
 _MAX_LEADS: Final = 2
 _FEW_DEALS: Final = f"Preliminary (fewer than {PRELIMINARY} deals): "
 
 
 def describe_verdict(order: Order, label: Callable[[str], str] = one_line) -> str:
-    """Return the result in a sentence or two; `label` returns a player's name."""
+    """Return the result in a sentence or two. `label` returns a player's display name."""
     order = replace(order, names=[*map(label, order.names)])
     if len(order.names) < 2:
         who = f"Only {order.names[0]}" if order.names else "Nobody"
@@ -50,7 +50,7 @@ def describe_verdict(order: Order, label: Callable[[str], str] = one_line) -> st
 
 
 def describe_winner(order: Order, label: Callable[[str], str] = one_line) -> tuple[str, str]:
-    """Return a headline that names the winner, and a sentence about the certainty."""
+    """Return a headline that names the winner, and a sentence about how certain the result is."""
     names = [*map(label, order.names)]
     if len(names) < 2:
         return f"{names[0]} is the only player." if names else "Nobody has played.", ""
@@ -96,7 +96,7 @@ def _short_lead(order: Order, verdict: ComparedPair) -> str:
 def _winners(order: Order, groups: Sequence[Sequence[int]]) -> str:
     """Describe which players of the best group beat the best of the rest, and by how much.
 
-    Also name the other players who lose by at least that much.
+    Also mention the other players who are beaten by at least that much.
     """
     other = min(place for group in groups[1:] for place in group)
     better = [place for place in groups[0] if place < other and order.wins(place, other)]

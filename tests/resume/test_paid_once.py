@@ -195,4 +195,4 @@ def test_missing_lock_support_is_reported(shell: Shell) -> None:
     (Path("cache") / "locks").mkdir()
     ended = run_cli(shell, contender("one"))
     assert ended.code == 0
-    assert "the cache cache has no locks (Is a directory)" in ended.err
+    assert "the cache cache does not support locks (Is a directory)" in ended.err

@@ -64,7 +64,7 @@ def test_finished_games_behind_an_unfinished_deal_are_not_counted(
     print_summary(run, tables=True, sizes=False)
     assert exit_code(run) == 130
     first, last = capsys.readouterr().err.splitlines()
-    why = "but results are counted in deal order and an earlier deal is not."
+    why = "but results are counted in deal order and an earlier deal is unfinished."
     assert first == f"No results yet: {finished} games are finished, {why}"
     assert f"{finished} games finished, 0 of them counted" in last
     nothing = sha256().hexdigest()
@@ -140,7 +140,7 @@ def test_every_line_of_a_stopped_run_gives_the_same_counts(
     else:
         games = f"{finished} game{'s are' if finished != 1 else ' is'} finished" if finished else "no game is finished"
         assert f"No results yet: {games}" in err
-        assert ("an earlier deal is not" in err) == (finished > 0 and how != "write fault")
+        assert ("an earlier deal is unfinished" in err) == (finished > 0 and how != "write fault")
     assert (how == "write fault" and finished > 0) == ("Resume the run to count them" in err)
     status, as_json = shell("status", "run").out, json.loads(shell("status", "run", "--json").out)
     assert f"games: {counted} of 6 counted" in status
