@@ -20,7 +20,8 @@ class GameCounts:
     replies: int  # replies from models during games
 
     def __str__(self) -> str:
-        return f"{self.finished:,} games finished, {self.counted:,} of them counted, {self.replies:,} replies saved"
+        games = f"{self.finished:,} game{'s' * (self.finished != 1)}"
+        return f"{games} finished, {self.counted:,} of them counted, {self.replies:,} replies saved"
 
     @property
     def reason_for_no_results(self) -> str:

@@ -259,10 +259,8 @@ def _expand_short_form(entry: str, registry: Registry, server: Mapping[str, Any]
     provider, colon, model = entry.partition(":")
     if not colon or provider not in PROVIDERS:
         return {"bot": entry}
-    from dubito.llm.prompts import (
-        describe_unknown_prompt,
-        prompt_names,
-    )  # imported late, since only model players need it
+    # Imported late, since only model players need it.
+    from dubito.llm.prompts import describe_unknown_prompt, prompt_names
 
     provided = PROVIDERS[provider]
     server_settings = server

@@ -230,9 +230,8 @@ def _chunks_to_play(
         with closing(pieces):
             yield join_chunks(experiment, map(judge, pieces))
         return
-    from dubito.experiment.models import (
-        model_players,
-    )  # imported late, since other runs need neither templates nor retries
+    # Imported late, since other runs need neither templates nor retries.
+    from dubito.experiment.models import model_players
 
     player, halted = ChunkPlayer(experiment, options.registry), threading.Event()
     stopped = partial(_is_any_set, options.stop, halted)

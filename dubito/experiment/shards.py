@@ -109,9 +109,8 @@ def _budget_for(run: Run, more: Caps) -> str:
             step = PICO // 10**6 if name == "usd" else 1
             limit = cap + getattr(run.spent, name)
             whole = limit * shard_of(run).games // run.planned.games // step * step
-            while (
-                getattr(caps_of_shard(Caps(**{name: whole}), run.planned), name) > limit
-            ):  # since shares are rounded up
+            # Shares are rounded up.
+            while getattr(caps_of_shard(Caps(**{name: whole}), run.planned), name) > limit:
                 whole -= step
             wholes[name] = whole
     amounts = {name: f"{whole / PICO:.6f}" if name == "usd" else str(whole) for name, whole in wholes.items()}
