@@ -1,1 +1,1 @@
-"""Ask models: one pipeline from request to reply, and a strict parser for the answer."""
+"""Ask models: a pipeline from request to reply, and a strict parser for answers."""

@@ -1,11 +1,11 @@
 """A model's answer: its form, its strict parser, and the text of a re-ask.
 
-Only JSON with the right fields and values counts as an answer; answers are never guessed from prose. The prompt sets
+Only JSON with the right fields and values counts as an answer. Answers are never guessed from prose. The prompt sets
 the fields. The probability that a node `states` is recorded but does not affect the game. The schema depends only on
-the node; the engine checks later whether the answer is legal at the position.
+the node, and the engine later checks whether the answer is legal at the position.
 
-With `ask: turn`, a prompt asks all questions of a turn at once. The reply has a field for each, named after its node,
-and an unreadable field does not affect the other answers.
+With `ask: turn`, a prompt asks all questions of a turn at once. The reply has a field for each question, named after
+its node. An unreadable field does not affect the other answers.
 """
 
 import json
@@ -23,7 +23,7 @@ from dubito.game import STATED, Answer, Bool, Cards, Choice, Node, Position, Sha
 from dubito.llm.request import AttemptFailed, Cause, DuplicateKey, Reply, parse_json, refuse_duplicate_keys
 
 Field = Literal["reasoning", "p_bluff", "answer"]
-ANSWER: Final = "answer"  # the field that contains a single answer
+ANSWER: Final = "answer"  # field of a single answer
 Schema = Mapping[str, Any]
 
 _SCHEMAS: Final[Mapping[str, Schema]] = {
@@ -32,8 +32,8 @@ _SCHEMAS: Final[Mapping[str, Schema]] = {
 }
 _TYPES: Final[Mapping[str, Any]] = {"reasoning": str, STATED: Any}
 _NO_JSON: Final = "it is not JSON"
-_YES_ABOVE: Final = 0.5  # a higher probability means yes
-_MAX_ROUNDING: Final = 0.01 + 1e-9  # tolerated distance of a sum of probabilities from 1
+_YES_ABOVE: Final = 0.5  # probabilities above this mean yes
+_MAX_ROUNDING: Final = 0.01 + 1e-9  # how far a sum of probabilities can be from 1
 _EXAMPLES: Final[Mapping[str, str]] = {"reasoning": '"..."', STATED: "0.4"}
 _MAX_LISTED: Final = 40  # maximum number of names in an answer's description; the request lists the legal ones
 _ANY_LEGAL: Final = "one of the legal answers, as they are listed"
@@ -46,7 +46,7 @@ _YES_OR_NO: Final = '{"answer": true} or {"answer": false}'
 
 @dataclass(frozen=True, slots=True)
 class Odds:
-    """The answer to a yes-or-no question in a prompt with `say: odds`: the probability of yes."""
+    """The answer to a yes-or-no question with `say: odds`: the probability of yes."""
 
 
 def with_odds(node: Node) -> Node:
@@ -55,10 +55,10 @@ def with_odds(node: Node) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form of a reply."""
+    """The expected form of a reply."""
 
     fields: tuple[str, ...]
-    answers: Mapping[str, Node]  # fields with answers: `answer`, or one for each node
+    answers: Mapping[str, Node]  # the fields with answers: `answer`, or one per node
     schema: Schema
     model: type[BaseModel]
 
@@ -112,7 +112,7 @@ class ModelAnswer:
 
     answer: Any  # an answer of the node's kind
     stated: float | None = None  # within [0, 1]
-    impossible: bool = False  # whether the stated value is not a probability; it counts as missing
+    impossible: bool = False  # whether the stated value is not a probability and counts as missing
     shares: tuple[tuple[Any, float], ...] = ()  # each possible answer with its probability, if they are known
 
 
@@ -165,7 +165,7 @@ class ReadAnswers:
     """The answers in a reply, by the keys of its form."""
 
     given: Mapping[str, ModelAnswer]
-    unread: Mapping[str, AttemptFailed] = field(default_factory=dict)  # the errors of the other keys
+    unread: Mapping[str, AttemptFailed] = field(default_factory=dict)  # errors for the other keys
 
 
 _TOOL_CALL: Final = re.compile(
@@ -216,7 +216,7 @@ def _answers_in(values: Mapping[str, Any], form: Form) -> dict[str, ModelAnswer]
 
 
 def _read_other_fields(text: str, form: Form, bad: Collection[str], unread: AttemptFailed) -> ReadAnswers:
-    """Read the fields of a turn's reply that are readable, and skip the others."""
+    """Read the valid fields of a turn's reply and skip the others."""
     rest = form.of_keys([node.name for name, node in form.answers.items() if name not in bad])
     values = {name: value for name, value in json.loads(text).items() if name in rest.fields}
     given = _answers_in(rest.model.model_validate_json(json.dumps(values)).__dict__, rest)
@@ -224,9 +224,9 @@ def _read_other_fields(text: str, form: Form, bad: Collection[str], unread: Atte
 
 
 def find_last_object(text: str) -> str | None:
-    """Return the last complete JSON object in a text that follows a model's thoughts, or None if there is none.
+    """Return the last complete JSON object after a model's thoughts, or None if there is none.
 
-    Only the end of a long text is searched, so that a hostile text cannot take much time.
+    Only the end of a long text is searched, so a hostile text cannot take much time.
     """
     rest = _THOUGHTS_END.split(text)[-1][-_MAX_SEARCHED:]
     # Thoughts that never end contain no answer.
@@ -237,7 +237,7 @@ def find_last_object(text: str) -> str | None:
         try:
             value, end = _PLAIN.raw_decode(rest, start)
         except RecursionError:
-            # In a deeply nested text, each further brace would take just as long.
+            # In a deeply nested text, every other brace would take just as long.
             return None
         except ValueError:
             end = start + 1
@@ -254,7 +254,7 @@ def reasoning_of(reply: str) -> str:
 
 
 def answer_format(fields: Sequence[Field], nodes: Sequence[Node], *, turn: bool = False) -> str:
-    """Return a prompt's description of the reply to one question, or to all questions of a turn."""
+    """Return the prompt text that describes the reply to one question, or to all questions of a turn."""
     kinds = {node.answer: None for node in nodes}
     words = "; ".join(f"at {_where(kind, nodes)} {describe_kind(kind)}" for kind in kinds)
     if len(kinds) == 1:
@@ -283,7 +283,7 @@ def _where(kind: Answer, nodes: Sequence[Node]) -> str:
 
 
 def answer_schema(kind: Answer | Odds) -> Schema:
-    """Return the JSON schema of this kind of answer, without bounds: providers support these differently."""
+    """Return the JSON schema of this kind of answer, without bounds, which not all providers support."""
     match kind:
         case Bool():
             return {"type": "boolean"}
@@ -362,9 +362,10 @@ def _check_card(cards: Sequence[int], card: int) -> int:
 
 
 def _normalize_shares(options: Sequence[str], shares: dict[str, float]) -> dict[str, float]:
-    """Scale probabilities to sum to 1. Raises ValueError if their sum is not close to 1, or a name is missing.
+    """Scale probabilities to sum to 1.
 
-    The engine refuses names that the game does not have.
+    Raises ValueError if their sum is not close to 1, or if a name is missing. The engine refuses names that the game
+    does not have.
     """
     total = sum(shares.values())
     if not {*options} <= shares.keys() or not all(0 <= share <= 1 for share in shares.values()):
@@ -391,7 +392,7 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=refuse_duplicate_keys, pars
 
 
 def _describe_unreadable(text: str) -> str:
-    """Describe a text that is not JSON. Such text often contains JSON, in a code fence or a sentence."""
+    """Describe a text that is not JSON. Such a text often contains JSON in a code fence or a sentence."""
     with suppress(ValueError, RecursionError):
         json.loads(text[text.find("{") : text.rfind("}") + 1], parse_constant=_refuse_constant)
         return "there is text or a code fence before or after the JSON object"

@@ -1,9 +1,9 @@
 """The providers' batch APIs: submit a batch, find it again, poll it, and read its entries.
 
-OpenAI receives a file of requests and returns files of replies; a batch's metadata contains our name for the batch.
-Anthropic receives the requests themselves and stores no name: a batch is recognized by its entries, which are listed
-only after the batch has ended. An entry's name consists of the batch's name, the draw, the request and the try. Entries
-may come in any order.
+OpenAI takes a file of requests and returns files of replies. The batch's name is stored in its metadata. Anthropic
+takes the requests themselves and stores no name, so a batch is recognized by its entries, which are listed only after
+the batch has ended. An entry's name consists of the batch's name, the draw, the request and the try. Entries can come
+in any order.
 """
 
 import json
@@ -18,10 +18,10 @@ from dubito.llm.protocols import as_mapping, as_objects
 from dubito.llm.request import Api, Attempt, RawReply, TryFailed, parse_json
 from dubito.store.wave_log import SentBatch
 
-LIFETIME: Final = 86_400.0  # seconds until a batch expires, unless the server reports another time
-_NAME_KEY: Final = "dubito"  # key of our name in a batch's metadata
+LIFETIME: Final = 86_400.0  # seconds until a batch expires, unless the server reports a time
+_NAME_KEY: Final = "dubito"  # key of the batch's name in its metadata
 _PAGE_SIZE: Final = 100  # batches
-_MAX_CLOCK_LAG: Final = 3600.0  # seconds by which a server's clock may be behind ours
+_MAX_CLOCK_LAG: Final = 3600.0  # how many seconds a server's clock can be behind ours
 _DIGEST_DIGITS: Final = 16
 _ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 _ONE_HOUR: Final = "1h"
@@ -31,35 +31,35 @@ _UNPROCESSED: Final = ("batch_expired", "batch_cancelled")
 
 @dataclass(frozen=True, slots=True)
 class BatchStatus:
-    """A batch as its server reports it."""
+    """A batch's status as reported by its server."""
 
     id: str
     ended: bool
     expires: float | None = None  # seconds since 1970
     done: int = 0  # entries
-    failed: str | None = None  # the server's reason if it processed nothing
+    failed: str | None = None  # why the server processed nothing, if it did not
     files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BatchEntry:
-    """The result of one request of a batch: a body, an error, or neither if the request was never processed."""
+    """The result of one request in a batch: a body, an error, or neither if the request was never processed."""
 
     name: str
     body: str | None = None
-    status: int | None = None  # status of an error, if the server reports one
+    status: int | None = None  # an error's status, if reported
     error: Any = None
     is_complete: bool = True  # whether its line can be read
 
 
 class BatchServer(Protocol):
-    """HTTP calls to a server's batch API."""
+    """HTTP client for a server's batch API."""
 
     def get(self, path: str) -> RawReply:
         """Download the content at this path."""
 
     def post(self, path: str, **content: Any) -> RawReply:
-        """Post `content`, in the form that the SDK's `post` expects."""
+        """Post `content` in the form that the SDK's `post` expects."""
 
 
 def entry_name(batch: str, attempt: Attempt, number: int) -> str:
@@ -67,7 +67,7 @@ def entry_name(batch: str, attempt: Attempt, number: int) -> str:
 
 
 class BatchApi(Protocol):
-    """One provider's batch API."""
+    """A provider's batch API."""
 
     max_entries: ClassVar[int]
     max_bytes: ClassVar[int]
@@ -75,13 +75,13 @@ class BatchApi(Protocol):
 
     @staticmethod
     def entry_line(name: str, attempt: Attempt) -> bytes:
-        """Return a request as an entry of a batch."""
+        """Return a request as a batch entry."""
 
     @staticmethod
     def submit(server: BatchServer, name: str, path: str, lines: Sequence[bytes]) -> BatchStatus:
         """Create a batch of these entries, all for `path`.
 
-        After a failure, use `find` to check whether the batch exists.
+        After a failure, use `find` to check whether the batch was created.
         """
 
     @staticmethod
@@ -90,7 +90,7 @@ class BatchApi(Protocol):
     ) -> BatchStatus | None:
         """Return the batch if the server lists it under an id that is not in `known`.
 
-        Calls `sleep` between polls of a batch whose entries are listed only after it has ended.
+        If entries are listed only after a batch has ended, calls `sleep` between polls.
         """
 
     @staticmethod
@@ -186,7 +186,7 @@ class AnthropicBatches:
     def find(
         server: BatchServer, batch: SentBatch, known: Sequence[str], sleep: Callable[[], None]
     ) -> BatchStatus | None:
-        """Find the batch by comparing entries, which Anthropic lists only once the batch has ended."""
+        """Find the batch by comparing entries, which Anthropic lists only after the batch has ended."""
         for body in _all_batches(server, AnthropicBatches.path, "after_id"):
             created = _parse_time(body.get("created_at"))
             if created is not None and created < batch.since - _MAX_CLOCK_LAG:
@@ -229,7 +229,7 @@ BATCH_APIS: Final[Mapping[Api, type[BatchApi]]] = {
 def body_text(body: Mapping[str, Any]) -> str:
     """Return exactly the JSON that the SDKs send for a body.
 
-    A server that writes the fields of an answer in the schema's order must get the same order live and in a batch.
+    Servers that write answer fields in the schema's order must get the same order in live calls and batches.
     """
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
@@ -239,7 +239,7 @@ def _entry_line(entry: Mapping[str, Any]) -> bytes:
 
 
 def _cached_for_an_hour(value: Any) -> Any:
-    """Return the value with each cache mark lasting an hour, unless the mark sets a different duration."""
+    """Return the value with the duration of each cache mark set to an hour unless it sets its own."""
     if isinstance(value, list):
         return [_cached_for_an_hour(each) for each in value]
     if not isinstance(value, dict):
@@ -262,7 +262,7 @@ def _all_batches(server: BatchServer, path: str, after: str) -> Iterator[dict[st
 
 
 def _parse_object(received: RawReply) -> dict[str, Any]:
-    """Return the body. Raises TryFailed if it is not an object."""
+    """Return the body as an object. Raises TryFailed if it is something else."""
     body = parse_json(received.raw)
     if not isinstance(body, dict):
         raise TryFailed("server", f"an answer that is not a batch, with status {received.status}", billed=True)
@@ -322,7 +322,7 @@ def _parse_time(moment: Any) -> float | None:
 
 
 def _source_of(line: str, name: str, value: Any) -> str:
-    """Return the source text of a member's value in a line of JSON, or the value itself if it is a string."""
+    """Return the JSON source of a member's value in a line, or the value itself if it is a string."""
     if isinstance(value, str):
         return value
     decoder, key, at = json.JSONDecoder(), f'"{name}"', 0

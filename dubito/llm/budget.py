@@ -1,11 +1,12 @@
-"""The budget: the calls, tokens and dollars that a run may spend, exact across threads.
+"""The budget: the calls, tokens and dollars that a run can spend, exact across threads.
 
-A call reserves its worst-case cost before it is sent, and is settled at its actual cost. If the actual cost is unknown
-(no usage in the reply, a lost connection), the call is settled at its worst case, which is then recorded as `assumed`.
-This way spending never exceeds a cap.
+Before a call is sent, its worst-case cost is reserved. Afterwards, the reservation is replaced with the actual cost. If
+the actual cost is unknown (no usage in the reply, a lost connection), the worst case is kept and recorded as `assumed`.
+This way, spending never exceeds a cap.
 
 A game starts only if the remaining budget covers the whole game (`forecast.py`). Only games before the first unfinished
-deal are counted. So if the remaining budget may not cover all games in progress, it is reserved for the oldest deals.
+deal are counted. If the remaining budget might not cover all games in progress, it is therefore reserved for the oldest
+deals.
 """
 
 import threading
@@ -22,7 +23,7 @@ from dubito.store.model_log import Spend
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """The most that a run may spend; None means no cap."""
+    """The limits of a budget. None means no limit."""
 
     calls: int | None = None
     tokens: int | None = None
@@ -33,7 +34,7 @@ class Caps:
         return next((name for name, cap in caps.items() if cap is not None and getattr(spend, name) > cap), None)
 
     def share(self, first: int, end: int, of: int) -> "Caps":
-        """Return the share of parts `first` to `end` (exclusive), out of `of` parts."""
+        """Return the share for parts `first` to `end` (exclusive) out of `of` parts."""
         return self._map(lambda name, cap: cap * end // of - cap * first // of)
 
     def minus(self, spent: Spend) -> "Caps":
@@ -50,7 +51,7 @@ class Caps:
 
 
 class Budget:
-    """The budget of a run, shared by all its players."""
+    """A run's budget, shared by all its players."""
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class Budget:
         """Create the budget of a new or resumed run.
 
         Args:
-            caps: The most that the run may spend.
+            caps: The limits of the run.
             waiting: A context that shows what calls are waiting for.
             spent: The cost of the run before it was stopped.
             past: Its games until then.
@@ -76,9 +77,9 @@ class Budget:
         self._settled = threading.Condition()
         self.spent = spent or Spend()
         self._assumed = assumed or Spend()
-        self.reserved = reserved or Spend()  # the worst cases of the calls in flight
-        self._in_progress: dict[int, int] = {}  # games, with their deals
-        # Their deals in order, each with the cost until it and all older ones have ended; None: to be computed again.
+        self.reserved = reserved or Spend()  # total worst case of the calls in flight
+        self._in_progress: dict[int, int] = {}  # deals by game
+        # Their deals in order, each with the cost until it and all older ones have ended. None: recompute.
         self._costs: list[tuple[int, Spend]] | None = None
 
     def parts(self, games: int) -> tuple[float, float]:
@@ -90,7 +91,7 @@ class Budget:
             self._forecast.count_reservation(worst)
 
     def reserve_batched(self, worst: Spend) -> str | None:
-        """Reserve the worst case of a batched request, or return why the budget has no room for it."""
+        """Reserve the worst case of a batched request, or return why the budget cannot cover it."""
         with self._settled:
             if (cap := self._caps.exceeded_by(self.spent + self.reserved + worst)) is not None:
                 return self._describe_end(cap, worst, "the next call needs up to")
@@ -98,7 +99,7 @@ class Budget:
             return None
 
     def wait_for_room(self, worst: Spend, deal: int) -> None:
-        """Wait until this much can be reserved, or it is certain that it never can be."""
+        """Wait until this much can be reserved, or until it is certain that it never can."""
         with self._settled:
             while (reason := self._reason_to_wait(worst, deal)) is not None:
                 with self._waiting(f"for the budget ({reason})"):
@@ -114,7 +115,7 @@ class Budget:
         return None
 
     def _is_reserved_for_older(self, worst: Spend, deal: int) -> bool:
-        """Return whether older deals may need this much. Games of one deal may wait for each other's replies."""
+        """Return whether older deals may need this much. Games of one deal can wait for each other's replies."""
         total = self.spent + self.reserved + worst
         most = self._forecast.upper_bound(len(self._in_progress))
         if self._caps == Caps() or self._caps.exceeded_by(total + most) is None:
@@ -129,9 +130,9 @@ class Budget:
         return bool(older) and self._caps.exceeded_by(total + older[-1]) is not None
 
     def admit(self, games: Sequence[int]) -> str | None:
-        """Let the games of a deal start if the budget covers all of them; otherwise return why not.
+        """Let the games of a deal start if the budget covers all of them, or return why not.
 
-        The cost of a game is unknown until one has ended, so one deal may always start.
+        The cost of a game is unknown until one has ended, so one deal can always start.
         """
         with self._settled:
             if (reason := self._reason_to_refuse(games)) is None:
@@ -177,7 +178,7 @@ class Budget:
         """Reserve the worst case of a call.
 
         Raises:
-            OutOfTurn: Enough may become available once other calls are settled.
+            OutOfTurn: Room may become available once other calls are settled.
             AccountFault: The budget is used up.
         """
         with self._settled:
@@ -189,7 +190,7 @@ class Budget:
             self._forecast.count_reservation(worst)
 
     def settle(self, game: int, worst: Spend, used: Spend, is_reply: bool) -> None:
-        """Replace a call's reservation with its cost."""
+        """Replace a call's reservation with its actual cost."""
         with self._settled:
             self._forecast.count_cost(game, used, is_reply)
             self._costs = None
@@ -202,7 +203,7 @@ class Budget:
             self._settled.notify_all()
 
     def check_total(self, total: Spend) -> None:
-        """Raise AccountFault if `total`, which other processes may have spent too, exceeds a cap."""
+        """Raise AccountFault if `total`, which can include spending by other processes, exceeds a cap."""
         if (cap := self._caps.exceeded_by(total)) is not None:
             fault = AccountFault(
                 "other processes have used up the budget",
@@ -227,7 +228,7 @@ class Budget:
 
 
 class BudgetGuard:
-    """A stage that reserves a call's worst case before it is sent, and settles its cost."""
+    """A stage that reserves a call's worst case before sending it, and settles the actual cost afterwards."""
 
     def __init__(self, budget: Budget, tariff: Tariff, inner: Sends) -> None:
         self._budget, self._tariff, self._inner = budget, tariff, inner
@@ -253,7 +254,7 @@ class BudgetGuard:
 
 
 class BudgetQueue:
-    """A stage in which calls wait until the budget has room, without taking up a slot of the rate limiter.
+    """A stage in which calls wait for room in the budget, without occupying a slot of the rate limiter.
 
     The rate limiter is an inner stage, so it learns how a call ended before other calls wake up.
     """

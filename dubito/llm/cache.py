@@ -1,7 +1,7 @@
 """The on-disk cache of replies, keyed by server, request and draw, so that nothing is paid for twice.
 
-The cache is a diskcache that evicts nothing and stores only text. By default, diskcache would silently evict entries
-above one gigabyte, and unpickle whatever a row contains (CVE-2025-69872).
+It is a diskcache that evicts nothing and stores only text. By default, diskcache would silently evict entries above one
+gigabyte, and would unpickle whatever a row contains (CVE-2025-69872).
 """
 
 import json
@@ -26,18 +26,18 @@ from dubito.store.lock import ByteLocks
 from dubito.store.model_log import decompress
 from dubito.store.run_db import readonly_uri
 
-_FORMAT: Final = 4  # version of an entry's format; part of its key
+_FORMAT: Final = 4  # version of the entry format; part of each key
 _WRITE_TEST_KEY: Final = "written"  # written at each start, to check that the folder is writable
 _DATABASE: Final = "cache.db"
 SOLVED: Final = "solved"  # the subfolder for solved games (dubito/plugins/openspiel/policy)
 _OTHER_CONTENTS: Final = {".gitkeep", SOLVED}
 _DROPPED: Final = "dropped"  # the subfolder for removed entries
 _SHOWN_DIGITS: Final = 16  # characters of a key that are enough to identify it
-_LOCKS: Final = "locks"  # a file in which each key that is being requested locks a byte
+_LOCKS: Final = "locks"  # a file with one locked byte for each key that is being requested
 _POLL_SECONDS: Final = 0.1  # seconds between checks whether another process has finished
-_COMPRESSION: Final = 1  # the best level is a tenth smaller, and takes twice as long
+_COMPRESSION: Final = 1  # the best level saves another tenth but takes twice as long
 _LOCK_DIGITS: Final = 15  # hex digits of a key that select its byte
-# Each thread has its own connection, whose mapped and cached pages add up, by default to 96 MB per thread.
+# Each thread has its own connection. By default, its mapped and cached pages can take 96 MB.
 _MEMORY: Final = {"sqlite_mmap_size": 0, "sqlite_cache_size": 256}  # pages
 _SETTINGS: Final = {"eviction_policy": "none", "cull_limit": 0, "size_limit": 2**40, **_MEMORY}
 
@@ -47,7 +47,7 @@ class _NotTextError(Exception):
 
 
 class _TextDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
-    """Stores only text, compressed, in a separate file if it is long.
+    """Stores only text, compressed, using a separate file for long texts.
 
     Rows of other modes, such as pickles, are refused.
     """
@@ -85,8 +85,8 @@ class _TextDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
             super().remove(file_path)
 
     def _is_inside(self, filename: Any) -> bool:
-        """Return whether an entry's file is inside the cache's folder: a row may name any file."""
-        # Most entries have no file, and the check below takes longer than reading a file.
+        """Return whether an entry's file is inside the cache folder. A row can name any file."""
+        # Most entries have no file, and the check below is slower than reading one.
         if filename is None:
             return True
         folder = Path(self._directory).resolve()
@@ -139,15 +139,15 @@ def compute_key(server: str, request: str, draw: str) -> str:
 
 
 class ReplyCache:
-    """The open cache, shared by threads and processes.
+    """An open cache, shared by threads and processes.
 
-    `unshared` is the reason why processes cannot share the cache, if they cannot.
+    If processes cannot share it, `unshared` contains the reason.
     """
 
     def __init__(self, folder: Path, *, writes: bool = True) -> None:
         """Open or create the cache.
 
-        Raises UsageError if the folder is not a cache, or is not writable. Without `writes`, a read-only folder is
+        Raises UsageError if the folder is not a cache or is not writable. If `writes` is false, a read-only folder is
         accepted.
         """
         self.folder = folder
@@ -157,7 +157,7 @@ class ReplyCache:
         self.unshared: str | None = None
         # When the oldest used reply was stored, in seconds since 1970.
         self.oldest: float | None = None
-        # A diskcache, which has no types, or a _ReadOnly.
+        # A diskcache, which is untyped, or a _ReadOnly.
         self._cache: Any
         read_only = not writes and not all(os.access(path, os.W_OK) for path in (folder, folder / _DATABASE))
         try:
@@ -237,7 +237,7 @@ class ReplyCache:
         return None if entry is None else entry[0]
 
     def _find(self, key: str, server: str, request: Request, draw: str) -> tuple[RawReply, object] | None:
-        """Return the reply stored under a key, and when it was stored. In a damaged row, the time may be any value."""
+        """Return the reply stored under a key and when it was stored. In a damaged row, the time can be any value."""
         row = self._text_and_time(key)
         return None if row is None else (self._parse_reply(key, row[0], server, request.digest, draw), row[1])
 
@@ -281,7 +281,7 @@ class ReplyCache:
         return (key for key in self._keys() if key not in (None, _WRITE_TEST_KEY))
 
     def _keys(self) -> Iterator[str | None]:
-        """Yield all keys, and None for each key that is not text."""
+        """Yield all keys, with None for keys that are not text."""
         for key, raw in self._cache._sql(
             "SELECT CAST(key AS BLOB), raw AND typeof(key) = 'text' FROM Cache ORDER BY rowid"
         ):
@@ -291,9 +291,9 @@ class ReplyCache:
                 yield None
 
     def entry(self, key: str) -> CacheEntry | None:
-        """Return the entry of a key, or None if it is missing.
+        """Return the entry with this key, or None if it is missing.
 
-        Raises RunStopped if it was changed or is damaged, UsageError if it has another format.
+        Raises RunStopped if it was changed or is damaged, and UsageError if it has another format.
         """
         text = None if key == _WRITE_TEST_KEY else self._text(key)
         if text is None:
@@ -309,7 +309,7 @@ class ReplyCache:
         return entry
 
     def drop(self, key: str) -> Path | None:
-        """Remove an entry. If it can be read, save it as a file and return the file's path. Raises RunStopped."""
+        """Remove an entry. If it is readable, save it as a file and return the file's path. Raises RunStopped."""
         try:
             text = self._text(key)
         except RunStopped:
@@ -325,7 +325,7 @@ class ReplyCache:
         return saved
 
     def faults(self) -> Iterator[str]:
-        """Read all entries and yield a description of each damaged one. Damaged entries are never used."""
+        """Read all entries and yield a description of each damaged one, which will never be used."""
         for key in self._keys():
             try:
                 if key is None:
@@ -340,7 +340,7 @@ class ReplyCache:
         return None if row is None else row[0]
 
     def _text_and_time(self, key: str) -> tuple[str, object] | None:
-        """Return the text under a key, and when it was stored.
+        """Return the text stored under a key and when it was stored.
 
         Raises RunStopped if the row contains anything other than text.
         """
@@ -362,7 +362,7 @@ class ReplyCache:
             raise RunStopped(f"cannot read the cache {self.folder}: {one_line(str(error))}") from None
 
     def _parse_reply(self, key: str, text: str, server: str, request: str, draw: str) -> RawReply:
-        """Parse an entry. Raises RunStopped if it is damaged, or does not match its key's request."""
+        """Parse an entry. Raises RunStopped if it is damaged or does not match its key's request."""
         content, received = self._parse_entry(key, text)
         if (content.get("server"), content.get("request"), content.get("draw")) != (server, request, draw):
             raise self._damaged(key)
@@ -394,7 +394,7 @@ class ReplyCache:
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise UsageError if the folder is not a cache, or the cache's replies are missing."""
+    """Raise UsageError if the folder is not a cache or the cache's replies are missing."""
     contents = {path.name for path in folder.iterdir()} if folder.exists() else set()
     database, others = (
         folder / _DATABASE,
@@ -413,7 +413,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _check_settings(folder: Path, connection: sqlite3.Connection) -> None:
-    """Raise UsageError if tables are missing, or a setting has a value that diskcache never writes."""
+    """Raise UsageError if tables are missing or a setting has a value that diskcache never writes."""
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not {"Cache", "Settings"} <= tables:
         raise UsageError(f"the cache {folder} has lost its tables and replies: restore it, or choose another --cache")
@@ -428,7 +428,7 @@ def _check_settings(folder: Path, connection: sqlite3.Connection) -> None:
 
 
 def _serialize(server: str, request: Request, draw: str, received: RawReply) -> str:
-    """Return an entry's text: a digest, which detects changes, then the request and the reply."""
+    """Return an entry's text: the request and the reply, preceded by a digest that detects changes."""
     content = json.dumps(
         {
             "format": _FORMAT,

@@ -1,4 +1,4 @@
-"""One HTTP call through a provider's own SDK.
+"""Single HTTP calls through a provider's own SDK.
 
 The SDKs' retries are off. Base URL, organisation and project are passed as arguments and never read from the
 environment. Bodies are read raw, so that a parser's exception cannot lose a paid reply. Gzip bodies are checked for
@@ -33,29 +33,29 @@ _KEEP_ALIVE: Final = re.compile(r"\btimeout=(\d{1,6})\b")
 _MAX_REPLY_BYTES: Final = 8 * 2**20
 _MAX_BATCH_BYTES: Final = 2**29
 _NOT_FOUND: Final = (404, 405, 410, 501)
-_GZIP_SIZE_BYTES: Final = 4  # at the end of a gzip body: the size of its content
-# What a response holds instead of a body that was not kept, with its description.
+_GZIP_SIZE_BYTES: Final = 4  # size of the content, at the end of a gzip body
+# Replacements for bodies that were not kept, and descriptions of them.
 _TOO_LARGE: Final = b"(a body of more than 8 MB, which was not kept)"
 _CUT_SHORT: Final = b"(a stream that ended before its reply did)"
 _UNUSABLE: Final = {_TOO_LARGE: "a body of more than 8 MB", _CUT_SHORT: "a stream that ended before its reply did,"}
-# Of this thread's current call: how large its body may be, and how to read it if it is streamed.
+# This thread's current call: the size limit of its body, and how to read it if it is streamed.
 _MAX_BYTES: Final = ContextVar("most unpacked bytes of a body", default=_MAX_REPLY_BYTES)
 _STREAM: Final = ContextVar[StreamedReply | None]("reader of a streamed reply", default=None)
 
 
 class _NoStreamsError(Exception):
-    """The server does not stream this model to this account: OpenAI requires verified organisations."""
+    """The server refuses to stream this model to this account: OpenAI requires verified organisations."""
 
 
 class NotFound(DubitoError):
-    """The server has nothing under this path."""
+    """The server has nothing at this path."""
 
 
 class Provider:
-    """The client for one account, shared by all threads."""
+    """The client of one account, shared by all threads."""
 
     def __init__(self, account: Account, address: str, key: str, connections: int) -> None:
-        """`address` is the account's base URL, or the built-in server's."""
+        """Create the client; `address` is the base URL of the account or of the built-in server."""
         self._account, self._key = account, key
         # Azure's base URLs end with `?api-version=...`.
         self._address, _, query = address.partition("?")
@@ -66,10 +66,10 @@ class Provider:
         self.errors = ErrorReader(account, self._address, self._redaction)
 
     def send(self, attempt: Attempt, number: int, deadline: float) -> RawReply:
-        """Make one HTTP call; raises TryFailed or AccountFault."""
+        """Make one HTTP call. Raises TryFailed or AccountFault."""
         headers = {}
         if self._is_local:
-            # For the built-in server's repeatable faults; other servers must not see it.
+            # Only for the built-in server's repeatable faults. Other servers must not see it.
             headers = {"x-dubito-draw": attempt.draw, "x-dubito-try": str(number)}
         options = {"headers": headers, "timeout": deadline}
         protocol, callback = attempt.request.protocol, text_callback() if self._can_stream else None
@@ -82,7 +82,7 @@ class Provider:
             return self._receive(
                 attempt,
                 deadline,
-                # Not the SDK's typed method, which may change the body.
+                # Do not use the SDK's typed method, which may change the body.
                 lambda client: client.post(attempt.request.path, cast_to=httpx2.Response, body=body, options=options),
             )
         except _NoStreamsError:
@@ -94,7 +94,7 @@ class Provider:
     def get(self, attempt: Attempt, deadline: float, path: str) -> RawReply:
         """Download the content at a path, such as the file of a batch.
 
-        Raises NotFound, and, like `send`, TryFailed or AccountFault.
+        Raises NotFound and, like `send`, TryFailed or AccountFault.
         """
         options = {"timeout": deadline}
         return self._receive_batch(
@@ -102,7 +102,10 @@ class Provider:
         )
 
     def post(self, attempt: Attempt, deadline: float, path: str, **content: Any) -> RawReply:
-        """Post `content` to a path, in the form that the SDK's `post` expects. Raises the same errors as `get`."""
+        """Post `content` to a path in the form that the SDK's `post` expects.
+
+        Raises the same errors as `get`.
+        """
         options = {"timeout": deadline, **content.pop("options", {})}
         return self._receive_batch(
             attempt, deadline, lambda client: client.post(path, cast_to=httpx2.Response, options=options, **content)
@@ -118,7 +121,7 @@ class Provider:
     def _receive(self, attempt: Attempt, deadline: float, call: Callable[[Any], Any]) -> RawReply:
         """Make a call and return the received body. Raises TryFailed or AccountFault."""
         client, bound = self._client
-        # It may have been closed before it had a client.
+        # The provider may have been closed before it had a client.
         if self._is_closed:
             bound.refuse_connections()
         with bound.within(deadline):
@@ -168,7 +171,7 @@ class Provider:
     def _call_again_if_stale(self, client: Any, bound: Deadline, call: Callable[[Any], Any]) -> Any:
         """Return the response.
 
-        If the server had closed an idle connection, the request was not sent, so try the next one.
+        If the server had closed an idle connection, the request was not sent, so try the next connection.
         """
         while True:
             try:
@@ -178,7 +181,7 @@ class Provider:
                     raise
 
     def close(self) -> None:
-        """Close all connections, including any that an abandoned call is still opening."""
+        """Close all connections, including any that an abandoned call is about to open."""
         self._is_closed = True
         if "_client" in self.__dict__:
             client, deadline = self._client
@@ -187,7 +190,7 @@ class Provider:
 
     @cached_property
     def _sdk(self) -> Any:
-        """The SDK's module. Imported on first use because that takes a second."""
+        """The SDK's module, imported on first use because that takes a second."""
         if self._account.api == "messages":
             import anthropic
 
@@ -198,10 +201,10 @@ class Provider:
 
     @cached_property
     def _client(self) -> tuple[Any, Deadline]:
-        """The SDK's client, and the deadlines of its connections."""
+        """The SDK's client and the deadlines of its connections."""
         sdk, is_anthropic = self._sdk, self._account.api == "messages"
         client = self._build_http_client(sdk.DefaultHttpxClient if is_anthropic else sdk.DefaultHttpx2Client)
-        # These read the body before the SDK, which would read it without a limit.
+        # These read the body before the SDK, which has no size limit.
         client.event_hooks["response"] += [_keep_gzip_end, _read_body]
         common_length = {"api_key": self._key, "base_url": self._address, "max_retries": 0, "http_client": client}
         common_length["default_query"] = self._query
@@ -224,7 +227,7 @@ class Provider:
 
 
 def _describe_bad_environment(error: Exception) -> str:
-    """Return which variables keep a client from being built. A proxy's address may contain a password."""
+    """Return which variables prevent a client from being built. A proxy address may contain a password."""
     if isinstance(error, OSError):
         names = _variables_set("SSL_CERT_FILE", "SSL_CERT_DIR") or "this system's certificates"
         return f"cannot read the certificates ({error.strerror or 'no certificate in it'}): correct or unset {names}"
@@ -240,7 +243,7 @@ def _variables_set(*names: str) -> str:
 
 @contextmanager
 def _without_custom_headers() -> Iterator[None]:
-    """Hide environment variables whose headers, possibly with credentials, the SDKs would send to any server."""
+    """Hide environment variables with headers that the SDKs would send, with any credentials, to any server."""
     with _ENVIRONMENT:
         hidden = {name: os.environ.pop(name) for name in _HEADER_VARIABLES if name in os.environ}
         try:
@@ -254,7 +257,7 @@ def _has_events(response: httpx2.Response) -> bool:
 
 
 class _BoundedBody:
-    """The decompressed pieces of a body, up to a maximum size."""
+    """The decompressed pieces of a body, up to a size limit."""
 
     def __init__(self, response: httpx2.Response) -> None:
         self._response, self.is_too_large = response, False
@@ -271,10 +274,7 @@ class _BoundedBody:
 
 
 def _read_body(response: httpx2.Response) -> None:
-    """Read the body in pieces, up to a limit.
-
-    If the request asked for a stream of events, assemble the body from them.
-    """
+    """Read the body in pieces, up to a limit. If the request asked for events, assemble the body from them."""
     pieces, stream = _BoundedBody(response), _STREAM.get() if _has_events(response) else None
     content = b"".join(pieces) if stream is None else stream.read(pieces) or _CUT_SHORT
     # httpx2 has no public way to set this.
@@ -282,7 +282,7 @@ def _read_body(response: httpx2.Response) -> None:
 
 
 def _is_complete(response: httpx2.Response) -> bool:
-    """Return whether the whole body was received. Only gzip bodies state their size."""
+    """Return whether the whole body was received. Only gzip bodies contain their size."""
     stream = response.stream
     if not isinstance(stream, _StreamWithEnd) or (_STREAM.get() and _has_events(response)):
         return True
@@ -293,7 +293,7 @@ def _is_complete(response: httpx2.Response) -> bool:
 def _keep_gzip_end(response: httpx2.Response) -> None:
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if encoding in ("gzip", "x-gzip"):
-        # httpx2 does not know the old name.
+        # httpx2 does not support the old name.
         response.headers["content-encoding"] = "gzip"
         assert isinstance(response.stream, httpx2.SyncByteStream)
         response.stream = _StreamWithEnd(response.stream)

@@ -1,12 +1,12 @@
 """A client's connections: they enforce a deadline for whole calls, and avoid connections that the server has closed.
 
-A synchronous call cannot be cancelled, and an HTTP client's timeouts apply to single socket operations, so a server
-that sends one byte a second never triggers one. Here every connect, read and write gets only the time left until the
+A synchronous call cannot be cancelled. An HTTP client's timeouts apply to single socket operations, so a server that
+sends one byte per second never triggers one. Here, every connect, read and write gets only the time left until the
 thread's deadline.
 
-Servers close idle connections, and a call that is sent at that moment is lost. A connection is therefore reused only if
-it was idle for less time than servers are known to wait. If it turns out to be closed anyway, a TCP reset proves that
-the request was never read: the server's machine sends one only for unread data.
+Servers close idle connections, and a call that is sent at that moment is lost. Connections are therefore reused only if
+they were idle for less time than servers are known to wait. If one turns out to be closed anyway, a TCP reset proves
+that the request was never read, since a machine sends a reset only for unread data.
 """
 
 import errno
@@ -27,10 +27,10 @@ _RESET_MILLISECONDS: Final = 200  # seconds within which a reset arrives
 
 
 class Deadline:
-    """The deadlines of the threads that use a client, and how long the client's connections may be idle."""
+    """The deadlines of the threads that use a client, and how long its connections can stay idle."""
 
     def __init__(self, client: httpx2.Client) -> None:
-        """Replace the way the client opens connections."""
+        """Replace the client's way of opening connections."""
         self._thread = threading.local()
         self.max_idle = _MAX_IDLE_SECONDS
         self._longest_survived = 0.0
@@ -42,7 +42,7 @@ class Deadline:
                 pool._network_backend = _Backend(pool._network_backend, self)
 
     def keep_open(self, connection: "_Connection") -> None:
-        """Keep an opened connection. If the client is already closed, closes the connection and raises ConnectError."""
+        """Keep track of an opened connection. If the client is already closed, raise ConnectError."""
         with self._lock:
             if not self._refuses:
                 self._connections.add(connection)
@@ -55,7 +55,7 @@ class Deadline:
             self._connections.discard(connection)
 
     def refuse_connections(self) -> None:
-        """Close all open connections, and any that a thread opens later, which httpcore2's pool would miss."""
+        """Close all open connections and any opened later, which httpcore2's pool would miss."""
         with self._lock:
             self._refuses, connections = True, list(self._connections)
         for connection in connections:
@@ -91,7 +91,7 @@ class Deadline:
         self._longest_survived = max(self._longest_survived, idle)
 
     def limit_idle(self, seconds: float) -> None:
-        """Reuse connections only if they were idle for less than half of this time."""
+        """Reuse connections only if they have been idle for less than half of this time."""
         self.max_idle = min(self.max_idle, seconds / 2)
 
     def remaining_seconds(self, timeout: float | None) -> float | None:
@@ -108,9 +108,9 @@ class Deadline:
 class _Connection(httpcore2.NetworkStream):
     def __init__(self, stream: httpcore2.NetworkStream, deadline: Deadline) -> None:
         self._stream, self._deadline = stream, deadline
-        # When the last bytes were received; 0 if none were.
+        # When the last bytes were received, or 0.
         self._last_read = 0.0
-        # Seconds that the connection was idle before the current request; None once its answer has begun.
+        # Seconds for which the connection was idle before this request; None once the answer has begun.
         self._idle_before: float | None = None
         self._write_failed = False
         deadline.keep_open(self)
@@ -129,14 +129,17 @@ class _Connection(httpcore2.NetworkStream):
         return data
 
     def _end(self, is_stale: bool) -> None:
-        """Record a connection without an answer. Raises ConnectError if the server had closed it before the request."""
+        """Record a connection without an answer.
+
+        Raises ConnectError if the server closed it before the request was sent.
+        """
         if self._idle_before is not None:
             self._deadline.record_lost(self._idle_before, is_stale)
             if is_stale:
                 raise httpcore2.ConnectError("the server closed the connection before the request was sent") from None
 
     def _was_reset(self) -> bool:
-        """Return whether a reset followed after the server closed; False on systems that do not report it."""
+        """Return whether a reset arrived after the server closed; False on systems that do not report it."""
         connection = self._stream.get_extra_info("socket")
         if not isinstance(connection, socket.socket) or not hasattr(select, "poll"):
             return False
@@ -168,7 +171,7 @@ class _Connection(httpcore2.NetworkStream):
         return _Connection(stream, self._deadline)
 
     def get_extra_info(self, info: str) -> Any:
-        # httpcore2 checks only idle connections, and drops one that has something to read.
+        # httpcore2 checks only idle connections, and drops those with unread data.
         if info == "is_readable" and self._last_read and monotonic() - self._last_read > self._deadline.max_idle:
             return True
         return self._stream.get_extra_info(info)

@@ -1,9 +1,9 @@
-"""Detect when a server silently cuts a prompt to fit its context window.
+"""Detect servers that silently truncate a prompt to fit their context window.
 
-Ollama does this (ollama#17889): it answers with status 200 and the token count after the cut. So the number of
-characters sent is compared with the token count. During a run, only the prompts of one player in one game are compared,
-so a replay has the same result. The preflight compares its longest question with a shorter one. A count that stays the
-same while the prompt grows also indicates a cut, unless the number is too small to be a token count.
+Ollama does this (ollama#17889): it answers with status 200 and the token count after the cut. The number of characters
+sent is therefore compared with the token count. During a run, only prompts of the same player in the same game are
+compared, so that a replay has the same result. The preflight compares its longest question with a shorter one. A count
+that stays the same while the prompt grows also indicates a cut, unless the number is too small to be a token count.
 """
 
 from collections.abc import Mapping
@@ -15,21 +15,21 @@ CONTEXT_HINT: Final = "raise its context window: Ollama `num_ctx`, llama.cpp `-c
 _MAX_PER_TOKEN: Final = 7.0  # characters; English text has 4 to 5, and our prompts have 3 to 4
 _USUAL_PER_TOKEN: Final = 4.0
 _MIN_PER_TOKEN: Final = 2.5
-_MIN_COUNT: Final = 256  # tokens; servers that do not count report less, such as 0 or 1, and no window is smaller
-_MIN_GROWTH: Final = 1000  # characters by which a prompt must have grown before its count is meaningful
-_MIN_FALL: Final = 500  # characters of growth after which a smaller count means a cut
-_MIN_RATIO: Final = 0.97  # to the earlier count
-_MAX_INCREASE: Final = 1.3  # of the characters per token; a history has fewer than the rules
+_MIN_COUNT: Final = 256  # tokens; no window is smaller, and servers that do not count report less, such as 0 or 1
+_MIN_GROWTH: Final = 1000  # growth in characters after which the token count is meaningful
+_MIN_FALL: Final = 500  # growth in characters after which a smaller count means a cut
+_MIN_RATIO: Final = 0.97  # minimum ratio to the earlier count
+_MAX_INCREASE: Final = 1.3  # maximum increase in characters per token; a history has fewer than the rules
 
 
 class PromptCounts:
-    """The sizes of the prompts of one player in one game, with the tokens that the server counted for them."""
+    """The sizes and the server's token counts of one player's prompts in one game."""
 
     def __init__(self) -> None:
         self._seen: list[tuple[int, int]] = []  # characters, tokens
 
     def check(self, body: Mapping[str, Any], reply: Reply) -> None:
-        """Raise AttemptFailed if the server counted fewer tokens than this prompt has."""
+        """Raise AttemptFailed if the server counted fewer tokens than this prompt must have."""
         if reply.usage is None or reply.usage.input < _MIN_COUNT:
             return
         size, tokens = prompt_size(body), _most_tokens(reply)
@@ -47,7 +47,7 @@ def _is_cut(size: int, tokens: int, earlier_size: int, earlier_tokens: int) -> b
 
 
 def is_count_unusual(body: Mapping[str, Any], reply: Reply) -> bool:
-    """Return whether a prompt's token count is unusually low, or so high that it may be a constant."""
+    """Return whether a prompt's token count is unusually low, or so high that it could be a constant."""
     tokens, size = _most_tokens(reply), prompt_size(body)
     # Some servers include cached tokens here.
     counted = reply.usage.input if reply.usage else 0
@@ -57,7 +57,7 @@ def is_count_unusual(body: Mapping[str, Any], reply: Reply) -> bool:
 def is_cut_compared_with(
     body: Mapping[str, Any], reply: Reply, short_body: Mapping[str, Any], short_reply: Reply
 ) -> bool:
-    """Return whether a prompt was cut, judging by the token count of a short piece of the same text."""
+    """Return whether a prompt was truncated, given the token count of a short piece of its text."""
     size, tokens = prompt_size(body), _most_tokens(reply)
     short, few = prompt_size(short_body), _most_tokens(short_reply)
     # The server does not count tokens.

@@ -1,8 +1,8 @@
-"""A model player's decisions: ask, ask again if that may help, or let the fallback answer.
+"""A model player's decisions: ask, re-ask if that may help, or use the fallback.
 
-Every decision has a recorded outcome: `model`, `model_after_reask`, or `fallback:CAUSE`. The outcome ends with
-`:last_object` if `read: last_object` extracted the answer from a longer reply. If a prompt asks all questions of a turn
-at once, one conversation answers several decisions, and its attempts are recorded under the first.
+Every decision has a recorded outcome: `model`, `model_after_reask` or `fallback:CAUSE`. A suffix `:last_object` means
+that `read: last_object` extracted the answer from a longer reply. If a prompt asks all questions of a turn at once, a
+single conversation answers several decisions, and its attempts are recorded under the first.
 """
 
 from collections import Counter
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from dubito.llm.prompts import Prompt, RenderedPrompt, SeatTexts
 
 AnyForm = Form | QuestionForm
-_MAX_QUOTED: Final = 500  # characters of an unreadable reply that a re-ask quotes
+_MAX_QUOTED: Final = 500  # maximum number of characters that a re-ask quotes
 # Which settings to check, by the cause of unusable answers.
 _SETTINGS_TO_CHECK: Final[Mapping[Cause, str]] = {
     "malformed": (
@@ -70,11 +70,11 @@ def settings_to_check(cause: Cause, api: Api) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StatedProbability:
-    """A probability that a model stated at a node that `states` one; it does not affect the game."""
+    """A probability stated by a model, at a node that `states` one. It does not affect the game."""
 
     seat: int
     decision: int
-    stated: float | None  # within [0, 1]; None: null, or not a probability
+    stated: float | None  # within [0, 1]; None if null or not a probability
     impossible: bool
 
 
@@ -83,21 +83,21 @@ class Journal:
     """The decisions of one game, for the results digest and for statistics."""
 
     decisions: list[object] = field(default_factory=list)
-    fallback_seats: set[int] = field(default_factory=set)  # where a fallback answered at least once
+    fallback_seats: set[int] = field(default_factory=set)  # seats in which a fallback answered at least once
     stated: list[StatedProbability] = field(default_factory=list)
 
     def digest(self) -> bytes:
         return sha256(canonical(self.decisions).encode()).digest()
 
 
-_MAX_UNUSABLE: Final = 20  # attempts of a player, all unusable, after which the run stops
+_MAX_UNUSABLE: Final = 20  # the run stops after this many attempts of a player, all unusable
 
 
 @dataclass(slots=True)
 class UnusableAnswers:
     """Stops the run if a player's first attempts are all unusable.
 
-    Recorded attempts do not count: the model may have been fixed since.
+    Recorded attempts do not count, since the model may have been fixed in the meantime.
     """
 
     name: str = ""
@@ -108,7 +108,7 @@ class UnusableAnswers:
     _lock: Lock = field(default_factory=Lock)
 
     def check(self) -> None:
-        """Raise AccountFault if the player must not be asked again."""
+        """Raise AccountFault if the player must not be asked any more."""
         if self.stops and self.causes.total() >= _MAX_UNUSABLE:
             causes = ", ".join(f"{count} {cause}" for cause, count in self.causes.most_common())
             checks = [settings_to_check(cause, self.api) for cause, _ in self.causes.most_common()]
@@ -133,7 +133,7 @@ class UnusableAnswers:
 
 @dataclass(frozen=True, slots=True)
 class StopIfUnusable:
-    """A stage that stops asking once a player's first attempts were all unusable."""
+    """A stage that stops asking after a player's first attempts were all unusable."""
 
     unusable: UnusableAnswers
     inner: Asks
@@ -144,7 +144,7 @@ class StopIfUnusable:
 
 
 class DecisionLog(Protocol):
-    """Receives every decision: a run's log, or a replay that compares the decisions."""
+    """Receives every decision. This is a run's log, or a replay that compares the decisions."""
 
     def decision(self, decision: Decision) -> None:
         """Record a decision."""
@@ -158,7 +158,7 @@ def _new_texts() -> "SeatTexts":
 
 @dataclass(frozen=True, slots=True)
 class Decider:
-    """Makes the decisions of one model player in all games of a run."""
+    """Makes the decisions of one model player, in all games of a run."""
 
     name: str
     settings: ModelSettings
@@ -167,7 +167,7 @@ class Decider:
     asks: Asks
     log: DecisionLog
     seed: int
-    rules: Any  # of the game, as its notebook takes them
+    rules: Any  # rules of the game, as its notebook expects them
     count_outcome: Callable[[str], None]
     unusable: UnusableAnswers = field(default_factory=UnusableAnswers)
 
@@ -184,7 +184,7 @@ class Decider:
         return Place(self.name, seating.game, seating.deal, seating.id, decision, 0, node)
 
     def draw(self, place: Place) -> str:
-        """Return the number of the sample that the attempt at this place requests."""
+        """Return the sample number that the attempt at this place requests."""
         return compute_draw(self.seed, place, self.settings.sample)
 
     def begin(
@@ -202,7 +202,7 @@ class Decider:
             rendered: The prompt, filled in.
             form: The form of the answer.
             place: The place of the first decision.
-            accept: Raises IllegalOutput for an answer that the rules refuse; used if there is only one question.
+            accept: Raises IllegalOutput if the rules refuse an answer. Used only for single questions.
             chance: The seat's random numbers, from which `play: drawn` samples answers.
             counts: The sizes and token counts of the player's earlier prompts in the game.
         """
@@ -228,9 +228,9 @@ class Decider:
         fallback: Callable[[], Any],
         key: str | None = None,
     ) -> Any:
-        """Return and record the answer at the place's node, which comes from the model or the fallback.
+        """Return and record the answer for the node at this place, from the model or the fallback.
 
-        `key` is the question's key in the form, if it differs from the node's name.
+        `key` is the question's key in the form if it differs from the node's name.
         """
         earlier, key = len(conversation.digests), key or place.node
         try:
@@ -252,7 +252,7 @@ class Decider:
 
 
 class Conversation:
-    """The questions of one turn and their re-asks, which repeat only what the model has not answered."""
+    """The questions of one turn and their re-asks, which repeat only unanswered questions."""
 
     def __init__(
         self,
@@ -267,7 +267,7 @@ class Conversation:
         chance: Callable[[], float] | None = None,
         counts: PromptCounts | None = None,
     ) -> None:
-        """Take the arguments of `Decider.begin`.
+        """Start a conversation with the arguments of `Decider.begin`.
 
         `count_failure` receives the cause of each unusable attempt that was not recorded.
         """
@@ -335,7 +335,7 @@ class Conversation:
         self._prepare_reask(unread)
 
     def _extract_object(self, reply: Reply, attempt: int) -> Reply:
-        """Return the reply with the last object in it as its text, if the player's `read` allows that."""
+        """Return the reply with its text reduced to the last object, if the player's `read` allows it."""
         text = (reply.text or "").strip()
         last_object = find_last_object(text) if self._settings.read == "last_object" else None
         if last_object in (None, text):
@@ -344,7 +344,7 @@ class Conversation:
         return replace(reply, text=last_object)
 
     def _with_token_probabilities(self, read: ReadAnswers, form: AnyForm, reply: Reply) -> ReadAnswers:
-        """Return the answers; with `belief: logprobs`, add the probability of yes that the reply's tokens give."""
+        """Return the answers. With `belief: logprobs`, add the probability of yes from the reply's tokens."""
         if self._settings.belief is None or not isinstance(form, Form):
             return read
         given = dict(read.given)
@@ -357,7 +357,7 @@ class Conversation:
         return replace(read, given=given)
 
     def _with_drawn_answers(self, read: ReadAnswers) -> ReadAnswers:
-        """Return the answers; with `play: drawn`, sample each from its stated probabilities."""
+        """Return the answers. With `play: drawn`, sample each from its stated probabilities."""
         if self._chance is None:
             return read
         given = {
@@ -367,7 +367,7 @@ class Conversation:
         return replace(read, given=given)
 
     def _prepare_reask(self, unread: Mapping[str, AttemptFailed]) -> None:
-        """Set the text of the next attempt, with the questions that may still be asked again."""
+        """Set the text of the next attempt, which repeats the questions that can still be re-asked."""
         may_reask = len(self.digests) <= self._settings.reasks
         self._failed |= {key: error for key, error in unread.items() if not (may_reask and self.form.reask_text(error))}
         failure = next((error for key, error in unread.items() if key not in self._failed), None)
@@ -382,7 +382,7 @@ class Conversation:
 
 
 def sample_answer(shares: Sequence[tuple[Any, float]], point: float) -> Any:
-    """Sample an answer; `point` is uniform in [0, 1). Answers with probability zero are never sampled."""
+    """Sample an answer. `point` is uniform in [0, 1). Answers with probability zero are never sampled."""
     for answer, share in shares:
         point -= share
         if point < 0:
@@ -399,7 +399,7 @@ def put_question(
     asks: Asks,
     accept: Callable[[Any], None] = lambda answer: None,
 ) -> ModelAnswer:
-    """Ask a form's questions, and return the first answer."""
+    """Ask a form's questions and return the first answer."""
     conversation = Conversation(rendered, form, settings, place, draw, asks, accept)
     first, *_ = [conversation.answer(key) for key in form.keys]
     return first
@@ -413,7 +413,7 @@ def _cache_key(system: str) -> str:
 def _refuse_illegal(
     given: Mapping[str, ModelAnswer], form: AnyForm, accept: Callable[[Any], None], reply: Reply
 ) -> None:
-    """Raise AttemptFailed with the reason if the rules refuse an answer, or a message is not allowed."""
+    """Raise AttemptFailed with the reason if an answer is illegal or a message is not allowed."""
     kinds = {node.name: node.answer for node in form.answers.values()} if isinstance(form, Form) else {}
     try:
         for key, answer in given.items():
@@ -426,7 +426,7 @@ def _refuse_illegal(
 
 @dataclass(frozen=True, slots=True)
 class GameServices:
-    """What a model player's bot uses in one game."""
+    """Services that a model player's bot uses in one game."""
 
     decider: Decider
     journal: Journal

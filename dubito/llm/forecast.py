@@ -1,7 +1,8 @@
-"""Forecast the cost of games: does the remaining budget cover another one?
+"""Forecast the cost of games, to decide whether the remaining budget covers another one.
 
-A game's length is its number of questions, wherever the answers came from, and each question costs as much as an
-average paid reply. Free replies, from the recording or the cache, count towards the length but do not lower the cost.
+A game's length is its number of questions, no matter where the answers come from. Each question is assumed to cost as
+much as an average paid reply. Free replies, from the recording or the cache, add to the length but do not lower the
+cost.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,10 +13,10 @@ from typing import Final
 
 from dubito.store.model_log import Spend
 
-ASSUMED_QUESTIONS: Final = 50  # of a game, until one has finished
-_MIN_REST: Final = 0.5  # of its usual or present length that a game is assumed to have left
+ASSUMED_QUESTIONS: Final = 50  # assumed length of a game until one has finished
+_MIN_REST: Final = 0.5  # assumed minimum left, as a share of the usual or current length
 _NOTHING: Final = Spend()
-# Faster than `astuple`: this is needed at every call.
+# This is faster than `astuple` and runs at every call.
 _amounts: Final[Callable[[Spend], tuple[int, int, int]]] = attrgetter("calls", "tokens", "usd")
 
 
@@ -23,29 +24,29 @@ _amounts: Final[Callable[[Spend], tuple[int, int, int]]] = attrgetter("calls", "
 class PastGames:
     """The games that a resumed run played before it was stopped."""
 
-    ended: dict[int, int] = field(default_factory=dict)  # the games that ended, with their questions
-    replies: int = 0  # replies that were paid for
-    spent: Spend = _NOTHING  # on these replies and on failed calls
+    ended: dict[int, int] = field(default_factory=dict)  # number of questions in each finished game
+    replies: int = 0  # number of paid replies
+    spent: Spend = _NOTHING  # cost of these replies and of failed calls
 
 
 def _remaining_questions(usual: float, asked_so_far: float) -> float:
-    """Return how many questions a game probably has left; a long game is assumed to last half its length again."""
+    """Return how many questions a game probably has left. Long games are assumed to grow by half again."""
     return max(usual - asked_so_far, max(usual, asked_so_far) * _MIN_REST)
 
 
 class Forecast:
-    """The forecast of one run, not thread-safe. It counts only games with model players."""
+    """The forecast of a run, counting only games with model players. Not thread-safe."""
 
     def __init__(self, past: PastGames) -> None:
         self._ended = set(past.ended)
-        self._questions = sum(past.ended.values())  # of the games that ended
+        self._questions = sum(past.ended.values())  # in finished games
         self._ended_with_questions = sum(questions > 0 for questions in past.ended.values())
         self._replies, self._spent = past.replies, past.spent
         self._worst = Spend()  # the worst case of any call
-        self._in_progress: dict[int, int] = {}  # games, with their questions so far
-        # The cost of each game's last paid reply: prompts get longer during a game.
+        self._in_progress: dict[int, int] = {}  # number of questions so far, by game
+        # The cost of each game's last paid reply. It rises, since prompts get longer during a game.
         self._last_cost: dict[int, Spend] = {}
-        self._most_questions = 0  # of any game
+        self._most_questions = 0  # in any game
         self._highest_cost: tuple[int, ...] = _amounts(_NOTHING)  # of a paid reply
 
     @property
@@ -59,7 +60,7 @@ class Forecast:
     def parts(self, games: int) -> tuple[float, float]:
         """Return how many of `games` are played and how many are left, counting only games with questions.
 
-        A game in progress counts as the fraction of its questions that have probably been asked.
+        A game in progress counts as the estimated fraction of its questions that have been asked.
         """
         counts, ended = self._in_progress.values(), len(self._ended)
         usual = self._average_questions() if self._ended_with_questions else ASSUMED_QUESTIONS
@@ -96,7 +97,7 @@ class Forecast:
                 self._highest_cost = tuple(map(max, self._highest_cost, _amounts(used)))
 
     def cost_to_finish(self, games: Sequence[int]) -> Spend | None:
-        """Return what these games and all games in progress will cost; None if it cannot be estimated yet.
+        """Return what these games and all games in progress will cost, or None if unknown.
 
         Fully recorded games cost nothing, even when the budget is used up.
         """
@@ -111,7 +112,7 @@ class Forecast:
         )
 
     def upper_bound(self, games: int) -> Spend:
-        """Return an upper bound on the remaining cost of this many games in progress, computed quickly."""
+        """Return a quick upper bound on the remaining cost of this many games in progress."""
         each, questions = self._cost_per_question(), games * max(self._usual_questions(), self._most_questions)
         if each is None or not games:
             return Spend()
@@ -119,7 +120,7 @@ class Forecast:
         return Spend(*(ceil(questions * max(mean, most) + worst) for mean, most, worst in amounts))
 
     def costs_in_order(self, games: Iterable[int]) -> Iterator[Spend]:
-        """Yield the approximate cost until the first of these games in progress ends, then the first two, and so on."""
+        """Yield the approximate cost until the first of these games ends, then the first two, and so on."""
         each, worst = self._cost_per_question(), _amounts(self._worst)
         sums, most = [0.0] * len(worst), [0.0] * len(worst)
         for game in games:
@@ -139,7 +140,7 @@ class Forecast:
         return _remaining_questions(self._usual_questions(), self._in_progress[game]), tuple(map(max, each, last))
 
     def _sum(self, parts: Sequence[tuple[float, tuple[float, ...]]]) -> Spend:
-        """Return the cost of these numbers of questions, allowing for the worst case of the last question."""
+        """Return the cost of this many questions, with the worst case for the last one."""
         if not any(questions for questions, _ in parts):
             return Spend()
         sums = [sum(amounts) for amounts in zip(*([n * amount for amount in each] for n, each in parts), strict=True)]
@@ -151,7 +152,7 @@ class Forecast:
         return max(1.0, self._average_questions()) if self._ended_with_questions else ASSUMED_QUESTIONS
 
     def _average_questions(self) -> float:
-        """Return the average of the games with questions.
+        """Return the average number of questions per game.
 
         Short games end first, so the questions of games in progress are included.
         """

@@ -1,8 +1,8 @@
-"""The rate limiter decides when an account's next call may start, and when its silence is an outage.
+"""The rate limiter decides when an account's next call can start, and when silence means an outage.
 
-`AccountTraffic` is shared by all calls of an account; `RateLimiter` is the stage through which one player's calls pass.
-A rate limit does not count as a failure: all calls of the account wait. An account that answers no call for `patience`
-ends the run, with a message that names the last failure.
+`AccountTraffic` is shared by all calls of an account. `RateLimiter` is the stage through which one player's calls pass.
+A rate limit does not count as a failure: all calls of the account wait. If an account answers no calls for `patience`,
+the run ends with a message about the last failure.
 """
 
 import random
@@ -23,7 +23,7 @@ Sleep = Callable[[float, str], None]  # receives the seconds and the reason
 Waiting = Callable[[str], AbstractContextManager[object]]  # receives a description of the wait, for the progress line
 
 PATIENCE: Final = 30 * 60.0  # seconds, by default
-_FIRST_WAIT: Final = 0.5  # seconds: the longest wait after the first failure; it doubles up to `_MAX_WAIT`
+_FIRST_WAIT: Final = 0.5  # longest wait after the first failure, in seconds; it doubles up to `_MAX_WAIT`
 _MAX_WAIT: Final = 30.0
 _MAX_DOUBLINGS: Final = 6
 _JITTER: Final = random.Random()  # the length of a wait changes no result, so it needs no seed
@@ -31,18 +31,18 @@ _PROBE_SHARE: Final = 0.1  # fraction of the silence so far, after which the acc
 _POLL_SECONDS: Final = 1.0  # seconds between checks whether the run has stopped
 _MIN_WAIT: Final = 1e-6  # seconds; during a shorter wait a clock may not advance
 _MAX_PAUSE: Final = 5.0  # seconds to pause after a rate limit, if the server does not report a time
-_TRUSTED_PAUSES: Final = 3  # rate limits in a row for which the server's own pause is used alone
-_BYTES_PER_TOKEN: Final = 4  # of a request, about
+_TRUSTED_PAUSES: Final = 3  # consecutive rate limits for which only the server's own pause is used
+_BYTES_PER_TOKEN: Final = 4  # approximate bytes per token of a request
 _OUTPUT_LIMITS: Final = ("max_output_tokens", "max_completion_tokens", "max_tokens")
-_SHOWN_SECONDS: Final = 60.0  # for which a pace is shown after it last held a call back
+_SHOWN_SECONDS: Final = 60.0  # seconds for which a pace is shown after it last delayed a call
 
 
 def backoff(error: TryFailed, failures: int, cap: float, spread: float = 1.0) -> float:
     """Return the seconds to wait after a failure: the server's value, up to `cap`, or a random time.
 
-    The upper limit of the random time doubles with each of `failures`. `spread` is the random fraction of that limit.
+    The maximum of the random time doubles with each of `failures`, and `spread` is the random fraction of it.
     """
-    if error.retry_after:  # servers send 0 without meaning it
+    if error.retry_after:  # servers often send a meaningless 0
         return min(error.retry_after, cap)
     longest_samples: float = min(_MAX_WAIT, _FIRST_WAIT * 2 ** min(failures - 1, _MAX_DOUBLINGS))
     return longest_samples * _JITTER.uniform(1 - spread, 1)
@@ -56,9 +56,9 @@ def format_duration(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Clocks and waits. Nothing here can change the results of a completed run."""
+    """Clocks and waits, which cannot change the results of a completed run."""
 
-    patience: float  # seconds that an account may be silent while it is asked
+    patience: float  # seconds for which an account can leave calls unanswered
     sleep: Sleep
     waiting: Waiting
     clock: Callable[[], float]  # seconds
@@ -72,7 +72,10 @@ def check_stop(timing: Timing) -> None:
 
 
 class CallCounts(NamedTuple):
-    """The calls sent to an account, and a model's calls that were answered or failed, rate limits aside."""
+    """The number of calls sent to an account, and of a model's calls that were answered or failed.
+
+    Rate limits are not included.
+    """
 
     sends: int
     answered: int
@@ -81,21 +84,21 @@ class CallCounts(NamedTuple):
 
 @dataclass(slots=True)
 class ModelHealth:
-    """The results of the calls to one model of an account: one model may be down while others answer."""
+    """The results of the calls to one model, which can be down while others of the account answer."""
 
     model: str
     answered: int = 0
     failed: int = 0
     latest_answered: int = 0  # the highest number of a call that was answered
     in_flight: int = 0
-    waiting: int = 0  # requests that wait for any answer
+    waiting: int = 0  # number of requests that wait for any answer
     silent_since: float | None = None  # when the first of the latest calls without an answer was sent
-    lost_games: set[int] = field(default_factory=set)  # games with a decision given up since the last answer
+    lost_games: set[int] = field(default_factory=set)  # games in which a decision was given up since the last answer
     probing: threading.Lock = field(default_factory=threading.Lock)
 
 
 class AccountTraffic:
-    """All calls of an account (of one of its models, where the limits are a model's); safe to share between threads."""
+    """All calls of an account, or of one model if limits apply per model. Thread-safe."""
 
     def __init__(self, account: Account, max_in_flight: int, timing: Timing) -> None:
         self.account = account
@@ -108,7 +111,7 @@ class AccountTraffic:
         self._held_at = -inf  # when a call last had to wait
 
     def start(self, attempt: Attempt) -> OpenCall:
-        """Wait until a call may be sent. Raises AccountFault or Interrupted if calls are no longer allowed."""
+        """Wait until a call can be sent. Raises AccountFault or Interrupted if calls are no longer allowed."""
         if not self._next.acquire(blocking=False):
             with self._timing.waiting(self._reason_to_wait()):
                 self._next.acquire()
@@ -134,18 +137,18 @@ class AccountTraffic:
         return f"for {self.account} ({'rate limit' if is_limited else 'busy'})"
 
     def finish(self, attempt: Attempt, call: OpenCall, headers: Mapping[str, str]) -> None:
-        """Learn from a call that was answered, with a reply or with an error that concerns only its request."""
+        """Learn from an answered call. The answer may be an error that concerns only its request."""
         limits = read_limits(headers, self._timing.time())
         with self._ending(attempt) as health:
             self._pacer.count_accepted(call, self._timing.clock(), limits)
             health.answered += 1
             health.latest_answered = max(health.latest_answered, call.number)
-            if self._outage is None:  # an outage lasts until the run has stopped, whatever was in flight
+            if self._outage is None:  # an outage lasts until the run has stopped, even if calls in flight are answered
                 health.silent_since = None
                 health.lost_games.clear()
 
     def fail(self, attempt: Attempt, call: OpenCall, error: TryFailed, max_pause: float) -> None:
-        """Learn from a call that was not answered. Raises AccountFault once patience has run out."""
+        """Learn from an unanswered call. Raises AccountFault once patience has run out."""
         limits = read_limits(error.headers, self._timing.time())
         with self._ending(attempt) as health:
             now = self._timing.clock()
@@ -166,12 +169,12 @@ class AccountTraffic:
             self._raise_if_ended()
 
     def cancel(self, attempt: Attempt) -> None:
-        """Undo the start of a call that was not sent after all."""
+        """Undo the start of a call that was not sent."""
         with self._ending(attempt):
             self._pacer.cancel()
 
     def abandon(self, attempt: Attempt) -> None:
-        """End a call from which nothing was learned."""
+        """End a call without learning from it."""
         with self._ending(attempt):
             self._pacer.end()
 
@@ -181,15 +184,15 @@ class AccountTraffic:
             return CallCounts(self._pacer.started, health.answered, health.failed)
 
     def is_idle(self, attempt: Attempt) -> bool:
-        """Return whether no call to the model is in flight or waiting for other calls to be answered."""
+        """Return whether no calls to the model are in flight or waiting for other calls to be answered."""
         with self._changed:
             health = self._health_of(attempt)
             return not health.in_flight and not health.waiting
 
     def wait_for_answer(self, attempt: Attempt, send_probe: Callable[[], object], since: int) -> None:
-        """Wait until the model has answered any call after its first `since` calls.
+        """Wait until the model has answered a call after its first `since` calls.
 
-        While no other call is in flight, send probes. Raises AccountFault once patience has run out.
+        Probes are sent when no other calls are in flight. Raises AccountFault once patience has run out.
         """
         why = f"for {self.account} (no answer)"
         with self._changed:
@@ -208,7 +211,7 @@ class AccountTraffic:
                 health.waiting -= 1
 
     def _is_answered(self, health: ModelHealth, since: int) -> bool:
-        """Return whether a later call was answered; waits briefly for calls in flight."""
+        """Return whether a later call was answered, after a short wait for calls in flight."""
         with self._changed:
             if health.latest_answered <= since and (health.in_flight or health.probing.locked()):
                 self._changed.wait(_POLL_SECONDS)
@@ -216,7 +219,7 @@ class AccountTraffic:
             return health.latest_answered > since
 
     def _probe(self, health: ModelHealth, since: int, send_probe: Callable[[], object], why: str) -> None:
-        """Wait, then send one probe, unless another call is in flight by then."""
+        """Wait, then send a probe unless another call is in flight by then."""
         silence = 0.0 if health.silent_since is None else self._timing.clock() - health.silent_since
         longest_samples = min(_MAX_WAIT, max(_FIRST_WAIT, _PROBE_SHARE * silence))
         self._timing.sleep(longest_samples * _JITTER.uniform(0.5, 1), why)
@@ -225,7 +228,7 @@ class AccountTraffic:
                 send_probe()
 
     def give_up(self, attempt: Attempt) -> None:
-        """Remember the game of a decision given up as unreachable: if an outage is detected, the game is reopened."""
+        """Remember the game of an unreachable decision, so that it is reopened if an outage is detected."""
         with self._changed:
             health = self._health_of(attempt)
             if health.silent_since is not None:
@@ -244,7 +247,7 @@ class AccountTraffic:
             return set().union(*(health.lost_games for health in self._health.values())) if self._outage else set()
 
     def describe_pace(self) -> str | None:
-        """Describe what currently limits calls, or return None."""
+        """Return what currently limits calls, or None."""
         with self._changed:
             rate, most = self._pacer.per_minute(), self._pacer.concurrency.most
             if self._timing.clock() - self._held_at > _SHOWN_SECONDS:
@@ -269,7 +272,7 @@ class AccountTraffic:
             yield health
 
     def _pause(self, error: TryFailed, cap: float) -> float:
-        """Return how long to pause: as long as the server asks, and longer each time the last pause was not enough."""
+        """Return how long to pause: the server's time, or longer each time the last pause was too short."""
         refusals = self._pacer.refusals + 1
         own = min(_MAX_PAUSE, backoff(TryFailed(error.kind, error.problem), refusals, cap, spread=0.5))
         if not error.retry_after:
@@ -295,10 +298,10 @@ class AccountTraffic:
 
 
 class RateLimiter:
-    """A stage that sends a call when the account's limits allow it, and learns from the outcome."""
+    """A stage that sends each call when the account's limits allow it, and learns from the result."""
 
     def __init__(self, traffic: AccountTraffic, max_pause: float, inner: Sends) -> None:
-        """`max_pause` caps the seconds that a server may ask to wait (`retry_after_cap`)."""
+        """Set up the stage. `max_pause` limits how long a server can ask to wait (`retry_after_cap`)."""
         self._traffic, self._max_pause, self._inner = traffic, max_pause, inner
 
     def send(self, attempt: Attempt, number: int) -> Reply:

@@ -1,7 +1,7 @@
-"""How probable the answer "true" was to a model, from the log-probabilities of its tokens.
+"""Compute the probability that a model assigned to the answer "true", from its tokens' log-probabilities.
 
-Chat Completions servers return log-probabilities on request: for each token of the reply, the most probable tokens at
-that position (`chat/completions/object` in OpenAI's API reference; llama.cpp, vLLM and Ollama follow it).
+Chat Completions servers return log-probabilities on request. For each token of the reply, they list the most probable
+tokens at that position (`chat/completions/object` in OpenAI's API reference; llama.cpp, vLLM and Ollama follow it).
 """
 
 import re
@@ -11,16 +11,16 @@ from typing import Final
 
 from dubito.llm.request import parse_json
 
-# Of a request. Five alternatives are the most that every such server accepts.
+# Fields of a request. All such servers accept up to five alternatives.
 LOGPROB_FIELDS: Final = {"logprobs": True, "top_logprobs": 5}
 _VALUES: Final = ("true", "false")
 
 
 def read_yes_probability(raw: str, field: str) -> float | None:
-    """Return the probability of `true` as the value of a field of the reply, relative to `true` and `false` together.
+    """Return the probability of `true` as a field's value, relative to `true` and `false` together.
 
     A value whose token is not among the most probable ones counts as impossible. Returns None if the reply has no
-    log-probabilities or no such field.
+    log-probabilities or lacks the field.
     """
     tokens = list(_tokens(raw))
     text = "".join(token for token, _ in tokens)
@@ -49,7 +49,7 @@ def _tokens(raw: str) -> Iterator[tuple[str, Mapping[str, float]]]:
 
 
 def _share_of_true(before: str, alternatives: Mapping[str, float]) -> float | None:
-    """Return the share of `true`; `before` is the part of the token before the value."""
+    """Return the share of `true`. `before` is the part of the token that precedes the value."""
     shares = dict.fromkeys(_VALUES, 0.0)
     for token, logprob in alternatives.items():
         begin = token.removeprefix(before).lstrip()

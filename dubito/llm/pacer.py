@@ -27,24 +27,24 @@ _DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|us|d|h|m|s)")
 _SECONDS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 # Limits on calls in flight are not rates: `ConcurrencyLimit` finds them from refusals.
 _CONCURRENCY_WORDS: Final = ("concurren", "parallel", "connection", "flight")
-_MIN_EPOCH: Final = 1e9  # seconds: larger numbers are moments, not durations
+_MIN_EPOCH: Final = 1e9  # seconds; larger numbers are timestamps, not durations
 _MAX_NUMBER: Final = 1e14
 
-MARGIN: Final = 0.96  # of the allowed rate is used: clocks, orders of arrival and rounded headers differ
+MARGIN: Final = 0.96  # share of the allowed rate to use, since clocks, arrival orders and rounded headers differ
 _MINUTE: Final = 60.0
-_FIRST_CALLS: Final = 8  # in flight before any is accepted
-_GROWTH_SECONDS: Final = 0.25  # a refusal comes back sooner, an answer later
-_ROUND: Final = 20  # calls; with fewer, the share of refusals is not meaningful
+_FIRST_CALLS: Final = 8  # calls in flight before any is accepted
+_GROWTH_SECONDS: Final = 0.25  # refusals arrive sooner than this, answers later
+_ROUND: Final = 20  # minimum number of calls for a meaningful share of refusals
 _MIN_RATE: Final = 0.2  # calls per second
 _MIN_SHARE: Final = 0.03  # share of refused calls below which no slower rate is needed
-_MAX_EMPTY: Final = 4  # accepted calls, with nothing ever remaining, after which headers are not believed
-_IGNORED_CALLS, _MAX_IGNORED = 200, 5000  # seconds for which refusals that no slower rate prevents are ignored
+_MAX_EMPTY: Final = 4  # accepted calls without anything remaining, after which headers are not believed
+_IGNORED_CALLS, _MAX_IGNORED = 200, 5000  # how long to ignore refusals that a slower rate does not prevent
 _MIN_HOLD, _MAX_HOLD = 32, 1024  # accepted calls before one more call in flight is tried
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit reported by headers: what it counts (`requests`, `tokens`, `input-tokens`, ...) and how much is left."""
+    """A limit from headers: what it counts (`requests`, `tokens`, `input-tokens`, ...) and how much is left."""
 
     kind: str
     limit: float
@@ -53,7 +53,7 @@ class Limit:
 
 
 def read_limits(headers: Mapping[str, str], time: float) -> list[Limit]:
-    """Return the limits that are reported completely; `time` is the time of day, in seconds since 1970."""
+    """Return the completely reported limits. `time` is the time of day, in seconds since 1970."""
     values_of: dict[str, dict[str, str]] = {}
     for name, value in headers.items():
         if match := _HEADER.fullmatch(name.lower()):
@@ -97,25 +97,24 @@ def _parse_reset(text: str, time: float) -> float | None:
 
 @dataclass(slots=True)
 class TokenBucket:
-    """One limit that a server's headers report: a bucket that refills continuously, or a fixed window.
+    """A limit reported by headers: a bucket that refills continuously, or a fixed window.
 
-    Each answer reports what was left when its call arrived; calls sent later are subtracted. The time at which the
-    limit is fully restored distinguishes buckets from windows: each call delays that time for a bucket, but never for a
-    window.
+    Each answer reports what was left when its call arrived. Calls sent later are subtracted. The time at which the
+    limit is fully restored distinguishes buckets from windows: calls delay it for a bucket but not for a window.
     """
 
-    cost: float = 1.0  # of a call
-    learns_cost: bool = False  # tokens: the server counts them in its own way
+    cost: float = 1.0  # cost of a call
+    learns_cost: bool = False  # whether to learn the cost, since servers count tokens in their own ways
     limit: float = 0.0
     rate: float = 0.0  # refilled per second
     level: float = inf
     capacity: float = 0.0  # the highest remaining amount seen so far
     updated_at: float = 0.0
     is_window: bool = False
-    ends_at: float = inf  # of the window
+    ends_at: float = inf  # end of the window
     latest: int = 0  # the latest call whose answer was read
-    empty: int = 0  # accepted calls, while nothing was ever left
-    measured: tuple[int, float, Limit] | None = None  # where measuring began: a call's number, time and answer
+    empty: int = 0  # number of accepted calls while nothing was ever left
+    measured: tuple[int, float, Limit] | None = None  # start of the measurement: a call's number, time and answer
 
     def delay(self, now: float) -> float:
         self._refill(now)
@@ -126,16 +125,17 @@ class TokenBucket:
 
     @property
     def is_believed(self) -> bool:
-        """False if the server accepts calls while it reports that nothing is left, as some proxies do forever."""
+        """Whether to believe the headers. Some proxies accept calls while always reporting that nothing is left."""
         return self.empty < _MAX_EMPTY
 
     def count_accepted(self) -> None:
         self.empty = self.empty + 1 if self.capacity < 1 else 0
 
     def read(self, call: "OpenCall", now: float, limit: Limit, later_calls: int) -> None:
-        """Adopt what the answer to `call` reports; `later_calls` were sent after that call."""
+        """Update from the answer to `call`. `later_calls` were sent after that call."""
         if self.limit != limit.limit:
-            self.limit, self.rate, self.measured = limit.limit, limit.limit / _MINUTE, None  # per minute is usual
+            # Limits are usually per minute.
+            self.limit, self.rate, self.measured = limit.limit, limit.limit / _MINUTE, None
         self.capacity = max(self.capacity, limit.remaining)
         if call.number < self.latest or (self.is_window and limit.reset is not None and call.at + limit.reset < now):
             return
@@ -160,7 +160,7 @@ class TokenBucket:
         self.updated_at = now
 
     def _measure(self, call: "OpenCall", first_number: int, first_at: float, before: Limit, after: Limit) -> None:
-        """Learn from two answers a call's cost, whether the limit is a window, and its rate if it is not per minute."""
+        """Learn a call's cost and whether the limit is a window, and its rate if not per minute."""
         calls, seconds = call.number - first_number, call.at - first_at
         if self.learns_cost:
             refilled = min(self.rate * seconds, self.capacity - after.remaining)
@@ -171,7 +171,7 @@ class TokenBucket:
         usual = self.limit / _MINUTE
         if abs(shift) < 0.1 * min(calls * self.cost / usual, before.reset):
             self.is_window, self.ends_at = True, call.at + after.reset
-        elif max(before.remaining, after.remaining) < 0.7 * self.capacity:  # a full bucket refills no more
+        elif max(before.remaining, after.remaining) < 0.7 * self.capacity:  # a full bucket does not refill
             measured = calls * self.cost / shift if shift > 0 else usual
             self.is_window = self.is_window and shift <= 0
             self.rate = usual if 0.7 < measured / usual < 1.4 else measured
@@ -179,21 +179,20 @@ class TokenBucket:
 
 @dataclass(slots=True)
 class RateProbe:
-    """The rate that a server accepts, found from its refusals alone.
+    """The rate that a server accepts, estimated only from its refusals.
 
     Refusals arrive at once and answers late, so each call that was not refused counts as accepted. The allowed rate is
-    the number of calls accepted between two refusals, divided by the time between the refusals. From there the rate
-    rises in steps. If slowing down does not lower the share of refusals, they have another cause and are ignored for a
-    while.
+    the number of calls accepted between two refusals, divided by the time between them. From there, the rate rises in
+    steps. If slowing down does not lower the share of refusals, they have another cause and are ignored for a while.
     """
 
     rate: float = inf  # calls per second
     burst: float = float(_FIRST_CALLS)  # calls that may catch up after a pause
-    good_rate: float | None = None  # the highest rate, below this one, at which a round was accepted
+    good_rate: float | None = None  # the highest lower rate at which a round was accepted
     step: float = 0.5
     ignore_refusals_for: int = 0  # calls
-    next_ignore: int = _IGNORED_CALLS  # the same for the next time
-    before_cut: tuple[float, float | None] | None = None  # rate, and share of refusals if it is known
+    next_ignore: int = _IGNORED_CALLS  # number of calls to ignore next time
+    before_cut: tuple[float, float | None] | None = None  # the rate, and the share of refusals if known
     level: float = 0.0
     updated_at: float = 0.0
     sends: int = 0  # since the last reduction
@@ -211,7 +210,7 @@ class RateProbe:
         return max(0.0, (1 - self.level) / self.rate)
 
     def start(self, now: float, is_alone: bool) -> None:
-        """Count a call that is sent. `is_alone` means that no other call is in flight, so no limit held calls back."""
+        """Count a call that is sent. `is_alone` means that no other calls are in flight, so no limit held them back."""
         if self.refused_at is None or (is_alone and self.rate == inf):
             self.refused_at, self.accepted = now, 0
         self.sends += 1
@@ -220,7 +219,7 @@ class RateProbe:
         self.level -= 1
         self.passed += 1
         if self.rate < inf and self.passed >= max(self.hold, 2 * self.burst):
-            if self.level < 1:  # the rate held calls back, not a lack of calls
+            if self.level < 1:  # the rate delayed calls; there was no lack of calls
                 self.good_rate, self.hold = self.rate, _ROUND
                 self.rate *= 1 + self.step
             self.passed = 0
@@ -235,9 +234,9 @@ class RateProbe:
         self.refusals += 1
 
     def slow_down(self, at: float, now: float, burst: int, refused: int) -> None:
-        """Lower the rate after refusals that began `at`, after a burst of calls of which some were refused."""
+        """Lower the rate after refusals in a burst of calls. The refusals began `at`."""
         if self.accepted <= 0:
-            return  # nothing was accepted since the last refusals, which continue
+            return  # nothing has been accepted since the last refusals, which continue
         share = self.refusals / max(1, self.sends)
         allowed = self.accepted / max(at - (at if self.refused_at is None else self.refused_at), 1e-3)
         self.refused_at, self.accepted, self.passed = at, 0, 0
@@ -286,9 +285,9 @@ class RateProbe:
 
 @dataclass(slots=True)
 class SlowStart:
-    """How many calls may start while the limit is unknown: few at first, then twice as many in each step.
+    """The number of calls that can start while the limit is unknown. It doubles in each step.
 
-    At the start, this counts calls in flight. After refusals, it counts all calls sent since, the first of which is a
+    At the start, calls in flight are counted. After refusals, all calls sent since are counted, the first of which is a
     probe.
     """
 
@@ -316,10 +315,9 @@ class SlowStart:
 
 @dataclass(slots=True)
 class ConcurrencyLimit:
-    """The number of calls that may be in flight.
+    """The number of calls that can be in flight: `allowed`, or the number that the server accepted.
 
-    This is `allowed`, or the number that the server accepted. One more is tried after some calls at the limit, and
-    after twice as many calls each time it is refused.
+    One more is tried after some calls at the limit. Each time it is refused, the next trial takes twice as many calls.
     """
 
     allowed: float = inf
@@ -332,7 +330,7 @@ class ConcurrencyLimit:
         return in_flight < min(self.most, self.allowed)
 
     def count_accepted(self, others: int) -> None:
-        """Count an accepted call; `others` were in flight at the same time."""
+        """Count an accepted call. `others` were in flight at the same time."""
         if others + 1 >= self.most < inf:
             self.passed += 1
             if self.passed >= self.hold:
@@ -355,10 +353,7 @@ class OpenCall:
 
 @dataclass(slots=True)
 class Pacer:
-    """The pace of one account.
-
-    It is notified of the start and end of every call and computes when the next one may start.
-    """
+    """The pace of one account: tracks all calls and computes when the next one can start."""
 
     closed_until: float = 0.0
     buckets: dict[str, TokenBucket] = field(default_factory=dict)
@@ -366,15 +361,15 @@ class Pacer:
     slow_start: SlowStart = field(default_factory=SlowStart)
     concurrency: ConcurrencyLimit = field(default_factory=ConcurrencyLimit)
     in_flight: int = 0
-    costs: Mapping[str, float] = field(default_factory=dict)  # of a call by kind of limit, until it is learned
-    refusals: int = 0  # in a row, without an accepted call
+    costs: Mapping[str, float] = field(default_factory=dict)  # of a call, by kind of limit, until learned
+    refusals: int = 0  # consecutive refusals without an accepted call
     started: int = 0
-    _closed_at: float | None = None  # when the first call of the latest refusals was refused
+    _closed_at: float | None = None  # when the latest series of refusals began
     _refused: int = 0  # calls since then
     _last_before_reopening: int = 0
 
     def delay(self, now: float, costs: Mapping[str, float]) -> float:
-        """Return the seconds until the next call may start, or inf if another call has to end first."""
+        """Return the seconds until the next call can start, or inf if another call has to end first."""
         self.costs = costs
         if now < self.closed_until:
             return self.closed_until - now
@@ -395,7 +390,7 @@ class Pacer:
         return OpenCall(self.started, now)
 
     def cancel(self) -> None:
-        """Undo the start of a call that was not sent after all."""
+        """Undo the start of a call that was not sent."""
         self.in_flight -= 1
         self.slow_start.sends -= 1
         self.probe.cancel()
@@ -403,7 +398,7 @@ class Pacer:
             bucket.level += bucket.cost
 
     def count_accepted(self, call: OpenCall, now: float, limits: Sequence[Limit]) -> None:
-        """Count an answered call; `limits` are from its headers."""
+        """Count an answered call. `limits` comes from its headers."""
         self.in_flight -= 1
         self.concurrency.count_accepted(self.in_flight)
         self.refusals = 0
@@ -414,7 +409,7 @@ class Pacer:
             self.buckets[limit.kind].count_accepted()
 
     def count_refusal(self, call: OpenCall, now: float, pause: float, limits: Sequence[Limit] = ()) -> None:
-        """Count a call refused because of a rate limit, and start no call for `pause` seconds."""
+        """Count a call refused because of a rate limit, and pause for `pause` seconds."""
         self.in_flight -= 1
         self._read(call, now, limits)
         for bucket in self.buckets.values():
@@ -456,7 +451,7 @@ class Pacer:
         return min((bucket.rate / bucket.cost for bucket in self.buckets.values() if bucket.is_believed), default=inf)
 
     def _reopen(self, closed_at: float, now: float) -> None:
-        """Learn from a completed set of refusals, and start again with a probe."""
+        """Learn from a finished series of refusals, and start again with a probe."""
         self.probe.slow_down(closed_at, now, self.slow_start.sends, self._refused)
         self.slow_start.begin_again()
         self._last_before_reopening = self.started

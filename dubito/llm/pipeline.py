@@ -1,9 +1,9 @@
 """The path from a question to a reply: `Pipeline.build_asks` composes the stages of a player's calls.
 
-A decision takes up to 1 + `reasks` attempts: the question, then its re-asks. Attempts pass the stages that `ask`
-(`Asks`): `Recording`, `CachedReplies`, `Retry`. An attempt takes one or more calls, each an HTTP request. Calls pass
-the stages that `send` (`Sends`): `Preparation`, `WarmUp`, `BudgetQueue`, `RateLimiter`, `BudgetGuard`, `LoggedCalls`;
-`Provider` makes the request.
+A decision takes up to 1 + `reasks` attempts: the question, then its re-asks. Attempts pass through the stages with an
+`ask` method (`Asks`): `Recording`, `CachedReplies`, `Retry`. An attempt takes one or more calls, each an HTTP request.
+Calls pass through the stages with a `send` method (`Sends`): `Preparation`, `WarmUp`, `BudgetQueue`, `RateLimiter`,
+`BudgetGuard`, `LoggedCalls`. Finally, `Provider` makes the request.
 
 A finished attempt is recorded with its reply or its failure cause. No reply is used before it is on disk.
 """
@@ -60,18 +60,18 @@ def _probe_request(settings: ModelSettings) -> Request:
 
 
 class RunServers(Protocol):
-    """The model servers that a run starts itself."""
+    """The model servers that a run starts."""
 
     def address(self, api: Api, server: str, model: str) -> str:
         """Start the server if necessary, and return its base URL."""
 
     def slots(self, server: str) -> int:
-        """Return how many calls may be in flight at this server."""
+        """Return how many calls can be in flight at this server."""
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineOptions:
-    """Options for a run's calls. They cannot change a completed run's results."""
+    """Options for a run's calls. They cannot change a finished run's results."""
 
     in_flight: int
     offline: bool
@@ -83,7 +83,7 @@ class PipelineOptions:
 
 
 class Pipeline:
-    """What all calls of a run share: the cache, the budget, the log, and each account's client and traffic."""
+    """Everything that a run's calls share: cache, budget, log, and each account's client and traffic."""
 
     def __init__(self, log: ModelLog, cache: ReplyCache, caps: Caps, options: PipelineOptions) -> None:
         self._log, self._cache, self._options = log, cache, options
@@ -105,7 +105,7 @@ class Pipeline:
         self._lock = Lock()
 
     def build_asks(self, name: str, settings: ModelSettings, price: Price | None) -> Asks:
-        """Compose the stages of a player's calls. Raises UsageError if calls are allowed but the API key is not set."""
+        """Compose the stages of a player's calls. Raises UsageError if a call would need a missing API key."""
         account, options, log = account_for(settings), self._options, self._log
         if options.offline:
             asks: Asks = Offline(self._cache, log, account)
@@ -119,7 +119,7 @@ class Pipeline:
         return self.record(account.server, cached)
 
     def record(self, server: str, inner: Asks) -> Asks:
-        """Wrap a stage in the run's recording."""
+        """Wrap a stage so that the run records its answers."""
         options = self._options
         return Recording(self._log, server, self.budget, options.timing, self._earlier, options.count_reply, inner)
 
@@ -148,7 +148,7 @@ class Pipeline:
         estimator = CostEstimator(tariff, self._earlier_replies(name))
         lane = Lane(account, self._provider(account, name, settings.model), settings, estimator)
         self._estimators[name] = estimator
-        # A game that has waited is played again from the recording.
+        # A game that waited is replayed from the recording.
         self._earlier.may_exist = True
         self.waves.add(name, lane)
         return BatchOrLive(self.waves, live)
@@ -182,7 +182,7 @@ class Pipeline:
             traffic.try_again()
 
     def close(self) -> None:
-        """Reopen games lost to an outage, log what failed calls probably cost, and close clients and cache."""
+        """Reopen games lost to an outage, log the probable cost of failed calls, and close clients and cache."""
         try:
             if self.lost_games:
                 self._log.reopen(self.lost_games)
@@ -211,7 +211,7 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """A stage that builds the account's client before the call waits for its turn, since building it takes a while."""
+    """A stage that builds the account's client before the call waits for its turn, since that takes a while."""
 
     provider: Provider
     inner: Sends
@@ -223,7 +223,7 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True)
 class BatchOrLive:
-    """A stage that batches the requests of games, and sends preflight requests immediately."""
+    """A stage that batches the games' requests but sends preflight requests immediately."""
 
     waves: Waves
     live: Asks

@@ -1,8 +1,8 @@
 """The preflight: before the first game, each model player answers real questions.
 
 For each form of answer, the model is asked a question from a late turn, with the player's parameters and re-asks. The
-run stops here, with one message, if the account has a fault, if the server cuts prompts or sends something other than
-replies, or if the model's answers cannot be read.
+run stops here, with a single message, if the account has a fault, the server truncates prompts or does not return
+replies, or the model's answers cannot be read.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,15 +25,15 @@ _PREFLIGHT: Final = -1  # its game and deal
 _SHORT_PROMPT: Final = 2000  # characters
 _USER: Final = "Reply with the JSON object that you are asked for."
 _CACHE_KEY: Final = "dubito-preflight"
-_MAX_QUOTED: Final = 120  # characters of an unreadable answer
+_MAX_QUOTED: Final = 120  # maximum number of characters quoted from an unreadable answer
 
 
 @dataclass(slots=True)
 class Preflight:
-    """The preflight of one player; `number` is its number in the run.
+    """The preflight of one player. `number` is its number in the run.
 
-    Players with the same requests to the same server share the calls: the cache answers all but the first player. If
-    `warn` is set, it receives the message, and unreadable answers do not stop the run.
+    Players with the same requests to the same server share the calls: the cache answers all but the first. If `warn` is
+    set, it receives the message, and unreadable answers do not stop the run.
     """
 
     name: str
@@ -41,11 +41,11 @@ class Preflight:
     settings: ModelSettings
     asks: Asks
     warn: Callable[[str], None] | None = None
-    _replies: list[tuple[Any, Reply]] = field(default_factory=list)  # with the bodies of their requests
+    _replies: list[tuple[Any, Reply]] = field(default_factory=list)  # replies with the bodies of their requests
     _has_found_cut: bool = False
 
     def run(self, samples: Sequence["Sample"]) -> None:
-        """Ask these questions, one for each form of an answer. Raises AccountFault."""
+        """Ask these questions, one per form of answer. Raises AccountFault."""
         for decision, sample in enumerate(samples):
             self._check(decision, sample)
         longest_samples = max(self._replies, key=lambda pair: prompt_size(pair[0]), default=None)
@@ -53,7 +53,7 @@ class Preflight:
             self._compare_with_short_prompt(*longest_samples, samples[0], len(samples))
 
     def _compare_with_short_prompt(self, body: Any, reply: Reply, sample: "Sample", decision: int) -> None:
-        """Ask again with only the beginning of the rules, and compare the server's token counts for the two prompts."""
+        """Ask again with only the beginning of the rules, and compare the server's token counts."""
         rendered, form = sample
         request = build_request(
             self.settings, Exchange(rendered.system[:_SHORT_PROMPT], _USER, form.schema), _CACHE_KEY
@@ -67,7 +67,7 @@ class Preflight:
             self._stop_or_warn(cut_failure(reply))
 
     def _check(self, decision: int, sample: "Sample") -> None:
-        """Ask a question, and stop the run or warn if the model does not answer it."""
+        """Ask a question. Stop the run or warn if the model does not answer it."""
         try:
             self._ask_until_answered(decision, sample)
         except (AttemptFailed, Suspended) as error:
@@ -91,7 +91,7 @@ class Preflight:
     def _ask_until_answered(self, decision: int, sample: "Sample") -> None:
         """Ask the question until it is answered. Raises AttemptFailed if a new reply cannot be read.
 
-        An unreadable reply from the cache does not show that the server is faulty, so another sample is requested.
+        An unreadable reply from the cache does not prove that the server is faulty, so another sample is requested.
         """
         draw, number = "preflight", 1
         while not self._is_answered(decision, sample, draw):
@@ -111,7 +111,7 @@ class Preflight:
         return True
 
     def _check_probabilities(self, sample: "Sample", answer: ModelAnswer) -> None:
-        """Raise AccountFault if the player needs the probabilities of tokens and the server does not send them."""
+        """Raise AccountFault if the player needs token probabilities that the server does not send."""
         node = next(iter(sample[1].answers.values())) if isinstance(sample[1], Form) else None
         if self.settings.belief and node is not None and node.answer == Bool() and not answer.shares:
             fields = setting_fields("belief", self.name)

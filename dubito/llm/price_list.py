@@ -1,7 +1,6 @@
 """The providers' list prices, and a config's own prices, which override them.
 
-scripts/prices.py writes `prices.yaml`, including the explanation at the top of that file. A config's prices have the
-same form.
+scripts/prices.py writes `prices.yaml`, including the explanation at its top. A config's prices have the same form.
 """
 
 import json
@@ -25,8 +24,8 @@ from dubito.llm.protocols import STANDARD_MODES, service_modes
 from dubito.llm.settings import HOUSE, embedded_kind
 
 _FILE: Final = Path(__file__).with_name("prices.yaml")
-_DECIMALS: Final = 6  # of a price in USD per million tokens
-_MAX_PRICE: Final = 5_000  # USD per million tokens: the cost of any reply fits into a column of SQLite
+_DECIMALS: Final = 6  # maximum number of decimals of a price in USD per million tokens
+_MAX_PRICE: Final = 5_000  # USD per million tokens; keeps the cost of any reply within an SQLite column
 _REQUIRED: Final = ("input", "cached_input", "cache_write", "output")
 _MAX_AGE: Final = timedelta(days=60)  # maximum age of a list price without a warning
 _END_NOTICE: Final = timedelta(days=30)  # how long before a model's end a run shows a warning
@@ -62,7 +61,7 @@ class _Entry(Checked):
 
 
 def find_unpriced(parameters: Mapping[str, Any], price: Price) -> str | None:
-    """Return the first of a player's parameters whose cost is not included in the price, or None."""
+    """Return the first of a player's parameters whose cost the price does not include, or None."""
     terms = price.terms
     find_unpriced = {mode for mode, value in service_modes(parameters) if not terms.has_price(mode, value)}
     if terms.long_write is None:
@@ -75,14 +74,14 @@ def find_charged_by_call(parameters: Mapping[str, Any]) -> str | None:
 
 
 def read_prices(prices_or_path: str | Mapping[str, Any], source: str, home: Path) -> dict[str, Price]:
-    """Read a config's prices by model, from a mapping or from a file that contains one. Raises UsageError."""
+    """Read a config's prices by model, from a mapping or from a file with one. Raises UsageError."""
     if isinstance(prices_or_path, str):
         source = str(home / prices_or_path)
         prices_or_path = _read_file(home / prices_or_path)
     prices: dict[str, Price] = {}
     for model, entry in prices_or_path.items():
         name = one_line(str(model))
-        # Two keys differ in YAML if one is a number and the other a text.
+        # In YAML, two keys differ if one is a number and the other a string.
         if str(model) in prices:
             raise UsageError(f"{source}: {name} appears twice")
         prices[str(model)] = parse_price(entry, f"{source}: {name}")
@@ -90,7 +89,7 @@ def read_prices(prices_or_path: str | Mapping[str, Any], source: str, home: Path
 
 
 def parse_price(entry: Any, where: str) -> Price:
-    """Parse an entry. Raises UsageError that describes what is missing or wrong."""
+    """Parse an entry. The UsageError it raises describes what is missing or wrong."""
     try:
         checked = _Entry.model_validate(entry)
     except ValidationError as error:
@@ -117,7 +116,7 @@ def _describe_error(first: Mapping[str, Any], where: str) -> str:
 
 
 def _build_price(entry: _Entry, where: str, server_terms: Terms | None = None) -> Price:
-    """Build the price of an entry; `server_terms` apply to all models of its server."""
+    """Build an entry's price. `server_terms` apply to all models of its server."""
     own_modes = _exact_modes({mode: getattr(entry, mode) for mode in STANDARD_MODES})
     modes, above = {**(server_terms.modes if server_terms else {}), **own_modes}, entry.above
     return Price(
@@ -160,13 +159,13 @@ class _Line:
     """A model's price on its server."""
 
     price: Price
-    as_of: date | None  # when it was read
+    as_of: date | None  # when the price was read
     ends: date | None  # the model's announced end
 
 
 @dataclass(frozen=True, slots=True)
 class _Provider:
-    """The prices of a server: its models, and their use in the Decisions API."""
+    """A server's prices: its models, and their use in the Decisions API."""
 
     models: Mapping[str, _Line]
     decisions: Mapping[str, _Line] = field(default_factory=dict)
@@ -179,7 +178,7 @@ class _Provider:
 @cache
 def _shipped_prices() -> dict[str, _Provider]:
     text, fast = _FILE.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    # A SafeLoader; the C version since this is read at every start.
+    # A SafeLoader, using the C version because this is read at every start.
     servers = yaml.load(text, fast)["servers"]  # noqa: S506
     return {server: _build_provider(listed) for server, listed in servers.items()}
 
@@ -207,7 +206,7 @@ def _parse_lines(entries: Mapping[str, Any], common_length: Terms) -> dict[str, 
 
 
 def find_price(server: str, model: str, own: Mapping[str, Price], api: str = "") -> Price | None:
-    """Return a model's price on a server, or None if unknown; a config's own price overrides the list."""
+    """Return a model's price on a server, or None if unknown. A config's own price overrides the list."""
     is_free = embedded_kind(server) is not None
     provider = _shipped_prices().get(HOUSE if is_free else server)
     if provider and is_free:
@@ -218,7 +217,7 @@ def find_price(server: str, model: str, own: Mapping[str, Price], api: str = "")
 
 
 def price_to_fill_in(model: str) -> str:
-    """Return a line for `prices` with the highest known prices, for a model without a price."""
+    """Return a line for `prices` with the highest known prices, to fill in for a model without a price."""
     prices = [line.price for provider in _shipped_prices().values() for line in provider.models.values()]
     highest = {name: max(getattr(price, name) for price in prices) / 10**_DECIMALS for name in _REQUIRED}
     numbers = ", ".join(f"{name}: {usd:g}" for name, usd in highest.items())
@@ -226,7 +225,7 @@ def price_to_fill_in(model: str) -> str:
 
 
 def old_price_warning(server: str, model: str, own: Mapping[str, Price], today: date) -> str | None:
-    """Return a warning if the list price in use is too old. A config's own price is never too old."""
+    """Return a warning if the list price in use is old. A config's own price never counts as old."""
     line = _find_line(server, model)
     if line is None or line.as_of is None or model in own or today - line.as_of <= _MAX_AGE:
         return None

@@ -1,7 +1,7 @@
-"""The exact cost of calls; `price_list.py` reads the prices.
+"""The exact cost of calls. `price_list.py` reads the prices.
 
 Money is counted in whole picodollars (1e-12 USD). A price per million tokens with up to six decimals is then a whole
-number per token, so no sum is ever rounded.
+number per token, so sums are never rounded.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ PICO: Final = 10**12  # picodollars in a dollar
 
 # A long-lived cache write, relative to the price of input (Anthropic, an hour) or of a write (OpenAI, twelve hours).
 _LONG_WRITE_FACTOR: Final = 2
-# A call of the provider's own tools: the highest known price.
+# The highest known price of a call to a provider's own tools.
 _TOOL_CALL: Final = PICO * 25 // 1000
 _BATCH: Final = "batch"
 _TIER: Final = "service_tier"
@@ -28,7 +28,7 @@ _SHORT_TTLS: Final = ("5m", "30m")  # tokens of cache writes that cost `cache_wr
 
 @dataclass(frozen=True, slots=True)
 class PricingOptions:
-    """The parts of a request that may change the price of its tokens."""
+    """Properties of a request that may change the price of its tokens."""
 
     modes: tuple[tuple[str, str], ...] = ()
     long_ttl: bool = False  # whether the cache keeps input for longer than usual
@@ -38,7 +38,7 @@ class PricingOptions:
     def of_request(request: Request, batch: bool = False) -> "PricingOptions":
         # Searching the text is faster than walking the body.
         long_ttl = '"ttl"' in request.text and has_long_ttl(request.body)
-        # Batches keep everything that is marked for the cache for an hour.
+        # Batches cache everything marked for the cache for an hour.
         is_marked = batch and '"cache_control"' in request.text
         return PricingOptions(service_modes(request.body), long_ttl or is_marked, batch)
 
@@ -53,7 +53,7 @@ _ONE: Final = Fraction(1)
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Factors on the list price for special services and long inputs."""
+    """Factors applied to the list price for special services and long inputs."""
 
     modes: Mapping[str, Mapping[str, Fraction]] = field(default_factory=dict)  # mode -> value -> factor
     highest: Mapping[str, Fraction] = field(default_factory=dict)  # mode -> highest factor of the server's models
@@ -61,7 +61,7 @@ class Terms:
     long_input_above: int | None = None
     input_factor: Fraction = _ONE
     output_factor: Fraction = _ONE
-    long_write: int | None = None  # picodollars per token; None: unknown
+    long_write: int | None = None  # picodollars per token; None if unknown
 
     def has_price(self, mode: str, value: str) -> bool:
         is_automatic = value == "auto" and self.highest.get(mode, _ONE) > 1
@@ -72,7 +72,7 @@ class Terms:
         return known or (_ONE if value in STANDARD_MODES[mode] else max(_ONE, self.highest.get(mode, _ONE)))
 
     def factor(self, charges: Charges, options: PricingOptions) -> Fraction:
-        """Return the price factor of the modes that the reply reports.
+        """Return the price factor for the modes that the reply reports.
 
         A requested mode that the reply does not report can only raise the factor.
         """
@@ -133,7 +133,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Tariff:
-    """The cost of a player's calls; without a price, only calls and tokens are counted."""
+    """The cost of a player's calls. Without a price, only calls and tokens are counted."""
 
     price: Price | None
     max_output: int
@@ -143,7 +143,7 @@ class Tariff:
         return PricingOptions.of_request(request, self.batch)
 
     def worst(self, request: Request) -> Spend:
-        """Return the most that a call can cost, given that a token has at least one byte."""
+        """Return the maximum cost of a call, given that a token has at least one byte."""
         input_tokens = len(request.text)
         usd = self.price.worst(input_tokens, self.max_output, self.options(request)) if self.price else 0
         return Spend(1, input_tokens + self.max_output, usd)
@@ -155,12 +155,12 @@ class Tariff:
 class CostEstimator:
     """Estimates the cost of a player's calls that ended without a reported cost.
 
-    The input is estimated at the average cost per byte in the run's replies so far, the output at the largest one among
-    them. Shared by threads.
+    The input is estimated at the average cost per byte of the run's replies so far, the output at the cost of the
+    largest one. Shared by threads.
     """
 
     def __init__(self, tariff: Tariff, replies: Iterable[tuple[int, tuple[int, ...], int]]) -> None:
-        """Learn from earlier replies: bytes of the request, usage, picodollars."""
+        """Learn from earlier replies, given as request size in bytes, usage and picodollars."""
         self.tariff, self._lock = tariff, Lock()
         self._bytes = 0
         self._input_cost = 0  # picodollars for these bytes
@@ -169,7 +169,7 @@ class CostEstimator:
             self.learn(size, Usage(*counts), cost)
 
     def learn(self, size: int, usage: Usage | None, cost: int) -> None:
-        """Learn from a reply to a request of this size in bytes, if its cost is known."""
+        """Learn from a reply to a request of this many bytes, if its cost is known."""
         price = self.tariff.price
         list_cost = price.cost(usage) if price and usage else 0
         if price and usage and list_cost:
@@ -181,7 +181,7 @@ class CostEstimator:
 
     @property
     def rates(self) -> tuple[float, int] | None:
-        """The cost of input per byte and of the largest output, in picodollars; None before the first reply."""
+        """Picodollars of input per byte and of the largest output, or None before the first reply."""
         with self._lock:
             return (self._input_cost / self._bytes, self._largest_output) if self._bytes else None
 
@@ -197,7 +197,7 @@ def dollars(pico: int) -> str:
 
 
 def describe_excess(used: Spend, worst: Spend) -> str | None:
-    """Describe how a call exceeded its reservation; None if it did not."""
+    """Describe how a call exceeded its reservation, or return None if it did not."""
     if used.tokens <= worst.tokens and used.usd <= worst.usd:
         return None
     money = f" ({dollars(used.usd)} and {dollars(worst.usd)})" if used.usd > worst.usd else ""

@@ -1,14 +1,14 @@
 """Prompts: folders of Jinja2 templates that turn a position into a system and a user text.
 
 A folder has `prompt.yaml` (title, answer fields), `system.jinja`, `user.jinja`, optionally `history.jinja`, and the
-files that these include, which may be the prompt's own, its sibling folders' or the project's (`shared/facts.jinja`). A
-prompt that `extends` another prompt uses the other prompt's files in place of any it lacks, and adds `paragraph.jinja`
-to the system text.
+files that these include. Those can be the prompt's own, its sibling folders' or the project's (`shared/facts.jinja`). A
+prompt that `extends` another prompt uses the other prompt's files for any that it lacks, and adds `paragraph.jinja` to
+the system text. A template receives exactly the keys of the game's `facts()`, and `answer_format`. With `ask: turn`, a
+prompt asks all questions of a turn at once, and also gets `turn`, the facts of each question.
 
-A template receives exactly the keys of the game's `facts()`, and `answer_format`. With `ask: turn`, a prompt asks all
-questions of a turn at once, and also gets `turn`, the facts of each question. All files are read and tested once, when
-the prompt is loaded; a template cannot access anything else. Dubito's prompts are in `prompts`, another game's are in
-`prompts/GAME`, and an installed game's are in the `prompts` folder of its package.
+All files are read and tested once, when the prompt is loaded. A template cannot access anything else. Dubito's prompts
+are in `prompts`, another game's are in `prompts/GAME`, and an installed game's are in the `prompts` folder of its
+package.
 
 `history.jinja` is rendered once for each chapter of the history. A chapter ends where the seat had to move, and its
 template sees nothing that changes during a game. Every later request therefore repeats a chapter byte for byte.
@@ -52,16 +52,16 @@ OWN_PROMPTS: Final = own_folder("prompts")
 # Variables of a template besides the facts: the form of the reply, and the facts of each question of the turn.
 _ANSWER_FORMAT: Final = "answer_format"
 _TURN: Final = "turn"
-_MAX_PATH_DEPTH: Final = 4  # folders of a misspelt path for which a similar one is searched
-_LOADED: Final[dict[Path, "Prompt"]] = {}  # by folder, in this process
+_MAX_PATH_DEPTH: Final = 4  # maximum number of folders in a misspelt path for which to find a similar one
+_LOADED: Final[dict[Path, "Prompt"]] = {}  # loaded prompts of this process, by folder
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedPrompt:
     """The texts sent to a model for one question.
 
-    `history` is the beginning of the user text, in chapters that the player's later requests in the game repeat. `user`
-    follows it.
+    `history` is the beginning of the user text, in chapters that the player's later requests in this game repeat.
+    `user` is the rest.
     """
 
     system: str
@@ -77,7 +77,7 @@ Sample = tuple[RenderedPrompt, answers.Form | QuestionForm]  # a prompt, and the
 
 
 def longest_samples(questions: Iterable[Sample]) -> list[Sample]:
-    """Return the longest question of each form, without forms that another form includes."""
+    """Return the longest question of each form, except forms that are part of another form."""
     by_form = dict[str, Sample]()
     for rendered, form in questions:
         best = by_form.get(key := form.kind)
@@ -89,22 +89,22 @@ def longest_samples(questions: Iterable[Sample]) -> list[Sample]:
 
 @dataclass(slots=True)
 class SeatTexts:
-    """The rendered texts of one seat in one game, which later requests repeat."""
+    """The rendered texts of one seat in one game, for later requests to repeat."""
 
     system: str | None = None
-    chapters: list[str] = field(default_factory=list)  # of the history, a blank one as ""
-    # What these texts were rendered from: steady facts, lines of the history, and where each chapter ends.
+    chapters: list[str] = field(default_factory=list)  # chapters of the history, with "" for blank ones
+    # The sources of these texts: steady facts, lines of the history, and where each chapter ends.
     _steady: Mapping[str, Any] = field(default_factory=dict)
     _history: Sequence[str] = ()
     _ends: Sequence[int] = ()
 
     def reset_unless_same(self, steady: Mapping[str, Any]) -> None:
-        """Forget all texts if the steady facts have changed."""
+        """Discard all texts if the steady facts have changed."""
         if steady != self._steady:
             self.system, self.chapters, self._steady = None, [], steady
 
     def drop_changed_chapters(self, history: Sequence[str], ends: Sequence[int]) -> None:
-        """Forget the chapters that no longer match the beginning of this history, when it is cut at these ends."""
+        """Discard the chapters that no longer match this history, when it is split at these ends."""
         same = len(self.chapters)
         while self._ends[:same] != ends[:same]:
             same -= 1
@@ -118,7 +118,7 @@ class Description(Checked):
     """The contents of `prompt.yaml`."""
 
     title: str = Field(min_length=1)
-    # The prompt whose files replace those that this one lacks.
+    # The prompt whose files replace the files that this one lacks.
     extends: str | None = Field(default=None, pattern=r"^[\w-]+$")
     # Whether a request asks one question, or all of a turn.
     ask: Literal["node", "turn"] = "node"
@@ -138,7 +138,7 @@ class Description(Checked):
 
 
 class Prompt:
-    """A loaded prompt. It does not read from disk again, and many threads may render it at once."""
+    """A loaded prompt. It does not read from disk again, and can be rendered by many threads at once."""
 
     def __init__(self, folder: Path, sources: Mapping[str, str] | None = None, game: Game | None = None) -> None:
         """Load a folder, or the given `sources` of one (see `Prompt.sources`). The default game is Dubito.
@@ -203,7 +203,7 @@ class Prompt:
             )
 
     def check_rules(self, rules: Any) -> None:
-        """Raise UsageError if the prompt's text states the default rules, and `rules` differ."""
+        """Raise UsageError if the prompt's text describes the default rules but `rules` differ."""
         for fact in self.game.must_tell(rules):
             if fact not in self._used_variables:
                 raise UsageError(
@@ -213,7 +213,7 @@ class Prompt:
 
     @property
     def is_current(self) -> bool:
-        """Return whether the prompt's folder still has the same files."""
+        """Return whether the files in the prompt's folder are unchanged."""
         try:
             files = TemplateFiles(self.folder, None, _shared(self.game), self.description.extends)
             return files.has(HISTORY) == (HISTORY in self.sources) and all(
@@ -238,7 +238,7 @@ class Prompt:
         return self._forms[node]
 
     def for_api(self, api: Api) -> "Prompt":
-        """Return the prompt for this API. For the Decisions API, the questions are not part of the text."""
+        """Return the prompt for this API. With the Decisions API, the questions are not part of the text."""
         if api != "decisions":
             return self
         other = copy(self)
@@ -247,7 +247,7 @@ class Prompt:
         return other
 
     def form_at(self, position: Position, turn: Sequence[Mapping[str, Any]] = ()) -> answers.Form | QuestionForm:
-        """Return the form of the reply at this position; `turn` has the facts of the turn's questions, if known."""
+        """Return the form of the reply at this position. `turn` has the facts of its questions, if known."""
         positions = self.questions(position)
         if self._for_decisions:
             facts = turn or [*map(self._facts.facts, positions)]
@@ -303,7 +303,7 @@ class Prompt:
             if texts.system is None or not self._system_is_steady:
                 texts.system = self._system.render(values)
             return RenderedPrompt(texts.system, self._user.render(values), history)
-        # A template is the user's code, and may raise anything.
+        # A template is the user's code and can raise anything.
         except Exception as error:
             where = self._files.location_of(error)
             raise UsageError(f"{where}: {describe_template_error(error)}", hint="correct the template") from None
@@ -325,10 +325,11 @@ class Prompt:
 
 
 def load_prompt(name: str, working_directory: Path, game: Game | None = None) -> Prompt:
-    """Load a prompt of a game (by default, Dubito) by name, or from the folder at a path.
+    """Load a prompt of a game (Dubito by default) by name, or from the path to its folder.
 
     A name is looked up in the project, in the `prompts` folders of the working directory and of `--games-path`, and in
-    the game's package. Raises UsageError if it is missing, exists in two versions, or does not work for every node.
+    the game's package. Raises UsageError if the prompt is missing, exists in two versions, or does not work for every
+    node.
     """
     game = game or find_game(DUBITO, working_directory)
     if "/" in name or "\\" in name or name.startswith("."):
@@ -347,7 +348,7 @@ def load_prompt(name: str, working_directory: Path, game: Game | None = None) ->
 
 
 def _load_folder(folder: Path, game: Game) -> Prompt:
-    """Load a folder's prompt, or return the cached one if its files are unchanged, since testing a prompt is slow."""
+    """Load the prompt in a folder, or return the cached one if its files are unchanged, since testing is slow."""
     prompt = _LOADED.get(folder)
     if prompt is None or prompt.game is not game or not prompt.is_current:
         _LOADED[folder] = prompt = Prompt(folder, game=game)
@@ -359,7 +360,7 @@ def _is_prompt(folder: Path) -> bool:
 
 
 def _similar_paths(name: str, working_directory: Path) -> list[str]:
-    """Return the path of a prompt's folder that resembles this path, if there is one."""
+    """Return the path to a prompt's folder that resembles this path, if there is one."""
     depth = name.count("/") + 1
     files = working_directory.glob(f"{'*/' * depth}{DESCRIPTION}") if 1 < depth <= _MAX_PATH_DEPTH else ()
     similar = find_similar(name, (file.parent.relative_to(working_directory).as_posix() for file in files))
@@ -367,7 +368,7 @@ def _similar_paths(name: str, working_directory: Path) -> list[str]:
 
 
 def describe_unknown_prompt(name: str, working_directory: Path, game: Game) -> str:
-    """Return the error for a prompt that the game does not have. It names games that have such a prompt."""
+    """Return the error for a prompt that the game lacks, including games that have one with this name."""
     others = set()
     for root in prompt_roots(working_directory, None):
         others |= {file.parent.parent.name for file in root.glob(f"*/*/{DESCRIPTION}") if file.parent.name == name}
@@ -380,13 +381,13 @@ def describe_unknown_prompt(name: str, working_directory: Path, game: Game) -> s
 
 
 def prompt_names(working_directory: Path, game: Game | None = None) -> list[str]:
-    """Return the sorted names of all prompts of a game, by default Dubito."""
+    """Return the sorted names of all prompts of a game (Dubito by default)."""
     files = (file for root in prompt_roots(working_directory, game) for file in root.glob(f"*/{DESCRIPTION}"))
     return sorted({file.parent.name for file in files})
 
 
 def prompt_roots(working_directory: Path, game: Game | None) -> list[Path]:
-    """Return the folders in which prompts of a game, or of all games, are looked up."""
+    """Return the folders to search for prompts of a game, or of all games."""
     folders = dict.fromkeys([*_own_roots(), *((root / "prompts").resolve() for root in roots(working_directory))])
     if game is None:
         return [*folders]
@@ -400,7 +401,7 @@ def prompt_root(prompts: Path, game: Game) -> Path:
 
 
 def game_of_folder(folder: Path, working_directory: Path) -> Game:
-    """Return the game of a prompt's folder, according to `prompts/GAME` or the game's package; otherwise Dubito."""
+    """Return the game to which a prompt folder belongs: `prompts/GAME`, the game's package, or else Dubito."""
     parent = folder.resolve().parent
     for package in all_packages(working_directory):
         if package.distribution and (package.folder / "prompts").resolve() == parent:
@@ -412,7 +413,7 @@ def game_of_folder(folder: Path, working_directory: Path) -> Game:
 
 
 def own_prompts(game: Game) -> Path:
-    """Return the folder of the prompts of a game that ship with Dubito or with a plugin."""
+    """Return the folder with the prompts that Dubito or a plugin ships for a game."""
     folders = [prompt_root(root, game) for root in _own_roots()]
     return next((folder for folder in folders if folder.is_dir()), folders[0])
 

@@ -1,6 +1,6 @@
-"""The providers' wire formats: build a request from a rendered prompt, parse a reply from a received body.
+"""The providers' wire formats: build a request from a rendered prompt, and parse a reply from a received body.
 
-This module does no I/O. A server may send anything, so a body that cannot be parsed becomes a reply without text, never
+This module does no I/O. Servers can send anything, so a body that cannot be parsed becomes a reply without text, never
 an exception.
 """
 
@@ -33,31 +33,31 @@ from dubito.llm.request import (
 from dubito.llm.settings import MAX_TOKENS, ModelSettings, asks_provider, is_house
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=refuse_duplicate_keys)
-# The text and the finish of a reply that contradicts itself.
+# The text and finish of a reply that contradicts itself.
 _CONTRADICTION: Final[tuple[None, Finish]] = (None, "other")
-# The reasons of all protocols, since gateways do not translate them all.
+# Finish reasons of all protocols, since gateways do not translate all of them.
 _FINISHES: Final[Mapping[str, Finish]] = {
     **dict.fromkeys(("stop", "end_turn", "stop_sequence"), "stop"),
     **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_length"), "length"),
     "model_context_window_exceeded": "length",
     **dict.fromkeys(("content_filter", "refusal"), "refusal"),
 }
-# Reasons of a reply that waits for the result of a tool.
+# Finish reasons of a reply that waits for a tool's result.
 _WAITING_FINISHES: Final = ("tool_calls", "function_call", "tool_use", "pause_turn")
 _MAX_MODEL_NAME: Final = 200  # characters
 _EVENT_LINE: Final = re.compile(r"\s*(?:data|event|id|retry)?:")
-# Modes of service, with the values that cost the list price or less.
+# Service modes, with the values that cost at most the list price.
 STANDARD_MODES: Final[Mapping[str, Sequence[str]]] = {
     "service_tier": ("default", "standard", "standard_only", "flex", "batch", "on_demand"),
     "speed": ("standard",),
     "inference_geo": ("global", "not_available"),
 }
-# Anthropic caches a request up to the blocks that carry this.
+# Anthropic caches a request up to the blocks marked with this.
 _CACHE_MARK: Final = {"cache_control": {"type": "ephemeral"}}
 _UNFINISHED: Final = ("failed", "cancelled", "queued", "in_progress")
 _INCOMPLETE: Final = ("incomplete", "in_progress")
 _TEXT_PARTS: Final = ("output_text", "refusal")
-_WAITING_ITEMS: Final = ("_call", "_call_output", "_approval_request")  # the end of these blocks' types
+_WAITING_ITEMS: Final = ("_call", "_call_output", "_approval_request")  # suffixes of these blocks' types
 _CHARGED_TOOLS: Final = ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call")
 
 
@@ -103,10 +103,10 @@ def join_texts(parts: Sequence[dict[str, Any]], kind: str) -> str | None:
 
 
 def classify_non_reply(received: RawReply, body: Any) -> NonReply:
-    """Classify a body that does not follow the protocol; `body` is its JSON, or None if it is not JSON.
+    """Classify a body that does not follow the protocol. `body` is its JSON, or None if it is not JSON.
 
     The body does not show whether a model was called. HTML or unrelated JSON comes from a proxy. An empty, truncated or
-    streamed body may be a lost reply, which is billed, unless status 204 shows that the reply is empty.
+    streamed body could be a lost reply, which is billed, unless status 204 shows that it is empty.
     """
     text = received.raw.strip()
     if not text:
@@ -123,7 +123,7 @@ def classify_non_reply(received: RawReply, body: Any) -> NonReply:
 
 
 def parse_finish(reason: Any) -> Finish | None:
-    """Return how a reply ended; None if the model waits for a tool's result."""
+    """Return how a reply ended, or None if the model waits for a tool's result."""
     if not isinstance(reason, str):
         return "other"
     return None if reason in _WAITING_FINISHES else _FINISHES.get(reason, "other")
@@ -177,9 +177,9 @@ def _long_writes(details: Any) -> int:
 def parse_usage(
     input_tokens: Any, cached: Any, cache_write: Any, output: Any, reasoning: Any, total: Any = None
 ) -> Usage | None:
-    """Return the token counts; None, as for missing usage, if one of them is not a valid count.
+    """Return the token counts, or None (as for missing usage) if one of them is invalid.
 
-    Some servers include reasoning in the output and others do not, so the higher count is assumed.
+    Some servers include reasoning in the output and others do not, so the higher count is used.
     """
     counts = [input_tokens, cached, cache_write, output, reasoning, 0 if total is None else total]
     if any(type(count) is not int or not 0 <= count <= MAX_TOKENS for count in counts):
@@ -190,11 +190,11 @@ def parse_usage(
 
 
 class WireFormat(Protocol):
-    """How a protocol represents a request and a reply."""
+    """A protocol's representation of requests and replies."""
 
     @staticmethod
     def build_request(settings: ModelSettings, exchange: "Exchange", cache_key: str) -> Request:
-        """Build the request of an attempt."""
+        """Build an attempt's request."""
 
     @staticmethod
     def is_reply(body: Mapping[str, Any]) -> bool:
@@ -202,7 +202,7 @@ class WireFormat(Protocol):
 
     @staticmethod
     def parse_error(body: Mapping[str, Any]) -> NonReply | None:
-        """Return the error in a body without an answer; if a body has both, `parse_text` finds a contradiction."""
+        """Return the error in a body without an answer. If it has both, `parse_text` finds a contradiction."""
 
     @staticmethod
     def parse_text(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
@@ -210,15 +210,15 @@ class WireFormat(Protocol):
 
     @staticmethod
     def parse_charges(body: Mapping[str, Any]) -> Charges:
-        """Return what may change the price: the service tier, long-lived cache writes, the provider's own tools."""
+        """Return what can change the price: service tier, long-lived cache writes, the provider's own tools."""
 
     @staticmethod
     def parse_usage(counts: Mapping[str, Any]) -> Usage | None:
-        """Return the token counts; None if one of them is not a valid count."""
+        """Return the token counts, or None if one of them is invalid."""
 
 
 class Chat:
-    """Chat Completions: OpenAI's older API, which most other servers offer (Ollama, vLLM, llama.cpp, OpenRouter).
+    """Chat Completions: OpenAI's older API, supported by most other servers (Ollama, vLLM, llama.cpp, OpenRouter).
 
     Other servers support fewer parameters, and some reject unknown ones, so they receive only those that all servers
     support.
@@ -235,7 +235,7 @@ class Chat:
         if is_openai:
             body |= {"prompt_cache_key": cache_key, "store": False}
         if asks_provider(settings):
-            # Otherwise the project's settings decide, at another price.
+            # Otherwise, the project's settings apply, at another price.
             body["service_tier"] = "default"
         if settings.response_format == "json_schema":
             schema = {"name": "answer", "strict": True, "schema": exchange.schema}
@@ -262,7 +262,7 @@ class Chat:
 
     @staticmethod
     def parse_text(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
-        """Return the text of the only choice, without its reasoning."""
+        """Return the text of the only choice without its reasoning."""
         choices = as_objects(body.get("choices"))
         choice = next(iter(choices), {})
         message = as_mapping(choice.get("message"))
@@ -329,9 +329,9 @@ class Messages:
 
     @staticmethod
     def parse_text(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
-        """Return the text, without blocks of thinking.
+        """Return the text without thinking blocks.
 
-        Unlike in other protocols, a text with a refusal is not a contradiction here: a filter stopped the text.
+        Unlike in other protocols, text with a refusal is not a contradiction here: a filter cut the text off.
         """
         blocks = as_objects(body.get("content"))
         if find_error(body) or not is_by_assistant(body) or any(block.get("type") == "tool_use" for block in blocks):
@@ -392,7 +392,7 @@ class Responses:
             "text": as_mapping(parameters.pop("text", None)) | {"format": schema},
         }
         if asks_provider(settings):
-            # Otherwise the project's settings decide, at another price.
+            # Otherwise, the project's settings apply, at another price.
             body["service_tier"] = "default"
         return Request("responses", "/responses", body | parameters)
 
@@ -452,7 +452,7 @@ def _waits_or_is_foreign(item: Mapping[str, Any]) -> bool:
 
 
 class Decisions:
-    """OpenAI's Decisions API. A reply has answers instead of a text; their JSON is used as its text."""
+    """OpenAI's Decisions API. Its replies have answers instead of text, and the JSON of these is used as text."""
 
     @staticmethod
     def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -> Request:
@@ -505,7 +505,7 @@ def build_request(settings: ModelSettings, exchange: Exchange, cache_key: str) -
 
 
 def read_reply(protocol: ProtocolName, received: RawReply, origin: ReplyOrigin = "live") -> Reply:
-    """Parse a received body. If it is not a model's reply, `non_reply` of the result describes it."""
+    """Parse a received body. If it is not a model's reply, the result's `non_reply` describes it."""
     if protocol == "program":
         return _read_program_line(received, origin)
     wire, has_duplicate_keys = _FORMATS[protocol], False
@@ -526,7 +526,7 @@ def read_reply(protocol: ProtocolName, received: RawReply, origin: ReplyOrigin =
         return Reply(None, "other", usage, received, origin, charges, non_reply)
     text, finish = wire.parse_text(body)
     if usage and not (usage.input and (usage.output or not text or protocol in _WITHOUT_OUTPUT_TOKENS)):
-        # Every prompt and every text has tokens, so a count of 0 is wrong.
+        # Every prompt and text has tokens, so a count of 0 is wrong.
         usage = None
     name = fields.get("model")
     model = replace_surrogates(name)[:_MAX_MODEL_NAME] if isinstance(name, str) and name else None
@@ -534,7 +534,7 @@ def read_reply(protocol: ProtocolName, received: RawReply, origin: ReplyOrigin =
 
 
 def _read_program_line(received: RawReply, origin: ReplyOrigin) -> Reply:
-    """Parse the recorded output of a program: its line, or its error."""
+    """Parse the recorded output of a program: a line or an error."""
     body = as_mapping(parse_json(received.raw))
     if isinstance(line := body.get("line"), str):
         return Reply(line, "stop", None, received, origin)
@@ -542,7 +542,7 @@ def _read_program_line(received: RawReply, origin: ReplyOrigin) -> Reply:
 
 
 def detect_protocol(raw: str) -> Api | None:
-    """Return the protocol whose reply format a body matches; None if it matches none or several."""
+    """Return the protocol whose reply format a body matches, or None if it matches none or several."""
     try:
         body = parse_json(raw)
     except (ValueError, RecursionError):
@@ -552,7 +552,7 @@ def detect_protocol(raw: str) -> Api | None:
 
 
 def parse_stored_request(text: str) -> Request:
-    """Parse a request of a run's log. Raises UsageError if the text is not a request."""
+    """Parse a request from a run's log. Raises UsageError if the text is not a request."""
     fields = parse_json(text)
     name, body = (fields.get("protocol"), fields.get("body")) if isinstance(fields, dict) else (None, None)
     protocol = next((known for known in get_args(ProtocolName) if known == name), None)

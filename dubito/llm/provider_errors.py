@@ -1,4 +1,4 @@
-"""Errors from a provider's calls: the cause of each, and what the user can do about it."""
+"""The causes of failed provider calls, and what the user can do about them."""
 
 import errno
 import re
@@ -30,7 +30,7 @@ from dubito.llm.verdicts import SYSTEM_ROLE, Verdict, error_text, judge_error, j
 from dubito.store.model_log import Spend
 
 E = TypeVar("E", bound=BaseException)
-_MAX_QUOTED: Final = 240  # characters of a server's answer
+_MAX_QUOTED: Final = 240  # maximum number of characters quoted from a server's answer
 _NON_REPLIES: Final[Mapping[NonReplyKind, str]] = {
     "empty": "an empty body",
     "page": "a web page",
@@ -65,13 +65,13 @@ _FIELDS_OF_SETTING: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _UNSUPPORTED: Final = ("unsupported", "not supported", "not permitted", "unknown", "unrecognized")
 _ANY_PARAMETER: Final = "parameters"  # the setting to change if the server names none
-# Fields of a body that no setting of the player adds.
+# Fields of a body that are not added by any of the player's settings.
 _FIXED_FIELDS: Final = {"model", "messages", "input", "system", "text", "store", "prompt_cache_key", "questions"}
 _MINUTE, _YEAR = 60.0, 365 * 86_400.0  # seconds
 
 
 class ErrorReader:
-    """Turns the errors from one account's calls into TryFailed or AccountFault."""
+    """Turns the errors of one account's calls into TryFailed or AccountFault."""
 
     def __init__(self, account: Account, address: str, redaction: Redaction) -> None:
         self._account, self._address, self._redaction = account, address, redaction
@@ -79,7 +79,7 @@ class ErrorReader:
     def read_connection_error(self, error: Exception, deadline: float, attempt: Attempt, *, is_late: bool) -> TryFailed:
         """Read the error of a call without an answer.
 
-        If a connection was made, the server may have answered, and may bill the call.
+        If a connection was made, the server may have answered and may bill the call.
         """
         import httpx2
 
@@ -118,7 +118,7 @@ class ErrorReader:
     ) -> TryFailed | AccountFault:
         """Read a response whose status is not a success."""
         if status < 400:
-            # Redirects are never followed: the question and the key are for this server alone.
+            # Redirects are never followed, since the question and the key are meant only for this server.
             target = self._quote(headers.get("location", "nowhere"))
             return self.blame(attempt, "base_url", f"redirects elsewhere (status {status})", target)
         verdict = judge_error(status, text, headers)
@@ -154,7 +154,7 @@ class ErrorReader:
         return AccountFault(f"{self._account} {problem}", quote=quote, hint=hint, **fields)
 
     def _read_unknown_path(self, status: int, quote: str, attempt: Attempt) -> AccountFault:
-        """Read the error for a path that the server does not support. The server may use another protocol."""
+        """Read the error for a path that the server does not support, perhaps because it uses another protocol."""
         protocol = attempt.request.protocol
         other: Api = "responses" if protocol == "chat" else "chat"
         path = urlsplit(self._address).path.strip("/")
@@ -216,7 +216,7 @@ def describe_non_reply(kind: NonReplyKind, protocol: ProtocolName) -> str:
 
 
 def error_in_reply(errors: ErrorReader, reply: Reply, attempt: Attempt, cost: Spend) -> TryFailed | AccountFault | None:
-    """Return the error, with its cost, if the body is not a reply. The body is then neither used nor cached."""
+    """Return the error, with its cost, if the body is not a reply. Such a body is neither used nor cached."""
     if reply.non_reply is None:
         return None
     failed = errors.read_non_reply(reply.non_reply, reply.received, attempt)
@@ -230,7 +230,7 @@ def _describe_api(attempt: Attempt) -> str:
 
 
 def _proxy_for(address: str) -> str | None:
-    """Return the host and port of the environment's proxy for this address, without its credentials."""
+    """Return the host and port of the environment's proxy for this address, without credentials."""
     parts, proxies = urlsplit(address), getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     if not proxy or proxy_bypass(parts.netloc):
@@ -250,7 +250,7 @@ def _cause(error: BaseException | None, kind: type[E]) -> E | None:
 
 
 def _find_setting(text: str, attempt: Attempt) -> str:
-    """Return the setting that a server rejects: one of Dubito's, or one of the player's `parameters`."""
+    """Return the setting that a server rejects: one of Dubito's or one of the player's `parameters`."""
     names_limit = any(name in text and name in attempt.request.body for name in ("max_tokens", "max_completion_tokens"))
     if attempt.request.protocol == "chat" and names_limit and any(words in text.lower() for words in _UNSUPPORTED):
         # The server uses the other name for the limit.
@@ -263,7 +263,7 @@ def _find_setting(text: str, attempt: Attempt) -> str:
 
 
 def _describe_renewal(verdict: Verdict) -> str:
-    """Return the time at which, according to the server, a used-up limit is renewed.
+    """Return when the server says a used-up limit is renewed.
 
     A wait of less than a minute belongs to another limit.
     """

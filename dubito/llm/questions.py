@@ -1,12 +1,13 @@
-"""Questions to a decision model, which answers each of them with a probability for every answer.
+"""Questions to a decision model, which answers each with a probability for every possible answer.
 
 OpenAI's Decisions API (`openai.types.decision_create_params` in the SDK) has two types of questions: a `choice` among 2
-to 255 values (texts or booleans) and a `predicate`, a sentence that may be true. Here a node is a choice among the
-legal answers, and what a node `states` is a predicate. A request contains all questions of a turn; a question that
-depends on an earlier answer appears once for each possible answer. The request's text is the prompt, and its questions
-are taken from the facts of the game: `question`, and `if_true` and `if_false`, or `legal`. A reply must match exactly:
-answers in the order of the questions, every value once, and probabilities that sum to 1. The choice need not be the
-most probable value, since servers differ in this.
+to 255 values (texts or booleans) and a `predicate`, a sentence that may be true. Here, a node is a choice among the
+legal answers, and an event that a node `states` is a predicate. A request contains all questions of a turn. A question
+that depends on an earlier answer appears once for each possible answer.
+
+The request's text is the prompt, and its questions are taken from the facts of the game: `question`, and `if_true` and
+`if_false`, or `legal`. A reply must match exactly: answers in the order of the questions, every value once, and
+probabilities that sum to 1. The choice need not be the most probable value, since servers differ in this.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -31,7 +32,7 @@ class DecisionQuestion:
 
     name: str
     node: Node
-    position: Position | None  # None: the question asks for the probability that its node states
+    position: Position | None  # None if the question asks for the probability that its node states
     content: Mapping[str, Any]  # in the request
 
     @property
@@ -48,7 +49,7 @@ class DecisionQuestion:
 
 @dataclass(frozen=True, slots=True)
 class QuestionForm:
-    """The questions of one request."""
+    """The questions of a request."""
 
     questions: tuple[DecisionQuestion, ...]
 
@@ -90,7 +91,7 @@ class QuestionForm:
         if not isinstance(answers, list) or len(answers) != len(self.questions):
             raise AttemptFailed("malformed", f"it does not have {len(self.questions)} answers", reply.text)
         given, unread = dict[str, ModelAnswer](), dict[str, AttemptFailed]()
-        # By node: the probability, and whether the answer was not one.
+        # The probability by node, and whether the answer was invalid.
         stated: dict[str, tuple[float | None, bool]] = {}
         for question, answer in zip(self.questions, answers, strict=True):
             _check_order(question, answer, reply)
@@ -114,7 +115,7 @@ class QuestionForm:
 
 
 def _check_order(question: DecisionQuestion, answer: Any, reply: Reply) -> None:
-    """Raise AttemptFailed unless this is an answer to this question, or a refusal to answer it."""
+    """Raise AttemptFailed unless this answers this question, or refuses to."""
     name = answer.get("name") if isinstance(answer, dict) else None
     if name != question.name:
         raise AttemptFailed(
@@ -129,7 +130,7 @@ def _is_probability(value: Any) -> bool:
 
 
 def _read_probability(answer: Mapping[str, Any]) -> tuple[float | None, bool]:
-    """Return the stated probability, or None if the model declined, and whether the answer was invalid."""
+    """Return the stated probability (None if the model declined), and whether the answer was invalid."""
     value: Any = answer.get("probability")
     if answer["type"] == "refusal":
         return None, False
@@ -137,7 +138,7 @@ def _read_probability(answer: Mapping[str, Any]) -> tuple[float | None, bool]:
 
 
 def _read_choice(question: DecisionQuestion, answer: Mapping[str, Any], reply: Reply) -> ModelAnswer:
-    """Return the answer, with the probability of each value. Raises AttemptFailed."""
+    """Return the answer and the probability of each value. Raises AttemptFailed."""
     if answer["type"] == "refusal":
         raise AttemptFailed("refused", f"the model declined {question.name!r}", reply.text)
     # The types are compared too, since the text "True" is not the boolean.
@@ -162,9 +163,9 @@ def _read_choice(question: DecisionQuestion, answer: Mapping[str, Any], reply: R
 
 
 def odds_in(reply: str) -> dict[str, list[list[Any]]]:
-    """Return, by question, the probability of each answer in a decision, or in a reply to a prompt with `say: odds`.
+    """Return the probability of each answer, by question, from a decision or a reply with `say: odds`.
 
-    Return an empty mapping for any other reply.
+    The mapping is empty for any other reply.
     """
     content = parse_json(reply)
     if isinstance(content, dict):
@@ -181,7 +182,7 @@ def odds_in(reply: str) -> dict[str, list[list[Any]]]:
 def build_question_form(
     game: Game, positions: Sequence[tuple[Position, Mapping[str, Any]]], fields: Iterable[str]
 ) -> QuestionForm:
-    """Build the questions for these positions and their facts, and ask for stated probabilities if the prompt does so.
+    """Build the questions for these positions and facts, including stated probabilities if the prompt wants them.
 
     Raises RunStopped if a question has too few or too many answers.
     """
@@ -208,7 +209,7 @@ def build_question_form(
 
 
 def _choices(node: Node, facts: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """Return the possible answers; None if they are not a list of 2 to 255 values."""
+    """Return the possible answers, or None if they are not a list of 2 to 255 values."""
     match node.answer:
         case Bool():
             described = {True: facts.get("if_true") or "Yes.", False: facts.get("if_false") or "No."}
@@ -231,7 +232,7 @@ def _duplicate_of(value: object) -> dict[str, Any]:
 
 
 def check_askable(name: str, game: Game) -> None:
-    """Raise UsageError if a decision model cannot be asked all nodes of a game."""
+    """Raise UsageError if a decision model cannot answer all nodes of a game."""
     facts = game.facts
     for node in game.nodes:
         position = facts.example_position(node.name)

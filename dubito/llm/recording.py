@@ -1,10 +1,8 @@
 """Replays of a run's recording, and the differences between two requests.
 
-`ReplayRecording` compares every request and every decision of a replay with the recorded one. It has no provider, so it
-cannot reach a network.
-
-`nearest` and `differing_parts` show why the cache has no reply to a request. The nearest entry is the one with the same
-request, else the same draw, else the text with the longest common beginning.
+`ReplayRecording` compares every request and decision of a replay with the recorded one. It has no provider, so it
+cannot reach a network. `nearest` and `differing_parts` show why the cache has no reply to a request. The nearest entry
+has the same request, or else the same draw, or else the longest common beginning.
 """
 
 import json
@@ -21,13 +19,13 @@ from dubito.llm.request import CAUSES, Attempt, AttemptFailed, Cause, Place, Rep
 from dubito.store.model_log import TOKENS, Decision, ModelLog, RecordedAttempt, describe_answer
 
 _MAX_SHOWN: Final = 100  # characters of each part
-_SHOWN_BEFORE: Final = 30  # of them before the place where two texts begin to differ
+_SHOWN_BEFORE: Final = 30  # number of characters shown before the first difference of two texts
 _MISSING: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
 class RequestDifference:
-    """A part of a request in which two requests differ."""
+    """A part of a request that differs from another request."""
 
     part: str  # such as `body.model`, or `body.input.1.content, line 12`
     wanted: str
@@ -35,7 +33,7 @@ class RequestDifference:
 
 
 def nearest(entries: Iterable[CacheEntry], server: str, request: str, draw: str) -> CacheEntry | None:
-    """Return the entry that is most similar to a request; None if there are no entries."""
+    """Return the entry that is most similar to a request, or None if there are no entries."""
 
     def similarity(entry: CacheEntry) -> tuple[bool, bool, int, bool]:
         same = entry.request == request
@@ -98,7 +96,7 @@ def _shorten(text: str, start: int = 0) -> str:
 
 
 def common_length(one: AnyStr, other: AnyStr) -> int:
-    """Return the length of the common beginning of two texts."""
+    """Return the length of the common prefix of two texts."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -121,11 +119,11 @@ class Differs(RunStopped):
 
 
 class RecordingEnded(Differs):
-    """Raised where the recording ends, which is normal in an unfinished game and otherwise a difference."""
+    """Raised when the recording ends. This is normal in an unfinished game, and otherwise a difference."""
 
 
 class ReplayRecording:
-    """The recording of a run, which answers requests and compares decisions. All players share it."""
+    """A run's recording, which answers requests and compares decisions. All players share it."""
 
     def __init__(self, log: ModelLog, on_reply: ReplyCallback = lambda place, question, end: None) -> None:
         self._log, self._on_reply = log, on_reply

@@ -1,16 +1,16 @@
-"""Remove an account's key, and organisation and project ids, from everything that a server echoes."""
+"""Remove an account's key, organisation ids and project ids from everything that a server echoes."""
 
 import re
 from html import escape
 from typing import Final
 
-_MIN_SECRET: Final = 8  # characters; shorter keys are not secrets
+_MIN_SECRET: Final = 8  # characters; shorter keys are not secret
 _IDS: Final = r"org-[A-Za-z0-9]{16,}|proj_[A-Za-z0-9]{16,}"  # of organisations and projects
-_UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # a form of such ids in one provider's errors
+_UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # form of such ids in one provider's errors
 
 
 class Redaction:
-    """Removes the key of one account from the texts that its server sends."""
+    """Removes one account's key from the texts that its server sends."""
 
     def __init__(self, key: str) -> None:
         pattern = key_pattern(key)
@@ -30,7 +30,7 @@ def key_pattern(key: str) -> str:
 
 
 def _character_pattern(part: str) -> str:
-    """Return a pattern for one character, or for consecutive backslashes, which each level of JSON doubles."""
+    """Return a pattern for a character, or for a run of backslashes, which each level of JSON doubles."""
     slash = r"(?:\\(?:u005[cC])?)"
     code = ord(part[0])
     coded = rf"{slash}{{1,4}}u(?i:{code:04x})|%(?i:{code:02x})|&\#0*{code};|&\#[xX]0*(?i:{code:x});"

@@ -1,7 +1,7 @@
 """Requests and replies as plain values with digests, and the errors raised when asking a model.
 
 The identity of a request is the canonical JSON of exactly what is sent: protocol, path, body. It does not include the
-time, the key, the process, or which of several samples of the request this is (that is the draw).
+time, the key, the process, or the number of the sample (the draw).
 
 DubitoError
 ├── TryFailed      one HTTP call failed
@@ -26,7 +26,7 @@ from dubito.store.model_log import RawReply as RawReply
 from dubito.store.model_log import Spend
 
 Api = Literal["responses", "chat", "messages", "decisions"]
-# What answers a request: a server with one of the APIs, or a program that the run has started.
+# A request is answered by a server with one of the APIs, or by a program that the run started.
 ProtocolName = Literal["responses", "chat", "messages", "decisions", "program"]
 Finish = Literal["stop", "length", "refusal", "other"]
 ReplyOrigin = Literal["live", "cache", "tape"]
@@ -55,11 +55,11 @@ def parse_json(text: str) -> Any:
 
 
 class DuplicateKey(ValueError):
-    """A key appears twice in one object; a JSON reader would silently take the last."""
+    """A key appears twice in an object. A JSON reader would silently keep the last one."""
 
 
 def refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object. Raises DuplicateKey, since it is unclear which of two values is meant."""
+    """Return the object. Raises DuplicateKey, since it is unclear which value is meant."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise DuplicateKey("a key appears twice")
@@ -67,7 +67,7 @@ def refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def nested_items(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the items of a mapping and, recursively, of all mappings in it."""
+    """Yield the items of a mapping and, recursively, of all mappings inside it."""
     if isinstance(value, dict):
         yield from value.items()
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
@@ -76,7 +76,7 @@ def nested_items(value: Any) -> Iterator[tuple[Any, Any]]:
 
 @dataclass(frozen=True)
 class Request:
-    """Exactly what is sent, without the credentials."""
+    """Exactly what is sent, except for the credentials."""
 
     protocol: ProtocolName
     path: str
@@ -93,7 +93,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as billed. `input` is the whole input, including cached and newly cached tokens."""
+    """Tokens as billed. `input` includes cached and newly cached tokens."""
 
     input: int
     cached: int
@@ -103,17 +103,17 @@ class Usage:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The token counts in the order of the log's TOKENS."""
+        """The token counts, in the order of TOKENS in the log."""
         return (self.input, self.cached, self.cache_write, self.output, self.reasoning)
 
 
 @dataclass(frozen=True, slots=True)
 class Charges:
-    """The other information about its price that a reply reports."""
+    """Other information in a reply about its price."""
 
     modes: tuple[tuple[str, str], ...] = ()  # how it was served, such as (`service_tier`, `priority`)
-    long_writes: int = 0  # newly cached tokens that are stored for longer than the usual price includes
-    tool_calls: int = 0  # of the provider's own tools, charged by call
+    long_writes: int = 0  # newly cached tokens that are stored longer than the usual price covers
+    tool_calls: int = 0  # calls to the provider's own tools, charged per call
 
 
 NonReplyKind = Literal["empty", "page", "stream", "text", "unreadable", "json"]
@@ -124,8 +124,8 @@ class NonReply:
     """A body with status 200 that is not a reply: a server's error, or a body that does not follow the protocol."""
 
     error: Any  # an object, or a text
-    generated: bool | None  # whether a model had begun to write; None: unknown
-    kind: NonReplyKind | None = None  # None: an error
+    generated: bool | None  # whether a model had begun to write; None if unknown
+    kind: NonReplyKind | None = None  # None for an error
 
 
 PLAIN: Final = Charges()
@@ -135,14 +135,14 @@ PLAIN: Final = Charges()
 class Reply:
     """A model's reply, parsed from a received body."""
 
-    text: str | None  # None: the body has no text
+    text: str | None  # None if the body has no text
     finish: Finish
     usage: Usage | None
     received: RawReply
     origin: ReplyOrigin = "live"
     charges: Charges = PLAIN
-    non_reply: NonReply | None = None  # what the body is, if not a reply
-    model: str | None = None  # the model that it names, usually the snapshot behind the requested name
+    non_reply: NonReply | None = None  # the body's description if it is not a reply
+    model: str | None = None  # the model named in the reply, usually the snapshot behind the requested name
 
     @property
     def digest(self) -> str:
@@ -157,7 +157,7 @@ class Place:
     game: int
     deal: int
     seat: int
-    decision: int  # of this player in this game, from 0
+    decision: int  # number within this player's game, from 0
     attempt: int  # 0 for the question, then 1 for its first re-ask
     node: str
 
@@ -175,7 +175,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A question or a re-ask: a request, which sample of it, and its place."""
+    """A question or re-ask: its request, sample number and place."""
 
     request: Request
     draw: str
@@ -183,14 +183,14 @@ class Attempt:
 
 
 class Sends(Protocol):
-    """A stage that makes single HTTP calls, which are logged, paid for and paced."""
+    """A stage that makes single HTTP calls. Calls are logged, paid for and paced."""
 
     def send(self, attempt: Attempt, number: int) -> Reply:
         """Make the attempt's call with this number. Raises TryFailed, OutOfTurn or AccountFault."""
 
 
 class Asks(Protocol):
-    """A stage that makes attempts, each with as many calls as it needs; they are recorded and cached."""
+    """A stage that makes attempts, each with as many calls as needed. Attempts are recorded and cached."""
 
     def ask(self, attempt: Attempt) -> Reply:
         """Return the model's reply. Raises AttemptFailed or RunStopped."""
@@ -205,7 +205,7 @@ Cause = Literal["unreachable", "refused", "rejected", "truncated", "too_long", "
 CAUSES: Final[tuple[Cause, ...]] = get_args(Cause)
 
 FailureKind = Literal["rate_limit", "server", "connection", "deadline", "too_long", "refused", "rejected"]
-# Failures caused by the request itself: another try would fail in the same way.
+# Failures caused by the request, so that another try would fail in the same way.
 FINAL_FAILURES: Final = ("too_long", "refused", "rejected")
 
 
@@ -216,9 +216,9 @@ class TryFailed(DubitoError):
         billed: Whether the provider may bill the call: the request was sent, and no reply reports that it failed.
     """
 
-    # The cost, if a body stated it.
+    # The cost, if a body reported it.
     spent: Spend | None = None
-    # Whether a rate limit bounds the calls in flight, not their number per minute.
+    # Whether a rate limit applies to calls in flight instead of calls per minute.
     is_concurrent: bool = False
 
     def __init__(
@@ -231,16 +231,16 @@ class TryFailed(DubitoError):
     ) -> None:
         super().__init__(problem, **fields)
         self.kind, self.retry_after, self.billed = kind, retry_after, billed
-        # The headers of the answer, if there was one; only those that are logged.
+        # The logged headers of the answer, if there was one.
         self.headers: Mapping[str, str] = {}
 
     def __str__(self) -> str:
-        """Return the message without the hint, since simply trying again may help."""
+        """Return the message without the hint, since a retry may be enough."""
         return f"{self.problem}: {self.quote}" if self.quote else self.problem
 
 
 class OutOfTurn(DubitoError):
-    """A call was not sent, since the budget has no room for it now. It waits for the budget again."""
+    """A call was not sent, since the budget has no room for it yet. It waits for the budget again."""
 
 
 class AttemptFailed(DubitoError):
@@ -259,7 +259,7 @@ class AttemptFailed(DubitoError):
 
 
 class Suspended(RunStopped):
-    """With `provider_errors: suspend`, the model cannot be reached; the game is played again once it can be."""
+    """With `provider_errors: suspend`, the model cannot be reached. The game is replayed once it can be."""
 
 
 class BatchPending(Suspended):
@@ -267,13 +267,13 @@ class BatchPending(Suspended):
 
 
 class Interrupted(RunStopped):
-    """The user stopped the run: replies in flight are saved, and no new requests are sent."""
+    """The user stopped the run. Replies in flight are saved, and no new requests are sent."""
 
 
 class AccountFault(RunStopped):
-    """A fault that the user has to correct. It never triggers a fallback; the run stops cleanly instead."""
+    """A fault that the user has to correct. It never triggers a fallback, but stops the run cleanly."""
 
     # As in TryFailed.
     spent: Spend | None = None
-    # Whether the server named nothing in the request, so that another try may succeed.
+    # Whether the server blamed nothing in the request, so that another try may succeed.
     is_unexplained: bool = False

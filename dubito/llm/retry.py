@@ -1,8 +1,8 @@
-"""Retries, which happen only in this module. The waits between them are random and do not change any result.
+"""Retries, which happen only in this module. The waits between them are random, which changes no results.
 
 Server errors, lost connections and exceeded deadlines are attributed to the account as long as its other requests fail
-as well: the decision waits, and `AccountTraffic` ends the run once `patience` has run out. A decision is unreachable
-only if its request alone fails repeatedly while others are answered (`FailureStreak`).
+too. The decision waits, and `AccountTraffic` ends the run once `patience` has run out. A decision is unreachable only
+if its request keeps failing while others are answered (`FailureStreak`).
 """
 
 import random
@@ -34,31 +34,31 @@ if TYPE_CHECKING:
 _NO_CALLS: Final = CallCounts(0, 0, 0)
 _REASONS: Final = {"server": "server errors", "connection": "no connection", "deadline": "deadline passed"}
 _REJECTED_RESENDS: Final = 2  # servers sometimes reject a valid request without naming a reason
-_REJECTED_WAIT: Final = 1.0  # seconds before that, at most
-_MAX_CHANCE: Final = 1e-6  # of a streak caused by the account; a less likely one is the request's fault
+_REJECTED_WAIT: Final = 1.0  # maximum wait before a resend, in seconds
+_MAX_CHANCE: Final = 1e-6  # chance of a streak if the account is to blame; below this, the request is
 _MAX_OTHERS: Final = 10.0  # maximum number of other calls with which each failure is compared
 _GAME_DOUBLINGS: Final = 4  # failures after which waits stay at 4 s: during an outage, probes do the waiting
-_PREFLIGHT_DOUBLINGS: Final = 2  # the same before the first game, at 1 s, since a person is waiting
-_PREFLIGHT_FAILURES: Final = 40  # failures in a row; if 60 % of calls fail, this happens once in 700 million times
+_PREFLIGHT_DOUBLINGS: Final = 2  # before the first game, waits stay at 1 s, since a person is waiting
+_PREFLIGHT_FAILURES: Final = 40  # consecutive failures; if 60 % of calls fail, this happens once in 700 million times
 
 
 @dataclass(slots=True)
 class FailureStreak:
-    """The failures of one request in a row, compared with other requests of its model in that time.
+    """Consecutive failures of one request, compared with other requests of its model during that time.
 
     A failure counts if another request was answered since the last one that counted, so an outage counts at most once.
     If the account were to blame, all its requests would fail with the same unknown probability. Then, by Laplace's rule
     of succession, the next call fails with probability (f + 1) / (n + 2) after f failures among n others, and each
-    failure of this request counts as one more of n. The request is abandoned when its streak has a probability below
+    failure of this request counts as one more of n. The request is abandoned once its streak has a probability below
     one in a million. If all other calls are answered, that takes 5 failures against 38 answers, 8 against 16, or 12
     against 10 (one game at a time, when only probes are answered); if 60 % of them fail, about 30. With up to 75 %
-    random failures fewer than one decision in a million is lost, with 90 % at most one in 70,000.
+    random failures, fewer than one decision in a million is lost; with 90 %, at most one in 70,000.
     """
 
     failures: int = 0
     counted: int = 0
-    uncounted: int = 0  # failures since the last that counted
-    answered: float = 0.0  # other requests' calls that it is compared with
+    uncounted: int = 0  # failures since the last one that counted
+    answered: float = 0.0  # calls of other requests to compare with
     failed: float = 0.0
     first: CallCounts = _NO_CALLS  # at the first failure
     last: CallCounts = _NO_CALLS  # at the last failure that counted
@@ -79,7 +79,7 @@ class FailureStreak:
 
     @property
     def chance(self) -> float:
-        """The probability of this streak if the account were the cause."""
+        """The probability of this streak if the account is the cause."""
         failed, others = self.failed, self.answered + self.failed
         return prod((failed + 1 + number) / (others + 2 + number) for number in range(self.counted))
 
@@ -92,7 +92,7 @@ class FailureStreak:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A stage that sends calls for an attempt until one is answered, or no further call can help.
+    """A stage that sends calls for an attempt until one is answered or further calls cannot help.
 
     Raises AttemptFailed, or, with `suspend`, Suspended if a model cannot be reached. `probe` is sent during an outage,
     when no other call is in flight; without a probe, attempts do not wait for the end of an outage. Calls are numbered
@@ -109,7 +109,7 @@ class Retry:
     suspend: bool = False
 
     def ask(self, attempt: Attempt) -> Reply:
-        from tenacity import Retrying  # late: it loads asyncio
+        from tenacity import Retrying  # imported late, since it loads asyncio
 
         earlier_calls = self.earlier.count_calls(attempt) if self.earlier else 0
         policy = AttemptRetries(self, attempt, count(earlier_calls + 1))
@@ -129,14 +129,14 @@ class Retry:
 
 @dataclass(slots=True)
 class AttemptRetries:
-    """The retry policy of one attempt, for tenacity: whether and when to send it again, and how it ends."""
+    """The retry policy of one attempt, for tenacity: when to send it again, and how it ends."""
 
     stage: Retry
     attempt: Attempt
     numbers: Iterator[int]
     streak: FailureStreak = field(default_factory=FailureStreak)
-    rejections: int = 0  # in a row, each sent again
-    failure: FailureKind = "rate_limit"  # the last one, such rejections aside
+    rejections: int = 0  # consecutive rejections, each followed by a resend
+    failure: FailureKind = "rate_limit"  # the last failure, not counting such rejections
     end: AttemptFailed | Suspended | None = None
 
     def send_next(self) -> Reply:
@@ -188,7 +188,7 @@ class AttemptRetries:
                 stage.traffic.wait_for_answer(self.attempt, stage.send_probe, streak.last.sends)
 
     def _find_end(self, error: TryFailed) -> AttemptFailed | Suspended | None:
-        """Return the error that ends the attempt, if no further call can help.
+        """Return the error that ends the attempt, or None if another call could help.
 
         Before the first game, a wrong server (one that cannot be reached, or that bills bodies that are not replies)
         gets `tries` calls. A temporarily failing server gets more.

@@ -1,4 +1,4 @@
-"""The settings of a model player, which are checked before anything starts."""
+"""The settings of a model player. They are checked before anything starts."""
 
 import ipaddress
 import os
@@ -20,13 +20,13 @@ from dubito.settings import setting
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-# As base_url: the built-in server, and the address in the provider's usual variable.
+# Values of base_url: the built-in server, and the address in the provider's usual variable.
 HOUSE: Final = "house"
 ENVIRONMENT: Final = "env"
-# Tokens of one kind in a reply; a larger count is treated as an error.
+# Maximum number of tokens of one kind in a reply. A larger count is treated as an error.
 MAX_TOKENS: Final = 2**24
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Long and mixed: more like a key than a part of a variable's name.
+# Long words of mixed characters look like a key, not like part of a variable's name.
 _KEY_PART: Final = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{16,}")
 _DAY: Final = 24 * 60 * 60  # seconds
 _EXAMPLE_URL: Final = "http://127.0.0.1:8000/v1"
@@ -37,7 +37,7 @@ _RESERVED_PARAMETERS: Final = (
     *("model", "input", "messages", "system", "response_format", "store", "stream", "questions"),
     # Set by max_output.
     *("max_tokens", "max_output_tokens", "max_completion_tokens"),
-    # They would pay for several answers, only one of which is read.
+    # These would pay for several answers, although only one is read.
     *("n", "best_of"),
     # Set by belief.
     *("logprobs", "top_logprobs"),
@@ -46,7 +46,7 @@ _SHORT_FORMS: Final = ("openai:", "anthropic:")
 # Settings of players written as `openai:MODEL`: top-level keys of a config, and flags.
 SHORT_FORM_SETTINGS: Final = ("base_url", "api", "api_key_env", "max_output", "read", "system")
 _OPENAI: Final = ("OPENAI_API_KEY", "https://api.openai.com/v1", "OPENAI_BASE_URL")
-# The variable of the key, the address, and the variable that replaces it.
+# The variable with the key, the address, and the variable that overrides the address.
 _PROVIDERS: Final[dict[Api, tuple[str, str, str]]] = {
     "responses": _OPENAI,
     "chat": _OPENAI,
@@ -58,7 +58,7 @@ RulesRole = Literal["system", "user"]
 
 
 class ModelSettings(Checked):
-    """The settings of a model player in a config, besides `bot` and `name`."""
+    """A model player's settings in a config, besides `bot` and `name`."""
 
     model_config = ConfigDict(defer_build=True)
 
@@ -101,18 +101,18 @@ class ModelSettings(Checked):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A server and a key: the unit of rate limits, clients and outages."""
+    """A server and a key. Rate limits, clients and outages apply per account."""
 
     api: Api
     server: str  # base URL, or `house`
-    key_env: str | None  # None: a server on this machine that needs no key
+    key_env: str | None  # None for a server on this machine that needs no key
 
     def __str__(self) -> str:
         return f"{self.server} ({self.key_env or 'no key'})"
 
 
 def settings_for(cls: type[object], name: str, settings: Mapping[str, Any], game: Game | None = None) -> ModelSettings:
-    """Return a player's settings, with the defaults of the player's class and of the game. Raises UsageError."""
+    """Return a player's settings, with defaults from its class and the game. Raises UsageError."""
     defaults: Mapping[str, Any] = getattr(cls, "defaults", {})
     fallback = {"fallback": game.fallback} if game else {}
     return check_settings(name, {**fallback, **defaults, **settings})
@@ -124,11 +124,11 @@ def _refusal(name: str, setting: str, problem: str, hint: str = "") -> UsageErro
 
 
 def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
-    """Check a player's settings. Raises UsageError that names the player and the setting."""
+    """Check a player's settings. The UsageError it raises names the player and the setting."""
     try:
         checked = ModelSettings.model_validate(dict(settings))
     except ValidationError as invalid:
-        # An unknown setting first: a misspelt one may be why another is missing.
+        # Check unknown settings first, since a misspelt one may be why another is missing.
         errors = sorted(invalid.errors(), key=lambda error: error["type"] != "extra_forbidden")
         raise describe_invalid_setting(name, errors[0], ModelSettings) from None
     _check_key_env(name, checked.api_key_env)
@@ -156,7 +156,7 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
 
 
 def describe_invalid_setting(name: str, error: "ErrorDetails", model: type[Checked]) -> UsageError:
-    """Describe one of Pydantic's errors in a player's settings, which `model` describes."""
+    """Describe a Pydantic error in a player's settings. `model` describes the settings."""
     setting = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
         if model is not ModelSettings and setting in ModelSettings.model_fields:
@@ -167,7 +167,10 @@ def describe_invalid_setting(name: str, error: "ErrorDetails", model: type[Check
 
 
 def _check_key_env(name: str, variable: str | None) -> None:
-    """Refuse anything but a variable's name. The message does not repeat the value, since it may be the key itself."""
+    """Refuse anything but a variable's name.
+
+    The message does not repeat the value, since it could be the key.
+    """
     if variable is None:
         return
     if not _VARIABLE.fullmatch(variable) or any(map(_KEY_PART.fullmatch, variable.split("_"))):
@@ -213,7 +216,7 @@ def _check_parameters(name: str, api: Api, parameters: Mapping[str, Any]) -> Non
 
 
 def _check_text(name: str, api: Api, text: Any) -> None:
-    """Check the parameter `text`, which may set any property of the response's text except its format."""
+    """Check the parameter `text`, which can set any property of the response's text except its format."""
     if api != "responses":
         hint = "set `verbosity` without `text`" if api == "chat" else "remove it"
         raise _refusal(name, "parameters.text", "only `api: responses` has this parameter", hint)
@@ -247,7 +250,7 @@ class SettingFields(TypedDict):
 
 
 def setting_fields(setting: str, player: str, value: str = "") -> SettingFields:
-    """Return the fields of an error that the user can fix with this player's setting."""
+    """Return the error fields that name this player's setting as the one to fix."""
     key = f"{setting}: {value}" if value else setting
     where = f"`{key}` in the entry of {one_line(player)!r}"
     if player.startswith(_SHORT_FORMS) and setting in SHORT_FORM_SETTINGS:
@@ -268,7 +271,7 @@ def account_for(settings: ModelSettings) -> Account:
 
 
 def embedded_kind(server: str) -> str | None:
-    """Return the kind of a server that the run starts itself (`house`, or one added by a plugin); None for others."""
+    """Return the kind of a server that the run starts (`house` or a plugin's), or None for other servers."""
     kind = server.partition("?")[0]
     return kind if kind == HOUSE or kind in model_servers() else None
 

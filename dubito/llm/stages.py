@@ -1,4 +1,4 @@
-"""The stages of a model's call that use the run's log and the cache; `Pipeline` composes all stages."""
+"""The stages of a model's calls that use the run's log and the cache. `Pipeline` composes all stages."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -27,7 +27,7 @@ _WAITING_FOR_CACHE: Final = "for another process with the same request"
 class EarlierAttempts:
     """The logged attempts from before a run was resumed, or from games that waited for a batch.
 
-    Unless `may_exist` is set, nothing is looked up.
+    Nothing is looked up unless `may_exist` is set.
     """
 
     log: ModelLog
@@ -37,7 +37,7 @@ class EarlierAttempts:
         return self.log.finished_attempt(attempt.place.key) if self.may_exist and attempt.place.in_game else None
 
     def find_paid_reply(self, server: str, attempt: Attempt) -> Reply | None:
-        """Find a reply that was received before the run was stopped but may not have reached the cache."""
+        """Find a reply that arrived before the run was stopped but may be missing from the cache."""
         received = self.log.find_paid_reply(server, attempt.request.digest, attempt.draw) if self.may_exist else None
         reply = read_reply(attempt.request.protocol, received) if received else None
         return reply if reply and reply.non_reply is None else None
@@ -48,7 +48,7 @@ class EarlierAttempts:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A stage that answers from the run's recording, or makes the attempt and records how it ended.
+    """A stage that answers from the run's recording, or makes the attempt and records its result.
 
     An attempt without a reply or an AttemptFailed stays open, and is repeated when the run is resumed.
     """
@@ -97,7 +97,7 @@ class Recording:
     def _recorded_reply(self, recorded: RecordedAttempt, attempt: Attempt) -> Reply:
         """Return the recorded reply, or raise the recorded AttemptFailed.
 
-        Raises RunStopped if another request is recorded there, since code or files have changed.
+        Raises RunStopped if the recorded request differs, because code or files have changed.
         """
         if (recorded.request, recorded.draw) != (attempt.request.digest, attempt.draw):
             raise RunStopped(
@@ -114,15 +114,15 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class CachedReplies:
-    """A stage that answers from the cache, and stores new replies there."""
+    """A stage that answers from the cache and stores new replies there."""
 
     cache: ReplyCache
     account: Account
     timing: Timing
     earlier: EarlierAttempts
     is_offline: bool
-    # The requests of this run: server, request, draw. A refusal may have been a passing fault of the server, so a
-    # cached one from another run is not used.
+    # The requests of this run as (server, request, draw). A refusal may have been a temporary fault, so a cached refusal
+    # from another run is not used.
     requested: set[tuple[str, str, str]]
     inner: Asks
 
@@ -166,7 +166,7 @@ class CacheLookup:
 
 @dataclass(frozen=True, slots=True)
 class Offline:
-    """The last stage of an offline run: a request that is not in the cache ends the run."""
+    """The last stage of an offline run, in which a request that is not in the cache ends the run."""
 
     cache: ReplyCache
     log: ModelLog
@@ -235,7 +235,10 @@ def log_reply(
     errors: ErrorReader,
     seconds: float,
 ) -> tuple[Reply, Spend, TryFailed | AccountFault | None]:
-    """Log a received body, and learn from its cost. Return the reply, the cost, and the error if it is not a reply."""
+    """Log a received body and learn from its cost.
+
+    Returns the reply, the cost, and the error if the body is not a reply.
+    """
     request, tariff = attempt.request, estimator.tariff
     reply, worst = read_reply(request.protocol, received), tariff.worst(request)
     usage, price = reply.usage, tariff.price
@@ -260,13 +263,13 @@ def log_reply(
 
 
 class PromptsInReading:
-    """The progress that servers have made in reading the prompts in flight."""
+    """How far servers have read the prompts in flight."""
 
     def __init__(self) -> None:
         self._texts: dict[int, str] = {}  # by thread
 
     def update(self, text: str) -> None:
-        """Update the progress of this thread's call; an empty text means that the call has ended."""
+        """Update the progress of this thread's call. An empty text means that the call has ended."""
         if text.startswith(READING):
             self._texts[get_ident()] = text
         else:
@@ -278,7 +281,7 @@ class PromptsInReading:
 
 @dataclass(frozen=True, slots=True)
 class ReadingProgress:
-    """A stage that streams replies, so that the progress line can show how much of a prompt a slow server has read."""
+    """A stage that streams replies, so that the progress line can show how far a slow server has read a prompt."""
 
     reading: PromptsInReading
     inner: Sends

@@ -1,9 +1,9 @@
 """Streamed replies: a viewer receives a model's words as they arrive.
 
 A call streams only if its thread has a callback. A streamed request has the same digest as any other, and the same body
-is cached and recorded: for the Responses API, the response in the last event, byte for byte; for Chat Completions and
-the Messages API, whose events contain pieces, the assembled object as canonical JSON. An error event becomes the body.
-A stream that ends before the reply is complete has no body.
+is cached and recorded. For the Responses API, the body is the response in the last event, byte for byte. For Chat
+Completions and the Messages API, whose events contain pieces, it is the assembled object as canonical JSON. An error
+event becomes the body. A stream that ends before the reply is complete has no body.
 
 Events follow the HTML standard (server-sent events), and their content follows the providers' references:
 `responses/streaming` and `chat/streaming` (OpenAI), `messages-streaming` (Anthropic).
@@ -24,20 +24,20 @@ from dubito.llm.request import ProtocolName
 
 READING: Final = "reading the prompt"
 TextCallback = Callable[[str], None]  # receives the text so far, or its end if it is long
-STREAM_FIELDS: Final[Mapping[ProtocolName, Mapping[str, Any]]] = {  # of a request, where the protocol can stream
+STREAM_FIELDS: Final[Mapping[ProtocolName, Mapping[str, Any]]] = {  # request fields, for protocols that can stream
     "responses": {"stream": True},
     "chat": {"stream": True, "stream_options": {"include_usage": True}},
     "messages": {"stream": True},
 }
-_MAX_SHOWN: Final = 2_000  # characters of the text so far
-_MAX_PARSED: Final = 8_000  # characters of a reply that are searched for its reasoning
+_MAX_SHOWN: Final = 2_000  # maximum number of characters shown
+_MAX_PARSED: Final = 8_000  # maximum number of characters searched for the reasoning
 _CALLBACK: Final = ContextVar[TextCallback | None]("receives replies as they arrive", default=None)
 _MEMBER: Final = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*:\s*')
 
 
 @contextmanager
 def stream_to(callback: TextCallback) -> Iterator[None]:
-    """Stream the replies to this thread's calls to a callback. An exception of the callback ends the call."""
+    """Stream the replies to this thread's calls to a callback. If the callback raises, the call ends."""
     before = _CALLBACK.set(callback)
     try:
         yield
@@ -51,7 +51,7 @@ def text_callback() -> TextCallback | None:
 
 @dataclass(frozen=True, slots=True)
 class StreamedReply:
-    """How to read one streamed reply."""
+    """The way to read a streamed reply."""
 
     protocol: ProtocolName
     callback: TextCallback
@@ -60,7 +60,7 @@ class StreamedReply:
     def read(self, pieces: Iterable[bytes]) -> bytes | None:
         """Assemble the body from a stream of events.
 
-        Return None if the reply is incomplete, or the events do not belong to the protocol.
+        Returns None if the reply is incomplete or the events do not belong to the protocol.
         """
         reader, shown = _READERS[self.protocol](), ""
         try:
@@ -88,7 +88,7 @@ def parse_events(pieces: Iterable[bytes]) -> Iterator[str]:
 
 
 def _split_lines(pieces: Iterable[bytes]) -> Iterator[str]:
-    """Yield the lines, which end with CR, LF or both, no matter where the pieces are cut."""
+    """Yield the lines, which end with CR, LF or both, regardless of how the pieces are cut."""
     rest = b""
     for piece in pieces:
         rest += piece
@@ -164,7 +164,7 @@ class _Chat(_Reader):
         if chunk.get("error"):
             self.error = data
             return
-        if progress := chunk.pop("prompt_progress", None):  # of llama.cpp's server, for `return_progress`
+        if progress := chunk.pop("prompt_progress", None):  # llama.cpp's server sends this with `return_progress`
             self.thoughts = f"{READING}: {100 * progress['processed'] // progress['total']} %"
             return
         for choice in chunk.pop("choices", None) or ():
@@ -228,7 +228,7 @@ _READERS: Final[Mapping[ProtocolName, type[_Reader]]] = {"responses": _Responses
 
 
 def _update_known(whole: dict[str, Any], piece: Mapping[str, Any]) -> None:
-    """Merge a partial object into an object. Null does not replace a value."""
+    """Merge a partial object into an object. A null does not replace a value."""
     whole |= {key: value for key, value in piece.items() if value is not None or key not in whole}
 
 
@@ -252,7 +252,7 @@ def _reasoning_in(text: str) -> str:
 
 
 def _find_member(text: str, name: str) -> str:
-    """Return the source text of a member's value in a JSON object. Raises LookupError if there is no such member."""
+    """Return the source text of a member's value in a JSON object. Raises LookupError if it is missing."""
     decode, start = json.JSONDecoder().raw_decode, text.index("{") + 1
     while key := _MEMBER.match(text, start):
         _, end = decode(text, key.end())

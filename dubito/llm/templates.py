@@ -1,4 +1,4 @@
-"""The template files of a prompt: find, read, parse and check them, and render them within limits."""
+"""The template files of a prompt: find, parse and check them, and render them within limits."""
 
 import re
 import threading
@@ -34,11 +34,11 @@ from dubito.files import read_text
 from dubito.game.speech import quoted
 
 DESCRIPTION: Final = "prompt.yaml"
-_MAX_STEPS: Final = 1_000_000  # steps of one rendering; our longest prompt takes a hundredth of this
-_MAX_TEXT: Final = 500_000  # characters; few models read more
-_MAX_PRODUCT: Final = 20_000_000  # of the two largest operands of an operation that multiplies them
+_MAX_STEPS: Final = 1_000_000  # steps per rendering; our longest prompt takes a hundredth of this
+_MAX_TEXT: Final = 500_000  # characters; few models accept more
+_MAX_PRODUCT: Final = 20_000_000  # maximum product of the two largest operands of an operation
 _BLOCK: Final = 4096  # pieces of a text that are joined together
-_MAX_BITS: Final = 4096  # of a whole number
+_MAX_BITS: Final = 4096  # maximum size of a whole number
 # Operations in which a number is a width or a count.
 _WIDENING: Final = {"*", "format", "center", "ljust", "rjust", "zfill", "expandtabs", "to_bytes"} | {
     *("indent", "batch", "slice", "tojson", "wordwrap"),
@@ -49,10 +49,10 @@ _MULTIPLYING: Final = {"join", "replace", "urlize", "xmlattr", "sum"}
 _INSTANT: Final = {"count", "length", "first", "default", "d", "defined", "undefined", "none", "sameas"} | {
     *("boolean", "callable", "float", "integer", "iterable", "mapping", "number", "sequence", "string"),
 }
-_LEAVES: Final = {int, float, bool, type(None)}  # a step each
+_LEAVES: Final = {int, float, bool, type(None)}  # these take one step each
 # Methods that take quadratic time with some codecs; prompts do not need them.
 _QUADRATIC: Final = {"encode", "decode"}
-_MAX_WIDTH: Final = 9999  # characters of a field in a format
+_MAX_WIDTH: Final = 9999  # maximum width of a field in a format
 _WIDE: Final = re.compile(r"%(\(.*?\))?[-#0 +]*(\*|\d{5}|\d*\.(\*|\d{5}))|:[^{}]*(\d{5}|\{)").search
 TEMPLATES: Final = ("system.jinja", "user.jinja")
 HISTORY: Final = "history.jinja"
@@ -61,8 +61,8 @@ _REQUIRED_FILES: Final = f": a prompt's folder has {DESCRIPTION}, {' and '.join(
 
 
 def format_value(value: object) -> object:
-    """Return a value as a template writes it: unknown, yes, no, two decimals, words with spaces, `2x 7, 1x king`."""
-    # Most values are texts or whole numbers; a bool is not an int here.
+    """Format a value for a template: unknown, yes, no, two decimals, words with spaces, `2x 7, 1x king`."""
+    # Most values are strings or whole numbers. A bool does not count as an int here.
     if isinstance(value, str) or type(value) is int:
         return value
     if value is None:
@@ -75,21 +75,21 @@ def format_value(value: object) -> object:
         return " ".join(str(format_value(item)) for item in value) or "none"
     if isinstance(value, dict):
         return ", ".join(f"{n}x {key}" for key, n in value.items()) or "none"
-    # For example a function, which would be written with its address in memory.
+    # For example, a function would be rendered with its memory address.
     if not isinstance(value, int | Undefined):
         raise TypeError(f"a value of type {type(value).__name__} cannot be rendered; are brackets missing?")
     return value
 
 
 class TemplateFiles:
-    """The templates of one prompt, each read once from the first folder that has it."""
+    """The templates of a prompt, each read once from the first folder that contains it."""
 
     def __init__(
         self, folder: Path, sources: Mapping[str, str] | None, shared: Sequence[Path], extends: str | None = None
     ) -> None:
-        """Use the files of a folder, or these `sources`. Missing files are taken from the prompt that it `extends`.
+        """Use the files in a folder, or these `sources`.
 
-        Raises UsageError if that prompt is missing.
+        Missing files are taken from the prompt that it `extends`. Raises UsageError if that prompt is missing.
         """
         self._roots = [] if sources else [folder, folder.parent, *shared]
         self.sources: dict[str, str] = dict(sources or {})
@@ -112,7 +112,7 @@ class TemplateFiles:
         return any((folder / name).is_file() for folder in self._own) if self._roots else name in self.sources
 
     def source(self, name: str) -> str:
-        """Return the text of the template that an include names. Raises UsageError if it is missing."""
+        """Return the text of an included template. Raises UsageError if it is missing."""
         if name not in self.sources:
             inside = (root / name for root in self._roots if (root / name).resolve().is_relative_to(root.resolve()))
             path = next((path for path in inside if path.is_file()), None)
@@ -167,7 +167,7 @@ class TemplateFiles:
 
 
 class _Code(CodeGenerator):
-    """Compiles templates with added calls that count loop iterations and the sizes of lists, texts and comparisons."""
+    """Compiles templates, adding calls that count loop iterations and the sizes of lists, texts and comparisons."""
 
     def visit_For(self, node: nodes.For, frame: Frame) -> None:  # noqa: N802
         counter = nodes.EnvironmentAttribute("count_iterations", lineno=node.lineno)
@@ -227,7 +227,7 @@ class Piece(NamedTuple):
 
 
 class _Meter(threading.local):
-    """The state of a rendering, per thread."""
+    """Per-thread state of a rendering."""
 
     left = _MAX_STEPS
     name: str | None = None
@@ -242,10 +242,11 @@ class _Template(Template):
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    """Stops a rendering that takes too many steps, always at the same step. Prompts may come from other people's runs.
+    """Stops a rendering that takes too many steps, always at the same step.
 
-    A step is a character, an item or an iteration of a loop; a call takes ten, an include a hundred. An operation that
-    can make a text or list far longer than its operands is checked before it runs.
+    Prompts can come from other people's runs. A step is a character, an item or an iteration of a loop; a call takes
+    ten steps, an include a hundred. An operation that can make a text or list far longer than its operands is checked
+    before it runs.
     """
 
     code_generator_class = _Code
@@ -310,7 +311,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         return "".join(texts)
 
     def _record(self, pieces: Iterable[str]) -> Iterator[str]:
-        """Yield the pieces, and record them once the text is complete."""
+        """Yield the pieces, and record them when the text is complete."""
         recorded = list[Piece]()
         if is_whole_text := isinstance(pieces, GeneratorType) and pieces.gi_code.co_name == "root":
             assert self._meter.texts is not None
@@ -321,7 +322,7 @@ class _Environment(ImmutableSandboxedEnvironment):
             yield piece
 
     def _location_of(self, pieces: Any) -> tuple[str, int]:
-        """Return the template and line of the last piece, which an included template may have written."""
+        """Return the template and line of the last piece, which may be in an included template."""
         while True:
             # An include iterates over the inner generator.
             inner = pieces.gi_yieldfrom or pieces.gi_frame.f_locals.get("gen")
@@ -372,12 +373,12 @@ class _Environment(ImmutableSandboxedEnvironment):
         return checked
 
     def _load_template(self, name: str, globals: MutableMapping[str, Any] | None) -> Template:
-        # The next step checks whether any are left.
+        # The next step checks whether steps are left.
         self._meter.left -= 100
         return super()._load_template(name, globals)
 
     def _metered(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap a filter or test to count its arguments and result, and to refuse huge results before they are made."""
+        """Wrap a filter or test to count its arguments and result, and to refuse huge results in advance."""
 
         @wraps(function)
         def metered(*args: Any, **kwargs: Any) -> Any:
@@ -389,7 +390,7 @@ class _Environment(ImmutableSandboxedEnvironment):
             elif name in _WIDENING | _MULTIPLYING:
                 self._refuse_huge(name, values)
             elif name == "round":
-                # A number of decimals is a power of ten.
+                # The number of decimals acts as a power of ten.
                 self._check_bits(sum(4 * abs(value) for value in values[1:] if isinstance(value, int)))
             elif name not in _INSTANT:
                 self.count_size(values)
@@ -401,7 +402,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         return [*self._count_each(value)] if isinstance(value, Iterator) else value
 
     def _check_format(self, text: str, values: Any) -> None:
-        """Refuse a format with long values in many fields, or with a large width."""
+        """Refuse a format with long values in many fields or with a large width."""
         if _WIDE(text):
             raise TemplateRuntimeError("a width in a format has more than four digits, or is not a constant")
         fields, size = text.count("%") + text.count("{"), _size(values)
@@ -413,7 +414,7 @@ class _Environment(ImmutableSandboxedEnvironment):
             raise TemplateRuntimeError(f"a number has more than {_MAX_BITS:,} bits")
 
     def _refuse_huge(self, name: str, values: Sequence[Any]) -> None:
-        """Refuse an operation whose result may be as large as the product of its two largest operands."""
+        """Refuse an operation whose result can be as large as the product of its two largest operands."""
         counts = [abs(value) for value in values if name in _WIDENING and isinstance(value, int)]
         sizes = [_size(value) for value in values if not isinstance(value, int)]
         self.spend(sum(sizes))
@@ -422,7 +423,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 
 def _size(value: object) -> int:
-    """Return the number of steps for a value: its characters, and the items of all lists in it, up to the limit."""
+    """Return a value's number of steps: its characters and the items of all lists in it, up to the limit."""
     size, rest = 0, [value]
     while rest and size <= _MAX_STEPS:
         one = rest.pop()

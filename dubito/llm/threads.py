@@ -1,4 +1,4 @@
-"""Daemon threads for calls. They never keep the process alive, and a stopped run abandons those that hang."""
+"""Daemon threads for calls. They never keep the process alive, and a stopped run abandons threads that hang."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 def start_threads(work: Callable[[], None], count: int, name: str) -> list[Thread]:
-    """Start up to `count` threads, as many as the system allows. Raises RunStopped if the system allows none."""
+    """Start up to `count` threads, or as many as the system allows. Raises RunStopped if it allows none."""
     started: list[Thread] = []
     for number in range(count):
         thread = Thread(target=work, name=f"{name}-{number}", daemon=True)
@@ -31,7 +31,7 @@ def start_threads(work: Callable[[], None], count: int, name: str) -> list[Threa
 
 
 def wait_for_threads(threads: Sequence[Thread], stopped: Callable[[], bool]) -> int:
-    """Wait until all have ended, or for STOP_GRACE_SECONDS after a stop; return how many are still running.
+    """Wait until all threads have ended, or for STOP_GRACE_SECONDS after a stop. Return how many are left.
 
     The wait is split into steps, since a signal that arrives just before an endless wait would never be handled.
     """
@@ -68,8 +68,8 @@ def run_until_stopped(work: Callable[[], None], stopped: Callable[[], bool]) -> 
 def map_in_threads(call: Callable[[Item], Result], items: Iterable[Item], count: int, name: str) -> list[Result]:
     """Call a function for each item in up to `count` threads, and return the results in order.
 
-    After an error, no further call is started. The first error is raised once no call is in flight, or after
-    STOP_GRACE_SECONDS; an interruption is raised only if there is no other error.
+    After an error, no further calls are started. The first error is raised once no call is in flight, or after
+    STOP_GRACE_SECONDS. An interruption is raised only if there is no other error.
     """
     pending, results, errors = list(enumerate(items)), dict[int, Result](), dict[int, BaseException]()
     pending.reverse()

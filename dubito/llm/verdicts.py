@@ -1,6 +1,6 @@
 """Interpret a server's error, for all protocols: whose fault it is, and whether to retry.
 
-An error is an HTTP status with a body, or a body with status 200. Codes must match exactly, but words may appear
+An error is an HTTP status with a body, or a body with status 200. Codes must match exactly, but words can appear
 anywhere in the message. If neither matches, the status decides.
 """
 
@@ -14,10 +14,10 @@ from typing import Any, Final, Literal
 
 from dubito.llm.request import parse_json
 
-# The first four concern this try, as in TryFailed; the user has to correct the rest.
+# The first four apply to this try, as in TryFailed. The user has to correct the rest.
 Meaning = Literal["too_long", "refused", "rate_limit", "server", "size", "quota", "money", "key", "model", "request"]
-_MAX_NESTING: Final = 6  # of errors in errors: routers pass on what other servers sent
-# The status of errors that have status 200 and no number.
+_MAX_NESTING: Final = 6  # maximum nesting of errors, since routers pass on what other servers sent
+# The statuses of errors with HTTP status 200 and no code.
 _STATUS_OF: Final[Mapping[str, int]] = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -37,7 +37,7 @@ _STATUS_OF: Final[Mapping[str, int]] = {
             *("image_too_small", "image_parse_error", "invalid_image_mode", "image_file_too_large"),
             *("unsupported_image_media_type", "empty_image_file", "image_file_not_found"),
         ),
-        # Our prompts have no images, so the player's parameters have.
+        # Our prompts have no images, so the player's parameters must contain one.
         400,
     ),
 }
@@ -102,7 +102,7 @@ _DAY: Final = re.compile(
     r"|\b[tr]p[dw]\b|\b(?:daily|weekly|monthly)\b.{0,40}\b(?:limit|quota)"  # above: GitHub's `UserByModelByDay`
 )
 _MINUTE: Final = re.compile(r"\bper[ _-]?(?:min|sec|hour)|/ ?(?:min(?:ute)?|sec(?:ond)?|hour)\b|\b[tr]p[hms]\b")
-# In an error of OpenRouter, in milliseconds since 1970.
+# From an OpenRouter error, in milliseconds since 1970.
 _RESET: Final = re.compile(r'"x-ratelimit-reset": ?"?(\d{13})\b')
 _MAY_BE_CONCURRENT: Final = (429, 503, 529)
 _CALLS: Final = r"(?:request|connection|call|quer|session|job|generation|invocation)"
@@ -123,9 +123,9 @@ class Verdict:
     """The interpretation of an error."""
 
     meaning: Meaning
-    status: int  # the answer's, or the equivalent one of an error with status 200
+    status: int  # the answer's status, or the equivalent one for an error with status 200
     retry_after: float | None = None  # seconds, if the server asks to wait
-    is_concurrent: bool = False  # whether a rate limit bounds the calls in flight
+    is_concurrent: bool = False  # whether a rate limit applies to calls in flight
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def judge_error_in_body(error: Any, headers: Mapping[str, str]) -> Verdict:
     """Interpret an error in a response with status 200."""
     text, status = error_text(error), _find_status(error)
     if status is None:
-        # Its words may name the cause; otherwise it is the server's fault.
+        # The words may name the cause. If not, it is the server's fault.
         verdict = judge_error(400, text, headers)
         return verdict if verdict.meaning != "request" else judge_error(_SERVER, text, headers)
     return judge_error(status, text, headers)
@@ -202,7 +202,7 @@ def _is_concurrency_limit(status: int, parts: _ErrorParts) -> bool:
 
 
 def _exceeds_minute_limit(words: str) -> bool:
-    """Return whether one request has more tokens than the account may use per minute, so that it can never succeed.
+    """Return whether a request has more tokens than the account can use per minute, so it can never succeed.
 
     The count includes the output that the request reserves: OpenAI and Groq report `Limit 10000, Requested 12500`.
     """
@@ -245,7 +245,7 @@ def _parse_parts(text: str) -> _ErrorParts:
 
 
 def _objects_in(value: Any, depth: int) -> Iterator[dict[str, Any]]:
-    """Yield the error object, and the objects that it quotes."""
+    """Yield the error object and the objects nested in it."""
     if isinstance(value, str) and value.startswith(("{", "[")):
         value = parse_json(value)
     # Gemini wraps errors in a list.
@@ -271,7 +271,7 @@ def _find_status(error: Any) -> int | None:
 
 
 def _find_delay(parts: _ErrorParts) -> float | None:
-    """Return how many seconds the body asks to wait: Gemini's `retryDelay`, or words such as `try again in 6m0s`."""
+    """Return the seconds to wait from the body: Gemini's `retryDelay`, or words such as `try again in 6m0s`."""
     for detail in _details(parts.text):
         if (seconds := _parse_span(str(detail.get("retrydelay", "")))) is not None:
             return seconds
@@ -294,7 +294,7 @@ def _parse_span(span: str) -> float | None:
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait, from `retry-after-ms` or `retry-after` (seconds or date); None if not usable."""
+    """Return the seconds to wait from `retry-after-ms` or `retry-after` (seconds or date), or None."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = headers.get(name, "")
         try:
@@ -307,7 +307,7 @@ def parse_retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _seconds_until(date: str) -> float:
-    """Return the seconds until an HTTP date: 0 if the date is past, NaN if the text is not a date."""
+    """Return the seconds until an HTTP date: 0 if it has passed, NaN if the text is not a date."""
     try:
         return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):

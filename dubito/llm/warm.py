@@ -1,9 +1,9 @@
-"""Warm up a provider's prompt cache by sending only one of many requests with the same prefix at first.
+"""Warm up a provider's prompt cache: of many requests with the same prefix, send one first.
 
 Providers charge a quarter more to write a prefix to their cache and a tenth or less to read it, and they write it again
 for every request that arrives before the first reply. The prefix is the system text, which is the same for a seat of a
-game with the same rules. The first call with a prefix is sent alone; the others follow once that call has ended, with
-or without success.
+game with the same rules. The first call with a prefix is sent alone, and the others follow when that call has ended,
+successfully or not.
 """
 
 import threading
@@ -15,7 +15,7 @@ from typing import Final
 from dubito.llm.limiter import Timing, check_stop
 from dubito.llm.request import Attempt, Reply, Request, Sends, compute_digest
 
-_CACHED_SECONDS: Final = 300.0  # seconds for which every provider caches an unused prefix
+_CACHED_SECONDS: Final = 300.0  # seconds for which all providers keep an unused prefix
 _MAX_PREFIXES: Final = 1_000
 _POLL_SECONDS: Final = 0.5  # seconds between checks whether the run has stopped
 
@@ -27,7 +27,7 @@ class _Prefix:
 
 
 class PromptPrefixes:
-    """The prefixes that were sent to one account."""
+    """The prefixes sent to one account."""
 
     def __init__(self, timing: Timing) -> None:
         self._timing = timing
@@ -36,7 +36,7 @@ class PromptPrefixes:
 
     @contextmanager
     def turn(self, request: Request) -> Iterator[None]:
-        """Wait until a call may be sent, because it is the first with its prefix or the first one has ended."""
+        """Wait until a call can be sent: it is the first with its prefix, or the first has ended."""
         key, now = prefix_digest(request), self._timing.clock()
         with self._lock:
             known = self._known.get(key)

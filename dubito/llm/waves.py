@@ -2,7 +2,7 @@
 
 A request without a reply is logged (`WaveLog`), and its game is suspended (`BatchPending`). When all games are waiting,
 `run_next` sends a wave of batches and returns once all of them have ended. The games then continue from the recording.
-A batch's name is logged before the batch is sent, so a run that was stopped finds the batch again and sends no request
+A batch's name is logged before the batch is sent, so that a resumed run finds the batch again and sends no request
 twice. The batches of a wave are sent and polled in parallel.
 """
 
@@ -43,11 +43,11 @@ from dubito.store.wave_log import Awaited, SentBatch, WaveLog
 
 _FIRST_POLL, _MAX_POLL, _POLL_GROWTH = 1.0, 60.0, 1.5  # seconds between polls of a batch
 _STOP_POLL: Final = 1.0  # seconds between two checks whether to stop
-_MAX_READS: Final = 3  # of a file with missing entries, and polls of a batch that the server does not have
-_MAX_WAVES_WITHOUT_REPLY: Final = 5  # failures in a row after which the run stops
-_MIN_FAILURES: Final = 2  # waves before a request is given up; one wave does not show how others fare
+_MAX_READS: Final = 3  # reads of a file with missing entries, and polls for a batch that the server lacks
+_MAX_WAVES_WITHOUT_REPLY: Final = 5  # consecutive waves without a reply after which the run stops
+_MIN_FAILURES: Final = 2  # waves before a request is given up, since one wave does not show whether others fail too
 _NAME_BYTES: Final = 8
-_DEADLINE: Final = 600.0  # seconds for a file of requests or replies
+_DEADLINE: Final = 600.0  # time limit for a file of requests or replies, in seconds
 
 _Row = tuple[Awaited, Attempt]
 _Result = TypeVar("_Result")
@@ -89,20 +89,20 @@ class LaneConnection:
 
 @dataclass(slots=True)
 class _WaveResult:
-    """The results that a wave has so far."""
+    """A wave's results so far."""
 
     replies: int = 0
     last_error: str = ""
     fault: AccountFault | None = None
-    # By batch name: polls in a row at which the server did not have it.
+    # Consecutive polls at which the server did not have a batch, by its name.
     misses: dict[str, int] = field(default_factory=dict)
-    # Accounts that accepted or returned a batch, so their key is the right one.
+    # Accounts that accepted or returned a batch, which proves that the key is right.
     confirmed: set[Account] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
 class _OpenBatch:
-    """A batch to be submitted, or in progress."""
+    """A batch that is in progress or about to be submitted."""
 
     batch: SentBatch
     lane: Lane
@@ -111,12 +111,12 @@ class _OpenBatch:
 
 
 class Waves:
-    """The waves of a run, shared by the players that use batches."""
+    """The waves of a run, shared by all players that use batches."""
 
     def __init__(
         self, log: ModelLog, wave_log: WaveLog, budget: Budget, timing: Timing, *, suspend: bool, in_flight: int
     ) -> None:
-        """`in_flight` is the number of simultaneous calls."""
+        """Prepare the waves. `in_flight` is the number of simultaneous calls."""
         self._log, self._wave_log, self._budget, self._timing, self._suspend = log, wave_log, budget, timing, suspend
         self._in_flight = in_flight
         self._lanes: dict[str, Lane] = {}  # by player
@@ -156,7 +156,7 @@ class Waves:
         raise BatchPending(f"for the next wave to {lane.account}")
 
     def run_next(self) -> None:
-        """Send all waiting requests, and wait until these batches and those already in progress have ended.
+        """Send all waiting requests, and wait until these batches and any already in progress have ended.
 
         Raises AccountFault, or Interrupted on a stop. Batches in progress continue, and a resumed run finds them.
         """
@@ -175,7 +175,7 @@ class Waves:
         self._raise_fault(result)
 
     def _raise_fault(self, result: _WaveResult) -> None:
-        """Raise the fault that ends the run after a wave, if there is one."""
+        """Raise the fault that ends the run after this wave, if any."""
         self._waves_without_reply = 0 if result.replies else self._waves_without_reply + 1
         if result.fault is not None:
             raise result.fault
@@ -188,7 +188,7 @@ class Waves:
     def _build_batches(self, *, is_alone: bool) -> list[_OpenBatch]:
         """Build the batches of a new wave.
 
-        Raises AccountFault if the budget covers no batch and none is in progress.
+        Raises AccountFault if the budget does not cover any batch and none is in progress.
         """
         groups = defaultdict[tuple[Account, str, str], list[_Row]](list)
         no_budget: str | None = None
@@ -214,7 +214,7 @@ class Waves:
         return _OpenBatch(batch, lane, LaneConnection(lane, attempt), new_rows)
 
     def _log_batch(self, batch: SentBatch, rows: Sequence[_Row]) -> None:
-        """Log a batch and its tries before it is submitted."""
+        """Log a batch and its tries before submitting it."""
         with self._wave_log.transaction():
             for entry, attempt in rows:
                 estimator = self._lanes[entry.player].estimator
@@ -233,7 +233,7 @@ class Waves:
         return [(entry, self._attempt_of(entry)) for entry in self._wave_log.entries_in(batch.name)]
 
     def _submit_if_new(self, result: _WaveResult, pending: _OpenBatch) -> _OpenBatch | None:
-        """Submit a batch that the server does not have yet. Return it, or None if it has already ended."""
+        """Submit a batch unless the server already has it. Return it, or None if it has ended."""
         if pending.batch.id is not None:
             return pending
         batch, rows = pending.batch, pending.new_rows or self._rows(pending.batch)
@@ -265,7 +265,7 @@ class Waves:
         return pending.lane.api.find(pending.server, pending.batch, known, sleep)
 
     def _poll(self, result: _WaveResult, pending: _OpenBatch) -> bool:
-        """Return whether a batch has ended and its results are logged, or the batch is lost."""
+        """Return whether a batch is lost, or has ended with its results logged."""
         batch_id, api = pending.batch.id or "", pending.lane.api
         try:
             status = self._retry(pending.lane, partial(api.get_status, pending.server, batch_id))
@@ -276,7 +276,7 @@ class Waves:
             return self._give_up_if_lost(result, pending)
 
     def _give_up_if_lost(self, result: _WaveResult, pending: _OpenBatch) -> bool:
-        """Give up a batch that the server does not have. Raises AccountFault if the key may be the reason."""
+        """Give up a batch that the server does not have. Raises AccountFault if the key could be the reason."""
         name, account = pending.batch.name, pending.lane.account
         result.misses[name] = result.misses.get(name, 0) + 1
         if result.misses[name] < _MAX_READS:
@@ -291,14 +291,14 @@ class Waves:
         return True
 
     def _receive(self, result: _WaveResult, pending: _OpenBatch, status: BatchStatus) -> bool:
-        """Log the results of a batch that has ended."""
+        """Log the results of a finished batch."""
         rows = self._rows(pending.batch)
         entries = {} if status.failed else self._read_entries(pending, status, rows)
         self._log_results(pending.batch, rows, status, entries, result)
         return True
 
     def _read_entries(self, pending: _OpenBatch, status: BatchStatus, rows: Sequence[_Row]) -> dict[str, BatchEntry]:
-        """Return the first entry with each name; read the entries again if some are missing."""
+        """Return the first entry with each name. If some are missing, read the entries again."""
         entries, names, api = dict[str, BatchEntry](), _names(pending.batch, rows), pending.lane.api
         for number in range(_MAX_READS):
             if number:
@@ -336,7 +336,7 @@ class Waves:
     def _log_entry(
         self, entry: Awaited, attempt: Attempt, answer: BatchEntry | None, seconds: float, result: _WaveResult
     ) -> tuple[Spend, bool]:
-        """Log the result of a request. Return its cost, and whether it is a reply."""
+        """Log the result of a request. Return its cost and whether it is a reply."""
         lane = self._lanes[entry.player]
         failed: TryFailed | AccountFault | None
         if answer is not None and answer.body is not None:
@@ -375,7 +375,7 @@ class Waves:
     ) -> None:
         """Ask again in the next wave, or give up the request.
 
-        A request is unreachable if it failed in several waves in which others were answered; if none are answered, the
+        A request is unreachable if it failed in several waves in which others were answered. If none are answered, the
         run stops first.
         """
         is_rate_limit = isinstance(failed, TryFailed) and failed.kind == "rate_limit"
@@ -394,7 +394,7 @@ class Waves:
         return f"for {sum(batch.entries for batch in batches):,} replies from {accounts} ({since})"
 
     def _retry(self, lane: Lane, call: Callable[[], _Result]) -> _Result:
-        """Return the call's result; repeat it while it fails, until patience runs out."""
+        """Return the call's result. Repeat the call while it fails, until patience runs out."""
         began, number = self._timing.clock(), 0
         while True:
             self._raise_if_stopped()
@@ -416,7 +416,7 @@ class Waves:
                 self._sleep(seconds, f"for {lane.account} (no answer)")
 
     def _sleep(self, seconds: float, why: str) -> None:
-        """Sleep; raises Interrupted on a stop."""
+        """Sleep. Raises Interrupted on a stop."""
         until = self._timing.clock() + seconds
         while (left := until - self._timing.clock()) > 0:
             self._raise_if_stopped()
@@ -430,7 +430,7 @@ class Waves:
 
 @dataclass(slots=True)
 class _Submission:
-    """Submits a batch. After a failure, or in a resumed run, it first looks for the batch on the server."""
+    """Submits a batch. After a failure or in a resumed run, first looks for the batch on the server."""
 
     waves: Waves
     pending: _OpenBatch
@@ -450,7 +450,7 @@ class _Submission:
 
 
 def _split_rows(rows: Sequence[_Row], api: type[BatchApi]) -> list[list[_Row]]:
-    """Split the rows into parts that each fit into a batch."""
+    """Split the rows into parts that each fit into one batch."""
     parts, size = list[list[_Row]](), 0
     for entry, attempt in rows:
         name = entry_name("0" * 2 * _NAME_BYTES, attempt, entry.number)

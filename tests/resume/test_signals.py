@@ -92,7 +92,7 @@ def test_interrupted_run_with_models_can_resume(
         assert f"dubito: stopped by {WORDS[number]}; " in said
         assert "Traceback" not in said
         assert WORDS[number] in (tmp_path / "cut" / "run.log").read_text()
-        (figures,) = re.findall(r"\d+ games finished, \d+ of them counted, [\d,]+ replies saved", said)
+        (figures,) = re.findall(r"\d+ games? finished, \d+ of them counted, [\d,]+ replies saved", said)
         assert figures in shell("status", "cut").out
         digest = ended_here(shell, *words, "--output", "cut", "--cache", "c1")
         assert ended_here(shell, *words, "--output", "whole", "--cache", "c2") == digest

@@ -19,7 +19,7 @@ from tests.conftest import in_gate
 from tests.llm.kit import Incoming, NoWait, Response, Server, forget_last_reply, player_at, respond, rows, small
 from tests.resume.kit import go, models
 
-FIGURES = r"\d+ games finished, \d+ of them counted, [\d,]+ replies saved"
+FIGURES = r"\d+ games? finished, \d+ of them counted, [\d,]+ replies saved"
 
 
 @pytest.mark.parametrize("stops", in_gate([[15, 10, 15], [30]], [[30]]))
@@ -66,10 +66,10 @@ def test_finished_games_behind_an_unfinished_deal_are_not_counted(
     first, last = capsys.readouterr().err.splitlines()
     why = "but results are counted in deal order and an earlier deal is unfinished."
     assert first == f"No results yet: {finished} games are finished, {why}"
-    assert f"{finished} games finished, 0 of them counted" in last
+    assert f"{finished} game{'s' * (finished != 1)} finished, 0 of them counted" in last
     nothing = sha256().hexdigest()
     status = shell("status", "run").out
-    assert f"{finished} games finished, 0 of them counted" in status
+    assert f"{finished} game{'s' * (finished != 1)} finished, 0 of them counted" in status
     assert "results digest: none, since no game is counted yet" in status
     assert nothing not in status + shell("status", "run", "--json").out + (tmp_path / "run" / "run.log").read_text()
     assert document_of(run, None).results_digest is None
@@ -132,7 +132,7 @@ def test_every_line_of_a_stopped_run_gives_the_same_counts(
     print_summary(run, tables=False)
     exit_code(run)
     out, err = capsys.readouterr()
-    figures = f"{finished} games finished, {counted} of them counted, "
+    figures = f"{finished} game{'s' * (finished != 1)} finished, {counted} of them counted, "
     assert figures in err if run.counts.replies else "0 of 6 games are kept" in err
     if counted:
         assert f"\n{counted} games" in out
