@@ -17,7 +17,7 @@ CONTENDERS: Final = ["ClaudeBot", {"bot": "MrDoubt", "name": NAME}]
 LINK: Final = re.compile(r'<a href="((?:\w+/)?games/(\d+)\.html)#turn-(\d+)">See the game')
 
 
-def played(folder: Path, games: int = 24, **config: Any) -> Path:
+def played(folder: Path, games: int = 14, **config: Any) -> Path:
     settings: dict[str, Any] = {"contenders": CONTENDERS, "table_sizes": [4]}
     hand_written(folder, games, **settings | config)
     return folder
