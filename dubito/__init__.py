@@ -32,7 +32,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name of `__all__` when it is first used: commands start faster, and bots need no API."""
+    """Import a name in `__all__` on first use, so that commands start faster and bots do not load the API."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -1,4 +1,4 @@
-"""`python -m dubito`, and the command `dubito`."""
+"""The entry point of `python -m dubito` and of the command `dubito`."""
 
 import gc
 import sys
@@ -8,7 +8,7 @@ _NEW_OBJECTS: Final = 10_000  # allocations between collections: modules and cla
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C works in the same way while modules are still being loaded."""
+    """Run the command line. Ctrl-C works even while modules are still loading."""
     gc.set_threshold(_NEW_OBJECTS)
     try:
         from dubito.cli.main import main as command
@@ -18,7 +18,7 @@ def main() -> None:
     try:
         command()
     finally:
-        gc.freeze()  # the process is ending: its last garbage collection would visit every object
+        gc.freeze()  # the process is ending, and its last garbage collection would visit every object
 
 
 if __name__ == "__main__":

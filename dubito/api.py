@@ -43,7 +43,7 @@ Row = TypeVar("Row")
 
 
 class ReplayDiffers(DubitoError):
-    """A replay differs from the run; the message states the first difference."""
+    """A replay differs from the run. The message describes the first difference."""
 
 
 class Rows(list[Row]):
@@ -88,7 +88,7 @@ class ModelDecision:
     stated: float | None  # the probability that the model stated
     truth: Any  # what the engine knew but the seat did not
     attempts: int  # the question and its re-asks
-    usd: float | None  # None: the price is unknown
+    usd: float | None  # None if the price is unknown
 
 
 class PlayedGame:
@@ -158,7 +158,7 @@ class Run:
 
     @property
     def counted(self) -> int:
-        """The number of games in the results: all games before the first unfinished one."""
+        """The number of games included in the results: all games before the first unfinished one."""
         return self.stored.counts.counted
 
     @property
@@ -185,7 +185,7 @@ class Run:
         return Rows(documents.pairs(comparison.tally, comparison.contenders, comparison.results))
 
     def calibration(self) -> Rows[Calibration]:
-        """Return how well stated probabilities agree with the truth, for each player that stated any."""
+        """Return how well stated probabilities match the truth, for each player that stated any."""
         return Rows(calibrations(self.stored.tally, self.stored.names))
 
     def games(self) -> Iterator[PlayedGame]:
@@ -217,7 +217,7 @@ class Run:
 
     @cached_property
     def replayed_games(self) -> ReplayedGames:
-        """The replayed games. The check whether the run can be replayed is made only once."""
+        """The run's games for replaying. Whether the run can be replayed is checked only once."""
         return ReplayedGames(self.stored)
 
     @cached_property
@@ -225,7 +225,7 @@ class Run:
         return DecisionRows(self.stored)
 
     def replay(self, workers: int | None = None) -> int:
-        """Replay all games without a model, and return how many games are identical.
+        """Replay all games without a model and return the number of identical games.
 
         Raises:
             ReplayDiffers: A game, a sum or a call differs from the run.

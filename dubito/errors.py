@@ -61,7 +61,7 @@ class DubitoError(Exception):
 def format_error(error: DubitoError, *, as_flags: bool = False, with_quote: bool = True) -> str:
     """Return an error as one message, `where: problem: quote; hint`, leaving out unknown parts.
 
-    With `as_flags` the setting is shown as the flag that sets it.
+    With `as_flags`, the setting appears as the flag that sets it.
     """
     flag = f"--{error.setting.replace('_', '-')} {error.value}".rstrip() if as_flags and error.setting else ""
     if "{setting}" in error.hint:
@@ -74,11 +74,11 @@ def format_error(error: DubitoError, *, as_flags: bool = False, with_quote: bool
 
 
 class UsageError(DubitoError):
-    """The user's mistake: the message states what is wrong, where, and what to do."""
+    """The user's mistake. The message describes what is wrong, where, and what to do."""
 
 
 class IllegalOutput(DubitoError):
-    """An output or an answer breaks the rules; the message is the reason."""
+    """An output or answer breaks the rules. The message is the reason."""
 
 
 class BotError(DubitoError):
@@ -113,11 +113,11 @@ class GameError(DubitoError):
 
 
 class RunStopped(DubitoError):
-    """A run had to stop after its start; the message states why, and what was saved."""
+    """A run had to stop after its start. The message contains the reason and what was saved."""
 
 
 class StopSignal(KeyboardInterrupt):
-    """A signal other than Ctrl-C's that ends the process in the same way as Ctrl-C."""
+    """A signal other than Ctrl-C's that ends the process in the same way."""
 
     def __init__(self, number: int = signal.SIGINT) -> None:
         super().__init__(number)
@@ -168,7 +168,7 @@ def one_line(text: str, limit: int = 300) -> str:
 
 
 def describe_value(value: object, max_length: int = 20) -> str:
-    """Describe a bot's output. Unknown types are shown by name only, so that no code of the bot runs."""
+    """Describe a bot's output. Unknown types are shown only by name, so that none of the bot's code runs."""
     if value is None or type(value) in (bool, float) or (type(value) is int and abs(value) < 10**9):
         return str(value)
     return repr(value) if type(value) is str and len(value) <= max_length else f"a value of type {type(value).__name__}"
@@ -184,8 +184,8 @@ def listed(names: Sequence[str]) -> str:
 
 
 def sort_by_similarity(name: str, known: Iterable[str]) -> list[str]:
-    """Return the known names, the most similar first."""
-    # Late, as below: every command imports this module, and few need it.
+    """Return the known names, most similar first."""
+    # Imported late, like below, since every command imports this module but few need this.
     import difflib
 
     def difference(other: str) -> tuple[float, str]:
@@ -205,7 +205,7 @@ def find_similar(name: str, known: Iterable[str]) -> str | None:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return a hint with the most similar known name, such as `did you mean 'games'?`, or else with all known names."""
+    """Return a hint with the most similar known name, such as `did you mean 'games'?`, or with all known names."""
     names = sorted(known)
     if (similar := find_similar(name, names)) is not None:
         return f"did you mean '{one_line(similar)}'?"

@@ -1,7 +1,7 @@
 """Read and write files: text, YAML with stricter checks, and atomic writes.
 
-YAML is refused where the YAML rules would silently pick a meaning, as with repeated keys. This module also has the base
-for pydantic models of files and flags, and their error texts.
+YAML is refused if the YAML rules would silently choose a meaning, as with repeated keys. This module also defines the
+base class of pydantic models for files and flags, and their error texts.
 """
 
 import os
@@ -20,9 +20,9 @@ from dubito.errors import RunStopped, UsageError, one_line
 MAX_FILE_CHARS: Final = 16 << 20  # size limit of a file, in characters; the longest saved game needs a sixteenth
 # Size limit of a YAML file, in characters. Parsing is slow; the manifest of a thousand models needs one million.
 _MAX_YAML_CHARS: Final = 4 << 20
-# Number of values in a YAML file: enough for that manifest. Each one takes a kilobyte of memory during parsing.
+# Maximum number of values in a YAML file, enough for that manifest. Each takes a kilobyte of memory during parsing.
 _MAX_YAML_VALUES: Final = 50_000
-_MAX_NUMBER_CHARS: Final = 1000  # characters: Python takes a quarter of a second to parse ten thousand digits
+_MAX_NUMBER_CHARS: Final = 1000  # characters; Python takes a quarter of a second to parse ten thousand digits
 # octal and sexagesimal numbers
 _OTHER_BASE: Final = re.compile(r"[-+]?0_*[0-7][0-7_]*|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
 # the parser's error, reported for the line after the mistake
@@ -33,11 +33,11 @@ _MERGE: Final = "tag:yaml.org,2002:merge"
 
 
 class MissingFile(UsageError):
-    """Raised when a file does not exist."""
+    """A file does not exist."""
 
 
 class UnreadableFile(UsageError):
-    """Raised when a file exists but its content is invalid."""
+    """A file exists but its content is invalid."""
 
     def __init__(self, text: str, why: str) -> None:
         super().__init__(text)
@@ -45,10 +45,7 @@ class UnreadableFile(UsageError):
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file.
-
-    Raises UsageError with the file's name: MissingFile, UnreadableFile, or the system's error.
-    """
+    """Return a file's text. Raises UsageError with its name: MissingFile, UnreadableFile, or the system's error."""
     shown = one_line(str(path))
     try:
         check_is_file(path)
@@ -75,9 +72,9 @@ def check_is_file(path: Path) -> None:
 
 
 def check_format(actual: object, known: int | str, shown: str) -> None:
-    """Raise UsageError if one of Dubito's files has a format other than `known`.
+    """Raise UsageError if a Dubito file's format is not among `known`.
 
-    `actual` is None if the file specifies no format.
+    `actual` is None if the file does not specify a format.
     """
     if type(actual) is type(known) and actual == known:
         return
@@ -91,7 +88,7 @@ def check_format(actual: object, known: int | str, shown: str) -> None:
 def describe_os_error(error: OSError) -> str:
     """Return why a file could not be written.
 
-    Copying a folder raises one error that wraps several, without a text.
+    Copying a folder raises a single error that wraps several and has no text.
     """
     if isinstance(error, shutil.Error):
         text = one_line(str(error.args[0][0][2]))
@@ -101,7 +98,7 @@ def describe_os_error(error: OSError) -> str:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file atomically: it is complete or missing. Raises RunStopped."""
+    """Write a file atomically, so that it is either complete or missing. Raises RunStopped."""
     draft = path.with_name(path.name + ".part")
     try:
         with draft.open("w", encoding="utf-8", newline="\n") as file:
@@ -116,10 +113,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def read_yaml(path: Path) -> Any:
-    """Return the content of a YAML file, None if empty.
-
-    Raises UsageError with the file and, if known, the line.
-    """
+    """Return a YAML file's content, or None if empty. Raises UsageError with the file and, if known, the line."""
     try:
         text = read_text(path)
     except MissingFile as error:
@@ -135,7 +129,7 @@ def from_yaml(text: str, source: str) -> Any:
     if len(text) > _MAX_YAML_CHARS:
         raise _unreadable(source, f"is too large: Dubito reads at most {_MAX_YAML_CHARS >> 20} MB of YAML")
     try:
-        # Errors are ignored here: parsing again gives a better message, and handles escapes that JSON allows.
+        # Errors are ignored here. Parsing again yields a better message and handles escapes that JSON allows.
         with suppress(yaml.YAMLError):
             return yaml.load(text, _FastLoader if yaml.__with_libyaml__ else _StrictLoader)  # noqa: S506, SafeLoaders
         return yaml.load(text, _StrictLoader)  # noqa: S506
@@ -210,7 +204,7 @@ class _StrictLoader(yaml.SafeLoader):
     def _check_keys(self, node: yaml.MappingNode) -> None:
         seen = set()
         for key_node, _ in node.value:
-            if key_node.tag == _MERGE:  # merged keys may repeat: the mapping's own keys override them
+            if key_node.tag == _MERGE:  # merged keys can repeat, since the mapping's own keys override them
                 continue
             key = self.construct_object(key_node, deep=True)
             if isinstance(key, (list, dict)):
@@ -221,7 +215,7 @@ class _StrictLoader(yaml.SafeLoader):
             seen.add(key)
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
-        """Return a text. Surrogate pairs, as JSON escapes an emoji, are joined."""
+        """Return a string. Surrogate pairs, with which JSON escapes an emoji, are joined."""
         value = super().construct_scalar(node)
         try:
             return value.encode("utf-16", "surrogatepass").decode("utf-16") if isinstance(value, str) else value
@@ -230,7 +224,7 @@ class _StrictLoader(yaml.SafeLoader):
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from None
 
     def construct_number(self, node: yaml.ScalarNode) -> int | float:
-        """Return a number in base 10, 16 or 2 of acceptable length."""
+        """Return a number in base 10, 16 or 2, if it is not too long."""
         if len(node.value) > _MAX_NUMBER_CHARS:
             problem = f"a number has more than {_MAX_NUMBER_CHARS:,} characters"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
@@ -247,7 +241,7 @@ for _kind in ("int", "float"):
 
 
 class _FastLoader(_StrictLoader):
-    """The same loader with libyaml's parser, which is four times as fast."""
+    """The same loader with libyaml's parser, which is four times faster."""
 
     def __init__(self, text: str) -> None:
         super().__init__("")
@@ -257,7 +251,7 @@ class _FastLoader(_StrictLoader):
 
 
 class Checked(BaseModel):
-    """A model without extra keys or type conversion."""
+    """A model that refuses extra keys and type conversion."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -272,7 +266,7 @@ def fault(error: ValidationError, whole: str = "the file", within: str = "") -> 
     return f"{one_line(where)}: {one_line(first['msg'])}"
 
 
-# What a value must be, by the type of pydantic's error, with the facts that the error has.
+# The expected value by pydantic's error type, with placeholders for the error's context.
 _PROBLEMS: Final = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
@@ -291,7 +285,7 @@ _PROBLEMS: Final = {
 
 
 def describe_problem(error: Mapping[str, Any], mapping: str = "a mapping") -> str:
-    """Describe what a value must be, from a pydantic error."""
+    """Describe the expected value, based on a pydantic error."""
     problem = _PROBLEMS.get(error["type"])
     if problem is None:
         return str(error["msg"])
@@ -301,5 +295,5 @@ def describe_problem(error: Mapping[str, Any], mapping: str = "a mapping") -> st
 
 
 def describe_invalid(error: Mapping[str, Any], mapping: str = "a mapping") -> str:
-    """Describe what a value must be, and what it is."""
+    """Describe the expected and the actual value."""
     return f"{describe_problem(error, mapping)}, not {one_line(repr(error['input']), 60)}"

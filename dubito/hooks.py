@@ -1,4 +1,4 @@
-"""What a plugin can add to Dubito (docs/writing-a-plugin.md).
+"""The hooks with which plugins extend Dubito (docs/writing-a-plugin.md).
 
 A plugin is a module or object with functions marked `@hookimpl` and named as in `Hooks`. Plugins that ship with Dubito
 are in `dubito/plugins/NAME`, and their module is `plugin.py`. An installed package declares its module with an entry
@@ -46,14 +46,14 @@ class Command(NamedTuple):
 
 
 class ModelServer(NamedTuple):
-    """A kind of model server that a run starts and ends itself: `base_url: NAME`, or in the short form NAME:MODEL."""
+    """A kind of model server that a run starts and stops: `base_url: NAME`, or NAME:MODEL in the short form."""
 
     place: str  # "package.module:object" with `fingerprint` and `start`, as in `dubito.experiment.servers.Starts`
-    settings: Mapping[str, Any]  # of a player in the short form, unless the user sets them
+    settings: Mapping[str, Any]  # settings of a player in the short form, unless the user sets them
 
 
 class ComparisonPart(NamedTuple):
-    """What a plugin adds to `dubito compare`."""
+    """A plugin's addition to `dubito compare`."""
 
     key: str  # in the object that `--json` prints
     rows: "Sequence[BaseModel]"  # its value in that object
@@ -61,7 +61,7 @@ class ComparisonPart(NamedTuple):
 
 
 class Hooks:
-    """The hooks. A plugin implements those it needs."""
+    """The hooks. A plugin implements the ones it needs."""
 
     @_spec
     def commands(self) -> Mapping[str, Command]:  # type: ignore[empty-body]
@@ -80,7 +80,7 @@ class Hooks:
 
     @_spec
     def model_servers(self) -> Mapping[str, ModelServer]:  # type: ignore[empty-body]
-        """Return model servers by the name that is used for them in `base_url`."""
+        """Return model servers by their name in `base_url`."""
 
     @_spec
     def agent_apps(self) -> Mapping[str, str]:  # type: ignore[empty-body]
@@ -94,14 +94,17 @@ class Hooks:
     def comparison_parts(  # type: ignore[empty-body]
         self, runs: "Sequence[Run]", comparison: "Comparison"
     ) -> "Sequence[ComparisonPart]":
-        """Return what to add to the comparison of these runs. The keys are the same every time; rows may be empty."""
+        """Return what to add to the comparison of these runs.
+
+        The keys must always be the same. The rows can be empty.
+        """
 
     @_spec
     def game_checks(self) -> "Sequence[Probe]":  # type: ignore[empty-body]
         """Return checks for `dubito games check`. Each takes a `Subject` and yields a `Flaw` for each fault."""
 
 
-# The hooks that return things by name, and what they return.
+# The hooks that return a mapping, and the type of its values.
 _MAPPINGS: Final = {"agent_apps": str, "commands": Command, "executors": str, "model_servers": ModelServer}
 
 
@@ -118,7 +121,7 @@ def plugins() -> pluggy.PluginManager:
 @cache
 def load_installed() -> Sequence[str]:
     """Register the plugins of installed packages. Return a message for each that cannot be used."""
-    # Late: reading the metadata of all packages takes a while.
+    # Imported late, since reading the metadata of all packages takes a while.
     from importlib.metadata import entry_points
 
     manager, faults = plugins(), []
@@ -129,7 +132,7 @@ def load_installed() -> Sequence[str]:
             _check_mappings(plugin)
         except KeyboardInterrupt:
             raise
-        # A plugin is foreign code: its import and its hooks may raise anything.
+        # A plugin is foreign code, so its import and its hooks can raise anything.
         except BaseException as error:
             if manager.has_plugin(point.name):
                 manager.unregister(name=point.name)
@@ -139,7 +142,10 @@ def load_installed() -> Sequence[str]:
 
 
 def _check_mappings(plugin: object) -> None:
-    """Call the hooks that every command needs. Raises any error that they raise, or TypeError for a wrong result."""
+    """Call the hooks that every command needs.
+
+    Raises any error that they raise, or TypeError for an invalid result.
+    """
     for hook in plugins().get_hookcallers(plugin) or ():
         if hook.name in _MAPPINGS:
             added, kind = getattr(plugin, hook.name)(), _MAPPINGS[hook.name]
@@ -171,7 +177,7 @@ def agent_apps() -> Mapping[str, str]:
 def find_executor(name: str, where: str) -> Callable[..., Any]:
     """Return the executor with this name.
 
-    Raises UsageError for an unknown name; `where` is the place where it was set.
+    Raises UsageError for an unknown name. `where` is the place where it was set.
     """
     known = _merge(plugins().hook.executors)
     if name not in known:
@@ -199,7 +205,7 @@ def import_place(place: str) -> Any:
 
 
 def missing_plugin(error: ModuleNotFoundError) -> str | None:
-    """Return the plugin that a failed import looked for, or None if it looked for something else."""
+    """Return the plugin that a failed import was looking for, or None if it was looking for something else."""
     names = (error.name or "").split(".")
     return names[2] if names[:2] == ["dubito", "plugins"] and len(names) > 2 else None
 
@@ -215,7 +221,7 @@ def game_checks() -> "Iterator[Probe]":
 
 
 def _call_each(hook: pluggy.HookCaller, **arguments: Any) -> Iterator[Any]:
-    """Yield what each plugin returns. Raises UsageError with the plugin's name if its hook fails."""
+    """Yield each plugin's result. Raises UsageError with the plugin's name if its hook fails."""
     for each in reversed(hook.get_hookimpls()):
         try:
             added: Any = each.function(*(arguments[name] for name in each.argnames))

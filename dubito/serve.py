@@ -1,4 +1,4 @@
-"""Code shared by this project's servers: sockets, the HTTP protocol, and time limits for visitors."""
+"""Code shared by Dubito's servers: sockets, the HTTP protocol, and time limits for visitors."""
 
 import asyncio
 import errno
@@ -18,7 +18,7 @@ from dubito.errors import UsageError, one_line
 
 DEFAULT_PORT: Final = 8765
 _BACKLOG: Final = 2048
-_ACCEPTED_AT_ONCE: Final = 64  # connections: asyncio reports each one that finds no descriptor
+_ACCEPTED_AT_ONCE: Final = 64  # connections; asyncio reports each one that finds no descriptor
 _REQUEST_SECONDS: Final = 10.0  # seconds for a request to arrive completely
 MAX_CONNECTIONS: Final = 500
 _SPARE_DESCRIPTORS: Final = 64  # descriptors reserved for files and models
@@ -26,25 +26,25 @@ _BUSY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n"
     b"Content-Type: text/plain\r\nContent-Length: 33\r\n\r\nToo many visitors: try again soon"
 )
-_GRACE: Final = 2  # seconds that an incomplete request may delay the shutdown
+_GRACE: Final = 2  # seconds by which an incomplete request can delay the shutdown
 
 
 def listen(host: str, port: int | None) -> socket.socket:
-    """Return a socket that listens on a port (0: any free port). Raises UsageError if that is not possible.
+    """Return a socket that listens on a port (0 for any free port). Raises UsageError on failure.
 
-    None means `DEFAULT_PORT`, or any free port if another program uses that one.
+    If the port is None, use `DEFAULT_PORT`, or any free port if another program is using it.
     """
     wanted = DEFAULT_PORT if port is None else port
     if not 0 <= wanted <= 65535:
         raise UsageError(f"port must be a number from 0 to 65535, not {wanted}")
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, wanted, type=socket.SOCK_STREAM)[0]
-        # asyncio turns off Nagle's algorithm, which costs 40 ms per answer, only if the protocol is set.
+        # If the protocol is set, asyncio turns off Nagle's algorithm, which costs 40 ms per answer.
         listener = socket.socket(family, kind, socket.IPPROTO_TCP)
     except (OSError, UnicodeError) as error:
         raise UsageError(f"cannot listen on {one_line(host)}: {_reason(error)}") from None
     try:
-        if os.name == "posix":  # on Windows it would let two programs share a port
+        if os.name == "posix":  # on Windows, this would let two programs share a port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(_BACKLOG)
@@ -84,7 +84,7 @@ def address(host: str, listener: socket.socket) -> str:
 def make_server(app: ASGIApp, serves: Callable[[], None] = lambda: None) -> uvicorn.Server:
     """Return a server for `run([listener])`.
 
-    `serves` is called once the server accepts requests; from then on it can be stopped cleanly.
+    `serves` is called once the server accepts requests. From then on, the server can be stopped cleanly.
     """
     config = plain_http(app, http=_Protocol, timeout_graceful_shutdown=_GRACE, backlog=_ACCEPTED_AT_ONCE)
     return _Server(config, serves)
@@ -111,7 +111,7 @@ def serve_in_thread(app: ASGIApp, listener: socket.socket) -> Iterator[None]:
 
 
 def max_connections() -> int:
-    """Return how many connections may be open at once, based on how many files this process may open."""
+    """Return how many connections can be open at once, given how many files this process can open."""
     if sys.platform == "win32":
         return MAX_CONNECTIONS
     import resource
@@ -122,7 +122,7 @@ def max_connections() -> int:
 
 
 class _Protocol(H11Protocol):
-    """HTTP for visitors who may be slow, disconnect halfway, or exceed the connection limit."""
+    """HTTP for visitors who may be slow, disconnect halfway or exceed the connection limit."""
 
     _timer: asyncio.TimerHandle | None = None
 
@@ -147,7 +147,7 @@ class _Protocol(H11Protocol):
         super().data_received(data)
 
     def _end_if_slow(self) -> None:
-        """End the connection, unless a whole request has arrived and no part of another one."""
+        """End the connection unless a whole request has arrived, without part of another one."""
         self._timer = None
         idle = self.cycle is not None and self.cycle.response_complete and not self.conn.trailing_data[0]
         if not idle and (self.cycle is None or self.cycle.response_complete or self.cycle.more_body):

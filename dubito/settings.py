@@ -1,4 +1,4 @@
-"""Settings as described by their fields, for use in flags, `--help`, messages and docs."""
+"""Settings described by their fields, for use in flags, `--help`, messages and docs."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -31,7 +31,7 @@ def setting(about: str, default: Any = None, group: str = "", metavar: str = "",
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting of a config or a model player, or a rule of a game, as its field describes it."""
+    """A setting of a config or model player, or a rule of a game, as described by its field."""
 
     key: str
     field: FieldInfo
@@ -54,14 +54,14 @@ class Setting:
 
     @property
     def kind(self) -> Any:
-        """The type of its values, leaving out None."""
+        """The type of the setting's values, without None."""
         annotation = self.field.annotation
         kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
         return kinds[0] if get_origin(annotation) in (Union, UnionType) and len(kinds) == 1 else annotation
 
     @property
     def keys_model(self) -> type[Checked] | None:
-        """The model of its keys, if it is a mapping with fixed keys."""
+        """The model of the setting's keys, if it is a mapping with fixed keys."""
         kind = self.kind
         return kind if isinstance(kind, type) and issubclass(kind, Checked) else None
 
@@ -92,9 +92,9 @@ class Setting:
         return dict((self.field.examples or [{}])[0])
 
     def parse(self, value: Any) -> Any:
-        """Return a flag's value in the form that a config would have.
+        """Return a flag's value in the form used in a config.
 
-        Text that cannot be parsed is returned unchanged, and the check refuses it.
+        Text that cannot be parsed is returned unchanged and refused by the check.
         """
         if not isinstance(value, str):
             return value
@@ -122,7 +122,7 @@ class Setting:
 
 
 def _number(text: str, kinds: Iterable[type[int] | type[float]]) -> int | float | str:
-    """Convert text to the first of these types that it fits; return text that fits none unchanged."""
+    """Convert text to the first of these types that fits, or return it unchanged if none does."""
     for kind in kinds:
         with suppress(ValueError):
             return kind(text)

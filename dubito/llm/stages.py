@@ -121,7 +121,7 @@ class CachedReplies:
     timing: Timing
     earlier: EarlierAttempts
     is_offline: bool
-    # The requests of this run as (server, request, draw). A refusal may have been a temporary fault, so a cached refusal
+    # The requests of this run as (server, request, draw). A refusal may have been a temporary fault, so a cached one
     # from another run is not used.
     requested: set[tuple[str, str, str]]
     inner: Asks

@@ -1,1 +1,1 @@
-"""A sandbox for untrusted programs that limits what they can access, use and leave behind."""
+"""A sandbox for untrusted programs. It limits what they can access, use and leave behind."""

@@ -33,7 +33,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 
-MAX_PROCESSES = 1000  # limit for one bot, threads included
+MAX_PROCESSES = 1000  # limit per bot, including threads
 MAX_FILES = 100_000  # maximum number of files and folders in its data
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 _BIND, _REC, _PRIVATE, _SAFE = 0x1000, 0x4000, 0x40000, 2 | 4 | 8  # _SAFE: nosuid, nodev, noexec
@@ -44,14 +44,14 @@ _CAPABILITIES = 64  # greater than any existing number
 _OWN_PID_MAX = (6, 14)  # Linux version since which each PID namespace has its own limit (before: a global one)
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "shm")
 _SCRATCH = ("/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108, emptied for every match
-SHARE = 16  # each temporary folder may hold this fraction of the memory limit
+SHARE = 16  # each temporary folder can hold 1/SHARE of the memory limit
 _CHECK_SECONDS = 0.05  # seconds between two checks of a bot's usage; at least ten times the duration of a check
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _LIBC = ctypes.CDLL(None)
 
 
 def enter_namespaces(network: bool) -> bool:
-    """Enter new namespaces, as root or through a user namespace. Return whether that succeeded."""
+    """Enter new namespaces, as root or through a user namespace. Return whether this succeeded."""
     flags = _NEWNS | _NEWPID | _NEWIPC | (0 if network else _NEWNET)
     user, group = os.getuid(), os.getgid()
     if _LIBC.unshare(flags) == 0:
@@ -65,7 +65,7 @@ def enter_namespaces(network: bool) -> bool:
 
 
 def find_sockets(home: str) -> list[str]:
-    """Return sockets with a path: those of the machine, and those near the bot's folder."""
+    """Return sockets with a path, both the machine's and those near the bot's folder."""
     sockets = []
     with suppress(OSError), open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as table:
         sockets = [line.rstrip("\n").partition(" /")[2] for line in table]
@@ -104,7 +104,7 @@ class World:
     ) -> None:
         """Prepare a world.
 
-        `memory` (for all processes) and `room` (for its data) are in bytes; `hidden` lists files and folders.
+        `memory` (for all processes) and `room` (for its data) are in bytes. `hidden` lists files and folders.
         """
         self.data, self._hidden, self._memory, self._room, self._network = data, hidden, memory, room, network
         self._home, self._command = os.getcwd(), command
@@ -117,7 +117,7 @@ class World:
     def set_up_mounts(self, tries: bool) -> list[str]:
         """Set up mounts and limits. Return the protections that work.
 
-        Some protections are only tested, and returned, if `tries` is set.
+        If `tries` is set, also test and return protections that can only be tested.
         """
         private = _mount("none", "/", None, _REC | _PRIVATE)
         if private and _mount("proc", "/proc", "proc", _SAFE):
@@ -126,7 +126,7 @@ class World:
             self._able.append("few")
         if private:
             _mount("/proc/sys", "/proc/sys", None, _BIND | _REC)
-            _mount("none", "/proc/sys", None, _BIND | _REMOUNT | _READ_ONLY | _SAFE)  # otherwise root could remount it
+            _mount("none", "/proc/sys", None, _BIND | _REMOUNT | _READ_ONLY | _SAFE)  # since root could remount it
             self._hide_paths()
             _mount_own_devices()
             _set_read_only("/", _AT_RECURSIVE, True)
@@ -142,10 +142,7 @@ class World:
         return [*self._able, *(self._test_promises() if tries else ())]
 
     def _mount_scratch(self) -> None:
-        """Mount private temporary folders over the shared ones.
-
-        Files that the bot needs stay visible.
-        """
+        """Mount private temporary folders over the shared ones, keeping files that the bot needs visible."""
         for place in self._places:
             self._places[place] = {
                 name: os.open(os.path.join(place, name), os.O_PATH) for name in self._visible_paths(place)
@@ -167,7 +164,7 @@ class World:
         os.close(mine)
 
     def _test_promises(self) -> list[str]:
-        """Return the protections that work for a process started like the bot."""
+        """Return the protections that work for a process that is started like the bot."""
         reads, writes = os.pipe()
         if (child := os.fork()) == 0:
             with suppress(OSError):
@@ -198,9 +195,9 @@ class World:
         return self._memory // SHARE
 
     def _visible_paths(self, place: str) -> set[str]:
-        """Return the entries of a folder that stay visible because the bot needs them.
+        """Return the entries of a folder that must stay visible for the bot.
 
-        These are the bot's folders, paths in its command, folders of programs and the Python that runs the tournament.
+        These are the bot's folders, paths in its command, folders of programs, and the Python that runs the tournament.
         """
         words = [os.path.join(self._home, word) for word in self._command]
         paths = [path for key, value in os.environ.items() if key.endswith("PATH") for path in value.split(os.pathsep)]
@@ -258,7 +255,7 @@ class World:
                 os.sched_setaffinity(os.getpid(), cores)
 
     def exceeded_limit(self) -> str:
-        """Describe the limit that the bot exceeds, or return an empty text if there is none."""
+        """Describe the limit that the bot exceeds, or return an empty string."""
         pids = [pid for pid in os.listdir("/proc") if pid.isdigit() and pid != "1"]
         if sum(map(_resident, pids)) > self._memory and sum(map(_share, pids)) > self._memory:
             return f"its processes use more than {self._memory:,} bytes of memory"
@@ -301,7 +298,7 @@ def _is_fulfilled(promise: Callable[[], bool]) -> bool:
 
 
 def _mount_own_devices() -> None:
-    """Replace /dev with a directory that has only the few devices that programs need."""
+    """Replace /dev with a folder that contains only the few devices that programs need."""
     devices = [(name, os.open(f"/dev/{name}", os.O_PATH)) for name in _DEVICES if os.path.exists(f"/dev/{name}")]
     if _mount("none", "/dev", "tmpfs", 2 | 8, "size=64k,nr_inodes=64,mode=755"):
         for name, file in devices:
@@ -358,7 +355,7 @@ def _share(pid: str) -> int:
 def usage(folder: str) -> tuple[int, int]:
     """Return the total size and number of a folder's files, counting at most MAX_FILES.
 
-    The cap keeps a bot from making this slow. Files that vanish during the count are skipped. A folder with a path
+    The cap keeps a bot from making this slow. Files that vanish during the count are skipped. A folder whose path is
     too long to open counts as full.
     """
     total, seen, folders = 0, 0, [folder]
@@ -379,7 +376,7 @@ def usage(folder: str) -> tuple[int, int]:
 
 
 def _deleted_bytes(pids: Sequence[str], device: int) -> int:
-    """Return the size of deleted files on a device that these processes keep open."""
+    """Return the total size of deleted files on a device that these processes keep open."""
     sizes: dict[int, int] = {}
     for pid in pids:
         with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as files:
@@ -409,8 +406,8 @@ def limit_resources(memory: int, file: int) -> None:
         _LIBC.prctl(_PR_SET_SECCOMP, 2, program, 0, 0)
 
 
-# System calls that are refused, by machine: those that let a bot leave its core or memory limit, or harm its keeper.
-_SYSTEMS = {  # number of the machine, then of the calls below in order
+# Refused system calls, by machine: those with which a bot could escape its core or memory limit, or harm its keeper.
+_SYSTEMS = {  # the number of the machine, then of the calls below
     "x86_64": (0xC000003E, 203, (425, 319, 447, 29, 435), (272, 56), (302, 144, 142, 314), 141, 41),
     "aarch64": (0xC00000B7, 122, (425, 279, 447, 194, 435), (97, 220), (261, 119, 118, 274), 140, 198),
     "riscv64": (0xC00000F3, 122, (425, 279, 447, 194, 435), (97, 220), (261, 119, 118, 274), 140, 198),
@@ -451,7 +448,7 @@ def _filter() -> bytes | None:
 
 
 def serve_referee(referee: socket.socket, world: World) -> None:
-    """Handle messages from the referee until the referee is gone."""
+    """Handle the referee's messages until the referee is gone."""
     bot, errors, pause = 0, -1, _CHECK_SECONDS
     looks = select.poll()
     looks.register(referee, select.POLLIN)
@@ -494,7 +491,7 @@ def _close(file: int) -> int:
 
 
 def _kill_for_limit(why: str, errors: int) -> None:
-    """Kill a bot that exceeds a limit, and report that on its standard error."""
+    """Kill a bot that exceeds a limit, and report this on its standard error."""
     with suppress(OSError):
         os.kill(-1, signal.SIGKILL)
     with suppress(OSError):

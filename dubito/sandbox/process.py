@@ -1,6 +1,6 @@
 """A bot's process, started directly or by its keeper.
 
-No call here blocks, so no bot can stall the referee: all pipes are non-blocking, and the caller that polls them
+No call here blocks, so no bot can stall the referee. All pipes are non-blocking, and the caller that polls them
 (`table`) has a deadline.
 """
 
@@ -26,8 +26,8 @@ from dubito.sandbox import keeper
 Pipes = tuple[int, int, int]  # the bot's standard input, output and error
 Start = Callable[[Pipes], "Process"]
 
-_ANSWER_SECONDS: Final = 60.0  # seconds that a keeper may take to answer
-# the machine is out of resources: not the bot's fault
+_ANSWER_SECONDS: Final = 60.0  # seconds for a keeper to answer
+# the machine is out of resources, which is not the bot's fault
 _OUT_OF_RESOURCES: Final = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 _MAX_TRIES: Final = 50
 _PAUSE_SECONDS: Final = 0.1  # seconds between two attempts
@@ -52,7 +52,7 @@ class Process(Protocol):
 
 
 class DirectProcess:
-    """A bot that is a direct child and leads its own session."""
+    """A bot that is a direct child with its own session."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ def start_directly(
 
 
 class Keeper:
-    """Isolated namespaces for a bot, which are reused for its matches one after the other."""
+    """Isolated namespaces for a bot, reused for one match after another."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Keeper:
         self._open()
 
     def _open(self) -> None:
-        self.gone = self._used = False  # a bot may break its keeper, which harms only the bot itself
+        self.gone = self._used = False  # a bot can break its keeper, but this harms only the bot
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.settimeout(_ANSWER_SECONDS)
         with theirs:
@@ -170,7 +170,7 @@ class Keeper:
             self._socket.send(b"signal %d" % number)
 
     def end_all(self) -> int | str:
-        """Kill everything that the bot started and return how the bot ended."""
+        """Kill everything the bot started and return how the bot ended."""
         with suppress(OSError):
             self._socket.send(b"end")
         answer = self._answer()
@@ -186,7 +186,7 @@ class Keeper:
 
 
 class KeeperBot:
-    """A bot in its keeper's namespaces."""
+    """A bot running in its keeper's namespaces."""
 
     pid: int | None = None  # the pid is unknown outside its namespace
 
@@ -207,7 +207,7 @@ class KeeperBot:
 
 
 def _start_with_retries(start: Callable[[], _Started]) -> _Started:
-    """Start a process. Retry while the machine is out of resources; raises RunStopped if that does not help."""
+    """Start a process, retrying while the machine is out of resources. Raises RunStopped if that does not help."""
     for _ in range(_MAX_TRIES):
         try:
             return start()
@@ -226,7 +226,7 @@ def _status(code: int) -> int | str:
 
 
 MAX_LINE_BYTES: Final = 4096  # maximum length of a line in bytes; the rest is discarded
-MAX_STDERR_BYTES: Final = 64 * 1024  # number of bytes kept, the last ones
+MAX_STDERR_BYTES: Final = 64 * 1024  # number of last bytes kept
 _PIPE_BYTES: Final = 1 << 20  # requested capacity in bytes of the pipe to a bot
 _READ_BYTES: Final = 1 << 16
 _F_SETPIPE_SZ: Final = 1031
@@ -237,18 +237,15 @@ _POLL_SECONDS: Final = 0.005  # seconds between checks for the end
 
 
 class Channel:
-    """A running bot.
-
-    `lines` are its unread output lines; `closed` means that there will be no more output.
-    """
+    """A running bot. `lines` contains its unread output. `closed` means that there will be no more output."""
 
     def __init__(self, start: Start) -> None:
-        """Start the bot. A failure looks like a bot that ended at once with the reason on stderr."""
-        self.started = self.flushed = monotonic()  # `flushed`: when the pipe last took everything that was sent
+        """Start the bot. A failure looks like a bot that exited at once with the reason on stderr."""
+        self.started = self.flushed = monotonic()  # `flushed` is when the pipe last accepted everything that was sent
         self.lines: deque[bytes] = deque()
         self.closed = False
         self.status: int | str | None = None  # how it ended: an exit code or a signal's name
-        self.pending = b""  # data that is sent, but not in the pipe yet
+        self.pending = b""  # data that is sent but not in the pipe yet
         self._partial, self._skipping, self._input_closed = b"", False, False
         self._errors = b""
         self._process: Process | None = None
@@ -297,7 +294,7 @@ class Channel:
             self.pending += lines
 
     def write(self) -> None:
-        """Write as much as the pipe accepts. If the bot closed its input, discard everything."""
+        """Write as much as the pipe accepts. If the bot has closed its input, discard everything."""
         try:
             written = os.write(self.to, self.pending)
         except BlockingIOError:
@@ -309,7 +306,7 @@ class Channel:
             self.flushed = monotonic()
 
     def read(self) -> bool:
-        """Read the available output; return False at the end of the stream."""
+        """Read the available output. Return False at the end of the stream."""
         try:
             data = os.read(self.out, _READ_BYTES)
         except BlockingIOError:
@@ -336,7 +333,7 @@ class Channel:
     def read_last(self) -> bool:
         """Read the output left in the pipe after the process ended. Always returns False.
 
-        A child of the bot may hold the pipe open.
+        A child of the bot may keep the pipe open.
         """
         for _ in range(_LAST_READS):
             before = len(self.lines), self._partial
@@ -346,7 +343,7 @@ class Channel:
         return False
 
     def read_errors(self) -> bool:
-        """Read the available standard error; return False at the end of the stream."""
+        """Read the available standard error. Return False at the end of the stream."""
         try:
             data = os.read(self.err, _READ_BYTES)
         except BlockingIOError:
@@ -369,7 +366,7 @@ class Channel:
             self._process.signal(number)
 
     def shut(self) -> None:
-        """Kill the bot and everything that it started, read the rest of its stderr, and close the pipes."""
+        """Kill the bot and everything it started, read the rest of its stderr, and close the pipes."""
         self.closed = True
         if self._process is None or self.status is not None:
             return
@@ -383,7 +380,7 @@ class Channel:
 
 
 def wait_for_line(channel: Channel, seconds: float) -> bytes | None:
-    """Return the next line from a bot, or None if the bot has ended or prints no line in this time."""
+    """Return the next line from a bot, or None if the bot ends or prints nothing in this time."""
     until = monotonic() + seconds
     ends = {channel.out: select.POLLIN, channel.err: select.POLLIN, channel.end: select.POLLIN}
     while not channel.lines and not channel.closed and (remaining := until - monotonic()) > 0:

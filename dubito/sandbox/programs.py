@@ -1,7 +1,7 @@
-"""Bot programs: check that they can be started, and confine them during a match.
+"""Bot programs: check that they can start, and confine them during a match.
 
 On Linux, each bot gets an isolated environment, a core and a memory limit, and all of its processes end with the match.
-`Confinement.enforced_limits()` tells the log which limits the machine can enforce.
+`Confinement.enforced_limits()` returns the limits that the machine can enforce, for the log.
 """
 
 import ctypes
@@ -47,7 +47,7 @@ class BotProgram:
     command: tuple[str, ...]
     home: Path  # the bot's working directory: the config's folder
     data: Path | None = None  # the folder for its data, with one folder per game; None for the run's folder
-    network: bool = False  # allow the network, against the rules, and pass the whole environment
+    network: bool = False  # allow the network, unlike in tournaments, and pass the whole environment
 
     def environment(self, mark: str, data: Path, seed: int) -> dict[str, str]:
         """Return the bot's environment, without variables that could contain secrets."""
@@ -61,9 +61,9 @@ class BotProgram:
         }
 
     def files(self, excluded: Sequence[Path] = ()) -> list[Path]:
-        """Return the files in the command and, below the bot's home, all files in their folders.
+        """Return the files in the command and, for those inside the bot's home, all files in their folders.
 
-        Folders in `excluded` are left out, such as other bots' data.
+        `excluded` folders are left out, such as other bots' data.
         """
         command_files = {path for word in self.command if (path := self.home / word).is_file()}
         folders = {path.parent for path in command_files if self.home in path.parent.parents}
@@ -91,7 +91,10 @@ class BotProgram:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Yield all files below a folder. Paths longer than the system allows, which a bot can create, are left out."""
+    """Yield all files below a folder.
+
+    Paths that are longer than the system allows, which a bot can create, are left out.
+    """
     for place, _, names in os.walk(folder):
         for name in names:
             path = Path(place, name)
@@ -100,7 +103,7 @@ def files_below(folder: Path) -> Iterator[Path]:
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a bot's file; raises UsageError if it cannot be read."""
+    """Return the SHA-256 of a bot's file. Raises UsageError if it cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -109,7 +112,7 @@ def file_digest(path: Path) -> str:
 
 
 def check_copies(bots: Sequence[BotProgram], programs: Mapping[str, Mapping[str, str]]) -> None:
-    """Refuse one program under two names, that is, equal commands with equal files, whatever the files are called."""
+    """Refuse the same program under two names: equal commands with equal files, whatever the files are called."""
     first: dict[tuple[str, ...], str] = {}
     for one in bots:
         files = programs[one.name]
@@ -125,7 +128,7 @@ def check_copies(bots: Sequence[BotProgram], programs: Mapping[str, Mapping[str,
 def load_bot(
     name: str, command: str | Sequence[str], home: Path, where: str, data: str | None = None, network: bool = False
 ) -> BotProgram:
-    """Return the bot for a command. Its name is used in file names. Raises UsageError like `load_program`."""
+    """Return the bot with this command. Its name is used in file names. Raises UsageError like `load_program`."""
     if "--" in name:  # separates two bots in the file names of logs
         raise UsageError(
             f"{where}: a bot cannot be called {one_line(repr(name), 60)}: two dashes in a row are not allowed"
@@ -139,7 +142,10 @@ def load_bot(
 def load_program(
     name: str, command: str | Sequence[str], home: Path, where: str, data: str | None = None, network: bool = False
 ) -> BotProgram:
-    """Return the program for a command. Raises UsageError if it cannot be started. The message begins with `where`."""
+    """Return the program with this command. Raises UsageError if it cannot be started.
+
+    The message begins with `where`.
+    """
     if not hasattr(os, "killpg"):
         raise UsageError(f"{where}: bot programs need Linux or macOS", hint="on Windows, run Dubito in WSL")
     try:
@@ -156,7 +162,7 @@ def load_program(
 
 
 def _find_program(word: str, home: Path, where: str) -> str:
-    """Return the path with which the program can be started from the bot's folder."""
+    """Return a path with which the program can be started from the bot's folder."""
     shown = one_line(word, 120)
     if "/" not in word:
         if shutil.which(word) is None:
@@ -191,7 +197,7 @@ def _check_interpreter(path: Path, shown: str, where: str) -> None:
 
 
 def _check_script(words: Sequence[str], home: Path, where: str) -> None:
-    """Refuse an interpreter whose script is absent or missing on disk, if its arguments can be understood."""
+    """Refuse an interpreter without a script or whose script does not exist, if its arguments are understood."""
     if not _INTERPRETER.fullmatch(os.path.basename(words[0])):
         return
     script = next((word for word in words[1:] if not _PLAIN_FLAGS.fullmatch(word)), None)
@@ -205,7 +211,7 @@ def _check_script(words: Sequence[str], home: Path, where: str) -> None:
 def probe(bot: BotProgram, run: Path) -> None:
     """Start a bot and stop it at once. Raises UsageError if the system cannot start it.
 
-    The bot is isolated if possible, since even in this short time it could leave processes behind. The tournament's
+    The bot is isolated if possible, since it could leave processes behind even in this short time. The tournament's
     folder, `run`, is hidden from it. It does not matter whether the bot exits on its own.
     """
     with tempfile.TemporaryDirectory(prefix="dubito-probe-") as data, open(os.devnull, "r+b", 0) as null:
@@ -235,7 +241,7 @@ def _describe_error(bot: BotProgram, error: OSError) -> str:
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _MAX_CLEANUP_SECONDS: Final = 5.0
-# While a child ends, the system may omit another one from the list, so several empty lists are needed.
+# While one child ends, the system may omit another from the list, so wait for several empty lists.
 _EMPTY_LISTS_NEEDED: Final = 3
 
 
@@ -250,7 +256,7 @@ def assign_cores(number: int, pairs: int, cores: Sequence[int]) -> tuple[int, in
 
 
 class Confinement:
-    """Enforces the limits for the bots of a referee process."""
+    """Enforces limits on a referee process's bots."""
 
     def __init__(self, memory: int, cores: Sequence[int] | None, apart: bool = True) -> None:
         """Set the limits.
@@ -285,7 +291,7 @@ class Confinement:
         return None if self._cores is None else self._cores[number % len(self._cores)]
 
     def resource_limiter(self, number: int, file: int) -> Callable[[], None] | None:
-        """Return a function that limits a bot's core, memory and file size without a keeper; None if unsupported."""
+        """Return a function that limits a bot's core, memory and file size without a keeper, or None."""
         if not self._linux:
             return None
         core, memory = self.core(number), self.memory
@@ -301,7 +307,7 @@ class Confinement:
     def end_orphans(self, mark: str, excluded: Sequence[int | None] = ()) -> None:
         """Kill processes that bots without a keeper left outside their process groups, except `excluded`.
 
-        They are children of this process now. The warden kills those that survive for a few seconds.
+        They are children of this process by now. The warden kills those that survive for a few seconds.
         """
         if not self.orphans or self._apart:
             return
@@ -322,7 +328,7 @@ class Confinement:
                         os.waitpid(pid, os.WNOHANG)
 
     def enforced_limits(self) -> dict[str, bool]:
-        """Return which limits are enforced here. This is known after the first call of `keeper`."""
+        """Return the limits that are enforced here. They are known after the first call to `keeper`."""
         able = set(self._able)
         return {
             "bots isolated": {"processes", "files"} <= able,
@@ -353,7 +359,7 @@ class Confinement:
 
 
 def _may_belong_to_bot(pid: int, marker: bytes) -> bool:
-    """Return whether a child process belongs to a bot, or is ending and may leave a child behind."""
+    """Return whether a child process belongs to a bot, or is ending and could leave a child behind."""
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
@@ -362,7 +368,7 @@ def _may_belong_to_bot(pid: int, marker: bytes) -> bool:
 
 
 def terminate_with(parent: int) -> None:
-    """End this process as soon as its parent process ends for any reason."""
+    """End this process as soon as its parent ends, for any reason."""
     if sys.platform == "linux":
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
@@ -371,7 +377,7 @@ def terminate_with(parent: int) -> None:
 
 @contextmanager
 def guard_processes(mark: str) -> Iterator[None]:
-    """Kill all processes with this mark now and again when the context ends, even if this process is killed."""
+    """Kill all processes with this mark, now and when the context ends, even if this process is killed."""
     warden.sweep(mark)
     command = (sys.executable, "-S", "-E", warden.__file__, mark)
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:  # noqa: S603

@@ -1,4 +1,4 @@
-"""Kill leftover bots when the referee is gone, no matter how it ended. Runs as a script.
+"""Kill leftover bots when the referee is gone, no matter why. Runs as a script.
 
 After its input closes, `python warden.py MARK` kills every process that has the mark in its environment.
 
@@ -14,13 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 
 MARK = "DUBITO_TOURNAMENT"  # environment variable: the run's folder
-# Maximum number of sweeps; sweeps without a find that end it; seconds between two sweeps, for processes that are just
+# Maximum number of sweeps; empty sweeps after which to stop; seconds between sweeps, for processes that are just
 # starting.
 _MAX_SWEEPS, _CLEAN_SWEEPS, _PAUSE_SECONDS = 100, 5, 0.05
 
 
 def sweep(mark: str) -> int:
-    """Kill every other process with this mark that we may kill. Return the number of killed processes."""
+    """Kill every other process with this mark, if permitted. Return the number of killed processes."""
     wanted, count = f"{MARK}={mark}".encode(), 0
     for entry in Path("/proc").glob("[0-9]*"):
         pid = int(entry.name)

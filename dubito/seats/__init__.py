@@ -1,1 +1,1 @@
-"""Seats that are controlled from outside: by programs, by agents or by a reinforcement learning harness."""
+"""Seats controlled from outside: by programs, agents or a reinforcement learning harness."""

@@ -1,7 +1,7 @@
 """Play a game in which one seat's questions are answered from outside, one at a time.
 
-The player in that seat is the usual model player, with its prompt, parser, re-asks and fallback. The player blocks
-while it waits for an answer, so each game runs in its own thread.
+The player in that seat is an ordinary model player, with its prompt, parser, re-asks and fallback. It blocks while it
+waits for an answer, so each game runs in its own thread.
 """
 
 from collections import Counter
@@ -56,7 +56,7 @@ def build_rules(game: Game, rules: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ExternalSeat:
-    """A seat that is controlled from outside, among hand-written bots."""
+    """A seat controlled from outside, among hand-written bots."""
 
     registry: Registry
     entrants: Sequence[Entrant]
@@ -67,7 +67,7 @@ class ExternalSeat:
     seed: int
 
     def describe(self, deal: int) -> str:
-        """Describe the game of this deal in one line."""
+        """Describe this deal's game in one line."""
         names = ", ".join(one_line(entrant.name) for entrant in self.entrants)
         return f"{self.registry.game.name}, deal {deal}, seat {self.seat} of {names}"
 
@@ -109,8 +109,8 @@ def set_up_seat(
 ) -> ExternalSeat:
     """Set up a seat. Games, bots and prompts are found as on the command line.
 
-    `opponents` are names of bots in seat order, without this seat. `player_settings` are a model player's settings,
-    such as `prompt`, `reasks` and `response_format`. Raises UsageError.
+    `opponents` names the bots in seat order, without this seat. `player_settings` are a model player's settings, such
+    as `prompt`, `reasks` and `response_format`. Raises UsageError.
     """
     registry = find_bots(Path.cwd(), game)
     bots, seats = [registry.find(name) for name in opponents], len(opponents) + 1
@@ -119,7 +119,7 @@ def set_up_seat(
             kind = "asks a model" if bot.cls.is_model else "is a program"
             raise UsageError(f"{bot.name} {kind}, but opponents must be hand-written", hint="choose another bot")
     checked = build_rules(registry.game, rules)
-    # Raises UsageError if the number of players is wrong.
+    # This raises UsageError if the number of players is wrong.
     registry.game.deal_game(checked, seats, DealStreams(seed, 0).deck())
     if not 0 <= seat < seats:
         raise UsageError(f"seat {seat}: must be from 0 to {seats - 1}")
@@ -134,7 +134,7 @@ def set_up_seat(
 
 
 class ExternalGame:
-    """One game. Each call to `answer` returns the next question."""
+    """A game whose questions are answered by calls to `answer`."""
 
     def __init__(self, seat: ExternalSeat, deal: int) -> None:
         self.score: float | None = None  # the seat's first measure, from 0 to 1; None if the game is not over
@@ -154,7 +154,7 @@ class ExternalGame:
     def answer(self, answer: ChatAnswer) -> ChatQuestion | None:
         """Answer the last question and return the next one, or None if the game is over.
 
-        Raises BotError or GameError if an opponent or the game fails. In that case the game has ended without a score.
+        Raises BotError or GameError if an opponent or the game fails, which ends the game without a score.
         """
         self._answers.put(answer)
         return self._next()
@@ -164,7 +164,7 @@ class ExternalGame:
         self._answers.put(None)
 
     def ask(self, attempt: Attempt) -> Reply:
-        """Send a question out and wait for its answer. Called by the player."""
+        """Send out a question and wait for its answer. Called by the player."""
         self._questions.put(ChatQuestion(attempt.request.body["messages"], attempt.request.body.get("response_format")))
         answer = self._answers.get()
         if answer is None:

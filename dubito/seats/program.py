@@ -1,7 +1,7 @@
 """A player whose decisions are made by a program, over JSON Lines on its standard input and output.
 
-docs/programs.md describes the messages. A program is started in the sandbox for its first decision in a game. Its
-answers are recorded like a model's, so a replay does not start it. An agent gets the same messages from
+docs/programs.md describes the messages. A program is started in the sandbox when its first decision in a game is due.
+Its answers are recorded like a model's, so replays do not start it. An agent gets the same messages from
 `remote.AgentSeat` instead.
 """
 
@@ -30,22 +30,22 @@ from dubito.sandbox.programs import BotProgram, Confinement, files_below, load_p
 from dubito.settings import setting
 
 PROTOCOL: Final = 1
-_START_SECONDS: Final = 30.0  # seconds for the answer to `hello`: some languages start slowly
-_END_SECONDS: Final = 0.5  # seconds between the end of its output and the end of the process
+_START_SECONDS: Final = 30.0  # seconds for the answer to `hello`, since some languages start slowly
+_END_SECONDS: Final = 0.5  # seconds between the end of the output and the end of the process
 _MAX_MEMORY: Final = 16 << 30  # bytes of address space: Node.js and Java reserve much more than they use
 _DATA_BYTES: Final = 64 << 20
 _PROCESS_HINT: Final = "write it as `process: [python3, my_bot.py]`"
 _DEADLINE: Final = 5.0  # seconds
-_REMOTE_DEADLINE: Final = 300.0  # seconds; an agent may think, and call its own model
+_REMOTE_DEADLINE: Final = 300.0  # seconds; an agent may think and call its own model
 _MAX_DEADLINE: Final = 24 * 3600.0  # seconds
-_MAX_QUOTED: Final = 200  # characters of standard error in a message
+_MAX_QUOTED: Final = 200  # maximum number of characters of standard error in a message
 _UNUSED_LIMITS: Final = ("not run as root",)  # limits that only tournaments need
-_MAX_LEGAL: Final = 1000  # number of legal answers that are listed
-_SEED_DIGITS: Final = 12  # hexadecimal: JavaScript's numbers hold them exactly
+_MAX_LEGAL: Final = 1000  # maximum number of legal answers that are listed
+_SEED_DIGITS: Final = 12  # hexadecimal digits; JavaScript's numbers represent them exactly
 
 
 class ProgramSettings(Checked):
-    """The settings of a player that is a program, besides `bot` and `name`."""
+    """A program player's settings, besides `bot` and `name`."""
 
     process: list[str] | None = setting("Command that starts the program.", metavar="[WORD, ...]", min_length=1)
     remote: bool = setting("Whether an agent answers through `dubito seat`, over HTTP or MCP.", default=False)
@@ -54,7 +54,7 @@ class ProgramSettings(Checked):
     )
 
     def complete(self) -> dict[str, Any]:
-        """Return all settings that apply, with their defaults."""
+        """Return all settings that apply, including defaults."""
         kind = {"remote": True} if self.remote else {"process": self.process}
         return {**kind, "deadline": self.deadline or (_REMOTE_DEADLINE if self.remote else _DEADLINE)}
 
@@ -111,47 +111,47 @@ def _digest_files(files: Sequence[Path], home: Path) -> str:
 
 
 def find_program(name: str, settings: Mapping[str, Any], home: Path) -> BotProgram:
-    """Return the program of a player with these complete settings. Raises UsageError if it cannot be started."""
+    """Return the program of a player with complete settings. Raises UsageError if it cannot be started."""
     return load_program(name, settings["process"], home / settings.get("folder", ""), one_line(name))
 
 
 class ProgramError(Exception):
-    """Raised with a description of what a program or an agent did wrong."""
+    """A program or agent did something wrong, which the message describes."""
 
 
 class Answers(Protocol):
-    """A program or an agent that plays one game."""
+    """A program or agent that plays one game."""
 
     def answer(self, messages: Sequence[Mapping[str, Any]], check: Callable[[str], None]) -> str:
-        """Take messages, and return the line that answers the last one. Raises ProgramError.
+        """Send messages and return the line that answers the last one. Raises ProgramError.
 
-        `check` raises IllegalOutput for a line that cannot be used.
+        `check` raises IllegalOutput for an unusable line.
         """
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Take a message that requires no answer."""
+        """Send a message that requires no answer."""
 
     def stop(self) -> None:
         """End the game early."""
 
 
 class Players(Protocol):
-    """The source of processes or agents that play the games of one player."""
+    """The source of processes or agents for a player's games."""
 
     def take(self, game: int) -> Answers:
-        """Return the process or agent that plays this game."""
+        """Return the process or agent that will play this game."""
 
     def give_back(self, player: Any) -> None:
-        """Take back a process or agent that has played a game."""
+        """Take back a process or agent that has played its game."""
 
 
 class RunningProgram:
-    """A program in its sandbox, which may be started several times."""
+    """A program in its sandbox, which can be started several times."""
 
     def __init__(
         self, program: BotProgram, deadline: float, confinement: Confinement, mark: str, hidden: Sequence[Path]
     ) -> None:
-        self.resets = False  # whether it can play another game
+        self.resets = False  # whether the program can play another game
         self._deadline, self._number = deadline, next(confinement.numbers)
         self._program, self._confinement, self._mark = program, confinement, mark
         self._data = tempfile.TemporaryDirectory(prefix="dubito-program-", ignore_cleanup_errors=True)
@@ -165,7 +165,7 @@ class RunningProgram:
         return self._keeper is None or not self._keeper.gone
 
     def answer(self, messages: Sequence[Mapping[str, Any]], check: Callable[[str], None]) -> str:
-        """Send messages, and return the line that answers the last one. Earlier questions are asked again."""
+        """Send messages and return the line that answers the last one. Earlier questions are asked again."""
         line, rest = "", messages
         while rest:
             count = 1 + next(k for k, message in enumerate(rest) if message["type"] != "event")
@@ -209,7 +209,7 @@ class RunningProgram:
         return Channel(start_directly(self._program.command, self._program.home, environment, bound))
 
     def stop(self) -> None:
-        """Kill the program and everything that it started."""
+        """Kill the program and everything it started."""
         self.resets = False
         if self._channel is not None:
             self._channel.shut()
@@ -237,12 +237,15 @@ def _quote_errors(channel: Channel) -> str:
 
 
 class ProgramPool:
-    """The processes of one player. Processes that can be reset are kept for later games."""
+    """A player's processes. Those that can be reset are kept for later games."""
 
     def __init__(
         self, program: BotProgram, deadline: float, confinement: Confinement, mark: str, hidden: Sequence[Path]
     ) -> None:
-        """`mark` identifies the processes of a run; `hidden` lists files that the program must not see."""
+        """Create an empty pool.
+
+        `mark` identifies the processes of a run. `hidden` lists files that the program must not see.
+        """
         self._deadline, self._program, self._confinement = deadline, program, confinement
         self._mark, self._hidden = mark, hidden
         self._idle = [self._set_up()]
@@ -271,12 +274,12 @@ class ProgramPool:
 
 
 class ProgramSession:
-    """One seat in one game: the messages that the program is sent, and its answers."""
+    """The messages sent to a program in one seat of one game, and its answers."""
 
     def __init__(self, pool: Players, records_faults: bool) -> None:
-        """With `records_faults`, a fault is recorded like an answer.
+        """Start a session.
 
-        Otherwise a fault ends the run and is not recorded.
+        With `records_faults`, a fault is recorded like an answer. Otherwise, a fault ends the run and is not recorded.
         """
         self._pool, self._records_faults = pool, records_faults
         self._read: Callable[[Reply], object] = lambda reply: None
@@ -292,9 +295,9 @@ class ProgramSession:
     def put_question(
         self, hello: Mapping[str, Any], message: Mapping[str, Any], read: Callable[[Reply], object]
     ) -> None:
-        """Add a question. `hello` comes before the first message.
+        """Add a question. `hello` precedes the first message.
 
-        `read` raises IllegalOutput for an answer that cannot be used.
+        `read` raises IllegalOutput for an unusable answer.
         """
         if not self._is_greeted:
             self._messages.insert(0, hello)
@@ -306,7 +309,7 @@ class ProgramSession:
         """Return the answer to the last message. Raises IllegalOutput for faults that are not recorded.
 
         If earlier answers came from the recording, the program gets all messages so far. It answers the earlier
-        questions again, and the recorded answers count.
+        questions again, but the recorded answers are used.
         """
         try:
             recorded = {"line": self._request_line(attempt.place.game)}
@@ -336,7 +339,7 @@ class ProgramSession:
             raise
 
     def end(self, results: Results, ending: Ending) -> None:
-        """Tell the program how the game ended, and keep the program if it can play another game."""
+        """Tell the program how the game ended. Keep it if it can play another game."""
         if self._running is not None:
             marks = [results.describe_ending(mark, ending.capped) for mark in ending.marks]
             rest = self._messages[self._sent :]
@@ -346,7 +349,7 @@ class ProgramSession:
             self._running = None
 
     def close(self) -> None:
-        """Stop the program. If it is asked again, it will get all messages from the beginning."""
+        """Stop the program. If it is asked again, it will get all messages from the start."""
         self._sent = 0
         if self._running is not None:
             self._running.stop()
@@ -374,7 +377,7 @@ class ProgramPlayer:
 
     name: str
     game: Game
-    rules: Any  # in the form that the game's notebook takes
+    rules: Any  # in the form that the game's notebook expects
     seed: int
     deadline: float
     steady_facts: Set[str]  # names of the facts that are part of `hello`
@@ -388,7 +391,7 @@ class ProgramPlayer:
 
 
 class _NoProgram:
-    """A placeholder for the program in a replay."""
+    """A placeholder for the program during a replay."""
 
     def ask(self, attempt: Attempt) -> Reply:
         raise AssertionError("replays do not start programs")
@@ -415,7 +418,7 @@ class ProgramGame:
         schema: Mapping[str, Any],
         read: Callable[[Reply], Any],
     ) -> Any:
-        """Ask a question, and return the reply as parsed by `read`. Raises IllegalOutput if the program fails."""
+        """Ask a question and return the reply as parsed by `read`. Raises IllegalOutput if the program fails."""
         player = self.player
         message = {
             "type": "decide",
@@ -456,19 +459,19 @@ def event_message(event: Any) -> dict[str, Any]:
 
 
 def make_confinement() -> Confinement:
-    """Return the limits for a run's programs, each of which runs on one core."""
+    """Return the confinement for a run's programs, each of which runs on one core."""
     cores = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else None
     return Confinement(_MAX_MEMORY, cores)
 
 
 def list_missing_limits(confinement: Confinement) -> list[str]:
-    """Return the limits that this machine cannot enforce, which is only known after a program has been set up."""
+    """Return the limits that this machine cannot enforce, which are known once a program has been set up."""
     limits = confinement.enforced_limits().items()
     return [name for name, is_enforced in limits if not is_enforced and name not in _UNUSED_LIMITS]
 
 
 def end_programs(services: Sequence[object], results: Results, ending: Ending) -> None:
-    """Tell the programs among a game's services how the game ended."""
+    """Tell a game's programs how the game ended."""
     for session in _sessions(services):
         session.end(results, ending)
 

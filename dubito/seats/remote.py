@@ -1,7 +1,7 @@
-"""A seat whose questions are answered by an agent over a network, one game at a time.
+"""A seat whose questions an agent answers over a network, one game at a time.
 
-The thread of a game leaves its messages here and waits for the answer; the agent's requests arrive through a server
-(`dubito/web/agent.py`). An agent gets the same messages as a program (docs/programs.md).
+The thread of a game leaves its messages here and waits for the answer. The agent's requests arrive through a server
+(`dubito/web/agent.py`). Agents get the same messages as programs (docs/programs.md).
 """
 
 import asyncio
@@ -21,21 +21,23 @@ from dubito.files import Checked
 from dubito.llm.request import Interrupted
 from dubito.seats.program import ProgramError
 
-_MAX_WAIT: Final = 60.0  # seconds that a request may wait for a question
+_MAX_WAIT: Final = 60.0  # maximum number of seconds that a request waits for a question
 _POLL_SECONDS: Final = 0.5  # seconds between checks for a stop of the run
 _LEAVING_SECONDS: Final = 1.0  # seconds without a request after the end of the run
-_MAX_REFUSALS: Final = 100  # answers to one question that are refused; a faulty agent would repeat one forever
+_MAX_REFUSALS: Final = (
+    100  # maximum number of refused answers to a question, since a faulty agent would repeat one forever
+)
 
 
 class ObserveOptions(Checked):
-    """How to observe."""
+    """Options for observing."""
 
     wait: float = Field(30, ge=0, le=_MAX_WAIT, description="maximum number of seconds to wait for a question")
     all: bool = Field(default=False, description="return all messages of this game, not only new ones")
 
 
 class Observation(BaseModel):
-    """What an agent observes."""
+    """The messages and the open question that an agent sees."""
 
     state: Literal["decide", "wait", "over"] = Field(
         description="`decide` if a question is open, `over` if the run has ended"
@@ -69,7 +71,7 @@ class AgentAnswer(Checked):
 
 
 class Accepted(BaseModel):
-    """The answer was accepted."""
+    """Confirms that an answer was accepted."""
 
     accepted: Literal[True] = True
     question: int
@@ -101,7 +103,7 @@ class NotOpen(Exception):
 
 
 class AgentSeat:
-    """The seat of one player in all games of a run, used by the games' threads and by its agent's requests."""
+    """One player's seat in all games of a run, used by the games' threads and by its agent's requests."""
 
     def __init__(self, name: str, games: int, deadline: float) -> None:
         self.name, self.games, self.deadline = name, games, deadline
@@ -115,7 +117,7 @@ class AgentSeat:
         self._messages: list[Mapping[str, Any]] = []
         self._answered = 0  # number of messages before the last answer
         self._question = 0
-        self._until: float | None = None  # when the time for the open question is up; None if no agent has connected
+        self._until: float | None = None  # deadline of the open question; None if no agent has connected
         self._is_open = self._saw_end = False
         self._last_request: float | None = None
         self._pending: tuple[str, Future[None]] | None = None
@@ -125,7 +127,7 @@ class AgentSeat:
     # The threads of games call these methods.
 
     def take(self, game: int) -> "AgentSeat":
-        """Wait until this game is the first one in the queue. Raises Interrupted."""
+        """Wait until this game is first in the queue. Raises Interrupted."""
         with self._changed:
             self._queue.add(game)
             try:
@@ -138,10 +140,10 @@ class AgentSeat:
         return self
 
     def answer(self, messages: Sequence[Mapping[str, Any]], check: Callable[[str], None]) -> str:
-        """Show messages, and return the line that answers the last one.
+        """Show messages and return the line that answers the last one.
 
-        Unlike a program, an agent receives questions with recorded answers for information only. An answer that `check`
-        refuses can be corrected until the time is up. Raises ProgramError if there is no answer in time, or
+        Unlike a program, an agent receives questions with recorded answers only for information. If `check` refuses an
+        answer, the agent can correct it until the time is up. Raises ProgramError if there is no answer in time, or
         Interrupted.
         """
         with self._changed:
@@ -206,7 +208,7 @@ class AgentSeat:
             self._notify()
 
     def end_run(self, reason: str) -> None:
-        """Tell the agent that the run is over. Only the first reason counts."""
+        """Tell the agent that the run is over. Only the first reason is kept."""
         with self._changed:
             self._reason = self._reason or reason
             self._notify()
@@ -229,11 +231,11 @@ class AgentSeat:
             self._changed.notify_all()
 
     def has_left(self, now: float) -> bool:
-        """Return whether the agent never connected, or saw that the run is over and sends no more requests."""
+        """Return whether the agent never connected, or stopped sending requests after it saw the end of the run."""
         return self._last_request is None or (self._saw_end and now - self._last_request > _LEAVING_SECONDS)
 
     async def wait(self, seconds: float) -> None:
-        """Wait at most this many seconds until a question is open or the run has ended."""
+        """Wait until a question is open or the run has ended, but at most this many seconds."""
         loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
@@ -256,7 +258,7 @@ class AgentSeat:
                 self._listeners.discard(wake)
 
     def observe(self, whole: bool) -> Observation:
-        """Return the messages since the last answer, or all messages of the game, and the open question."""
+        """Return the messages since the last answer (or all messages of the game) and the open question."""
         with self._changed:
             self._saw_end = self._reason is not None
             return Observation(
@@ -281,10 +283,9 @@ class AgentSeat:
             )
 
     def submit(self, answer: AgentAnswer) -> "Future[None]":
-        """Pass an answer to its game.
+        """Pass an answer to its game. Raises NotOpen.
 
-        Raises NotOpen. The result raises IllegalOutput for an answer that cannot be used, and NotOpen for one that is
-        late.
+        The result raises IllegalOutput for an unusable answer and NotOpen for a late one.
         """
         line = json.dumps({"answer": answer.answer})
         with self._changed:
@@ -292,7 +293,7 @@ class AgentSeat:
             if self._pending is not None:
                 raise NotOpen(f"another answer to question {self._question} is being checked")
             verdict = Future[None]()
-            # From now on, a client that disconnects cannot cancel it.
+            # From now on, a client that disconnects cannot cancel the answer.
             verdict.set_running_or_notify_cancel()
             self._pending = (line, verdict)
             self._changed.notify_all()

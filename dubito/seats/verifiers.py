@@ -1,7 +1,7 @@
 """Use a seat of a game as an environment of `verifiers`.
 
-Install it with `pip install 'dubito[verifiers]'`; see docs/verifiers.md. An example is a deal, and a rollout is a game
-with that deal. Each question of the harness is one prompt. The reward is the first measure of the game, from 0 to 1.
+Install it with `pip install 'dubito[verifiers]'`; see docs/verifiers.md. Each example is a deal, and each rollout is a
+game with that deal. Each question is one prompt. The reward is the game's first measure, from 0 to 1.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ from dubito.seats.external import ChatAnswer, ChatQuestion, ExternalGame, Extern
 
 
 def score(state: Any) -> float:
-    """Return the game's first measure, from 0 to 1. An unfinished game scores 0."""
+    """Return the game's first measure, from 0 to 1, or 0 for an unfinished game."""
     return state["score"] or 0.0
 
 
 def decisions(state: Any) -> float:
     """Return the number of decisions that the seat made.
 
-    A turn may need several decisions, and a decision several prompts.
+    A turn can require several decisions, and a decision several prompts.
     """
     return float(sum(state["outcomes"].values()))
 
@@ -58,7 +58,7 @@ class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # mypy gives the same res
     def __init__(self, seat: ExternalSeat, games: int, **settings: Any) -> None:
         """Create one example per deal.
 
-        `settings` are passed to the library's environment, such as `max_turns`, `timeout_seconds`.
+        `settings` are passed to the library's environment, for example `max_turns` or `timeout_seconds`.
         """
         rows = [
             {"prompt": [{"role": "user", "content": seat.describe(deal)}], "info": {"deal": deal}}
@@ -72,17 +72,14 @@ class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # mypy gives the same res
         self._games = dict[str, ExternalGame]()  # games in progress, by trajectory
 
     async def setup_state(self, state: Any) -> Any:
-        """Start the game. Its first question is the prompt."""
+        """Start the game, whose first question becomes the prompt."""
         state["score"], state["outcomes"] = None, {}
         game = self._games[state["trajectory_id"]] = ExternalGame(self._seat, state["info"]["deal"])
         self._ask_next(state, await asyncio.to_thread(game.begin))
         return state
 
     async def get_prompt_messages(self, state: Any) -> Any:
-        """Return only the current question.
-
-        The harness's prompt already contains as much history as it needs.
-        """
+        """Return only the current question, since its prompt already contains as much history as needed."""
         return await self.env_response([], state) if state["trajectory"] else state["asked"]
 
     async def env_response(self, messages: Any, state: Any) -> Any:
@@ -115,7 +112,7 @@ class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # mypy gives the same res
 
     @vf.cleanup  # type: ignore[untyped-decorator]
     async def end_game(self, state: Any) -> None:
-        """Store the result of the game, and end the game if it is still waiting for an answer."""
+        """Store the result of the game. End the game if it is still waiting for an answer."""
         game = self._games.pop(state["trajectory_id"], None)
         if game is not None:
             game.leave()
@@ -137,7 +134,7 @@ def load_environment(
     """Build the environment of a seat.
 
     `opponents` are names of hand-written bots in seat order, without this seat. The seed and the deal's number
-    determine the cards and the opponents' random draws. `reasks` and `response_format` are a model player's settings.
+    determine the cards and the opponents' random draws. `reasks` and `response_format` are settings of a model player.
     Raises UsageError if the game, the seat, a bot, the prompt or a rule does not exist.
     """
     player = {"prompt": prompt, "reasks": reasks, "response_format": response_format}

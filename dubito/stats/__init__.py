@@ -1,1 +1,4 @@
-"""Sums of games and statistics from them: rates with intervals, ranks, bounds. No I/O, no model."""
+"""Sums over games, and statistics derived from them: rates with intervals, ranks, bounds.
+
+This package does no I/O and calls no models.
+"""

@@ -4,7 +4,7 @@ Games with fallbacks count as played and are never dropped. The bounds show the 
 has the lowest value of the measure, and the best case, in which it has the highest.
 
 Calibration compares the probabilities that models state with the truth. The score is Brier's (1950), the mean of
-(stated probability - truth)^2: 0 is perfect, lower is better. The reference score, r (1 - r), is that of always stating
+(stated probability - truth)^2: 0 is perfect, lower is better. The reference score r (1 - r) results from always stating
 the base rate r. Intervals are clustered by deal, as for all rates.
 """
 
@@ -20,7 +20,7 @@ from dubito.stats.tally import Outcome, Tally
 
 @dataclass(frozen=True, slots=True)
 class FallbackBounds:
-    """The worst and the best case of the headline measures per seat."""
+    """The worst and best case of the headline measures per seat."""
 
     touched: int  # seats for which a fallback answered at least once
     seats: int
@@ -34,7 +34,7 @@ def fallback_share(outcomes: Mapping[str, int]) -> float:
 
 
 def add_fallback_seats(tally: Tally, games: Sequence[tuple[Outcome, Set[int]]], results: Results) -> None:
-    """Add the seats of one deal for which a fallback answered."""
+    """Add a deal's seats in which a fallback answered."""
     seats = len({outcome.contender_seat for outcome, _ in games})  # seats that each contender played
     for number, (outcome, touched) in enumerate(games):
         measured = outcome.measured(results)
@@ -81,7 +81,7 @@ _BINS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A probability stated at a decision, and the truth, which the player did not know."""
+    """A probability stated at a decision, and the truth, which was unknown to the player."""
 
     seat: int
     stated: float | None  # None: null, or an impossible value
@@ -92,14 +92,14 @@ class Statement:
 def is_mistake(is_lie: bool, called: bool, stated: float | None) -> bool:
     """Return whether a response was a mistake.
 
-    A mistake is calling an honest play a lie, or letting a lie pass that the seat itself said was likely.
+    It was if the seat called an honest play a lie, or accepted a lie that it had itself rated as likely.
     """
     return not is_lie if called else is_lie and stated is not None and stated > 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """The statements in [low, low + 0.1); the last bin includes 1."""
+    """The statements in [low, low + 0.1). The last bin includes 1."""
 
     low: float
     statements: int
@@ -109,7 +109,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How well a player's statements agree with the truth."""
+    """How well a player's stated probabilities agree with the truth."""
 
     name: str
     statements: int  # with a probability
@@ -122,7 +122,7 @@ class Calibration:
 
 
 def add_statements(tally: Tally, statements: Iterable[tuple[int, Statement]]) -> None:
-    """Add the statements of one deal, each with its player."""
+    """Add a deal's statements, each with its player."""
     by_player = defaultdict(list)
     for player, statement in statements:
         by_player[player].append(statement)
@@ -143,7 +143,7 @@ def add_statements(tally: Tally, statements: Iterable[tuple[int, Statement]]) ->
 
 
 def cluster_sums(m: int, y: int) -> list[int]:
-    """Return one deal's contribution to the sums in `Sums`."""
+    """Return a deal's contribution to `Sums`."""
     return [int(m > 0), m, m * m, y, y * y, y * m]
 
 

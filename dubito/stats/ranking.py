@@ -2,11 +2,11 @@
 
 Two contenders are significantly different if the 95 % interval of their paired difference excludes 0. With several
 pairs, Holm's method controls for multiple comparisons. If a run stops once its contenders are decided, its own test
-decides the first measure (`stopping.py`), and anytime intervals decide all other measures. Without contenders there are
-no paired differences: two players are significantly different if their own 95 % intervals do not overlap, even if they
-shared tables, and the interval of their difference is as wide as the two intervals together. With fewer than
-`MIN_DEALS` deals no difference is significant. A significant difference has a winner, unless fallbacks leave that open
-(`verdict.py`).
+(`stopping.py`) determines significance for the first measure, and anytime intervals do for all others. Without
+contenders there are no paired differences: two players are significantly different if their own 95 % intervals do not
+overlap, even if they shared tables, and the interval of their difference is as wide as the two intervals together. With
+fewer than `MIN_DEALS` deals no difference is significant. A significant difference has a winner, unless fallbacks leave
+that open (`verdict.py`).
 
 The *rank* of a player is 1 plus the number of players that win against it. If contenders are compared, only they have
 ranks. They are compared in the contenders' seat, by differences on the same deals (R33).
@@ -45,7 +45,7 @@ _MAX_SHARE_GAP: Final = 0.02  # if fallback shares differ by more, systems are c
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A player that is compared with others on the same deals."""
+    """A player that is compared with other players on the same deals."""
 
     name: str
     run: int = 0  # contenders of the same run play their deals together
@@ -68,7 +68,7 @@ class ContenderRow:
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """The difference between two contenders in a measure, per game on the same deals."""
+    """The difference between two contenders in a measure, per game, on the same deals."""
 
     verdict: ComparedPair
     more_games: int | None  # estimated until there is a winner; 0: there is one; None: unknown
@@ -82,7 +82,7 @@ class PairedDifference:
 
 @dataclass(frozen=True, slots=True)
 class PairRow:
-    """Two contenders on their common deals, the better one by the first measure first."""
+    """Two contenders on their common deals. The better one by the first measure comes first."""
 
     one: Contender
     other: Contender
@@ -99,8 +99,8 @@ def build_contenders(
 ) -> list[Contender]:
     """Return the contenders with these names in the `run`th of several runs.
 
-    `models` contains the run's model players by name. Fallback shares refer to all decisions, including those outside
-    the common deals.
+    `models` contains the run's model players by name. Fallback shares cover all decisions, including those outside the
+    common deals.
     """
     shares = [fallback_share(models[name].outcomes) if name in models else 0.0 for name in names]
     return [Contender(name, run, share, seats, kinds[name], within) for name, share in zip(names, shares, strict=True)]
@@ -158,7 +158,10 @@ class _PairSums:
         return abs(self.d) / math.sqrt(variance) if variance else math.inf if self.d else 0.0
 
     def difference(self, significant: bool, pairs: int) -> PairedDifference:
-        """Return the difference with its verdict; `significant` is the result of Holm's method for this many pairs."""
+        """Return the difference with its verdict.
+
+        `significant` is the result of Holm's method for this many pairs.
+        """
         if self.within is not None:
             significant = self.stop_test == "told apart" if self.tested else significant
         enough = self.tested or self.n >= MIN_DEALS
@@ -176,8 +179,8 @@ class _PairSums:
 def significant_pairs(pairs: Sequence[_PairSums]) -> set[int]:
     """Return the indexes of the pairs that are significantly different according to Holm's method (1979).
 
-    The largest difference is tested at an error of 5 % divided by the number of pairs, the next one at 5 % divided by
-    one less, and so on up to the first that is not significant. So at most 5 % of such families have a false positive.
+    The largest difference is tested at an error of 5 % divided by the number of pairs, the next at 5 % divided by one
+    less, and so on until one is not significant. Thus, at most 5 % of such families contain a false positive.
     """
     significant = set[int]()
     for place in sorted(range(len(pairs)), key=lambda place: -pairs[place].strength):
@@ -200,7 +203,7 @@ def _sum_pair(
 ) -> _PairSums:
     """Return the sums of a pair.
 
-    `in_run` has the number of contenders in each run, `limits` the limits of their rates.
+    `in_run` contains the number of contenders in each run, and `limits` the limits of their rates.
     """
     key, sign = (min(one, other), max(one, other)), 1 if one < other else -1
     n, *sums = tally.tables["pairs"][key]
@@ -227,7 +230,7 @@ def _sum_pair(
 
 
 def _count_decisive_deals(tally: Tally, order: Sequence[int]) -> int | None:
-    """Return the fewest deals without which the first contender would not be the sole leader, or None if unknown.
+    """Return the fewest deals without which the first contender would not be the sole leader, or None.
 
     Another contender ties with it or leads once the deals in which it was furthest behind are removed.
     """
@@ -245,7 +248,7 @@ def _count_decisive_deals(tally: Tally, order: Sequence[int]) -> int | None:
 
 
 def _count_to_remove(counts: Mapping[int, int]) -> int:
-    """Return how many of the largest numbers must be removed until the rest add up to 0 or less."""
+    """Return how many of the largest numbers must be removed for the rest to sum to 0 or less."""
     total, gone = sum(value * count for value, count in counts.items()), 0
     for value in sorted(counts, reverse=True):
         if total <= 0:
@@ -256,7 +259,7 @@ def _count_to_remove(counts: Mapping[int, int]) -> int:
 
 
 def find_unequal_fallbacks(contenders: Sequence[Contender]) -> tuple[Contender, Contender] | None:
-    """Return the two contenders whose fallback shares differ most, higher first, if too much for a fair comparison."""
+    """Return two contenders whose fallback shares differ too much for a fair comparison, higher first."""
     if not contenders:
         return None
     by_share = sorted(contenders, key=lambda contender: -contender.fallback_share)
@@ -297,7 +300,7 @@ def all_games(tally: Tally, names: Sequence[str], game: Game) -> dict[str, Any]:
 def seat_sums(
     tally: Tally, results: Results, player: int, size: int | None = None, bucket: str | None = None
 ) -> dict[str, int]:
-    """Sum the game's `seat_sums`, by name, over a player's seats: at one or all table sizes, in one or all buckets."""
+    """Sum the game's `seat_sums` over a player's seats, at one or all table sizes and in one or all buckets."""
     sums = [0] * len(results.seat_sums)
     for n in table_sizes(tally) if size is None else [size]:
         for place, other in enumerate(results.buckets):
@@ -370,7 +373,7 @@ def _counts_in(tally: Tally, player: int, bucket: str | None, names: Sequence[st
 def count_neighbours(
     tally: Tally, results: Results, player: int, side: int, players: int, bucket: str | None = None
 ) -> list[int]:
-    """Return how many seats of a player had each of the players on that side."""
+    """Return how many of a player's seats had each player on that side."""
     table = tally.tables["beside"]
     places = [place for place, other in enumerate(results.buckets) if bucket in (None, other)]
     return [sum(table.get((player, place, side, other), (0,))[0] for place in places) for other in range(players)]
@@ -379,7 +382,7 @@ def count_neighbours(
 def rates_by_neighbour(
     tally: Tally, results: Results, measure: Measure, player: int, side: int, players: int
 ) -> list[tuple[float | None, int]]:
-    """Return a measure next to each player on that side, and the number of seats; None if there are no seats."""
+    """Return a measure next to each player on that side and the number of seats, or None without seats."""
     seats, won = count_neighbours(tally, results, player, side, players), [0] * players
     for bucket, value in zip(results.buckets, measure.values, strict=True):
         if value:
@@ -400,7 +403,7 @@ def _counts_at_size(tally: Tally, results: Results, player: int, size: int) -> d
 
 @dataclass(frozen=True, slots=True)
 class RankingRow:
-    """A ranked player of a run."""
+    """A player in a run's ranking."""
 
     name: str
     games: int  # seats: a bot in two seats of a game counts twice
@@ -416,17 +419,17 @@ class RankingRow:
 
 @dataclass(frozen=True)
 class Order:
-    """The ranked players, best point estimate first, with a verdict on every pair."""
+    """The ranked players, best point estimate first, with a verdict for every pair."""
 
     names: Sequence[str]
-    verdicts: Mapping[tuple[int, int], ComparedPair]  # by indexes, the better one first
+    verdicts: Mapping[tuple[int, int], ComparedPair]  # by index, better player first
     measure: Measure
-    more_games: int | None = None  # estimated until one of the first two wins; 0: one does; None: unknown
+    more_games: int | None = None  # estimate until one of the first two wins; 0 if one does, None if unknown
     deals: int = MIN_DEALS
     paired: bool = False  # whether the differences are from the same deals
     close: Set[tuple[int, int]] = frozenset()  # pairs that are known to be less than `within` apart
-    within: float | None = None  # points of the run's stop rule, with which intervals are anytime intervals
-    fragility: int | None = None  # the fewest deals without which the first would not lead alone
+    within: float | None = None  # points of the run's stop rule; if set, intervals are anytime intervals
+    fragility: int | None = None  # the fewest deals without which the first would no longer lead alone
     limits: str = ""  # describes how the worst and best case count games with a fallback
 
     @property
@@ -474,9 +477,9 @@ def rank_players(
     results: Results,
     models: Mapping[str, PlayerLog],
 ) -> Order:
-    """Return the order that every table uses: the contenders' if there are at least two, else that of all players.
+    """Return the order that every table uses: of the contenders if there are at least two, or else of all players.
 
-    `names` are all players, `models` the model players by name.
+    `names` are all players, and `models` the model players by name.
     """
     order = rank_contenders(tally, contenders, results)
     if order is not None:
@@ -491,7 +494,7 @@ def rank_contenders(
 ) -> Order | None:
     """Return the order of the contenders by their paired differences, or None if there are fewer than two.
 
-    `pairs` are those of `contender_pairs`, if they are known already.
+    `pairs` is the result of `contender_pairs` if already known.
     """
     rows = contender_ranking(tally, contenders, results)
     pairs = contender_pairs(tally, contenders, results) if pairs is None else pairs
@@ -499,7 +502,7 @@ def rank_contenders(
         return None
     measure = results.measure(results.headline[0])
     differences = [pair.differences[measure.key] for pair in pairs]
-    by_place = dict(zip(combinations(range(len(rows)), 2), differences, strict=True))  # in the order of the pairs
+    by_place = dict(zip(combinations(range(len(rows)), 2), differences, strict=True))  # pairs in order
     return Order(
         [row.contender.name for row in rows],
         {place: one.verdict for place, one in by_place.items()},
@@ -561,7 +564,7 @@ def _ranking_row(tally: Tally, player: int, names: Sequence[str], results: Resul
 
 
 def _deviation_by_neighbour(tally: Tally, results: Results, player: int, side: int, players: int) -> float | None:
-    """Return the deviation of the last headline rate over the players on that side."""
+    """Return the deviation of the last headline rate over the neighbours on that side."""
     measure = results.measure(results.headline[-1])
     if measure.count:
         return None

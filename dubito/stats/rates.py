@@ -35,13 +35,13 @@ from statistics import NormalDist
 from typing import Final, NamedTuple
 
 Z95: Final = 1.959963984540054  # 97.5 % quantile of the normal distribution
-_Z80: Final = 0.8416212335729143  # its 80 % quantile; their sum is 2.8
-ERROR: Final = 0.05  # of a 95 % interval
+_Z80: Final = 0.8416212335729143  # 80 % quantile of the same; the sum of both is 2.8
+ERROR: Final = 0.05  # error of a 95 % interval
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """An estimate with its 95 % interval. The value is None if there are no observations."""
+    """An estimate with its 95 % interval. The value is None without observations."""
 
     value: float | None
     low: float = 0.0
@@ -58,7 +58,7 @@ class Rate:
 
     @property
     def count(self) -> int:
-        """In how many of the cases the event occurred."""
+        """The number of cases in which the event occurred."""
         return round((self.value or 0.0) * (self.cases or 0))
 
 
@@ -74,17 +74,17 @@ class Sums(NamedTuple):
 
 
 def clustered_rate(deals: int, seats: int, m2: int, y: int, y2: int, ym: int, scale: int = 1) -> Rate:
-    """Return the rate of y per seat; y is counted in units of 1/scale, and each seat's value is within [0, 1].
+    """Return the rate of y per seat. y is in units of 1/scale, and each seat's value is within [0, 1].
 
-    `m2`, `y2` and `ym` are the sums over deals of m^2, y^2 and y*m, where m is the number of a deal's seats.
+    `m2`, `y2` and `ym` are the sums over deals of m^2, y^2 and y*m, where m is the number of seats in a deal.
     """
     return sampled_rate(y, seats, Sums(deals, seats, m2, y, y2, ym), scale)
 
 
 def sampled_rate(y: int, seats: int, sample: Sums, scale: int = 1) -> Rate:
-    """Return the rate of y per seat over a whole run, with the width of its interval taken from a sample of deals.
+    """Return the rate of y per seat over a whole run, taking the width of its interval from a sample of deals.
 
-    The sample is the whole run, or deals that were not selected by their results. Without a seat in the sample, the
+    The sample is the whole run, or deals that were not selected by their results. Without seats in the sample, the
     interval is [0, 1].
     """
     if seats == 0:
@@ -98,7 +98,7 @@ def sampled_rate(y: int, seats: int, sample: Sums, scale: int = 1) -> Rate:
 
 
 def _effective_seats(sums: Sums, scale: int) -> tuple[float, float]:
-    """Return how many independent seats would vary as much, and the quantile to use for an interval."""
+    """Return how many independent seats would vary as much, and the quantile for an interval."""
     p, spread = sums.y / (scale * sums.m), residual(sums)
     if sums.deals > 1 and spread and 0 < p < 1:
         variance = sums.deals / (sums.deals - 1) * spread / (scale * sums.m**2) ** 2
@@ -144,10 +144,10 @@ def student_quantile(df: int, error: float = ERROR) -> float:
 
 
 def paired_difference(n: int, d: int, d2: int, scale: int = 1, error: float = ERROR) -> Rate:
-    """Return the mean of n paired differences with its interval; differences are in units of 1/scale, within [-1, 1].
+    """Return the mean of n paired differences with its interval.
 
-    The interval is Student's t. If all differences are the same, it follows the rule of three (no event in n trials: a
-    rate of at most 3/n).
+    Differences are in units of 1/scale, within [-1, 1]. The interval is Student's t. If all differences are the same,
+    it follows the rule of three (no event in n trials: a rate of at most 3/n).
     """
     if n == 0:
         return Rate(None, -1.0, 1.0)
@@ -164,7 +164,7 @@ def deals_to_significance(n: int, d: int, d2: int, error: float = ERROR) -> int 
     """Return how many paired differences show a significant difference with 80 % power: (2.8 / mean)^2 variance.
 
     The n differences are assumed to be typical. At 5 % two-sided, 1.96 + 0.84 = 2.8. The unit of d does not matter.
-    Returns None if the mean or the variance is 0, since the number then cannot be estimated.
+    Returns None if the mean or the variance is 0, since the number cannot be estimated in that case.
     """
     variance, quantiles = variance_of(n, d, d2), normal_quantile(error) + _Z80
     return math.ceil((quantiles * n / d) ** 2 * variance) if d and variance else None
@@ -182,20 +182,20 @@ def deviation(values: Sequence[float]) -> float | None:
     return math.sqrt(sum((value - mean) ** 2 for value in values) / len(values))
 
 
-_MAX_HALVINGS: Final = 40  # of an interval within [0, 1/2]
+_MAX_HALVINGS: Final = 40  # maximum number of halvings of an interval within [0, 1/2]
 
 
 @dataclass(frozen=True, slots=True)
 class Variation:
     """How far rates vary between groups, as standard deviations."""
 
-    seen: float | None  # observed; None for fewer than two groups
+    seen: float | None  # observed deviation; None for fewer than two groups
     chance: float | None  # expected (root mean square) if all groups were the same
-    beyond: Rate  # estimated without chance; its interval starts at 0 if chance may explain everything
+    beyond: Rate  # estimate without chance; its interval starts at 0 if chance alone can explain the observed value
 
 
 def variation(good: Sequence[int], seats: Sequence[int], effect: float = 1.0) -> Variation:
-    """Estimate how the rates good / seats vary; groups without seats are left out.
+    """Estimate how much the rates good / seats vary. Groups without seats are left out.
 
     The mean rate includes two additional seats of each kind (Agresti and Coull, 1998), so that it is never 0 or 1.
     """
@@ -207,7 +207,7 @@ def variation(good: Sequence[int], seats: Sequence[int], effect: float = 1.0) ->
     shares = [min(1.0, effect / sat) for _, sat in groups]
     model = _VariationModel(p * (1 - p), shares, _outlier_variance(groups, shares))
     q, by_chance = len(groups) * seen**2, model.moments(0.0)[0]
-    # Less variation than chance produces does not rule out variation, so the upper end uses at least that much.
+    # Variation below the chance level does not rule out true variation, so the upper end uses at least that level.
     beyond = Rate(model.solve(q, 0.0), model.solve(q, Z95), model.solve(max(q, by_chance), -Z95))
     return Variation(seen, math.sqrt(by_chance / len(groups)), beyond)
 
@@ -226,7 +226,7 @@ class _VariationModel:
         return k * t * t + (1 - 1 / k) * sum(v), 2 * alone + 4 * t * t * k * self.outlying
 
     def solve(self, q: float, z: float) -> float:
-        """Return the t under which q is z standard deviations above the mean; 0 if q is lower even for t = 0."""
+        """Return the t for which q is z standard deviations above the mean, or 0 if q is lower even for t = 0."""
         low, high = 0.0, math.sqrt(self.pq)
         if self._deviations(q, low) <= z:
             return 0.0
@@ -253,7 +253,10 @@ def _outlier_variance(groups: Sequence[tuple[int, int]], shares: Sequence[float]
 
 
 def independent_difference(one: Rate, other: Rate) -> Rate:
-    """Return the difference of two independent estimates from their intervals: Zou and Donner (2008), MOVER."""
+    """Return the difference of two independent estimates from their intervals, by the MOVER method.
+
+    Source: Zou and Donner (2008).
+    """
     if one.value is None or other.value is None:
         return Rate(None, -1.0, 1.0)
     difference = one.value - other.value
@@ -263,7 +266,7 @@ def independent_difference(one: Rate, other: Rate) -> Rate:
 
 
 def design_effect(groups: Iterable[Sums]) -> float:
-    """Return how much more the groups' rates vary than if their seats were independent; never below 1.
+    """Return how much more the groups' rates vary than if their seats were independent, but at least 1.
 
     Both variances have Bessel's correction, by deals and by seats. y is in whole units.
     """

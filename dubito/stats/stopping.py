@@ -36,7 +36,7 @@ from dubito.stats.rates import ERROR, Rate, rule_of_three, variance_of
 FIRST_LOOK: Final = 30  # deals
 LOOK_INTERVAL: Final = 10
 _MISS_RATE: Final = 0.3  # b: how often a difference of `within` is missed
-_POWER_80: Final = 2.8  # standard errors of a difference that a fixed length detects in 80 of 100 runs
+_POWER_80: Final = 2.8  # a fixed length detects a difference of this many standard errors in 80 of 100 runs
 _MAX_DEALS_FACTOR: Final = 3  # times n0
 _PSEUDO_DEALS: Final = 1e-3  # added for each of the largest differences, as in fishtest
 _MAX_STEPS: Final = 60
@@ -46,7 +46,7 @@ PairVerdict = Literal["told apart", "within", "undecided"]
 
 
 def split_at_looks(deals: range) -> Iterator[range]:
-    """Split deals into ranges that end where the test looks. The last one may be shorter."""
+    """Split deals into ranges that end where the test looks. The last range can be shorter."""
     first = deals.start
     while first < deals.stop:
         end = max(FIRST_LOOK, (first // LOOK_INTERVAL + 1) * LOOK_INTERVAL)
@@ -56,11 +56,11 @@ def split_at_looks(deals: range) -> Iterator[range]:
 
 @dataclass(slots=True)
 class PairTest:
-    """The test of two contenders, deal by deal. Differences may have any unit."""
+    """The test of two contenders, deal by deal. Differences can have any unit."""
 
     within: float  # the difference to detect
     most: float  # the largest difference of one deal
-    pairs: int = 1  # pairs that share the error
+    pairs: int = 1  # number of pairs that share the error
     deals: int = 0
     seen: Counter[int] = field(default_factory=Counter)  # deals by difference
     verdict: PairVerdict | None = None
@@ -104,7 +104,7 @@ class PairTest:
 
     @property
     def way(self) -> float:
-        """How close the test was to the nearer bound at the last look, from 0 to 1."""
+        """How close the test came to the nearer bound at the last look, from 0 to 1."""
         if self.verdict is not None or self.deals < FIRST_LOOK:
             return float(self.verdict is not None)
         above, below = self.bounds
@@ -113,14 +113,14 @@ class PairTest:
 
 
 def log_likelihoods(seen: Mapping[int, int], within: float, most: float) -> tuple[float, float]:
-    """Return the log-likelihood ratios of both sides: `within` more for either one, against no difference."""
+    """Return the log-likelihood ratios of both sides: an advantage of `within` against no difference."""
     n = sum(seen.values())
     if 2 * seen.get(0, 0) > n:
         negated = {-difference: count for difference, count in seen.items()}
         return _exact_log_likelihood(seen, within, most), _exact_log_likelihood(negated, within, most)
     total, squares = _sums(seen)
     spread = variance_of(n, total, squares)
-    if not spread:  # all the same, and not 0
+    if not spread:  # all differences are equal and not 0
         return (math.inf, -math.inf) if total > 0 else (-math.inf, math.inf)
     more, less = (within * (2 * side - n * within) / (2 * spread) for side in (total, -total))
     return more, less
@@ -169,10 +169,10 @@ def deals_to_show(spread: float, within: float) -> float:
 
 
 def anytime_difference(n: int, d: int, d2: int, within: float, scale: int = 1, error: float = ERROR) -> Rate:
-    """Return a paired difference whose interval is valid even if the differences decided the number of deals.
+    """Return a paired difference whose interval is valid even if it decided the number of deals.
 
-    `within` is in units of d. If all differences are the same, the rule of three is valid at any time too, since
-    1 / (1 - p)^n is a martingale until the first event.
+    `within` is in units of d. If all differences are the same, the rule of three is also valid at any time, since 1 /
+    (1 - p)^n is a martingale until the first event.
     """
     if n == 0:
         return Rate(None, -1.0, 1.0)
@@ -187,11 +187,11 @@ def anytime_difference(n: int, d: int, d2: int, within: float, scale: int = 1, e
     return Rate(mean, max(-1.0, mean - half), min(1.0, mean + half))
 
 
-_VERDICT_CODES: Final[Mapping[PairVerdict, int]] = {"told apart": 1, "within": 0, "undecided": 2}  # in a tally
+_VERDICT_CODES: Final[Mapping[PairVerdict, int]] = {"told apart": 1, "within": 0, "undecided": 2}  # codes in a tally
 
 
 class StopTest:
-    """The tests of all pairs of contenders, by their indexes."""
+    """The tests of all pairs of contenders, by index."""
 
     def __init__(self, contenders: int, within: float, most: float) -> None:
         places = [*combinations(range(contenders), 2)]
@@ -206,7 +206,7 @@ class StopTest:
         return all(test.verdict for test in self.pairs.values())
 
     def rows(self) -> dict[tuple[int, int], list[int]]:
-        """Return the decided pairs in the form of a tally."""
+        """Return the decided pairs in a tally's form."""
         return {
             pair: [test.deals, test.sign if test.verdict == "told apart" else _VERDICT_CODES[test.verdict]]
             for pair, test in self.pairs.items()
@@ -215,9 +215,9 @@ class StopTest:
 
 
 def decode_verdict(row: Sequence[int] | None, sign: int) -> PairVerdict | None:
-    """Return the verdict of a tally's row; `sign` is the sign of the current difference.
+    """Return the verdict in a tally's row. `sign` is the sign of the current difference.
 
-    If the contender that was better at the decision is no longer better, the pair is undecided.
+    If the contender that was better at the decision no longer is, the pair is undecided.
     """
     if row is None:
         return None

@@ -1,8 +1,8 @@
 """The outcome of a game in numbers (R31), and the sums of a run.
 
-An `Outcome` is a game, stored as one packed row. A `Tally` has integer sums, so that chunks merge exactly in any
-grouping; measures are counted in units of 1/scale. Means and intervals are computed from these sums when they are
-shown (`rates.py`, `ranking.py`).
+An `Outcome` is a game, stored as one packed row. A `Tally` contains integer sums, so that chunks merge exactly in any
+grouping. Measures are counted in units of 1/scale. Means and intervals are computed from these sums when needed
+(`rates.py`, `ranking.py`).
 """
 
 import json
@@ -25,7 +25,7 @@ _WIDTHS: Final = {1: "B", 2: "H", 4: "I"}
 
 @dataclass(slots=True)
 class Outcome:
-    """One finished game; lists are by seat."""
+    """A finished game. Lists are by seat."""
 
     game_counts: tuple[int, ...]  # in the order of `Results.game_counts`
     capped: bool
@@ -38,7 +38,7 @@ class Outcome:
         return [results.bucket(mark, self.capped) for mark in self.marks]
 
     def measured(self, results: Results, buckets: list[int] | None = None) -> list[tuple[int, ...]]:
-        """Return every measure of each seat. Pass `buckets` if they are already known."""
+        """Return every measure of each seat. Pass `buckets` if already known."""
         if buckets is None:
             buckets = self.buckets(results)
         if (by_bucket := results.by_bucket) is not None:
@@ -46,7 +46,7 @@ class Outcome:
         return [results.measure_values(bucket, counts) for bucket, counts in zip(buckets, self.counts, strict=True)]
 
     def pack(self) -> bytes:
-        """Pack the width in bytes (nearly always 1), then every number in that width, little-endian."""
+        """Pack the width in bytes (nearly always 1) and then every number in that width, little-endian."""
         values = [
             len(self.seats),
             self.capped,
@@ -69,7 +69,7 @@ def outcome_of(game: State, seats: list[int], contender_seat: int | None, fallba
 
 
 def unpack_outcome(row: bytes, results: Results) -> Outcome:
-    """Invert `pack` for a game with these results. Raises ValueError for a row that `pack` did not write."""
+    """Invert `pack` for a game with these results. Raises ValueError for a row not written by `pack`."""
     letter = _WIDTHS.get(row[0] if row else 0)
     if letter is None or (len(row) - 1) % row[0]:
         raise ValueError("not a packed outcome")
@@ -91,7 +91,7 @@ def unpack_outcome(row: bytes, results: Results) -> Outcome:
 def read_outcome(row: bytes, results: Results, players: int, file: Path) -> Outcome:
     """Unpack a row of an untrusted file.
 
-    Raises UsageError if no run with this many players can have written the row.
+    Raises UsageError if the row cannot come from a run with this many players.
     """
     try:
         outcome = unpack_outcome(row, results)
@@ -200,7 +200,7 @@ class Tally:
 
     @staticmethod
     def from_json(text: str, results: Results) -> "Tally":
-        """Invert `to_json`; `{}` is an empty tally. Raises ValueError if the text is invalid."""
+        """Invert `to_json`. `{}` is an empty tally. Raises ValueError if the text is invalid."""
         tally, plain, widths = Tally(), json.loads(text), _widths(results)
         if not isinstance(plain, dict) or (plain and not {*_TABLES} <= plain.keys() <= {*_TABLES, *_OPTIONAL_TABLES}):
             raise ValueError("the tables of a tally are missing or unknown")
@@ -212,7 +212,7 @@ class Tally:
 
 
 def _widths(results: Results) -> dict[str, tuple[int, int]]:
-    """Return the lengths of the keys and of the values of each table."""
+    """Return the lengths of each table's keys and values."""
     measures, touched = len(results.measures), 1 + len(results.headline)
     return {
         "seats": (3, len(results.seat_sums)),
@@ -239,7 +239,7 @@ def _is_row(row: Any, keys: int, values: int) -> bool:
 
 
 def load_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"] = "all") -> Tally:
-    """Return the stored sums of a run, over all games or over complete chunks.
+    """Return a run's stored sums, over all games or over complete chunks.
 
     Raises UsageError if the sums are damaged or were changed later, so that no table shows them.
     """
@@ -250,7 +250,7 @@ def load_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"]
 
 
 def read_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"] = "all") -> Tally:
-    """Return the stored sums of a run, even if they were changed. Raises UsageError if the sums cannot be read."""
+    """Return a run's stored sums, even if they were changed. Raises UsageError if they cannot be read."""
     try:
         tally = Tally.from_json(db.sums_json(chunks), results)
     except (ValueError, RecursionError) as error:
@@ -304,12 +304,12 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
 
 
 def _counts_with_standing(outcome: Outcome, results: Results) -> list[tuple[int, ...]]:
-    """Return the counts of each seat, with its standing if the game has standings."""
+    """Return each seat's counts, with its standing if the game has standings."""
     if (standing := results.standing) is None:
         return outcome.counts
     rows, n = [], len(outcome.seats)
     for own, mark in zip(outcome.counts, outcome.marks, strict=True):
-        own += (standing(mark, n, outcome.capped),)  # unpacking is three times as slow in compiled code
+        own += (standing(mark, n, outcome.capped),)  # unpacking is three times slower in compiled code
         rows.append(own)
     return rows
 
@@ -323,7 +323,7 @@ def _duel(outcome: Outcome, measured: Sequence[Measured]) -> Duel:
 
 
 def _add_duels(tally: Tally, deals: Mapping[tuple[Duel, ...], int], results: Results) -> None:
-    """Add deals with two seats, given how often each combination of games occurred."""
+    """Add deals with two seats, given the number of times each combination of games occurred."""
     nothing = [0] * (1 + len(results.measures))
     for games, count in deals.items():
         own: defaultdict[tuple[str, SumKey], list[int]] = defaultdict(lambda: nothing)
@@ -366,7 +366,7 @@ def split_by_contender(games: Sequence[T], seats: int) -> list[tuple[T, ...]]:
 def add_contender_deals(tally: Tally, deals: Iterable[Sequence[tuple[Measured, ...]]], results: Results) -> None:
     """Add deals, each with the measures of all contenders, and the differences of every pair.
 
-    Equal values are counted first, since few of them are distinct. Deals may come from a generator.
+    Equal values are counted first, since few values are distinct. Deals can come from a generator.
     """
     alone: Counter[tuple[int, Measured]] = Counter()
     together: Counter[tuple[int, int, Measured]] = Counter()

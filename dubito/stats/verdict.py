@@ -1,9 +1,9 @@
-"""Decide which of two players is better, although fallbacks may leave the question open.
+"""Decide which of two players is better, or whether fallbacks leave this open.
 
-A game in which a fallback answered for a player counts as played. If the fallback took more than `FALLBACK_LIMIT` of
-the decisions of either player, a winner is named only if that player also leads in the worst case, in which it loses
-all of its games with a fallback and the other player wins every such game. The worst and best case bound the difference
-in the games that were played. They are not confidence limits.
+A game in which a fallback answered for a player counts as played. If the fallback made more than `FALLBACK_LIMIT` of
+either player's decisions, a winner is named only if it also leads in the worst case, in which it loses all of its games
+with a fallback and the other player wins all of its own. The worst and best case bound the difference in the games that
+were played. They are not confidence limits.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from typing import Final, Literal
 from dubito.game import Results
 from dubito.stats.rates import Rate
 
-FALLBACK_LIMIT: Final = 0.02  # of a player's decisions; exactly this share is not above it
+FALLBACK_LIMIT: Final = 0.02  # share of a player's decisions; a share equal to this does not exceed it
 _ROUNDING: Final = 1e-9
 
 RateLimits = tuple[float, float]  # a player's rate in the worst and in the best case
@@ -26,7 +26,7 @@ class ComparedPair:
     is_significant: bool  # as played
     worst: float  # the same difference in the worst case for the first player
     best: float
-    fallback_shares: tuple[float, float] = (0.0, 0.0)  # of each player's decisions
+    fallback_shares: tuple[float, float] = (0.0, 0.0)  # shares of each player's decisions
 
     @property
     def has_fallbacks(self) -> bool:
@@ -56,7 +56,7 @@ def reach_verdict(
 
 
 def describe_limits(results: Results) -> str:
-    """Describe how the worst and best case count games with a fallback: losses or hard wins."""
+    """Describe how the worst and best case count games with a fallback, such as losses or hard wins."""
     first = results.measures[0]
     if first.span:
         return f"the lowest or the highest {first.name}"

@@ -1,7 +1,7 @@
-"""The folder of a run, with `manifest.yaml`, `run.db` and `all_games.yaml`.
+"""A run's folder, which contains `manifest.yaml`, `run.db` and `all_games.yaml`.
 
-The files of another run are never overwritten. This module also exports a run as a zip of these three files, without
-any code, and searches a folder for runs.
+Files of another run are never overwritten. This module also exports a run as a zip of these three files, without any
+code, and searches folders for runs.
 """
 
 import os
@@ -31,13 +31,13 @@ _KEY_NAME: Final = "api_key_env"
 
 
 class _Plain(yaml.SafeDumper):
-    """A YAML dumper that writes no aliases (`&name`), since Dubito does not read them."""
+    """A YAML dumper that writes no aliases (`&name`)."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-# Use the dumper of libyaml if it is installed.
+# Use libyaml's dumper if it is installed.
 class _Fast(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
     ignore_aliases = _Plain.ignore_aliases
 
@@ -60,9 +60,10 @@ def _is_simple(content: object) -> bool:
 
 
 def count_kept_games(folder: Path, manifest: Mapping[str, Any]) -> int | None:
-    """Return how many games of this run the folder contains, or None if the folder is missing or empty.
+    """Return how many games of this run the folder contains, or None if it is missing or empty.
 
-    Changes nothing. Raises UsageError if the folder has other contents: another run, a longer one, or a damaged one.
+    Changes nothing. Raises UsageError if the folder contains something else: another run, a longer one, or a damaged
+    one.
     """
     try:
         if not folder.exists() or (folder.is_dir() and not {path.name for path in folder.iterdir()} - {LOCK}):
@@ -94,15 +95,16 @@ def count_kept_games(folder: Path, manifest: Mapping[str, Any]) -> int | None:
 
 
 def open_run(folder: Path, manifest: Mapping[str, Any]) -> RunDb:
-    """Open the run in this folder for writing, or create it. `count_kept_games` must have accepted the folder.
+    """Open the run in this folder for writing, or create it.
 
-    Raises UsageError if the folder is not writable, and leaves nothing of a new run behind in that case.
+    The folder must have been accepted by `count_kept_games`. Raises UsageError if the folder is not writable, and
+    leaves no traces of a new run in that case.
     """
     is_new = not (folder / MANIFEST).exists()
     try:
         if is_new or load_manifest(folder).get("games") != manifest["games"]:
             save_manifest(folder, manifest)
-        # The old results are not valid from now on, even if this process is killed.
+        # The old results are invalid from now on, even if this process is killed.
         (folder / RESULTS).unlink(missing_ok=True)
         return RunDb.create(folder / DATABASE)
     except (OSError, RunStopped, UsageError) as error:
@@ -131,7 +133,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def first_game(manifest: Mapping[str, Any]) -> int:
-    """Return the number of a run's first game: 0 except in a shard. Raises UsageError."""
+    """Return the number of a run's first game, which is 0 except in a shard. Raises UsageError."""
     shard = manifest["identity"].get("shard") or {"first_game": 0}
     if not isinstance(shard, Mapping) or type(game := shard.get("first_game")) is not int:
         raise UsageError(f"{MANIFEST} is damaged: the shard's first game is missing")
@@ -147,7 +149,7 @@ def is_policy(manifest: Mapping[str, Any]) -> bool:
 
 
 def load_manifest(folder: Path) -> dict[str, Any]:
-    """Load the manifest of a run, a test of prompts or policies. Raises UsageError for any other folder."""
+    """Load the manifest of a run, a test of prompts, or policies. Raises UsageError for any other folder."""
     shown = one_line(str(folder / MANIFEST))
     try:
         content = read_yaml(folder / MANIFEST)
@@ -177,7 +179,7 @@ def _check_same_run(folder: Path, existing: Mapping[str, Any], ours: Mapping[str
 
 
 def without_key_names(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an identity without the names of environment variables for keys, which cannot change a result."""
+    """Return an identity without the names of the keys' environment variables, which cannot change a result."""
     return {
         key: [_without_key_name(player) for player in value] if _is_list_of_mappings(value) else value
         for key, value in identity.items()
@@ -199,7 +201,7 @@ def _deletion_hint(folder: Path) -> str:
 
 
 def describe_difference(where: str, there: Any, ours: Any, places: tuple[str, str] = ("there", "here")) -> str:
-    """Describe the first difference between two values that were found in these places."""
+    """Describe the first difference between two values found in these places."""
     if isinstance(there, dict) and isinstance(ours, dict):
         pairs = {key: (there.get(key, _NOT_SET), ours.get(key, _NOT_SET)) for key in [*ours, *there]}
         key = next(key for key, pair in pairs.items() if pair[0] != pair[1])
@@ -219,17 +221,18 @@ def _is_list_of_mappings(value: Any) -> bool:
 
 
 _PARTS: Final = (MANIFEST, DATABASE, RESULTS)
-_DATE: Final = (2000, 1, 1, 0, 0, 0)  # date of all files in an export, so that the same run gives the same bytes
+# Date of all files in an export, so that the same run always produces the same bytes.
+_DATE: Final = (2000, 1, 1, 0, 0, 0)
 _BLOCK_BYTES: Final = 1 << 20
 _MAX_RATIO: Final = 50  # ratio of unpacked to packed size: about 2 to 10 for runs, 1,000 for a zip bomb
-_MIN_ALLOWED_BYTES: Final = 16 << 20  # bytes that may be unpacked in any case
+_MIN_ALLOWED_BYTES: Final = 16 << 20  # number of bytes that can always be unpacked
 
 
 def pack(folder: Path, file: Path, first_game: int = 0) -> None:
-    """Export the run in this folder; `first_game` is the number of its first game.
+    """Export the run in this folder. `first_game` is the number of its first game.
 
-    Raises UsageError if the run is missing, or the file cannot be created. If writing fails, deletes the file and
-    raises RunStopped.
+    Raises UsageError if the run is missing or the file cannot be created. If writing fails, deletes the file and raises
+    RunStopped.
     """
     with RunDb.open(folder / DATABASE) as db:
         db.check(first_game)
@@ -280,7 +283,7 @@ def unpack(file: Path) -> Iterator[Path]:
 
 
 def _unpack(file: Path, folder: Path) -> None:
-    """Unpack a file, counting the bytes as they are written, because the sizes in a zip cannot be trusted."""
+    """Unpack a file, counting bytes as they are written, because the sizes in a zip cannot be trusted."""
     shown, allowance = one_line(str(file)), _MIN_ALLOWED_BYTES + _MAX_RATIO * file.stat().st_size
     try:
         with zipfile.ZipFile(file) as archive:
@@ -306,12 +309,12 @@ def _unpack(file: Path, folder: Path) -> None:
 
 
 def _write_part(archive: zipfile.ZipFile, part: zipfile.ZipInfo, target: Path, left: int) -> int:
-    """Write a part, up to the bytes left. Return how many bytes remain, which is negative if there were too few."""
+    """Write a part, up to the number of bytes left. Return what remains, negative if it was too small."""
     with archive.open(part) as packed, target.open("xb") as file:
         while left >= 0 and (data := packed.read(_BLOCK_BYTES)):
             left -= len(data)
             file.write(data)
-    # An export does not contain the time when its run was written.
+    # An export does not contain the time at which its run was written.
     os.utime(target, (0, 0))
     return left
 
@@ -320,13 +323,13 @@ RUNS: Final = "runs"  # the default folder of runs, in the working directory
 
 
 def runs_inside(folder: Path) -> list[Path]:
-    """Return the runs in a folder that is not a run itself, the most recently written first."""
+    """Return the runs in a folder that is not a run, most recently written first."""
     return [] if (folder / MANIFEST).exists() else run_folders(folder)
 
 
 def run_folders(root: Path) -> list[Path]:
     folders = {file.parent for depth in ("*", "*/*") for file in root.glob(f"{depth}/{MANIFEST}")}
-    # The models of a policy have folders of their own in it.
+    # A policy folder contains a folder for each model.
     folders -= {folder for folder in folders if folder.parent in folders}
     return sorted(folders, key=lambda folder: (-last_written(folder), folder))
 
@@ -346,7 +349,7 @@ def latest_run(root: Path) -> Path:
 
 
 def missing_run_error(path: Path, root: Path, hint: str = "") -> UsageError:
-    """Return the error for a path without a run, which suggests a similar run or else gives the `hint`."""
+    """Return the error for a path without a run. It suggests a similar run, or else gives the `hint`."""
     known = {folder.name: folder for folder in reversed(run_folders(root))}
     similar = find_similar(path.name.removesuffix(".zip"), known)
     if similar is not None:

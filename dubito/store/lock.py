@@ -1,8 +1,7 @@
-"""Locks between processes, which the operating system releases when their process ends, and the log of a run.
+"""Locks between processes, which the operating system releases when a process ends, and a run's log.
 
-Only one process at a time writes to a run folder, and only one at a time asks for a given reply of a shared cache.
-
-`run.log` has one event per line, as JSON. The log is only for people to read; no run is resumed from it.
+Only one process at a time writes to a run folder, and only one at a time requests a given reply of a shared cache.
+`run.log` has one event per line, as JSON. It is only for people to read: no run is resumed from it.
 """
 
 import errno
@@ -21,13 +20,13 @@ from dubito.errors import RunStopped, UsageError
 from dubito.files import check_is_file
 
 LOCK: Final = "lock"
-_LOCK_ERRORS: Final = (BlockingIOError, PermissionError)  # errors that are raised if another process has the lock
+_LOCK_ERRORS: Final = (BlockingIOError, PermissionError)  # errors raised if another process has the lock
 _RETRY_SECONDS: Final = 0.05  # far longer than `is_locked` holds a lock
 
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[bool]:
-    """Lock a folder, and create the folder if it is missing. Raises UsageError if another process has locked it.
+    """Lock a folder, creating it if it is missing. Raises UsageError if another process has locked it.
 
     Yields False if the file system has no locks. The empty lock file stays, since removing it could let two processes
     in.
@@ -38,7 +37,7 @@ def lock_folder(folder: Path) -> Iterator[bool]:
 
 @contextmanager
 def draft_folder(path: Path, option: str) -> Iterator[Path]:
-    """Create a temporary folder next to `path`, in which the contents of `path` are written first.
+    """Create a temporary folder next to `path`, in which to write the contents of `path`.
 
     The folder's name is always the same, so that files of a killed process are removed and two processes exclude each
     other. Raises UsageError with the advice to choose another `option`.
@@ -58,8 +57,8 @@ def draft_folder(path: Path, option: str) -> Iterator[Path]:
 def _locked(folder: Path, shown: Path, activity: str, option: str, *, parents: bool) -> Iterator[bool]:
     """Create a folder and lock it.
 
-    Raises UsageError if the folder is not writable, or another process has locked it. Yields False if the file system
-    has no locks, as on some clusters and networks.
+    Raises UsageError if the folder is not writable or another process has locked it. Yields False if the file system
+    does not support locks, as on some clusters and network drives.
     """
     try:
         folder.mkdir(parents=parents, exist_ok=True)
@@ -82,7 +81,7 @@ def _locked(folder: Path, shown: Path, activity: str, option: str, *, parents: b
 
 
 def _lock_with_retry(file: IO[str]) -> None:
-    """Lock a file. Try twice, since another process may only have checked whether it is locked."""
+    """Lock a file. Try twice, since another process may only have checked for a lock."""
     try:
         _lock(file)
     except _LOCK_ERRORS:
@@ -91,7 +90,7 @@ def _lock_with_retry(file: IO[str]) -> None:
 
 
 def is_locked(folder: Path) -> bool:
-    """Return whether a process has locked the folder; False if that cannot be known."""
+    """Return whether a process has locked the folder, or False if that cannot be determined."""
     try:
         check_is_file(folder / LOCK)
         file = (folder / LOCK).open("rb")
@@ -103,7 +102,7 @@ def is_locked(folder: Path) -> bool:
         except _LOCK_ERRORS:
             return True
         except OSError:
-            # The file system has no locks.
+            # The file system does not support locks.
             return False
         with suppress(OSError):
             _unlock(file)
@@ -113,12 +112,12 @@ def is_locked(folder: Path) -> bool:
 class ByteLocks:
     """Locks on single bytes of a file.
 
-    The bytes need not exist, and only one process at a time holds each lock. The locks do not work between threads. A
-    process must open the file only once, since closing it releases all locks of the process.
+    The bytes need not exist, and each lock is held by only one process at a time. The locks do not work between
+    threads. A process must open the file only once, since closing it releases all of the process's locks.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open or create the file. Raises OSError if that fails, or the file system has no locks."""
+        """Open or create the file. Raises OSError if that fails or the file system does not support locks."""
         self._file = path.open("ab")
         try:
             if self.acquire(0):
@@ -128,7 +127,7 @@ class ByteLocks:
             raise
 
     def acquire(self, byte: int) -> bool:
-        """Try to lock a byte; return False if another process has locked it.
+        """Try to lock a byte. Return False if another process has locked it.
 
         Raises OSError if locks are unsupported.
         """
@@ -195,7 +194,7 @@ LOG: Final = "run.log"
 
 
 class RunLog:
-    """The log of a run, shared by threads."""
+    """A run's log, shared by threads."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / LOG

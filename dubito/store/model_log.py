@@ -1,10 +1,10 @@
-"""The log of a run's model players in `run.db`: decisions, their attempts, and the attempts' tries.
+"""The log of a run's model players in `run.db`: decisions, their attempts, and the tries of each attempt.
 
 A try is one HTTP call. Its row is committed before the call is sent, and the body of its reply before it is used. Texts
 (requests and bodies) are stored once, by digest, compressed.
 
 A try's `tokens` and `picodollars` count against the budget. If its cost is unknown, the try is `assumed`: these columns
-contain the most that it can have cost, and `likely` the picodollars that it probably cost. Otherwise `likely` is NULL.
+contain its maximum cost, and `likely` its probable cost in picodollars. Otherwise, `likely` is NULL.
 """
 
 import json
@@ -26,14 +26,14 @@ TOKENS: Final = ("input", "cached", "cache_write", "output", "reasoning")  # tok
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A player's answer at one node of a turn; the fields are the table's columns."""
+    """A player's answer at one node of a turn. The fields are the table's columns."""
 
     game: int
     seat: int
-    number: int  # number among the player's decisions in this game
-    turn: int  # the seat's own, from 1
+    number: int  # number of the decision, among the player's in this game
+    turn: int  # the seat's own turn, from 1
     node: str
-    answer: Any  # answer of the node's kind, as in JSON
+    answer: Any  # an answer of the node's kind, in JSON form
     outcome: str  # `model`, `model_after_reask`, `fallback:<cause>`
     stated: float | None = None  # the probability that the model stated, if any
 
@@ -41,9 +41,9 @@ class Decision:
 def attempt_keys(
     decisions: Iterable[tuple[int, int]], attempts: Mapping[tuple[int, int], Sequence["StoredAttempt"]]
 ) -> dict[tuple[int, int], int]:
-    """Map each decision of a game, by seat and number, to the decision under which its attempts are logged.
+    """Map each decision of a game, by seat and number, to the decision that has its attempts.
 
-    If one request asks for several decisions, this is the first of them; otherwise it is the decision itself.
+    If one request asks for several decisions, this is the first of them. Otherwise, it is the decision itself.
     """
     keys: dict[tuple[int, int], int] = {}
     for seat, number in decisions:
@@ -88,14 +88,14 @@ class PlayerLog:
     attempts: int
     tokens: dict[str, int]  # token counts of the replies received in this run, by TOKENS
     picodollars: int | None  # the cost as billed or estimated; None if a try had no price
-    likely: int  # the part of it that is estimated, for tries of unknown cost
-    at_worst: int  # the most that tries of unknown cost can have cost, which counts against the budget
+    likely: int  # the estimated part of it, for tries of unknown cost
+    at_worst: int  # maximum cost of tries of unknown cost, which counts against the budget
     saved: int  # picodollars that the provider's own cache saved
     assumed: int  # tries of unknown cost
-    deadlines: int  # tries that passed the deadline, so the run may not be repeatable
-    beyond: int  # tries that used more than their reserve, and may exceed a cap
+    deadlines: int  # tries that exceeded the deadline, so the run may not be repeatable
+    beyond: int  # tries that used more than was reserved, and may exceed a cap
     first_beyond: str | None  # a description of the first of these tries
-    ids: dict[str, int] = field(default_factory=dict)  # models that the replies name, with their numbers of replies
+    ids: dict[str, int] = field(default_factory=dict)  # number of replies by the model that they name
     asked: str | None = None  # the requested model
 
     @property
@@ -109,7 +109,7 @@ class PlayerLog:
 
 @dataclass(frozen=True, slots=True)
 class DealTotals:
-    """The totals of a player's attempts in one deal; token counts are as in Usage."""
+    """The totals of a player's attempts in one deal. Token counts are as in Usage."""
 
     attempts: int = 0
     input: int = 0
@@ -120,7 +120,7 @@ class DealTotals:
 
 @dataclass(frozen=True, slots=True)
 class RecordedAttempt:
-    """A finished attempt, with a reply or a cause of failure; the fields are columns."""
+    """A finished attempt, with a reply or a cause of failure. The fields are columns."""
 
     usage: tuple[int | None, ...]  # by TOKENS
     request: str  # digest
@@ -134,7 +134,7 @@ class RecordedAttempt:
 
 @dataclass(frozen=True, slots=True)
 class StoredAttempt:
-    """An attempt in a game with the totals of its tries; the first fields are the table's columns."""
+    """An attempt in a game and the totals of its tries. The first fields are the table's columns."""
 
     seat: int
     decision: int
@@ -170,21 +170,21 @@ class StoredRequest:
 
 
 _MIN_DIGEST_DIGITS: Final = 8  # minimum length of a digest prefix with which a request can be looked up
-_MAX_TEXT_BYTES: Final = 64 << 20  # a reply has at most an eighth of it
-# A text that is stored as the difference from another one begins with this byte and the other one's digest.
+_MAX_TEXT_BYTES: Final = 64 << 20  # a reply has at most an eighth of this
+# A text that is stored as a difference begins with this byte and the other text's digest.
 _DELTA: Final = b"\0"
-_DELTA_HEAD: Final = 33  # bytes of both
-_WINDOW: Final = 32_000  # number of bytes of a text with which other texts are compared
+_DELTA_HEAD: Final = 33  # size of both in bytes
+_WINDOW: Final = 32_000  # number of bytes of a text to compare other texts with
 _MAX_DELTAS: Final = 32  # maximum length of a chain of differences
-_DELTA_COMPRESSION: Final = 3  # twice as fast as the default, for 80 bytes more per call
+_DELTA_COMPRESSION: Final = 3  # twice as fast as the default, at the price of 80 bytes per call
 _MAX_DIGITS: Final = 15  # digits of a number that SQLite can store
-_REPLY_SAMPLE: Final = 1000  # replies from which a player's costs are estimated
+_REPLY_SAMPLE: Final = 1000  # maximum number of replies from which a player's costs are estimated
 _BEYOND: Final = "beyond"  # the kind of a try that used more than was reserved for it
-# The decisions of a player. If one request asks several, only the first has attempts, hence by game and seat.
+# The decisions of a player. They are matched by game and seat, since only the first decision of a request has attempts.
 OF_PLAYER: Final = (
     "FROM decisions d JOIN (SELECT DISTINCT game, seat FROM attempts WHERE player = ?) USING (game, seat)"
 )
-# An account is written as its server, followed by the variable of its key in parentheses.
+# An account is stored as its server, followed by its key's variable in parentheses.
 IS_AT_SERVER: Final = "instr(account, ? || ' (') = 1"
 _TOTAL: Final = "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM tries"
 PlaceKey = tuple[int, ...]  # game, seat, decision; then the attempt; then the try
@@ -195,10 +195,10 @@ class ModelLog:
 
     def __init__(self, db: RunDb) -> None:
         self._db = self.db = db
-        # Digests of first texts that are stored in full, as of a number of rollbacks.
+        # Digests of the first texts, which are stored in full, valid for this number of rollbacks.
         self._full_texts = set[bytes]()
         self._rollbacks = 0
-        # Of each kind of text: the first one's digest and end.
+        # The digest and end of the first text of each kind.
         self._first: dict[object, tuple[bytes, bytes]] = {}
 
     @property
@@ -222,10 +222,10 @@ class ModelLog:
         likely: int | None = None,
         check: Callable[[Spend], None] | None = None,
     ) -> None:
-        """Log a try that is about to be sent; `worst` is assumed until its cost is known.
+        """Log a try that is about to be sent. `worst` is assumed until its cost is known.
 
-        `check` receives the total cost including this try, and may raise to cancel the try: only the
-        store contains what other processes spend.
+        `check` receives the total cost including this try, and can raise to cancel the try. Only the store shows what
+        other processes spend.
         """
         usd = worst.usd if priced else None
         row = (*key, player, account, request, draw, "open", worst.tokens, usd, True, 0, likely)
@@ -285,7 +285,7 @@ class ModelLog:
         self._db.write(write, paid=True)
 
     def fail_try(self, key: PlaceKey, kind: str, error: str, spent: Spend, seconds: float) -> None:
-        """Log a try without a body; `kind` is a kind of TryFailed, or `account`. Any cost is assumed."""
+        """Log a try without a body. `kind` is a kind of TryFailed, or `account`. Any cost is assumed."""
         query = (
             "UPDATE tries SET state = 'failed', kind = ?, error = ?, tokens = ?, "
             "picodollars = iif(picodollars IS NULL, NULL, ?), assumed = ?, seconds = ?, "
@@ -335,7 +335,7 @@ class ModelLog:
         return {row[:4]: RecordedAttempt(row[4:9], *row[9:]) for row in rows}
 
     def find_paid_reply(self, server: str, request: str, draw: str) -> RawReply | None:
-        """Find a server's first reply to this request and draw, which may not have reached the cache."""
+        """Find a server's first reply to this request and draw, which may be missing from the cache."""
         condition = f"request = ? AND draw = ? AND {IS_AT_SERVER} AND (kind IS NULL OR kind = ?)"
         query = f"SELECT status, raw, headers FROM tries WHERE state = 'received' AND {condition}"  # noqa: S608, our own text
         order = "ORDER BY game, seat, decision, attempt, try LIMIT 1"
@@ -343,7 +343,7 @@ class ModelLog:
         return next((RawReply(status, self.text(raw), self._from_json(headers)) for status, raw, headers in rows), None)
 
     def decisions(self, game: int) -> dict[tuple[int, int], Decision]:
-        """Return a game's decisions by seat and number, in order."""
+        """Return a game's decisions, ordered by seat and number."""
         query = (
             "SELECT game, seat, decision, turn, node, answer, outcome, p_bluff FROM decisions WHERE game = ? "
             "ORDER BY seat, decision"
@@ -352,7 +352,7 @@ class ModelLog:
         return {(one.seat, one.number): replace(one, answer=self._answer(one.answer)) for one in decisions}
 
     def attempts(self, game: int) -> defaultdict[tuple[int, int], list[StoredAttempt]]:
-        """Return a game's attempts by seat and number of their decision, in order."""
+        """Return a game's attempts, ordered by their decision's seat and number."""
         rows = self._db.read(
             "SELECT a.seat, a.decision, a.player, a.request, a.raw, a.cause, a.origin, a.input, a.cached, a.output, "
             "count(t.try), sum(t.seconds), coalesce(sum(coalesce(t.likely, t.picodollars)), 0), "
@@ -384,7 +384,7 @@ class ModelLog:
         return int(last)
 
     def reopen(self, games: Collection[int]) -> None:
-        """Delete the decisions and attempts of these games, so that they are played again, with replies from the cache.
+        """Delete the decisions and attempts of these games, so that they are played again with cached replies.
 
         A game in which a model was unreachable may continue differently from that question on.
         """
@@ -397,7 +397,7 @@ class ModelLog:
             connection.execute("INSERT OR IGNORE INTO ended VALUES (?)", (game,))
 
     def ended_games(self) -> dict[int, int]:
-        """Return the games that have ended, with their numbers of attempts."""
+        """Return the finished games with their numbers of attempts."""
         return dict(self._db.read("SELECT game, (SELECT count(*) FROM attempts a WHERE a.game = e.game) FROM ended e"))
 
     def count_replies(self) -> int:
@@ -473,9 +473,9 @@ class ModelLog:
         self._db.write_later(write)
 
     def decision(self, decision: Decision) -> None:
-        """Log a decision with the next transaction; a resumed run can reconstruct it from its attempts.
+        """Log a decision with the next transaction. A resumed run can reconstruct it from its attempts.
 
-        An answer in JSON is stored as bytes, so that the column does not convert it to a number.
+        JSON answers are stored as bytes, so that the column does not convert them to numbers.
         """
         stored = serialize_answer(decision.answer)
         key = (decision.game, decision.seat, decision.number)
@@ -517,7 +517,7 @@ class ModelLog:
         return data.decode("utf-8", "surrogatepass")
 
     def _text(self, digest: str, depth: int = 0) -> bytes:
-        """Return a stored text, which may be stored as a difference from another text."""
+        """Return a stored text, which may be stored as a difference to another text."""
         if depth > _MAX_DELTAS:
             raise RecursionError(digest)
         packed = self._db.read("SELECT text FROM texts WHERE digest = ?", (digest,))[0][0]
@@ -533,14 +533,14 @@ class ModelLog:
     def _save_text(self, connection: sqlite3.Connection, text: str, kind: object) -> str:
         """Store a text and return its digest.
 
-        From the second text of a kind on, only the difference from the first is stored, because requests repeat the
-        rules and the history.
+        From the second text of a kind on, only the difference to the first is stored, because requests repeat the rules
+        and the history.
         """
         data = text.encode("utf-8", "surrogatepass")
         digest = sha256(data).digest()
         if _first_byte(connection, digest) is None:
             first = self._first.setdefault(kind, (digest, data[-_WINDOW:]))
-            # A rollback may have removed them.
+            # A rollback may have removed the first texts.
             if self._rollbacks != self._db.rollbacks:
                 self._full_texts, self._rollbacks = set(), self._db.rollbacks
             has_base = first[0] in self._full_texts
@@ -567,7 +567,7 @@ class ModelLog:
         return None if mean is None else float(mean)
 
     def find(self, name: str) -> StoredRequest | None:
-        """Find the request of a decision, `GAME.SEAT.DECISION[.ATTEMPT]`, or by the beginning of its digest."""
+        """Find a request by its decision, `GAME.SEAT.DECISION[.ATTEMPT]`, or by the beginning of its digest."""
         parts = name.split(".")
         query, values = "request GLOB ?", tuple[object, ...]((f"{name}*",))
         if len(parts) in (3, 4) and all(part.isdecimal() and len(part) <= _MAX_DIGITS for part in parts):
@@ -586,7 +586,7 @@ class ModelLog:
         return StoredRequest(request, self.text(request), server, draw)
 
     def replies_at(self, player: str, game: int, seat: int, decision: int) -> list[tuple[StoredRequest, str]]:
-        """Return the requests for a player's decision with the bodies of their replies; nothing if one has no reply."""
+        """Return the requests for a player's decision with their replies, or nothing if one lacks a reply."""
         rows = self._db.read(
             "SELECT request, server, draw, raw FROM attempts WHERE (player, game, seat, decision) = (?, ?, ?, ?) "
             "ORDER BY attempt",
@@ -600,12 +600,12 @@ class ModelLog:
         ]
 
     def find_unanswered(self) -> StoredRequest | None:
-        """Return a request from a game that has no reply."""
+        """Return a request in a game that has no reply."""
         rows = self._db.read("SELECT request, server, draw FROM attempts WHERE raw IS NULL AND game >= 0 LIMIT 1")
         return next((StoredRequest(digest, self.text(digest), server, draw) for digest, server, draw in rows), None)
 
     def count_yes(self, nodes: Iterable[str], before: int) -> dict[str, int]:
-        """Return, by player, how often the answer at these nodes was yes in games numbered below `before`."""
+        """Return how often each player answered yes at these nodes, in games numbered below `before`."""
         query = (
             "SELECT a.player, sum(d.answer = 1) FROM decisions d "
             "JOIN (SELECT DISTINCT player, game, seat FROM attempts) a USING (game, seat) "
@@ -621,7 +621,7 @@ class ModelLog:
         return [name for (name,) in self._db.read(query, (PROGRAM_SERVER,))]
 
     def _models_of(self, name: str) -> dict[str, Any]:
-        """Return which models answered a player, according to the replies, and which model was requested."""
+        """Return which models answered a player, according to the replies, and which model it requested."""
         query = "SELECT model, count(*), min(request) FROM attempts WHERE player = ? AND model IS NOT NULL GROUP BY 1"
         rows = self._db.read(f"{query} ORDER BY 1", (name,))
         request = None

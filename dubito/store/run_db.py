@@ -1,11 +1,10 @@
-"""`run.db`: the games of a run, in chunks, one packed row per game.
+"""`run.db`: the games of a run, in chunks, with one packed row per game.
 
-The file has one writer and uses SQLite in WAL mode. A chunk's games, its digest and the sums over all games so far are
-committed together. The last chunk of an unfinished run may have only some of its deals. It is written again when more
+The file has a single writer and uses SQLite in WAL mode. A chunk's games, its digest and the sums of all games so far
+are committed together. The last chunk of an unfinished run may be incomplete. It is written again when more of its
 deals are finished, so the sums without this chunk are stored as well. The model log (`model_log.py`) is written while
-games are played; threads share one connection under a lock.
-
-`merge_into` copies the rows of several `run.db` into one within SQLite, without passing them through Python.
+games are played, with threads sharing a connection under a lock. `merge_into` copies the rows of several `run.db` files
+into one within SQLite, without passing them through Python.
 """
 
 import os
@@ -23,12 +22,12 @@ from typing import Any, Final, Literal
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.files import check_format, check_is_file
 
-PROGRAM_SERVER: Final = "program"  # what attempts of programs have instead of a server
+PROGRAM_SERVER: Final = "program"  # stored instead of a server for attempts by programs
 FORMAT: Final = 4  # version of a run folder, stored in its manifest and in SQLite's user_version
 _MAX_VALUE_BYTES: Final = 64 << 20  # the longest values are the sums of a run with 500 bots
-# The smallest valid numbers: the game of a probe, and what writing to a provider's cache may cost. Otherwise -1.
+# The smallest valid numbers, if not -1: the game of a probe, and savings, which cache writes can make negative.
 _MIN_NUMBERS: Final = {"game": -2, "saved": -(1 << 60)}
-_MAX_NUMBER: Final = 1 << 60  # so that sums of them do not overflow
+_MAX_NUMBER: Final = 1 << 60  # prevents sums from overflowing
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS games (game INTEGER PRIMARY KEY, outcome BLOB NOT NULL, decisions BLOB, record TEXT);
 CREATE TABLE IF NOT EXISTS chunks (
@@ -99,7 +98,7 @@ Write = Callable[[sqlite3.Connection], object]  # a write, as part of a transact
 
 
 class _PendingWrite:
-    """A write that a thread waits for. `done` can be acquired once it is committed or has failed."""
+    """A write that a thread waits for. `done` can be acquired once it was committed or failed."""
 
     __slots__ = ("done", "failure", "write")
 
@@ -111,7 +110,7 @@ class _PendingWrite:
 
 
 class RunDb:
-    """The open file; use it as a context manager."""
+    """The open file, to be used as a context manager."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path, writes: bool = False, shared: bool = False) -> None:
         self._connection, self._writes, self.is_shared = connection, writes, shared
@@ -121,7 +120,7 @@ class RunDb:
         # The number of commits, and how many of them are surely on disk.
         self._commits = self._synced = 0
         self.rollbacks = 0
-        # Opened with the first paid write.
+        # Opened at the first paid write.
         self._journal: int | None = None
         self.path = path
 
@@ -132,7 +131,7 @@ class RunDb:
         if self._writes:
             with suppress(RunStopped), self._exclusive():
                 pass
-        # Threads that were given up may still try to write, and find it closed.
+        # Abandoned threads may still try to write, and will find it closed.
         with self._lock:
             if self._writes:
                 # If another process reads the file, closing it would leave the journal behind. On a full disk this
@@ -148,10 +147,9 @@ class RunDb:
 
     @staticmethod
     def create(path: Path, shared: bool = False) -> "RunDb":
-        """Open a file for writing, or create it.
+        """Open or create a file for writing. Raises UsageError if it is not writable.
 
-        Raises UsageError if the file is not writable. If the file is `shared` with other processes, no write is
-        postponed.
+        If the file is `shared` with other processes, no writes are postponed.
         """
         connection = None
         try:
@@ -184,10 +182,9 @@ class RunDb:
         return RunDb(connection, path)
 
     def check(self, first_game: int = 0) -> None:
-        """Raise UsageError if the file is damaged.
+        """Raise UsageError if the file is damaged. This checks the structure, not every game.
 
-        This checks the file's structure, not every game. `first_game` is the number of the run's first game, which is 0
-        except in a shard.
+        `first_game` is the number of the run's first game, which is 0 except in a shard.
         """
         try:
             ((status, *_), *_) = self._connection.execute("PRAGMA quick_check(1)").fetchall()
@@ -201,7 +198,7 @@ class RunDb:
             )
 
     def _is_consistent(self, first_game: int) -> bool:
-        """Return whether the chunks are consecutive, and contain exactly their games and sums."""
+        """Return whether the chunks are consecutive and match their games and sums."""
         chunks = self._connection.execute("SELECT chunk, games FROM chunks ORDER BY chunk").fetchall()
         games = self._connection.execute("SELECT count(*), min(game), max(game) FROM games").fetchone()
         sums = self._connection.execute("SELECT count(*) FROM tally WHERE chunks = 'all'").fetchone()[0]
@@ -213,9 +210,9 @@ class RunDb:
         return is_consecutive and sums == 1 and games == (count, first_game, first_game + count - 1)
 
     def add_chunk(self, chunk: Chunk, sums: str, complete: bool) -> None:
-        """Commit a chunk with the sums up to and including it.
+        """Commit a chunk with the sums up to and including it. If this raises RunStopped, nothing is written.
 
-        If this raises RunStopped, nothing is written. A chunk is `complete` if a longer run would add no deals to it.
+        A chunk is `complete` if a longer run would not add deals to it.
         """
         numbers = range(chunk.first_game, chunk.first_game + len(chunk.outcomes))
         nulls: Sequence[None] = [None] * len(numbers)
@@ -233,11 +230,10 @@ class RunDb:
 
     @contextmanager
     def writing(self, paid: bool = False) -> Iterator[sqlite3.Connection]:
-        """Run a transaction, for one thread at a time.
+        """Run a transaction, for one thread at a time. A nested transaction is part of the outer one.
 
-        A nested transaction is part of the outer one. If this raises RunStopped, nothing is written. A transaction
-        survives the end of the process; if it was `paid` for, it and everything before it survive a power failure as
-        well.
+        If this raises RunStopped, nothing is written. A transaction survives the end of the process. If it was `paid`
+        for, it and all earlier ones also survive a power failure.
         """
         if self._writer == threading.get_ident():
             yield self._connection
@@ -267,7 +263,7 @@ class RunDb:
     def write_later(self, write: Write) -> None:
         """Queue a write, which is executed in any thread's next transaction or before the next read.
 
-        Use this only for data that a resumed run can compute again.
+        Use this only for data that a resumed run can recompute.
         """
         if self.is_shared:
             self.write(write)
@@ -275,7 +271,7 @@ class RunDb:
             self._later.append(write)
 
     def flush_later(self) -> None:
-        """Execute queued writes, or drop them if writing fails, since a resumed run computes them again."""
+        """Execute queued writes, or drop them if writing fails, since a resumed run recomputes them."""
         try:
             with self._exclusive():
                 pass
@@ -284,7 +280,7 @@ class RunDb:
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
-        """Give this thread the connection, after pending writes are committed. Its own transaction continues."""
+        """Give this thread the connection after committing pending writes. Its own transaction continues."""
         if self._writer == threading.get_ident():
             yield
             return
@@ -296,7 +292,7 @@ class RunDb:
             self._commit_if_free()
 
     def _commit_if_free(self) -> None:
-        """Commit pending writes, unless another thread has the connection and will commit them when it is done."""
+        """Commit pending writes, unless the thread that has the connection will commit them when it is done."""
         while self._pending and self._lock.acquire(blocking=False):
             try:
                 # The waiting threads receive the exception.
@@ -330,7 +326,7 @@ class RunDb:
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         self._writer = threading.get_ident()
         try:
-            # Not deferred: a transaction that reads first cannot write after another process has written.
+            # Do not defer: a transaction that starts with a read cannot write after another process has written.
             self._connection.execute("BEGIN IMMEDIATE")
             yield self._connection
             self._connection.execute("COMMIT")
@@ -347,7 +343,7 @@ class RunDb:
     def _sync(self) -> None:
         """Wait until this thread's commits are on disk.
 
-        Meanwhile other threads can write, and wait for the same sync.
+        Meanwhile, other threads can write, and wait for the same sync.
         """
         wanted = self._commits
         with self._syncing:
@@ -402,7 +398,7 @@ class RunDb:
         return bool(self.read(f"SELECT 1 FROM tally WHERE seal IS NOT {_seal_call('tally')}"))  # noqa: S608
 
     def find_broken_seal(self) -> tuple[str, tuple[Any, ...]] | None:
-        """Return the table and the key of a row that was changed after it was written, or None."""
+        """Return the table and key of a row that was changed after it was written, or None."""
         for table in _SEALED:
             keys = self.read("SELECT name FROM pragma_table_info(?, 'main') WHERE pk ORDER BY pk", (table,))
             key = ", ".join(name for (name,) in keys)
@@ -430,9 +426,9 @@ def _seal_call(table: str, **replaced: str) -> str:
 
 
 def _seal_on_write(connection: sqlite3.Connection) -> None:
-    """Have SQLite seal every row that this connection writes.
+    """Make SQLite seal every row that this connection writes.
 
-    The triggers are temporary. Other connections do not have them, so a row that anything else changes keeps its old
+    The triggers are temporary and exist only for this connection, so a row that anything else changes keeps its old
     seal.
     """
     connection.create_function("row_seal", -1, _seal, deterministic=True)
@@ -475,7 +471,7 @@ def open_readonly(path: Path) -> sqlite3.Connection:
 
 @cache
 def _expected_schema() -> tuple[dict[str, str | None], dict[str, dict[str, tuple[str, bool]]]]:
-    """Return a run store's schema: the SQL by name, then each column's type and whether it may be NULL, by table."""
+    """Return a run store's schema: the SQL by name, and by table each column's type and whether it can be NULL."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(_SCHEMA)
         names = dict(connection.execute("SELECT name, sql FROM sqlite_master"))
@@ -489,7 +485,7 @@ def _expected_schema() -> tuple[dict[str, str | None], dict[str, dict[str, tuple
 
 
 def _check_tables(connection: sqlite3.Connection) -> None:
-    """Raise sqlite3.DatabaseError before any other query if the tables are not a run store's.
+    """Raise sqlite3.DatabaseError if the tables are not a run store's, before any other query.
 
     Views, triggers and computed columns could run code from the file.
     """
@@ -519,7 +515,7 @@ def _check_rows(connection: sqlite3.Connection) -> None:
         bad = connection.execute(query).fetchone()
         if bad is not None:
             raise sqlite3.DatabaseError(f"invalid value of {bad[0]} in {table}")
-    # One query, since another process may add games between two.
+    # Use a single query, since another process could add games between two.
     query = "SELECT (SELECT coalesce(sum(games), 0) FROM chunks), count(*) FROM games"
     ((expected, count),) = connection.execute(query)
     if expected > count:
@@ -544,8 +540,8 @@ def _invalid_condition(table: str, column: str, kind: str, null: bool) -> str:
 def readonly_uri(path: Path) -> str:
     """Return the URI with which SQLite opens a file only for reading.
 
-    SQLite creates a journal even for reading, which is impossible in a read-only folder. If no journal exists, no
-    process is writing, and the file can be read without a journal.
+    SQLite creates a journal even for reading, which is impossible in a read-only folder. If there is no journal, no
+    process is writing, and the file can be read without one.
     """
     has_no_writer = _is_in_readonly_folder(path) and not _wal_path(path).exists()
     return f"{path.resolve().as_uri()}?{'immutable=1' if has_no_writer else 'mode=ro'}"
@@ -567,7 +563,7 @@ def results_digest(chunk_digests: Iterable[bytes]) -> str:
     return sha256(b"".join(chunk_digests)).hexdigest()
 
 
-# The tables that are copied from each part, and in which order.
+# The tables that are copied from each part, with their orders.
 _COPIED_ROWS: Final = {
     "games": "ORDER BY game",
     "chunks": "ORDER BY chunk",
@@ -577,7 +573,7 @@ _COPIED_ROWS: Final = {
     "texts": "ORDER BY digest",
     "prompts": "ORDER BY digest, file",
 }
-# Before its games, each part asked each model once, under the same keys, so these tries get new numbers.
+# Before its games, each part asked each model once under the same keys, so these tries are renumbered.
 _COPY_TRIES: Final = """
 INSERT INTO tries ({columns})
 SELECT game, seat, decision, attempt, number, {rest}
@@ -590,14 +586,14 @@ _SHARED: Final = ("attempts", "texts", "prompts")  # tables in which parts may h
 
 
 def merge_into(path: Path, parts: Iterable[Path], sums: Mapping[str, str]) -> None:
-    """Merge the `run.db` files of a run's parts, in order, into a new one; `sums` are the rows of its tally.
+    """Merge the `run.db` files of a run's parts, in order, into a new one. `sums` are the rows of its tally.
 
-    Raises UsageError or RunStopped if the new file cannot be written, or a part cannot be read.
+    Raises UsageError or RunStopped if the new file cannot be written or a part cannot be read.
     """
     RunDb.create(path).__exit__()
     try:
         with closing(sqlite3.connect(path.resolve().as_uri(), uri=True, isolation_level=None)) as connection:
-            # The folder is moved to its place only once it is complete.
+            # The folder is moved into place only when it is complete.
             connection.execute("PRAGMA synchronous=OFF")
             connection.create_function("row_seal", -1, _seal, deterministic=True)
             for part in parts:
@@ -619,7 +615,7 @@ def _copy_rows(connection: sqlite3.Connection, part: Path) -> None:
         verb, names = "INSERT OR IGNORE" if table in _SHARED else "INSERT", ", ".join(schema[table])
         connection.execute(f"{verb} INTO {table} ({names}) SELECT {names} FROM part.{table} {order}")  # noqa: S608
     columns = [*schema["tries"]]
-    # A row that was changed in its part still has a wrong seal.
+    # A row that was changed in its part keeps its wrong seal.
     seal = f"iif(seal IS {_seal_call('tries')}, {_seal_call('tries', **{'try': 'number'})}, seal)"
     rest = ", ".join([*columns[5:-1], seal])
     connection.execute(_COPY_TRIES.format(columns=", ".join(columns), rest=rest))

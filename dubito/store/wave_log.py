@@ -1,7 +1,7 @@
 """The requests and batches that a run waits for, in `run.db`.
 
-Each pair of a request and its draw is logged once per account, before anything is sent. Its try and its batch are
-logged before the batch is submitted.
+Each pair of a request and a draw is logged once per account, before anything is sent. Its try and its batch are logged
+before the batch is submitted.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,12 +19,12 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """A request that has no reply yet; the fields are the table's columns."""
+    """A request that has no reply yet. The fields are the table's columns."""
 
     account: str
     request: str  # digest
     draw: str
-    # The first player to ask, and where.
+    # The first player that asked, and where.
     player: str
     game: int
     deal: int
@@ -33,9 +33,9 @@ class Awaited:
     attempt: int
     node: str
     number: int = 0  # number of its last try
-    failures: int = 0  # number of failed tries in a row
+    failures: int = 0  # number of consecutive failures
     batch: str | None = None  # its batch's name; None if the request is sent with the next wave
-    cause: str | None = None  # the reason why there will be no reply
+    cause: str | None = None  # why there will be no reply
     detail: str | None = None
     body: str = "{}"  # as JSON, with the keys in the order in which they are sent
 
@@ -46,23 +46,23 @@ class Awaited:
 
 @dataclass(frozen=True, slots=True)
 class SentBatch:
-    """A batch that was, or is about to be, submitted; the fields are the table's columns.
+    """A submitted batch, or one about to be submitted. The fields are the table's columns.
 
     Times are in seconds since 1970.
     """
 
-    name: str  # our name, by which a resumed run finds the batch
+    name: str  # our name for the batch, by which a resumed run finds it
     wave: int
     account: str
     entries: int
     since: float
-    id: str | None = None  # the server's name; None if it is unknown or not submitted yet
+    id: str | None = None  # the server's id; None if unknown or not submitted yet
     expires: float | None = None
     ended: int = 0
 
 
 class WaveLog:
-    """The log of the requests and batches of an open run."""
+    """The log of an open run's requests and batches."""
 
     def __init__(self, log: ModelLog) -> None:
         self._log, self._db = log, log.db
