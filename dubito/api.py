@@ -54,7 +54,7 @@ class Rows(list[Row]):
         return [_as_dict(row) for row in self]
 
     def to_pandas(self) -> Any:
-        """Return a `pandas.DataFrame`; nested values become columns such as `rates.score.value`.
+        """Return a `pandas.DataFrame`. Nested values become columns such as `rates.score.value`.
 
         Raises:
             ModuleNotFoundError: pandas is not installed.
@@ -107,7 +107,7 @@ class PlayedGame:
 
     @cached_property
     def events(self) -> list[str]:
-        """A sentence for each event of the game."""
+        """A sentence for each event in the game."""
         return [*self._run.replayed_games.play(self.number)["story"]]
 
     @cached_property
@@ -175,10 +175,7 @@ class Run:
         return Rows(documents.players(stored.tally, stored.kinds, stored.order, stored.game.results))
 
     def comparisons(self) -> Rows[documents.PairResult]:
-        """Return every pair of contenders with its difference on the same deals.
-
-        Without contenders, the list is empty.
-        """
+        """Return every pair of contenders with its difference on the same deals, or nothing without contenders."""
         if len(self.stored.contenders) < 2:
             return Rows()
         comparison = compare_runs([self.stored])
@@ -270,6 +267,6 @@ def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any
 
 
 def check_game(game: Game | str, *, quick: bool = False) -> list[Flaw]:
-    """Return the flaws of a game, as `dubito games check` reports them. A `quick` check starts no process."""
+    """Return a game's flaws, as reported by `dubito games check`. A `quick` check starts no processes."""
     game = find_game(game, Path.cwd(), flawed=True) if isinstance(game, str) else game
     return [*find_flaws(Subject(game, Path.cwd()), [*hooks.game_checks()], quick)]

@@ -82,7 +82,7 @@ class IllegalOutput(DubitoError):
 
 
 class BotError(DubitoError):
-    """A bot broke the rules or raised (R13). All fields travel between processes."""
+    """A bot broke the rules or raised an exception (R13). All fields can be sent between processes."""
 
     def __init__(self, bot: str, seat: int, game: int, deal: int, turn: int, reason: str) -> None:
         super().__init__(bot, seat, game, deal, turn, reason)
@@ -98,7 +98,7 @@ class BotError(DubitoError):
 
 
 class GameError(DubitoError):
-    """A game's own code raised an exception, and the run stops. All fields travel between processes."""
+    """A game's own code raised an exception, and the run stops. All fields can be sent between processes."""
 
     def __init__(self, name: str, game: int, deal: int, turn: int, reason: str) -> None:
         super().__init__(name, game, deal, turn, reason)

@@ -1,3 +1,3 @@
-"""Re-export of `dubito.games.dubito.facts`, so that model bots can import it from here."""
+"""Re-exports `dubito.games.dubito.facts` for model bots."""
 
 from dubito.games.dubito.facts import *  # noqa: F403

@@ -33,7 +33,7 @@ _mark: Final = pluggy.HookimplMarker("dubito")
 
 
 def hookimpl(function: _Implementation) -> _Implementation:
-    """Mark a function of a plugin that implements the hook of its name."""
+    """Mark a plugin's function as the implementation of the hook with the same name."""
     marked: _Implementation = _mark(function)
     return marked
 
@@ -101,7 +101,7 @@ class Hooks:
 
     @_spec
     def game_checks(self) -> "Sequence[Probe]":  # type: ignore[empty-body]
-        """Return checks for `dubito games check`. Each takes a `Subject` and yields a `Flaw` for each fault."""
+        """Return checks for `dubito games check`. Each takes a `Subject` and yields a `Flaw` per problem."""
 
 
 # The hooks that return a mapping, and the type of its values.
@@ -110,7 +110,7 @@ _MAPPINGS: Final = {"agent_apps": str, "commands": Command, "executors": str, "m
 
 @cache
 def plugins() -> pluggy.PluginManager:
-    """Return the manager with the plugins that ship with Dubito. No package metadata is read."""
+    """Return the plugin manager with the plugins that ship with Dubito. No package metadata is read."""
     manager = pluggy.PluginManager("dubito")
     manager.add_hookspecs(Hooks)
     for folder in plugin_folders():
@@ -120,7 +120,7 @@ def plugins() -> pluggy.PluginManager:
 
 @cache
 def load_installed() -> Sequence[str]:
-    """Register the plugins of installed packages. Return a message for each that cannot be used."""
+    """Register the plugins of installed packages. Return a message for each unusable plugin."""
     # Imported late, since reading the metadata of all packages takes a while.
     from importlib.metadata import entry_points
 
@@ -211,12 +211,12 @@ def missing_plugin(error: ModuleNotFoundError) -> str | None:
 
 
 def comparison_parts(runs: "Sequence[Run]", comparison: "Comparison") -> Iterator[ComparisonPart]:
-    """Yield what the plugins add to a comparison."""
+    """Yield the plugins' additions to a comparison."""
     yield from _call_each(plugins().hook.comparison_parts, runs=runs, comparison=comparison)
 
 
 def game_checks() -> "Iterator[Probe]":
-    """Yield the plugins' checks of a game."""
+    """Yield the checks that plugins add for a game."""
     yield from _call_each(plugins().hook.game_checks)
 
 

@@ -1,3 +1,3 @@
-"""The base classes of Dubito's bots, for bots to import: a re-export of `dubito.games.dubito.bot`."""
+"""Base classes for Dubito's bots. Re-exports `dubito.games.dubito.bot`."""
 
 from dubito.games.dubito.bot import *  # noqa: F403

@@ -62,7 +62,7 @@ def _reason(error: Exception) -> str:
 
 
 def plain_http(app: ASGIApp, **more: Any) -> uvicorn.Config:
-    """Configure a server for HTTP only: no access log, no websockets, no lifespan. Tracebacks go to standard error."""
+    """Configure a server for plain HTTP: no access log, websockets or lifespan. Tracebacks go to standard error."""
     return uvicorn.Config(
         app,
         log_config=None,
@@ -97,7 +97,7 @@ def serve(app: ASGIApp, host: str, listener: socket.socket, announce: Callable[[
 
 @contextmanager
 def serve_in_thread(app: ASGIApp, listener: socket.socket) -> Iterator[None]:
-    """Serve until the end of the context."""
+    """Serve requests in a thread until the context ends."""
     started = Event()
     server = make_server(app, started.set)
     thread = Thread(target=server.run, args=([listener],), name="server", daemon=True)

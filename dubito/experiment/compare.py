@@ -223,7 +223,7 @@ def _read_measures(tally: Tally, runs: Sequence[Run], results: Results) -> Itera
 
 
 def _read_deals(run: Run, deals: int) -> Iterator[list[tuple[Measured, bool]]]:
-    """Yield the contender's measures in each game of the first deals, and whether a fallback answered for it.
+    """Yield the contender's measures in each game of the first deals, and whether a fallback answered.
 
     Raises UsageError or RunStopped if games cannot be read.
     """
@@ -238,7 +238,7 @@ def _read_deals(run: Run, deals: int) -> Iterator[list[tuple[Measured, bool]]]:
 
 
 def _unpack_contender(run: Run, row: bytes) -> tuple[int, Measured]:
-    """Return the contender's seat in a packed game, and its measures."""
+    """Return the contender's seat and measures from a packed game."""
     results = run.game.results
     outcome = run.outcome(row)
     if outcome.contender_seat is None:

@@ -26,7 +26,7 @@ _DAY: Final = 24 * 3600.0  # seconds
 
 
 def _model_setting(key: str) -> Any:
-    """Return a setting that applies to all models given in the short form, such as openai:MODEL."""
+    """Return a setting that applies to all models in the short form, such as openai:MODEL."""
     own = Setting(key, ModelSettings.model_fields[key])
     return setting(
         f"{own.about[:-1]}; for models such as openai:MODEL.", group="Models", metavar=own.metavar, usual=own.usual

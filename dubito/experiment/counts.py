@@ -1,4 +1,4 @@
-"""Count the finished games of a run, and the games that its results include."""
+"""Count the finished games of a run and the games included in its results."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class GameCounts:
 
     @property
     def reason_for_no_results(self) -> str:
-        """Explain why no game is counted."""
+        """Explain why no games are counted."""
         if not self.finished:
             return "No results yet: no game is finished."
         games = "1 game is finished" if self.finished == 1 else f"{self.finished:,} games are finished"

@@ -55,7 +55,7 @@ _DEFAULT_SECONDS: Final = Figure(1, 3, 10)  # seconds per call, if no run was me
 
 
 def add_up(figures: Iterable[Figure]) -> Figure:
-    """Return the sum of figures that are fully correlated."""
+    """Return the sum of fully correlated figures."""
     return Figure(*map(sum, zip(*figures, strict=True)))
 
 
@@ -188,7 +188,7 @@ def _read_players(folder: Path) -> list[_RecordedPlayer]:
 
 
 def _totals_by_deal(log: ModelLog, player: str, run: Run) -> list[DealTotals]:
-    """Return a player's totals for every deal of a run, including deals in which it was not asked."""
+    """Return a player's totals for every deal of a run, including deals without a question to it."""
     totals, first = (
         log.totals_by_deal(player, run.planned.games_per_deal),
         run.planned.first_game // run.planned.games_per_deal,

@@ -93,7 +93,7 @@ PartName = Literal["field", "exploiters"]
 
 @dataclass(frozen=True, slots=True)
 class BookPart:
-    """The part of a book that a run plays (`book.py`)."""
+    """The part of a leaderboard book that a run plays (`book.py`)."""
 
     name: str
     digest: str

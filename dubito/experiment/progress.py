@@ -42,7 +42,7 @@ class RunFigures(Protocol):
         """Return the number of games played and left, counting parts of games in progress."""
 
     def game_counts(self) -> GameCounts:
-        """Return how many games are finished and counted."""
+        """Return the numbers of finished and counted games."""
 
     def oldest_reply_time(self) -> float | None:
         """Return when the oldest reply used from the cache was stored."""
@@ -122,7 +122,7 @@ class ModelProgress:
         self.notify(text)
 
     def begin_wait(self, why: str) -> None:
-        """Count a waiting thread, and log the wait if the last one of this kind was long ago."""
+        """Count a waiting thread. Log the wait if the last one of this kind was long ago."""
         with self._lock:
             self.waiting[why] += 1
             now = self.clock()
@@ -138,7 +138,7 @@ class ModelProgress:
 
     @contextmanager
     def waiting_for(self, why: str) -> Iterator[None]:
-        """Count this thread as waiting."""
+        """Count this thread as waiting within the context."""
         self.begin_wait(why)
         try:
             yield

@@ -40,7 +40,7 @@ _REQUESTS_OF_TRIES: Final = (
 
 
 def check_sums(run: Run, everything: Tally, complete: Tally) -> None:
-    """Compare the stored sums with the replayed ones: over all games, and over complete chunks."""
+    """Compare the stored sums with the replayed ones, over all games and over complete chunks."""
     expected: dict[Literal["all", "complete"], Tally] = {"all": everything} if everything.games else {}
     if complete.games:
         expected["complete"] = complete
@@ -151,7 +151,7 @@ def check_texts(db: RunDb) -> None:
 
 
 class _Try(NamedTuple):
-    """The columns of `tries` that can be checked."""
+    """The verifiable columns of `tries`."""
 
     game: int
     seat: int

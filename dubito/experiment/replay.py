@@ -324,7 +324,10 @@ class ReplayResult:
 
 
 def replay(run: Run, workers: int, progress: Callable[[int], None]) -> ReplayResult:
-    """Replay all games and compare them. `progress` receives the number of games replayed."""
+    """Replay all games and compare them with the run.
+
+    `progress` receives the number of games replayed.
+    """
     recording, db, experiment = ReplayRecording(ModelLog(run.db)), run.db, run.experiment
     tally, complete, difference, games = Tally(), Tally(), None, 0
     models = run.replay_models(recording)
@@ -401,7 +404,7 @@ def _check_chunk(db: RunDb, experiment: Experiment, played: ChunkResult, results
 
 
 def _check_results(run: Run, tally: Tally) -> None:
-    """Compare the counts in `all_games.yaml`, which is missing if the run was killed."""
+    """Compare the counts in `all_games.yaml`, which does not exist if the run was killed."""
     names = [player.name for player in run.experiment.players]
     file = run.folder / run_folder.RESULTS
     counted = run_folder.to_yaml(all_games(tally, names, run.registry.game)).encode()

@@ -112,7 +112,7 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
 
 
 def rules_incompatibility(rules: Any, cls: type[Player]) -> str | None:
-    """Return the reason why a bot of this class cannot play by these rules, or None if it can."""
+    """Return why a bot of this class cannot play by these rules, or None if it can."""
     check: Callable[[Any], str | None] | None = getattr(cls, "rules_incompatibility", None)
     return check(rules) if check else None
 
@@ -129,7 +129,7 @@ def _check_bots(experiment: Experiment, config: Config, registry: Registry, rule
 
 
 def _with_stop_rule(experiment: Experiment, stop: StopConfig, config: Config, registry: Registry) -> Experiment:
-    """Return the experiment with its stop rule. Raises UsageError."""
+    """Return the experiment with the stop rule added. Raises UsageError."""
     if "games" in config.model_fields_set:
         where = config.sources.locate("games")
         raise UsageError(
@@ -427,9 +427,9 @@ def model_settings(spec: PlayerSpec, registry: Registry) -> ModelSettings:
 
 
 def check_models(experiment: Experiment, registry: Registry, options: CallOptions) -> Experiment:
-    """Return the experiment with complete settings of its model players, and digests of prompts and fallbacks.
+    """Return the experiment with complete settings for model players, and digests of prompts and fallbacks.
 
-    Raises UsageError for every error that can be found before a call is made, and for programs that do not start.
+    Raises UsageError for every error that can be found before a call is made, including programs that do not start.
     """
     for spec in program_specs(experiment, registry):
         _ = registry.game.facts  # programs and agents receive the same facts as models
@@ -481,7 +481,7 @@ def _check_probabilities(name: str, settings: ModelSettings, prompt: "Prompt", g
 
 
 def check_model_calls(name: str, settings: ModelSettings, game: Game, options: CallOptions) -> None:
-    """Raise UsageError for anything that would stop a run at its first call, such as a missing key or price."""
+    """Raise UsageError for problems that would stop a run at its first call, such as a missing key or price."""
     if not options.offline:
         load_key(account_for(settings), name)
     check_house(name, settings, game)

@@ -155,7 +155,7 @@ def play(experiment: Experiment, folder: Path, options: RunOptions) -> RunResult
 
 
 def _collect_bot_notes(experiment: Experiment, registry: Registry) -> dict[str, str]:
-    """Return the notes that bots report about their play, by player."""
+    """Return the bots' notes about their own play, by player."""
     describe, bots = registry.game.said_of, ((spec, registry.find(spec.bot).cls) for spec in experiment.players)
     return {spec.name: text for spec, cls in bots if (text := describe(cls, experiment.rules, spec.settings))}
 

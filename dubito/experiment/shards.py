@@ -122,7 +122,7 @@ _MAX_NAMED: Final = 20  # maximum number of missing shards in a message
 
 
 def read_shards(folders: Iterable[Path]) -> list[Run]:
-    """Read all shards of one run, in order, and close their stores.
+    """Read all shards of a run, in order, and close their stores.
 
     Raises UsageError if a shard is missing, unfinished, damaged, listed twice, or from another run.
     """

@@ -83,7 +83,7 @@ class RunDecision:
 
 @dataclass(frozen=True, slots=True)
 class PairStanding:
-    """How close two contenders are to a decision."""
+    """Two contenders' progress towards a decision."""
 
     one: str
     other: str

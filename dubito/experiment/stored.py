@@ -74,7 +74,7 @@ def read_player_kinds(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:
 
 
 def list_contenders(experiment: Experiment, models: Mapping[str, PlayerLog], run: int = 0) -> list[Contender]:
-    """Return the contenders of a run; `run` is its index among several runs."""
+    """Return the contenders of a run. `run` is its index among several runs."""
     names = [player.name for player in experiment.contenders]
     within = experiment.stop.within if experiment.stop else None
     return build_contenders(names, models, experiment.kinds, run, experiment.contender_seats, within)
@@ -206,7 +206,7 @@ class Run:
 
     @cached_property
     def experiment(self) -> Experiment:
-        """The experiment with the number of counted games. Raises UsageError if its rules do not fit the game."""
+        """The experiment, reduced to the counted games. Raises UsageError if its rules do not fit the game."""
         try:
             rules = self.game.rules(**self.planned.rules).model_dump()
         except (TypeError, ValueError):  # including Pydantic's ValidationError

@@ -162,7 +162,7 @@ def reask_text(failure: AttemptFailed, form: Form) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ReadAnswers:
-    """The answers in a reply, by the keys of its form."""
+    """A reply's answers, by the keys of its form."""
 
     given: Mapping[str, ModelAnswer]
     unread: Mapping[str, AttemptFailed] = field(default_factory=dict)  # errors for the other keys

@@ -245,7 +245,7 @@ class ReplyCache:
     def _locked(
         self, key: str, waiting: Callable[[], AbstractContextManager[object]], check_stop: Callable[[], None]
     ) -> Iterator[None]:
-        """Keep other processes from asking for this key."""
+        """Prevent other processes from requesting this key inside the context."""
         locks, byte = self._locks, 1 + int(key[:_LOCK_DIGITS], 16)
         if locks is None:
             yield

@@ -63,7 +63,7 @@ class Deadline:
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Set a deadline for this thread's network operations inside the block."""
+        """Set a deadline for this thread's network operations inside the context."""
         self._thread.until = monotonic() + seconds
         self._thread.was_stale = False
         try:
@@ -95,7 +95,7 @@ class Deadline:
         self.max_idle = min(self.max_idle, seconds / 2)
 
     def remaining_seconds(self, timeout: float | None) -> float | None:
-        """Return how long an operation may take. Raises ReadTimeout if no time is left."""
+        """Return how long an operation can take. Raises ReadTimeout if no time is left."""
         until = getattr(self._thread, "until", None)
         if until is None:
             return timeout

@@ -80,7 +80,7 @@ class StatedProbability:
 
 @dataclass(slots=True)
 class Journal:
-    """The decisions of one game, for the results digest and for statistics."""
+    """The decisions of a game, used for the results digest and for statistics."""
 
     decisions: list[object] = field(default_factory=list)
     fallback_seats: set[int] = field(default_factory=set)  # seats in which a fallback answered at least once
@@ -174,7 +174,7 @@ class Decider:
     def render(
         self, facts: Mapping[str, Any], before: "SeatTexts | None" = None, turn: Sequence[Mapping[str, Any]] = ()
     ) -> "RenderedPrompt":
-        """Fill in the prompt. Raises RunStopped if a template fails, since it passed its checks before the run."""
+        """Fill in the prompt. Raises RunStopped if a template fails, although it passed its checks before the run."""
         try:
             return self.prompt.fill(facts, before, turn)
         except UsageError as error:
@@ -292,7 +292,7 @@ class Conversation:
         return self._answers[key][1] in self._extracted
 
     def states(self, key: str) -> bool:
-        """Return whether this question has a stated probability, in the reply's text or from its tokens."""
+        """Return whether this question has a stated probability, in the reply's text or derived from its tokens."""
         return self.form.states(key) or bool(self._settings.belief and self._nodes[key].states)
 
     @property

@@ -84,7 +84,7 @@ class CallCounts(NamedTuple):
 
 @dataclass(slots=True)
 class ModelHealth:
-    """The results of the calls to one model, which can be down while others of the account answer."""
+    """The results of the calls to one model, which can be down while the account's other models answer."""
 
     model: str
     answered: int = 0
@@ -235,7 +235,7 @@ class AccountTraffic:
                 health.lost_games.add(attempt.place.game)
 
     def try_again(self) -> None:
-        """Forget the outage because the user wants to continue."""
+        """Discard a detected outage, because the user wants to continue."""
         with self._changed:
             self._outage = None
             for health in self._health.values():

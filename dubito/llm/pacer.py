@@ -5,7 +5,7 @@ thread-safe; `RateLimiter` handles both.
 
 Four classes set limits on the next call, and the strictest one applies: `TokenBucket` follows each limit that headers
 report, `RateProbe` finds a rate that headers do not report, `SlowStart` allows few calls while nothing is known, and
-`ConcurrencyLimit` bounds the calls in flight if a server refuses too many at once.
+`ConcurrencyLimit` limits the calls in flight if a server refuses too many at once.
 
 Headers are `x-ratelimit-*` and `anthropic-ratelimit-*`. OpenAI reports the time until a limit is fully restored as a
 duration (`6ms`, `1m30s`), Anthropic as a timestamp (RFC 3339), others as seconds, or as a timestamp in seconds or

@@ -63,7 +63,7 @@ _CHARGED_TOOLS: Final = ("web_search_call", "file_search_call", "code_interprete
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """The messages of one attempt: the prompt, then each unusable reply with the re-ask that followed."""
+    """The messages of an attempt: the prompt, then each unusable reply with the re-ask that followed."""
 
     system: str
     user: str
@@ -198,7 +198,7 @@ class WireFormat(Protocol):
 
     @staticmethod
     def is_reply(body: Mapping[str, Any]) -> bool:
-        """Return whether a body has the shape of a reply."""
+        """Return whether a body has the form of a reply."""
 
     @staticmethod
     def parse_error(body: Mapping[str, Any]) -> NonReply | None:
@@ -206,7 +206,7 @@ class WireFormat(Protocol):
 
     @staticmethod
     def parse_text(body: Mapping[str, Any]) -> tuple[str | None, Finish]:
-        """Return the model's text, and how it ended."""
+        """Return the model's text and finish reason."""
 
     @staticmethod
     def parse_charges(body: Mapping[str, Any]) -> Charges:

@@ -133,7 +133,7 @@ class ReplayRecording:
         self.decisions = self.attempts = 0  # compared so far
 
     def ask(self, attempt: Attempt) -> Reply:
-        """Return the recorded reply to this request. Raises the recorded AttemptFailed, or Differs."""
+        """Return the recorded reply to this request. Raises the recorded AttemptFailed or Differs."""
         where, recorded = str(attempt.place), self._attempts(attempt.place.game).get(attempt.place.key)
         if recorded is None:
             raise RecordingEnded(where, "the run asked no question at this point", [])

@@ -210,7 +210,7 @@ FINAL_FAILURES: Final = ("too_long", "refused", "rejected")
 
 
 class TryFailed(DubitoError):
-    """One HTTP call failed.
+    """A single HTTP call failed.
 
     Args:
         billed: Whether the provider may bill the call: the request was sent, and no reply reports that it failed.
@@ -244,7 +244,7 @@ class OutOfTurn(DubitoError):
 
 
 class AttemptFailed(DubitoError):
-    """An attempt ended without an answer."""
+    """An attempt ended without a usable answer."""
 
     origin: ReplyOrigin = "live"
 
@@ -263,7 +263,7 @@ class Suspended(RunStopped):
 
 
 class BatchPending(Suspended):
-    """The request is in a batch, or is waiting for the next one."""
+    """The request is in a batch or waits for the next one."""
 
 
 class Interrupted(RunStopped):

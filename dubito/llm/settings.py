@@ -191,7 +191,7 @@ def _address_from_environment(name: str, api: Api) -> str:
 
 
 def ignored_address_variable(settings: ModelSettings) -> str | None:
-    """Return the environment variable that sets another server, if the player uses the provider's own."""
+    """Return the environment variable with a server address that the player ignores, if there is one."""
     _, address, variable = _PROVIDERS[settings.api]
     value = os.environ.get(variable, "").strip().rstrip("/")
     return variable if asks_provider(settings) and value not in ("", address) else None
@@ -241,7 +241,7 @@ def _check_url(name: str, url: str) -> None:
 
 
 class SettingFields(TypedDict):
-    """The fields of an error that name a setting."""
+    """The fields with which an error names a setting."""
 
     setting: str
     player: str

@@ -233,7 +233,7 @@ def _update_known(whole: dict[str, Any], piece: Mapping[str, Any]) -> None:
 
 
 def _add_delta(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
-    """Add the next piece of a message: texts are appended, other values replaced."""
+    """Add the next piece of a message. Texts are appended, and other values replaced."""
     for key, value in delta.items():
         if isinstance(value, str) and isinstance(message.get(key), str) and key != "role":
             message[key] += value

@@ -196,9 +196,9 @@ def _statement_blocks(stated: Sequence[Calibration], source: Run) -> list[Block]
 
 
 def calibration_blocks(players: Sequence[Calibration], key: str, label: Callable[[str], str]) -> list[Block]:
-    """Compare stated probabilities with the truth, by tenths.
+    """Compare stated probabilities with the truth, grouped by tenths.
 
-    `label` returns a player's name in the legend.
+    `label` returns a player's name for the legend.
     """
     table = calibration_bins(players, key)
     if table is None:
@@ -334,7 +334,7 @@ def bot_pages(
     examples: dict[str, ResultTable],
     stories: Stories | None,
 ) -> list[Page]:
-    """Return the pages of all players, in ranking order. `examples` are example decisions of model players."""
+    """Return the pages of all players, in ranking order. `examples` contains example decisions of model players."""
     rows = source.rows
     pages = []
     for row in rows:

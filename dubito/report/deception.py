@@ -78,9 +78,9 @@ class Stories:
         return cards
 
     def section(self, player: int, order: Sequence[int]) -> list[Section]:
-        """Return the section for the player's page.
+        """Return the section for the player's page, or an empty list if the game does not mark lies.
 
-        `order` lists all players, best first. The list is empty if the game does not mark lies.
+        `order` lists all players, best first.
         """
         if not self.source.game.lie_mark:
             return []
@@ -94,7 +94,7 @@ class Stories:
         return [Section(f"{lies.capitalize()} and {call}s", blocks)]
 
     def exposed(self, player: int) -> list[TrackedPlay]:
-        """Return the player's lies that other players called."""
+        """Return the player's lies that others called."""
         plays = (one for one in self.lies.tracked_plays if one.player == player and one.lie)
         return self._with_pages(one for one in plays if any(called for _, called in one.called))
 
@@ -197,7 +197,7 @@ class Stories:
         )
 
     def _compare_halves(self, player: int) -> Iterator[str]:
-        """Describe in which half of a game the player lies more, if the difference is significant."""
+        """Describe in which half of a game the player lies more, if there is a significant difference."""
         plays = [one for one in self.lies.tracked_plays if one.player == player]
         early, late = (self._chosen(one for one in plays if one.late is half) for half in (False, True))
         if when := _compare(early, late, "first", "second"):
@@ -296,7 +296,7 @@ def _compare(one: Rate, other: Rate, more: str, less: str, neither: str = "") ->
 
 
 def _describe_calibration(one: Calibration) -> str:
-    """Describe whether the player's statements are better than always stating the base rate."""
+    """Describe whether the player's stated probabilities are better than always stating the base rate."""
     base = one.base_brier or 0.0
     better, worse = one.brier.high < base, one.brier.low > base
     than = "significantly better than" if better else "significantly worse than" if worse else "about as good as"

@@ -121,7 +121,7 @@ class PairResult(DocumentPart):
 
 
 class PairStatus(DocumentPart):
-    """The progress towards a decision between two contenders, in a run with `stop`."""
+    """Two contenders' progress towards a decision, in a run with `stop`."""
 
     one: str
     other: str
@@ -169,7 +169,7 @@ class ModelUse(DocumentPart):
 
 
 class ComparedResult(DocumentPart):
-    """How much the comparison of a run's contenders depends on few deals."""
+    """How strongly the comparison of a run's contenders depends on a few deals."""
 
     preliminary: bool = Field(description=f"true if a run without `stop` has fewer than {PRELIMINARY} deals")
     fragility: int | None = Field(description="number of deals whose removal would cost the leader its lead")
@@ -248,7 +248,7 @@ class ComparisonObject(Document, extra="allow"):
 
 
 class ListedBot(DocumentPart):
-    """A bot."""
+    """A bot in a list."""
 
     name: str
     strategy: str
@@ -260,7 +260,7 @@ class ListedBot(DocumentPart):
 
 
 class BrokenFile(DocumentPart):
-    """A file that cannot be used."""
+    """A file that cannot be used, and the reason."""
 
     file: str
     reason: str
@@ -276,7 +276,7 @@ class BotsObject(Document):
 
 
 class ListedGame(DocumentPart):
-    """A game, or a family of games."""
+    """A game or family of games in a list."""
 
     name: str
     seats: tuple[int, int] | None = Field(description="minimum and maximum number; null for a family")
@@ -296,7 +296,7 @@ class GamesObject(Document):
 
 
 class ListedRun(DocumentPart):
-    """A run folder."""
+    """A run folder in a list."""
 
     folder: str
     game: str | None = Field(default=None, description="null for a test of prompts, or if unreadable")
@@ -501,7 +501,7 @@ def model_uses(logs: Mapping[str, PlayerLog], kinds: Mapping[str, PlayerKind]) -
 
 
 def output_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the objects that the core commands print with `--json`."""
+    """Return the JSON Schema of the objects that core commands print with `--json`."""
     documents = [each for each in Document.__subclasses__() if each.__module__ == __name__]
     _, schema = models_json_schema([(document, "serialization") for document in documents], title="dubito --json")
     return {**schema, "anyOf": [{"$ref": f"#/$defs/{document.__name__}"} for document in documents]}

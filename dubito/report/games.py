@@ -112,7 +112,6 @@ class ShownGames:
         self.highlights = Highlights(lies, {self.source.label(row.name): row.rates[first].value or 0.0 for row in rows})
 
     def pages(self) -> Iterator[GamePage]:
-        """Yield a page for each game that can be shown."""
         for game in self.choice.games:
             if self.choice.bounded and self.written > _MAX_PAGES_BYTES:
                 self.why_not[game] = "the report would be too large; select games with --games"
@@ -191,7 +190,6 @@ class ShownGames:
         }
 
     def list_page(self) -> Page:
-        """Return the searchable list of games."""
         results = self.source.game.results
         columns = [*_COLUMNS, *(Column(count, count.replace("_", " ")) for count in results.game_counts)]
         columns[1:1] = [*texts("winner"), Column("winner_kind", "kind", "kind")]

@@ -1,4 +1,4 @@
-"""The most interesting moments of a report's games: a sentence and a link for each."""
+"""The most interesting moments of a report's games, each with a sentence and a link."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ class Highlights:
     ) -> None:
         """Search a game for highlights.
 
-        `story` is the viewer's data, and `names` lists the players seat by seat.
+        `story` is the viewer's data, and `names` lists the players by seat.
         """
         if "hands" in story:
             self._note_pickups(game, story, names)

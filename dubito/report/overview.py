@@ -129,7 +129,7 @@ def overview(
 
 
 def _answer_blocks(source: Run, players: RunPlayers, sure: str) -> list[Block]:
-    """Return the chart, a description of its certainty, and the cost."""
+    """Return the chart, a sentence about how certain the result is, and the cost."""
     games, planned, order = source.tally.games, source.planned.games, source.order
     marked = []
     if order.is_preliminary:

@@ -83,7 +83,7 @@ class Side:
         return range(first, first + seats)
 
     def play(self, number: int) -> "ReplayedGame":
-        """Play a game again. Raises DubitoError if it cannot be repeated."""
+        """Replay a game. Raises DubitoError if it cannot be repeated."""
         if number not in self._played:
             run, results = self.run, self.run.game.results
             session, names, outcome = self.replays.replay(number)
@@ -107,7 +107,7 @@ class Side:
 
 @dataclass(frozen=True)
 class ReplayedGame:
-    """A game that was played again, with its contender's seat and score."""
+    """A replayed game, with its contender's seat and score."""
 
     number: int
     story: Mapping[str, Any]

@@ -28,7 +28,7 @@ _ASCII_PUNCTUATION: Final = str.maketrans({"–": "-", "—": "-", "−": "-", "
 
 
 class _Picture:
-    """A picture with a title and a sentence below. Units are pixels of the final size."""
+    """A picture with a title and a sentence below it. Units are pixels of the final size."""
 
     def __init__(self, title: str, about: str) -> None:
         self._image = Image.new("RGB", (_OVERSAMPLING * WIDTH, _OVERSAMPLING * HEIGHT), _FELT)

@@ -41,7 +41,7 @@ class RunPlayers:
 
     @cached_property
     def compared(self) -> Sequence[ContenderRow | RankingRow]:
-        """The rows of the contenders if several are compared, otherwise the rows of all players."""
+        """The contenders' rows if several are compared, or else all players' rows."""
         source = self.source
         if not source.order.paired:
             return source.rows
@@ -59,7 +59,7 @@ class RunPlayers:
         return [_name_of(row) for row in (*self.compared, *self.opponents)]
 
     def chart(self) -> Chart:
-        """Return a chart of the compared players' first measure, for the preview pictures of links."""
+        """Return a chart of the compared players' first measure, for preview pictures."""
         source, first = self.source, self.source.game.results.measures[0]
         return Chart(
             "intervals",

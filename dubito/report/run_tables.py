@@ -166,7 +166,7 @@ def _equal_shares(row: RankingRow | SizeRow | ContenderRow, results: Results) ->
 
 
 def bot_errors(rows: Sequence[RankingRow]) -> list[Paragraph]:
-    """Return a sentence for each bot with fallback turns or forfeits after errors."""
+    """Return a warning for each bot with fallback turns or forfeits."""
     played = [
         f"The fallback played {_counted(row.fallback_turns, 'turn')} for {one_line(row.name)} after bot errors."
         for row in rows
@@ -182,7 +182,7 @@ def bot_errors(rows: Sequence[RankingRow]) -> list[Paragraph]:
 
 
 def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[ResultTable | Paragraph]:
-    """Return tables of the contenders, their pairs and their fallbacks, with warnings."""
+    """Return tables of the contenders, their pairs and their fallbacks, and any warnings."""
     rows, rates = contender_ranking(tally, contenders, results), rates_of(results)
     if not rows:
         return []
@@ -255,7 +255,7 @@ def arm_tables(arms: Sequence[Arm], results: Results) -> list[ResultTable | Para
 
 
 def cautions(order: Order) -> list[str]:
-    """Warn if the result depends on few deals."""
+    """Return warnings if the result depends on few deals."""
     deals = _counted(order.deals, "deal")
     warnings = [f"Preliminary: only {deals} (fewer than {PRELIMINARY})."] if order.is_preliminary else []
     if order.fragility:
@@ -337,7 +337,7 @@ def bounds_table(
 def sizes_table(
     rows: Sequence[SizeRow], rate: Callable[[SizeRow, str], Value], results: Results, notes: Sequence[str] = ()
 ) -> ResultTable:
-    """Return each player's values at each table size. `rate` returns the value of a measure."""
+    """Return a table of each player's values at each table size. `rate` returns a measure's value."""
     rates, shares = rates_of(results), shares_of(results)
     columns = [*player_columns("bot"), *counts("size", "games"), *rates, *shares]
     cells: list[list[Value]] = [
@@ -485,9 +485,9 @@ _OF: Final = (  # a player's attempts in games, excluding the preflight
 
 
 def models_table(models: Mapping[str, PlayerLog], names: Sequence[str]) -> ResultTable:
-    """Return each model player's decisions, fallbacks by cause, calls, tokens and cost.
+    """Return a table of each model player's decisions, fallbacks by cause, calls, tokens and cost.
 
-    `names` are the names of all players.
+    `names` lists all players.
     """
     causes = sorted({outcome for log in models.values() for outcome in log.outcomes if ":" in outcome})
     columns = [
@@ -570,7 +570,7 @@ def _describe_assumed(log: PlayerLog) -> str:
 
 
 def decisions_table(source: Run, name: str, key: str) -> ResultTable:
-    """Return the outcomes of a player's decisions by node."""
+    """Return a table of the outcomes of a player's decisions, by node."""
     rows = source.db.read(f"SELECT d.node, d.outcome, sum(d.answer = 1), count(*) {OF_PLAYER} GROUP BY 1, 2", (name,))
     outcomes = sorted({outcome for _, outcome, _, _ in rows}, key=lambda outcome: (":" in outcome, outcome))
     columns = [*texts("question", "node"), *counts("decisions"), Column("yes", "yes %", "rate"), *counts(*outcomes)]
@@ -596,7 +596,7 @@ def attempts_table(source: Run, name: str, key: str) -> ResultTable:
 
 
 def use_table(source: Run, name: str, key: str) -> ResultTable:
-    """Return the distribution of tokens, latency and cost over a player's calls."""
+    """Return a table of tokens, latency and cost per call: median, 90th percentile and maximum."""
     read = source.db.read
     received = "SELECT seconds FROM tries WHERE player = ? AND state = 'received' AND seconds IS NOT NULL"
     tokens = read(f"SELECT a.input, a.output {_OF} AND a.input IS NOT NULL AND a.output IS NOT NULL", (name,))

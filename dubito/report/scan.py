@@ -64,7 +64,7 @@ class Scan:
 
     @property
     def widths(self) -> list[str]:
-        """Notes about the intervals; empty if all games were read."""
+        """Notes about the widths of intervals. Empty if all games were read."""
         if self.games == self._tally.games:
             return []
         return [
@@ -74,7 +74,7 @@ class Scan:
 
     @property
     def missing(self) -> list[str]:
-        """Notes about the seats, which a run's sums do not cover; empty if all games were read."""
+        """Notes about rates by seat, which are not stored. Empty if all games were read."""
         if self.games == self._tally.games:
             return []
         return [
@@ -89,7 +89,7 @@ class Scan:
         return rate if most == 1 else rate.scaled(most)
 
     def measure_at_size(self, player: int, size: int, measure: str) -> Rate:
-        """Return a measure of a player at tables of one size."""
+        """Return a player's measure at tables of one size."""
         rated, sample = self.results.measure(measure), self._sample("size", player, size, measure)
         seats = seat_sums(self._tally, self.results, player, size)["games"]
         won = sum_of(self._tally, self.results, rated, player, size)
@@ -164,7 +164,7 @@ def _sums_of_seats(
 ) -> dict[RateKey, Sums]:
     """Sum each measure by size, seat and neighbour.
 
-    `seen` counts how often deals had identical measurements for a key.
+    `seen` counts the deals that had the same measurements for a key.
     """
     places = [(place, measure.key) for place, measure in enumerate(results.measures)]
     headline = [(place, key) for place, key in places if key in results.headline]

@@ -159,10 +159,7 @@ def _seat_to_offer(kinds: Sequence[str | None]) -> int:
 
 
 def shared_game(source: Run, number: int) -> SharedGame:
-    """Return a game of a run for sharing.
-
-    Raises UsageError if the run has no such game, or it cannot be replayed.
-    """
+    """Return a run's game for sharing. Raises UsageError if the game does not exist or cannot be replayed."""
     decisions = ModelDecisions(source.db, source.game)
     shown = ShownGames(source, GameChoice([number], ""), ReplayedGames(source), decisions)
     try:
@@ -233,7 +230,7 @@ def _render(shared: SharedGame, picture: str) -> str:
 
 
 def _find_quote(told: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a model's reason for the decision nearest to the turn at which the page opens."""
+    """Return the model's reason for the decision nearest to the turn at which the page opens."""
     opens, found = told["opens"], None
     for one in told["decisions"]:
         reason = next((each["reasoning"] for each in one["attempts"][-1:] if each.get("reasoning")), "")

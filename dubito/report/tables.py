@@ -126,7 +126,7 @@ class ResultTable:
         return [*self.notes, *([left_out] if total > _MAX_ROWS else [])]
 
     def shown_rows(self) -> Iterator[list["Cell"]]:
-        """Yield the rows for a page, at most `_MAX_ROWS`."""
+        """Yield up to `_MAX_ROWS` rows for a page."""
         for row in self.rows[:_MAX_ROWS]:
             yield [
                 Cell(column, value) for column, value in zip(self.columns, row, strict=True) if not column.only_in_files
@@ -355,7 +355,7 @@ class ScoreChart:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart. A table on the same page contains its numbers.
+    """A chart. Its numbers are also in a table on the same page.
 
     `intervals`: rows of names, series of points with or without intervals, `marks` beside them (such as the chance
     level); `stacked`: rows of names, series of parts of 100 %; `calibration`: stated probabilities against the truth;
@@ -372,7 +372,7 @@ class Chart:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The data for the page's script."""
+        """The data for the page's chart script."""
         return {
             "kind": self.kind,
             "title": self.title,
@@ -424,7 +424,7 @@ class HeatMap:
 
     @property
     def too_few(self) -> str:
-        """An explanation if some cells have no colour; otherwise empty."""
+        """An explanation of missing colours, or an empty string."""
         played = [games for row in self.cells for _, games in row if games]
         if played and max(played) < FEW_GAMES:
             return f"No cell has a colour, since all have fewer than {FEW_GAMES} games."

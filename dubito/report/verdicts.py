@@ -137,7 +137,7 @@ def _tie(order: Order, group: Sequence[int]) -> str:
 
 
 def _fallback_sentences(order: Order, described: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """Yield worst and best cases for players with too many fallbacks, skipping `described` pairs."""
+    """Yield the worst and best case for players with too many fallbacks, skipping `described` pairs."""
     shares = [0.0] * len(order.names)
     for pair, verdict in order.verdicts.items():
         for place, share in zip(pair, verdict.fallback_shares, strict=True):

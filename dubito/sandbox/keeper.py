@@ -97,7 +97,7 @@ def _set_read_only(path: str, flags: int, on: bool) -> bool:
 
 
 class World:
-    """What a bot can see and use."""
+    """The environment that a bot can see and use."""
 
     def __init__(
         self, data: str, hidden: list[str], memory: int, room: int, network: bool, command: Sequence[str]
@@ -395,7 +395,7 @@ def set_limit(what: int, most: int) -> None:
 
 
 def limit_resources(memory: int, file: int) -> None:
-    """Limit memory, file size and system calls of this process and its children."""
+    """Limit the memory, file size and system calls of this process and its children."""
     set_limit(resource.RLIMIT_CORE, 0)
     set_limit(resource.RLIMIT_AS, memory)
     set_limit(resource.RLIMIT_FSIZE, file)

@@ -48,7 +48,7 @@ class Process(Protocol):
         """Send a signal to the bot's process group."""
 
     def shut(self) -> int | str:
-        """Kill the process with its group and return how it ended: an exit code or a signal's name."""
+        """Kill the process and its group. Return how it ended: an exit code or a signal's name."""
 
 
 class DirectProcess:
@@ -62,7 +62,7 @@ class DirectProcess:
         pipes: Pipes,
         bound: Callable[[], None] | None,
     ) -> None:
-        """Start the process. Raises OSError if the bot is at fault, and RunStopped if the machine is."""
+        """Start the process. Raises OSError if the bot is to blame, and RunStopped if the machine is."""
         to, out, err = pipes
 
         def start() -> subprocess.Popen[bytes]:

@@ -172,7 +172,7 @@ class ExternalGame:
         return Reply(answer.text, "length" if answer.cut_off else "stop", None, RawReply(200, answer.text or ""))
 
     def decision(self, decision: Decision) -> None:
-        """Count the outcome of a question, including re-asks. Called by the player."""
+        """Count a decision's outcome and re-asks. Called by the player."""
         self.outcomes[decision.outcome] += 1
 
     def _next(self) -> ChatQuestion | None:

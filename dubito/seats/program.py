@@ -452,7 +452,7 @@ class ProgramGame:
 
 
 def event_message(event: Any) -> dict[str, Any]:
-    """Return the message for an event, with the event's fields."""
+    """Return the message for an event, including the event's fields."""
     content = asdict(event) if is_dataclass(event) and not isinstance(event, type) else {}
     content.pop("only", None)
     return {"type": "event", "event": type(event).__name__.removesuffix("Event"), "data": content}
@@ -477,7 +477,7 @@ def end_programs(services: Sequence[object], results: Results, ending: Ending) -
 
 
 def close_programs(services: Sequence[object]) -> None:
-    """Stop the programs of a game that has not ended."""
+    """Stop the programs of an unfinished game."""
     for session in _sessions(services):
         session.close()
 

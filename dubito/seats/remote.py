@@ -88,7 +88,7 @@ class GameEnd(BaseModel):
 
 
 class SeatProgress(BaseModel):
-    """The results so far."""
+    """The results of the run so far."""
 
     state: Literal["playing", "over"]
     reason: str | None = Field(description="why the run has ended")

@@ -48,7 +48,7 @@ def by_fallback(state: Any) -> float:
 
 
 def unfinished(state: Any) -> float:
-    """Return 1 if the game was stopped early by a limit or an error, else 0."""
+    """Return 1 if a limit or an error stopped the game early, or else 0."""
     return float(state["score"] is None)
 
 
@@ -102,7 +102,7 @@ class SeatEnv(vf.MultiTurnEnv):  # type: ignore[misc]  # mypy gives the same res
             state["sampling_args"] = {**(state["sampling_args"] or {}), "response_format": question.response_format}
 
     async def render_completion(self, state: Any) -> None:
-        """Join the questions and replies. The unchanging system text appears once."""
+        """Join the questions and replies. The constant system text appears only once."""
         messages = list[Any]()
         for step in state["trajectory"]:
             if messages:

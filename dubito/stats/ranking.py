@@ -131,7 +131,7 @@ def contender_pairs(tally: Tally, contenders: Sequence[Contender], results: Resu
 
 @dataclass(frozen=True, slots=True)
 class _PairSums:
-    """The sums of two contenders' differences in a measure."""
+    """The sums of two contenders' differences in one measure."""
 
     n: int  # deals
     d: int  # sum of the differences, and of their squares, in units of 1/scale
@@ -285,7 +285,7 @@ def _contender_row(tally: Tally, place: int, contender: Contender, results: Resu
 
 
 def _chance_level(tally: Tally, results: Results) -> dict[str, float]:
-    """Return the chance level over all games, which is the same for every contender."""
+    """Return the chance level over all games, which is the same for all contenders."""
     share: dict[str, float] = {}
     for size in table_sizes(tally):
         for key, value in results.equal_share(size).items():

@@ -19,10 +19,10 @@ K groups have true rates p_k with mean p and standard deviation t. In each, r_k 
     Var Q = 2 ((1 - 2/K) sum v_k^2 + (sum v_k)^2 / K^2) + 4 sum (p_k - p)^2 v_k
 
 (the moments of a quadratic form in independent normals). The mean of p_k (1 - p_k) over groups is p (1 - p) - t^2, so
-v_k is taken as that times `effect` / s_k (Kish's design effect, if seats are not independent), or less, since no rate
-varies more. v_k does not depend on r_k, so a group without a win does not look certain. In the last term, where it
-matters which groups have the variance, the observed rates determine it. Then (Q / E Q)^(1/3) is nearly normal with mean
-1 - h and variance h = Var Q / (9 (E Q)^2): the cube root of Wilson and Hilferty, and of Abdel-Aty for a noncentral
+v_k is estimated as this value times `effect` / s_k (Kish's design effect, if seats are not independent), or less, since
+no rate varies more. v_k does not depend on r_k, so a group without a win does not look certain. In the last term, where
+it matters which groups have the variance, the observed rates determine it. Then (Q / E Q)^(1/3) is nearly normal with
+mean 1 - h and variance h = Var Q / (9 (E Q)^2): the cube root of Wilson and Hilferty, and of Abdel-Aty for a noncentral
 chi-squared (Abramowitz and Stegun, 26.4.28). The interval contains each t under which the observed Q is neither among
 the lowest nor among the highest 2.5 %; it starts at 0 if chance alone can explain Q. In runs of 300 and of 1,000 games
 between the eleven bots, 94 to 100 % of the intervals contained the value computed from 200,000 games.
@@ -187,7 +187,7 @@ _MAX_HALVINGS: Final = 40  # maximum number of halvings of an interval within [0
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """How far rates vary between groups, as standard deviations."""
+    """How much rates vary between groups, as standard deviations."""
 
     seen: float | None  # observed deviation; None for fewer than two groups
     chance: float | None  # expected (root mean square) if all groups were the same
@@ -242,7 +242,7 @@ class _VariationModel:
 
 
 def _outlier_variance(groups: Sequence[tuple[int, int]], shares: Sequence[float]) -> float:
-    """Return the mean v_k of observed rates, weighted by (r_k - mean r)^2, with half a win and half a loss added."""
+    """Return the mean v_k of observed rates, weighted by (r_k - mean r)^2, adding half a win and half a loss."""
     rates = [(won + 0.5) / (sat + 1) for won, sat in groups]
     mean = sum(rates) / len(rates)
     v = [share * rate * (1 - rate) for share, rate in zip(shares, rates, strict=True)]

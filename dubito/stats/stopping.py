@@ -1,9 +1,9 @@
 """A sequential test that decides when a run can stop, and an interval that is valid at any time.
 
 Every pair of contenders has a two-sided test: two of Wald's sequential probability ratio tests (Sobel, Wald, 1949),
-which test no difference against an advantage of `within` for the one and for the other. With n deals, S the sum of
-their differences, Q the sum of the squares, s2 = (Q - S S / n) / (n - 1) and d the difference to detect, the
-log-likelihood ratio of one side is
+which test no difference against an advantage of `within` for either contender. With n deals, S the sum of their
+differences, Q the sum of the squares, s2 = (Q - S S / n) / (n - 1) and d the difference to detect, the log-likelihood
+ratio of one side is
 
     L = d (+-2 S - n d) / (2 s2)
 
@@ -67,7 +67,7 @@ class PairTest:
     sides: tuple[float, float] = (0.0, 0.0)  # L at the last look, for either of the two being better
 
     def add(self, difference: int) -> None:
-        """Add a deal. A decided test does not change."""
+        """Add a deal. A decided test no longer changes."""
         if self.verdict is None:
             self.deals += 1
             self.seen[difference] += 1
@@ -127,7 +127,7 @@ def log_likelihoods(seen: Mapping[int, int], within: float, most: float) -> tupl
 
 
 def _exact_log_likelihood(seen: Mapping[int, int], within: float, most: float) -> float:
-    """Return the log-likelihood ratio of the means `within` and 0, each under its most likely distribution."""
+    """Return the log-likelihood ratio of the means `within` and 0, each with its most likely distribution."""
     counts: dict[float, float] = {-most: _PSEUDO_DEALS, most: _PSEUDO_DEALS}
     counts |= {float(difference): float(count) for difference, count in seen.items() if count}
     tilts = [(mean, _find_tilt(counts, mean)) for mean in (0.0, within)]

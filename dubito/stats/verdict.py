@@ -20,7 +20,7 @@ RateLimits = tuple[float, float]  # a player's rate in the worst and in the best
 
 @dataclass(frozen=True, slots=True)
 class ComparedPair:
-    """Two players compared by a measure. Every table, sentence and `--json` object reports this verdict."""
+    """Two players compared by a measure. All tables, sentences and `--json` objects report this verdict."""
 
     difference: Rate  # the first player's rate minus the second's, as played
     is_significant: bool  # as played

@@ -405,7 +405,7 @@ class ModelLog:
         return int(self._db.read(f"SELECT count(*) FROM attempts WHERE {where}")[0][0])  # noqa: S608
 
     def cost_of_games(self) -> tuple[int, Spend]:
-        """Return the number of paid replies in games, and the cost of all finished tries of games."""
+        """Return the number of paid replies in games, and the cost of all finished tries in games."""
         ((replies, *amounts),) = self._db.read(
             "SELECT coalesce(sum(state = 'received'), 0), count(*), coalesce(sum(tokens), 0), "
             "coalesce(sum(picodollars), 0) FROM tries WHERE game >= 0 AND state <> 'open'"

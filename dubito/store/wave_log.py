@@ -68,14 +68,14 @@ class WaveLog:
         self._log, self._db = log, log.db
 
     def add(self, entry: Awaited, request: str) -> None:
-        """Log a request for the next wave, unless it is already logged; `request` is its canonical text."""
+        """Log a request for the next wave unless it is already logged. `request` is its canonical text."""
         with self._db.writing() as connection:
             self._log.save_request(request, entry.player, entry.seat)
             marks = ", ".join("?" * len(astuple(entry)))
             connection.execute(f"INSERT OR IGNORE INTO awaited VALUES ({marks}, NULL)", astuple(entry))  # noqa: S608
 
     def find(self, server: str, request: str, draw: str) -> Awaited | None:
-        """Find a request to a server, no matter with which key it was sent."""
+        """Find a request to a server, regardless of the key with which it was sent."""
         where = f"(request, draw) = (?, ?) AND {IS_AT_SERVER}"
         return next(iter(self._entries(where, (request, draw, server))), None)
 
