@@ -195,7 +195,7 @@ class _StrictLoader(yaml.SafeLoader):
         for part in (part for key, part in node.value if key.tag == _MERGE):
             for mapping in part.value if isinstance(part, yaml.SequenceNode) else [part]:
                 if not isinstance(mapping, yaml.MappingNode):
-                    problem = "`<<` takes a mapping, or a list of mappings"
+                    problem = "`<<` requires a mapping or a list of mappings"
                     raise yaml.MarkedYAMLError(problem=problem, problem_mark=mapping.start_mark)
                 self.flatten_mapping(mapping)
                 pairs += mapping.value
@@ -208,7 +208,9 @@ class _StrictLoader(yaml.SafeLoader):
                 continue
             key = self.construct_object(key_node, deep=True)
             if isinstance(key, (list, dict)):
-                raise yaml.MarkedYAMLError(problem="a key is a list or a mapping", problem_mark=key_node.start_mark)
+                raise yaml.MarkedYAMLError(
+                    problem="a key must not be a list or a mapping", problem_mark=key_node.start_mark
+                )
             if key in seen:
                 shown = one_line(repr(key), 80)
                 raise yaml.MarkedYAMLError(problem=f"the key {shown} is set twice", problem_mark=key_node.start_mark)

@@ -150,7 +150,7 @@ def _check_mappings(plugin: object) -> None:
         if hook.name in _MAPPINGS:
             added, kind = getattr(plugin, hook.name)(), _MAPPINGS[hook.name]
             if not (isinstance(added, Mapping) and all(isinstance(value, kind) for value in added.values())):
-                raise TypeError(f"the hook {hook.name} must return a mapping of names to {kind.__name__}")
+                raise TypeError(f"the hook {hook.name} must return a mapping from names to {kind.__name__}")
 
 
 def _describe(point: "EntryPoint") -> str:

@@ -61,7 +61,7 @@ def check_comparable(runs: Sequence[Run]) -> None:
         if folders[place] in folders[:place]:
             raise UsageError(f"{run} is listed twice")
         if not run.deals:
-            raise UsageError(f"{run} has no finished deal to compare")
+            raise UsageError(f"{run} has no finished deals to compare")
         for key, here in _deal_settings(run).items():
             if here != (there := _deal_settings(first)[key]):
                 raise UsageError(
@@ -92,7 +92,7 @@ def list_caveats(runs: Sequence[Run]) -> list[str]:
     ]
     if len({run.deals for run in runs}) > 1:
         deals = ", ".join(f"{run} has {run.deals:,}" for run in runs)
-        sentences.append(f"only the first {_common_deals(runs):,} deals, which all runs have, are compared: {deals}")
+        sentences.append(f"only the first {_common_deals(runs):,} deals, common to all runs, are compared: {deals}")
     first = runs[0]
     for run in runs[1:]:
         pairs = zip(first.planned.bots, run.planned.bots, strict=True)

@@ -103,7 +103,7 @@ class Config(Checked):
         metavar="TIME",
     )
     provider_errors: ProviderErrors = setting("What to do when a model cannot be reached.", "fallback", group="Models")
-    on_unusable: OnUnusable = setting("What to do when no answer of a model can be used.", "stop", group="Models")
+    on_unusable: OnUnusable = setting("What to do when none of a model's answers are usable.", "stop", group="Models")
     preflight: bool = setting("Ask each model a real question before the first game.", default=True, group="Models")
     cache: str = setting("Folder for cached replies, shared by runs.", "cache", group="Models", metavar="FOLDER")
     offline: bool = setting("Make no calls: every reply must be in the cache.", default=False, group="Models")

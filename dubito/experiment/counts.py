@@ -27,10 +27,10 @@ class GameCounts:
     def reason_for_no_results(self) -> str:
         """Explain why no games are counted."""
         if not self.finished:
-            return "No results yet: no game is finished."
+            return "No results yet: no games are finished."
         games = "1 game is finished" if self.finished == 1 else f"{self.finished:,} games are finished"
         if self.in_order:
-            return f"No results yet: {games}, but none is counted. Resume the run to count them."
+            return f"No results yet: {games}, but none are counted. Resume the run to count them."
         return f"No results yet: {games}, but results are counted in deal order and an earlier deal is unfinished."
 
 

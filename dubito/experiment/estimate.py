@@ -183,7 +183,7 @@ def _read_players(folder: Path) -> list[_RecordedPlayer]:
                 measured = _Measurement(f"run {run}", totals, Figure(seconds, seconds, seconds), NOTHING)
                 players.append(_RecordedPlayer(player.name, str(model), player.prompt, measured))
     if not players:
-        raise UsageError(f"{folder} has no finished game with calls to a model, so it cannot be used for an estimate")
+        raise UsageError(f"{folder} has no finished games with calls to a model, so it cannot be used for an estimate")
     return players
 
 

@@ -69,7 +69,7 @@ def _compare_tables(stored: Tally, replayed: Tally) -> None:
 def check_no_calls(run: Run) -> None:
     for table in _MODEL_TABLES:
         if run.db.read(f"SELECT 1 FROM {table} LIMIT 1"):  # noqa: S608
-            raise Differs(_DATABASE, f"it has {table}, although no model plays in this run", [])
+            raise Differs(_DATABASE, f"it has {table}, although no models play in this run", [])
 
 
 def replay_uncounted_games(run: Run, models: "Models") -> None:

@@ -172,7 +172,7 @@ def rules_of_config(config: Config, game: Game) -> BaseModel:
         if first["type"] == "extra_forbidden":
             where = f"--{key.replace('_', '-')}" if key in sources.flags else f"{sources.file}: unknown key '{key}'"
             hint = suggestion(key, rules) if rules else "remove it"
-            known = "no such rule" if rules else "no rules to change"
+            known = "no such rule" if rules else "no configurable rules"
             raise UsageError(f"{game.name} has {known}", where=where, hint=hint) from None
         raise UsageError(describe_config_error(first, sources)) from None
 

@@ -84,7 +84,7 @@ def describe_spending(shards: Sequence[Run], caps: Caps) -> list[str]:
     if caps == Caps():
         return sentences
     if len(shards) < of:
-        return [*sentences, "name all shards to see what is left of the budget"]
+        return [*sentences, "name all shards to see how much of the budget is left"]
     remaining = caps.minus(spent)
     sentences.append(f"left of the budget: {remaining.describe()}")
     missing, before = sum(run.planned.games - run.game_count for run in shards), 0
@@ -243,6 +243,6 @@ def _find_difference(first: Run, run: Run) -> str | None:
 
 def _shared_settings(run: Run) -> dict[str, Any]:
     shard, identity = shard_of(run), {key: value for key, value in run.identity.items() if key != "shard"}
-    cut = {"the number of shards": shard.of, "games of the whole run": shard.games}
+    cut = {"the number of shards": shard.of, "the number of games in the whole run": shard.games}
     software = {"the version of dubito": run.versions.get("dubito")}
     return {**run_folder.without_key_names(identity), **cut, **software}

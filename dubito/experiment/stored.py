@@ -104,7 +104,7 @@ class Run:
             return find_game(self.planned.game, self.home)
         except NoSuchGame:
             raise UsageError(
-                f"{self} has games of {one_line(self.planned.game, 60)} (sources "
+                f"{self} contains games of {one_line(self.planned.game, 60)} (sources "
                 f"{one_line(self.planned.game_source[:12])}), which is not installed",
                 hint=self._install_hint,
             ) from None
@@ -221,7 +221,7 @@ class Run:
     def mismatches(self) -> list[str]:
         """The differences between this installation and the one that produced the run."""
         version = self.versions.get("dubito")
-        other = [f"the run was made by dubito {version}, this is {__version__}"] if version != __version__ else []
+        other = [f"the run was made by dubito {version}, but this is {__version__}"] if version != __version__ else []
         return [*other, *self.changed]
 
     @property

@@ -121,12 +121,12 @@ def _load_player(job: str) -> ChunkPlayer:
     registry = find_bots(home if home.is_dir() else Path.cwd(), experiment.game)
     if digest_of_game(registry.game, registry.working_directory) != content["engine"]:
         raise UsageError(
-            f"its package of the game {experiment.game} differs from the run's", hint="copy the run's to the worker"
+            f"its package of the game {experiment.game} differs from the run's", hint="copy it from the run"
         )
     for name, digest in content["bots"].items():
         if (bot := registry.find(name)).digest != digest:
             file = one_line(str(bot.file))
-            raise UsageError(f"its file of {name}, {file}, differs from the run's", hint="copy the run's to the worker")
+            raise UsageError(f"its file of {name}, {file}, differs from the run's", hint="copy it from the run")
     return ChunkPlayer(experiment, registry)
 
 

@@ -283,7 +283,10 @@ def _where(kind: Answer, nodes: Sequence[Node]) -> str:
 
 
 def answer_schema(kind: Answer | Odds) -> Schema:
-    """Return the JSON schema of this kind of answer, without bounds, which not all providers support."""
+    """Return the JSON schema of this kind of answer.
+
+    It has no bounds, since not all providers support them.
+    """
     match kind:
         case Bool():
             return {"type": "boolean"}

@@ -146,7 +146,7 @@ class Budget:
         if self._caps == Caps() or is_first:
             return None
         if needed is None:
-            return "no game has ended yet, so the cost of one is unknown"
+            return "no game has ended yet, so the cost per game is unknown"
         cap = self._caps.exceeded_by(self.spent + needed)
         return None if cap is None or needed == Spend() else self._describe_end(cap, needed, "another game needs about")
 

@@ -49,7 +49,7 @@ _SETTINGS_TO_CHECK: Final[Mapping[Cause, str]] = {
     ),
     "rejected": "whether the server accepts assistant messages in a conversation",
     "truncated": "`max_output` (--max-output)",
-    "too_long": "`prompt`, `max_output` (--max-output) and the context window, if it is your own server",
+    "too_long": "`prompt`, `max_output` (--max-output) and the context window if the server is yours",
     "cut": f"the server: {CONTEXT_HINT}",
     "refused": "`prompt` and `model`",
     "illegal": "`prompt` and `model`",
@@ -113,8 +113,8 @@ class UnusableAnswers:
             causes = ", ".join(f"{count} {cause}" for cause, count in self.causes.most_common())
             checks = [settings_to_check(cause, self.api) for cause, _ in self.causes.most_common()]
             raise AccountFault(
-                f"the first {_MAX_UNUSABLE} attempts of {one_line(self.name)} are all unusable ({causes})",
-                hint=f"check {', '.join(dict.fromkeys(checks))} in its entry, or let the fallback play with "
+                f"the first {_MAX_UNUSABLE} attempts by {one_line(self.name)} were all unusable ({causes})",
+                hint=f"check {', '.join(dict.fromkeys(checks))} in its config entry, or let the fallback play with "
                 "`on_unusable: fallback` (--on-unusable fallback)",
             )
 

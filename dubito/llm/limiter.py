@@ -253,10 +253,10 @@ class AccountTraffic:
             if self._timing.clock() - self._held_at > _SHOWN_SECONDS:
                 return None
             if most < self._max_in_flight:
-                return f"{most:,.0f} calls at once, as many as the server accepts"
+                return f"{most:,.0f} calls at once, the most that the server accepts"
             if rate is None:
                 return None
-            by = "by the server" if self._pacer.is_rate_reported else "as many as the server accepts"
+            by = "by the server" if self._pacer.is_rate_reported else "to stay within the server's limits"
             return f"paced at {rate:,.0f} requests/min {by}"
 
     def _health_of(self, attempt: Attempt) -> ModelHealth:

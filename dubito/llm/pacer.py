@@ -160,7 +160,7 @@ class TokenBucket:
         self.updated_at = now
 
     def _measure(self, call: "OpenCall", first_number: int, first_at: float, before: Limit, after: Limit) -> None:
-        """Learn a call's cost and whether the limit is a window, and its rate if not per minute."""
+        """Learn a call's cost, whether the limit is a window, and its rate if that is not per minute."""
         calls, seconds = call.number - first_number, call.at - first_at
         if self.learns_cost:
             refilled = min(self.rate * seconds, self.capacity - after.remaining)

@@ -107,7 +107,7 @@ def _describe_error(first: Mapping[str, Any], where: str) -> str:
     if key == "above":
         return f"{where}: write it as {{tokens: 200000, times: 2, output_times: 1.5}}, with factors from 1 to 100"
     if key in STANDARD_MODES:
-        return f"{where}: write it as {{VALUE: FACTOR}}, with factors on the price from 0 to 100"
+        return f"{where}: write it as {{VALUE: FACTOR}}, with price factors from 0 to 100"
     if key in ("ends", "as_of", "source"):
         return f"{where}: must be {'a string' if key == 'source' else 'a day, such as 2026-11-30'}"
     return (

@@ -132,7 +132,7 @@ class Description(Checked):
     def _check_answer_is_last(cls, fields: list[answers.Field]) -> list[answers.Field]:
         if fields[-1] != "answer" or len(set(fields)) < len(fields):
             raise ValueError(
-                "each field may appear once, and `answer` must be the last: a field after it could not influence it"
+                "each field can appear only once, and `answer` must be last, since later fields could not influence it"
             )
         return fields
 
@@ -335,7 +335,7 @@ def load_prompt(name: str, working_directory: Path, game: Game | None = None) ->
     if "/" in name or "\\" in name or name.startswith("."):
         folder = working_directory / name
         if not folder.is_dir():
-            raise UsageError(f"no such folder: {one_line(str(folder))}: use the path of a prompt's folder")
+            raise UsageError(f"no such folder: {one_line(str(folder))}: use the path to a prompt's folder")
         return _load_folder(folder.resolve(), game)
     folders = [root / name for root in prompt_roots(working_directory, game) if name and _is_prompt(root / name)]
     if not folders:
@@ -343,7 +343,7 @@ def load_prompt(name: str, working_directory: Path, game: Game | None = None) ->
     prompts = [_load_folder(folder, game) for folder in folders]
     if len({prompt.digest for prompt in prompts}) > 1:
         both = " and ".join(one_line(str(folder)) for folder in folders)
-        raise UsageError(f"prompt {name} is in {both}, and they differ: rename one, or use its path")
+        raise UsageError(f"prompt {name} is in {both}, with different contents: rename one, or use its path")
     return prompts[0]
 
 

@@ -35,7 +35,7 @@ _NON_REPLIES: Final[Mapping[NonReplyKind, str]] = {
     "empty": "an empty body",
     "page": "a web page",
     "stream": "an event stream that was not requested",
-    "text": "a text that is not JSON",
+    "text": "text that is not JSON",
     "unreadable": "truncated or unreadable JSON",
     "json": "JSON that is not a {}",
 }
@@ -46,10 +46,10 @@ _API_NAMES: Final[Mapping[ProtocolName, str]] = {
     "decisions": "the Decisions API",
 }
 _REPLY_NAMES: Final[Mapping[ProtocolName, str]] = {
-    "responses": "response of the Responses API",
+    "responses": "Responses API response",
     "chat": "chat completion",
-    "messages": "message of the Messages API",
-    "decisions": "answer of the Decisions API",
+    "messages": "Messages API message",
+    "decisions": "Decisions API answer",
 }
 _PATHS: Final[Mapping[ProtocolName, str]] = {
     "responses": "/responses",
@@ -103,7 +103,7 @@ class ErrorReader:
             return TryFailed("connection", problem, hint="start the server, or correct {setting}", **base_url)
         if (handshake := _cause(error, SSLError)) is not None:
             problem = f"no TLS at {self._address} ({one_line(str(handshake), 80)})"
-            hint = "if the server has no certificate, its address begins with http://: correct {setting}"
+            hint = "if the server does not use TLS, its address begins with http://: correct {setting}"
             return TryFailed("connection", problem, hint=hint, **base_url)
         cause = f": {type(error.__cause__).__name__}" if error.__cause__ else ""
         return TryFailed("connection", self._quote(f"{type(error).__name__}: {error}{cause}"), billed=sent)
@@ -120,7 +120,7 @@ class ErrorReader:
         if status < 400:
             # Redirects are never followed, since the question and the key are meant only for this server.
             target = self._quote(headers.get("location", "nowhere"))
-            return self.blame(attempt, "base_url", f"redirects elsewhere (status {status})", target)
+            return self.blame(attempt, "base_url", f"redirects to another address (status {status})", target)
         verdict = judge_error(status, text, headers)
         if verdict.meaning == "model" and _names_path(text, attempt) and attempt.request.protocol in _PATHS:
             return self._read_unknown_path(status, self._quote(text), attempt)
@@ -130,7 +130,7 @@ class ErrorReader:
         """Read a body with status 200 that is not a reply."""
         if body.kind is None:
             verdict = judge_error_in_body(body.error, received.headers)
-            problem = f"status {received.status} with an error in it"
+            problem = f"status {received.status} with an error in the body"
             failed = self._read_verdict(verdict, problem, error_text(body.error), attempt)
             if isinstance(failed, TryFailed):
                 failed.billed = body.generated is True or (body.generated is None and verdict.meaning == "server")
@@ -149,7 +149,7 @@ class ErrorReader:
         if setting == "api_key_env" and key_env:
             hint = f"set {key_env}, or change {{setting}}"
         if setting == _ANY_PARAMETER and key_env is None:
-            hint += ", or name the variable with your key in `api_key_env`: no key was sent"
+            hint += ", or set `api_key_env` to the variable with your key, since no key was sent"
         fields = setting_fields(setting, attempt.place.player, value)
         return AccountFault(f"{self._account} {problem}", quote=quote, hint=hint, **fields)
 
@@ -177,7 +177,7 @@ class ErrorReader:
                 failed.is_concurrent = verdict.is_concurrent
                 return failed
             case "size":
-                problem = f"does not accept a request of this size ({status}), which includes the reserved output"
+                problem = f"does not accept a request of this size, including the reserved output ({status})"
                 return self.blame(attempt, "max_output", problem, quote)
             case "quota":
                 problem = f"{self._account} has reached a daily or longer limit ({status})"

@@ -119,10 +119,10 @@ def _check_order(question: DecisionQuestion, answer: Any, reply: Reply) -> None:
     name = answer.get("name") if isinstance(answer, dict) else None
     if name != question.name:
         raise AttemptFailed(
-            "malformed", f"where {question.name!r} is answered it has {one_line(str(name), 40)!r}", reply.text
+            "malformed", f"it answers {one_line(str(name), 40)!r} in place of {question.name!r}", reply.text
         )
     if answer.get("type") not in (question.content["type"], "refusal"):
-        raise AttemptFailed("malformed", f"{question.name!r} is answered as something else", reply.text)
+        raise AttemptFailed("malformed", f"its answer to {question.name!r} has the wrong type", reply.text)
 
 
 def _is_probability(value: Any) -> bool:
@@ -151,11 +151,11 @@ def _read_choice(question: DecisionQuestion, answer: Mapping[str, Any], reply: R
     if (type(choice), choice) not in offered:
         fault = f"{one_line(str(choice), 40)!r} was not offered"
     elif len(rows) != len(offered) or shares.keys() != {*wanted}:
-        fault = "its probabilities are not of what was offered, each once"
+        fault = "its probabilities do not cover each offered value exactly once"
     elif not all(map(_is_probability, shares.values())):
         fault = "a probability is not between 0 and 1"
     elif abs((total := fsum(shares.values())) - 1) > _MAX_ROUNDING:
-        fault = f"its probabilities sum to {total:g}, not to 1"
+        fault = f"its probabilities sum to {total:g} instead of 1"
     else:
         pairs = [(question.to_answer(value), shares[kind, str(value)] / total) for kind, value in offered]
         return ModelAnswer(question.to_answer(choice), shares=tuple(pairs))
@@ -239,6 +239,6 @@ def check_askable(name: str, game: Game) -> None:
         if _choices(node, facts.facts(position)) is None:
             raise UsageError(
                 f"{one_line(name)}: api: decisions: a decision model needs a list of {_MIN_VALUES} to {_MAX_VALUES} "
-                f"answers, and node {node.name} of {game.name} is answered by {describe_kind(node.answer)}",
+                f"answers, and node {node.name} of {game.name} expects {describe_kind(node.answer)}",
                 hint="choose another `api`",
             )

@@ -201,7 +201,7 @@ def _question(attempt: Attempt) -> str:
 
 def _kind(part: str) -> str:
     if "content" in part or "system" in part:
-        return "text of the prompt: its template, the history or the facts"
+        return "the prompt's text: its template, the history or the facts"
     return "the schema of the answer" if "schema" in part else "a parameter"
 
 

@@ -89,10 +89,10 @@ class ModelSettings(Checked):
     )
     wait: Literal["batch"] | None = setting("Use batches at half the price; a reply can take a day.")
     response_format: Literal["json_schema", "json_object", "text"] = setting(
-        "Reply format to request from a chat server.", "json_schema"
+        "Reply format requested from a chat server.", "json_schema"
     )
     output_limit: Literal["max_tokens", "max_completion_tokens"] | None = setting(
-        "Name of `max_output` in requests to a chat server.", usual="the server's"
+        "Field name of `max_output` in requests to a chat server.", usual="the server's"
     )
     read: ReplyPart = setting("Parse the whole reply, or only its last JSON object.", "strict")
     system: RulesRole = setting("Role of the message with the rules.", "system")
@@ -101,7 +101,7 @@ class ModelSettings(Checked):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A server and a key. Rate limits, clients and outages apply per account."""
+    """A server with a key, the unit of rate limits, clients and outages."""
 
     api: Api
     server: str  # base URL, or `house`
@@ -156,7 +156,7 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
 
 
 def describe_invalid_setting(name: str, error: "ErrorDetails", model: type[Checked]) -> UsageError:
-    """Describe a Pydantic error in a player's settings. `model` describes the settings."""
+    """Describe a Pydantic error in a player's settings. `model` is the class that declares them."""
     setting = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
         if model is not ModelSettings and setting in ModelSettings.model_fields:

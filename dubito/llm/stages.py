@@ -20,7 +20,7 @@ from dubito.llm.settings import Account, ModelSettings
 from dubito.llm.streamed import READING, stream_to, text_callback
 from dubito.store.model_log import ModelLog, RecordedAttempt, Spend
 
-_WAITING_FOR_CACHE: Final = "for another process with the same request"
+_WAITING_FOR_CACHE: Final = "for another process that is making the same request"
 
 
 @dataclass(slots=True)

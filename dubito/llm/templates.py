@@ -57,7 +57,9 @@ _WIDE: Final = re.compile(r"%(\(.*?\))?[-#0 +]*(\*|\d{5}|\d*\.(\*|\d{5}))|:[^{}]
 TEMPLATES: Final = ("system.jinja", "user.jinja")
 HISTORY: Final = "history.jinja"
 PARAGRAPH: Final = "paragraph.jinja"  # is added to the system text of the prompt that this one extends
-_REQUIRED_FILES: Final = f": a prompt's folder has {DESCRIPTION}, {' and '.join(TEMPLATES)}, and the files they include"
+_REQUIRED_FILES: Final = (
+    f": a prompt's folder has {DESCRIPTION}, {' and '.join(TEMPLATES)}, and the files that they include"
+)
 
 
 def format_value(value: object) -> object:
@@ -242,7 +244,7 @@ class _Template(Template):
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    """Stops a rendering that takes too many steps, always at the same step.
+    """Stops a rendering that takes too many steps, at the same step every time.
 
     Prompts can come from other people's runs. A step is a character, an item or an iteration of a loop; a call takes
     ten steps, an include a hundred. An operation that can make a text or list far longer than its operands is checked

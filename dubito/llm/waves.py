@@ -406,7 +406,7 @@ class Waves:
                 number += 1
                 if self._timing.clock() - began >= self._timing.patience:
                     raise AccountFault(
-                        f"{lane.account} cannot be reached, and its batches are not finished; last error: {error}",
+                        f"{lane.account} cannot be reached, and its batches are unfinished; last error: {error}",
                         hint=(
                             f"`patience` is {format_duration(self._timing.patience)}: resume later to collect the "
                             "batches that were sent"

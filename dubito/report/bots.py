@@ -153,7 +153,7 @@ def _outcome_blocks(source: Run, order: Sequence[int]) -> list[Block]:
     chart = Chart(
         "stacked",
         "How each bot's games end",
-        "share of its games, %",
+        "share of games, %",
         labels,
         [
             points(title, [row.buckets[bucket] / row.games if row.games else None for row in rows])

@@ -248,7 +248,7 @@ class ComparisonObject(Document, extra="allow"):
 
 
 class ListedBot(DocumentPart):
-    """A bot in a list."""
+    """The summary of a bot."""
 
     name: str
     strategy: str
@@ -276,7 +276,7 @@ class BotsObject(Document):
 
 
 class ListedGame(DocumentPart):
-    """A game or family of games in a list."""
+    """The summary of a game or a family of games."""
 
     name: str
     seats: tuple[int, int] | None = Field(description="minimum and maximum number; null for a family")
@@ -296,7 +296,7 @@ class GamesObject(Document):
 
 
 class ListedRun(DocumentPart):
-    """A run folder in a list."""
+    """The summary of a run folder."""
 
     folder: str
     game: str | None = Field(default=None, description="null for a test of prompts, or if unreadable")

@@ -198,7 +198,7 @@ class ShownGames:
         if self.source.models:
             columns += [Column("decisions", "model decisions"), Column("fallbacks", "fallbacks")]
             if self._caught is not None:
-                columns.append(Column("caught", f"caught {self._caught.of.replace('_', ' ')} of models"))
+                columns.append(Column("caught", f"caught {self._caught.of.replace('_', ' ')} by models"))
         question_counts, there = self._counts(), set(self.with_pages)
         rows, links = [], []
         for game in self.choice.games:

@@ -82,7 +82,7 @@ def opening(story: Mapping[str, Any]) -> tuple[int, str]:
     This is the first caught lie, or else the biggest highlight, or else the deal.
     """
     turns, lie = story["turns"], story["lie"]
-    caught_lie = f"first {lie} that was caught"
+    caught_lie = f"first caught {lie}"
     for number, (turn, after) in enumerate(pairwise([*turns, {}]), 1):
         if turn.get("honest") is False and after and "honest" not in after:
             return number + 1, caught_lie

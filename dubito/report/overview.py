@@ -74,11 +74,11 @@ def _describe_models(models: Mapping[str, PlayerLog], label: Callable[[str], str
     usable = "" if some or every else " Every model answer was usable (no fallbacks)."
     sentences = [f"{_format_count(tokens)} tokens, {cost}.{usable}"]
     if some:
-        parts = [f"{_describe_share(share)} of the answers of {name}" for name, share in some.items()]
+        parts = [f"{_describe_share(share)} of the answers by {name}" for name, share in some.items()]
         sentences.append(f"Fallbacks ({_FALLBACK}): {' and '.join(parts)}.")
     if every:
         what = "fallbacks" if some else f"fallbacks ({_FALLBACK})"
-        sentences.append(f"All answers of {' and '.join(every)} were {what}, so this run does not measure the model.")
+        sentences.append(f"All answers by {' and '.join(every)} were {what}, so this run does not measure the model.")
     return sentences
 
 

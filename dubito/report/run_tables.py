@@ -99,8 +99,10 @@ def _bounds_of(results: Results) -> list[Column]:
 
 def _extreme_case(results: Results) -> str:
     if results.measures[0].span:
-        return f"if every game with a fallback had ended with the lowest or the highest {results.measures[0].name}"
-    return f"if every game with a fallback had been a loss or a {results.endings[0]}"
+        return (
+            f"results if every game with a fallback had ended with the lowest or the highest {results.measures[0].name}"
+        )
+    return f"results if every game with a fallback had been a loss or a {results.endings[0]}"
 
 
 def ranking_table(rows: Sequence[RankingRow], order: Order, results: Results, *, twice: bool) -> ResultTable:
@@ -460,7 +462,7 @@ def _duel_pairs(whole: Duels, names: Sequence[str], order: Sequence[int]) -> Res
         for one, two in combinations(order, 2)
         if whole.games(one, two)
     ]
-    return ResultTable("duels", "Pairs, over both seats", columns, rows)
+    return ResultTable("duels", "Pairs, both seats combined", columns, rows)
 
 
 def _advantage(whole: Duels) -> str:

@@ -122,7 +122,7 @@ class ResultTable:
     @property
     def shown_notes(self) -> list[str]:
         total = len(self.rows)
-        left_out = f"These are the first {_MAX_ROWS} of {total:,} rows. The CSV file has all of them."
+        left_out = f"These are the first {_MAX_ROWS} of {total:,} rows. The CSV file contains all rows."
         return [*self.notes, *([left_out] if total > _MAX_ROWS else [])]
 
     def shown_rows(self) -> Iterator[list["Cell"]]:

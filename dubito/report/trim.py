@@ -59,7 +59,7 @@ TRIMS: Final[tuple[tuple[str, Trim], ...]] = (  # applied in order, each with a 
     ("the raw bodies of replies", _trim_data(_without_bodies)),
     ("the prompts", _trim_data(_without_requests)),
     ("the winning chances", _trim_data(_without_odds)),
-    ("what the models wrote", _trim_data(_without_decisions)),
+    ("the models' texts", _trim_data(_without_decisions)),
     ("the record", lambda shared: replace(shared, record="")),
 )
 

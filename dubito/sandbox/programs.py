@@ -155,7 +155,7 @@ def load_program(
     if any("\0" in word for word in words):
         raise UsageError(f"{where}: invalid command {one_line(repr(words), 80)}: it contains a null character")
     if not words or not words[0]:
-        raise UsageError(f"{where}: the command is empty: set one such as `python3 my_bot.py`")
+        raise UsageError(f"{where}: the command is empty: use one such as `python3 my_bot.py`")
     first = _find_program(words[0], home, where)
     _check_script(words, home, where)
     return BotProgram(name, (first, *words[1:]), home, None if data is None else home / data, network)

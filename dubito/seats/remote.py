@@ -43,7 +43,7 @@ class Observation(BaseModel):
         description="`decide` if a question is open, `over` if the run has ended"
     )
     game: int | None = Field(description="number of the game in the run, from 0")
-    question: int | None = Field(description="number of the open question, for your answer")
+    question: int | None = Field(description="number of the open question, to be sent with your answer")
     seconds: float | None = Field(description="time left for the answer")
     messages: list[dict[str, Any]] = Field(
         description=(
@@ -81,7 +81,7 @@ class GameEnd(BaseModel):
     """A game that has ended."""
 
     game: int = Field(description="number of the game in the run, from 0")
-    seat: int = Field(description="your seat in it, from 0")
+    seat: int = Field(description="your seat in the game, from 0")
     results: list[str] | None = Field(
         description="result of each seat; null if the game ended without a result for you"
     )

@@ -167,7 +167,7 @@ def _check_same_run(folder: Path, existing: Mapping[str, Any], ours: Mapping[str
     """Raise UsageError if the runs differ in anything that can change a result."""
     kinds = ["a shard" if "shard" in one["identity"] else "a whole run" for one in (existing, ours)]
     if kinds[0] != kinds[1]:
-        raise UsageError(f"{folder} contains {kinds[0]}, and this is {kinds[1]}: choose another --output")
+        raise UsageError(f"{folder} contains {kinds[0]}, but this is {kinds[1]}: choose another --output")
     identity = without_key_names(existing["identity"])
     for key, value in without_key_names(ours["identity"]).items():
         other = identity.get(key)
@@ -197,7 +197,7 @@ def _deletion_hint(folder: Path) -> str:
     if not (folder / DATABASE).exists():
         return ""
     with RunDb.open(folder / DATABASE) as db:
-        return "" if db.game_count() else ", or delete it, since it has no finished game"
+        return "" if db.game_count() else ", or delete it, since it has no finished games"
 
 
 def describe_difference(where: str, there: Any, ours: Any, places: tuple[str, str] = ("there", "here")) -> str:
@@ -355,5 +355,5 @@ def missing_run_error(path: Path, root: Path, hint: str = "") -> UsageError:
     if similar is not None:
         hint = f"did you mean {one_line(str(known[similar]))}?"
     elif not hint:
-        hint = f"`dubito status {root}` lists the runs" if known else f"no runs in {root} either"
+        hint = f"list the runs with `dubito status {root}`" if known else f"no runs in {root} either"
     return UsageError(f"{one_line(str(path))} does not exist: {hint}")

@@ -471,7 +471,7 @@ def open_readonly(path: Path) -> sqlite3.Connection:
 
 @cache
 def _expected_schema() -> tuple[dict[str, str | None], dict[str, dict[str, tuple[str, bool]]]]:
-    """Return a run store's schema: the SQL by name, and by table each column's type and whether it can be NULL."""
+    """Return a run store's schema: SQL by name, and the type and nullability of each column by table."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(_SCHEMA)
         names = dict(connection.execute("SELECT name, sql FROM sqlite_master"))

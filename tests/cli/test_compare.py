@@ -63,7 +63,7 @@ def test_only_common_deals_are_compared(shell: Shell) -> None:
     run(shell, "all", "ClaudeBot,AdaptyBoi", games=40)
     said = shell("compare", "long", "short")
     assert said.out == shell("compare", "all").out
-    assert said.err == ("note: only the first 20 deals, which all runs have, are compared: long has 50, short has 20\n")
+    assert said.err == ("note: only the first 20 deals, common to all runs, are compared: long has 50, short has 20\n")
 
 
 def test_equal_names_are_distinguished_by_their_run(shell: Shell) -> None:
@@ -89,7 +89,7 @@ def test_bounds_of_opponents_are_shown(shell: Shell) -> None:
         alone = config_file(*field, games=6, name="alone.yaml", bots=["UsualBot"], rules={"max_turns": 24})
         seated = config_file(games=4, name="seated.yaml", bots=field, rules={"max_turns": 24})
         said = [shell("run", config, "--quiet").out for config in (alone, seated)]
-    title = "Fallbacks in all seats: if every game with a fallback had been a loss or a hard win"
+    title = "Fallbacks in all seats: results if every game with a fallback had been a loss or a hard win"
     assert "Fallbacks of contenders: " in said[0]
     assert [title in out for out in said] == [False, True], "the contenders' table has said it"
     header, row = said[1].split(f"{title}\n")[1].splitlines()[:2]
@@ -152,7 +152,7 @@ def test_runs_with_other_deals_are_refused(pair: Shell, identity: dict[str, Any]
         (lambda: Path("b/manifest.yaml").write_text("a: ["), "b/manifest.yaml is damaged: it is not valid YAML"),
         (lambda: change("b", seed="x"), "b/manifest.yaml is damaged: identity.seed: Input should be a valid integer"),
         (lambda: change("b", contenders=[]), "b has no contenders; "),
-        (lambda: execute("b", "DELETE FROM chunks"), "b has no finished deal to compare"),
+        (lambda: execute("b", "DELETE FROM chunks"), "b has no finished deals to compare"),
         (lambda: execute("b", "UPDATE games SET outcome = x'0102' WHERE game = 5"), "b(: |/)run.db"),
         (
             lambda: execute("b", "DROP TABLE decisions"),

@@ -95,7 +95,7 @@ def test_rules_of_every_kind_are_flags(orchard: Shell) -> None:
     [
         (("--game", "orchard", "--jokers", "1"), "--jokers: orchard has no such rule; choose from most_apples, "),
         (("--game", "bs", "--season", "autumn"), "--season: bs has no such rule; choose from max_rounds\n"),
-        (("--game", "defuse", "--max-rounds", "5"), "--max-rounds: defuse has no rules to change; remove it\n"),
+        (("--game", "defuse", "--max-rounds", "5"), "--max-rounds: defuse has no configurable rules; remove it\n"),
         (("--game", "bs", "--max-rounds", "0"), "--max-rounds: must be at least 1, not 0\n"),
         (("--game", "bs", "--max-rounds", "5.0"), "--max-rounds: must be a whole number, not '5.0'\n"),
         (("--game", "bs", "--max-round", "5"), "No such option '--max-round'. (Did you mean one of: '--max-output', "),

@@ -78,7 +78,7 @@ def test_exported_run_is_read_like_a_folder(shell: Shell) -> None:
     assert shell("status", "words.txt").err.startswith("dubito: words.txt is not a run; give a run folder or a file")
     assert (
         shell("export", "runs/two", "two.zip").err
-        == "dubito: runs/two does not exist: `dubito status runs` lists the runs\n"
+        == "dubito: runs/two does not exist: list the runs with `dubito status runs`\n"
     )
 
 

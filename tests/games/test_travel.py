@@ -137,7 +137,7 @@ def test_export_names_the_package_of_its_game(shell: Shell, site: Path, monkeypa
     for line in ("replay r.zip", "report r", "report r.zip", "prompts record r"):
         said = shell(*line.split(" "))
         assert (said.code, said.err.count("\n")) == (2, 1), line
-        assert f"has games of kuhn (sources {digest[:12]}), which is not installed" in said.err
+        assert f"contains games of kuhn (sources {digest[:12]}), which is not installed" in said.err
         assert f"the run names the package {PINNED}: install it only if you trust" in said.err
 
 

@@ -103,7 +103,7 @@ def test_an_error_with_status_200(scene: Scene, protocol: Api, name: str) -> Non
     made = check(scene, protocol, wrong)
     if made is None:
         return
-    assert made.errors[0].startswith("status 200 with an error in it: ")
+    assert made.errors[0].startswith("status 200 with an error in the body: ")
     begun = isinstance(wrong.body, dict) and (wrong.body.get("output") or "choices" in wrong.body)
     shaped = isinstance(wrong.body, dict) and ("output" in wrong.body or "choices" in wrong.body)
     if isinstance(wrong.body, dict) and wrong.body.get("usage"):

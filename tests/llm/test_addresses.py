@@ -58,7 +58,7 @@ def test_address_without_tls_gets_a_hint(shell: Shell) -> None:
         address = server.base_url("responses").replace("http:", "https:")
         said = run(shell, "openai:my-model", "--base-url", address).err
     assert f"dubito: no TLS at {address} (" in said
-    hint = "if the server has no certificate, its address begins with http://: correct `--base-url`"
+    hint = "if the server does not use TLS, its address begins with http://: correct `--base-url`"
     assert f"; {hint} (`base_url` in a config); 0 of 2 games are saved" in said
 
 

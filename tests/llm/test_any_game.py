@@ -264,7 +264,7 @@ def test_failure_falls_back_on_the_games_own_bot() -> None:
     assert find_fallback("x", settings(), BOTS).__name__ == "Dull"
     with pytest.raises(UsageError, match="no bot of guess is named 'RandomBoi', but dubito has one"):
         find_fallback("x", settings(fallback="RandomBoi"), BOTS)
-    with pytest.raises(UsageError, match=r"does not answer the nodes hint-sure one by one; .* such as Dull"):
+    with pytest.raises(UsageError, match=r"does not answer the nodes hint-sure separately; .* such as Dull"):
         find_fallback("x", settings(fallback="OpenAIBot"), BOTS)
 
 
@@ -340,7 +340,7 @@ def copy(folder: Path, into: Path, **files: str) -> None:
 
 def test_a_prompt_may_only_ask_for_what_a_node_states(tmp_path: Path) -> None:
     copy(HOME / "prompts/guess/plain", tmp_path / "mine", prompt="title: x\nanswer: [p_bluff, answer]\n")
-    assert refused("./mine", tmp_path).endswith("answer: no node of guess states p_bluff: remove it")
+    assert refused("./mine", tmp_path).endswith("answer: no node of guess asks for p_bluff, so remove it")
 
 
 def test_includes_are_searched_next_to_the_prompt_and_in_the_project(tmp_path: Path) -> None:

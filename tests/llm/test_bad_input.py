@@ -65,7 +65,7 @@ def sentence_after_no_game(ended: Ended) -> str:
     """Return the message of a run that stopped before its first game was finished."""
     assert ended.code == 3
     first, last = ended.err.splitlines()
-    assert first == "No results yet: no game is finished."
+    assert first == "No results yet: no games are finished."
     return last.removeprefix("dubito: ")
 
 
@@ -96,7 +96,7 @@ def test_unknown_model_is_reported(shell: Shell) -> None:
 
 def test_unknown_prompt_is_reported(shell: Shell) -> None:
     refused(shell, "no prompt is named 'reasond': did you mean 'reasoned'?", prompt="reasond")
-    refused(shell, "no such folder", "nowhere: use the path of a prompt's folder", prompt="./nowhere")
+    refused(shell, "no such folder", "nowhere: use the path to a prompt's folder", prompt="./nowhere")
 
 
 @pytest.mark.parametrize(

@@ -381,7 +381,7 @@ def test_an_error_after_a_part_of_an_answer_is_billed(
     tries, budget = tries_after(tmp_path / "r", said, protocol)
     state, kind, error, cost, was_assumed, kept = tries[0]
     assert (state, kind, bool(was_assumed), kept) == ("failed", "server", assumed, 1)
-    assert error.startswith("status 200 with an error in it: ")
+    assert error.startswith("status 200 with an error in the body: ")
     assert (cost == EACH) is usage
     assert cost >= EACH
     total = sum(cost for _, _, _, cost, *_ in tries)

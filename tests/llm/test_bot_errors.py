@@ -26,7 +26,7 @@ def test_fallback_turn_is_remembered_as_the_players_own(shell: Shell) -> None:
     player = contender("one", "house-honest", bot="OnceBot")
     said = run_cli(shell, player, games=1, on_bot_error="fallback", rules={"max_turns": 40})
     assert said.code == 0, said.err
-    (line,) = [line for line in said.out.splitlines() if "played by the fallback" in line]
-    failed = int(line.split()[1])
+    (line,) = [line for line in said.out.splitlines() if "The fallback played" in line]
+    failed = int(line.split("The fallback played ")[1].split()[0])
     assert failed == 2, "the turns that were made to fail, and no later one"
     assert rows(Path("r"), "SELECT count(*) FROM decisions")[0][0] > 10

@@ -226,7 +226,7 @@ def test_pickle_is_refused_unopened(cache: ReplyCache, folder: Path, tmp_path: P
     cache.get_or_ask(*PARTS, says(GOOD))
     evil = pickle.dumps(Evil(tmp_path / "opened"))
     change(folder, "UPDATE Cache SET mode = ?, value = ? WHERE key = ?", mode, evil, KEY)
-    with pytest.raises(RunStopped, match="it was not written by Dubito"):
+    with pytest.raises(RunStopped, match="so Dubito did not write it"):
         cache.get_or_ask(*PARTS, never)
     assert not (tmp_path / "opened").exists()
 
@@ -336,5 +336,5 @@ def test_changed_value_file_is_refused_by_name(cache: ReplyCache, folder: Path) 
     cache.get_or_ask(*PARTS, says(RawReply(200, noise(200_000))))
     (file,) = folder.glob("*/*/*.val")
     file.write_bytes(b"\xff\xfe")
-    with pytest.raises(RunStopped, match=f"entry {KEY} of the cache .* is not a text"):
+    with pytest.raises(RunStopped, match=f"entry {KEY} of the cache .* is not a string"):
         cache.get_or_ask(*PARTS, never)

@@ -373,7 +373,7 @@ def test_invalid_odds_are_malformed(text: str) -> None:
 @pytest.mark.parametrize(
     ("game", "more", "fault"),
     [
-        ("bs", {"api": "decisions"}, "node cards of bs is answered by a list of cards"),
+        ("bs", {"api": "decisions"}, "node cards of bs expects a list of cards"),
         ("dubito", {"play": "drawn"}, "play: drawn: its answers contain no probabilities to draw from"),
         ("dubito", {"play": "often"}, "play: must be 'best' or 'drawn'"),
         ("dubito", {"api": "decisions", "parameters": {"questions": []}}, "Dubito sets this itself"),

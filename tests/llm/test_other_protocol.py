@@ -32,7 +32,7 @@ def test_server_without_the_path_gets_a_hint(shell: Shell, protocol: Api, answer
         ended = run_cli(shell, player_at(server, protocol))
     assert ended.code == 3
     first, last = ended.err.splitlines()
-    assert first == "No results yet: no game is finished."
+    assert first == "No results yet: no games are finished."
     assert all(words in last for words in WRONG_PATH[protocol])
     assert len(server.heard) == 1
 

@@ -61,7 +61,7 @@ def test_a_model_that_is_silent_while_another_answers_stops_the_run() -> None:
         fail(1, lambda: down.send(ask(model="down"), 1))
         assert up.send(ask(model="up"), 1).text
         clock.now += 10
-    with pytest.raises(AccountFault, match="cannot be reached: no answer for 100 s by the model 'down'"):
+    with pytest.raises(AccountFault, match="cannot be reached: no answer for 100 s from the model 'down'"):
         down.send(ask(model="down"), 1)
 
 

@@ -47,7 +47,7 @@ def stopped(ended: Ended, folder: str = "r") -> str:
     """Return the message of a run that its preflight stopped, after checking that no game was played."""
     assert ended.code == 3
     first, last = ended.err.splitlines()
-    assert first == "No results yet: no game is finished."
+    assert first == "No results yet: no games are finished."
     said, kept, _ = last.removeprefix("dubito: ").partition(f"; 0 of 2 games are saved in {folder}")
     assert kept
     assert rows(Path(folder), "SELECT count(*) FROM attempts WHERE game >= 0") == [(0,)]
@@ -220,7 +220,7 @@ def test_a_run_stops_when_the_first_answers_are_all_unusable(shell: Shell, odd: 
     with Server(answer) as server:
         ended = run_cli(shell, player_at(server, "chat"), flags=["--no-preflight", "--in-flight", "1"], **LONG)
         assert ended.code == 3
-        assert f"the first 20 attempts of asker are all unusable ({words})" in ended.err.replace(
+        assert f"the first 20 attempts by asker were all unusable ({words})" in ended.err.replace(
             "10 malformed, 10 truncated", "10 truncated, 10 malformed"
         )
         assert "`on_unusable: fallback`" in ended.err
@@ -273,7 +273,7 @@ def test_answers_are_counted_per_player(shell: Shell) -> None:
         ]
         ended = run_cli(shell, *players, flags=["--no-preflight"], **LONG | {"games": 2})
     assert ended.code == 3
-    assert "the first 20 attempts of bad are all unusable (20 malformed)" in ended.err
+    assert "the first 20 attempts by bad were all unusable (20 malformed)" in ended.err
 
 
 @pytest.mark.parametrize(

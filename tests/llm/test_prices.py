@@ -361,7 +361,7 @@ def test_own_price_accepts_all_keys_of_the_list() -> None:
         ({"above": {"tokens": 5}}, "here: above: write it as {tokens: "),
         (
             {"speed": {"fast": 0}},
-            "here: speed: write it as {VALUE: FACTOR}, with factors on the price ",
+            "here: speed: write it as {VALUE: FACTOR}, with price factors ",
         ),
         ({"service_tier": 2}, "here: service_tier: write it as {VALUE: FACTOR}"),
         ({"long_write": -1}, "here: long_write: a price needs {"),

@@ -256,7 +256,7 @@ def test_a_redirect_is_not_followed(line: Line, protocol: Api, status: int) -> N
         error = failure(line, protocol, moved)
         assert other.heard == []
         assert isinstance(error, AccountFault)
-        assert f"redirects elsewhere (status {status}): {other.address}" in str(error)
+        assert f"redirects to another address (status {status}): {other.address}" in str(error)
         assert str(error).endswith("change `base_url` in the entry of 'Somebody'")
 
 

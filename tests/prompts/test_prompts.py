@@ -84,7 +84,7 @@ def test_loaded_prompt_does_not_read_its_files_again(tmp_path: Path) -> None:
 
 def test_the_same_name_with_other_bytes_is_refused(tmp_path: Path) -> None:
     prompt_folder(tmp_path, "plain")
-    assert "they differ: rename one, or use its path" in refusal(tmp_path, "plain")
+    assert "with different contents: rename one, or use its path" in refusal(tmp_path, "plain")
     assert load_prompt("./prompts/plain", tmp_path).title == "A test"
     shutil.rmtree(tmp_path / "prompts")
     shutil.copytree(OWN_PROMPTS, tmp_path / "prompts")
@@ -100,7 +100,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", ["prompt.yaml", "system.jinja", "user.jinja"])
 def test_a_missing_file_is_named(tmp_path: Path, file: str) -> None:
     (prompt_folder(tmp_path) / file).unlink()
-    wanted = "a prompt's folder has prompt.yaml, system.jinja and user.jinja, and the files they include"
+    wanted = "a prompt's folder has prompt.yaml, system.jinja and user.jinja, and the files that they include"
     assert refusal(tmp_path) == f"there is no {tmp_path / 'prompts' / 'mine' / file}: {wanted}"
 
 
@@ -112,7 +112,7 @@ def test_a_missing_file_is_named(tmp_path: Path, file: str) -> None:
         ("title: x\nanswer: [reason]\n", "answer.0: Input should be 'reasoning', 'p_bluff' or 'answer'"),
         (
             "title: x\nanswer: [answer, reasoning]\n",
-            "answer: Value error, each field may appear once, and `answer` must be the last",
+            "answer: Value error, each field can appear only once, and `answer` must be last",
         ),
         ("title: x\nanswer: []\n", "answer: List should have at least 1 item"),
         ("title: x\nanswer: [answer]\nmodel: y\n", "model: Extra inputs"),

@@ -153,7 +153,7 @@ def test_model_without_answers_is_reported(tmp_path: Path) -> None:
         run_games(small(player_at(server, name="mute", reasks=0), games=6), tmp_path / "run")
     _, *models = read_headline(tmp_path / "run")
     assert models[1:] == [
-        f"All answers of mute (model) were fallbacks {FALLBACK}, so this run does not measure the model."
+        f"All answers by mute (model) were fallbacks {FALLBACK}, so this run does not measure the model."
     ]
     assert "usable" not in models[0]
 
@@ -162,7 +162,7 @@ def test_overview_has_the_runs_tokens_cost_and_fallbacks(models_run: Path, stati
     share = next(row["fallback"] for row in data(models_run / "report", "models") if row["fallback"])
     _, use, fallbacks = read_headline(models_run)
     assert use.endswith(" tokens, cost unknown.")
-    assert fallbacks == f"Fallbacks {FALLBACK}: {100 * share:.1f} % of the answers of fails {SCRIPT} (model)."
+    assert fallbacks == f"Fallbacks {FALLBACK}: {100 * share:.1f} % of the answers by fails {SCRIPT} (model)."
     assert read_headline(stating_run)[-1].endswith(" k tokens, $0.00. Every model answer was usable (no fallbacks).")
 
 

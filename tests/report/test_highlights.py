@@ -70,11 +70,11 @@ def test_game_opens_at_first_caught_lie_or_highlight_or_deal() -> None:
         told = {"names": ["A", "B"], "winners": [], "hands": ["", ""], "lie": "bluff", "turns": turns}
         return opening(told)
 
-    assert opens(lie, play, lie, doubt, lie, doubt) == (4, "first bluff that was caught")
+    assert opens(lie, play, lie, doubt, lie, doubt) == (4, "first caught bluff")
     assert opens(lie, play, lie, lie) == (4, "longest run of lies")
     assert opens(play, doubt, play) == (0, "")
     said = {"movers": [0, 1, 2], "marks": ["bluff"], "let_pass": {1: "let it pass", 2: "let it pass"}}
     caught = {**said, "let_pass": {1: "let it pass"}}
     in_words = {"names": ["A"], "winners": [], "lie": "bluff", "turns": [said, caught]}
-    assert opening(in_words) == (2, "first bluff that was caught")
+    assert opening(in_words) == (2, "first caught bluff")
     assert opening({**in_words, "turns": [said]}) == (0, "")

@@ -181,7 +181,7 @@ def test_process_waiting_for_another_continues_or_stops(tmp_path: Path) -> None:
     of = check_models(small(contender("one")), registry(), how.calls)
     stopped = play(of, tmp_path / "run", replace(how, model_progress=Impatient()))
     assert stopped.interrupted
-    assert set(whys) == {"for another process with the same request"}
+    assert set(whys) == {"for another process that is making the same request"}
     assert rows(tmp_path / "run", "SELECT count(*) FROM tries") == [(0,)]
     assert other.pid is not None
     os.kill(other.pid, signal.SIGKILL)

@@ -122,7 +122,7 @@ def test_changed_template_differs_at_the_first_question(run: Shell) -> None:
     first, kind, recorded, replayed = said.out.splitlines()[:4]
     assert first.startswith(f"differs: one, game {game}, node ")
     assert f"(decision {decision}): the request differs from the recorded one" in first
-    assert kind.startswith("text of the prompt: its template")
+    assert kind.startswith("the prompt's text: its template")
     assert recorded.strip().removeprefix("recorded: ") + "!" == replayed.strip().removeprefix("replayed: ")
     assert "manifest mismatch: the prompt of one has changed: user.jinja" in said.err
 

@@ -158,7 +158,7 @@ def test_large_yaml_aliases_are_refused_in_a_run(runs: Shell) -> None:
     ("text", "words"),
     [
         ("games: *nothing", "line 1: not valid YAML: found undefined alias 'nothing'"),
-        ("bots: [{<<: bot}]", "line 1: not valid YAML: `<<` takes a mapping, or a list of mappings"),
+        ("bots: [{<<: bot}]", "line 1: not valid YAML: `<<` requires a mapping or a list of mappings"),
         ("[" * 3000, "not valid YAML: maximum recursion depth"),
         ("seed: 1" + "0" * 5000, "not valid YAML: "),
     ],
