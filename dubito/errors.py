@@ -1,4 +1,4 @@
-"""The errors that this project raises on purpose, and helpers for their messages.
+"""The errors that this project raises deliberately, and helpers for their messages.
 
 DubitoError
 ├── UsageError     the user's mistake, found before anything started (exit code 2)
@@ -7,8 +7,8 @@ DubitoError
 ├── GameError      an exception in a game's own code, for which no player is to blame (exit code 3)
 └── RunStopped     a run had to stop after its start: disk, a bot error (exit code 3)
 
-StopSignal, a KeyboardInterrupt, is a signal that ends the process. `dubito/llm/request.py` has the errors of asking a
-model. Any other exception is a bug.
+StopSignal, a KeyboardInterrupt, is a signal that ends the process. `dubito/llm/request.py` defines the errors raised
+when asking a model. Any other exception is a bug.
 """
 
 import re
@@ -24,15 +24,15 @@ _INVISIBLE: Final = re.compile(f"[{_BLANKS}\ufe00-\ufe0f]")
 
 
 class DubitoError(Exception):
-    """The root of the tree. `format_error` builds the message from its fields.
+    """The base class of these errors. `format_error` builds the message from its fields.
 
     Args:
         problem: What is wrong.
-        quote: What a server answered, which may repeat the question with all its cards.
-        hint: What to do. `{setting}` in it stands for the setting to change.
+        quote: A server's answer, which may repeat the question with all its cards.
+        hint: What to do. `{setting}` is replaced with the setting to change.
         setting: The setting to change, by its key in a config.
-        value: The value that it should have, if one is known.
-        player: The player whose setting it is.
+        value: The value to set, if known.
+        player: The player that has this setting.
         where: The place of the setting in a config.
     """
 

@@ -20,9 +20,9 @@ def setting(about: str, default: Any = None, group: str = "", metavar: str = "",
         about: What the setting does.
         default: The value if nothing is set; `...` if the setting is required.
         group: The heading in `dubito run --help` and in the docs.
-        metavar: What `--help` shows for the value, if the type is not enough.
+        metavar: The placeholder in `--help`, if the type is not enough.
         usual: The default in words, if the value is not enough.
-        checks: Bounds and examples, in the form that `pydantic.Field` takes.
+        checks: Bounds and examples, in the form that `pydantic.Field` expects.
     """
     shown: dict[str, Any] = {"group": group, "metavar": metavar, "usual": usual}
     shown = {key: value for key, value in shown.items() if value}

@@ -207,11 +207,11 @@ class ReplyCache:
         Args:
             server: The account's server.
             request: The request.
-            draw: Which sample of the request.
+            draw: The sample of the request.
             ask: Returns a new reply.
             waiting: The context in which to wait for another process.
-            check_stop: Raises to end such a wait.
-            is_usable: Whether a stored reply may be used; otherwise a new one is requested.
+            check_stop: Raises an exception to end such a wait.
+            is_usable: Whether a stored reply can be used. If not, a new one is requested.
         """
         key = compute_key(server, request.digest, draw)
         with self._lock:

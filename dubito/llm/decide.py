@@ -203,7 +203,7 @@ class Decider:
             form: The form of the answer.
             place: The place of the first decision.
             accept: Raises IllegalOutput if the rules refuse an answer. Used only for single questions.
-            chance: The seat's random numbers, from which `play: drawn` samples answers.
+            chance: The seat's random numbers, with which `play: drawn` samples answers.
             counts: The sizes and token counts of the player's earlier prompts in the game.
         """
         return Conversation(

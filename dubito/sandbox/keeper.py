@@ -1,4 +1,4 @@
-"""Isolate one bot in Linux namespaces. When run as a script, this module is their first process.
+"""Isolate one bot in Linux namespaces. Run as a script, this module is their first process.
 
     python keeper.py SOCKET ORDERS COMMAND...       ORDERS: arguments of `World` as JSON
 

@@ -265,8 +265,8 @@ class ModelLog:
             spent: Its cost.
             saved: Picodollars that the provider's own cache saved.
             seconds: How long it took.
-            excess: What it used beyond its reserve, if anything.
-            failed: The kind (as in `fail_try`) and message of the error that it contains, if it does.
+            excess: A description of its use beyond the reservation, if any.
+            failed: The kind (as in `fail_try`) and message of the error in the body, if any.
         """
         state, kind, error = ("failed", *failed) if failed else ("received", excess and _BEYOND, excess)
         assumed = usage is None and spent.tokens > 0
@@ -440,13 +440,13 @@ class ModelLog:
             player: The player.
             server: The account's server.
             request: The request's canonical text.
-            draw: Which sample of the request.
+            draw: The sample of the request.
             reply: The digest of the reply.
             raw: The body of the reply.
             cause: Why there is no reply.
-            origin: Where the reply is from: `live` or `cache`.
+            origin: The origin of the reply: `live` or `cache`.
             usage: Its tokens.
-            model: The model that the reply names.
+            model: The model named in the reply.
         """
 
         def write(connection: sqlite3.Connection) -> None:
