@@ -29,7 +29,7 @@ def _model_setting(key: str) -> Any:
     """Return a setting that applies to all models in the short form, such as openai:MODEL."""
     own = Setting(key, ModelSettings.model_fields[key])
     return setting(
-        f"{own.about[:-1]}; for models such as openai:MODEL.", group="Models", metavar=own.metavar, usual=own.usual
+        f"{own.about[:-1]} (for models such as openai:MODEL).", group="Models", metavar=own.metavar, usual=own.usual
     )
 
 
@@ -126,7 +126,7 @@ class Config(Checked):
         "Where games run: in processes, or on a plugin's executor such as dask.", "processes", group="Cluster"
     )
     scheduler: str | None = setting(
-        "Dask scheduler.", group="Cluster", metavar="ADDRESS", usual="a cluster on this machine"
+        "Address of the Dask scheduler.", group="Cluster", metavar="ADDRESS", usual="a cluster on this machine"
     )
     _sources: SettingSources = PrivateAttr(default_factory=lambda: SettingSources("the config", frozenset()))
 
