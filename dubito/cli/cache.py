@@ -177,9 +177,7 @@ def _unusable_causes(entry: CacheEntry) -> set[str]:
 
 @cache.command()
 @click.argument("what", metavar="DECISION|REQUEST")
-@click.option(
-    "--run", "run", type=click.Path(path_type=Path), help="The run that sent the request. [default: the latest]"
-)
+@click.option("--run", "run", type=click.Path(path_type=Path), help="Run that sent the request. [default: the latest]")
 @_cache_option
 def explain(what: str, run: Path | None, folder: Path) -> None:
     """Explain why the cache has no reply to a request.

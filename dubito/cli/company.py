@@ -95,7 +95,7 @@ def _config(file: Path | None, server: Mapping[str, str | None], game: str | Non
 
 
 def bots_of_other_games(first: Game) -> dict[str, Opponents]:
-    """Return the hand-written bots of the other games, by game name. Games without bots are left out."""
+    """Return the hand-written bots of the other games, by game name. Games without bots are omitted."""
     names = [spec.name for spec in find_games(Path.cwd()) if spec.name != first.name]
     by_game = {name: bots_of_game(name) for name in names}
     return {name: opponents for name, opponents in by_game.items() if opponents.choices()}

@@ -1,4 +1,4 @@
-"""The limit on open files: each game in flight needs a few."""
+"""Raise the limit on open files, since each game in flight needs several."""
 
 import sys
 from typing import Final

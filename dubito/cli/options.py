@@ -292,8 +292,6 @@ def open_run_folder(run: Path | None) -> Iterator[Path]:
         yield run
         return
     if not is_export(run):
-        raise UsageError(
-            f"{one_line(str(run))} is not a run", hint="give a run folder or a file written by `dubito export`"
-        )
+        raise UsageError(f"{one_line(str(run))} is not a run", hint="give a run folder or an exported run")
     with unpack(run) as folder:
         yield folder

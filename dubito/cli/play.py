@@ -52,7 +52,7 @@ _COMMANDS: Final = (
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="Deal number. The seed and the deal number determine the cards.",
+    help="Deal number. Seed and deal determine the cards.",
 )
 @click.option("--seat", type=int, help="Your seat; seat 0 plays first. [default: random]")
 @click.option("--save", type=click.Path(path_type=Path), help="Save the finished game, for `dubito replay`.")

@@ -310,9 +310,7 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
     ]
     answers = trial.answers[0]
     deals = len({one.recorded.deal for one in answers})
-    title = (
-        f"{entries[0].settings.model} at {len(answers):,} positions from {deals:,} deals; 95 % confidence intervals, "
-    )
+    title = f"{entries[0].settings.model} at {len(answers):,} positions in {deals:,} deals; 95 % confidence intervals, "
     title += f"clustered by deal; {f'right: {right}; ' if right else ''}tokens are per decision"
     table(one_line(title), headers, cells)
 
@@ -344,19 +342,14 @@ def _print_agreement(
 @click.command()
 @click.argument("name")
 @click.option("--model", metavar="M", help="openai:MODEL, anthropic:MODEL, local:MODEL or house:MODEL.")
-@click.option(
-    "--against", metavar="OTHER", help="A second prompt. Repeat NAME to measure how much answers vary by chance."
-)
+@click.option("--against", metavar="OTHER", help="A second prompt. Repeat NAME to measure random variation.")
 @click.option("--positions", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: the project's own]")
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="[default: runs/prompts-NAME-DIGEST]")
 @click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Write the replies to this cassette.")
 @click.option(
-    "--cassette",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Use the replies of this cassette instead of a model.",
+    "--cassette", type=click.Path(path_type=Path), metavar="FILE", help="Use these replies instead of a model."
 )
-@click.option("--expect", metavar="LIST", help="Exit with 1 unless these are true, such as 'right>=55, invalid<=1'.")
+@click.option("--expect", metavar="LIST", help="Exit with 1 unless these are met, such as 'right>=55, invalid<=1'.")
 @json_option
 @asking_options
 @game_option

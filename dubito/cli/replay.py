@@ -42,7 +42,7 @@ def replay(what: Path | None, game: int | None, show_hands: bool, workers: int |
         with open_run_folder(what) as folder:
             return _replay_run(folder, game, show_hands, workers, quiet)
     if game is not None:
-        raise UsageError("--game only works with runs", hint="give a run folder or a file written by `dubito export`")
+        raise UsageError("--game only works with runs", hint="give a run folder or an exported run")
     return _replay_record(what)
 
 

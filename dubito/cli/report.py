@@ -35,12 +35,8 @@ _DEFAULT_TITLE: Final = "Runs of Dubito"
     metavar="N,N,...",
     help="Games with a turn-by-turn viewer, or `all`. [default: the first and the longest]",
 )
-@click.option(
-    "--odds", is_flag=True, help="Estimate each player's chance of winning at every turn (takes seconds per game)."
-)
-@click.option(
-    "--open", "opens", is_flag=True, help="Open the report in the browser, updating it first if the run has new games."
-)
+@click.option("--odds", is_flag=True, help="Estimate each player's odds at every turn (takes seconds per game).")
+@click.option("--open", "opens", is_flag=True, help="Open the report in the browser, updated if the run has new games.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Serve it on loopback until Ctrl-C; 0 picks a free port.")
 @click.option("--site", metavar="FOLDER", type=click.Path(path_type=Path), help="Write all RUN... as one website.")
 @click.option("--title", help=f"Title of the site's first page. [default: {_DEFAULT_TITLE}]")

@@ -105,7 +105,7 @@ def plan_run(
 def print_result(
     result: RunResult, new: bool, tables: bool, by_table_size: bool = False, report: bool = True, as_json: bool = False
 ) -> int:
-    """Print the results of an ended run, write its report, and return the exit code."""
+    """Print a run's results, write its report, and return the exit code."""
     if not as_json:
         print_summary(result, tables or by_table_size, by_table_size)
     index = write_run_report(result.folder, new) if report and result.tally.games else None
@@ -140,10 +140,7 @@ def _print_repeatability_warnings(experiment: Experiment, registry: Registry) ->
         if not registry.find(bot).repeatable:
             note(f"note: games with {bot} are not repeatable: its file uses randomness other than self.rng")
     if experiment.on_bot_error == "fallback" and experiment.bot_deadline is not None:
-        note(
-            "note: games in which a bot exceeds bot_deadline are not repeatable because a bot's speed depends on "
-            "the machine"
-        )
+        note("note: games in which a bot exceeds bot_deadline are not repeatable, since speed depends on the machine")
 
 
 def play_with_progress(

@@ -41,13 +41,9 @@ _POLL_SECONDS: Final = 0.1
 @click.option("--listen", metavar="[HOST:]PORT", help=f"Address of the server. [default: 127.0.0.1:{PORT_DEFAULT}]")
 @allow_host_option
 @click.option("--opponents", metavar="A,B,...", help="Opposing bots and models. [default: all hand-written bots]")
-@click.option(
-    "--name", default=_AGENT, show_default=True, help="The agent's name in the results, if CONFIG has no agent."
-)
+@click.option("--name", default=_AGENT, show_default=True, help="The agent's name in results, if CONFIG has no agent.")
 @click.option("--deadline", type=float, metavar="SECONDS", help="Time limit per decision. [default: 300]")
-@click.option(
-    "--games", metavar="N", help=f"Number of games, a multiple of the number of contenders. [default: {_GAMES}]"
-)
+@click.option("--games", metavar="N", help=f"Games, a multiple of the number of contenders. [default: {_GAMES}]")
 @games_path_option
 @config_options("game", "table_sizes", "contenders", "seed", "on_bot_error", "in_flight", "budget", "cache", "output")
 @click.option("--tables", is_flag=True, help="Print all tables instead of a summary.")

@@ -214,9 +214,7 @@ def _print_models(log: ModelLog, kinds: Mapping[str, PlayerKind], places: str) -
         if own.has_other_names:
             say(f"  answered by: {', '.join(f'{one_line(model)} ({count:,})' for model, count in own.ids.items())}")
         if own.beyond:
-            say(
-                f"  calls that used more than was reserved in the budget: {own.beyond:,}; the first: {own.first_beyond}"
-            )
+            say(f"  calls that exceeded their budget reservation: {own.beyond:,}; the first: {own.first_beyond}")
     for kind, count in sorted(log.count_failures().items()):
         say(f"failed calls, {kind}: {count:,}")
 

@@ -1,4 +1,4 @@
-"""The output of an ended run: its summary, report, `--json` object and exit code."""
+"""What is printed after a run: its summary, report, `--json` object and exit code."""
 
 import os
 import sys
@@ -292,7 +292,7 @@ def _games_to_significance(run: RunResult) -> int | None:
 
 
 def command_prefix() -> str:
-    """Return how the user called this program, because it also works without activating its environment."""
+    """Return how to call this program, as the user did, because its environment may not be activated."""
     # uvx runs a command in an environment of uv's cache.
     if "UV" in os.environ and "archive-v0" in Path(sys.prefix).parts:
         return "uvx dubito"

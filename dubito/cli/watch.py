@@ -1,4 +1,4 @@
-"""`dubito watch`: show a game between bots and models, or the games of a run, in the terminal or the browser."""
+"""`dubito watch`: show a game between bots and models, or a run's games, in the terminal or the browser."""
 
 import os
 import threading
@@ -59,7 +59,7 @@ WebAddress = tuple[str, int | None, Sequence[str]]
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="Random seed. The seed and the deal number determine the cards.",
+    help="Random seed. Seed and deal determine the cards.",
 )
 @click.option("--deal", type=click.IntRange(0), default=0, show_default=True, help="Number of the deal.")
 @click.option("--show-hands", is_flag=True, help="Show all hands, and what was really played.")
@@ -83,8 +83,8 @@ def watch(
 ) -> None:
     """Watch bots and models play, or the games of a run as they finish.
 
-    A BOT is a class name, a player of --config, or a model such as openai:MODEL@PROMPT or house:MODEL. Players sit in
-    the given order. Models' answers and reasons are shown as they arrive. RUN is a run folder or a file written by
+    A BOT is a class name, a player of --config, or a model such as openai:MODEL@PROMPT or house:MODEL. The players sit
+    in the given order. Models' answers and reasons are shown as they arrive. RUN is a run folder or a file written by
     `dubito export`, by default the latest run. Its last finished game is shown, then each new one until the run ends.
     GAME is a saved game's file.
     """
@@ -138,9 +138,7 @@ def _play_and_print(watched: BotsGame, pace: float | None, show_hands: bool, sav
         with session.code:
             narrator.narrate(session)
     except Suspended as error:
-        raise RunStopped(
-            f"the game is paused: {error}", hint="run the same command to continue from the cache"
-        ) from None
+        raise RunStopped(f"the game is paused: {error}", hint="run the same command to continue") from None
     if save is not None:
         save_record(save, watched.game, watched.record(session))
 

@@ -1,10 +1,10 @@
-"""Interfaces of a game. Packages outside `dubito/games` use games only through them.
+"""The interfaces of a game. Packages outside `dubito/games` only use games through these.
 
-A `Game` describes a game and deals it. A dealt game is a `State`: `view()` returns what the seat to move sees, and
+A `Game` describes a game and deals it. A dealt game is a `State`. Its `view()` returns what the seat to move sees, and
 `apply(output)` makes that seat's move and returns what the players observe. Bots subclass the game's own base class, a
 subclass of `Player`.
 
-Beside `game.py`, a game's package may contain optional modules, found by name: `facts` (`Facts`, the content of
+Besides `game.py`, a game's package can contain optional modules, found by name: `facts` (`Facts`, the content of
 prompts), `stand_in` (`MODELS`, the built-in fake models), `words` (text for the viewer, the terminal and the person at
 the table) and `training` (`COURSE`, for OpenSpiel). In the package of a `Family`, each module has a function `of(game)`
 that returns the part for one member.
@@ -35,16 +35,16 @@ from dubito.game.streams import DealStreams, SeatStreams
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-# the last count of every seat: moves made by the fallback for a bot that failed
+# the last count of every seat: moves that the fallback made for a failed bot
 FALLBACK_TURNS: Final = "fallback_turns"
-EXTRACTED_OUTCOME: Final = ":last_object"  # ends the outcome of an answer that was extracted from a longer reply
-FALLBACK_OUTCOME: Final = "fallback:"  # starts the outcome of a decision made by the fallback; the cause follows
+EXTRACTED_OUTCOME: Final = ":last_object"  # suffix of the outcome of an answer that was extracted from a longer reply
+FALLBACK_OUTCOME: Final = "fallback:"  # prefix of the outcome of a decision made by the fallback, followed by the cause
 FORFEITS: Final = "forfeits"  # a seat count of games with forfeits: 1 if this seat forfeited
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The result of a finished game in integers from 0; lists have one item per seat."""
+    """The result of a finished game in non-negative integers. Lists have one item per seat."""
 
     capped: bool  # ended by a cap, not by the rules
     game_counts: tuple[int, ...]
@@ -57,12 +57,12 @@ class GameEvent:
 
     __slots__ = ()
 
-    only: int | None = None  # the only seat that observes it; None: every seat still in the game
+    only: int | None = None  # the only seat that observes the event; None if every seat in the game does
     leaves: int | None = None  # the seat that observes nothing after this event
 
 
 class State(Protocol):
-    """A dealt game between two moves. It uses no clock and no I/O, and all its randomness comes from one stream."""
+    """A dealt game between two moves. It uses no clock and no I/O, and its only randomness is one stream."""
 
     @property
     def seat(self) -> int:
@@ -78,24 +78,24 @@ class State(Protocol):
 
     @property
     def start(self) -> GameEvent:
-        """The first observation. Read only before the first move."""
+        """The first observation. Only valid before the first move."""
 
     def view(self) -> Any:
         """Return what the seat to move sees. The view is valid until the move is made.
 
-        If a move is the answer to one node, the view has `node` and `why_illegal(output)`, which returns a sentence, or
-        None if the output is legal. It may also have `legal()`, which lists the legal outputs if there are few enough
-        to list. A subclass of `View` needs to define only one of the two.
+        If a move is the answer to a node, the view has `node` and `why_illegal(output)`, which returns a sentence, or
+        None if the output is legal. It can also have `legal()`, which lists the legal outputs unless there are too
+        many. A subclass of `View` only needs to define one of the two.
         """
 
     def cards(self, seat: int, streams: SeatStreams) -> Any:
-        """Return a read-only view of the seat's cards, its bot's `self.cards`."""
+        """Return a read-only view of the seat's cards. Bots get it as `self.cards`."""
 
     def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
-        """Make the move of the seat to move and return the observations in order.
+        """Make a move for the seat to move and return the observations in order.
 
-        Returns no observations if `announce` is false. Raises IllegalOutput and leaves the state unchanged if
-        the rules refuse the output.
+        Returns no observations if `announce` is false. Raises IllegalOutput and leaves the state unchanged if the rules
+        refuse the output.
         """
 
     def copy_of(self, output: Any) -> Any:
@@ -107,31 +107,31 @@ class State(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bool:
-    """An answer of yes or no."""
+    """A yes-or-no answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An answer that is one of the game's fixed names."""
+    """An answer that is one of a fixed set of names."""
 
-    options: tuple[str, ...] | None  # None: too many to list here, so only the state knows them
+    options: tuple[str, ...] | None  # None if there are too many to list, so that only the state can decide
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """An answer that is an integer. The state decides which integers are legal."""
+    """An integer answer. The state decides which integers are legal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cards:
-    """An answer that is a list of the game's cards, each at most as often as the seat holds it."""
+    """An answer that is a list of cards. Each can occur at most as often as the seat holds it."""
 
     cards: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """A probability for each of the game's fixed names: numbers from 0 to 1 with sum 1."""
+    """A probability from 0 to 1 for each of a fixed set of names. They sum to 1."""
 
     options: tuple[str, ...]
 
@@ -143,7 +143,7 @@ class Text:
     most: int  # characters
 
     def why_not(self, message: object) -> str | None:
-        """Return why the message is not valid, or None. The game's `apply` must refuse it too."""
+        """Return why the message is invalid, or None. The game's `apply` must also refuse invalid messages."""
         return message_error(message, self.most)
 
 
@@ -151,25 +151,25 @@ Answer = Bool | Choice | Whole | Cards | Shares | Text
 
 
 ODDS: Final = "odds"  # key of a fake model's answer: probabilities
-REASON: Final = "reasoning"  # key of the reason, in answers of fake models and of real ones
+REASON: Final = "reasoning"  # key of the reason in answers of fake and real models
 STATED: Final = "p_bluff"  # key of a stated probability in answers, tables and files
 
 
 class Node(NamedTuple):
-    """A decision point: one question to a player."""
+    """A decision point at which a player is asked one question."""
 
-    name: str  # used in requests, records and tables
+    name: str  # appears in requests, records and tables
     method: str  # the method of the game's bot base that answers it
     answer: Answer
-    # A field in which a model may state a probability, besides its answer. It has no effect on the game and is compared
+    # A field in which a model can state a probability besides its answer. It does not affect the game and is compared
     # with the truth.
     states: str | None = None
     stating: str = "the last play is a bluff"  # the event whose probability is stated
-    truths: tuple[str, str] = ("a bluff", "honest")  # how the truth is worded for a person: when true, when false
+    truths: tuple[str, str] = ("a bluff", "honest")  # wording of the truth for a person, if true and if false
 
 
 class Position(Protocol):
-    """What one seat knows when it is asked a node's question. Games add their own fields."""
+    """What a seat knows when it is asked a node's question. Games add their own fields."""
 
     @property
     def seat(self) -> int:
@@ -181,13 +181,13 @@ class Position(Protocol):
 
 
 class Notebook(Protocol):
-    """What one seat has seen, played and answered so far."""
+    """What a seat has seen, played and answered so far."""
 
     def observe(self, event: Any, cards: Any) -> None:
-        """Record an event that the seat observed; `cards` is what it holds now."""
+        """Record an event that the seat observed. `cards` is its current hand."""
 
     def note_answer(self, node: str, answer: Any) -> None:
-        """Record the seat's answer to a node, which other seats may not observe."""
+        """Record the seat's answer to a node. Other seats may not observe it."""
 
     def position(self, node: str, view: Any, cards: Any) -> Any:
         """Return the question that the seat is asked now."""
@@ -196,10 +196,10 @@ class Notebook(Protocol):
 class Facts(Protocol):
     """Interface of a game's `facts` module, which supplies what a prompt may tell a model.
 
-    Facts contain only what the seat can know. A game with a walk may add `turn(position)`, for prompts that ask all
-    questions of a turn at once. It returns the given position and the positions of all questions that the turn may
-    still ask, in order, each after the answers that lead to it. The game may also add `AT_ONCE`, the facts that are
-    worded differently for a decision model, which always gets all the questions.
+    Facts contain only what the seat can know. A game with a walk can add `turn(position)`, for prompts that ask all
+    questions of a turn at once. It returns the given position and the positions of all questions that may follow in the
+    turn, in order, each after the answers that lead to it. The game can also add `AT_ONCE`, the facts that are worded
+    differently for a decision model, which always gets all the questions.
     """
 
     @property
@@ -209,12 +209,12 @@ class Facts(Protocol):
     def facts(self, position: Any) -> dict[str, Any]:
         """Return JSON-compatible values, with the same keys at every node.
 
-        A prompt with a `history.jinja` needs two of them: `history`, one event per line, and `own_moves`, the
-        indexes of the seat's own moves in it.
+        A prompt with a `history.jinja` needs `history`, a list with one line per event, and `own_moves`, the indexes of
+        the seat's own moves in that list.
         """
 
     def steady_facts(self) -> Set[str]:
-        """Return the names of facts that stay the same for a seat through a whole game."""
+        """Return the names of facts that never change for a seat during a game."""
 
     def example_position(self, node: str) -> Any:
         """Return a fixed position at which this node is asked."""
@@ -223,14 +223,14 @@ class Facts(Protocol):
         """Return the position as a JSON object."""
 
     def from_json(self, text: str) -> Any:
-        """Parse what `to_json` wrote, without `hidden`. Raises UsageError if it is malformed."""
+        """Parse the output of `to_json`, ignoring `hidden`. Raises UsageError if it is malformed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
     """A rated quantity: one integer per seat, from 0 to `scale`.
 
-    A measure follows from the seat's bucket (`values`) or is one of the seat's counts (`count`).
+    A measure depends on the seat's bucket (`values`) or is one of the seat's counts (`count`).
     """
 
     key: str
@@ -239,7 +239,7 @@ class Measure:
     values: tuple[int, ...] = ()  # by bucket; empty if `count` is set
     scale: int = 1  # the value that counts as one whole
     count: str = ""  # the seat count that this measure is
-    # the quantities at 0 and at `scale`; None: a share of games, shown in percent
+    # the quantities at 0 and at `scale`; None for a share of games, shown as a percentage
     span: tuple[float, float] | None = None
 
     @property
@@ -260,34 +260,34 @@ class Habit:
     name: str  # in charts: bluffs
     count: str
     of: str
-    most: int = 1  # the highest possible ratio; above 1 it is a number, not a share
+    most: int = 1  # the highest possible ratio; if above 1, the habit is a number, not a share
 
 
 @dataclass(frozen=True)
 class Results:
     """What a game counts, and which counts are rated."""
 
-    buckets: tuple[str, ...]  # the possible results of a game for one seat, in the plural: hard_wins, losses
+    buckets: tuple[str, ...]  # a seat's possible results, in the plural: hard_wins, losses
     endings: tuple[str, ...]  # the same results for one seat, in words: hard win, loss
     bucket: Callable[[int, bool], int]  # index in `buckets`, from a mark and whether the game was capped
     measures: tuple[Measure, ...]  # the first one ranks
-    # The measures shown for pairs, seats and bounds. The last of them is also used for neighbours.
+    # The measures shown for pairs, seats and bounds. The last one is also used for neighbours.
     headline: tuple[str, ...]
-    equal_share: Callable[[int], Mapping[str, float]]  # chance level of each measure, if known, by number of seats
+    equal_share: Callable[[int], Mapping[str, float]]  # chance level of each known measure, by number of seats
     game_counts: tuple[str, ...]  # the first one is the number of turns
     seat_counts: tuple[str, ...]
-    scoreboard: tuple[str, ...] = ()  # the buckets whose counts come before the number of games in the ranking
+    scoreboard: tuple[str, ...] = ()  # the buckets whose counts are shown before the number of games in the ranking
     averaged: tuple[str, ...] = ()  # seat counts that are reported as means
     habits: tuple[Habit, ...] = ()
     # From a mark, the number of seats and whether the game was capped: the standing, 0 to 2 (seats - 1).
     standing: Callable[[int, int, bool], int] | None = None
     unfinished: str | None = None  # the bucket of games without a standing
-    # From a mark and whether the game was capped: how the game ended for a seat. None: as in `endings`.
+    # From a mark and whether the game was capped: how the game ended for a seat. None to use `endings`.
     ended: Callable[[int, bool], str] | None = None
     describe_turns: Callable[[Sequence[float]], str] = lambda means: f"{means[0]:.1f}"  # from the mean game counts
     lies: str = ""  # in a game with lies, the habit that is the share of lies among moves (see `Game.lie`)
-    describe_lies: str = ""  # what a voluntary lie is, and what a forced one is
-    lie_nodes: tuple[str, ...] = ()  # where a yes means to lie
+    describe_lies: str = ""  # explains voluntary and forced lies
+    lie_nodes: tuple[str, ...] = ()  # nodes where yes means to lie
     lie_words: tuple[str, str] = ("lie", "accusation")  # the words for one lie, and for calling a play a lie
     found_out: str = ""  # the seat count of caught lies
     # The habits that are charted; all are shares. Neighbours are ordered by the first.
@@ -319,7 +319,7 @@ class Results:
 
     @cached_property
     def by_bucket(self) -> tuple[tuple[int, ...], ...] | None:
-        """All measures of each bucket; None if a measure is a count."""
+        """All measures of each bucket. Measures that are counts are None."""
         if any(measure.count for measure in self.measures):
             return None
         return tuple(zip(*(measure.values for measure in self.measures), strict=True))
@@ -353,13 +353,13 @@ class Member(NamedTuple):
     name: str  # without the family's name
     seats: tuple[int, int]
     about: str
-    why_not: str | None = None  # why it cannot be played
+    why_not: str | None = None  # why the member cannot be played
 
 
 class Family(NamedTuple):
-    """Games of one family, named like `openspiel:kuhn_poker`.
+    """A family of games, with names like `openspiel:kuhn_poker`.
 
-    They share the bots and prompts of the family.
+    They share the family's bots and prompts.
     """
 
     name: str
@@ -370,8 +370,8 @@ class Family(NamedTuple):
 
 
 def no_rules(**settings: Any) -> "BaseModel":
-    """Build the `rules` of a game without variants. These rules refuse every key."""
-    from dubito.files import NoRules  # imported late: commands that only list bots or games run without pydantic
+    """Build the `rules` of a game without variants, which refuse every key."""
+    from dubito.files import NoRules  # imported late so that commands that list bots or games do not load pydantic
 
     return NoRules(**settings)
 
@@ -379,7 +379,7 @@ def no_rules(**settings: Any) -> "BaseModel":
 def unanswered(base: type[Player], nodes: Sequence[Node]) -> Callable[[type[Player]], list[str]]:
     """Return a function for `Game.missing`, for games whose bots must answer every node.
 
-    Bots that define their own `play` are never incomplete.
+    Bots that define `play` are never incomplete.
     """
 
     def missing(cls: type[Player]) -> list[str]:
@@ -404,85 +404,85 @@ def house_contenders(openai: str, anthropic: str) -> list[dict[str, Any]]:
 
 LineupKind = Literal["uniform", "distinct", "ordered_pairs"]
 PlayerKind = Literal["model", "stand-in", "hand-written", "program", "agent", "person"]  # the kind of decision maker
-Lie = Literal["chosen", "forced"]  # by a seat that could have been honest, or one that could not
+Lie = Literal["chosen", "forced"]  # whether the seat could have been honest, or was forced to lie
 
 
 class LieMark(NamedTuple):
     """How a move relates to lying.
 
-    A move can be a play that may be a lie, a reaction to another seat's play, or both.
+    The move can be a play that may be a lie, a reaction to another seat's play, or both.
     """
 
     pile: int  # number of cards on the pile before the move
-    cards: int = 0  # number of cards played; 0: not a play
-    of: int | None = None  # the seat whose play is called a lie or let pass; None: no such play
+    cards: int = 0  # number of cards played; 0 if the move is not a play
+    of: int | None = None  # the seat whose play is called a lie or let pass, if any
     is_lie: bool = False  # whether the play is a lie
     called: bool = False  # whether the move calls a play a lie
 
 
 @dataclass(frozen=True, eq=False)  # compared by identity
 class Game:
-    """All information that the harness has about a game."""
+    """Everything that the harness knows about a game."""
 
     name: str
     summary: str  # one line, for `dubito games`
     # Builds the config's `rules` from keywords: a pydantic model class, or a function that returns one. The model is
     # strict and frozen, forbids unknown keys and has a default for every key.
     rules: "Callable[..., BaseModel]"
-    seats: tuple[int, int]  # the fewest and the most, under the default rules
-    lineup: LineupKind  # how bots are drawn for a deal: with replacement, without, or every ordered pair
+    seats: tuple[int, int]  # minimum and maximum under the default rules
+    lineup: LineupKind  # how bots are drawn for a deal: with replacement, without replacement, or every ordered pair
     base: type[Player]
-    base_path: str  # the import path for writers of bots: bots.base.BotBase
-    fallback: str  # the bot that moves for one that failed; deliberately the weakest
+    base_path: str  # the import path for bot authors: bots.base.BotBase
+    fallback: str  # the bot that moves for a failed bot; deliberately the weakest
     nodes: tuple[Node, ...]
     results: Results
     deal: Callable[[Any, int, Random], State]  # from the rules, the number of seats and a random stream
-    # Called before the first move. Two equal deals give equal JSON.
+    # Called before the first move. Equal deals return equal JSON.
     deal_to_json: Callable[[Any], dict[str, Any]]
     output_to_json: Callable[[Any], Any] = lambda output: output  # as JSON-compatible values
     output_from_json: Callable[[Any], Any] = lambda output: output  # the inverse
-    # Converts a model's answer at a node to an output, given the seat's cards. Raises IllegalOutput if none fits.
+    # Converts a model's answer at a node to an output, given the seat's cards. Raises IllegalOutput if this is
+    # impossible.
     output_of: Callable[[str, Any, Any], Any] = lambda node, answer, cards: answer
-    # The inverse: an answer that gives this output or an equivalent one.
+    # The inverse: returns an answer that leads to this output or an equivalent one.
     answer_of: Callable[[str, Any], Any] = lambda node, output: output
-    # The legal outputs at a view, or None if there are too many to list. Set it if the game's views have a different
-    # `legal`.
+    # The legal outputs at a view, or None if there are too many to list. Set this if the views' `legal` is different.
     legal: Callable[[Any], Sequence[Any] | None] = legal_of
-    # The questions of one turn, if a turn can have several: a generator, from a bot and its view, that yields nodes,
-    # receives the answers and returns the output. None: every move is the answer to the one node that the view names.
+    # Asks the questions of a turn, if it can have several: a generator function of a bot and its view that yields
+    # nodes, receives the answers and returns the output. None if every move is the answer to the view's node.
     walk: Callable[[Any, Any], Generator[str, Any, Any]] | None = None
     package: str = ""  # the import path of the game's modules
     family: str = ""  # name of the family it belongs to, if any
-    # Increase it when the same seed and outputs would give a different game. Runs and books with another number are
-    # incompatible.
+    # Increase this when the same seed and outputs would produce a different game. Runs and books with another number
+    # are incompatible.
     rules_version: int = 1
     version: str = ""  # version of the library that implements the rules, if any
-    # why a bot class does not play this game; None: it does
+    # returns why a bot class does not play this game, or None if it does
     cannot_play: Callable[[type[Player]], str | None] = lambda cls: None
-    # A note on a bot class, from the rules and its settings, for the warnings of a run. None: nothing to note.
+    # Returns a note on a bot class for a run's warnings, given the rules and the bot's settings, or None.
     said_of: Callable[[type[Player], Mapping[str, Any], Mapping[str, Any]], str | None] = lambda cls, rules, settings: (
         None
     )
-    truth: Callable[[Any], bool | None] = lambda state: None  # the truth of what a model may state before this move
-    # Classifies a move before it is made; None: the move is not a lie. Unset in games without lies.
+    truth: Callable[[Any], bool | None] = lambda state: None  # the truth about what a model can state before this move
+    # Classifies a move before it is made; None if it is not a lie. Unset in games without lies.
     lie: Callable[[Any, Any], Lie | None] | None = None
-    # Describes a move before it is made; None: no mark. With it, reports show who catches whose lies.
+    # Marks a move before it is made, so that reports can show who catches whose lies.
     lie_mark: Callable[[Any, Any], LieMark | None] | None = None
-    # descriptions of the nodes that a bot does not answer
+    # describes the nodes that a bot does not answer
     missing: Callable[[type[Player]], list[str]] = lambda cls: []
     deal_rules: tuple[str, ...] = ()  # the rules that affect the deal
     # the config of `dubito demo`: two contenders that use fake models
     demo: dict[str, Any] = field(default_factory=dict)
-    # Whether bots of this class answer node by node. Always true if a move is the answer to one node.
+    # Whether bots of this class answer node by node. Always true if a move is the answer to a single node.
     answers_nodes: Callable[[type[Player]], bool] = lambda cls: True
-    # Builds the rules from what a run stored, which needs no new validation. Set it if that imports less than `rules`.
+    # Builds the rules from what a run stored, without validation. Set this if it imports less than `rules`.
     kept_rules: Callable[..., Any] | None = None
-    # the number of seats under these rules, if some rules change it
+    # the number of seats under these rules, if it depends on them
     seats_of: Callable[[Any], tuple[int, int]] | None = None
-    # Names of facts that a prompt must use under these rules. The prompt's own text only covers the default rules.
+    # Names of facts that a prompt must use under these rules, since its own text only covers the default rules.
     must_tell: Callable[[Any], Sequence[str]] = lambda rules: ()
     forfeits: bool = False  # whether its states have `forfeit()`, so that a failing seat ends the game
-    forfeit_means: str = "nobody wins"  # what a forfeit means, in words
+    forfeit_means: str = "nobody wins"  # describes the consequence of a forfeit
 
     @property
     def folder(self) -> str:
@@ -493,7 +493,7 @@ class Game:
     def has_neighbours(self) -> bool:
         """Whether results are reported by neighbour.
 
-        This requires three seats or more, and measures that follow from the bucket.
+        This requires at least three seats, and measures that depend on the bucket.
         """
         return self.seats[1] > 2 and self.results.by_bucket is not None
 
@@ -511,19 +511,18 @@ class Game:
         least, most = self.seats_by(rules)
         if least <= seats <= most:
             return self.deal(rules, seats, chance)
-        # Let the deal explain the problem itself, if it raises a UsageError; ignore what code raises that relies on the
-        # count.
+        # The deal may explain the problem with a UsageError. Ignore errors of code that relies on a valid count.
         with suppress(ArithmeticError, LookupError, TypeError, ValueError):
             self.deal(rules, seats, chance)
         many = f"{least}" if least == most else f"{least} to {most}"
-        raise UsageError(f"{self.name} is played by {many}, not {seats}")
+        raise UsageError(f"{self.name} needs {many} players, not {seats}")
 
     def rules_of_run(self, stored: Mapping[str, Any]) -> Any:
-        """Build the rules that a run has stored, as `deal` expects them."""
+        """Build rules for `deal` from what a run has stored."""
         return (self.kept_rules or self.rules)(**stored)
 
     def node(self, name: str) -> Node:
-        """Return the node of that name. Raises UsageError if a file names an unknown one."""
+        """Return the node of that name. Raises UsageError if it is unknown."""
         match = next((node for node in self.nodes if node.name == name), None)
         if match is None:
             raise UsageError(f"{self.name} has no node {one_line(name, 60)!r}")
@@ -532,8 +531,8 @@ class Game:
     def legal_answers(self, state: Any) -> list[Any] | None:
         """Return the legal answers to the current question, or None if they cannot be listed.
 
-        They are the view's list, or those answers to a yes-or-no or multiple-choice question that the view accepts.
-        Cards, messages and numbers can be listed only by the view.
+        They are the view's list, or the answers to a yes-or-no or multiple-choice question that the view accepts. Only
+        the view can list cards, messages and numbers.
         """
         return self.legal_answers_of(state.view(), state.cards(state.seat, DealStreams(0, 0).seat(state.seat)))
 
@@ -558,7 +557,7 @@ class Game:
         """The module that supplies facts to prompts. Raises UsageError if the game has none."""
         module = self.module("facts")
         if module is None:
-            raise UsageError(f"models cannot play {self.name}: its package has no facts.py")
+            raise UsageError(f"models cannot play {self.name}: its package does not contain a facts.py")
         return cast(Facts, module)
 
     def module(self, name: str) -> Any:
@@ -576,7 +575,7 @@ class Game:
 def without_bytecode(package: str) -> Iterator[None]:
     """Import without writing bytecode if the package belongs to a user.
 
-    Cached bytecode could differ from the source that the digest was computed from.
+    Cached bytecode could differ from the source that was hashed.
     """
     written = sys.dont_write_bytecode
     sys.dont_write_bytecode = written or not package.startswith("dubito.")

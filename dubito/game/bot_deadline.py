@@ -1,9 +1,8 @@
 """Time limits for bots.
 
-A call that takes too long is interrupted and counts as a bot error.
-
-The limit uses the system's alarm signal, which reaches the main thread between two steps of Python. The signal stops
-loops and waits, but not a single call into C that never returns. A bot without a limit is not wrapped.
+A call that takes too long is interrupted and counts as a bot error. The limit uses the system's alarm signal, which the
+main thread handles between two Python instructions. It interrupts loops and waits, but not a call into C code that
+never returns. Bots without a limit are not wrapped.
 """
 
 import signal
@@ -15,13 +14,13 @@ from typing import Any, Final, TypeVar, cast
 from dubito.errors import IllegalOutput, UsageError, one_line
 from dubito.game import Node, Player
 
-_STEP_SECONDS: Final = 1e-6  # seconds by which the alarm's delay grows after each attempt
+_STEP_SECONDS: Final = 1e-6  # seconds added to the alarm's delay after each attempt
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Player)
 
 
-# Not an Exception: bots catch those.
+# Not an Exception, because bots catch those.
 class _TooLate(BaseException):
     """Raised inside a bot's code when its time is up."""
 
@@ -30,7 +29,7 @@ def limit_bot_time(cls: type[P], seconds: float, nodes: Sequence[Node]) -> type[
     """Return a subclass of the bot whose calls are limited to `seconds` each.
 
     The limit applies to `__init__`, `play` and `observe`. A call that exceeds it raises IllegalOutput with the node or
-    method and the line. `nodes` contains the nodes of the game. Raises UsageError if this system cannot interrupt bots.
+    method and the line. `nodes` are the game's nodes. Raises UsageError if this system cannot interrupt bots.
     """
     if not hasattr(signal, "setitimer"):
         raise UsageError("bot_deadline: this system has no timer that can interrupt a bot; remove this setting")
@@ -52,7 +51,7 @@ def limit_bot_time(cls: type[P], seconds: float, nodes: Sequence[Node]) -> type[
         call("observe", lambda: cast(Any, cls).observe(self, event))
 
     methods: dict[str, Any] = {"__module__": cls.__module__, "__doc__": cls.__doc__, "__init__": __init__, "play": play}
-    if cls.observes():  # a bot that does not observe gets no `observe`, so that no events are built for it
+    if cls.observes():  # leave `observe` out if the bot does not define it, so that no events are built
         methods["observe"] = observe
     timed: type[P] = cast(Any, type(cls))(cls.__name__, (cls,), methods)
     return timed
@@ -66,7 +65,7 @@ def _call(seconds: float, letters: Mapping[str, str], method: str, call: Callabl
         if not running:
             return
         reason = reason or _reason(seconds, letters, method, frame)
-        # A bot may catch this alarm. So ring again at once, then after growing delays: one of them falls outside its
+        # A bot may catch this exception. Ring again at once and then with growing delays, until one falls outside its
         # `try`.
         rings = rings % 1000 + 1
         signal.setitimer(signal.ITIMER_REAL, rings * _STEP_SECONDS)
@@ -76,7 +75,7 @@ def _call(seconds: float, letters: Mapping[str, str], method: str, call: Callabl
     try:
         signal.setitimer(signal.ITIMER_REAL, seconds)
         returned = call()
-        running = False  # Signals arrive at calls and loops only, so no alarm can ring between the call and this line.
+        running = False  # Signals only arrive at calls and loops, so no alarm can ring between the call and this line.
         if not reason:  # otherwise the bot caught the alarm and answered late
             return returned
     except _TooLate:

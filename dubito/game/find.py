@@ -1,9 +1,8 @@
 """Find games and bots by name, and import them from their paths.
 
-Importing by path keeps packages with the same name from interfering with each other. `packages.py` finds the game
-packages.
+Importing by path keeps packages with the same name separate. `packages.py` finds the game packages.
 
-A bot is a file in `bots/manual` or `bots/llms`; for games other than Dubito, in a subfolder with the name of the game
+A bot is a file in `bots/manual` or `bots/llms`. Bots of games other than Dubito are in subfolders named after the game
 or its family, such as `bots/manual/bs`. The bot is the class whose name matches the file's, ignoring case, underscores
 and a trailing `Bot`. Bots are searched in Dubito's own folders, the working directory, `--games-path` and the packages
 of installed games. A file that cannot be used is listed as broken, with advice on how to fix it, and does not affect
@@ -42,7 +41,7 @@ from dubito.game.packages import (
 
 
 def import_file(name: str, file: Path, source: bytes, game: object, code: ast.Module | None = None) -> ModuleType:
-    """Import a module from `source`, or from the code that replaces it, under this name.
+    """Import a module under this name from `source`, or from the code that replaces it.
 
     The module is imported again if the file was edited or now belongs to another game.
     """
@@ -55,9 +54,9 @@ def import_file(name: str, file: Path, source: bytes, game: object, code: ast.Mo
 
 
 def import_as(name: str, file: Path, source: bytes | ast.Module, package: Path | None = None) -> ModuleType:
-    """Import a module from these bytes, or from code that was parsed from them.
+    """Import a module from these bytes, or from code parsed from them.
 
-    A bytecode cache is not used, since its code might not match the digest.
+    No bytecode cache is used, because its code might not match the digest.
     """
     folders = None if package is None else [str(package)]
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
@@ -73,9 +72,9 @@ def import_as(name: str, file: Path, source: bytes | ast.Module, package: Path |
 
 
 DUBITO: Final = "dubito"  # the default game
-PROGRAM_FILE: Final = "bot.yaml"  # in the folder of a bot that is a program
-_LOADED: Final[dict[str, str]] = {}  # imported packages of the user's, with the digest of their sources at that time
-_PACKAGES: Final[dict[str, str]] = {}  # by `games.NAME`: the real name of that package if it is an installed one
+PROGRAM_FILE: Final = "bot.yaml"  # in the folder of a program bot
+_LOADED: Final[dict[str, str]] = {}  # the user's imported packages, with the digest of their sources at import
+_PACKAGES: Final[dict[str, str]] = {}  # maps `games.NAME` to the package's real name, if it is installed
 
 
 class NoSuchGame(UsageError):
@@ -85,8 +84,8 @@ class NoSuchGame(UsageError):
 def find_game(name: str, working_directory: Path, flawed: bool = False) -> Game:
     """Return the game of that name.
 
-    Raises UsageError that suggests the nearest name or describes what is wrong with the package. With `flawed`, a game
-    with flaws is returned too, so that the caller can list all of them.
+    Raises UsageError with the most similar name or a description of what is wrong with the package. If `flawed` is
+    true, games with flaws are returned as well, so that the caller can list the flaws.
     """
     first, colon, member = name.partition(":")
     package = find_package(first, working_directory)
@@ -105,14 +104,14 @@ def find_game(name: str, working_directory: Path, flawed: bool = False) -> Game:
             )
         return game
     if not member:
-        raise UsageError(f"{first} is a family of games: name one of them after a colon. {game.summary}")
+        raise UsageError(f"{first} is a family of games; add the name of a game after a colon. {game.summary}")
     return game.member(member)
 
 
 def _find_members(name: str, working_directory: Path) -> list[str]:
     """Return the full names of family members with this name.
 
-    Families that cannot be used are skipped.
+    Unusable families are skipped.
     """
     names = []
     for family in find_families(working_directory):
@@ -122,17 +121,17 @@ def _find_members(name: str, working_directory: Path) -> list[str]:
 
 
 def find_games(working_directory: Path) -> list[Game]:
-    """Return all single games by name, without those that cannot be used."""
+    """Return all usable single games by name."""
     return [game for game in usable_games(working_directory)[0] if isinstance(game, Game)]
 
 
 def find_families(working_directory: Path) -> list[Family]:
-    """Return all families by name, without those that cannot be used."""
+    """Return all usable families by name."""
     return [family for family in usable_games(working_directory)[0] if isinstance(family, Family)]
 
 
 def usable_games(working_directory: Path) -> tuple[list[Game | Family], list[str]]:
-    """Return all games and families by name, and why other packages cannot be used."""
+    """Return all usable games and families by name, and why other packages cannot be used."""
     games, faults = list[Game | Family](), list[str]()
     for package in all_packages(working_directory):
         try:
@@ -148,7 +147,7 @@ def game_names(working_directory: Path) -> list[str]:
 
 
 def package_of(game: Game, working_directory: Path) -> GamePackage:
-    """Return the package of a game that was found when searching from this directory."""
+    """Return the package of a game found from this working directory."""
     package = find_package(game.folder, working_directory)
     assert package is not None
     return package
@@ -161,11 +160,11 @@ def digest_of_game(game: Game, working_directory: Path) -> str:
 
 
 def source_of(game: Game, working_directory: Path) -> str:
-    """Return what identifies how a game is played, in addition to its name and `rules_version`.
+    """Return what identifies a game's implementation, in addition to its name and `rules_version`.
 
-    For a game that comes with Dubito, this is the version of the library that implements its rules, if any: a test
-    guards its `rules_version`, so its files may be rewritten. For any other game it is the digest of its sources, since
-    nothing reminds the author to raise `rules_version`.
+    For a game that comes with Dubito, this is the version of the library that implements its rules, if any. Its files
+    can be edited freely because a test guards its `rules_version`. For any other game it is the digest of its sources,
+    because nothing reminds the author to increase `rules_version`.
     """
     return game.version if package_of(game, working_directory).is_own else digest_of_game(game, working_directory)
 
@@ -182,10 +181,10 @@ def _load_game(package: GamePackage, working_directory: Path, flawed: bool = Fal
     game = getattr(module, "GAME", None)
     shown = one_line(str(file))
     if not isinstance(game, Game | Family):
-        raise UsageError(f"{shown} defines no game: it needs `GAME = Game(...)` of dubito.game")
+        raise UsageError(f"{shown} does not define a game; add `GAME = Game(...)` with dubito.game.Game")
     if game.name != package.name:
         named = f"its entry point, {package.name}" if package.distribution else "its folder"
-        raise UsageError(f"{shown}: the game is named {game.name!r}: name it as {named}")
+        raise UsageError(f"{shown}: the game is named {game.name!r}; its name must be that of {named}")
     if isinstance(game, Game) and not flawed and not package.is_own:
         for flaw in flaws_of(game):
             raise UsageError(f"{shown}: {flaw}")
@@ -195,7 +194,7 @@ def _load_game(package: GamePackage, working_directory: Path, flawed: bool = Fal
 def _import_from(package: GamePackage, name: str) -> ModuleType:
     """Import a module from a user's or an installed package.
 
-    Other modules can import both kinds as `games.NAME`.
+    Other modules can import either as `games.NAME`.
     """
     digest, mark, alias = package.digest, package.module, f"games.{package.name}"
     # The package was edited, or the name now means another package.
@@ -208,10 +207,10 @@ def _import_from(package: GamePackage, name: str) -> ModuleType:
             return import_module(f"{mark}.{name}")
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # foreign code: its import may raise anything
+    except BaseException as error:  # importing foreign code may raise anything
         text = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
         raise UsageError(
-            f"the game in {one_line(str(package.folder))}: importing it raises {text}: correct it"
+            f"the game in {one_line(str(package.folder))}: importing it raises {text}; correct it"
         ) from None
 
 
@@ -223,7 +222,7 @@ def _forget(package: str) -> None:
 
 
 def _set_games_package(working_directory: Path) -> None:
-    """Make `import games` search the `games` folders in use from this directory."""
+    """Make `import games` search the `games` folders that apply to this directory."""
     folders = [str((root / "games").resolve()) for root in roots(working_directory)]
     loaded = sys.modules.get("games")
     if loaded is None or [*loaded.__path__] != folders:
@@ -236,7 +235,7 @@ def _set_games_package(working_directory: Path) -> None:
 
 
 class _InstalledGames:
-    """Importer that also makes an installed game available as `games.NAME`.
+    """An importer that makes installed games available as `games.NAME`.
 
     Both names refer to the same module.
     """
@@ -255,7 +254,7 @@ class _InstalledGames:
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Restore the module's spec, which the import system replaced. The module has run under its own name."""
+        """Restore the module's spec, which the import system replaced. The module itself has already run."""
         assert module.__spec__ is not None
         module.__spec__ = self._own[module.__spec__.name]
 
@@ -272,7 +271,7 @@ _FINDER: Final = _InstalledGames()
 
 BotKind = Literal["manual", "llms"]
 KINDS: Final[tuple[BotKind, ...]] = ("manual", "llms")
-_UNSEEDED: Final = ("random", "secrets", "numpy")  # modules whose random draws cannot be seeded
+_UNSEEDED: Final = ("random", "secrets", "numpy")  # modules whose randomness cannot be seeded
 
 
 class Bot(NamedTuple):
@@ -283,9 +282,9 @@ class Bot(NamedTuple):
     file: Path
     kind: BotKind
     digest: str  # sha256 of the file
-    repeatable: bool  # False: it uses randomness that cannot be seeded
-    missing: Sequence[str] = ()  # nodes without an answer, at which a game would stop
-    unused: Sequence[str] = ()  # other bot classes of the file, which cannot be played
+    repeatable: bool  # False if it uses randomness that cannot be seeded
+    missing: Sequence[str] = ()  # unanswered nodes, at which a game would stop
+    unused: Sequence[str] = ()  # other bot classes in the file, which cannot be played
 
     @property
     def usual(self) -> bool:
@@ -294,12 +293,12 @@ class Bot(NamedTuple):
 
     @property
     def is_base(self) -> bool:
-        """Whether the bot needs settings to play, like LLMBot, the base of configured model players, and ProgramBot."""
+        """Whether the bot needs settings to play, like LLMBot (the base of configured model players) and ProgramBot."""
         return self.cls.__dict__.get("defaults") == {}
 
     @property
     def fastest(self) -> type[Any]:
-        """The compiled class, if this installation has one; otherwise `cls`."""
+        """The compiled class if this installation has one, otherwise `cls`."""
         return compiled_twin(self.cls, self.file, self.digest)
 
     @property
@@ -315,7 +314,7 @@ class BrokenBot(NamedTuple):
     file: Path
     kind: BotKind
     reason: str
-    name: str | None = None  # set for a name clash
+    name: str | None = None  # set if two bots have the same name
 
     def __str__(self) -> str:
         return f"{_short_path(self.file)}: {self.reason}"
@@ -333,13 +332,14 @@ class Registry:
     bots: dict[str, Bot]
     broken: list[BrokenBot]
     working_directory: Path
-    elsewhere: Mapping[str, str] = field(default_factory=dict)  # bots of its family that do not play this game, and why
-    program: Bot | None = None  # the bot of all players that are programs, which plays only with a command
+    # Bots of the game's family that do not play this game, and why.
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    program: Bot | None = None  # the bot for all programs, which needs a command
 
     def find(self, name: str) -> Bot:
         """Return the bot of that name.
 
-        Raises UsageError that suggests the nearest name or describes what is broken.
+        Raises UsageError with the most similar name or a description of what is broken.
         """
         if name in self.bots:
             return self.bots[name]
@@ -353,7 +353,7 @@ class Registry:
                 f"bot {one_line(name)!r} cannot be used: {describe_unused(_short_path(bot.file), bot.name)}"
             )
         if name in self.elsewhere:
-            raise UsageError(f"{name} {self.elsewhere[name]}: choose from {', '.join(sorted(self.bots))}")
+            raise UsageError(f"{name} {self.elsewhere[name]}; choose from {', '.join(sorted(self.bots))}")
         if having := self._games_with_bot(name):
             raise UsageError(
                 f"no bot of {self.game.name} is named {one_line(name)!r}, but {' and '.join(having)} "
@@ -362,7 +362,7 @@ class Registry:
             )
         model = "" if ":" in name or find_similar(name, self.bots) else f"; a model is `openai:{one_line(name)}`"
         files = " and ".join(_short_path(broken.file) for broken in self.broken)
-        unused = f"; {files} cannot be used: `dubito bots` shows why" if files else ""
+        unused = f"; {files} cannot be used: `dubito bots` shows the reason" if files else ""
         raise UsageError(f"no bot is named {one_line(name)!r}: {suggestion(name, self.bots)}{model}{unused}")
 
     def _games_with_bot(self, name: str) -> list[str]:
@@ -376,13 +376,13 @@ class Registry:
 
     @property
     def fallback(self) -> type[Any]:
-        """The class of the bot that takes over when a turn fails: the game's weakest (R13)."""
+        """The bot class that takes over when a turn fails, which is the game's weakest (R13)."""
         return self.find(self.game.fallback).cls
 
     def hand_written(self) -> list[Bot]:
         """Return the default opponents: hand-written bots whose `usual` is true.
 
-        Raises UsageError if the file of a hand-written bot is broken.
+        Raises UsageError if a hand-written bot's file is broken.
         """
         for broken in self.broken:
             if broken.kind == "manual":
@@ -405,7 +405,7 @@ def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
             broken.append(BrokenBot(file, kind, str(error)))
             continue
         twins = by_name.setdefault(bot.name, [])
-        if all(bot.digest != twin.digest for twin in twins):  # files with the same bytes are one bot
+        if all(bot.digest != twin.digest for twin in twins):  # files with the same bytes count as one bot
             twins.append(bot)
     for file in _program_files(_bot_folders(found_game, own, working_directory)):
         try:
@@ -417,23 +417,23 @@ def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
     for name, twins in by_name.items():
         if len(twins) > 1:
             files = " and ".join(_short_path(bot.file) for bot in twins)
-            reason = f"the name {name} is used by {files}: rename one class and its file"
+            reason = f"the name {name} is used by {files}; rename one class and its file"
             broken += [BrokenBot(bot.file, bot.kind, reason, name) for bot in twins]
     bots = {name: twins[0] for name, twins in by_name.items() if len(twins) == 1}
     return Registry(found_game, bots, broken, working_directory, elsewhere, _program_bot(own))
 
 
 def describe_unused(file: str, name: str) -> str:
-    """Describe why a second bot class in a file is not played."""
-    return f"{file} already defines {name}, and a file can define one bot: move it to a file with its name"
+    """Explain why a second bot class in a file is not played."""
+    return f"{file} already defines {name}, and a file can only define one bot; move this class to a file with its name"
 
 
 class _UnusableError(Exception):
-    """Raised with the reason when a file does not define a bot."""
+    """Raised with the reason why a file does not define a bot."""
 
 
 def _bot_folders(game: Game, own: Path, working_directory: Path) -> Iterator[tuple[BotKind, Path]]:
-    """Yield the game's bot folders: Dubito's, the user's and installed ones."""
+    """Yield the game's bot folders: Dubito's, the user's and those of installed packages."""
     for bots in (own, *(root / "bots" for root in (*plugin_folders(), *roots(working_directory)))):
         for kind in KINDS:
             yield kind, bots / kind if game.name == DUBITO else bots / kind / game.folder
@@ -458,12 +458,12 @@ def _program_files(folders: Iterable[tuple[BotKind, Path]]) -> list[Path]:
 
 
 def _load_program(file: Path, own: Path) -> Bot:
-    """Return the bot of a folder that contains a program. A run checks the bot's settings."""
-    from dubito.files import read_yaml  # late: it loads pydantic, and few bots are folders
+    """Return the bot for a folder that contains a program. Runs check the bot's settings."""
+    from dubito.files import read_yaml  # imported late because it loads pydantic, and few bots are folders
 
     settings = read_yaml(file)
     if not isinstance(settings, dict) or not isinstance(settings.get("process"), list):
-        raise UsageError("`process` is missing: write a line such as `process: [python3, my_bot.py]`")
+        raise UsageError("`process` is missing; add a line such as `process: [python3, my_bot.py]`")
     base: type[Any] = import_bots("llms._program_bot").ProgramBot
     command = one_line(" ".join(map(str, settings["process"])), 80)
     fields = {"defaults": settings, "usual": False, "origin": "a program", "__doc__": f"The program {command}."}
@@ -494,12 +494,12 @@ def _load_bot(kind: BotKind, file: Path, own: Path, game: Game) -> Bot:
             foreign.seat_bots(module)
     except SyntaxError as error:
         where = f" in line {error.lineno}" if error.lineno else ""
-        raise _UnusableError(f"syntax error{where}: {one_line(error.msg)}: correct it") from None
+        raise _UnusableError(f"syntax error{where}: {one_line(error.msg)}; correct it") from None
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a bot file is foreign code: its import may raise anything
+    except BaseException as error:  # a bot file is importing foreign code may raise anything
         text = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
-        raise _UnusableError(f"importing it raises {text}: correct the file, or remove it") from None
+        raise _UnusableError(f"importing it raises {text}; correct or remove the file") from None
     cls, unused = _bot_class(module, file, game)
     return Bot(cls.__name__, cls, file, kind, digest, repeatable, game.missing(cls), unused)
 
@@ -507,7 +507,7 @@ def _load_bot(kind: BotKind, file: Path, own: Path, game: Game) -> Bot:
 def _module_name(file: Path, own: Path) -> str:
     """Return a bot's module name, such as `bots.manual.bs.player1`.
 
-    The user's files get names made from their folder.
+    Names of the user's files are derived from their folder.
     """
     inside = file.relative_to(own) if file.is_relative_to(own) else None
     if inside is not None:
@@ -554,9 +554,9 @@ def _bot_class(module: ModuleType, file: Path, game: Game) -> tuple[type[Player]
         if is_bot(cls):
             others = {one.__name__ for one in classes if is_bot(one) and not issubclass(cls, one)}
             return cls, sorted(name for name in others if not name.startswith("_"))
-        raise _UnusableError(f"class {cls.__name__} is not a bot: make it a subclass of {game.base_path}")
+        raise _UnusableError(f"class {cls.__name__} is not a bot; make it a subclass of {game.base_path}")
     names = ", ".join(cls.__name__ for cls in classes) or "none"
-    raise _UnusableError(f"no class has the name of the file (classes found: {names}): rename the class or the file")
+    raise _UnusableError(f"no class has the file's name (classes found: {names}); rename the class or the file")
 
 
 def _normalize(name: str) -> str:
@@ -569,9 +569,9 @@ def _is_same_name(one: str, other: str) -> bool:
 
 @cache
 def _is_repeatable(source: bytes) -> bool:
-    """Return whether these sources do not import the modules in `_UNSEEDED`.
+    """Return whether these sources import none of the modules in `_UNSEEDED`.
 
-    For speed, sources that do not mention such a module on a line with `import` are not parsed.
+    For speed, sources that do not mention one on a line with `import` are not parsed.
     """
     lines = b"\n".join(source.splitlines()).replace(b"\\\n", b" ").split(b"\n")
     if source.isascii() and not any(b"import" in line and _mentions_unseeded(line) for line in lines):

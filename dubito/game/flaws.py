@@ -1,7 +1,7 @@
-"""Checks of a game's own data: its `Game`, its positions and its endings.
+"""Checks of a game's data: its `Game`, its positions and its endings.
 
-Each flaw is a clause that names the field and describes what it should be. The first flaw stops a command; `dubito
-games check` lists all of them.
+Each flaw names a field and describes what it should be. The first flaw stops a command; `dubito games check` lists all
+of them.
 """
 
 from collections.abc import Collection, Iterator
@@ -17,10 +17,10 @@ def flaws_of(game: Game) -> Iterator[str]:
     if not (isinstance(game.summary, str) and game.summary and len(game.summary.splitlines()) == 1):
         yield "summary must be one line that describes the game"
     if not _package_is_there(game.package):
-        yield "package must be the package with the game's modules: write package=__package__"
+        yield "package must be the package with the game's modules; set package=__package__"
     least, most = game.seats if isinstance(game.seats, tuple) and len(game.seats) == 2 else (0, 0)
     if not (type(least) is type(most) is int and 1 <= least <= most):
-        yield f"seats is {_shorten(game.seats)}, but must be the fewest and the most, such as (2, 4)"
+        yield f"seats is {_shorten(game.seats)}, but must be the minimum and maximum, such as (2, 4)"
     if game.lineup not in get_args(LineupKind):
         yield f"lineup is {_shorten(game.lineup)}, but must be one of {', '.join(get_args(LineupKind))}"
     yield from _check_rules(game)
@@ -43,7 +43,7 @@ def _check_rules(game: Game) -> Iterator[str]:
     try:
         rules = game.rules()
     except Exception as error:  # foreign code
-        yield f"rules() raises {type(error).__name__}: {one_line(str(error), 200)}: every rule needs a default"
+        yield f"rules() raises {type(error).__name__}: {one_line(str(error), 200)}; every rule needs a default"
         return
     if not hasattr(rules, "model_dump"):
         yield f"rules() returns {_shorten(rules)}, but must return a pydantic model"
@@ -70,10 +70,10 @@ def _check_nodes(game: Game) -> Iterator[str]:
 def _check_results(game: Game) -> Iterator[str]:
     results = game.results
     if len(results.endings) != len(results.buckets):
-        yield f"results: {len(results.endings)} endings for {len(results.buckets)} buckets: give each bucket an ending"
+        yield f"results: {len(results.endings)} endings for {len(results.buckets)} buckets; give each bucket an ending"
     keys = [measure.key for measure in results.measures]
     if not keys:
-        yield "results: measures is empty, but the ranking needs the first one"
+        yield "results: measures is empty, but the ranking needs a first measure"
     for measure in results.measures:
         if measure.count:
             yield from _unknowns(f"measure {measure.key}: count", [measure.count], results.seat_counts, "seat_counts")
@@ -104,14 +104,14 @@ def _unknowns(fact: str, names: Collection[str], known: Collection[str], where: 
 
 
 def flaws_of_position(position: Any) -> Iterator[str]:
-    """Yield the fields that a position lacks. The code that asks models needs them."""
-    for name, meaning in (("seat", "the seat that is asked"), ("node", "the name of the node that is asked")):
+    """Yield missing fields of a position that the code that asks models needs."""
+    for name, meaning in (("seat", "the seat being asked"), ("node", "the name of the node being asked")):
         if not hasattr(position, name):
-            yield f"a {type(position).__name__} has no `{name}`: add it, {meaning}"
+            yield f"a {type(position).__name__} has no `{name}`; add this field, {meaning}"
 
 
 def flaws_of_ending(ending: Any, results: Results, seats: int) -> Iterator[str]:
-    """Yield the flaws in the ending of a game with this number of seats."""
+    """Yield the flaws in an ending for this number of seats."""
     if not isinstance(ending, Ending):
         yield f"ending() returns {_shorten(ending)}, but must return an Ending"
         return

@@ -1,17 +1,17 @@
-"""Legal moves that can be listed: a view's `legal()` and the functions based on it."""
+"""Views that can list their legal moves, and the functions that use these lists."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
 from dubito.errors import describe_value, find_similar, one_line
 
-_MAX_LISTED: Final = 60  # number of legal moves listed in a sentence
+_MAX_LISTED: Final = 60  # legal moves listed in a sentence
 
 
 class View:
-    """Base for the views of games. Subclasses define `legal` or `why_illegal`.
+    """The base class for views of games. Subclasses define `legal` or `why_illegal`.
 
-    A game may define both, for speed or for better messages. They must then agree.
+    A game can define both for speed or better messages, but they must be consistent.
     """
 
     __slots__ = ()
@@ -23,15 +23,15 @@ class View:
         return None
 
     def why_illegal(self, output: Any) -> str | None:
-        """Return a sentence on why the output is illegal, or None if it is legal.
+        """Explain why the output is illegal, or return None if it is legal.
 
-        No code of the output runs.
+        Does not run the output's code.
         """
         legal = self.legal()
         if legal is None:
             hint = _suggest_spelling(type(self))
             raise NotImplementedError(
-                f"{type(self).__name__} lists nothing at {self.node}: write why_illegal there{hint}"
+                f"{type(self).__name__} lists nothing at {self.node}; implement why_illegal for it{hint}"
             )
         if is_listed(output, legal):
             return None
@@ -41,11 +41,11 @@ class View:
 
 
 def _suggest_spelling(view: type[View]) -> str:
-    """Suggest which method may be a misspelt `legal` or `why_illegal`; return an empty text if none is similar."""
+    """Suggest a method that may be a misspelt `legal` or `why_illegal`. Return an empty string if none is similar."""
     own = {name for name in {*dir(view)} - {*dir(View)} if callable(getattr(view, name))}
     for name in ("legal", "why_illegal"):
         if getattr(view, name) is getattr(View, name) and (meant := find_similar(name, own)):
-            return f", or is `{meant}` to be `{name}`?"
+            return f", or did you mean `{name}` instead of `{meant}`?"
     return ""
 
 
@@ -56,9 +56,9 @@ def legal_of(view: Any) -> Sequence[Any] | None:
 
 
 def is_listed(output: Any, legal: Sequence[Any]) -> bool:
-    """Return whether the output equals a listed one and has the same type, so that True is not 1.
+    """Return whether the output is listed, comparing types as well, so that True is not 1.
 
-    No code of the output runs.
+    Does not run the output's code.
     """
     if isinstance(legal, range):
         return type(output) is int and output in legal

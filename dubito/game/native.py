@@ -1,11 +1,9 @@
-"""Declarations for the mypyc compiler. They do nothing in plain Python.
+"""Declarations for the mypyc compiler, which do nothing in plain Python. See docs/performance.md.
 
-See docs/performance.md.
-
-Use `mypyc_attr(allow_interpreted_subclasses=True)` on classes that others subclass, and `serializable=True` on classes
-that are copied (mypyc 2.4 loses the `__init__` of a class with only the second). `Loose[T]` is T for readers and the
-type checker, but any object for compiled code. This way the rules, not the compiler, refuse invalid values that bots
-assign or return, with a proper message.
+Use `mypyc_attr(allow_interpreted_subclasses=True)` on classes that bots subclass, and `serializable=True` on classes
+that are copied (mypyc 2.4 loses the `__init__` of a class with only the latter). `Loose[T]` is T to readers and type
+checkers, but any object to compiled code. Invalid values that bots assign or return are therefore refused by the rules,
+with a proper message, and not by the compiler.
 """
 
 from collections.abc import Callable
@@ -26,7 +24,7 @@ else:
     Held = TypeVar("Held")
 
     def mypyc_attr(**_: bool) -> Callable[[type[T]], type[T]]:
-        """Do nothing; only the compiler reads it."""
+        """Do nothing. Only the compiler uses this."""
         return lambda cls: cls
 
     class Loose:
@@ -45,7 +43,7 @@ def compiled_twin(cls: type[T], file: Path, digest: str) -> type[T]:
         twin: type[T] = getattr(import_module(f"dubito.compiled_bots.d{digest}.{file.stem}"), cls.__name__)
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("dubito.compiled_bots"):
-            raise  # the compiled module exists, but an import inside it failed
+            raise  # the compiled module exists, but one of its imports failed
         return cls
     return twin
 

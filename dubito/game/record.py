@@ -1,4 +1,4 @@
-"""Files of whole games (deal, outputs and story) and of single positions."""
+"""File formats for whole games (deal, outputs and story) and for positions."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ FORMAT: Final = "dubito game 2"
 
 
 class Strict:
-    """Base of dataclasses that are read strictly: no extra fields, exact types."""
+    """Base class for dataclasses that are parsed strictly: no extra fields, exact types."""
 
     __slots__ = ()
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
@@ -36,22 +36,22 @@ class GameRecord(Strict):
     seed: int
     deal: int
     dealt: dict[str, Any]
-    outputs: list[Any]  # in the game's own JSON; the last one may be the Forfeit that ended the game
+    outputs: list[Any]  # in the game's own JSON format; the last one can be a Forfeit that ended the game
     story: list[str]
-    # number of the game in the store of model calls
+    # the game's number in the database of model calls
     number: Annotated[int, Field(strict=True, ge=0, lt=2**63)] | None = None
     format: Literal["dubito game 2"] = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Forfeit:
-    """Takes the place of an output when a seat's mistake ends the game."""
+    """Replaces an output if a seat's mistake ends the game."""
 
     seat: int
 
 
 def read_game_name(text: str, default: str) -> str:
-    """Return the name of a record's game, or `default` if the record has none.
+    """Return the name of a record's game, or `default` if it has none.
 
     Raises UsageError if the name is not a string.
     """
@@ -68,7 +68,7 @@ def read_game_name(text: str, default: str) -> str:
 def refuse_other_format(text: str, known: str, shown: str) -> None:
     """Raise UsageError if the text has another version of the format.
 
-    Call this after the text could not be read. Formats look like `bs position 1`.
+    Call this if parsing failed. Formats look like `bs position 1`.
     """
     try:
         content = json.loads(text)
@@ -81,7 +81,7 @@ def refuse_other_format(text: str, known: str, shown: str) -> None:
 
 
 def as_lines(content: Mapping[str, Any], lists: Collection[str]) -> str:
-    """Format JSON with one key per line, and one line per item of these lists."""
+    """Format JSON with one line per key and one line per item of these lists."""
     lines = []
     for key, value in content.items():
         if key in lists:
@@ -101,9 +101,9 @@ def _json(value: Any) -> str:
 
 
 def record_as_lines(record: Any, lists: Collection[str]) -> str:
-    """Format a record as JSON, with these keys last.
+    """Format a record as JSON with these keys last.
 
-    A record without model calls has no `number`.
+    Records without model calls have no `number`.
     """
     content = {each.name: getattr(record, each.name) for each in fields(record)}
     if record.number is None:
@@ -118,15 +118,15 @@ P = TypeVar("P")
 class PositionFile(Generic[P]):
     """Reads and writes the positions of a game as JSON, one field per line.
 
-    Items of a list of objects get a line each. A file may also contain `hidden`, the truth that the seat cannot see,
-    which is never read here.
+    Items of a list of objects get a line each. A file may contain `hidden`, the truth that the seat cannot see, which
+    is ignored here.
     """
 
-    kind: type[P]  # a dataclass; its types validate the file
+    kind: type[P]  # a dataclass whose types validate the file
     format: str
-    fault: Callable[[P], str | None]  # why no game can reach the position; may raise UsageError instead
+    fault: Callable[[P], str | None]  # explains why no game can reach the position; may raise UsageError instead
     types: Mapping[str, Any] = field(default_factory=dict)  # fields that are validated by another type
-    usual: bool = True  # whether items include the fields that have their default value
+    usual: bool = True  # whether items include fields with default values
 
     def to_json(self, position: P) -> str:
         content: dict[str, Any] = {"format": self.format}
@@ -169,16 +169,16 @@ class PositionFile(Generic[P]):
 
 
 def digest_line(*parts: object) -> str:
-    """Return the line of the story that contains a digest of the deal and the outputs.
+    """Return a story line with a digest of the deal and the outputs.
 
-    Without this line, a change to cards that were never shown would not change the story.
+    Without it, changing cards that were never shown would not change the story.
     """
     return f"Deal and outputs: {sha256(json.dumps(list(parts)).encode()).hexdigest()[:16]}"
 
 
 @cache
 def _format() -> TypeAdapter[GameRecord]:
-    """Return the validator. It is built on first use, since most commands read no record."""
+    """Return the validator. It is built on first use because most commands do not read records."""
     return TypeAdapter(GameRecord)
 
 
@@ -212,7 +212,7 @@ class Recorder:
     def record(self, state: State, players: Sequence[str], seed: int, deal: int, number: int | None = None) -> Any:
         """Return the record of the finished game.
 
-        `number` is the game's number in the `run.db` of its folder, set if models played.
+        If models played, `number` is the game's number in the folder's `run.db`.
         """
         story = [*self.story, *self.end()]
         name, rules, dealt = self._game.name, self._rules, self.dealt
@@ -220,16 +220,16 @@ class Recorder:
 
 
 class Records:
-    """Creates, writes and reads records in a format that suits every game.
+    """Creates, writes and reads records in a format that works for every game.
 
-    A game's `record` module with the same functions replaces this class. The records of such a module need a `story`.
+    A game can replace this class with a `record` module that has the same functions. Its records need a `story`.
     """
 
     def __init__(self, game: Game) -> None:
         self._game = game
 
     def recorder(self, state: State, rules: Mapping[str, Any]) -> Recorder:
-        """Return a recorder for a game that was just dealt."""
+        """Return a recorder for a newly dealt game."""
         return Recorder(self._game, state, rules)
 
     def dump(self, record: Any) -> str:
@@ -237,7 +237,7 @@ class Records:
         return record_as_lines(record, {"outputs", "story"})
 
     def load(self, text: str) -> Any:
-        """Parse a record. Raises UsageError that describes what is wrong."""
+        """Parse a record. Raises UsageError if it is invalid."""
         try:
             record = _format().validate_json(text)
             if record.game != self._game.name:
@@ -249,7 +249,7 @@ class Records:
         return record
 
     def replay(self, record: Any) -> Iterator[str]:
-        """Play the record again and yield its story line by line.
+        """Replay the record and yield its story line by line.
 
         If the rules refuse an output, the last line reports it.
         """
@@ -264,18 +264,18 @@ class Records:
                 return
             yield from recorder.story[yielded:]
             yielded = len(recorder.story)
-        yield from recorder.end() if state.over else ["The outputs end before the game does."]
+        yield from recorder.end() if state.over else ["The outputs end before the game is over."]
 
     def deal_record(self, record: Any) -> tuple[Any, Iterator[Any]]:
         """Return the dealt game and its outputs.
 
-        Raises UsageError if the seed does not give the recorded cards.
+        Raises UsageError if the seed deals other cards than recorded.
         """
         game = self._game
         streams = DealStreams(record.seed, record.deal)
         state = game.deal_game(game.rules(**record.rules), len(record.players), streams.deck())
         if game.deal_to_json(state) != record.dealt:
-            raise UsageError("the record's cards differ from what its seed deals: it was changed or is damaged")
+            raise UsageError("the record's cards do not match its seed, so it was modified or is damaged")
         return state, (output_of(game, output) for output in record.outputs)
 
 
@@ -302,7 +302,7 @@ def require_whole_game(state: Any) -> Iterator[None]:
     except IllegalOutput as error:
         raise UsageError(f"turn {state.turns_played + 1} of the record breaks the rules: {error}") from None
     if not state.over:
-        raise UsageError(f"the record breaks off after {state.turns_played} turns, before the game is over")
+        raise UsageError(f"the record ends after {state.turns_played} turns, before the game is over")
 
 
 def make_move(state: Any, output: Any) -> Sequence[Any]:

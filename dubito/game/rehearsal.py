@@ -1,4 +1,4 @@
-"""Set up a bot at a chosen turn, for the bot's own unit tests."""
+"""Set up a bot at a chosen turn, for its unit tests."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,11 +22,11 @@ def after(
     rules: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> tuple[Any, Any]:
-    """Return the bot whose turn it is after these moves, and the view it gets.
+    """Return the bot to move after these moves, and its view.
 
     Args:
 
-    `moves`: outputs, each of the seat whose turn it is. `bot`: a class, or a name listed by `dubito bots --game NAME`.
+    `moves`: outputs, each by the seat to move. `bot`: a class, or a name listed by `dubito bots --game NAME`.
     The bot sits in the seat to move. `seed`, `deal`: choose the cards. `settings`: settings of the bot.
 
     Raises UsageError if the game, its rules or its moves are invalid.
@@ -42,9 +42,9 @@ def after(
 def set_up_turn(
     bot: type[Player], moves: Sequence[Any], dealt: Callable[[], Any], seats: int, settings: Mapping[str, Any]
 ) -> tuple[Any, Any]:
-    """Return the bot and its view after these moves of a game.
+    """Return the bot and its view after these moves.
 
-    `dealt` deals the same game on each call. The engine makes all the moves, including the bot's own.
+    `dealt` deals the same game on each call. The engine makes all moves, including the bot's own.
     """
     entrants = [Entrant("nobody", Player)] * seats
     entrants[_seat_after(dealt(), moves)] = Entrant(bot.__name__, bot, settings)
@@ -60,7 +60,7 @@ def _seat_after(state: Any, moves: Sequence[Any]) -> int:
         try:
             state.apply(move)
         except IllegalOutput as error:
-            raise UsageError(f"moves[{place}], of seat {state.seat}: {error}") from None
+            raise UsageError(f"moves[{place}], by seat {state.seat}: {error}") from None
     if state.over:
-        raise UsageError("the game is over after these moves: leave out the last ones")
+        raise UsageError("the game is over after these moves; leave out the last ones")
     return int(state.seat)

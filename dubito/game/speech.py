@@ -1,9 +1,9 @@
-"""Messages that players send as moves (`Text`): validation and quoting.
+"""Validation and quoting of messages that players send as moves (`Text`).
 
-A message is one line of visible characters, with plain spaces between them. Anything invisible is refused, and the
-error names the character: line breaks and other control characters, other spaces, characters that change the writing
-direction, join or select, fillers, lone surrogates, and stacks of combining marks. Nothing is removed, replaced or cut.
-All players see exactly what was sent, and it is stored unchanged.
+A message is one line of visible characters and plain spaces. Invisible characters are refused, with an error that names
+the character: line breaks and other control characters, other spaces, characters that change the writing direction,
+join or select, fillers, lone surrogates, and stacks of combining marks. Nothing is removed, replaced or truncated. All
+players see exactly what was sent, and it is stored unchanged.
 """
 
 import json
@@ -12,13 +12,13 @@ from typing import Final
 
 from dubito.errors import is_visible, json_escape
 
-_MAX_MARKS: Final = 3  # combining marks on one letter; some languages need three
+_MAX_MARKS: Final = 3  # combining marks per letter; some languages need three
 _LOOK_ALIKES: Final = frozenset("“”„‟″‶〃〝〞〟\uff02˝ʺˮ״«»❝❞🙶🙷🙸")  # could be mistaken for the end of a quotation
 _BRACKETS: Final = frozenset("<[")  # start the role markers of model servers: <|im_end|>, </s>, [INST]
 
 
 def message_error(message: object, most: int) -> str | None:
-    """Return why this is not a message of at most `most` characters, or None."""
+    """Explain why this is not a valid message of at most `most` characters, or return None."""
     if type(message) is not str:
         return "a message must be a string"
     if not message.strip():
@@ -36,8 +36,8 @@ def message_error(message: object, most: int) -> str | None:
 def quoted(text: str) -> str:
     """Quote a text as a JSON string on one line, so that it cannot end its own quotes.
 
-    Invisible characters, look-alikes of quotation marks and the brackets of server markers are escaped (`\\u003c`).
-    Parsing the result as JSON gives the text back.
+    Invisible characters, characters that look like quotation marks, and the brackets of server markers are escaped
+    (`\\u003c`). Parsing the result as JSON gives the text back.
     """
     if not isinstance(text, str):
         raise TypeError(f"a value of type {type(text).__name__} cannot be quoted: it is not a string")

@@ -1,9 +1,9 @@
 """Named random streams. Global state and `hash()` are not used (R27).
 
-Each stream of a deal is seeded with a separate eight bytes of a hash of (run seed, deal number). Deal 17 is therefore
-the same alone, in a batch, and on any number of cores. A seat has three streams: for the bot, for the framework (which
-cards, how many, which number) and for the fallback. If a bot makes one more draw than before, the deal stays the same.
-Seeding `random.Random` is slow, so each stream is created when first used.
+Each stream of a deal is seeded with its own eight bytes of a hash of (run seed, deal number). Deal 17 is therefore the
+same whether played alone, in a batch, or on any number of cores. A seat has separate streams for the bot, the framework
+(which cards, how many, which number) and the fallback. An additional draw by a bot does not change the deal. Streams
+are created on first use because seeding `random.Random` is slow.
 """
 
 from hashlib import shake_256
@@ -21,12 +21,12 @@ _seed: Final[Any] = Random.__mro__[1].__dict__["seed"]  # the C implementation t
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class SeatStreams:
-    """The three streams of one seat in one deal, each created when first used."""
+    """The three streams of a seat in a deal, each created on first use."""
 
     __slots__ = ("_bot", "_fallback", "_framework", "_seeds")
 
     def __init__(self, seeds: bytes, bot: Random | None = None, framework: Random | None = None) -> None:
-        """Create streams from these 24 bytes, except for those that are passed in."""
+        """Create streams from these 24 bytes, except for those passed in."""
         self._seeds = seeds
         self._bot = bot
         self._framework = framework
@@ -48,7 +48,7 @@ class SeatStreams:
 
     @property
     def fallback(self) -> Random:
-        """All draws of the bot that moves when this seat's own bot fails."""
+        """All draws of the fallback bot that moves when this seat's bot fails."""
         if self._fallback is None:
             self._fallback = _stream(self._seeds, 2)
         return self._fallback
@@ -79,7 +79,7 @@ class DealStreams:
 def _stream(seeds: bytes, place: int) -> Random:
     """Return a `Random` seeded with these eight bytes.
 
-    Calling the C seed function directly skips the type checks of `Random.seed`, which are a third of its cost.
+    Calling the C seed function directly skips the type checks of `Random.seed`, which take a third of its time.
     """
     stream: Any = Random.__new__(Random)
     _seed(stream, int.from_bytes(seeds[place * _SEED_BYTES : (place + 1) * _SEED_BYTES], "little"))

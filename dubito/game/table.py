@@ -1,10 +1,10 @@
 """Play games between bots: `Table` seats and notifies the bots, and `step` makes a move.
 
 Bots are not trusted. Any mistake (R13) becomes a BotError with the bot's name. If the table has neither a fallback nor
-forfeits, the error is raised. Otherwise the error is recorded, and either the fallback makes that one move, using its
-own random stream, or the seat forfeits the game.
+forfeits, the error is raised. Otherwise it is recorded, and either the fallback makes this one move, using its own
+random stream, or the seat forfeits the game.
 
-No player is blamed for errors in the game's own code: `GameCode` turns them into a GameError, and the game stops.
+Errors in the game's own code are not blamed on a player. `GameCode` turns them into a GameError, and the game stops.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ class Table:
         `number` is the game's number in its run. `services` gives the model players access to their models, by
         seat. Raises BotError if a bot fails and there is neither a `fallback` nor `forfeits`.
         """
-        self.state: Any = state  # Any: the game's own package knows more than State
+        self.state: Any = state  # Any: the game's own package uses more than State
         self.deal, self.number = deal, number
         self.entrants, self.services = entrants, services
         self.errors: list[BotError] = []
@@ -81,19 +81,19 @@ class Table:
             return None
 
     def substitute(self, seat: int) -> Player:
-        """Return the bot that moves when this seat's own bot fails.
+        """Return the bot that moves when this seat's bot fails.
 
         All its draws come from the seat's fallback stream.
         """
         if seat not in self._substitutes:
-            assert self._fallback is not None  # otherwise `record_failure` has raised an error
+            assert self._fallback is not None  # otherwise `record_failure` raised an error
             self._substitutes[seat] = fallback_for(self._fallback, self._seatings[seat])
         return self._substitutes[seat]
 
     def record_failure(self, seat: int, turn: int, reason: str) -> None:
-        """Handle a bot's error at this turn, counted from 1.
+        """Handle a bot's error on this turn, counted from 1.
 
-        Raises it if the table has neither a fallback nor forfeits. Otherwise records the error, and forfeits the game
+        Raises the error if the table has neither a fallback nor forfeits. Otherwise records it, and forfeits the game
         if the table has forfeits.
         """
         error = self.bot_error(seat, turn, reason)
@@ -109,7 +109,7 @@ class Table:
     def tell(self, events: Sequence[GameEvent], turn: int) -> None:
         """Send events to the players who observe.
 
-        A winner observes its win and nothing after that (R26).
+        A winner observes nothing after its win (R26).
         """
         for event in events:
             only, leaves = event.only, event.leaves
@@ -127,11 +127,11 @@ class Table:
 
 
 def step(table: Table, announce: bool = False) -> tuple[Any, Sequence[Any]]:
-    """Make one move; a turn may take several.
+    """Make a single move; turns can consist of several.
 
-    Asks the player, applies its output and notifies the table. Returns the output, or None if the seat forfeited
-    instead, and the events. Events are built only if `announce` is set or a player observes. Raises BotError if the
-    player fails and the table has neither a fallback nor forfeits.
+    Asks the player, applies its output and notifies the table. Returns the output, or None after a forfeit, and the
+    events. Events are only built if `announce` is set or a player observes. Raises BotError if the player fails and the
+    table has neither a fallback nor forfeits.
     """
     state = table.state
     seat = state.seat
@@ -151,7 +151,7 @@ def step(table: Table, announce: bool = False) -> tuple[Any, Sequence[Any]]:
                 table.record_failure(seat, state.turns_played + 1, one_line(str(error)))
             else:
                 if announce:
-                    # The bot may change its own lists while it observes, so keep a copy.
+                    # The bot may modify its lists while it observes, so keep a copy.
                     output = state.copy_of(output)
                     table.tell(events, state.turns_played)
                 return output, events
@@ -161,18 +161,18 @@ def step(table: Table, announce: bool = False) -> tuple[Any, Sequence[Any]]:
 
 
 def _play_fallback(table: Table, seat: int, announce: bool) -> tuple[Any, Sequence[Any]]:
-    """Let the fallback make the move. Raises BotError if it fails too."""
+    """Let the fallback make the move. Raises BotError if the fallback also fails."""
     state = table.state
     table.fallback_turns[seat] += 1
     view, turn = state.view(), state.turns_played + 1
     try:
         output = table.substitute(seat).play(view)
     except BaseException as error:  # see _blame
-        raise table.bot_error(seat, turn, f"its fallback failed too: {_blame('play', error)}") from None
+        raise table.bot_error(seat, turn, f"its fallback also failed: {_blame('play', error)}") from None
     try:
         events = state.apply(output, announce)
     except IllegalOutput as error:
-        raise table.bot_error(seat, turn, f"its fallback failed too: {one_line(str(error))}") from None
+        raise table.bot_error(seat, turn, f"its fallback also failed: {one_line(str(error))}") from None
     table.tell(events, state.turns_played)
     return output, events
 
@@ -195,10 +195,10 @@ class EndlessGame(Exception):
 
 
 def _blame(method: str, error: BaseException, player: Player | None = None) -> str:
-    """Describe a bot's error, whatever the bot raised, including sys.exit().
+    """Describe anything that a bot raised, including sys.exit().
 
-    Re-raises errors that are not the bot's fault, such as a lack of memory in a model player's turn when the run's many
-    parallel calls have used it up.
+    Re-raises errors that are not the bot's fault, such as running out of memory on a model player's turn because of the
+    run's parallel calls.
     """
     kind = type(error)  # an exception may fake its __class__
     if issubclass(kind, (KeyboardInterrupt, RunStopped)):
@@ -207,7 +207,7 @@ def _blame(method: str, error: BaseException, player: Player | None = None) -> s
         raise RunStopped(OUT_OF_MEMORY) from None
     try:
         return _describe(method, error)
-    except BaseException:  # describing it ran the bot's code, which failed again
+    except BaseException:  # describing the error ran the bot's code, which failed again
         return f"{method} raised an error that cannot be described"
 
 
@@ -218,19 +218,19 @@ def _describe(method: str, error: BaseException) -> str:
         text = "(its text cannot be read)"
     if type(error) is IllegalOutput:
         return text
-    import traceback  # imported late: few bots fail, and the import is slow
+    import traceback  # imported late because few bots fail and the import is slow
 
     last = traceback.extract_tb(error.__traceback__)[-1]
     if issubclass(type(error), NotImplementedError) and not text:
-        text = one_line(f"{last.name} is not written")
+        text = one_line(f"{last.name} is not implemented")
     where = one_line(f"({last.filename.rsplit('/', 1)[-1]}, line {last.lineno})")
     return f"{method} raised {one_line(type(error).__name__)}: {text} {where}"
 
 
 class GameCode:
-    """Context that turns errors in a game's code into a GameError that names the code's last line.
+    """Context manager that turns errors in a game's code into a GameError with the last line of that code.
 
-    Deliberate errors pass through, and so do errors with no line of the game in their traceback.
+    Deliberate errors pass through, and so do errors whose traceback does not contain the game's code.
     """
 
     def __init__(self, game: Game, number: int, deal: int) -> None:
@@ -246,7 +246,9 @@ class GameCode:
         import traceback  # imported late, as above
 
         if isinstance(error, EndlessGame):
-            raise self.fault(f"it has not ended after {MAX_MOVES:,} moves: give it a cap, and say so by Ending.capped")
+            raise self.fault(
+                f"it has not ended after {MAX_MOVES:,} moves; limit the number of moves and set Ending.capped"
+            )
         folder = str(import_module(self._game.package).__path__[0])
         own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(folder)]
         if own:
@@ -258,6 +260,6 @@ class GameCode:
         """Return the error that stops the game."""
         try:
             turn = self.state.turns_played + 1 if self.state else 0
-        except Exception:  # the state is half built
+        except Exception:  # the state is only partly built
             turn = 0
         return GameError(self._game.name, self._number, self._deal, turn, one_line(reason, 600))

@@ -1,6 +1,6 @@
-"""Text about a game for people, and how a person enters moves.
+"""Text about a game for people, and parsing of moves that people enter.
 
-`words_of(game)` returns the functions of the game's `words` module, and the defaults from `Words` for the rest.
+`words_of(game)` returns the functions of the game's `words` module, with defaults from `Words` for the rest.
 """
 
 import re
@@ -16,11 +16,11 @@ from dubito.game.streams import DealStreams
 
 Label = Callable[[int], str]  # names a seat in a sentence
 _LEGAL: Final = "legal:"
-# Label of the seat that a sentence is for, until `to_me` addresses that person. No name contains it.
+# Label of the reader's seat, until `to_me` replaces it. No name contains it.
 ME: Final = "\0"
-A_PERSON, THE_PERSON = "a person", "the person"  # how others see that seat: as a name, and in its story
+A_PERSON, THE_PERSON = "a person", "the person"  # how others see that seat: as a name, and in the story
 _BEGINS: Final = re.compile(rf"(^|[.!?] |\n){ME}")  # a sentence that starts with the person
-# The person, with the start of a sentence before it and a verb after it, if there are any.
+# The person's label, with any sentence start before it and verb after it.
 _ADDRESSED: Final = re.compile(
     rf"(^|[.!?] |\n)?{ME}(?!$)('s\b)?( (?!(?:as|always|this|his|its|us|plus|minus)\b)[a-z]+s\b)?"
 )
@@ -31,7 +31,7 @@ HAND: Final = "Your hand: "
 class Face(NamedTuple):
     """How a page draws a card, a die or a tool.
 
-    Screen readers speak the key of `FACES`.
+    Screen readers read out the key in `FACES`.
     """
 
     sign: str = ""  # printed on it: K, 10; a longer word is shown beside the icon
@@ -40,41 +40,41 @@ class Face(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Text for one move: public, and for omniscient viewers only."""
+    """Public text for a move, and text for omniscient viewers only."""
 
-    said: str  # empty: the table observes nothing
+    said: str  # empty if the table observes nothing
     truth: str = ""
-    cards: Sequence[str] = ()  # the cards that the truth mentions, by name, to draw beside it
+    cards: Sequence[str] = ()  # names of the cards mentioned in the truth, to draw next to it
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A part of a game's state: the public text, and the text for omniscient viewers."""
+    """A part of a game's state as public text, and as text for omniscient viewers."""
 
     title: str
     public: str
     truth: str = ""
-    seat: int | None = None  # the seat that owns the panel; None: the board
+    seat: int | None = None  # the panel's seat; None for the board
     # Names of cards to draw. They replace the words of `truth` after its first colon, or all of it if it has no colon;
     # without a truth, they replace the words of `public`.
     cards: Sequence[str] = ()
-    folded: tuple[str, str] | None = None  # an optional part of the truth: its title, and the text it opens
+    folded: tuple[str, str] | None = None  # an optional part of the truth: its title, and the text shown when opened
     backs: int = 0  # number of cards that a page draws face down
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Labels for the last move that help to find bluffs and mistakes in a replay."""
+    """Labels for the last move that help find bluffs and mistakes in a replay."""
 
     kinds: tuple[str, ...] = ()  # nouns for buttons: bluff, doubt
-    mistake: str = ""  # the mover's mistake, in words: doubted an honest play
+    mistake: str = ""  # the mover's mistake, such as "doubted an honest play"
     # A lie that was let pass, in words. It was a mistake only if the player thought it was a lie.
     let_pass: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A rule that players can change on the page; the default value comes first."""
+    """A rule that players can change on the page. The first value is the default."""
 
     rule: str
     label: str
@@ -82,47 +82,48 @@ class Option:
 
 
 class Teller(Protocol):
-    """Narrates one game for omniscient viewers.
+    """Narrates a game for omniscient viewers.
 
-    A teller is created when the game is dealt, and notified of every move after it is made. It may have `marks()`,
-    which returns the `Marks` of the last move.
+    A teller is created when the game is dealt, and notified after every move. It can define `marks()`, which returns
+    the `Marks` of the last move.
     """
 
     def holds(self, seat: int) -> str:
-        """Describe what a seat holds now; return an empty text if that cannot be put in words."""
+        """Describe a seat's cards. Return an empty string if they cannot be described."""
 
     def moved(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
-        """Return the text for a move that was made, given what players observed of it."""
+        """Return the text for a move, given what players observed of it."""
 
     def panels(self) -> list[Panel]:
         """Return the whole state: the seats and the board."""
 
     def ending(self) -> list[str]:
-        """Return a sentence on how the game ended, then any other closing remarks."""
+        """Return a sentence on how the game ended, and any other closing remarks."""
 
 
 class Words:
     """A game's text for people. These defaults use its events, nodes and views.
 
-    Functions in the game's `words` module, written without `self`, override these methods. Sentences refer to a seat by
-    its label.
+    Functions in the game's `words` module, without `self`, override these methods. Sentences refer to seats by their
+    labels.
     """
 
     BOTS: Sequence[str] = ()  # good default opponents for a person
     EASY: Sequence[str] = ()  # opponents for an easy game
     HARD: Sequence[str] = ()  # opponents for a hard game
-    ENTER: str = ""  # the answer that an empty line stands for; empty: none
-    # fields of `Option`, one tuple per rule that a page offers
+    ENTER: str = ""  # the meaning of an empty line, if any
+    # fields of `Option`, one tuple per rule on the page
     OPTIONS: Sequence[tuple[str, str, Sequence[tuple[Any, str]]]] = ()
-    QUESTIONS: Mapping[str, str] = {}  # by node: its question in short form
-    FACES: Mapping[str, Face] = {}  # by card name; cards not listed are drawn as their name
-    SLOGAN: str = ""  # headline of the lobby; empty: the title
-    DRAWN_LINES: Sequence[str] = (HAND,)  # starts of lines of `sees` that a page leaves out, since it draws them
-    PICTURE: Sequence[tuple[str, str, str]] = ()  # name, sign and icon of the cards that picture the game; empty: faces
+    QUESTIONS: Mapping[str, str] = {}  # short form of each node's question, by node
+    FACES: Mapping[str, Face] = {}  # by card name; other cards are drawn as their name
+    SLOGAN: str = ""  # headline of the lobby; the title if empty
+    DRAWN_LINES: Sequence[str] = (HAND,)  # starts of lines of `sees` that a page omits because it draws them
+    # Name, sign and icon of the cards that illustrate the game; some of its faces if empty.
+    PICTURE: Sequence[tuple[str, str, str]] = ()
     TO_ME: Mapping[str, str] = {ME: "you"}  # replacements, applied in order, that address a sentence to the person
-    viewer_data: Callable[..., dict[str, Any]] | None = None  # data for the game's own viewer, used instead of panels
+    viewer_data: Callable[..., dict[str, Any]] | None = None  # data for the game's own viewer, which replaces panels
     fits: Callable[..., bool] | None = (
-        None  # whether a model can have been asked this at its turn, in a game with `viewer_data`
+        None  # whether a model can have been asked this on its turn, in a game with `viewer_data`
     )
 
     def __init__(self, game: Game) -> None:
@@ -141,11 +142,11 @@ class Words:
         return [end_sentence(sentence) for sentence in (self._game.summary, self.in_short(rules)) if sentence]
 
     def in_short(self, rules: Any) -> str:
-        """Return the rules that can vary, together with their values."""
+        """Return the variable rules and their values."""
         return ", ".join(f"{key}: {value}" for key, value in rules.model_dump().items())
 
     def sentence(self, event: Any, label: Label) -> str:
-        """Describe an event in a sentence; return an empty text if there is nothing to report."""
+        """Describe an event in a sentence. Return an empty string if there is nothing to report."""
         values = {field.name: getattr(event, field.name) for field in fields(event)} if is_dataclass(event) else {}
         pairs = ", ".join(f"{key} {value}" for key, value in values.items())
         return f"{type(event).__name__}: {pairs}" if pairs else type(event).__name__
@@ -155,9 +156,9 @@ class Words:
         return to_person(text, self.TO_ME)
 
     def sees(self, state: Any, seat: int, label: Label) -> list[str]:
-        """Return what the seat to move sees and is asked, one line per item.
+        """Return lines with what the seat to move sees and is asked.
 
-        The lines contain nothing that the seat may not know.
+        They contain nothing that is hidden from the seat.
         """
         view = state.view()
         lines = [f"{name}: {_as_text(value)}" for name, value in _attributes(view).items() if name != "node"]
@@ -165,15 +166,15 @@ class Words:
         return [*lines, f"Your cards: {held}", f"{view.node}? {self._describe_answers(state)}"]
 
     def hand(self, state: Any, seat: int) -> Sequence[str]:
-        """Return the names of the cards to draw for the seat, or an empty list to use words only."""
+        """Return the names of the cards to draw for the seat, or an empty list to only use words."""
         return ()
 
     def keys(self, state: Any) -> str:
-        """Return a short hint on what to type now, or an empty text if `HOW` is enough."""
+        """Return a short hint on what to type now, or an empty string if `HOW` is sufficient."""
         return ""
 
     def read(self, line: str, state: Any, seat: int) -> Any:
-        """Parse a typed line to an output, legal or not. Raises UsageError."""
+        """Parse a typed line into an output that may be illegal. Raises UsageError."""
         node = self._node(state)
         answer = _parse_typed(line, node)
         if answer is None:
@@ -181,7 +182,7 @@ class Words:
         return self._output(node, answer, state, seat)
 
     def parse_answer(self, answer: Any, state: Any, seat: int) -> Any:
-        """Convert an answer sent by a page to an output, legal or not. Raises UsageError."""
+        """Convert an answer sent by a page to an output that may be illegal. Raises UsageError."""
         node = self._node(state)
         if not is_of_kind(answer, node):
             raise UsageError(f"this is not an answer to `{node.name}`: give {self._describe_answers(state)}")
@@ -190,26 +191,26 @@ class Words:
         return self._output(node, answer, state, seat)
 
     def holding(self, state: Any, seat: int) -> list[int]:
-        """Return the cards that the seat may answer with, each as often as it is held.
+        """Return the cards that the seat can answer with, each as often as it is held.
 
-        The default is all cards of the game.
+        By default, all cards of the game.
         """
         kind = self._node(state).answer
         return list(kind.cards) if isinstance(kind, Cards) else []
 
     def label_answer(self, state: Any, answer: Any) -> str:
-        """Return the text of the button that gives this answer."""
+        """Return the label of the button for this answer."""
         return ("Yes" if answer else "No") if isinstance(answer, bool) else str(answer)
 
     def speech(self, output: Any, events: Sequence[Any]) -> str:
-        """Return the text of a speech bubble beside the mover, or an empty text for no bubble.
+        """Return the text of a speech bubble next to the mover, or an empty string for no bubble.
 
-        It must be public: `events` is what everybody observed.
+        The text must be public; `events` is what everyone observed.
         """
         return ""
 
     def choices(self, state: Any) -> list[str]:
-        """Return the names the seat to move can choose from; a page shows the legal ones."""
+        """Return the names the seat to move can choose from. Pages only show the legal ones."""
         return list(self._game.legal_answers(state) or ()) if isinstance(self._node(state).answer, Choice) else []
 
     def why_illegal(self, state: Any, output: Any) -> str | None:
@@ -218,11 +219,11 @@ class Words:
         return why
 
     def cheer(self, state: Any, seat: int) -> str:
-        """Return a line for a person whose game the last move has ended; otherwise return an empty text."""
+        """Return a line for a person whose game was ended by the last move, otherwise an empty string."""
         return f"\n  *  {self.verdict(state, seat)}  *\n" if state.over else ""
 
     def verdict(self, state: Any, seat: int) -> str:
-        """Return the result of a finished game as a sentence to the person at the seat."""
+        """Return the result of a finished game as a sentence addressed to the person at the seat."""
         ending = state.ending()
         return f"Your result: {self._game.results.describe_ending(ending.marks[seat], ending.capped)}."
 
@@ -245,7 +246,7 @@ def _attributes(value: Any) -> dict[str, Any]:
 
 
 def _as_text(value: Any) -> str:
-    """Return a value on one line; objects without their own text show their attributes."""
+    """Return a value as one line. Objects without their own `__str__` are shown by their attributes."""
     kind: Any = type(value)
     if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
         value = ", ".join(f"{name} {each}" for name, each in _attributes(value).items())
@@ -253,7 +254,7 @@ def _as_text(value: Any) -> str:
 
 
 def words_of(game: Game) -> Words:
-    """Return a game's words: its own module's, with defaults for the rest."""
+    """Return a game's words, with defaults for what its module does not define."""
     words, module = Words(game), game.module("words")
     for name in dir(words):
         if not name.startswith("_") and hasattr(module, name):
@@ -270,7 +271,7 @@ _MAX_PICTURED: Final = 3
 
 
 def picture_of(words: Words) -> list[list[str]]:
-    """Return the name, sign and icon of the cards that illustrate a game: its own choice, or some of its faces."""
+    """Return the name, sign and icon of the cards that illustrate a game, by default some of its faces."""
     if words.PICTURE:
         return [[*card] for card in words.PICTURE]
     names = [*words.FACES]
@@ -279,7 +280,7 @@ def picture_of(words: Words) -> list[list[str]]:
 
 
 def bots_of(game: Game, there: Sequence[Any]) -> list[str]:
-    """Return a person's default opponents, chosen from `there`. The list is never empty."""
+    """Return a person's default opponents among the bots `there`. The list is never empty."""
     names = [one.name for one in there if not one.asks]
     return [name for name in words_of(game).BOTS if name in names] or names
 
@@ -287,7 +288,7 @@ def bots_of(game: Game, there: Sequence[Any]) -> list[str]:
 def strengths(game: Game, there: Sequence[Any]) -> list[tuple[str, list[str]]]:
     """Return quick games from easy to hard, each with its available opponents.
 
-    Return an empty list if there are fewer than two to choose from.
+    Return an empty list if there are fewer than two.
     """
     words, names = words_of(game), [one.name for one in there]
     of_each = [("easy", words.EASY), ("medium", words.BOTS), ("hard", words.HARD)]
@@ -297,13 +298,13 @@ def strengths(game: Game, there: Sequence[Any]) -> list[tuple[str, list[str]]]:
 
 
 def display_name(game: Game) -> str:
-    """Return a game's name as its summary spells it, if the summary starts with it."""
+    """Return a game's name as spelled at the start of its summary, if it is there."""
     name = game.name.rpartition(":")[2].partition("(")[0].replace("_", " ")
     return game.summary[: len(name)] if game.summary.lower().startswith(name.lower()) else name
 
 
 def describe_question(game: Game, node: str) -> str:
-    """Return a short form of a node's question; by default, the name of the bots' method."""
+    """Return a short form of a node's question, by default the name of the bots' method."""
     return words_of(game).QUESTIONS.get(node) or f"{game.node(node).method.replace('_', ' ').capitalize()}?"
 
 
@@ -321,7 +322,7 @@ def faces_of(words: Words, names: Sequence[str]) -> list[list[str]]:
 def to_person(text: str, to_me: Mapping[str, str]) -> str:
     """Address a sentence to the person whose label is `ME`.
 
-    Applies these replacements; any remaining label becomes "you", with a verb in the second person.
+    After these replacements, any remaining label becomes "you", with a verb in the second person.
     """
     for phrase, replacement in to_me.items():
         if phrase != ME:
@@ -345,13 +346,13 @@ def _second_person(verb: str) -> str:
 
 
 def to_others(text: str, called: str = THE_PERSON) -> str:
-    """Return a sentence about the seat labelled `ME` for readers who did not sit there."""
+    """Return a sentence about the seat labelled `ME` for other readers."""
     at_start = f"{called[:1].upper()}{called[1:]}"
     return _BEGINS.sub(lambda found: f"{found[1]}{at_start}", text).replace(ME, called)
 
 
 def facts_in(prompt_text: str) -> dict[str, str]:
-    """Parse the last block of facts in a prompt; return an empty mapping if there is none. Used by fake models."""
+    """Parse the last block of facts in a prompt, for fake models. Return an empty mapping if there is none."""
     _, begun, block = prompt_text.rpartition("=== facts ===\n")
     block, ended, _ = block.partition("\n=== end of facts ===")
     lines = block.split("\n") if begun and ended else []
@@ -359,9 +360,9 @@ def facts_in(prompt_text: str) -> dict[str, str]:
 
 
 def legal_in(prompt_text: str) -> list[str]:
-    """Parse the last line such as `legal: draw skip` in a prompt; return an empty list if there is none.
+    """Parse the last line like `legal: draw skip` in a prompt, for fake models.
 
-    Used by fake models.
+    Return an empty list if there is none.
     """
     lines = [line.strip() for line in prompt_text.split("\n")]
     line = next((line for line in reversed(lines) if line.startswith(_LEGAL)), _LEGAL)
@@ -374,15 +375,14 @@ def counted(n: int, noun: str = "card") -> str:
 
 
 def seat_label(seat: int) -> str:
-    """Return the label used in stories: names may change, seats do not."""
+    """Return the label used in stories, because names may change but seats do not."""
     return f"seat {seat}"
 
 
 def labels(players: Sequence[str], me: int | None) -> Label:
-    """Return a function that labels seats by their player's name.
+    """Return a function that labels seats with their player's name.
 
-    Adds the seat if the name is shared or looks like a name for the person. The person's own seat `me` is labelled
-    `ME`.
+    Adds the seat if the name is not unique or could mean the person. The person's own seat `me` is labelled `ME`.
     """
 
     def label(seat: int) -> str:
@@ -392,7 +392,7 @@ def labels(players: Sequence[str], me: int | None) -> Label:
         mistaken = me is not None and name.casefold() in ("you", A_PERSON, THE_PERSON)
         return f"{name} {seat}" if mistaken or players.count(players[seat]) > 1 else name
 
-    return cache(label)  # cached: a story names its seats hundreds of times
+    return cache(label)  # cached because a story names its seats hundreds of times
 
 
 def names_to(players: Sequence[str], me: int | None, called: str = "You") -> list[str]:
@@ -440,7 +440,7 @@ class _PlainTeller:
 
 
 def _plain_text(value: Any) -> str:
-    """Format plain data for readers who do not program."""
+    """Format plain data for readers who are not programmers."""
     match value:
         case bool():
             return "yes" if value else "no"
@@ -461,7 +461,7 @@ _YES: Final = {"yes": True, "y": True, "no": False, "n": False}
 
 
 def describe_answers(node: Node, legal: Sequence[Any] | None = None) -> str:
-    """Describe valid answers to a node; lists the legal ones if given."""
+    """Describe valid answers to a node, listing the legal ones if given."""
     if legal:
         return describe_legal(legal)
     match node.answer:
@@ -470,14 +470,14 @@ def describe_answers(node: Node, legal: Sequence[Any] | None = None) -> str:
         case Choice(options):
             return f"one of {', '.join(options)}" if options else "one of the legal answers"
         case Cards():
-            return "cards, as numbers with spaces between"
+            return "cards, as numbers separated by spaces"
         case Text(most):
-            return f"what you say, on one line of at most {most} characters"
+            return f"a message, on one line of at most {most} characters"
     return "a whole number"
 
 
 def _parse_typed(line: str, node: Node) -> Any:
-    """Parse a typed line as an answer of the node's kind, or return None.
+    """Parse a typed line as an answer of the node's type, or return None.
 
     Raises UsageError for an invalid message.
     """
@@ -502,7 +502,7 @@ def _parse_typed(line: str, node: Node) -> Any:
 def _strip_quotes(line: str) -> str:
     """Remove quotes around a typed line.
 
-    Quotes let a person enter a word that is also a terminal command.
+    Quotes allow words that are also terminal commands.
     """
     return line[1:-1] if len(line) > 2 and line[0] == line[-1] == '"' else line
 
@@ -515,7 +515,7 @@ def _check_message(answer: str, kind: Text) -> str:
 
 
 def is_of_kind(answer: Any, node: Node) -> bool:
-    """Return whether an answer has the type that the node asks for, legal or not."""
+    """Return whether an answer has the type that the node asks for, even if illegal."""
     match node.answer:
         case Bool():
             return isinstance(answer, bool)

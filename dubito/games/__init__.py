@@ -1,1 +1,1 @@
-"""The games, one package each. The rest of the harness uses them through `dubito/game/__init__.py`."""
+"""The games, one per package. The rest of the harness uses them through `dubito/game/__init__.py`."""

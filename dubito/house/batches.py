@@ -1,8 +1,8 @@
-"""Batches: OpenAI's files and `/v1/batches`, Anthropic's `/v1/messages/batches`.
+"""Batches: OpenAI's files and `/v1/batches`, and Anthropic's `/v1/messages/batches`.
 
 An entry gets the same answer as the same request outside a batch. Its name contains the draw and the try, in Dubito's
-format, and its digest ignores the one field that only batched requests have (a cache that lasts an hour). A batch is
-processed when it is submitted, and has ended by the first poll unless a fault applies to it.
+format, and its digest ignores the only field that is specific to batched requests (a cache that lasts an hour). A batch
+is processed on submission and has ended by the first poll, unless a fault applies to it.
 """
 
 import json
@@ -23,18 +23,18 @@ from dubito.house.request import TRY_HEADER, HouseRequest, JsonBody, Refusal, ca
 from dubito.house.wires import Wire
 
 _DAY: Final = 86_400  # seconds until a batch expires
-_LATE_POLLS: Final = 4  # number of polls after which a late batch has ended
+_LATE_POLLS: Final = 4  # number of polls after which a late batch ends
 _NAME_PARTS: Final = 4  # parts of an entry's name: batch, draw, request, try
 _FILES: Final = "/v1/files"
 _OPENAI: Final = "/v1/batches"
 _ANTHROPIC: Final = "/v1/messages/batches"
 _MESSAGES: Final = "/v1/messages"
-_PAGE_SIZE: Final = 20  # batches, unless the request sets a limit
+_PAGE_SIZE: Final = 20  # number of batches, unless the request sets a limit
 
 
 @dataclass(frozen=True, slots=True)
 class _EntryResult:
-    """The result of an entry; `answer` is None if it was not processed."""
+    """The result of an entry. `answer` is None if the entry was not processed."""
 
     name: str
     status: int | None = None
@@ -88,7 +88,7 @@ class BatchDesk:
         ]
 
     def _endpoint(self, answer: Callable[[Request, bytes], bytes]) -> Callable[[Request], Any]:
-        """Return an endpoint that sends the answer or a refusal in the format of its protocol."""
+        """Return an endpoint that sends the answer or a refusal in its protocol's format."""
 
         async def respond(request: Request) -> Response:
             wire = self._wire(request)
@@ -149,7 +149,7 @@ class BatchDesk:
         own_headers = {"x-dubito-draw": draw, TRY_HEADER: number}
         request = HouseRequest.of(wire.name, wire.base, path, own_headers, canonical_bytes(body))
         answer = self._core.create(wire, request, headers)
-        # A fault of the connection means that the entry is not processed.
+        # An entry with a connection fault is not processed.
         if answer.delivery is not None:
             self._log.add(answer.call.without_response())
             return _EntryResult(name)
@@ -168,7 +168,7 @@ class BatchDesk:
         return self._show(batch)
 
     def _list_batches(self, request: Request, raw: bytes) -> bytes:
-        """List batches, the latest first."""
+        """List batches, newest first."""
         prefix = "msgbatch_" if request.url.path == _ANTHROPIC else "batch_"
         batches = [batch for name, batch in reversed(self._batches.items()) if name.startswith(prefix)]
         after = request.query_params.get("after") or request.query_params.get("after_id")
@@ -179,13 +179,13 @@ class BatchDesk:
         return canonical_bytes({"object": "list", "data": data, "has_more": len(batches) > limit})
 
     def _show(self, batch: _Batch) -> bytes:
-        """Return a batch in the format of its protocol."""
+        """Return a batch in its protocol's format."""
         good, bad = len(batch.results_of(is_good=True)), len(batch.results_of(is_good=False))
         if batch.path == _MESSAGES:
             return canonical_bytes(_anthropic_object(batch, good))
         has_failed = batch.fault == "failed_batch"
         status = "failed" if has_failed else "expired" if batch.fault == "expired_batch" else "completed"
-        message = {"message": "The house takes no batch today.", "code": "invalid_request", "param": None}
+        message = {"message": "This server is not accepting batches.", "code": "invalid_request", "param": None}
         return canonical_bytes(
             {
                 **batch.submitted,
@@ -234,7 +234,7 @@ def _parse_object(raw: bytes) -> JsonBody:
 
 
 def _without_hour_cache(body: Any) -> Any:
-    """Return a request without the cache that lasts an hour, which only batched requests have."""
+    """Remove the cache that lasts an hour, which only batched requests use, from a request."""
     if isinstance(body, list):
         return [_without_hour_cache(each) for each in body]
     if not isinstance(body, dict):
@@ -243,7 +243,7 @@ def _without_hour_cache(body: Any) -> Any:
 
 
 def _with_batch_tier(content: bytes) -> Any:
-    """Return the body of an answer with the batch service tier, or its text if the body is not an object."""
+    """Return an answer's body with the batch service tier, or its text if the body is not an object."""
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):

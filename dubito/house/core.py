@@ -1,8 +1,8 @@
 """The built-in model server without its socket: it turns a request into an answer and a record.
 
-This module does no I/O and reads no clock. The call log records every request that was answered or met a fault, without
-keys. The `house-random` model answers at random; other models use the `stand_in` modules of their games. Models see
-only the text and the schema of the answer, and have no access to positions, games or earlier calls.
+This module does no I/O and reads no clock. The call log contains every request that was answered or affected by a
+fault, without keys. The `house-random` model answers at random. Other models use the `stand_in` modules of their games.
+Models only see the text and the schema of the answer, and have no access to positions, games or earlier calls.
 """
 
 import json
@@ -26,7 +26,7 @@ from dubito.house.wires import ReadPrompt, Wire
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request and its result; `request` is its digest. Token counts are those that the reply reports."""
+    """A request and its result. `request` is its digest. Token counts are as reported in the reply."""
 
     protocol: str
     path: str
@@ -35,7 +35,7 @@ class Call:
     request: str
     draw: str
     try_number: int
-    input_tokens: int = 0  # including cached ones, for all protocols
+    input_tokens: int = 0  # includes cached tokens, for all protocols
     output_tokens: int = 0
     cached_tokens: int = 0
     understood: bool | None = None  # whether the model found the facts in the prompt; None if it was not asked
@@ -46,7 +46,7 @@ class Call:
 
 
 class CallLog:
-    """All calls in order, in memory and optionally in a file as JSON lines. Threads may share it."""
+    """All calls in order, in memory and optionally in a file as JSON lines. Thread-safe."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._lock = Lock()
@@ -59,7 +59,7 @@ class CallLog:
                 raise UsageError(f"cannot write the call log {file}: {error.strerror}") from error
 
     def add(self, call: Call) -> None:
-        """Add a call; when this returns, the call is in the file."""
+        """Add a call and write it to the file before returning."""
         with self._lock:
             self._calls.append(call)
             if self._file is not None:
@@ -79,7 +79,7 @@ class CallLog:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The models' names, and a function (model, prompt, chance, optional schema of the reply) -> opinion."""
+    """Model names, and a function (model, prompt, chance, optional reply schema) -> opinion."""
 
     models: Sequence[str]
     answer: Callable[[str, str, Random, Mapping[str, Any] | None], Opinion]
@@ -87,7 +87,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer:
-    """The answer to send, and its record; `delivery` is None if the answer is sent normally."""
+    """The answer to send and its record. `delivery` is None if the answer is sent normally."""
 
     status: int
     headers: Mapping[str, str]
@@ -99,14 +99,14 @@ class ServerAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """Answers requests; `context` is the maximum number of tokens in a prompt."""
+    """Answers requests. `context` is the maximum number of tokens in a prompt."""
 
     policy: Policy
     faults: Faults
     context: int
 
     def create(self, wire: Wire, request: HouseRequest, headers: Mapping[str, str]) -> ServerAnswer:
-        """Check a call to a model, and answer it or apply a fault."""
+        """Check a call to a model and answer it or apply a fault."""
         try:
             wire.admit(headers)
             if request.body is None:
@@ -129,7 +129,7 @@ class Core:
         return replace(answer, headers=headers, content=content, media=media, call=call, delivery=fault.delivery)
 
     def _reply(self, wire: Wire, request: HouseRequest, body: JsonBody) -> ServerAnswer:
-        """Reply to a valid request. The reply does not depend on the try number."""
+        """Reply to a valid request. Replies do not depend on the try number."""
         try:
             prompt = wire.read(body)
             self._check_prompt(prompt)
@@ -199,7 +199,7 @@ _NODE: Final = re.compile(rf"^{_NODE_LINE}(.*)$", re.MULTILINE)
 
 
 def house_policy(games: Sequence[Game]) -> Policy:
-    """Return the built-in models for these games, those for Dubito first."""
+    """Return the built-in models for these games, starting with those for Dubito."""
     policies: dict[str, HousePolicy | None] = {RANDOM: None}
     for game in sorted(games, key=lambda game: game.name != DUBITO):
         policies |= _policies(game)
@@ -222,7 +222,7 @@ def _policies(game: Game) -> Mapping[str, HousePolicy]:
 def form_opinion(policy: HousePolicy | None, text: str, chance: Random, schema: _Schema | None = None) -> Opinion:
     """Return a model's answer to the prompt, or a random one if the policy is missing or cannot read the text.
 
-    The line `node: C D E` in a prompt asks these questions at once, and each is answered as if it were the only one.
+    The line `node: C D E` in a prompt asks several questions at once. Each is answered as if it were the only one.
     """
     if schema is not None and "questions" in schema:
         return decide(policy, text, chance, schema["questions"])
@@ -313,9 +313,9 @@ def _schema_of(schema: _Schema | None, node: str) -> _Schema:
 
 
 def random_answer(schema: _Schema | None, text: str, chance: Random) -> Opinion:
-    """Return a random answer that fits the schema and is legal, as far as the text lists what is legal.
+    """Return a random answer that fits the schema and, if the text lists legal answers, is legal.
 
-    If there is no list, the answer is not marked as understood; yes-or-no answers and messages need no list.
+    Without such a list, the answer is not marked as understood, unless it is a yes-or-no answer or a message.
     """
     part = _answer_schema(schema)
     legal = legal_in(text)

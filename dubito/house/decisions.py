@@ -13,7 +13,7 @@ _CHOICE_COUNTS: Final = range(2, 256)
 
 
 class DecisionsWire(OpenAIWire):
-    """POST /v1/decisions: questions about a text, each answered with a probability for every answer."""
+    """POST /v1/decisions: questions about a text, each answered with the probability of every possible answer."""
 
     name = "decisions"
     unsupported = frozenset[str]()
@@ -35,7 +35,7 @@ class DecisionsWire(OpenAIWire):
     def reply(self, request: HouseRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
         """Reply with the answers in the text.
 
-        A text that a fault spoilt has none; if the model declined, they are refusals.
+        A text damaged by a fault has no answers. If the model declined, the answers are refusals.
         """
         questions = (prompt.schema or {})["questions"]
         if written.end in ("refused", "filtered"):

@@ -1,7 +1,7 @@
 """Send a reply as a stream of events, in each provider's format for `stream: true`.
 
-Written from the providers' references (`responses/streaming`, `chat/streaming`, `messages-streaming`). In the Responses
-API, the last event contains the whole response; in other protocols, only all events together do.
+The formats follow the providers' references (`responses/streaming`, `chat/streaming`, `messages-streaming`). In the
+Responses API, the last event contains the whole response. In other protocols, it is spread over all events.
 """
 
 import json
@@ -12,7 +12,7 @@ from dubito.house.request import JsonBody, canonical_bytes
 
 EVENTS: Final = "text/event-stream"
 _PIECE: Final = 12  # characters of a text in one event
-# Fields of an event, besides the piece, by the type of the reply's part.
+# Additional fields of an event besides the piece, by the type of the reply's part.
 _DELTAS: Final[Mapping[str, JsonBody]] = {
     "summary_text": {"type": "response.reasoning_summary_text.delta", "summary_index": 0},
     "output_text": {"type": "response.output_text.delta", "content_index": 0, "logprobs": []},
@@ -21,7 +21,7 @@ _Event = tuple[str | None, JsonBody]  # optional name, and data
 
 
 def stream_reply(protocol: str, reply: bytes) -> bytes | None:
-    """Return the events that make up this body; None if the body is not a reply or the protocol has no events."""
+    """Split a body into events. Return None if it is not a reply or the protocol has no events."""
     make = _MAKERS.get(protocol)
     try:
         body = json.loads(reply)

@@ -1,9 +1,8 @@
-"""Inject faults: choose which tries, replies and batches get a fault, and which one.
+"""Fault injection: choose which tries, replies and batches get a fault, and which one.
 
-A repeated try always gets the same fault.
-
-A try may get an error instead of the answer, or an answer that is not sent normally. A complete reply with status 200
-may have a wrong text, a wrong structure, or wrong bytes. A batch may end late, lack entries, or fail.
+A repeated try always gets the same fault. A try can get an error instead of the answer, or an answer that is not sent
+normally. A complete reply with status 200 can have a wrong text, a wrong structure, or wrong bytes. A batch can end
+late, lack entries, or fail.
 """
 
 import json
@@ -19,7 +18,7 @@ from dubito.house.request import HouseRequest, JsonBody, RefusalKind, canonical_
 from dubito.house.wires import ModelOutput
 
 PAGE: Final = b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body>Bad Gateway</body></html>"
-_DEEP_TEXT: Final = 2_000  # twice what Python's JSON parser accepts, and short enough for the usual output limit
+_DEEP_TEXT: Final = 2_000  # twice what Python's JSON parser accepts, but short enough for the usual output limit
 _DEEP_BODY: Final = 100_000
 _REFUSAL: Final = "I'm sorry, but I can't help with that."
 # Would clear, rename and color a terminal.
@@ -28,12 +27,12 @@ _ESCAPES: Final = "\x1b[2J\x1b]0;house\x07\x1b[31m\r\x00\u202e"
 
 @dataclass(frozen=True, slots=True)
 class ContentFault:
-    """How to change a reply's text and body; `pack` receives the body and a size in bytes."""
+    """How to change a reply's text and body. `pack` is called with the body and a size in bytes."""
 
     write: Callable[[str], ModelOutput] = ModelOutput
     pack: Callable[[JsonBody, int], bytes] = lambda body, size: canonical_bytes(body)
     media: str = "application/json"
-    has_usage: bool = True  # whether a client can still find the usage in the reply
+    has_usage: bool = True  # whether the reply still contains the usage
 
 
 def _change_text(change: Callable[[str], str]) -> ContentFault:
@@ -89,7 +88,7 @@ def _change_first_answer(**fields: Any) -> ContentFault:
     return _change_answers(lambda answers: [{**answers[0], **fields}, *answers[1:]])
 
 
-# Faults of replies of the Decisions API.
+# Faults in replies of the Decisions API.
 DECISION_FAULTS: Final[Mapping[str, ContentFault]] = {
     "declined": _change_answers(lambda answers: [{"type": "refusal", "name": answers[0]["name"]}, *answers[1:]]),
     "missing": _change_answers(lambda answers: answers[:-1]),
@@ -105,8 +104,8 @@ DECISION_FAULTS: Final[Mapping[str, ContentFault]] = {
 }
 # Faults of whole batches.
 BATCH_FAULTS: Final[Sequence[str]] = (
-    "late_batch",  # the batch has ended at the fourth poll
-    "failed_batch",  # no entry is processed
+    "late_batch",  # the batch ends at the fourth poll
+    "failed_batch",  # no entries are processed
     "expired_batch",  # every second entry is not processed
     "unreadable_file",  # the results are truncated on the first read
     "reordered_entries",
@@ -142,7 +141,7 @@ def _first_half(text: AnyStr) -> AnyStr:
 
 
 def _with_unknown(value: object) -> object:
-    """Return the value with an unknown field in each of its objects."""
+    """Add an unknown field to each object in the value."""
     if isinstance(value, list):
         return [_with_unknown(item) for item in value]
     if isinstance(value, dict):
@@ -154,7 +153,7 @@ def _with_unknown(value: object) -> object:
 class Delivery:
     """How much of an answer is sent, and what happens to the connection afterwards.
 
-    `interval` is the wait after each byte. `hold` keeps the client waiting until the client or the server ends.
+    `interval` is the delay after each byte. `hold` keeps the client waiting until the client or the server stops.
     """
 
     part: Literal["nothing", "half the head", "half the body", "all"]
@@ -168,7 +167,7 @@ class TransportFault:
 
     error: RefusalKind | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    page: bool = False  # whether the error's body is a web page, as from a proxy
+    page: bool = False  # whether the error's body is a web page, like a proxy's
     delivery: Delivery | None = None
 
 
@@ -179,7 +178,7 @@ class Parameters:
     size: int  # bytes
 
 
-# A date in the past asks for no wait, no matter what time it is.
+# A date in the past never requests a delay.
 _PAST: Final = "Thu, 01 Jan 2026 00:00:00 GMT"
 _GARBLED: Final = ("soon", "", "-1", "nan", "1,5", "0x10", "Thu, 32 Foo 2026 25:61:00 GMT")
 _LONG: Final[Sequence[Mapping[str, str]]] = (
@@ -218,7 +217,7 @@ TRANSPORT_FAULTS: Final[Mapping[str, Callable[[Random, Parameters], TransportFau
     "trickle": lambda chance, parameters: TransportFault(delivery=Delivery("all", interval=parameters.interval)),
 }
 _ALL: Final = (*TRANSPORT_FAULTS, *CONTENT_FAULTS, *DECISION_FAULTS, *BATCH_FAULTS)
-# Faults that only a deadline or a cap ends.
+# Faults that only end because of a deadline or a cap.
 SLOW: Final = frozenset({"rate_limit_long", "stall", "stall_body", "trickle"})
 
 
@@ -245,10 +244,10 @@ class Faults:
     """The probability of each transport fault (per try) and each content fault (per reply).
 
     Args:
-        retry_after: The wait in seconds that `rate_limit` and `rate_limit_ms` ask for.
-        interval: The seconds between two bytes of a `trickle`.
-        size: The bytes that `huge` adds.
-        **shares: Probabilities by fault or by mix (`MIXES`), which add up.
+        retry_after: The delay in seconds requested by `rate_limit` and `rate_limit_ms`.
+        interval: Seconds between two bytes of a `trickle`.
+        size: Number of bytes added by `huge`.
+        **shares: Probabilities by fault or by mix (`MIXES`). They are added up.
 
     Raises UsageError.
     """
@@ -286,7 +285,7 @@ class Faults:
         return cls(**numbers)
 
     def find_for_try(self, request: HouseRequest) -> tuple[str, TransportFault] | None:
-        """Return the fault for this try, with its name. Probes get no faults, which affect calls, not accounts."""
+        """Return this try's fault and its name. Probes get no faults, because faults affect calls, not accounts."""
         if request.draw == PROBE:
             return None
         chance = request.chance("fault", by_try=True)
@@ -294,10 +293,9 @@ class Faults:
         return None if name is None else (name, TRANSPORT_FAULTS[name](chance, self._parameters))
 
     def find_for_reply(self, request: HouseRequest) -> str | None:
-        """Return the name of the fault in the reply to this request and draw, which is the same for each try.
+        """Return the name of the fault in the reply to this request and draw, which is the same for every try.
 
-        Bodies that are not replies are an exception: from the second try on, they depend on the try. Probes get no
-        faults.
+        An exception are bodies that are not replies, which depend on the try from the second one. Probes get no faults.
         """
         name = _pick(self._replies, request.chance("content fault").random())
         if name not in NO_REPLIES:

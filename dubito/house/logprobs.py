@@ -1,4 +1,4 @@
-"""Log probabilities of a reply's tokens, as in Chat Completions (`chat/completions/object` in OpenAI's reference)."""
+"""Log probabilities of tokens in the format of Chat Completions (OpenAI's reference, `chat/completions/object`)."""
 
 import re
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from math import log
 from typing import Any, Final
 
 MAX_LISTED: Final = 20  # alternatives of a token
-_IMPOSSIBLE: Final = -9999.0  # the reference's value for a very unlikely token
+_IMPOSSIBLE: Final = -9999.0  # the value for a very unlikely token, according to the reference
 _TOKEN: Final = re.compile(r"\s*(?:\w+|[^\w\s])|\s+")
 _NAME: Final = re.compile(r'"(\w+)":$')
 
@@ -14,7 +14,7 @@ _NAME: Final = re.compile(r'"(\w+)":$')
 def token_logprobs(text: str, odds: Mapping[Any, float], most: int) -> list[dict[str, Any]]:
     """Return the tokens of a text, each with at most this many alternatives.
 
-    `odds` maps each question to the probability of yes; its key True stands for all other questions. The model is
+    `odds` maps each question to the probability of yes, with True as the key for all other questions. The model is
     certain of all other tokens.
     """
     rows, before = [], ""

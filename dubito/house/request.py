@@ -1,8 +1,8 @@
 """Requests to the built-in server: their identity, which seeds all randomness, and checks of their fields and schemas.
 
 An answer is a function of (request, draw), and a fault is a function of (request, draw, try). A request's identity is
-the canonical JSON of protocol, path (below the SDK's base URL) and body, so its digest is the one that `dubito.llm`
-logs. The draw and the try are sent in headers that providers ignore.
+the canonical JSON of its protocol, path (below the SDK's base URL) and body. Its digest is therefore the one that
+`dubito.llm` logs. The draw and the try are sent in headers that providers ignore.
 """
 
 import json
@@ -23,7 +23,7 @@ JsonBody = dict[str, Any]
 
 @dataclass(frozen=True)
 class HouseRequest:
-    """One try of a request. `body` is None if it is not a JSON object, `try_number` is 0 if it is not positive."""
+    """A try of a request. `body` is None if it is not a JSON object. `try_number` is 0 if it is not positive."""
 
     protocol: str
     base: str  # the part of the path that belongs to the base URL
@@ -102,7 +102,7 @@ RefusalKind = Literal[
 
 
 class Refusal(Exception):
-    """Raised to refuse a request, with the kind of error and the facts for its message."""
+    """Raised to refuse a request. Contains the kind of error and the values for its message."""
 
     def __init__(self, kind: RefusalKind, **facts: object) -> None:
         super().__init__(kind, facts)
@@ -119,7 +119,7 @@ def first_tokens(text: str, count: int) -> str:
 
 
 def texts_in(content: object, name: str) -> Iterator[str]:
-    """Yield a content's own text or its blocks' texts. Raises Refusal if the content is neither text nor blocks."""
+    """Yield the text of a content, or the texts of its blocks. Raises Refusal if it is neither text nor blocks."""
     if isinstance(content, str):
         yield content
         return
@@ -136,7 +136,7 @@ def blocks(value: object, name: str) -> list[JsonBody]:
 
 
 def section(body: JsonBody, name: str) -> JsonBody:
-    """Return an object from the body, or an empty one if it is absent or null. Raises Refusal for another type."""
+    """Return an object from the body, or an empty one if it is absent or null. Raises Refusal for other types."""
     value = body.get(name)
     if value is None:
         return {}
@@ -176,12 +176,12 @@ _NO_REASON: Final = "The house has no reasons."
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """A model's answer, and other values that a prompt may ask for."""
+    """A model's answer, and other values that a prompt can ask for."""
 
     answer: Any
-    understood: bool  # whether the model found what it needs in the prompt
+    understood: bool  # whether the prompt contained what the model needs
     stated: float | None = None  # a probability
-    answers: Mapping[str, Any] = field(default_factory=dict)  # by field, if several questions are asked at once
+    answers: Mapping[str, Any] = field(default_factory=dict)  # answers by field, if several questions are asked at once
     # The probability of each answer, or of yes by question; None if the answer is certain.
     odds: Mapping[Any, float] | None = None
     reason: str | None = None
@@ -190,11 +190,11 @@ class Opinion:
 def answer_text(schema: Mapping[str, Any] | None, opinion: Opinion) -> str:
     """Return compact JSON that fits the schema, with its properties in the schema's order.
 
-    The `answer` field contains the answer, and so does each boolean field if the answer is a boolean. A field named
+    The `answer` field contains the answer. If the answer is a boolean, all boolean fields contain it. A field named
     after one of several answers contains that answer, and a number field named `STATED` contains the stated
-    probability. The rest is filler or null. If there is no schema, the text is `{"answer":true}` or `{"answer":false}`.
+    probability. The rest is filler or null. Without a schema, the text is `{"answer":true}` or `{"answer":false}`.
     """
-    # A decision is a list of answers.
+    # A decision's answer is a list of answers.
     if schema is not None and "questions" in schema:
         return json.dumps(opinion.answer, separators=(",", ":"))
     schema = _DEFAULT_SCHEMA if schema is None else schema
@@ -202,10 +202,9 @@ def answer_text(schema: Mapping[str, Any] | None, opinion: Opinion) -> str:
 
 
 def check_schema(schema: object, name: str, requires_all: bool) -> Mapping[str, Any]:
-    """Return the schema if a provider would accept it.
+    """Return the schema if a provider would accept it, otherwise raise Refusal.
 
-    Raises Refusal otherwise. Objects must not allow other properties; with `requires_all`, every property must be
-    required.
+    Objects must not allow other properties. If `requires_all` is set, every property must be required.
     """
     if not isinstance(schema, dict):
         raise Refusal("bad_schema", name=name, reason="schema must be an object")

@@ -1,7 +1,7 @@
 """The built-in model server, which runs in a thread of this process.
 
-`with House() as house:` serves until the block ends. Answers with a delivery fault bypass the HTTP server
-and are written directly to the connection.
+`with House() as house:` serves until the block ends. Answers with a delivery fault are written directly to the
+connection, bypassing the HTTP server.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ _NO_LINGER: Final = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 
 
 class FaultyResponse(Response):
-    """An answer that is sent with a delivery fault; the connection is always closed afterwards."""
+    """An answer that is sent with a delivery fault. The connection is always closed afterwards."""
 
     def __init__(self, answer: ServerAnswer, delivery: Delivery, log: CallLog, closing: asyncio.Event) -> None:
         super().__init__(answer.content, answer.status, {**answer.headers, "connection": "close"}, answer.media)
@@ -50,7 +50,7 @@ class FaultyResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         transport: asyncio.Transport = scope["state"][TRANSPORT]
-        # When the server closes, it does not wait for a client on hold.
+        # A closing server does not wait for clients on hold.
         closing = asyncio.create_task(self._closing.wait())
         closing.add_done_callback(lambda _: transport.abort())
         try:
@@ -75,7 +75,7 @@ class FaultyResponse(Response):
             transport.close()
 
     async def _trickle(self, transport: asyncio.Transport, receive: Receive) -> None:
-        """Send the answer byte by byte, and log it before sending the last byte."""
+        """Send the answer byte by byte. Log it before sending the last byte."""
         content = self._bytes()
         for place in range(len(content) - 1):
             transport.write(content[place : place + 1])
@@ -98,7 +98,7 @@ class FaultyResponse(Response):
 
 
 async def _wait_for_disconnect(receive: Receive, seconds: float | None = None) -> bool:
-    """Wait up to this many seconds, or forever; return whether the client has disconnected."""
+    """Wait up to this many seconds, or forever. Return whether the client has disconnected."""
     try:
         async with asyncio.timeout(seconds):
             while (await receive())["type"] != "http.disconnect":
@@ -110,8 +110,8 @@ async def _wait_for_disconnect(receive: Receive, seconds: float | None = None) -
 
 _HOST: Final = "127.0.0.1"
 _CONTEXT_TOKENS: Final = 200_000
-_KEEP_ALIVE: Final = 3600  # seconds, so that no client reuses a connection that is being closed
-_SHUTDOWN_SECONDS: Final = 2  # seconds to wait for requests that were not sent completely
+_KEEP_ALIVE: Final = 3600  # seconds; long enough that no client reuses a connection that is being closed
+_SHUTDOWN_SECONDS: Final = 2  # seconds to wait for incomplete requests
 _SHUTDOWN_ROUNDS: Final = 10  # iterations of the event loop in which earlier calls are still accepted
 _POLL_SECONDS: Final = 0.005  # seconds between checks for open connections at shutdown
 
@@ -129,7 +129,7 @@ _BASES: Final[Mapping[WireName, str]] = {wire.name: wire.base for wire in _PATHS
 
 
 class _Endpoints:
-    """The models' endpoints, which read requests, log calls and add the latency."""
+    """The models' endpoints. They read requests, log calls and add the latency."""
 
     def __init__(self, core: Core, log: CallLog, latency: float, closing: asyncio.Event) -> None:
         self._core, self._log, self._latency, self._closing = core, log, latency, closing
@@ -174,7 +174,7 @@ class _Endpoints:
         return Response(status_code=499)
 
     def _respond(self, answer: ServerAnswer) -> Response:
-        """Return the response after logging its call, so that no client gets an answer that the log lacks."""
+        """Log the call, then return the response, so that no client gets an unlogged answer."""
         if answer.delivery is not None:
             return FaultyResponse(answer, answer.delivery, self._log, self._closing)
         self._log.add(answer.call)
@@ -210,7 +210,7 @@ async def _read_request(wire: Wire, request: Request) -> HouseRequest:
 
 
 class _Protocol(H11Protocol):
-    """Adds the connection to a request's state, for faults below HTTP."""
+    """Adds the connection to a request's state, for faults below the HTTP layer."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -218,7 +218,7 @@ class _Protocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """A server that reports when it is ready, and stops once it is idle; uvicorn checks for that only rarely."""
+    """A server that reports when it is ready and stops as soon as it is idle, which uvicorn rarely checks."""
 
     def __init__(self, config: uvicorn.Config, closing: asyncio.Event) -> None:
         super().__init__(config)
@@ -256,14 +256,14 @@ class House:
     """The server as a context manager.
 
     Args:
-        port: The port; 0 for a free one.
+        port: The port, or 0 for a free one.
         latency: Delay of each answer, in seconds.
-        faults: Which calls fail, and how.
+        faults: Which calls fail and how.
         log: A file to which every call is appended.
-        policy: The models; by default, the models of all games.
+        policy: The models, by default those of all games.
         context: The maximum number of tokens in a prompt.
 
-    Raises UsageError for a port in use, a log that is not writable, or a number out of range.
+    Raises UsageError if the port is in use, the log is not writable, or a number is out of range.
     """
 
     def __init__(
@@ -320,7 +320,7 @@ class House:
         self._server.ready.wait()
         if not self._server.started:
             # The server's thread has printed the reason.
-            raise RuntimeError("the house did not start")
+            raise RuntimeError("the built-in model server did not start")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:

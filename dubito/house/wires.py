@@ -1,7 +1,7 @@
-"""The protocols that the built-in server supports: read requests, write replies and errors.
+"""The protocols that the built-in server supports: reading requests, writing replies and errors.
 
-These are Anthropic's Messages API, and OpenAI's Responses API and Chat Completions, which other servers offer as well.
-The Decisions API is in `decisions`.
+These are Anthropic's Messages API, and OpenAI's Responses API and Chat Completions, which other servers also offer. The
+Decisions API is in `decisions`.
 """
 
 from abc import ABC, abstractmethod
@@ -26,14 +26,15 @@ from dubito.house.request import (
 )
 
 WireName = Literal["responses", "chat", "messages", "decisions"]
-End = Literal["stop", "length", "refused", "filtered"]  # of a text: complete, at the limit, declined, or filtered
+# How a text ended: complete, at the limit, declined, or filtered.
+End = Literal["stop", "length", "refused", "filtered"]
 
-CREATED: Final = 1_767_225_600  # 2026-01-01T00:00:00Z, since answers do not depend on a clock
+CREATED: Final = 1_767_225_600  # 2026-01-01T00:00:00Z, because answers do not depend on a clock
 CREATED_TEXT: Final = "2026-01-01T00:00:00Z"
 
 
 class Problem(NamedTuple):
-    """A provider's format for one kind of error; the message is a template for the refusal's facts."""
+    """A provider's format for one kind of error. The message is a template for the refusal's values."""
 
     status: int
     type: str
@@ -43,11 +44,11 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadPrompt:
-    """A parsed request: what the policy sees, and the limits and the format of the reply."""
+    """A parsed request: what the policy sees, and the reply's limits and format."""
 
     model: str
     text: str
-    cached: int  # tokens at the beginning of the text that count as cached
+    cached: int  # tokens at the beginning of the text that are counted as cached
     schema: Mapping[str, Any] | None
     max_output: int | None
 
@@ -58,7 +59,7 @@ class ReadPrompt:
 
 @dataclass(frozen=True, slots=True)
 class ModelOutput:
-    """A model's output and how it ended; `text` may be None, and follows the `thoughts`."""
+    """A model's output and how it ended. `text` follows the `thoughts` and may be None."""
 
     text: str | None
     end: End = "stop"
@@ -66,7 +67,7 @@ class ModelOutput:
     odds: Mapping[Any, float] | None = None  # the odds of an Opinion
 
     def truncate(self, limit: int | None) -> "ModelOutput":
-        """Return the output, truncated at a limit. Thoughts count first; a refusal stays a refusal."""
+        """Return the output truncated at a limit. Thoughts come before the text. A refusal stays a refusal."""
         if limit is None or self.tokens <= limit:
             return self
         remaining = limit - self.thought_tokens
@@ -87,14 +88,14 @@ class Wire(ABC):
     """One provider's protocol."""
 
     name: ClassVar[WireName]
-    base: ClassVar[str]  # the path in the base URL of its SDK
+    base: ClassVar[str]  # the path in its SDK's base URL
     problems: ClassVar[Mapping[RefusalKind, Problem]]
-    parameters: ClassVar[frozenset[str]]  # parameters of a request's body
+    parameters: ClassVar[frozenset[str]]  # supported parameters of a request's body
     rejected: ClassVar[frozenset[str]]  # parameters that are always refused
     unsupported: ClassVar[frozenset[str]]  # parameters that are refused unless false or null
 
     def admit(self, headers: Mapping[str, str]) -> None:
-        """Refuse a missing key, one that begins with `wrong`, and one that begins with `broke` (no credit)."""
+        """Refuse a missing key, and keys that start with `wrong` or `broke` (no credit)."""
         key = self.key(headers)
         if not key:
             raise Refusal("no_key")
@@ -104,7 +105,7 @@ class Wire(ABC):
             raise Refusal("no_money")
 
     def check_parameters(self, body: JsonBody) -> None:
-        """Refuse the alphabetically first parameter that the provider would refuse."""
+        """Refuse a request with unsupported parameters, naming the alphabetically first one."""
         for name in sorted(body):
             if name in self.rejected or (name in self.unsupported and body[name]):
                 raise Refusal("unsupported", name=name)
@@ -117,7 +118,7 @@ class Wire(ABC):
 
     @abstractmethod
     def key(self, headers: Mapping[str, str]) -> str:
-        """Return the key from the headers, or an empty text if there is none."""
+        """Return the key from the headers, or an empty string if there is none."""
 
     @abstractmethod
     def read(self, body: JsonBody) -> ReadPrompt:
@@ -174,7 +175,7 @@ _ANTHROPIC_PROBLEMS: Final[Mapping[RefusalKind, Problem]] = {
     "bad_value": Problem(400, _ANTHROPIC_INVALID, "{name}: Input should be {expected}"),
     "bad_schema": Problem(400, _ANTHROPIC_INVALID, "{name}: {reason}"),
     "too_long": Problem(400, _ANTHROPIC_INVALID, "prompt is too long: {tokens} tokens > {limit} maximum"),
-    "unknown_model": Problem(404, "not_found_error", "model: {model}. The house has {known}."),
+    "unknown_model": Problem(404, "not_found_error", "model: {model}. Available models: {known}."),
     "unknown_path": Problem(404, "not_found_error", "Not found"),
     "wrong_method": Problem(405, _ANTHROPIC_INVALID, "Method Not Allowed"),
     "rate_limit": Problem(
@@ -208,7 +209,7 @@ class AnthropicWire(Wire):
     def read(self, body: JsonBody) -> ReadPrompt:
         """Parse the system part and the messages, and count what would be cached.
 
-        That is the system part up to its last `cache_control`, or, if a block of a message has one, everything before
+        This is the system part up to its last `cache_control`. If a block of a message has one, it is everything before
         that block, assuming that an earlier request had a mark there.
         """
         self.check_parameters(body)
@@ -258,7 +259,7 @@ class AnthropicWire(Wire):
         return {"type": "error", "error": {"type": problem.type, "message": message}, "request_id": request_id}
 
     def headers(self, request_id: str, limited: bool) -> dict[str, str]:
-        """Return the request id and the rate limits, which never change, since the server counts no calls."""
+        """Return the request id and the rate limits. These never change, because the server does not count calls."""
         headers = {"request-id": request_id, "anthropic-organization-id": "00000000-0000-0000-0000-000000000000"}
         for name, limit in _LIMITS.items():
             headers[f"anthropic-ratelimit-{name}-limit"] = str(limit)
@@ -288,7 +289,7 @@ class AnthropicWire(Wire):
 
 
 def _cacheable_texts(body: JsonBody, system: list[str]) -> list[str]:
-    """Return the cacheable texts of the system part: up to the last mark, or all with a mark on the request."""
+    """Return the cacheable texts of the system part: up to the last mark, or all if the request has a mark."""
     if body.get("cache_control") is not None:
         return system
     if not isinstance(body.get("system"), list):
@@ -306,7 +307,7 @@ def _messages_schema(output: JsonBody) -> Mapping[str, Any] | None:
 
 
 def _content(request: HouseRequest, written: ModelOutput) -> list[JsonBody]:
-    """Return the blocks of a reply: none for a refusal, and the partial text after a filter."""
+    """Return the blocks of a reply: none for a refusal, and the partial text if filtered."""
     blocks: list[JsonBody] = []
     if written.thoughts is not None:
         signature = request.digest_for("thoughts")
@@ -329,7 +330,7 @@ def _messages_usage(prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
     }
 
 
-_MIN_CACHED: Final = 1024  # tokens; OpenAI caches no shorter prefix
+_MIN_CACHED: Final = 1024  # tokens; OpenAI does not cache shorter prefixes
 _OPENAI_INVALID: Final = "invalid_request_error"
 
 _OPENAI_PROBLEMS: Final[Mapping[RefusalKind, Problem]] = {
@@ -361,7 +362,7 @@ _OPENAI_PROBLEMS: Final[Mapping[RefusalKind, Problem]] = {
     "unknown_model": Problem(
         404,
         _OPENAI_INVALID,
-        "The model `{model}` does not exist or you do not have access to it. The house has {known}.",
+        "The model `{model}` does not exist or you do not have access to it. Available models: {known}.",
         "model_not_found",
     ),
     "unknown_path": Problem(404, _OPENAI_INVALID, "Invalid URL ({method} {path})"),
@@ -418,7 +419,7 @@ class OpenAIWire(Wire, ABC):
 def build_prompt(
     model: str, messages: Iterable[tuple[str, str]], schema: Mapping[str, Any] | None, max_output: int | None
 ) -> ReadPrompt:
-    """Build a prompt from (role, text) pairs. System messages at the beginning count as cacheable."""
+    """Build a prompt from (role, text) pairs. Leading system messages count as cacheable."""
     stable: list[str] = []
     rest: list[str] = []
     for role, text in messages:
@@ -475,7 +476,7 @@ class ChatWire(OpenAIWire):
         return prompt
 
     def reply(self, request: HouseRequest, body: JsonBody, prompt: ReadPrompt, written: ModelOutput) -> JsonBody:
-        """Return a chat completion. The thoughts are in the field that servers other than OpenAI's use."""
+        """Return a chat completion. The thoughts are in the field used by servers other than OpenAI's."""
         refused = written.end == "refused"
         message: JsonBody = {
             "role": "assistant",
@@ -515,7 +516,7 @@ def _chat_texts(value: object) -> Iterator[tuple[str, str]]:
         role, content = message.get("role"), message.get("content")
         if role not in _ROLES:
             raise Refusal("bad_value", name=f"messages[{place}].role", expected=f"one of {', '.join(_ROLES)}")
-        # The assistant's message has no content after a refusal.
+        # After a refusal, the assistant's message has no content.
         if role == "assistant" and content is None:
             continue
         for text in texts_in(content, f"messages[{place}].content"):
@@ -560,7 +561,7 @@ _RESPONSES_PARAMETERS: Final = (
     " top_logprobs top_p truncation user"
 )
 
-# Fields that a reply repeats from its request, with their defaults.
+# Fields that a reply copies from its request, with their defaults.
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "background": False,
     "instructions": None,
@@ -581,7 +582,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "truncation": "disabled",
     "user": None,
 }
-# The reasons why a reply is incomplete.
+# Reasons for incomplete replies.
 _REASONS: Final = {"length": "max_output_tokens", "filtered": "content_filter"}
 
 
@@ -628,7 +629,7 @@ class ResponsesWire(OpenAIWire):
 
 
 def responses_texts(body: JsonBody) -> Iterator[tuple[str, str]]:
-    """Yield the role and text of each text. The input is a text or a list of items, some of which are messages."""
+    """Yield the role and text of each text. The input is a string or a list of items, some of which are messages."""
     if body.get("instructions") is not None:
         for text in texts_in(body["instructions"], "instructions"):
             yield "developer", text

@@ -1,6 +1,6 @@
 """Opponents for a table: hand-written bots and model players.
 
-Viewers who may see all cards also get a model's reasoning when it decides.
+Viewers who can see all cards are also shown a model's reasoning.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 _NO_RULES: Final[Mapping[str, Any]] = {}
 _MAX_REASONING: Final = 2000  # maximum length of the shown reasoning, in characters
-_CAUSES: Final = {  # why a decision was left to the fallback, by cause
+_CAUSES: Final = {  # why the fallback decided, by cause
     "unreachable": "it could not be reached",
     "refused": "it declined",
     "truncated": "its reply was cut off",
-    "too_long": "the request is too long for it",
+    "too_long": "the request was too long",
     "malformed": "its reply could not be read",
-    "illegal": "its answer is illegal",
+    "illegal": "its answer was illegal",
 }
 
 
@@ -47,16 +47,16 @@ class Thought:
 
     seat: int
     node: str
-    answer: Any  # the answer that was used: the fallback's if the model gave none
+    answer: Any  # the answer that was used, which is the fallback's if the model gave none
     outcome: str
     asked: int  # number of requests, re-asks included
-    stated: float | None  # the probability, as the model stated it
+    stated: float | None  # the probability stated by the model
     reasoning: str  # the reasoning in its last reply, or an empty text
 
     def in_words(self, name: str, question: str, node: Node, truth: bool | None) -> str:
-        """Format the decision on one line, with quotation marks around the model's words.
+        """Format the decision as one line, with the model's words in quotation marks.
 
-        `truth` is the value of the first of the node's `truths`; None leaves it out.
+        `truth` is the value of the first of the node's `truths`, or None to omit it.
         """
         spoken, truths = isinstance(node.answer, Text), node.truths
         answer = quoted(self.answer) if spoken else one_line(describe_answer(self.answer))
@@ -64,7 +64,7 @@ class Thought:
         if self.outcome.startswith(FALLBACK_OUTCOME):
             cause = self.outcome.removeprefix(FALLBACK_OUTCOME)
             return (
-                f"{name}: {question} No answer{again}, since {_CAUSES.get(cause, cause)}: its fallback says {answer}."
+                f"{name}: {question} No answer{again} because {_CAUSES.get(cause, cause)}. Its fallback says {answer}."
             )
         words = [f"{name}: {question} {answer[:1].upper()}{answer[1:]}{again}{'' if spoken and not again else '.'}"]
         if self.stated is not None:
@@ -75,8 +75,8 @@ class Thought:
         return " ".join(words)
 
 
-OnDecision = Callable[[Thought], None]  # receives each decision as soon as it is made
-OnText = Callable[[int, str], None]  # receives a seat and the text of its model so far, while it streams
+OnDecision = Callable[[Thought], None]  # called with each decision as soon as it is made
+OnText = Callable[[int, str], None]  # called with a seat and its model's text so far, during streaming
 
 
 def with_listener(decider: Decider, on_decision: OnDecision, on_text: OnText) -> Decider:
@@ -85,7 +85,7 @@ def with_listener(decider: Decider, on_decision: OnDecision, on_text: OnText) ->
 
 
 class _Listener:
-    """Forwards a decider's requests and decisions, and reports them to callbacks."""
+    """Forwards a decider's requests and decisions and reports them to callbacks."""
 
     def __init__(self, asks: Asks, log: DecisionLog, on_decision: OnDecision, on_text: OnText) -> None:
         self._asks, self._log, self._on_decision, self._on_text = asks, log, on_decision, on_text
@@ -113,9 +113,9 @@ def _ignore(thought: Thought) -> None:
 def build_company(config: Config, registry: Registry, names: Sequence[str] | None = None) -> Experiment:
     """Build an experiment whose `bots` are the possible opponents.
 
-    By default these are the players in the config and all hand-written bots that can play by these rules, under their
-    own names. Otherwise they are `names`: names of these players, or entries as in a config's `bots`, such as
-    `openai:MODEL@PROMPT`. Raises UsageError.
+    By default these are the config's players and all hand-written bots that can play by these rules. Otherwise they are
+    `names`, which can be names of these players, or entries as in a config's `bots`, such as `openai:MODEL@PROMPT`.
+    Raises UsageError.
     """
     experiment = resolve(
         config if config.bots else config.model_copy(update={"bots": []}), registry, fills_tables=False
@@ -128,7 +128,8 @@ def build_company(config: Config, registry: Registry, names: Sequence[str] | Non
     known |= {spec.name: spec for spec in experiment.players if kind_of_player(spec) != "agent"}
     if names is not None:
         known = {name: known.get(name) or _resolve_entry(name, known, config, registry) for name in names}
-    # No fallback plays for an unreachable model: the person can wait and try again. It plays for programs that fail.
+    # The fallback does not replace an unreachable model, because the person can wait and try again. It replaces failed
+    # programs.
     return replace(
         experiment,
         bots=tuple(known.values()),
@@ -157,11 +158,11 @@ class Opponent:
     name: str
     summary: str
     kind: PlayerKind
-    asks: str | None  # the model that it uses, if any
+    asks: str | None  # the player's model, if any
 
 
 class Opponents:
-    """The possible opponents by name, ready to take a seat."""
+    """The possible opponents by name, ready to be seated."""
 
     def __init__(
         self,
@@ -172,8 +173,8 @@ class Opponents:
     ) -> None:
         """Prepare the players of `company`.
 
-        `models` are its model players, or None if it has none. `settled` are the rules that the server fixes; the user
-        can choose the others.
+        `models` are its model players, if any. `settled` are the rules that the server fixes; users can choose the
+        others.
         """
         self.settled = settled
         self._specs = {spec.name: spec for spec in company.bots}
@@ -195,7 +196,7 @@ class Opponents:
         """Raise UsageError unless all of these players can play a game that can be resumed."""
         for name in names:
             if not self._registry.find(self._find(name).bot).repeatable:
-                raise UsageError(f"{one_line(name)} uses randomness without a seed, so its games cannot be saved")
+                raise UsageError(f"{one_line(name)} uses unseeded randomness, so its games cannot be saved")
 
     def try_again(self) -> None:
         if self._models is not None:
@@ -214,11 +215,11 @@ class Opponents:
         on_text: OnText | None = None,
         persons: int = 0,
     ) -> tuple[list[Entrant], list[object]]:
-        """Return the entrants, seat by seat, and the services each needs for one game.
+        """Return the entrants, seat by seat, and the services that each needs for a game.
 
         A model player needs access to its model, a program needs its process, and other bots need nothing (None). If no
-        entrant needs services, the list is empty. With `on_text`, replies are streamed. `persons` is the number of
-        additional seats for people. Raises UsageError for an unknown name.
+        entrant needs services, the list is empty. If `on_text` is given, replies are streamed. `persons` is the number
+        of additional seats for people. Raises UsageError for an unknown name.
         """
         specs = [self._find(name) for name in names]
         entrants = [Entrant(spec.name, self._registry.find(spec.bot).cls, spec.settings) for spec in specs]
@@ -259,5 +260,5 @@ class FamilyGames(NamedTuple):
 
     title: str
     names: Sequence[str]  # names of all games that can be played, such as openspiel:kuhn_poker
-    featured: Sequence[str]  # names of the games to picture
+    featured: Sequence[str]  # names of the games to show with a picture
     find: Callable[[str], Opponents]

@@ -14,7 +14,7 @@ class KeyMove(NamedTuple):
 
     pile: int
     turn: int
-    text: str  # a sentence in which the seat is labelled `ME`
+    text: str  # a sentence that labels the seat `ME`
 
 
 @dataclass
@@ -45,7 +45,7 @@ class LieReview:
         self.worst = _larger(self.worst, lie_mark.pile, turn, f"{caller} caught a {lie} of {ME}")
 
     def figures(self, lie: str, call: str) -> list[tuple[str, str, str]]:
-        """Return three figures, each with a title and a note; none if the seat neither faced nor told a lie."""
+        """Return three figures with a title and a note each, or none if the seat neither faced nor told a lie."""
         if not (self.faced or self.calls or self.told):
             return []
         wrong = self.calls - self.caught
@@ -62,9 +62,9 @@ def _larger(known: KeyMove | None, pile: int, turn: int, text: str) -> KeyMove:
 
 
 def review_lies(game: Game, state: Any, outputs: Iterable[Any], me: int, label: Label) -> LieReview:
-    """Play the outputs from the deal `state`, and review how the seat `me` handled lies.
+    """Play the outputs, starting at the deal `state`, and review how the seat `me` handled lies.
 
-    The review of a game without lies is empty.
+    The review is empty if the game has no lies.
     """
     review = LieReview()
     if game.lie_mark is None or game.lie is None:

@@ -1,7 +1,7 @@
-"""Winning chances of each seat after each turn of a game, estimated by playing on.
+"""Each seat's chance of winning after each turn of a game, estimated by playing on.
 
-All players keep their cards and their bots, but draw new random numbers. A bot replaces each model. The odds are those
-that an observer who sees all cards would give these players; no seat could compute them.
+All players keep their cards and bots, but draw new random numbers. Models are replaced by a bot. These are the odds for
+an observer who sees all cards; no seat could compute them.
 """
 
 import json
@@ -27,24 +27,24 @@ from dubito.game.words import words_of
 from dubito.show.story import winners
 from dubito.stats.tally import outcome_of
 
-PLAYOUTS: Final = 40  # playouts per turn, which make a share accurate to about 15 points
-_FEWEST_PLAYOUTS: Final = 5  # with fewer playouts, a share means nothing
-# Total moves that the playouts of a game may take if the bots are as fast as usual: a few seconds.
+PLAYOUTS: Final = 40  # playouts per turn; shares are accurate to about 15 points
+_FEWEST_PLAYOUTS: Final = 5  # with fewer playouts, shares are meaningless
+# Maximum number of moves in all playouts of a game with bots of typical speed, which take a few seconds.
 _MAX_MOVES: Final = 200_000
-_COPY_COST: Final = 20  # copying a table takes as long as this many moves
-_MAX_EXCESS: Final = 2  # how many times that total longer playouts may take
-_USUAL_CALLS: Final = 36  # function calls per move of a bot of usual speed
-_TRIAL_MOVES: Final = 200  # number of moves whose calls are counted
-# Bots that make more calls during these moves get no odds. Usual bots make 7,200.
+_COPY_COST: Final = 20  # copying a table takes the time of this many moves
+_MAX_EXCESS: Final = 2  # playouts may exceed that total by this factor
+_USUAL_CALLS: Final = 36  # function calls per move of a typical bot
+_TRIAL_MOVES: Final = 200  # number of moves for which calls are counted
+# Games with bots that make more calls during these moves get no odds. Typical bots make 7,200.
 _MAX_TRIAL_CALLS: Final = 2_000_000
-# The same for bots that wait, or compute in a few long calls.
+# Seconds for these moves, since bots may wait or compute in a few long calls.
 _MAX_TRIAL_SECONDS: Final = 5.0
 _FOLDER: Final = "odds"  # inside the run's folder
 
 
 @dataclass(frozen=True, slots=True)
 class Playouts:
-    """The number of won playouts by turn (starting before the first move) and by seat."""
+    """The number of playouts won, by turn (starting before the first move) and by seat."""
 
     playouts: int
     stand_in: str | None  # name of the bot that played for the models; None if there are no models
@@ -52,7 +52,7 @@ class Playouts:
 
 
 def odds_or_reason(run: Run, number: int) -> dict[str, Any]:
-    """Return the odds for the viewer, or the reason that they are missing."""
+    """Return the odds for the viewer, or the reason why there are none."""
     try:
         return asdict(load_odds(run, number))
     except UsageError as error:
@@ -60,9 +60,9 @@ def odds_or_reason(run: Run, number: int) -> dict[str, Any]:
 
 
 def load_odds(run: Run, number: int) -> Playouts:
-    """Return the odds of a game. Raises UsageError if they cannot be computed.
+    """Return a game's odds. Raises UsageError if they cannot be computed.
 
-    They are cached in the run's folder if that is writable.
+    They are cached in the run's folder if it is writable.
     """
     path = run.folder / _FOLDER / f"{number}.json"
     ((row,),) = run.db.read("SELECT outcome FROM games WHERE game = ?", (number,))
@@ -77,8 +77,8 @@ def load_odds(run: Run, number: int) -> Playouts:
         playouts = playouts_for(len(moves), work)
         left = _MAX_MOVES * _MAX_EXCESS // work
         found = Playouts(playouts, stand_in, [*_PlayoutRunner(run.game.results, number, table, playouts, left)(moves)])
-    except (DubitoError, TypeError, ValueError, RecursionError) as error:  # for example, a bot that cannot be copied
-        raise UsageError(f"game {number} cannot be continued from its turns: {one_line(str(error))}") from None
+    except (DubitoError, TypeError, ValueError, RecursionError) as error:  # for example, if a bot cannot be copied
+        raise UsageError(f"game {number} cannot be played on from its turns: {one_line(str(error))}") from None
     try:
         path.parent.mkdir(exist_ok=True)
         write_whole(path, json.dumps({"of": of, **asdict(found)}))
@@ -116,10 +116,10 @@ def _table_at_start(run: Run, number: int) -> tuple[Table, str | None]:
 
 
 def _measure_work(table: Table) -> int:
-    """Return the cost of a move, relative to a typical bot's move, as a power of two.
+    """Return the cost of a move relative to a typical bot's move, as a power of two.
 
-    The cost is the number of function calls, since measuring seconds would make the odds depend on the machine. Of two
-    equal playouts only the second, with warm caches, is counted. Raises UsageError if the bots take too long.
+    The cost is measured in function calls, because measuring seconds would make the odds depend on the machine. Only
+    the second of two equal playouts is measured, when caches are warm. Raises UsageError if the bots take too long.
     """
     copy, until = Copies(table), monotonic() + _MAX_TRIAL_SECONDS
     for _ in ("cold", "warm"):
@@ -130,7 +130,7 @@ def _measure_work(table: Table) -> int:
                 step(played)
                 moves += 1
                 if calls.count > _MAX_TRIAL_CALLS or monotonic() > until:
-                    raise UsageError("its bots are too slow")
+                    raise UsageError("the bots are too slow")
         finally:
             sys.setprofile(before)
     return int(max(1, 2 ** round(log2(max(1, calls.count) / max(1, moves) / _USUAL_CALLS))))
@@ -154,22 +154,22 @@ def playouts_for(moves: int, work: int) -> int:
     cost = (moves + 1) * (moves / 2 * work + _COPY_COST)
     playouts = min(PLAYOUTS, int(_MAX_MOVES / cost))
     if playouts < min(_FEWEST_PLAYOUTS, PLAYOUTS):
-        raise UsageError(f"it is too long ({moves:,} moves)")
+        raise UsageError(f"the game is too long ({moves:,} moves)")
     return playouts
 
 
 @dataclass(slots=True)
 class _PlayoutRunner:
-    """Plays on from every moment of one game."""
+    """Plays on from every moment of a game."""
 
     results: Results
     number: int
     table: Table
     playouts: int
-    left: int  # number of moves that the playouts may still take
+    left: int  # remaining moves for the playouts
 
     def __call__(self, moves: Sequence[Any]) -> Iterator[list[int]]:
-        """Yield the won playouts by seat, at every moment of the game from deal to end."""
+        """Yield the number of playouts won by each seat, at every moment from the deal to the end."""
         yield self._count_wins(f"{self.number}/0")
         for moment, output in enumerate(moves, 1):
             _repeat_move(self.table, output)
@@ -189,7 +189,7 @@ class _PlayoutRunner:
         while not table.state.over:
             self.left -= 1
             if self.left < 0:
-                raise UsageError("the playouts take too long")
+                raise UsageError("the playouts would take too long")
             step(table)
         return table.state
 
@@ -197,7 +197,7 @@ class _PlayoutRunner:
 class Copies:
     """Makes copies of a table.
 
-    Uses pickle if possible, which takes a fifth of the time of deepcopy.
+    Uses pickle if possible, because it takes a fifth of the time of deepcopy.
     """
 
     def __init__(self, table: Table) -> None:
@@ -205,7 +205,7 @@ class Copies:
         try:
             self._packed = pickle.dumps(table, pickle.HIGHEST_PROTOCOL)
             pickle.loads(self._packed)  # noqa: S301, packed just now
-        except Exception:  # a bot may contain any kind of object
+        except Exception:  # a bot can contain any kind of object
             self._packed = b""
 
     def __call__(self) -> Table:
@@ -215,7 +215,7 @@ class Copies:
 
 
 def _repeat_move(table: Table, output: Any) -> None:
-    """Make a recorded move. The player is asked to decide too, so that its memory is the same as in the game."""
+    """Make a recorded move. The player also decides, so that its memory is the same as in the game."""
     state, player = table.state, table.players[table.state.seat]
     if output is None or isinstance(output, Forfeit):
         raise UsageError("it was forfeited")

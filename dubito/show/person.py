@@ -1,7 +1,7 @@
 """A game with a person at the table.
 
-The bots move through the same code as in a run. The person's output is checked before the move is made, so a mistake
-changes nothing.
+Bots move through the same code as in a run. The person's output is checked before the move is made, so that mistakes
+change nothing.
 """
 
 import secrets
@@ -26,12 +26,12 @@ from dubito.show.lie_review import LieReview, review_lies
 from dubito.show.session import Moment, Session, table_moves
 
 GUEST: Final = "Guest"  # the person's name in records
-MAX_NAME: Final = 24  # characters of the name that a person gives themselves
+MAX_NAME: Final = 24  # maximum length of the name that a person enters
 SEEDS: Final = 2**53  # upper limit of random seeds: integers that every browser represents exactly
 
 
 class Guest(Player):
-    """The player of the person at the table, which plays the output that was set."""
+    """The player for the person at the table. It plays the output that was set."""
 
     output: Any
 
@@ -41,7 +41,7 @@ class Guest(Player):
 
 @dataclass(frozen=True, slots=True)
 class Setup(Strict):
-    """Everything that determines a game except the person's moves."""
+    """Everything that determines a game, except for the person's moves."""
 
     bots: list[str]
     seat: int
@@ -100,7 +100,7 @@ def set_up(
 
 
 class Sitting(Session):
-    """A game with a person at the table that is narrated to that person move by move."""
+    """A game with a person at the table, narrated to that person move by move."""
 
     def __init__(
         self,
@@ -114,9 +114,9 @@ class Sitting(Session):
     ) -> None:
         """Deal the cards to the person and the bots of `setup`.
 
-        If a bot fails, `fallback` makes its move and the error is added to `errors`. `services` are the bots' services,
-        one for each bot; `number` is the game's number in the store of model calls. `spoken` maps each seat to the
-        number of words that its model has streamed before its current move.
+        If a bot fails, `fallback` makes its move and the error is added to `errors`. `services` contains one entry per
+        bot. `number` is the game's number in the database of model calls. `spoken` maps each seat to the number of
+        words that its model has streamed before its current move.
         """
         self.setup, self.me = setup, setup.seat
         self.asks_models = any(bot.bot.is_model for bot in bots)
@@ -154,9 +154,9 @@ class Sitting(Session):
         return self.words.why_illegal(self.state, output)
 
     def step(self, output: Any = None) -> tuple[Moment, list[str]]:
-        """Make one move, with `output` if it is the person's, and describe it to them.
+        """Make a move, with `output` if it is the person's, and describe it to them.
 
-        Raises IllegalOutput and changes nothing if the person may not make this move.
+        Raises IllegalOutput and changes nothing if the move is illegal.
         """
         state, table, stood_in = self.state, self._table, sum(self._table.fallback_turns)
         if self.is_asked:
@@ -175,7 +175,8 @@ class Sitting(Session):
         words = self._sentences(moment.events)
         if not words and seat != self.me:
             words = [self.to_me(line.said) for line in told if line.said]
-        if seat == self.me and isinstance(played, bool):  # other seats do not observe it, so no event describes it
+        # No event describes this, because other seats do not observe it.
+        if seat == self.me and isinstance(played, bool):
             words.insert(0, f"You answered {'yes' if played else 'no'}.")
         if sum(table.fallback_turns) > stood_in:
             words.insert(0, f"{self.label(seat)} failed, so {self.game.fallback}'s rules played its turn.")
@@ -186,7 +187,7 @@ class Sitting(Session):
         return moment, words
 
     def stop_programs(self) -> None:
-        """Stop the programs at the table. They are started again when they are asked to move."""
+        """Stop the programs at the table. They restart when they are asked to move."""
         close_programs(self._table.services)
 
     def _sentences(self, events: Sequence[Any]) -> list[str]:
@@ -197,17 +198,16 @@ class Sitting(Session):
         return [self.to_me(line) for line in observed(events)]
 
     def replay(self, outputs: Iterable[Any], take: Callable[[Any], object]) -> None:
-        """Repeat recorded moves from the deal on.
+        """Repeat recorded moves, starting at the deal.
 
-        `take` makes each move, with the output if the move is the person's. Raises UsageError if a bot plays
-        differently now.
+        `take` makes each move, with the output if it is the person's. Raises UsageError if a bot now plays differently.
         """
         for kept in outputs:
             seat, output = self.state.seat, output_of(self.game, kept)
             take(output if self.is_asked else None)
             if self.outputs[-1] != self.game.output_to_json(output):
                 name = self.label(seat)
-                raise UsageError(f"{name} plays differently now: its file was changed, or it is not repeatable")
+                raise UsageError(f"{name} plays differently now because its file has changed or it is not repeatable")
 
     def result(self) -> tuple[str, str]:
         """Return the person's result as a bucket and as a sentence."""
@@ -226,10 +226,10 @@ class Sitting(Session):
 
 
 def seat_person(opponents: Opponents, setup: Setup, number: int) -> Sitting:
-    """Deal the person's game; `number` is its number in the store of model calls.
+    """Deal the person's game.
 
-    The person sees only how much a model has written before its move, since the text may reveal its cards. Raises
-    UsageError for unknown opponents.
+    `number` is its number in the database of model calls. The person only sees how much a model has written before its
+    move, because the text may reveal its cards. Raises UsageError for unknown opponents.
     """
     rules = opponents.game.rules(**setup.rules)
     spoken: dict[int, int] = {}

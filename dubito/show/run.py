@@ -1,6 +1,6 @@
 """Read-only access to a run for viewers.
 
-The run's finished games are played again and compared with the stored results.
+Finished games are replayed and compared with the stored results.
 """
 
 from collections import deque
@@ -30,9 +30,9 @@ class CannotShowGame(DubitoError):
 
 @dataclass
 class ReplayedGames:
-    """Plays the games of a run again.
+    """Replays the games of a run.
 
-    Models repeat their recorded answers; hand-written bots play from their seed.
+    Models repeat their recorded answers, and hand-written bots play from their seed.
     """
 
     source: Run
@@ -52,7 +52,7 @@ class ReplayedGames:
             seats, contender, fallbacks = kept.seats, kept.contender_seat, [counts[-1] for counts in kept.counts]
         outcome = outcome_of(session.state, seats, contender, fallbacks) if session.state.over else None
         if outcome is None or (kept is not None and outcome.pack() != kept.pack()):
-            raise CannotShowGame("its replay has a different result: a bot or Dubito has changed since")
+            raise CannotShowGame("its replay has a different result because a bot or Dubito has changed since then")
         won = winners(results, outcome.buckets(results), outcome.counts)
         return whole | {"winners": won, "kinds": [self.source.kinds[name] for name in names]}
 
@@ -84,10 +84,10 @@ class ReplayedGames:
             raise CannotShowGame(str(error)) from None
 
     def replay(self, game: int) -> tuple[Session, list[str], Outcome | None]:
-        """Return the game from its deal on, its players, and its outcome if stored.
+        """Return the game, starting at its deal, with its players and its outcome if stored.
 
-        If other games of the chunk are still in progress, the outcome of a finished game is not stored yet. Its model
-        answers are stored, so it can be repeated. Raises CannotShowGame if it cannot.
+        The outcome of a finished game is not stored while other games of its chunk are in progress. The game can still
+        be repeated because its model answers are stored. Raises CannotShowGame if it cannot be repeated.
         """
         rows = self.source.db.read("SELECT outcome, record FROM games WHERE game = ?", (game,))
         if not rows:
@@ -106,14 +106,14 @@ class ReplayedGames:
             try:
                 return self._from_record(game, names, read_record(record, self.source.db.path))
             except (UsageError, ValueError):  # invalid rules or outputs
-                raise CannotShowGame("its record was changed or is damaged") from None
+                raise CannotShowGame("its record was modified or is damaged") from None
         changed = self._changed_bots()
         for name in names:
             if name in changed:
                 raise CannotShowGame(changed[name])
         session, seated = self._seat_players(game)
         if seated != names:
-            raise CannotShowGame("its seed gives other seats: Dubito has changed since")
+            raise CannotShowGame("its seed assigns other seats because Dubito has changed since then")
         return session
 
     def _seat_players(self, number: int) -> tuple[Session, list[str]]:
@@ -126,7 +126,7 @@ class ReplayedGames:
         streams = DealStreams(self.source.planned.seed, number // self.source.planned.games_per_deal)
         state: Any = game.deal(game.rules(**self.source.planned.rules), len(names), streams.deck())
         if game.deal_to_json(state) != {key: value for key, value in record.items() if key != "outputs"}:
-            raise CannotShowGame("its seed deals other cards: the record was changed or is damaged")
+            raise CannotShowGame("its seed deals other cards, so the record was modified or is damaged")
         return session_of_outputs(
             game, state, (output_of(game, kept) for kept in record["outputs"]), labels(names, None)
         )
@@ -134,7 +134,7 @@ class ReplayedGames:
     def _changed_bots(self) -> Mapping[str, str]:
         """Return the players whose bots have changed since the run, with the reason.
 
-        Raises CannotShowGame if no game of the run can be repeated; every call gives the same reason.
+        Raises CannotShowGame, with the same reason on every call, if no game of the run can be repeated.
         """
         if self._changed is None and self._reason is None:
             try:
@@ -152,7 +152,7 @@ class ReplayedGames:
 
 
 class FollowedRun:
-    """A run that may still be in progress. The caller must close it."""
+    """A run that may still be in progress. Callers must close it."""
 
     def __init__(self, folder: Path, home: Path) -> None:
         self._folder, self._home = folder, home
@@ -160,8 +160,8 @@ class FollowedRun:
         self.games = ReplayedGames(self.source)
 
     def reload(self) -> None:
-        """Reload the run, which may have more games now."""
-        source = read_run(self._folder, self._home)  # load first: if that fails, the old state is kept
+        """Reload the run, which may have new games."""
+        source = read_run(self._folder, self._home)  # load before closing, so that the old state is kept if this fails
         self.close()
         self.source = source
         self.games = ReplayedGames(self.source)
@@ -175,9 +175,9 @@ class FollowedRun:
         return is_locked(self.source.folder)
 
     def newest(self, wait: Callable[[], None]) -> Iterator[tuple[int, int]]:
-        """Yield the newest finished game each time there is a new one, while the run is in progress.
+        """Yield the newest finished game whenever there is a new one, until the run ends.
 
-        The second value is the number of games skipped since the last one.
+        The second value is the number of games skipped since the previous one.
         """
         seen: Collection[int] = range(0)
         while True:

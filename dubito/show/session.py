@@ -1,7 +1,6 @@
 """A game as a series of moments, one per move.
 
-The moves come from players at a table (with a person, in a run, or bots alone) or from the outputs of a record. Viewers
-and recorders read the moments.
+The moves come from players at a table or from the outputs of a record. Viewers and recorders read the moments.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +27,7 @@ MoveSource = Callable[[], tuple[Any, Sequence[Any]]]  # makes the next move and 
 class Moment(NamedTuple):
     """A move that was made."""
 
-    turn: int  # turn of the move, from 1; a forfeit after the last move of a turn counts for the next
+    turn: int  # turn of the move, from 1; a forfeit after a turn's last move belongs to the next turn
     seat: int
     output: Any  # a Forfeit if a mistake ended the game
     events: Sequence[Any]
@@ -36,7 +35,7 @@ class Moment(NamedTuple):
 
 
 class Session(Iterator[Moment]):
-    """A game from its deal on. Taking the next moment makes the next move."""
+    """An iterator over the moments of a game. Each step makes the next move."""
 
     def __init__(
         self,
@@ -50,15 +49,15 @@ class Session(Iterator[Moment]):
     ) -> None:
         """Set up the game.
 
-        `move` raises StopIteration when no moves are left, and returns the output None for a forfeit. Errors at the
+        `move` raises StopIteration when no moves are left, and returns None as the output of a forfeit. Errors at the
         `table` are added to the moments. If `rules` are given, the game is recorded.
         """
         self.game, self.state, self.label, self.move = game, state, label, move
         self.thinks: Callable[[int], bool] = lambda seat: False  # whether a seat's player may take long
-        self.outputs: list[Any] = []  # of a recorded game, in the game's JSON
+        self.outputs: list[Any] = []  # for a recorded game, in the game's JSON format
         self._errors: Sequence[BotError] = table.errors if table else ()
         self._read, self._forfeits = 0, table is not None and table.forfeits
-        self.code = GameCode(  # public, because the code that narrates a game runs the game's own code too
+        self.code = GameCode(  # public, because the code that narrates a game also runs the game's code
             game, table.number if table else 0, table.deal if table else 0
         )
         self.code.state = state
@@ -76,7 +75,7 @@ class Session(Iterator[Moment]):
     def __next__(self) -> Moment:
         seat, turn, output = self.state.seat, self.state.turns_played + 1, None
         events: Sequence[Any] = ()
-        # Make no move if a bot has already failed, while it observed or was created.
+        # Do not move if a bot has already failed while it observed or was created.
         if not self._forfeits or len(self._errors) == self._read:
             with self.code:
                 output, events = self.move()
@@ -102,7 +101,7 @@ class Session(Iterator[Moment]):
 
 
 def table_moves(table: Table) -> MoveSource:
-    """Return a source that lets the players at a table move."""
+    """Return a source of moves that lets the players at a table move."""
 
     def move() -> tuple[Any, Sequence[Any]]:
         if table.state.over:
@@ -124,7 +123,7 @@ def session_of_record(game: Game, record: Any, label: Label) -> Session:
 
 @dataclass(frozen=True, slots=True)
 class _GuardedCallback:
-    """Stores the errors of a callback, because the bot would be blamed for errors raised in its turn."""
+    """Stores a callback's errors, because a bot would be blamed for errors raised on its turn."""
 
     callback: Callable[..., None]
     errors: list[Exception]
@@ -132,7 +131,7 @@ class _GuardedCallback:
     def __call__(self, *arguments: Any) -> None:
         try:
             self.callback(*arguments)
-        except Exception as error:  # for example, the reader is gone or the disk is full
+        except Exception as error:  # for example, the reader has exited or the disk is full
             self.errors.append(error)
 
 
@@ -141,14 +140,14 @@ class BotsGame:
     """A game between bots that has not started yet."""
 
     registry: Registry
-    company: "Opponents | None"  # the players if some of them ask models, otherwise None
+    company: "Opponents | None"  # the players if any of them uses a model, otherwise None
     names: Sequence[str]  # player names, seat by seat
     rules: "BaseModel"
     seed: int
     deal: int
     on_bot_error: str
     bot_deadline: float | None
-    number: int | None  # the game's number in the store of model calls
+    number: int | None  # the game's number in the database of model calls
 
     def __post_init__(self) -> None:
         """Raise UsageError if the game cannot be played with these settings."""
@@ -179,10 +178,11 @@ class BotsGame:
     ) -> Session:
         """Seat all players and return the session. Raises BotError.
 
-        `on_decision` receives the decisions of models, and `on_text` their streamed text. If one of these callbacks
-        fails, the game ends with its error. If a bot fails and `on_bot_error` is "stop", its move raises BotError.
+        `on_decision` is called with models' decisions, and `on_text` with their streamed text. If one of these
+        callbacks fails, the game ends with its error. If a bot fails and `on_bot_error` is "stop", its move raises
+        BotError.
         """
-        from dubito.seats.program import end_programs  # imported late, since few games have programs
+        from dubito.seats.program import end_programs  # imported late because few games have programs
 
         callback_errors: list[Exception] = []
         callbacks = (_GuardedCallback(one, callback_errors) for one in (on_decision, on_text))

@@ -1,6 +1,6 @@
 """Data for the viewer: a game turn by turn, with the models' requests and replies.
 
-The engine supplies every state; the viewer does not implement any rules.
+Every state comes from the engine. The viewer does not implement any rules.
 """
 
 import json
@@ -44,11 +44,11 @@ from dubito.store.run_db import RunDb
 
 
 def story_of_game(session: Session, names: Sequence[str], spoken: Callable[[str], str] = str) -> dict[str, Any]:
-    """Return the viewer's data for a game from its deal on.
+    """Return the viewer's data for a game, starting at its deal.
 
-    Uses the game's own `drawn` if it defines one, otherwise text. `spoken` adapts sentences to their reader. `truths`
-    contains, for each move, the truth about statements that a model may make before the move. `ending` is empty if the
-    moves stop before the game is over. Errors from illegal moves are passed on.
+    Uses the game's `drawn` if it is defined, otherwise text. `spoken` adapts sentences to their reader. `truths`
+    contains, for each move, the truth about statements that a model can make before the move. `ending` is empty if the
+    moves stop before the game is over. Errors from illegal moves propagate.
     """
     state, viewer_data = session.state, words_of(session.game).viewer_data
     truths: list[bool | None] = []
@@ -92,7 +92,7 @@ def title_of(name: str, names: Sequence[str], won: Sequence[int]) -> str:
 
 
 def describe_results(results: Results, ending: Ending | Outcome, names: Sequence[str], turns: int) -> str:
-    """Describe the result of each seat (the best first) and the number of turns."""
+    """Describe each seat's result (best first) and the number of turns."""
     buckets = [results.bucket(mark, ending.capped) for mark in ending.marks]
     scores = [results.measure_values(bucket, (*own, 0))[0] for bucket, own in zip(buckets, ending.counts, strict=True)]
     seats = sorted(range(len(names)), key=lambda seat: (-scores[seat], ending.marks[seat]))
@@ -105,7 +105,7 @@ def describe_results(results: Results, ending: Ending | Outcome, names: Sequence
 def story_of_record(game: Game, record: Any, for_others: bool = False, person: str = "") -> dict[str, Any]:
     """Return the viewer's data for a saved game, addressed to its person `me`.
 
-    With `for_others` the text is written for readers who were not at the table, uses the person's name if it is given,
+    If `for_others` is set, the text is written for readers who were not at the table, uses the person's name if given,
     and includes `standing`. Raises UsageError if the record breaks the rules or ends too early.
     """
     me = seat_of_guest(record.players)
@@ -116,7 +116,7 @@ def story_of_record(game: Game, record: Any, for_others: bool = False, person: s
     session = session_of_record(game, record, labels(record.players, me))
     with require_whole_game(session.state):
         whole = story_of_game(session, names, spoken)
-    # records do not say what the other players were
+    # records do not contain the kinds of the other players
     kinds = ["person" if seat == me else None for seat in range(len(names))]
     ending = session.state.ending()
     if for_others:
@@ -132,14 +132,14 @@ def winners_of_ending(results: Results, ending: Ending) -> list[int]:
 
 
 class _PanelStory:
-    """Describes a game in panels. Each turn consists of its sentences, the truth and the panels that changed."""
+    """Describes a game in panels. Each turn consists of its sentences, the truth and the changed panels."""
 
     def __init__(self, session: Session, spoken: Callable[[str], str]) -> None:
         self._session, self._spoken = session, spoken
-        self._faces: dict[str, int] = {}  # index of each card that is drawn somewhere, by name
+        self._faces: dict[str, int] = {}  # index of each card that is drawn, by name
 
     def build(self, moments: Iterable[Moment], names: Sequence[str]) -> dict[str, Any]:
-        """Return the game's data. The moves of one turn form one step of the viewer."""
+        """Return the game's data. The moves of a turn form one step in the viewer."""
         state, label, game = self._session.state, self._session.label, self._session.game
         words, spoken = words_of(game), self._spoken
         teller = words.Teller(state, label)
@@ -209,9 +209,9 @@ _MAX_TEXT: Final = 20_000  # maximum length of a shown text, in characters
 
 
 class Texts:
-    """Deduplicated texts. Each text is a list of ranges of `pieces`: [first, end, ...].
+    """Deduplicated texts. Each text is a list of ranges in `pieces`: [first, end, ...].
 
-    Consecutive prompts share most of their lines, so each line is stored once.
+    Each line is stored once, because consecutive prompts share most of their lines.
     """
 
     def __init__(self) -> None:
@@ -226,7 +226,7 @@ class Texts:
 
     def _pieces_of_text(self, text: str) -> list[int]:
         if len(text) > _MAX_TEXT:
-            text = f"{text[:_MAX_TEXT]}\n[cut here: run.db has {len(text) - _MAX_TEXT:,} more characters]"
+            text = f"{text[:_MAX_TEXT]}\n[truncated; run.db has {len(text) - _MAX_TEXT:,} more characters]"
         runs: list[int] = []
         for piece in _PIECE.findall(text):
             if piece:
@@ -243,14 +243,14 @@ class Texts:
         return "".join("".join(self.pieces[first:end]) for first, end in zip(runs[::2], runs[1::2], strict=True))
 
 
-_MAX_REASONING: Final = 2000  # maximum length of the reasoning beside a seat; the whole reply is shown below
+_MAX_REASONING: Final = 2000  # maximum length of the reasoning next to a seat; the whole reply is shown below
 
 
 @dataclass
 class ModelDecisions:
-    """Reads the model decisions of games.
+    """Reads the model decisions in games.
 
-    Texts that are the same in all games (system texts, parameters) are collected in `shared`.
+    Texts that all games share (system texts, parameters) are collected in `shared`.
     """
 
     db: RunDb
@@ -276,7 +276,7 @@ class ModelDecisions:
             decisions.append(
                 {
                     "seat": one.seat,
-                    "number": f"{game}.{one.seat}.{one.number}",  # as `dubito cache explain` takes it
+                    "number": f"{game}.{one.seat}.{one.number}",  # in the format of `dubito cache explain`
                     "turn": turn,
                     "node": one.node,
                     "question": describe_question(self.game, one.node),
@@ -284,7 +284,7 @@ class ModelDecisions:
                     "answer": one.answer,
                     "outcome": one.outcome,
                     "p_bluff": one.stated,
-                    "truth": truth,  # the truth of what was stated
+                    "truth": truth,  # the truth about the model's statement
                     "attempts": [self._attempt(each, texts) for each in attempts[one.seat, one.number]],
                 }
             )
@@ -312,7 +312,7 @@ class ModelDecisions:
             "tokens": None if one.input is None else [one.input, one.cached, one.output],
             "tries": one.tries,
             "seconds": None if one.seconds is None else round(one.seconds, 3),
-            "cost": one.picodollars / PICO if one.priced else None,  # None if no price is known
+            "cost": one.picodollars / PICO if one.priced else None,  # None if the price is unknown
         }
 
     def _exchange(self, request: str, raw: str | None, texts: Texts) -> dict[str, Any]:
@@ -341,9 +341,9 @@ class ModelDecisions:
 
 
 def _find_mistake(one: Decision, turn: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the model's mistake about the play before, if any.
+    """Return the model's mistake about the previous play, if any.
 
-    Answers of the fallback are not judged.
+    The fallback's answers are not judged.
     """
     mistake, let_pass = (turn[which].get(one.seat) for which in ("mistakes", "let_pass"))
     if one.outcome.startswith(FALLBACK_OUTCOME) or not (wrong := mistake or let_pass):
@@ -352,13 +352,13 @@ def _find_mistake(one: Decision, turn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def moves_of(turns: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int, int]]:
-    """Yield the seat of each move, its turn from 1, and its place in that turn."""
+    """Yield each move's seat, its turn (from 1) and its index in that turn."""
     for number, turn in enumerate(turns, 1):
         yield from ((seat, number, place) for place, seat in enumerate(turn.get("movers", [turn["seat"]])))
 
 
 def own_moves(turns: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], tuple[int, int]]:
-    """Map each seat's moves, counted from 1, to their turn and their overall index."""
+    """Map each seat's moves, counted from 1, to their turn and overall index."""
     own: dict[tuple[int, int], tuple[int, int]] = {}
     taken: Counter[int] = Counter()
     for place, (seat, number, _) in enumerate(moves_of(turns)):
@@ -376,7 +376,7 @@ def _set_links(decisions: Iterable[dict[str, Any]]) -> None:
 
 
 def conversation(body: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the messages in a request body of any API with their roles, the system message first."""
+    """Return the messages in a request body of any API with their roles, starting with the system message."""
     said = body.get("messages") or body.get("input") or []
     messages = [message for message in said if isinstance(message, dict)] if isinstance(said, list) else []
     system = [("system", _text(body["system"]))] if "system" in body else []

@@ -1,4 +1,4 @@
-"""The HTTP API of `dubito seat`: an agent observes its games and answers, with the token of its seat."""
+"""The HTTP API of `dubito seat`. An agent observes its games and answers questions, using its seat's token."""
 
 import asyncio
 import json
@@ -32,12 +32,12 @@ from dubito.seats.remote import (
 from dubito.web.guard import Guard, body_of
 
 OPENAPI: Final = "/openapi.json"
-_UNAUTHORIZED: Final = "The token is missing or wrong. Send it in the header `Authorization: Bearer TOKEN`."
-_STATUSES: Final = {401: "The token is wrong.", 409: "The question is not open.", 422: "The input is invalid."}
+_UNAUTHORIZED: Final = "The token is missing or invalid. Send it in the header `Authorization: Bearer TOKEN`."
+_STATUSES: Final = {401: "The token is invalid.", 409: "The question is not open.", 422: "The input is invalid."}
 
 
 class NoInput(Checked):
-    """The input of an endpoint that takes no parameters."""
+    """The input of an endpoint without parameters."""
 
 
 class RefusedRequest(BaseModel):
@@ -47,7 +47,7 @@ class RefusedRequest(BaseModel):
 
 
 class Endpoint(NamedTuple):
-    """An action that an agent can take with its seat, over HTTP or as a tool."""
+    """An action that an agent can take over HTTP or as a tool."""
 
     method: str
     about: str
@@ -85,7 +85,7 @@ ENDPOINTS: Final[Mapping[str, Endpoint]] = {
 def make_agent_app(
     seats: Sequence[AgentSeat], host: str, allowed: Sequence[str], more: Mapping[str, ASGIApp]
 ) -> Starlette:
-    """Build the server for these seats. `more` are apps from plugins, by path."""
+    """Build the web app for these seats. `more` maps paths to apps from plugins."""
     routes = [Route(f"/{name}", use_endpoint, methods=[each.method]) for name, each in ENDPOINTS.items()]
     routes += [Route(path, app, methods=["POST"]) for path, app in more.items()]
     refused = (HTTPException, NotOpen, IllegalOutput, ValidationError, ClientDisconnect, Exception)
@@ -99,7 +99,7 @@ def make_agent_app(
 
 
 class TokenCheck:
-    """Middleware that finds the seat for a request's token. Only the API's description needs no token."""
+    """Middleware that finds the seat for a request's token. Only the API's description is public."""
 
     def __init__(self, app: ASGIApp, seats: Sequence[AgentSeat]) -> None:
         self._app, self._seats = app, seats
@@ -137,7 +137,7 @@ def show_openapi(request: Request) -> Response:
 
 
 def _respond(content: Any) -> Response:
-    # Escapes all characters that are not ASCII: models may write half of a surrogate pair.
+    # Escapes all non-ASCII characters because models may write half of a surrogate pair.
     return Response(json.dumps(content), media_type="application/json")
 
 
@@ -154,7 +154,7 @@ def describe_refusal(error: Exception) -> tuple[int, str]:
             hint = f"; {OPENAPI} describes the API" if error.status_code in (404, 405) else ""
             return error.status_code, f"{error.detail}{hint}"
         case _:
-            return 500, "The server failed; its terminal shows why."
+            return 500, "The server failed. See its terminal for the error."
 
 
 def _refuse(request: Request, error: Exception) -> Response:
@@ -163,7 +163,7 @@ def _refuse(request: Request, error: Exception) -> Response:
 
 
 def build_openapi() -> dict[str, Any]:
-    """Return the description of the API, from the models of its requests and responses."""
+    """Build the API's description from the models of its requests and responses."""
     models: list[type[BaseModel]] = [AgentAnswer, RefusedRequest, *(each.returns for each in ENDPOINTS.values())]
     template = "#/components/schemas/{model}"
     _, schemas = models_json_schema([(model, "serialization") for model in models], ref_template=template)

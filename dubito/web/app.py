@@ -1,4 +1,4 @@
-"""The web app for playing: its pages, the saved games in its folder, and its API."""
+"""The web app for playing: its pages, its API, and the saved games in its folder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ _SITE: Final = Site("", PAGES, f"{VIEWER}/", "/static/icon.svg", served=True)
 @dataclass(frozen=True, slots=True)
 class SavedLine:
     name: str
-    when: str  # time of the deal, in this machine's time zone
+    when: str  # time of the deal in this machine's time zone
     summary: Summary
 
 
@@ -72,8 +72,8 @@ T = TypeVar("T")
 
 
 def make_app(tables: Tables, host: str, allowed: Sequence[str] = ()) -> Starlette:
-    """Build the site, to be served at `host` and at the names in `allowed`."""
-    # Browsers send a host's cookies to all its ports. A cookie name per folder keeps two servers apart.
+    """Build the site, which accepts requests for `host` and the names in `allowed`."""
+    # Browsers send a host's cookies to all of its ports. A cookie name per folder keeps servers separate.
     folder = sha256(fsencode(tables.folder.resolve())).hexdigest()[:8]
     pages = _Pages(tables, f"dubito-{folder}")
     return site_at(
@@ -103,19 +103,19 @@ def make_app(tables: Tables, host: str, allowed: Sequence[str] = ()) -> Starlett
 
 @dataclass(frozen=True, slots=True)
 class _Tile:
-    """A game as the lobby shows it."""
+    """A game as shown in the lobby."""
 
     name: str
     display: str
     title: str
     lead: str
-    levels: dict[str, list[str]]  # opponents of a game that starts with one click, by level
+    levels: dict[str, list[str]]  # opponents by level, for a game that starts with one click
     faces: list[list[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Pages:
-    """The route handlers. Handlers that play or use the disk run in a thread."""
+    """The route handlers. Those that play or use the disk run in a thread."""
 
     tables: Tables
     cookie: str  # name of the cookie
@@ -225,7 +225,7 @@ class _Pages:
         return JSONResponse(shown_values(await run_in_threadpool(self.tables.again, self._secret(request))))
 
     def handle_refusal(self, request: Request, error: Exception) -> Response:
-        """Report an error in one sentence, as JSON to scripts and as a page to people."""
+        """Report an error in one sentence, as JSON for scripts and as a page for people."""
         status, headers = 400, None
         sentence = as_sentence(str(error))
         if isinstance(error, HTTPException):
@@ -255,7 +255,7 @@ def _page(template: str, status: int = 200, **values: Any) -> Response:
 
 
 def _groups(choices: Sequence[Opponent]) -> list[tuple[str, list[Opponent]]]:
-    """Group the possible opponents by kind under a title, without empty groups."""
+    """Group the possible opponents by kind. Each group has a title. Empty groups are omitted."""
     kinds: list[tuple[PlayerKind, str]] = [
         ("model", "Models"),
         ("stand-in", "Fake models"),
@@ -280,7 +280,7 @@ def _checked_body(kind: TypeAdapter[T], body: bytes) -> T:
 
 
 def _rules(request: Request, options: Sequence[Option]) -> dict[str, Any]:
-    """Parse the rules in a URL's query. Raises UsageError for invalid ones."""
+    """Parse the rules in a URL's query. Raises UsageError if they are invalid."""
     said: dict[str, Any] = {}
     for option in options:
         values = {str(value): value for value, _ in option.values}
@@ -292,7 +292,7 @@ def _rules(request: Request, options: Sequence[Option]) -> dict[str, Any]:
 
 
 def _person(request: Request) -> str:
-    """Return the name that the person entered in the lobby, or an empty text. The name is stored in a cookie."""
+    """Return the name that the person entered in the lobby, or an empty string. It is stored in a cookie."""
     return one_line(unquote(request.cookies.get("dubito-name", "")), MAX_NAME).strip()
 
 

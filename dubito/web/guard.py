@@ -1,4 +1,4 @@
-"""Check that every request comes from this site's own pages, or from no page at all."""
+"""Check that every request comes from one of this site's pages, or from no page."""
 
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
@@ -18,10 +18,10 @@ from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, 
 
 VIEWER: Final = "/viewer"  # URL of the report's static files
 _MAX_BODY_BYTES: Final = 4096  # size limit of a body
-# Bytes to read and discard, so that the sender gets to read the refusal.
+# Bytes to read and discard, so that the sender can read the refusal.
 _MAX_DRAINED_BYTES: Final = 1 << 20
 _OTHER_HOST: Final = (
-    "This server is not called what the request calls it (Host). If the name is yours, start the server with "
+    "This server does not recognise the host name in the request. If the name is yours, start the server with "
     "--allow-host NAME."
 )
 _SECURITY_HEADERS: Final = {
@@ -39,9 +39,9 @@ _SECURITY_HEADERS: Final = {
 def site_at(
     host: str, routes: Sequence[BaseRoute], handlers: Mapping[Any, ExceptionHandler], allowed: Sequence[str] = ()
 ) -> Starlette:
-    """Build a site, to be served at `host` and at the names in `allowed`.
+    """Build a site with these routes and the static files of all pages.
 
-    It consists of these routes and the static files of all pages.
+    It accepts requests for `host` and the names in `allowed`.
     """
     files = [
         Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
@@ -49,7 +49,7 @@ def site_at(
     ]
     guard = Middleware(Guard, host=host, allowed=allowed)
     app = Starlette(routes=[*routes, *files], middleware=[guard], exception_handlers=handlers)
-    app.router.redirect_slashes = False  # each page has exactly one URL
+    app.router.redirect_slashes = False  # so that each page has exactly one URL
     return app
 
 
@@ -97,12 +97,11 @@ class Guard:
     def _is_own_host(self, host: str) -> bool:
         """Return whether a Host header names this server.
 
-        A domain name that an attacker points here (DNS rebinding) is refused. An IP address cannot be forged
-        like that.
+        A domain name that an attacker points here (DNS rebinding) is refused. IP addresses cannot be forged this way.
         """
         try:
             parts = urlsplit(f"//{host}")
-            name, _ = (parts.hostname or "").casefold(), parts.port  # an invalid port raises ValueError too
+            name, _ = (parts.hostname or "").casefold(), parts.port  # an invalid port also raises ValueError
         except ValueError:
             return False
         if parts.netloc != host or "@" in host:

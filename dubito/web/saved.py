@@ -1,4 +1,4 @@
-"""Results of the finished games in a folder. Each file is replayed once, and its result is cached."""
+"""Results of a folder's finished games. Each file is replayed once and its result is cached."""
 
 import threading
 from collections import Counter, deque
@@ -23,16 +23,16 @@ from dubito.show.session import session_of_record
 from dubito.show.story import winners_of_ending
 
 TIME_FORMAT: Final = "%Y-%m-%d-%H%M%S"  # start of a record's name: the time of the deal, in UTC
-_JUST_WON: Final = ("won", "win")  # a game's name for a win, if it has only one kind of win
+_JUST_WON: Final = ("won", "win")  # a game's word for a win, if it has only one kind of win
 _TIME_LENGTH: Final = len("2026-11-22-140500")
 _CACHE_PATH: Final = "running/summaries"  # cache file, next to the running tables
 
 
 @dataclass(frozen=True, slots=True)
 class Summary(Strict):
-    """The result of a finished game, or the reason why its file cannot be shown."""
+    """The result of a finished game, or why its file cannot be shown."""
 
-    # Modification time in nanoseconds. With the size it identifies the file's content.
+    # Modification time in nanoseconds. Together with the size it identifies the file's content.
     changed: int
     size: int
     fault: str | None = None
@@ -40,13 +40,13 @@ class Summary(Strict):
     players: list[str] = field(default_factory=list)
     me: int | None = None  # the person's seat
     won: bool | None = None  # whether the person won; None if they neither won nor lost
-    result: str = ""  # addressed to the person if there is one, otherwise about all players
+    result: str = ""  # addressed to the person if there is one, otherwise describes all players
     turns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _CacheFile(Strict):
-    """The cache file: summaries by name, kept across restarts of the server."""
+    """The cache file, which maps names to summaries and outlives the server."""
 
     games: dict[str, Summary]
     format: Literal["dubito summaries 1"] = "dubito summaries 1"
@@ -56,7 +56,7 @@ _CACHE_FORMAT: Final = TypeAdapter(_CacheFile)
 
 
 class Summaries:
-    """The summaries of a folder, computed again only if a file has changed."""
+    """The summaries of a folder. They are only recomputed if a file has changed."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -80,7 +80,7 @@ class Summaries:
             return now
 
     def against(self, game: str) -> dict[str, tuple[int, int]]:
-        """Return the person's wins and losses in a game against each player, by name."""
+        """Return the person's wins and losses against each player of a game, by name."""
         won, lost = Counter[str](), Counter[str]()
         for one in self().values():
             if one.game == game and one.won is not None:
@@ -88,7 +88,7 @@ class Summaries:
         return {name: (won[name], lost[name]) for name in sorted({*won, *lost})}
 
     def _load_cache(self) -> dict[str, Summary]:
-        """Load the cache. An unreadable file counts as empty."""
+        """Load the cache. An unreadable file is treated as empty."""
         try:
             return _CACHE_FORMAT.validate_json((self._folder / _CACHE_PATH).read_bytes()).games
         except (OSError, ValidationError):
@@ -96,7 +96,7 @@ class Summaries:
 
     def _store_cache(self, now: Mapping[str, Summary]) -> None:
         whole = _CacheFile({name: one for name, one in now.items() if one.fault is None})
-        with suppress(RunStopped):  # if the cache cannot be written, the next server computes it again
+        with suppress(RunStopped):  # if the cache cannot be written, the next server recomputes it
             write_whole(self._folder / _CACHE_PATH, _CACHE_FORMAT.dump_json(whole).decode())
 
 
@@ -118,7 +118,7 @@ def _summary(path: Path, changed: int, size: int) -> Summary:
             deque(session, maxlen=0)
     except UsageError as error:
         return Summary(changed, size, as_sentence(str(error)))
-    except Exception as error:  # a user's own game may raise any exception; other files can still be shown
+    except Exception as error:  # a user's game may raise any exception, but other files can still be shown
         why = one_line(f"{type(error).__name__}: {error}")
         return Summary(changed, size, as_sentence(f"the game's code failed: {why}"))
     me = seat_of_guest(record.players)
@@ -129,10 +129,10 @@ def _summary(path: Path, changed: int, size: int) -> Summary:
 
 
 def _find_winners(results: Results, ending: Ending) -> list[bool | None]:
-    """Return for each seat whether it won.
+    """Return whether each seat won.
 
-    A seat has won if it scored more than the lowest score in the first measure. None if all scores are equal or the
-    seat's game is unfinished.
+    A seat has won if it scored above the lowest score in the first measure. None if all scores are equal or the seat's
+    game is unfinished.
     """
     buckets = [results.bucket(mark, ending.capped) for mark in ending.marks]
     seats = zip(buckets, ending.counts, strict=True)

@@ -1,9 +1,9 @@
 """The tables of a server.
 
 Each table is stored in a file that can be replayed at any time. The file contains the setup and every output so far,
-including those of the bots, and is written before a response is sent. A replay must give the same outputs. Pages show
-frames and do not implement any rules. A frame contains only what the person at the table may know. A game whose package
-has a `page` module defines its own frames and page; for other games the frames are text.
+including those of the bots, and is written before a response is sent. A replay must produce the same outputs. Pages
+show frames and do not implement any rules. A frame only contains what the person at the table may know. A game can
+define its own frames and page in a `page` module. For other games, frames are text.
 """
 
 import json
@@ -34,7 +34,7 @@ from dubito.show.person import SEEDS, Setup, Sitting, seat_person, set_up
 from dubito.show.session import Moment
 from dubito.web.saved import TIME_FORMAT, Summaries
 
-_MAX_BUTTONS: Final = 24  # a question with more numbers than this has a text field instead of buttons
+_MAX_BUTTONS: Final = 24  # questions with more numbers than this have a text field instead of buttons
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class Question:
     node: str
     kind: str
     wanted: str  # the question in words
-    options: list[Any]  # the legal answers, one button each; for cards, those held; for text, the maximum length
-    labels: list[str]  # texts of the options as buttons
-    bounds: tuple[int, int] | None = None  # the lowest and highest number, if there are too many for buttons
+    options: list[Any]  # the legal answers, as buttons; for cards, those held; for text, the maximum length
+    labels: list[str]  # labels of the options' buttons
+    bounds: tuple[int, int] | None = None  # the lowest and highest number, if there are too many numbers for buttons
 
 
 Shown = tuple[str, list[list[str]]]  # text, and the cards to draw instead of the words after its colon
@@ -69,19 +69,19 @@ class Frame:
     turn: int  # turn of the last move
     mover: int | None  # seat that made the last move
     said: list[str]
-    speech: str  # what the mover said, for a bubble
+    speech: str  # what the mover said, for a speech bubble
     seats: list[Shown]  # the public text of each seat
     backs: list[int]  # number of cards to draw face down for each seat
-    boards: list[Board]  # the rest of the table; all is revealed when the game is over
+    boards: list[Board]  # the rest of the table; everything is revealed when the game is over
     truth: list[Shown]  # each seat's cards when the game is over
     hand: list[list[str]]  # the person's cards to draw; empty if described in words
-    sees: list[str]  # what the person sees and is asked, if it is their move
+    sees: list[str]  # what the person sees and is asked, on their move
     to_move: int | None
     question: Question | None
 
 
 def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: list[str]) -> Frame:
-    """Return the table as the person sees it after `move` moves.
+    """Return the table as seen by the person after `move` moves.
 
     `moment` is the last moment, if any.
     """
@@ -150,7 +150,7 @@ def _is_legal_answer(sitting: Sitting, answer: Any) -> bool:
 
 
 def frame_of(sitting: Sitting, move: int, moment: Moment | None, said: list[str]) -> dict[str, Any]:
-    """Return the frame, from the game's own page module if it has one."""
+    """Return the frame, using the game's page module if it has one."""
     own = sitting.game.module("page")
     if own is None:
         return asdict(frame_in_words(sitting, move, moment, said))
@@ -173,7 +173,7 @@ class TableFile(Strict):
     outputs: list[Any] = field(default_factory=list)
     chosen: bool = False  # whether the person chose their seat
     record: str | None = None  # name of the finished game's record in the folder
-    number: int = 0  # number of the game in the store of model calls
+    number: int = 0  # the game's number in the database of model calls
     returned: bool = False  # whether the visitor came back with the cookie
     format: Literal["dubito table 1"] = "dubito table 1"
 
@@ -186,21 +186,21 @@ _TABLE_FORMAT: Final = TypeAdapter(TableFile)
 
 
 class LiveTable:
-    """A table in memory: the game, and the frames its person has seen.
+    """A table in memory, with the game and the frames that its person has seen.
 
-    Only one thread plays at a time. Other threads may read, and wait on `rests` until the person is asked, the game is
+    Only one thread plays at a time. Other threads can read, and wait on `rests` until the person is asked, the game is
     over or an error stops it.
     """
 
     def __init__(self, kept: TableFile, opponents: Opponents) -> None:
-        """Deal the game, without playing the outputs of the file yet."""
+        """Deal the game without playing the file's outputs yet."""
         self.kept = kept
         self.sitting = seat_person(opponents, kept.setup, kept.number)
         kinds, me = opponents.kinds(kept.setup.bots), kept.setup.seat
         self._kinds: list[PlayerKind] = [*kinds[:me], "person", *kinds[me:]]
         self.frames = [frame_of(self.sitting, 0, None, self.sitting.start)]
         self.trouble: str | None = None  # why the bots could not continue
-        self.abandoned = False  # no page shows this table any more
+        self.abandoned = False  # set when no page shows this table any more
         self.rests = threading.Event()  # set while no thread is playing
 
     def step(self, output: Any = None) -> None:
@@ -210,7 +210,7 @@ class LiveTable:
     def play_bots(self) -> None:
         """Let the bots play until it is the person's turn or the game is over.
 
-        If an error stops them, it is stored in `trouble`.
+        An error that stops them is stored in `trouble`.
         """
         try:
             while not (self.sitting.is_asked or self.sitting.state.over or self.abandoned):
@@ -225,7 +225,7 @@ class LiveTable:
             self.sitting.stop_programs()
 
     def view(self, since: int) -> dict[str, Any]:
-        """Return everything that the person may know, with the frames from number `since` on."""
+        """Return everything that the person may know, with frames starting at number `since`."""
         rests, frames, sitting = self.rests.is_set(), list(self.frames), self.sitting
         over, own = rests and sitting.state.over, sitting.game.module("page")
         result, ended = sitting.result() if over else (None, "")
@@ -257,9 +257,9 @@ class LiveTable:
 
 
 def resume_table(kept: TableFile, opponents: Callable[[str], Opponents]) -> LiveTable:
-    """Replay the game of a file.
+    """Replay a file's game.
 
-    Raises HTTPException if that fails, for example because the game is missing or a bot plays differently now.
+    Raises HTTPException if this fails, for example because the game is missing or a bot now plays differently.
     """
     try:
         live = LiveTable(kept, opponents(kept.setup.game))
@@ -270,7 +270,7 @@ def resume_table(kept: TableFile, opponents: Callable[[str], Opponents]) -> Live
 
 
 def parse_table(text: str) -> TableFile:
-    """Parse the file of a table. Raises HTTPException if it is damaged."""
+    """Parse a table's file. Raises HTTPException if it is damaged."""
     try:
         return _TABLE_FORMAT.validate_json(text)
     except (ValidationError, UsageError):
@@ -278,17 +278,17 @@ def parse_table(text: str) -> TableFile:
 
 
 LIFE: Final = 7 * 24 * 3600  # seconds until a table expires after its last move
-UNUSED_LIFE: Final = 3600  # seconds for a visitor who never came back, perhaps because cookies are off
+UNUSED_LIFE: Final = 3600  # seconds for a visitor who never came back, perhaps because cookies are disabled
 MAX_TABLES: Final = 100
 _RETRY_SECONDS: Final = 60  # when a visitor may try again after finding all tables taken
 MAX_BOTS: Final = 31  # bots at one table
-_WAIT_SECONDS: Final = 0.5  # seconds that a response waits for the bots; then the page asks again
-_SHUTDOWN_SECONDS: Final = 5.0  # seconds that a shutdown waits for the models' replies
+_WAIT_SECONDS: Final = 0.5  # seconds that a response waits for the bots before the page asks again
+_SHUTDOWN_SECONDS: Final = 5.0  # seconds that a shutdown waits for model replies
 
 
 @dataclass(frozen=True, slots=True)
 class NewTable(Strict):
-    """A request from a page for a new table; None means a random choice."""
+    """A page's request for a new table. None means a random choice."""
 
     bots: Annotated[list[str], Field(min_length=1, max_length=MAX_BOTS)]
     game: str = DUBITO
@@ -300,10 +300,10 @@ class NewTable(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Move(Strict):
-    """The person's move, as the game's page sends it.
+    """The person's move, as sent by the game's page.
 
-    `turn` is the number of moves that the person has seen, which prevents repeating a move. `table`, if given, is the
-    table that the move is for; another page of the same person may have opened a new table.
+    `turn` is the number of moves that the person has seen, so that a move cannot be repeated. `table`, if given, is the
+    table of the move, because another page of the same person may have opened a new table.
     """
 
     turn: int
@@ -324,16 +324,16 @@ class Tables:
     ) -> None:
         """Set up the folders.
 
-        `opponents` are the possible players of each game, with the rules that this server fixes; the first game is the
-        default. `family` loads the games of families, when a page first needs them. Finished games are saved in
-        `folder`, and tables in its `running` subfolder. Raises UsageError if the folders cannot be created.
+        `opponents` are the possible players of each game, with the rules that this server fixes. The first game is the
+        default. `family` loads games of families when a page first needs them. Finished games are saved in `folder`,
+        and tables in its `running` subfolder. Raises UsageError if the folders cannot be created.
         """
         self.folder = folder
         self._running = folder / "running"
         self._opponents, self._clock, self._most = dict(opponents), clock, most
         self._load_family = family
         self._lock = threading.Lock()
-        self._live: dict[Path, tuple[str, LiveTable]] = {}  # the table with the text of its file at that time
+        self._live: dict[Path, tuple[str, LiveTable]] = {}  # the table and the text of its file when it was loaded
         self._playing: set[threading.Thread] = set()
         self._number = 0  # number of the last game
         self.summaries = Summaries(folder)
@@ -359,7 +359,7 @@ class Tables:
 
     @property
     def more_games(self) -> list[tuple[str, list[str]]]:
-        """The other games by family; their names omit the family's name."""
+        """The other games by family. Their names omit the family's name."""
         names = [name.partition(":")[2] for name in self._family.names if self._is_hidden(name)]
         return [(self._family.title, names)] if names else []
 
@@ -396,7 +396,7 @@ class Tables:
     def open(self, asked: NewTable, old: str | None) -> tuple[str, dict[str, Any]]:
         """Seat a person at a new table, which replaces their old one.
 
-        Returns the table's secret and what they see.
+        Return the table's secret and what they see.
         """
         opponents = self._opponents_of(asked.game)
         opponents.check(asked.bots)
@@ -424,7 +424,7 @@ class Tables:
     def rematch(self, secret: str | None) -> tuple[str, dict[str, Any]]:
         """Start the person's finished game again with new cards.
 
-        The seat is random again unless the person chose it.
+        The seat is random unless the person chose it.
         """
         with self._lock:
             kept = self._read_table(secret)[2]
@@ -434,7 +434,7 @@ class Tables:
         return self.open(NewTable(setup.bots, setup.game, setup.rules, setup.seat if kept.chosen else None), secret)
 
     def view(self, secret: str | None, since: int = 0) -> dict[str, Any]:
-        """Return what the person sees, with the frames from number `since` on."""
+        """Return what the person sees, with frames starting at number `since`."""
         with self._lock:
             path, live = self._find(secret)
             if not live.kept.returned:
@@ -442,7 +442,7 @@ class Tables:
         return self._view_of(live, since)
 
     def _extend_lifetime(self, path: Path, live: LiveTable) -> None:
-        """Extend the table's lifetime: its visitor has returned with the cookie."""
+        """Extend the table's lifetime because its visitor has returned with the cookie."""
         live.kept = replace(live.kept, returned=True)
         text = json.dumps(asdict(live.kept))
         with suppress(RunStopped):  # the disk may be full: the next view tries again, or the next move reports it
@@ -483,7 +483,7 @@ class Tables:
             reason = sitting.why_not(output)
             if reason is not None:
                 raise HTTPException(400, as_sentence(reason))
-            del self._live[path]  # not in memory until the file agrees with it again
+            del self._live[path]  # removed from memory until the file matches it again
             live.step(output)
             live.kept = replace(live.kept, touched=self._clock(), returned=True)
             self._write_table(path, live)
@@ -491,7 +491,7 @@ class Tables:
         return self._view_of(live, seen + 1)
 
     def again(self, secret: str | None) -> dict[str, Any]:
-        """Let bots that failed try again; return everything that the person sees."""
+        """Let failed bots try again and return everything that the person sees."""
         with self._lock:
             path, live = self._find(secret)
             if not live.rests.is_set() or live.trouble is None:
@@ -503,7 +503,7 @@ class Tables:
         return self._view_of(live, 0)
 
     def close(self) -> None:
-        """Prevent bots from starting another turn, and wait a moment for the current turns."""
+        """Prevent bots from starting another turn, and wait briefly for current turns."""
         with self._lock:
             for path in list(self._live):
                 self._forget(path)
@@ -516,7 +516,7 @@ class Tables:
         return self._running / f"{sha256(secret.encode('utf-8', 'replace')).hexdigest()}.json"
 
     def _read_table(self, secret: str | None) -> tuple[Path, str, TableFile]:
-        """Return the path of a table's file, its text and its content."""
+        """Return a table's file path, text and content."""
         path = self._path(secret or "")
         try:
             text = path.read_text(encoding="utf-8")
@@ -542,7 +542,7 @@ class Tables:
         return path, live
 
     def _resume(self, path: Path, live: LiveTable) -> None:
-        """Let the bots play in a new thread, since models may take minutes."""
+        """Let the bots play in a new thread, because models may take minutes."""
         if live.sitting.is_asked or live.sitting.state.over:
             live.rests.set()
             return
@@ -564,7 +564,7 @@ class Tables:
                 live.rests.set()
 
     def _write_table(self, path: Path, live: LiveTable) -> None:
-        """Write the table's file, and the record of a finished game before it."""
+        """Write the table's file. If the game is finished, write its record first."""
         sitting, kept, record = live.sitting, live.kept, None
         try:
             if sitting.state.over:
@@ -575,7 +575,7 @@ class Tables:
             text = json.dumps(asdict(live.kept))
             write_whole(path, text)
         except RunStopped as error:
-            reason = as_sentence(f"your move was not played, since the game cannot be saved: {error}")
+            reason = as_sentence(f"your move was not played because the game cannot be saved: {error}")
             raise HTTPException(507, reason) from None
         self._live[path] = text, live
 

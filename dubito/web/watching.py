@@ -1,6 +1,6 @@
-"""Watch games in the browser: a live game, the games of a run, or a saved one.
+"""Watch games in the browser: a live game, a run's games, or a saved game.
 
-The pages look like those of saved games, and poll for news: moves, model calls, the end, a newer game.
+The pages look like those of saved games, and poll for updates: moves, model calls, the end, a newer game.
 """
 
 import secrets
@@ -28,18 +28,18 @@ from dubito.store.run_db import RunDb
 from dubito.web.guard import VIEWER, site_at
 
 NEWS: Final = "/api/news"  # URL that pages poll
-# lists of which a page already has the first items
+# lists that a page extends with new items
 _GROWING_LISTS: Final = ("turns", "story", "decisions", "pieces", "shared")
 _SITE: Final = Site("", (("/", "Game"),), f"{VIEWER}/", "/static/icon.svg", served=True)
 
 
 class GameSource:
-    """Games for pages, by number. The methods may be called from any thread."""
+    """Games for pages, by number. Methods can be called from any thread."""
 
     opens = ""  # URL fragment of a new page: empty for the newest turn, `#play` to play from the deal
 
     def on_page_open(self) -> None:
-        """Notify the source that a page is open. A live game may wait for this call."""
+        """Handle a page that was opened. A live game may wait for this."""
 
     def newest(self) -> int:
         return 0
@@ -52,23 +52,23 @@ class GameSource:
 
 
 class LiveGame(GameSource):
-    """A game in progress, which one thread plays while others read it."""
+    """A game in progress, played by one thread and read by others."""
 
     def __init__(self, game: BotsGame, database: RunDb | None = None) -> None:
         """Prepare the game. Model calls are read from `database`."""
         self._game = game
         self.followed = threading.Event()  # set when the first page is open
         self.trouble: str | None = None  # the reason why the game does not continue
-        self._outputs: list[Any] = []  # outputs so far, in the format of a record
+        self._outputs: list[Any] = []  # outputs so far, in the format of records
         self._faults: list[str] = []  # bot errors, in sentences
         self._thinks: int | None = None  # seat of the model that is thinking
-        self._words = ""  # the text of that model so far
+        self._words = ""  # that model's text so far
         self._lock, self._texts = threading.Lock(), Texts()
         self._asked = None if database is None else ModelDecisions(database, game.game)
 
     def play(self, wait: Callable[[], None], stop: threading.Event) -> Session:
-        """Play the game to its end; call `wait` before each turn."""
-        session, begun = self._game.start(self._on_decision, self._on_text), -1  # the turn that was waited for
+        """Play the game to its end, calling `wait` before each turn."""
+        session, begun = self._game.start(self._on_decision, self._on_text), -1  # the turn that the page waited for
         while not (session.over or stop.is_set()):
             seat, turns = session.state.seat, session.state.turns_played
             self._thinks, self._words = seat if session.thinks(seat) else None, ""
@@ -129,7 +129,7 @@ class RunGames(GameSource):
         with self._lock:
             self._followed.reload()
             if game not in self._followed.finished():
-                raise UsageError(f"the run has no finished game {game}")
+                raise UsageError(f"game {game} of the run is not finished")
             whole = self._followed.games.play(game)
             asked = self._followed.questions(game, whole)
         final = title_of(f"Game {game}", whole["names"], whole["winners"])
@@ -169,7 +169,8 @@ class _Pages:
 
     def __init__(self, shown: GameSource) -> None:
         self._shown, self._viewer = shown, Viewer(Renderer(_SITE), "/games")
-        self._mark = secrets.token_hex(8)  # identifies this server's pages: a page of an earlier game may still be open
+        # Identifies this server's pages, since a page of an earlier game may still be open.
+        self._mark = secrets.token_hex(8)
 
     def first(self, request: Request) -> Response:
         return RedirectResponse(f"/games/{self._shown.newest()}{self._shown.opens}")
@@ -188,9 +189,11 @@ class _Pages:
         try:
             game, has = int(query["game"]), {key: max(0, int(query[key])) for key in _GROWING_LISTS if key in query}
         except (KeyError, ValueError):
-            raise HTTPException(400, "A page says which game it shows, and how much of it it has.") from None
+            raise HTTPException(
+                400, "The request must name the game and the number of items that the page has."
+            ) from None
         if query.get("mark") != self._mark:
-            raise UsageError("this server now shows another game: reload the page")
+            raise UsageError("this server now shows another game; reload the page")
         self._shown.on_page_open()
         newest, ended = self._shown.newest(), self._shown.has_ended()
         news: dict[str, Any] = {"newest": newest, "ended": ended}

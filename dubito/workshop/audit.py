@@ -1,7 +1,7 @@
 """Check that requests to models contain no hidden information.
 
-Two worlds that look the same to a seat must give the same request, byte by byte. The worlds come from leaks.py. If two
-requests differ, the audit reports the first differing byte, the template and line that wrote it, and the fact that
+Two worlds that look the same to a seat must produce the same request, byte for byte. The worlds come from leaks.py. If
+two requests differ, the audit reports the first differing byte, the template and line that wrote it, and the fact that
 causes the difference on its own.
 """
 
@@ -23,10 +23,10 @@ _MAX_QUOTE: Final = 40  # characters
 
 
 class Leak(NamedTuple):
-    """The first byte in which two requests differ, and what wrote it."""
+    """The first byte that differs between two requests, and what wrote it."""
 
     file: str
-    line: int  # 0: the whole file
+    line: int  # 0 for the whole file
     sentence: str
 
     @property
@@ -38,11 +38,13 @@ class Leak(NamedTuple):
 
 
 def find_leak(prompt: Prompt, here: Position, there: Position) -> Leak | None:
-    """Return the first difference between the requests in two worlds that look the same to the seat, if any."""
+    """Return the first difference between the requests in two worlds that look the same to the seat, or None."""
     seat = f"information hidden from seat {here.seat} at node {here.node}"
     if _schema_text(prompt, here) != _schema_text(prompt, there):
         return Leak(
-            str(prompt.folder / DESCRIPTION), 0, f"the answer's schema reveals {seat}: different questions may follow"
+            str(prompt.folder / DESCRIPTION),
+            0,
+            f"the answer's schema reveals {seat} because different questions may follow",
         )
     if _parts(prompt.render(here)) == _parts(prompt.render(there)):
         return None
@@ -55,7 +57,7 @@ def find_leak(prompt: Prompt, here: Position, there: Position) -> Leak | None:
             texts_here = " or ".join(_quote_line(text[len(at) :]) for text in texts)
             template, line = _find_template(one, other, len(at))
             what = f"byte {byte + 1:,} of the {name} (line {at.count(chr(10)) + 1}) reveals {seat}"
-            sentence = f"{what}, by {_find_fact(prompt, here, there)}: {texts_here}"
+            sentence = f"{what} through {_find_fact(prompt, here, there)}: {texts_here}"
             return Leak(str(prompt.path_of(template)), line, sentence)
     return None
 
@@ -73,7 +75,7 @@ def _quote_line(text: str) -> str:
 
 
 def _find_template(one: Sequence[Piece], other: Sequence[Piece], place: int) -> tuple[str, int]:
-    """Return the template and line that wrote the character at this index; the earlier line if the texts differ."""
+    """Return the template and line that wrote the character at this index, using the earlier line if they differ."""
     pieces_there = []
     for pieces in (one, other):
         ends = accumulate(len(piece.text) for piece in pieces)
@@ -86,7 +88,7 @@ def _find_fact(prompt: Prompt, here: Position, there: Position) -> str:
     """Describe the fact that causes the first difference on its own."""
     ours, theirs = ([*map(prompt.game.facts.facts, prompt.questions(position))] for position in (here, there))
     unchanged = prompt.fill(ours[0], turn=ours)
-    both = [*zip(ours, theirs, strict=True)]  # the same length, since the schemas are the same
+    both = [*zip(ours, theirs, strict=True)]  # same length because the schemas are the same
     differing = [name for name in ours[0] if any(repr(one[name]) != repr(other[name]) for one, other in both)]
     causes = []
     for name in differing:
@@ -95,7 +97,9 @@ def _find_fact(prompt: Prompt, here: Position, there: Position) -> str:
             causes.append((place, name))
     if causes:
         return f"the fact {min(causes)[1]}"
-    return f"the facts {', '.join(differing)} together" if differing else "no fact: the text changes each time"
+    return (
+        f"the facts {', '.join(differing)} together" if differing else "no fact, since the text is different each time"
+    )
 
 
 def _first_difference(one: RenderedPrompt, other: RenderedPrompt) -> tuple[int, int] | None:
@@ -105,7 +109,7 @@ def _first_difference(one: RenderedPrompt, other: RenderedPrompt) -> tuple[int, 
 
 @dataclass
 class Audit:
-    """The audit of a game and its prompts: all of them, or those in `only`."""
+    """The audit of a game and its prompts, or only of the prompts in `only`."""
 
     subject: Subject
     only: Sequence[Prompt] | None = None

@@ -30,11 +30,9 @@ from dubito.workshop.recordings import workshop_part
 _DEALS: Final = 20  # deals per set of rules
 _REPEATED_DEALS: Final = 4  # deals that are played twice
 _MAX_MOVES: Final = 5_000
-_NOT_REPEATED: Final = (
-    "a second game from the same seed differs: take random numbers only from self.rng, or from `seed`"
-)
-_SLOW_SECONDS: Final = 1.0  # for a decision: a run of 10,000 games would take days
-# Imports that lead to hidden cards.
+_NOT_REPEATED: Final = "a second game with the same seed differs; only use random numbers from self.rng, or from `seed`"
+_SLOW_SECONDS: Final = 1.0  # per decision; slower bots would take days for 10,000 games
+# Imports that give access to hidden cards.
 _HIDDEN: Final = re.compile(
     r"(dubito\.experiment|dubito\.game\.(table|streams)|inspect|gc|ctypes)(\..+)?|(dubito\.)?games\.\w+\.(engine|game)(\.State)?"
 )
@@ -45,19 +43,20 @@ class BotGames:
     """The games of a check."""
 
     findings: dict[str, str] = field(default_factory=dict)  # where each problem was first seen
-    moments: Counter[str] = field(default_factory=Counter)  # turns of the bot at the odd moments of the game
+    # Number of the bot's turns at each unusual moment of the game.
+    moments: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)  # seconds of each turn
 
 
 def resolve_bot(name: str, registry: Registry) -> PlayerSpec:
-    """Return the player for a bot's name or a program's command. Raises UsageError."""
+    """Return the player with this bot name or program command. Raises UsageError."""
     here = registry.working_directory
     if name not in registry.bots and " " in name:
         settings = check_program("your bot", {"process": shlex.split(name)}, {}, None, here)
         return PlayerSpec("your bot", PROGRAM_BOT, settings)
     bot = registry.find(name)
     if bot.cls.is_model or name == PROGRAM_BOT:
-        raise UsageError(f"{name} plays only with settings", hint="name a bot, or a command in quotes")
+        raise UsageError(f"{name} needs settings to play", hint="name a bot, or a command in quotes")
     if bot.cls.is_program:
         return PlayerSpec(name, PROGRAM_BOT, check_program(name, {}, bot.cls.defaults, bot.file.parent, here))
     return PlayerSpec(name, name)
@@ -79,16 +78,16 @@ def run_bot_check(spec: PlayerSpec, registry: Registry) -> BotGames:
 
 
 def _check_source(bot: Bot) -> dict[str, str]:
-    """Return the forbidden things that a bot's file does, with their locations."""
+    """Return forbidden operations in a bot's file, with their locations."""
     findings = {}
     if not bot.repeatable:
-        findings["it uses randomness that no seed repeats: use self.rng"] = bot.file.name
+        findings["it uses unseeded randomness; use self.rng"] = bot.file.name
     for node in ast.walk(ast.parse(bot.file.read_bytes())):
         if not isinstance(node, ast.ImportFrom | ast.Import):
             continue
         prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
         for module in filter(_HIDDEN.fullmatch, [prefix + alias.name for alias in node.names]):
-            findings[f"it imports {module}, which leads to hidden cards"] = f"{bot.file.name}, line {node.lineno}"
+            findings[f"it imports {module}, which exposes hidden cards"] = f"{bot.file.name}, line {node.lineno}"
     return findings
 
 
@@ -115,7 +114,7 @@ class _Check:
                     games.findings.setdefault(_NOT_REPEATED, f"deal {deal}")
         slowest = max(games.seconds, default=0.0)
         if slowest > _SLOW_SECONDS:
-            games.findings["its slowest turn takes long"] = f"{slowest:.1f} s"
+            games.findings["its slowest turn takes too long"] = f"{slowest:.1f} s"
         return games
 
     def _play_game(self, rules: Any, deal: int, size: int, moments: Mapping[str, Callable[[Any], bool]]) -> list[str]:

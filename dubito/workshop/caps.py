@@ -1,4 +1,4 @@
-"""Check the endings of capped games by playing some games with a cap of a few moves."""
+"""Check the endings of capped games by playing some games with very low caps."""
 
 import re
 import sys
@@ -18,7 +18,7 @@ _DEALS: Final = 3
 
 
 class _Cap(NamedTuple):
-    """A number that may cap a game."""
+    """A number that may limit the length of a game."""
 
     owner: Any  # a module, or None for the rules or the state
     name: str
@@ -28,7 +28,7 @@ class _Cap(NamedTuple):
 def check_caps(subject: Subject) -> Iterator[Flaw]:
     """Yield flaws in the ending of a capped game.
 
-    The cap may be a rule, or a number in the state or in a module.
+    The cap can be a rule, or a number in the state or in a module.
     """
     deals = [(deal, seats) for seats in sorted({*subject.game.seats}) for deal in range(_DEALS)]
     for cap in _find_caps(subject):
@@ -38,7 +38,7 @@ def check_caps(subject: Subject) -> Iterator[Flaw]:
             for ending, seats in capped:
                 for flaw in flaws_of_ending(ending, subject.game.results, seats):
                     line = line_of(subject, subject.main, flaw.removeprefix("results: ").partition(" ")[0])
-                    yield Flaw(subject.main, f"with {cap.name}={low} a game is capped: {flaw}{line}")
+                    yield Flaw(subject.main, f"in a game capped by {cap.name}={low}: {flaw}{line}")
                     return
             if capped:
                 return
@@ -60,7 +60,7 @@ def _find_caps(subject: Subject) -> Iterator[_Cap]:
 def _play_to_cap(subject: Subject, cap: _Cap, low: int, deal: int, seats: int) -> Any:
     """Return the ending of a game with a low cap, or None if it fails or does not end."""
     game = subject.game
-    with suppress(Exception), _lower_cap(cap, low):  # perhaps the number is not a cap at all
+    with suppress(Exception), _lower_cap(cap, low):  # perhaps the number is not a cap
         rules = game.rules(**{cap.name: low}) if cap.is_rule else game.rules()
         state = game.deal(rules, seats, DealStreams(0, deal).deck())
         if cap.owner is None and not cap.is_rule:

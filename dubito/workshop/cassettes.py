@@ -1,8 +1,8 @@
-"""Cassettes: a model's replies at recorded positions, kept in a file to test a prompt without a key or a network.
+"""Cassettes: files with a model's replies at recorded positions, to test prompts without a key or a network.
 
-The file has the format of vcrpy (https://vcrpy.readthedocs.io, version 1), so other tools can play it. There are two
-additions: each interaction has its `draw`, and `dubito` lists the prompt, the model settings and the positions. The
-only header in the file is `content-type`, so it contains no key. The bodies come from the cache, which removes keys.
+Files use the format of vcrpy (https://vcrpy.readthedocs.io, version 1), so other tools can play them. There are two
+additions: each interaction has a `draw`, and `dubito` contains the prompt, the model settings and the positions. Files
+contain no keys: the only header is `content-type`, and bodies come from the cache, which removes keys.
 """
 
 import json
@@ -35,13 +35,13 @@ from dubito.workshop.trial import ScoreRow, Trial, TrialEntry, TrialOptions, fin
 
 FORMAT: Final = 1
 _VCRPY_FORMAT: Final = 1
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the loader of libyaml, if it is installed
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's loader, if it is installed
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _JSON: Final = {"content-type": ["application/json"]}
 
 
 class PromptChanged(DubitoError):
-    """A cassette has no reply to a request, because the prompt or the code that renders it has changed."""
+    """Raised if a cassette has no reply to a request because the prompt or the code that renders it has changed."""
 
 
 class _Description(Checked):
@@ -71,7 +71,7 @@ class Cassette:
 def save_cassette(cassette: Cassette, file: Path) -> None:
     """Write a cassette. Raises UsageError if it has no replies or the file cannot be written."""
     if not cassette.replies:
-        raise UsageError(f"no reply to write to {one_line(str(file))}: every question failed")
+        raise UsageError(f"no replies to write to {one_line(str(file))} because every question failed")
     (game,) = {one.game.name for one in cassette.positions.values()}
     content = {
         "version": _VCRPY_FORMAT,
@@ -92,7 +92,7 @@ def save_cassette(cassette: Cassette, file: Path) -> None:
 def load_cassette(file: Path, home: Path) -> Cassette:
     """Read a cassette.
 
-    The search for its game starts in the `home` folder. Raises UsageError if the file is not a cassette of this format.
+    Its game is looked up starting in the `home` folder. Raises UsageError if the file is not a cassette of this format.
     """
     shown = one_line(str(file), 200)
     try:
@@ -115,7 +115,7 @@ def load_cassette(file: Path, home: Path) -> Cassette:
 
 
 def record_trial(entry: TrialEntry, trial: Trial, model: str) -> Cassette:
-    """Return the replies of a trial with one prompt; positions without an answer from the model are left out."""
+    """Return the replies of a trial with one prompt. Positions without an answer from the model are omitted."""
     with RunDb.open(trial.folder / "run.db") as db:
         answers = ((number, answer.recorded) for number, answer in enumerate(trial.answers[0]))
         positions, replies = _collect(ModelLog(db), entry.name, answers, len(trial.answers[0]))
@@ -125,7 +125,7 @@ def record_trial(entry: TrialEntry, trial: Trial, model: str) -> Cassette:
 def record_run(
     log: ModelLog, recorded: Sequence[RecordedPosition], player: str, settings: ModelSettings, count: int
 ) -> Cassette:
-    """Return a model player's replies from the store of a run, at up to `count` of these positions."""
+    """Return a model player's stored replies at up to `count` of these positions of a run."""
     positions, replies = _collect(log, player, ((find_provenance(one).game, one) for one in recorded), count)
     provider = embedded_kind(settings.base_url or "") or ("anthropic" if settings.api == "messages" else "openai")
     return Cassette(settings.prompt, f"{provider}:{settings.model}", settings, positions, replies)
@@ -149,7 +149,7 @@ def _collect(
 
 
 def play_cassette(cassette: Cassette, entry: TrialEntry, options: TrialOptions, file: Path) -> Trial:
-    """Put a prompt to the recorded replies instead of a model.
+    """Ask a prompt's questions, using recorded replies instead of a model.
 
     Raises PromptChanged, with the first difference, if a request has no reply in the cassette.
     """
@@ -173,10 +173,9 @@ def play_cassette(cassette: Cassette, entry: TrialEntry, options: TrialOptions, 
 
 
 def score_prompt(name: str, file: Path, home: Path) -> ScoreRow:
-    """Test a prompt with a cassette.
+    """Test a prompt with a cassette and return its figures over all positions.
 
-    Return its figures over all positions. Raises UsageError if the prompt or the cassette cannot be read, and
-    PromptChanged if the requests have changed.
+    Raises UsageError if the prompt or the cassette cannot be read, and PromptChanged if the requests have changed.
     """
     cassette = load_cassette(file, home)
     calls = CallOptions(in_flight=1, cache=home, offline=True, preflight=False)
@@ -186,7 +185,7 @@ def score_prompt(name: str, file: Path, home: Path) -> ScoreRow:
 
 
 def load_entry(cassette: Cassette, name: str, home: Path) -> TrialEntry:
-    """Return a prompt with the settings of a cassette."""
+    """Return a prompt with a cassette's settings."""
     (game,) = {one.game for one in cassette.positions.values()}
     return TrialEntry(name, load_prompt(name, home, game).for_api(cassette.settings.api), cassette.settings)
 
@@ -207,10 +206,7 @@ def _received(reply: CacheEntry) -> RawReply:
 
 
 def _first_difference(cassette: Cassette, folder: Path) -> str | None:
-    """Return how a request without a reply differs from the most similar one in the cassette.
-
-    If all requests have replies, return None.
-    """
+    """Return how a request without a reply differs from the most similar one in the cassette, or None."""
     with RunDb.open(folder / "run.db") as db:
         asked = ModelLog(db).find_unanswered()
     similar = nearest(cassette.replies, asked.server, asked.text, asked.draw) if asked else None

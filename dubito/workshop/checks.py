@@ -1,4 +1,4 @@
-"""The project's own prompt tests, which work for any prompt. Each check raises CheckFailed if it fails."""
+"""Prompt tests that work for any prompt. Each check raises CheckFailed if it fails."""
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -17,13 +17,13 @@ Check = tuple[str, Callable[[], None]]  # a check's name and its function
 
 
 class CheckFailed(DubitoError):
-    """A check of a prompt failed; the message has one or more lines."""
+    """Raised if a check of a prompt fails, with a message of one or more lines."""
 
 
 def prompt_checks(folder: Path, game: Game | None = None) -> Iterator[Check]:
-    """Yield all checks for the prompt in this folder, or only the first if the prompt cannot be loaded.
+    """Yield all checks for the prompt in this folder, or only the first one if it cannot be loaded.
 
-    The game is Dubito by default. Leaks are checked if the game has `world_pairs`.
+    The default game is Dubito. Leaks are checked if the game has `world_pairs`.
     """
     try:
         prompt = Prompt(folder, game=game)
@@ -62,7 +62,7 @@ def _check_renders(prompt: Prompt, node: str, examples: Callable[[], list[tuple[
 
 
 def _example_positions(game: Game, prompts: Path) -> Iterator[tuple[Position, str]]:
-    """Yield example positions with their source: the game's own files, or else the sample games."""
+    """Yield example positions and their source: the game's files or, if there are none, the sample games."""
     folder = positions_folder(game, prompts)
     if folder.is_dir():
         yield from ((recorded.position, str(folder / name)) for name, recorded in read_folder(folder, game).items())
@@ -80,7 +80,7 @@ def _check_golden(file: Path, text: str) -> None:
     golden = read_text(file)
     if golden != text:
         lines = "\n".join(unified_diff(golden, text, str(file), "the prompt now"))
-        raise CheckFailed(f"{lines}\n\nif this is intended: dubito prompts golden {file.parent.parent}")
+        raise CheckFailed(f"{lines}\n\nif this is intended, run dubito prompts golden {file.parent.parent}")
 
 
 def _raise_if_faulty(fault: str | None) -> None:

@@ -1,7 +1,7 @@
 """Check a game by playing it: `dubito games check` prints one line for each flaw.
 
-Each probe is a function of the game under check. An exception in the code of a game, a bot or a prompt is a flaw in
-the file that raised it. Leaks of hidden information are checked in leaks.py.
+Each probe is a function of the game under test. An exception in the code of a game, a bot or a prompt counts as a flaw
+in the file that raised it. Leaks of hidden information are checked in leaks.py.
 """
 
 import json
@@ -39,12 +39,12 @@ from dubito.workshop.refusals import check_refusals
 from dubito.workshop.sharing import check_handed_out, check_shared_data
 from dubito.workshop.subject import DEALS_PER_SIZE, Flaw, Subject
 
-_MAX_CHANCE_GAP: Final = 0.2  # between a measure's mean and its chance level, as a share of its span
+_MAX_CHANCE_GAP: Final = 0.2  # maximum gap between a measure's mean and its chance level, as a share of its span
 _COMMAND_TIMEOUT: Final = 600  # seconds
 _WIN_WORD: Final = re.compile(r"\b(won|wins?|winner)\b")
 _LOSS_WORD: Final = re.compile(r"\b(lost|loss|loses?|loser)\b")
 _WINS: Final = re.compile(r"Player(\d+)Z (?:wins|won|has won)\b")
-_HOSTILE_TEXT: Final = '"}<|{{7}}'  # text that could end any kind of quotes in a prompt
+_HOSTILE_TEXT: Final = '"}<|{{7}}'  # text that could close any kind of quotes in a prompt
 _NO_POSITIONS: Final = ("", "null", "[]", "{}", "7", '{"seat": "x", "node": 1}')
 
 
@@ -52,9 +52,9 @@ Probe = Callable[[Subject], Iterator[Flaw]]
 
 
 def find_flaws(subject: Subject, more: Sequence[Probe] = (), quick: bool = False) -> Iterator[Flaw]:
-    """Yield the flaws of a game. The check ends early if games do not end or are not sound.
+    """Yield the flaws of a game. The check ends early if games do not end or are inconsistent.
 
-    `more` are probes from plugins. A `quick` check starts no process.
+    `more` are probes from plugins. A `quick` check does not start processes.
     """
     later = (*_LATER_PROBES, *more)
     return run_probes(
@@ -70,7 +70,7 @@ def find_flaws(subject: Subject, more: Sequence[Probe] = (), quick: bool = False
 
 
 def run_probes(subject: Subject, *stages: Sequence[Probe]) -> Iterator[Flaw]:
-    """Yield each flaw that these probes find, without duplicates. Stop after the first stage with a certain flaw."""
+    """Yield the flaws that these probes find, without duplicates. Stop after the first stage with a certain flaw."""
     reported = set[Flaw]()
     try:
         with watch_for_hangs(subject):
@@ -99,13 +99,13 @@ def _run_probe(subject: Subject, probe: Probe) -> Iterator[Flaw]:
 
 
 def _describe_exception(subject: Subject, error: Exception) -> Flaw:
-    """Return an exception as a flaw, with the last line of the game's own code."""
+    """Convert an exception to a flaw, with the last line of the game's own code."""
     if isinstance(error.__cause__, StopIteration):  # converted to a RuntimeError by one of our generators
         error = error.__cause__
     own = [frame for frame in extract_tb(error.__traceback__) if frame.filename.startswith(str(subject.folder))]
     what = one_line(f"{type(error).__name__}: {error}", 200)
     if not own:
-        return Flaw(subject.main, f"its return values cannot be used: {what}")
+        return Flaw(subject.main, f"its return values are unusable: {what}")
     return Flaw(subject.shown(own[-1].filename), f"{own[-1].name} raises {what} (line {own[-1].lineno})")
 
 
@@ -114,7 +114,7 @@ def _check_bots(subject: Subject) -> Iterator[Flaw]:
     for broken in registry.broken:
         yield Flaw(subject.shown(broken.file), broken.reason)
     if not registry.hand_written():
-        yield Flaw(subject.main, f"it has no bots: add one to {folder}")
+        yield Flaw(subject.main, f"it has no bots; add one to {folder}")
     base = _object_at(subject.game.base_path)
     if not (isinstance(base, type) and issubclass(base, subject.game.base)):
         yield Flaw(subject.main, f"base_path is {subject.game.base_path}, which is not {subject.game.base.__name__}")
@@ -123,9 +123,9 @@ def _check_bots(subject: Subject) -> Iterator[Flaw]:
     for bot in registry.hand_written():
         file = subject.shown(bot.file)
         if bot.summary == "(no docstring)":
-            yield Flaw(file, f"{bot.name} has no docstring: `dubito bots` shows its first line")
+            yield Flaw(file, f"{bot.name} has no docstring, whose first line `dubito bots` would show")
         if not bot.repeatable:
-            yield Flaw(file, f"{bot.name} uses randomness outside self.rng: its games are not reproducible")
+            yield Flaw(file, f"{bot.name} uses randomness outside self.rng, so its games are not reproducible")
         if bot.missing:
             yield Flaw(file, f"{bot.name} does not answer {', '.join(bot.missing)}")
 
@@ -144,14 +144,14 @@ def _check_endings(subject: Subject) -> Iterator[Flaw]:
 
 
 def _check_repeatable(subject: Subject) -> Iterator[Flaw]:
-    """Check that the same deal and the same moves give the same game."""
+    """Check that the same deal and moves lead to the same game."""
     for deal, seats in subject.deals:
         state = subject.state(deal, seats)
         try:
             for output in subject.outputs[deal, seats]:
                 state.apply(output)
         except IllegalOutput:
-            yield Flaw(subject.main, f"deal {deal} is different when it is replayed: draw only from `chance`")
+            yield Flaw(subject.main, f"deal {deal} is different when it is replayed; only draw from `chance`")
             return
 
 
@@ -176,11 +176,11 @@ def _check_whole_games(subject: Subject) -> Iterator[Flaw]:
             for event in state.apply(output):
                 yield from _check_event(subject, event, seats, "apply")
         if not _is_refused(state, output):
-            yield Flaw(subject.main, "apply accepts a move after the game is over: raise IllegalOutput")
+            yield Flaw(subject.main, "apply accepts a move after the game is over; raise IllegalOutput")
         for flaw in flaws_of_ending(state.ending(), subject.game.results, seats):
             yield Flaw(subject.main, flaw)
         if state.ending() != state.ending():
-            yield Flaw(subject.main, "ending() returns something else when it is called again")
+            yield Flaw(subject.main, "ending() returns a different value when it is called again")
 
 
 def _check_question(subject: Subject, state: Any, output: Any) -> Iterator[Flaw]:
@@ -198,13 +198,13 @@ def _check_question(subject: Subject, state: Any, output: Any) -> Iterator[Flaw]
 def _check_event(subject: Subject, event: Any, seats: int, source: str) -> Iterator[Flaw]:
     name = type(event).__name__
     if not isinstance(event, GameEvent):
-        yield Flaw(subject.main, f"{source} returns {name}, which is not a GameEvent: bots observe only game events")
+        yield Flaw(subject.main, f"{source} returns {name}, which is not a GameEvent; bots only observe game events")
         return
     for fact in ("only", "leaves"):
         if (seat := getattr(event, fact)) not in (None, *range(seats)):
             yield Flaw(subject.main, f"{name}.{fact} is {seat!r} in a game of {seats} seats")
     if is_dataclass(event) and not type(event).__dataclass_params__.frozen:
-        yield Flaw(subject.main, f"{name} can be changed by its observers: make it frozen")
+        yield Flaw(subject.main, f"{name} can be changed by its observers; make it frozen")
 
 
 def _is_refused(state: Any, output: Any) -> bool:
@@ -227,18 +227,18 @@ def _check_silent_apply(subject: Subject) -> Iterator[Flaw]:
 
 
 def _check_json(subject: Subject) -> Iterator[Flaw]:
-    """Check that a deal and its outputs, converted to JSON and back, give the same game."""
+    """Check that a deal and its outputs, converted to JSON and back, lead to the same game."""
     game = subject.game
     for deal, seats in subject.deals:
         state, again = subject.state(deal, seats), subject.state(deal, seats)
         dealt = _to_json(game.deal_to_json(state))
         if dealt is None:
             yield Flaw(
-                subject.main, "deal_to_json returns a value that JSON does not support: use lists, numbers and texts"
+                subject.main, "deal_to_json returns a value that JSON does not support; use lists, numbers and strings"
             )
             return
         if dealt != _to_json(game.deal_to_json(again)):
-            yield Flaw(subject.main, "deal returns a different game for the same stream: draw only from `chance`")
+            yield Flaw(subject.main, "deal returns a different game for the same stream; only draw from `chance`")
             return
         for output in subject.outputs[deal, seats]:
             as_json = _to_json(game.output_to_json(output))
@@ -285,7 +285,7 @@ def _check_saved_games(subject: Subject) -> Iterator[Flaw]:
 
 
 def _check_results(subject: Subject) -> Iterator[Flaw]:
-    """Check that outcomes can be stored and read, and that measures are close to their chance levels."""
+    """Check that outcomes survive being stored and read, and that measures are close to their chance levels."""
     results = subject.game.results
     shares = defaultdict[tuple[str, int], list[float]](list)
     for deal, seats in subject.deals:
@@ -294,7 +294,7 @@ def _check_results(subject: Subject) -> Iterator[Flaw]:
             table.state.apply(output)
         outcome = outcome_of(table.state, [*range(seats)], None, table.fallback_turns)
         if unpack_outcome(outcome.pack(), results) != outcome:
-            yield Flaw(subject.main, "an ending is different after it was stored and read")
+            yield Flaw(subject.main, "an ending is different after being stored and read")
         for measured in outcome.measured(results):
             for measure, value in zip(results.measures, measured, strict=True):
                 shares[measure.key, seats].append(value / measure.scale)
@@ -306,12 +306,12 @@ def _check_results(subject: Subject) -> Iterator[Flaw]:
         level, average = results.equal_share(seats).get(key), least + mean(values) * (most - least)
         if level is not None and abs(average - level) > _MAX_CHANCE_GAP * (most - least):
             what = f"{key} is {average:.2f} on average at {seats} seats, but equal_share is {level:.2f}"
-            cause = "is bucket, or the order of buckets, inverted?"
+            cause = "is bucket or the order of buckets inverted?"
             yield Flaw(subject.main, f"results: {what}: {cause}", sure=False)
 
 
 def _check_result_order(subject: Subject) -> Iterator[Flaw]:
-    """Check that a win bucket is worth more than a loss bucket, and that the winner of a game scores most."""
+    """Check that win buckets are worth more than loss buckets, and that winners score most."""
     results, measure = subject.game.results, subject.game.results.measures[0]
     won, lost = (
         [place for place, name in enumerate(results.endings) if word.search(name)] for word in (_WIN_WORD, _LOSS_WORD)
@@ -320,23 +320,25 @@ def _check_result_order(subject: Subject) -> Iterator[Flaw]:
     for win, loss in ((win, loss) for win in won for loss in lost if win not in lost and loss not in won):
         if not measure.count and measure.values[win] < measure.values[loss]:
             what = f"{results.endings[win]} is worth less than {results.endings[loss]}"
-            yield Flaw(subject.main, f"results: by measure {measure.key} {what}: are its values inverted?{line}")
+            yield Flaw(
+                subject.main, f"results: {what} according to measure {measure.key}; are its values inverted?{line}"
+            )
             return
     decided = [end for deal in subject.deals for end in _winners(subject, *deal) if len({*end.scores}) > 1]
     below = [end for end in decided if max(end.scores) > min(end.scores[seat] for seat in end.winners)]
     for end in below[:1]:
-        what = f"seat {min(end.winners)} wins deal {end.deal} by {end.source}"
+        what = f"seat {min(end.winners)} wins deal {end.deal} according to {end.source}"
         same = [each for each in decided if each.source == end.source]
         sure = len(same) > 2 and all(each in below for each in same)
         line = line_of(subject, subject.main, "bucket")
         sentence = (
-            f"results: {what}, but scores less than another seat by measure {measure.key}: is bucket inverted?{line}"
+            f"results: {what}, but scores less than another seat in measure {measure.key}; is bucket inverted?{line}"
         )
         yield Flaw(subject.main, sentence, sure)
 
 
 class _End(NamedTuple):
-    """The winners of a game according to some source, and the score of every seat."""
+    """The winners of a game according to a source, and every seat's score."""
 
     deal: int
     source: str
@@ -345,7 +347,7 @@ class _End(NamedTuple):
 
 
 def _winners(subject: Subject, deal: int, seats: int) -> Iterator[_End]:
-    """Yield the winners according to the game's words, its standing, its state and its last events."""
+    """Yield the winners according to the game's words, standing, state and last events."""
     results, state = subject.game.results, subject.state(deal, seats)
     teller = words_of(subject.game).Teller(state, "Player{}Z".format)
     events: Sequence[GameEvent] = ()
@@ -383,16 +385,18 @@ def _check_examples(subject: Subject) -> Iterator[Flaw]:
         if _to_json(facts) is None:
             yield Flaw(file, f"facts returns a value that JSON does not support at node {node.name}")
         if unknown := sorted({*game.facts.steady_facts()} - {*facts}):
-            yield Flaw(file, f"steady_facts names {', '.join(unknown)}, which facts lacks at node {node.name}")
+            yield Flaw(file, f"steady_facts names {', '.join(unknown)}, which are missing in facts at node {node.name}")
     if len({*map(frozenset, keys.values())}) > 1:
-        yield Flaw(file, "the keys of facts differ between nodes: return every key at each node, None if unused")
+        yield Flaw(
+            file, "facts has different keys at different nodes; return every key at each node, with None if unused"
+        )
     for text in _NO_POSITIONS:
         try:
             game.facts.from_json(text)
         except UsageError:
             continue
         except Exception as error:  # foreign code
-            yield Flaw(file, f"from_json raises {type(error).__name__} for the file {text!r}: raise UsageError")
+            yield Flaw(file, f"from_json raises {type(error).__name__} for the file {text!r}; raise UsageError")
         else:
             yield Flaw(file, f"from_json accepts the file {text!r} as a position: raise UsageError")
         return
@@ -409,14 +413,14 @@ def _check_positions(subject: Subject) -> Iterator[Flaw]:
             facts = game.facts.facts(position)
             lines, own = len(facts.get("history") or ()), facts.get("own_moves") or ()
             if missing := [place for place in own if not 0 <= place < lines]:
-                yield Flaw(file, f"own_moves has indexes that history lacks, such as {missing[0]}: count from 0")
+                yield Flaw(file, f"own_moves has indexes that are not in history, such as {missing[0]}; count from 0")
                 return
             for name in {*game.facts.steady_facts()} & {*facts}:
                 if steady.setdefault((position.seat, name), facts[name]) != facts[name]:
                     yield Flaw(file, f"steady_facts names {name}, which changes during a game")
             text = game.facts.to_json(position)
             if game.facts.to_json(game.facts.from_json(text)) != text:
-                yield Flaw(file, f"a position at node {position.node} is different after it was written to a file")
+                yield Flaw(file, f"a position at node {position.node} is different after being written to a file")
 
 
 def _check_prompts(subject: Subject) -> Iterator[Flaw]:
@@ -442,7 +446,7 @@ def _check_rendering(subject: Subject, prompt: Prompt) -> Iterator[Flaw]:
 
 
 def _check_speech(subject: Subject) -> Iterator[Flaw]:
-    """Check that players' messages cannot break out of their quotes in a prompt, and that the prompt explains them."""
+    """Check that players' messages cannot escape from their quotes in a prompt, and that the prompt explains them."""
     game = subject.game
     if game.walk or game.module("facts") is None or not any(isinstance(node.answer, Text) for node in game.nodes):
         return
@@ -452,9 +456,9 @@ def _check_speech(subject: Subject) -> Iterator[Flaw]:
         file = subject.shown(prompt.folder)
         if any(_HOSTILE_TEXT in str(prompt.render(one.position)) for one in spoken):
             what = f"a player's message can end its quotes: {_HOSTILE_TEXT} is in the prompt unescaped"
-            yield Flaw(file, f"{what}: write {{{{ ... | quoted }}}}, or `quoted` of dubito.game.speech in facts.py")
+            yield Flaw(file, f"{what}; write {{{{ ... | quoted }}}}, or use dubito.game.speech.quoted in facts.py")
         if "shared/speech.jinja" not in prompt.sources:
-            what = "it does not say that messages of players are not instructions"
+            what = "it does not state that players' messages are not instructions"
             yield Flaw(file, f'{what}: write {{% include "shared/speech.jinja" %}}', sure=False)
 
 
@@ -487,7 +491,7 @@ def _check_words(subject: Subject) -> Iterator[Flaw]:
             texts += [text for panel in teller.panels() for text in (panel.title, *panel.cards)]
         ending = teller.ending()
         if not ending:
-            yield Flaw(file, "Teller.ending() is empty: start with a sentence about how the game ended")
+            yield Flaw(file, "Teller.ending() is empty; start with a sentence about how the game ended")
         wrong = next((each for each in [*texts, *ending] if not isinstance(each, str)), None)
         if wrong is not None:
             yield Flaw(file, f"{one_line(repr(wrong), 60)} is not text")
@@ -514,7 +518,8 @@ def _fake_answers(policy: Any, prompts: Sequence[Prompt], positions: Sequence[An
     for prompt in prompts:
         try:
             return [policy(str(prompt.render(position)), Random(0)) for position in positions]
-        except (LookupError, ValueError, ArithmeticError) as error:  # a fake model refuses the prompt
+        # Fake models raise this for prompts that they cannot read.
+        except (LookupError, ValueError, ArithmeticError) as error:
             first_error = first_error or error
     assert first_error is not None
     raise first_error
@@ -531,7 +536,7 @@ def _check_runs(subject: Subject) -> Iterator[Flaw]:
         elif len({json.loads(each.stdout)["results_digest"] for each in results}) > 1:
             yield Flaw(
                 subject.main,
-                "two processes play the same deals differently: check for other randomness and for the order of sets",
+                "two processes play the same deals differently; check for other randomness and the order of sets",
             )
         if subject.prompts:
             models = ",".join(f"house:house-random@{prompt}" for prompt in subject.prompts[:3])
@@ -545,7 +550,7 @@ def _check_runs(subject: Subject) -> Iterator[Flaw]:
 
 
 def _run_command(subject: Subject, seed: str, *words: str) -> "subprocess.CompletedProcess[str]":
-    """Run a command in a process with this hash seed, which determines the iteration order of sets."""
+    """Run a command with this hash seed, which determines the iteration order of sets."""
     environment = os.environ | {"PYTHONHASHSEED": seed}
     path = [word for folder in games_path() for word in ("--games-path", str(folder))]
     command = [sys.executable, "-m", "dubito", *words, *path]
@@ -554,7 +559,9 @@ def _run_command(subject: Subject, seed: str, *words: str) -> "subprocess.Comple
             command, cwd=subject.here, env=environment, capture_output=True, text=True, timeout=_COMMAND_TIMEOUT
         )
     except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 1, "", f"it has not ended after {_COMMAND_TIMEOUT // 60} minutes")
+        return subprocess.CompletedProcess(
+            command, 1, "", f"it was still running after {_COMMAND_TIMEOUT // 60} minutes"
+        )
 
 
 _FIRST_PROBES: Final[tuple[Probe, ...]] = (_check_bots, _check_endings, _check_repeatable)

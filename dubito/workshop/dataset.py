@@ -1,4 +1,4 @@
-"""Export a run as a dataset: Parquet files with its games and its models' decisions.
+"""Export a run as a dataset: Parquet files of its games and model decisions.
 
 The dataset card, in Hugging Face's format, explains every column.
 """
@@ -26,12 +26,12 @@ from dubito.store.lock import draft_folder
 from dubito.store.model_log import ModelLog, attempt_keys
 from dubito.workshop.recordings import RecordedPosition, position_recorder
 
-# The columns of each file: the type in pyarrow and the meaning.
+# The columns of each file, with their pyarrow type and meaning.
 GAMES: Final = {
     "game": ("int64", "number of the game in the run"),
-    "deal": ("int64", "number of the deal; games of one deal have the same cards"),
+    "deal": ("int64", "number of the deal; games of a deal have the same cards"),
     "players": ("strings", "names by seat"),
-    "contender_seat": ("int64", "the seat of the contender, null without one"),
+    "contender_seat": ("int64", "the contender's seat, null if there is none"),
     "buckets": ("strings", "result of each seat"),
     "measures": ("string", "JSON, by seat: the game's measures"),
     "counts": ("string", "JSON, by seat: the game's counts"),
@@ -46,14 +46,14 @@ DECISIONS: Final = {
     "node, question": ("string", "the question"),
     "facts": ("string", "JSON: all facts that the prompt can use; no hidden information"),
     "prompt, request": ("string", "digests of the prompt's files and of the request"),
-    "reply": ("string", "text of the last reply, null without a reply"),
+    "reply": ("string", "text of the last reply, null if there was none"),
     "answer": ("string", "JSON: the answer that was played"),
     "lie": ("string", "whether the resulting move was a lie: chosen (voluntary), forced, null if not"),
     "outcome": ("string", "model, model_after_reask, or fallback:CAUSE, where a hand-written bot answered"),
     "p_bluff": ("float64", "the probability of a bluff that the model stated, if any"),
     "truth": ("string", "JSON: the truth, which is hidden from the seat"),
     "attempts": ("int64", "number of requests; 0 if an earlier question of the same request included this one"),
-    "tokens_input, tokens_cached, tokens_output": ("int64", "of all its attempts"),
+    "tokens_input, tokens_cached, tokens_output": ("int64", "tokens of all attempts"),
     "usd": ("float64", "their cost in dollars; 0 from the cache, null if the price is unknown"),
 }
 
@@ -111,10 +111,10 @@ _Row = dict[str, Any]
 
 
 def write_dataset(run: Run, folder: Path, progress: Callable[[int], None]) -> None:
-    """Write `games.parquet`, `decisions.parquet` and `README.md` into a new folder; `progress` is called for each game.
+    """Write `games.parquet`, `decisions.parquet` and `README.md` into a new folder, calling `progress` for each game.
 
-    The games are replayed, so that each decision has the facts it was based on. Raises UsageError if pyarrow is
-    missing, if the folder exists or cannot be written, or if a game plays differently now.
+    Games are replayed, so that each decision has the facts it was based on. Raises UsageError if pyarrow is missing, if
+    the folder exists or cannot be written, or if a game now plays differently.
     """
     if find_spec("pyarrow") is None:
         raise UsageError("Parquet files need pyarrow: pip install 'dubito[parquet]'")
@@ -170,7 +170,7 @@ def _game_rows(run: Run) -> Iterator[list[_Row]]:
 
 
 def game_rows(run: Run, numbers: range) -> Iterator[_Row]:
-    """Yield a row for each of these games, with all columns of `GAMES` except lies."""
+    """Yield one row per game, with all columns of `GAMES` except lies."""
     experiment, results = run.experiment, run.registry.game.results
     names = [player.name for player in experiment.players]
     query = "SELECT game, outcome FROM games WHERE game >= ? AND game < ? ORDER BY game"
@@ -196,7 +196,7 @@ def game_rows(run: Run, numbers: range) -> Iterator[_Row]:
 
 
 def _lies_by_seat(run: Run, game: int, seats: int) -> str | None:
-    """Return the number of lies per seat; None if the game has no lies, is past the limit, or cannot be replayed."""
+    """Count lies per seat. Return None if the game has no lies, is past the limit, or cannot be replayed."""
     if (
         run.registry.game.lie is None
         or game not in run.experiment.game_numbers[:MAX_LIE_GAMES]
@@ -220,7 +220,7 @@ def _decision_rows(run: Run, progress: Callable[[int], None]) -> Iterator[list[_
 
 
 class DecisionRows:
-    """The decisions of models in a run, with all columns of `DECISIONS` except lies."""
+    """The model decisions in a run, with all columns of `DECISIONS` except lies."""
 
     def __init__(self, run: Run) -> None:
         self._run, self._log, self._positions = run, ModelLog(run.db), position_recorder(run)
@@ -231,7 +231,7 @@ class DecisionRows:
         return bool(self._models)
 
     def of_game(self, game: int) -> list[_Row]:
-        """Replay a game and return its rows. Raises UsageError if it plays differently now."""
+        """Replay a game and return its rows. Raises UsageError if it now plays differently."""
         positions = {(one.source.seat, one.source.decision): one for one in self._positions(game) if one.source}
         return [_decision_row(self._run, row, positions, self._models) for row in _stored_decisions(self._log, game)]
 
@@ -260,9 +260,9 @@ def _decision_row(
 
 
 def _stored_decisions(log: ModelLog, game: int) -> Iterator[_Row]:
-    """Yield the decisions of models in a game, with the request and reply of the last attempt, and their cost.
+    """Yield the model decisions in a game with their cost and the last attempt's request and reply.
 
-    If one request had several questions, its cost is assigned to the first of them.
+    If a request had several questions, its cost is assigned to the first.
     """
     attempts_of, decisions = log.attempts(game), log.decisions(game)
     keys = attempt_keys(decisions, attempts_of)

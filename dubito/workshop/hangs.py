@@ -1,7 +1,7 @@
-"""Detect calls into a game's or a bot's code that do not return, with an alarm while a game is checked.
+"""Detect calls into a game's or bot's code that do not return, using an alarm while a game is checked.
 
-The alarm is an operating system signal. It interrupts Python loops in the main thread, but not a call into C. In other
-threads, and on systems without this signal, nothing is detected.
+The alarm is an operating system signal. It interrupts Python loops in the main thread, but not calls into C code. In
+other threads, and on systems without this signal, nothing is detected.
 """
 
 import signal
@@ -15,12 +15,12 @@ from dubito.errors import one_line
 from dubito.game.packages import roots
 from dubito.workshop.subject import Flaw, Subject
 
-PATIENCE: Final = 10.0  # seconds; a call is reported after one to two times as long
+PATIENCE: Final = 10.0  # seconds; calls are reported after one to two times this long
 _REPEAT_INTERVAL: Final = 1e-3  # seconds until the next alarm, for code that catches the exception
 
 
 class CallHangs(KeyboardInterrupt):
-    """Raised in code that hangs. It is a KeyboardInterrupt, so that handlers of ordinary exceptions do not catch it."""
+    """Raised in code that hangs. It is a KeyboardInterrupt, so that ordinary exception handlers do not catch it."""
 
     def __init__(self, flaw: Flaw) -> None:
         super().__init__(flaw)
@@ -57,7 +57,7 @@ def watch_for_hangs(subject: Subject) -> Iterator[None]:
 
 
 def _calls_of(folders: tuple[str, ...], frame: FrameType | None) -> list[FrameType]:
-    """Return the calls in progress in code of these folders, innermost first."""
+    """Return the calls in progress in these folders' code, innermost first."""
     calls = []
     while frame is not None:
         if frame.f_code.co_filename.startswith(folders):

@@ -1,15 +1,15 @@
-"""Check that a game shows no hidden information to a seat, by comparing pairs of worlds (worlds.py).
+"""Check that a game does not show hidden information to a seat, by comparing pairs of worlds (worlds.py).
 
 In both worlds the seat holds the same cards. As long as it has observed the same events, its view, its facts and the
 text shown to a person in its seat must be identical. Two kinds of differences are harder to judge:
 
-- An event differs. It may be a reveal that the rules intend, so it is an error only if the game keeps the information
-  secret elsewhere: see `_Secrets`.
-- The worlds differ in a move of another seat. The move may be public, unless the game announces other moves by events
-  but not this one.
+- An event differs. The rules may intend to reveal this, so it is only an error if the game keeps the information secret
+elsewhere (see `_Secrets`).
+- The worlds differ in a move of another seat. The move may be public, unless the game announces other moves with events
+but not this one.
 
-A game's own worlds (`world_pairs` of its module `workshop`) are checked as well. Callers receive each turn of the seat
-in both worlds, for example to compare prompts.
+A game's own worlds (`world_pairs` in its `workshop` module) are also checked. Callers receive each turn of the seat in
+both worlds, for example to compare prompts.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -36,11 +36,12 @@ from dubito.workshop.worlds import (
     similar_outputs,
 )
 
-_CONTINUATIONS: Final = 4  # number of random games after an event that differs
+_CONTINUATIONS: Final = 4  # number of random continuations after an event that differs
 _MAY_TELL: Final = "an event may reveal to seat"
 _SILENT_MOVES: Final = 2  # moves of a pair at which unobserved differences are noted
 
-Compared = Callable[[Any, Any, bool], Iterable[Flaw]]  # a turn in two worlds (positions or None), sure or not
+# Called with a turn in two worlds (positions or None), and whether a leak would be certain.
+Compared = Callable[[Any, Any, bool], Iterable[Flaw]]
 
 
 class _Suspect(NamedTuple):
@@ -49,7 +50,7 @@ class _Suspect(NamedTuple):
     change: str
     event: GameEvent
     place: int  # index of the move, or -1 for the deal
-    is_fresh: bool  # whether no other seat held different cards before this move
+    is_fresh: bool  # whether other seats held the same cards in both worlds before this move
     by_move: bool  # whether a seat has already moved differently, because it held different cards
     holders: frozenset[tuple[Any, ...]]  # other seats that hold different cards now, with the difference
     in_words: bool  # whether the game's words show the difference only to viewers who see everything
@@ -68,7 +69,7 @@ class _Finding(NamedTuple):
 
 
 def check_leaks(subject: Subject, compared: Compared = lambda one, other, sure: ()) -> Iterator[Flaw]:
-    """Yield each leak of hidden information to a seat once, and the flaws that `compared` returns."""
+    """Yield each leak of hidden information to a seat once, along with the flaws that `compared` returns."""
     reported = set[tuple[str, str]]()
     pairs = workshop_part(subject.game, "world_pairs", None)
     worlds = [(deal, seats, world) for deal, seats in subject.deals for world in find_variants(subject, deal, seats)]
@@ -86,7 +87,7 @@ def check_leaks(subject: Subject, compared: Compared = lambda one, other, sure: 
     yield from _judge(later, secrets, reported, only_sure=pairs is not None)
     if not secrets.are_there:
         if any(_hands_differ(subject, deal, seats) for deal, seats in subject.deals):
-            what = "no seat has the same cards in two different deals: does cards() show the cards of others?"
+            what = "no seat has the same cards in two different deals; does cards() show other seats' cards?"
             yield Flaw(subject.main, what, sure=False)
         elif not worlds and pairs is None:
             what = "all seats have the same information, so leaks were not checked"
@@ -103,7 +104,7 @@ def check_leaks(subject: Subject, compared: Compared = lambda one, other, sure: 
 def _judge(
     later: list[_Finding], secrets: "_Secrets", reported: set[tuple[str, str]], only_sure: bool
 ) -> Iterator[Flaw]:
-    """Yield the findings that depend on all worlds, certain ones first."""
+    """Yield the findings that depend on all worlds, starting with the certain ones."""
     verdicts = [
         (finding, secrets.is_sure(finding)) for finding in later if (finding.file, finding.fact) not in reported
     ]
@@ -120,7 +121,7 @@ def _judge(
 def _facts_differ(subject: Subject, one: Any, other: Any) -> str:
     """Return what the facts show at only one of the two positions.
 
-    The order of keys is not compared here; audit.py compares it in prompts that show it.
+    The order of keys is ignored here, but compared by audit.py in prompts that show it.
     """
     if one is None or other is None or one == other:
         return ""
@@ -136,7 +137,7 @@ def _hands_differ(subject: Subject, deal: int, seats: int) -> bool:
 def check_stale_cards(subject: Subject) -> Iterator[Flaw]:
     """Check that the cards a bot receives before its first move always reflect its current hand.
 
-    The check ends with the first error of a bot, which stale cards may have caused.
+    The check ends at the first bot error, because stale cards may have caused it.
     """
     for deal, seats in subject.deals:
         table, failed = subject.table(deal, seats), False
@@ -148,9 +149,9 @@ def check_stale_cards(subject: Subject) -> Iterator[Flaw]:
             for seat, player in enumerate(table.players):
                 now = table.state.cards(seat, DealStreams(0, deal).seat(seat))
                 if player and (change := difference(to_plain(player.cards), to_plain(now), ordered=False)):
-                    what = f"{change} after turn {table.state.turns_played}: return an object that reads the state"
+                    what = f"{change} after turn {table.state.turns_played}; return an object that reads the state"
                     yield Flaw(
-                        subject.main, f"cards() shows the cards that a seat held before, not its cards now: {what}"
+                        subject.main, f"cards() shows a seat's earlier cards instead of its current ones: {what}"
                     )
                     return
         if failed:
@@ -158,7 +159,7 @@ def check_stale_cards(subject: Subject) -> Iterator[Flaw]:
 
 
 class _Pair:
-    """Two worlds that look the same to one seat, played until it sees a difference."""
+    """Two worlds that look the same to a seat, played until it sees a difference."""
 
     def __init__(self, subject: Subject, deal: int, seats: int, variant: Variant, secrets: "_Secrets") -> None:
         self.subject, self.deal, self.variant, self.secrets = subject, (deal, seats), variant, secrets
@@ -168,7 +169,7 @@ class _Pair:
         self.is_found, self.looks = False, 0
 
     def compare(self, compared: Compared) -> Iterator[_Finding | Flaw]:
-        """Play both worlds while they look the same to the seat, and yield differences that the seat is shown."""
+        """Play both worlds while they look the same to the seat, and yield differences shown to the seat."""
         one, other, seat, move = self.one, self.other, self.variant.seat, self.variant.move
         if one.held(seat) != other.held(seat) or one.state.seat != other.state.seat:
             return
@@ -198,7 +199,7 @@ class _Pair:
         yield from findings
 
     def _move(self, place: int, output: Any) -> bool:
-        """Make this move in both worlds, and return whether they can still be compared."""
+        """Make a move in both worlds and return whether they can still be compared."""
         one, other, mover, move = self.one, self.other, self.one.state.seat, self.variant.move
         events = apply_in_both(one, other, output, self.variant.instead if place == move else None)
         if events is None or one.state.seat != other.state.seat or one.state.over or other.state.over:
@@ -208,11 +209,11 @@ class _Pair:
         if mover == self.variant.seat and one.notebook is not None:
             for each in (one, other):
                 each.notebook.note_answer(self.subject.game.nodes[0].name, output)
-        # After a different move, an event that differs may reveal it.
+        # After a different move, differing events may reveal it.
         return not (self._observe(*events, place) and place > move >= 0)
 
     def _is_fresh(self, place: int) -> bool:
-        """Return whether no other seat held different cards at any time before this move."""
+        """Return whether other seats always held the same cards in both worlds before this move."""
         pair = build_pair(self.subject, self.deal, self.variant)
         for output in self.subject.outputs[self.deal][: max(0, place)]:
             if _holders(*pair):
@@ -221,7 +222,7 @@ class _Pair:
         return place < 0 or not _holders(*pair)
 
     def _observe(self, here: list[GameEvent], there: list[GameEvent], place: int) -> bool:
-        """Let the seat observe these events, note the first ones that differ, and return whether any do."""
+        """Let the seat observe these events, note the first that differ, and return whether any differ."""
         one, other, seat = self.one, self.other, self.variant.seat
         changed = difference(one.observe(here), other.observe(there))
         if changed and not self.suspect:
@@ -265,7 +266,7 @@ class _Pair:
             ("view() shows", in_view, main),
             ("facts() shows", _facts_differ(subject, one.position(), other.position()), facts),
         ]
-        if not in_view:  # the words show the same information as the view
+        if not in_view:  # otherwise the words just show the same difference as the view
             shown.append(("words show", difference(one.words_to_seat(), other.words_to_seat()), words))
         for what, change, file in shown:
             if change:
@@ -273,7 +274,7 @@ class _Pair:
                 yield self._finding(file, name_in(change), f"{what} hidden information: {change} {worlds}{line}")
 
     def _event_finding(self, suspect: _Suspect, what: str) -> _Finding:
-        """Return a finding for the file that creates the event, or else the one that defines its class."""
+        """Return a finding for the file that creates the event or, if unknown, defines its class."""
         files = [file_of(self.subject, each, self.subject.main) for each in (self.one.state, suspect.event)]
         places = [(file, line_of(self.subject, file, type(suspect.event).__name__, call=True)) for file in files]
         file, line = next((place for place in places if place[1]), places[-1])
@@ -337,7 +338,7 @@ class _Secrets:
         return False
 
     def _is_always_revealed(self, finding: _Finding) -> bool:
-        """Return whether an event reveals the difference no matter what the seats do, so not in response to a move."""
+        """Return whether an event reveals the difference regardless of what the seats do."""
         if self._subject.game.walk:
             return False
         assert finding.variant is not None

@@ -1,11 +1,11 @@
 """Advice on a prompt: missing facts, size, and how much of it a provider can read from its cache.
 
-Sizes are measured on the sample games; a token is estimated as four bytes. A prompt uses a fact at a node if a
-different value would change the text. Facts with the same information are alternatives: for example, the question
-contains the number, and the history contains everything that rates are computed from. A provider's cache can serve the
-part of a request that is also the beginning of the player's previous request. OpenAI caches any common prefix.
-Anthropic caches whole blocks up to a marker: the system text and the chapters of the history. Lint measures the blocks,
-since the common prefix is at least as long.
+Sizes are measured on the sample games, with four bytes counted as a token. A prompt uses a fact at a node if a
+different value would change the text. Facts with the same information are alternatives. For example, the question
+contains the number, and the history contains everything from which rates are computed. A provider can cache the prefix
+that a request shares with the player's previous request. OpenAI caches any common prefix. Anthropic caches whole blocks
+up to a marker: the system text and the chapters of the history. Lint measures blocks, because the common prefix is at
+least as long.
 
 `prompt_differences` compares two prompts at a position.
 """
@@ -26,21 +26,23 @@ from dubito.llm.recording import common_length
 from dubito.llm.templates import DESCRIPTION
 from dubito.workshop.recordings import RecordedPosition, workshop_part
 
-FIRST_DECISION: Final = 5  # the first decision of a player that is checked
-_MIN_SHARED: Final = {"node": 0.80, "turn": 0.75}  # lower per turn, since more has happened since the last request
-_MAX_BELOW: Final = 0.05  # share of requests below it: with many fast players, news can be most of a request
+FIRST_DECISION: Final = 5  # the first of a player's decisions that is checked
+# Lower for prompts that ask per turn, since more happens between requests.
+_MIN_SHARED: Final = {"node": 0.80, "turn": 0.75}
+# Accepted share of requests below it, since with many fast players, news can be most of a request.
+_MAX_BELOW: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedRequest:
-    """A request in a game, together with the same player's previous request."""
+    """A request in a game and the same player's previous request."""
 
     position: Any  # the game's own kind of `Position`
-    game: str  # describes the game
+    game: str  # description of the game
     decision: int  # number among this player's requests in this game, from 1
     rendered: RenderedPrompt
     before: RenderedPrompt | None  # None for the player's first request
-    least: float  # the share that it should have in common with the previous request
+    least: float  # the share that should match the previous request
 
     @property
     def bytes(self) -> int:
@@ -53,7 +55,7 @@ class RenderedRequest:
             return 0.0
         same = takewhile(lambda pair: pair[0] == pair[1], zip(self.before.history, self.rendered.history, strict=False))
         blocks = [new for _, new in same]
-        if len(blocks) < len(self.before.history):  # the request does not reach the last marker of the previous one
+        if len(blocks) < len(self.before.history):  # the request does not extend to the previous request's last marker
             blocks = []
         return len((self.rendered.system + "".join(blocks)).encode()) / max(1, self.bytes)
 
@@ -83,7 +85,7 @@ class RenderedRequest:
 
 
 def first_questions(prompt: Prompt, game: Iterable[RecordedPosition]) -> list[RecordedPosition]:
-    """Return the first position of each request; one request may contain all questions of a turn."""
+    """Return the first position of each request, which may contain all questions of a turn."""
     firsts: list[RecordedPosition] = []
     before: Sequence[Position] = ()
     for one in game:
@@ -94,7 +96,7 @@ def first_questions(prompt: Prompt, game: Iterable[RecordedPosition]) -> list[Re
 
 
 def render_requests(prompt: Prompt, games: Iterable[Iterable[RecordedPosition]]) -> list[RenderedRequest]:
-    """Render all requests of these games, and pair each with the previous one."""
+    """Render all requests of these games and pair each with the previous one."""
     rendered_requests, where = [], workshop_part(prompt.game, "where", lambda position: "")
     for game in games:
         last: dict[int, RenderedPrompt] = {}
@@ -121,7 +123,7 @@ def find_system_fault(rendered_requests: Sequence[RenderedRequest]) -> str | Non
 
 
 def find_beginning_fault(rendered_requests: Sequence[RenderedRequest]) -> str | None:
-    """Return a message if requests have too little in common with the previous ones."""
+    """Return a message if requests have too little in common with previous ones."""
     late = [one for one in rendered_requests if one.decision >= FIRST_DECISION]
     few = [one for one in late if not one.keeps_beginning]
     if len(few) <= _MAX_BELOW * len(late):
@@ -130,7 +132,7 @@ def find_beginning_fault(rendered_requests: Sequence[RenderedRequest]) -> str | 
     return (
         f"too little of each prompt can be cached: {len(few):,} of {len(late):,} requests have less than "
         f"{worst.least:.0%} in common with the player's previous request (at most {_MAX_BELOW:.0%} should, from its "
-        f"decision {FIRST_DECISION} on): move text that changes to the end; the lowest share is {worst.shared:.0%}: "
+        f"decision {FIRST_DECISION} on); move text that changes to the end; the lowest share is {worst.shared:.0%}: "
         f"{worst.where}"
     )
 
@@ -141,13 +143,13 @@ def _user(rendered: RenderedPrompt) -> str:
 
 _BYTES_PER_TOKEN: Final = 4
 _MAX_POSITIONS: Final = 3  # tested per node
-# Facts that a prompt with several questions may write in its own words.
+# Facts that a prompt with several questions can express in its own words.
 _QUESTION_FACTS: Final = ("question", "if_true", "if_false")
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The average size of the requests of one node."""
+    """The average size of a node's requests."""
 
     node: str
     requests: int
@@ -203,7 +205,7 @@ def _describe_missing(prompt: Prompt, games: Sequence[Sequence[RecordedPosition]
 
 
 def unused_facts(prompt: Prompt, keys: Iterable[str]) -> list[str]:
-    """Return the facts that no template uses, except those with an alternative in use."""
+    """Return unused facts, except those with an alternative that is used."""
     environment = Environment(autoescape=False)  # noqa: S701, it only parses
     used: set[str] = set()
     for name, source in prompt.sources.items():
@@ -218,9 +220,9 @@ def unused_facts(prompt: Prompt, keys: Iterable[str]) -> list[str]:
 
 
 def facts_left_out(prompt: Prompt, node: str, positions: Iterable[Position]) -> list[str]:
-    """Return the important facts that the prompt does not use at this node, in any of these positions.
+    """Return the important facts that the prompt uses in none of these positions of a node.
 
-    The game defines which facts are important, if any.
+    The game defines which facts are important.
     """
     facts = prompt.game.facts.facts
     turns = [[*map(facts, prompt.questions(position))] for position in positions if position.node == node]
@@ -249,7 +251,7 @@ def _depends_on(prompt: Prompt, turn: Sequence[Mapping[str, Any]], fact: str) ->
 
 
 def other_value(value: Any) -> Any:
-    """Return a different value of the same kind."""
+    """Return a different value of the same type."""
     match value:
         case None:
             return 0.25

@@ -27,13 +27,13 @@ from dubito.workshop.worlds import is_allowed, similar_outputs
 _RANDOM_GAMES: Final = 24
 _RANDOM_MOVES: Final = 800  # number of moves in all random games
 _MAX_TRIED: Final = 24  # outputs of a list, at one position
-_MAX_LISTED: Final = 10_000  # some games of OpenSpiel have thousands
+_MAX_LISTED: Final = 10_000  # some OpenSpiel games have thousands
 _ELLIPSES: Final = frozenset({"...", "\u2026"})  # marks of an abridged list in a prompt
 _POSITIONS_PER_GAME: Final = 6  # minimum number for rendering prompts
 
 
 def check_shapes(subject: Subject) -> Iterator[Flaw]:
-    """Check the list before each move until a bot fails, and yield the first invalid one."""
+    """Check the list before each move until a bot fails. Yield the first invalid one."""
     if subject.game.walk or not subject.registry.hand_written():
         return
     for deal, seats in subject.deals:
@@ -52,7 +52,7 @@ def check_shapes(subject: Subject) -> Iterator[Flaw]:
             if flaw := _find_wrong_refusal(subject, table.state, players[table.state.seat].outputs, error.__context__):
                 yield flaw
                 return
-        except DubitoError:  # reported by the probe of whole games
+        except DubitoError:  # reported by another probe, which plays whole games
             continue
 
 
@@ -73,7 +73,7 @@ class _Recorder:
 
 
 def _find_wrong_refusal(subject: Subject, state: Any, outputs: list[Any], error: object) -> Flaw | None:
-    """Return a flaw if `apply` refused an output that the view accepts, since that is not the bot's mistake."""
+    """Return a flaw if `apply` refused an output that the view accepts, which is not the bot's mistake."""
     view = state.view()
     if not outputs or not isinstance(error, IllegalOutput) or view.why_illegal(outputs[0]) is not None:
         return None
@@ -96,10 +96,10 @@ def _check_shape(subject: Subject, state: Any) -> Flaw | None:
     if legal is None:
         if node.answer != Choice(None) or words_of(game).choices(state):
             return None
-        what = f"view().legal() and the Choice of node {node.name} list nothing: a person has no buttons"
+        what = f"view().legal() and the Choice of node {node.name} list nothing, so a person has no buttons"
         return Flaw(subject.main, what, sure=False)
     if not hasattr(view, "why_illegal"):
-        what = f"{type(view).__name__} has no why_illegal(output): inherit from `View` of dubito.game"
+        what = f"{type(view).__name__} has no why_illegal(output); inherit from dubito.game.View"
         return Flaw(subject.main, what)
     wrong = _flaw_of_list(subject, node, legal)
     return Flaw(subject.main, f"view().legal() {wrong}") if wrong else None
@@ -157,7 +157,7 @@ def _find_list_faults(subject: Subject) -> Iterator[str]:
 
 
 def _play_randomly(subject: Subject, deal: int, seats: int) -> Iterator[str]:
-    """Play a game with random moves from the lists; yield what is wrong before each move, if anything."""
+    """Play a game with random moves from the lists. Yield what is wrong before each move, if anything."""
     table, chance = subject.table(deal, seats), Random(deal)
     state = table.state
     while not state.over:
@@ -179,27 +179,27 @@ def _play_randomly(subject: Subject, deal: int, seats: int) -> Iterator[str]:
 
 
 def _flaw_of_list(subject: Subject, node: Node, legal: Any) -> str:
-    """Return what is wrong with a list on its own."""
+    """Return what is wrong with a list in itself."""
     if not isinstance(legal, Sequence) or isinstance(legal, str):
-        return f"returns {one_line(repr(legal), 60)} at node {node.name}: return a list, a tuple or None"
+        return f"returns {one_line(repr(legal), 60)} at node {node.name}; return a list, a tuple or None"
     if not isinstance(node.answer, Bool | Choice | Whole):
         kind = type(node.answer).__name__
-        return f"lists outputs at node {node.name}, whose answer is {kind}: return None"
+        return f"lists outputs at node {node.name}, whose answer is {kind}; return None"
     if not legal:
-        return f"is empty at node {node.name}, so that no move is possible: list the legal moves, or return None"
+        return f"is empty at node {node.name}, so no move is possible; list the legal moves, or return None"
     if len(legal) > _MAX_LISTED:
-        return f"lists {len(legal):,} outputs at node {node.name}: return None unless the list is short"
+        return f"lists {len(legal):,} outputs at node {node.name}; return None unless the list is short"
     answers = [subject.game.answer_of(node.name, output) for output in legal]
     for answer, output in zip(answers, legal, strict=True):
         if not is_of_kind(answer, node):
             kind = type(node.answer).__name__
-            return f"lists {_brief(output)} at node {node.name}, which is not an answer of its {kind}"
+            return f"lists {_brief(output)} at node {node.name}, which is not a valid answer for its {kind}"
     answer, times = Counter(answers).most_common(1)[0]
     return f"lists {_brief(answer)} twice at node {node.name}" if times > 1 else ""
 
 
 def _find_list_fault(subject: Subject, state: Any, legal: Sequence[Any], chance: Random) -> str:
-    """Return what is wrong with a list on its own, or where `why_illegal` or `apply` disagrees with it."""
+    """Return what is wrong with a list in itself, or where `why_illegal` or `apply` contradicts it."""
     view, game = state.view(), subject.game
     if wrong := _flaw_of_list(subject, game.node(view.node), legal):
         return wrong
@@ -217,7 +217,7 @@ def _find_list_fault(subject: Subject, state: Any, legal: Sequence[Any], chance:
 
 
 def _unlisted_outputs(subject: Subject, state: Any, node: Node, legal: Sequence[Any]) -> Iterator[Any]:
-    """Yield outputs of the node's kind that are not in the list, such as the numbers next to and between its items."""
+    """Yield outputs of the node's type that are not in the list, such as numbers next to and between its items."""
     game, cards = subject.game, state.cards(state.seat, DealStreams(0, 0).seat(state.seat))
     match node.answer:
         case Bool():
@@ -239,7 +239,7 @@ def _brief(output: Any) -> str:
 
 
 def check_prompt_lists(subject: Subject) -> Iterator[Flaw]:
-    """Yield the first `legal` fact, and the first `legal:` line of each prompt, that differs from the view's list."""
+    """Yield the first `legal` fact, and each prompt's first `legal:` line, that differs from the view's list."""
     if subject.game.walk or subject.game.module("facts") is None:
         return
     prompts, reported = [*_load_prompts(subject)], set[str]()
@@ -279,7 +279,7 @@ def _check_fact(subject: Subject, position: Any, answers: list[str]) -> Iterator
 
 def _check_lines(subject: Subject, prompts: Sequence[Prompt], position: Any, answers: list[str]) -> Iterator[Flaw]:
     for prompt in prompts:
-        with suppress(UsageError):  # another probe reports templates that fail
+        with suppress(UsageError):  # another probe reports failing templates
             shown = legal_in(str(prompt.render(position)))
             if shown and sorted(shown) != sorted(answers):
                 what = f"its line `legal:` has {_brief_list(shown)} at node {position.node}, where view().legal() lists"
@@ -289,7 +289,7 @@ def _check_lines(subject: Subject, prompts: Sequence[Prompt], position: Any, ans
 
 
 def _template_with_legal(prompt: Prompt) -> tuple[Path, str]:
-    """Return the template that writes the `legal:` line and the line number, or else the prompt's folder."""
+    """Return the template that writes the `legal:` line and its line number, or the prompt's folder if unknown."""
     for name in sorted(prompt.sources.keys() - {DESCRIPTION}):
         path = prompt.path_of(name)
         if path.is_file():

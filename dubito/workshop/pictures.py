@@ -17,7 +17,7 @@ _CODE: Final = (FunctionType, MethodType, BuiltinFunctionType, ModuleType, type)
 
 
 def to_plain(value: Any, depth: int = _MAX_DEPTH, private: bool = False) -> Any:
-    """Return a value as plain data. An object becomes its public attributes, or all stored ones if `private`."""
+    """Convert a value to plain data. Objects become their public attributes, or all stored ones if `private`."""
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return value
     if isinstance(value, Random):
@@ -50,7 +50,7 @@ def _attribute(value: Any, name: str) -> Any:
 
 
 def stored_attributes(value: Any) -> dict[str, Any]:
-    """Return what an object stores in its slots and its `__dict__`, and the lists, dicts and sets of its class."""
+    """Return what an object stores in slots and `__dict__`, and the lists, dicts and sets of its class."""
     slots = (getattr(cls, "__slots__", ()) for cls in type(value).__mro__)
     names = [name for each in slots for name in ((each,) if isinstance(each, str) else each)]
     names += [
@@ -73,9 +73,9 @@ def leaves(value: Any) -> Iterator[Any]:
 
 
 def difference(one: Any, other: Any, where: str = "", ordered: bool = True) -> str:
-    """Return the first difference, such as `hand: [1, 2] or [1, 3]`; an empty text if the data is equal.
+    """Return the first difference, such as `hand: [1, 2] or [1, 3]`, or an empty string if the data is equal.
 
-    The order of a dict's keys counts only if `ordered`.
+    The order of dict keys only matters if `ordered`.
     """
     if one == other and not (ordered and repr(one) != repr(other)):
         return ""
@@ -90,7 +90,7 @@ def difference(one: Any, other: Any, where: str = "", ordered: bool = True) -> s
             if change := difference(one[place], other[place], where, ordered):
                 return change
     byte = common_length(repr(one).encode(), repr(other).encode()) + 1
-    return f"{where or 'it'}: {_brief(one)} or {_brief(other)} (from byte {byte} on)"
+    return f"{where or 'it'}: {_brief(one)} or {_brief(other)} (differs at byte {byte})"
 
 
 def _brief(value: Any) -> str:
@@ -113,7 +113,7 @@ def first_path(one: Any, other: Any) -> tuple[Any, ...]:
 
 
 def file_of(subject: Subject, value: Any, default: str) -> str:
-    """Return the file of the game that defines a value's class, or `default` if another package does."""
+    """Return the game's file that defines a value's class, or `default` if another package defines it."""
     try:
         path = inspect.getfile(type(value))
     except (TypeError, OSError):
@@ -122,9 +122,9 @@ def file_of(subject: Subject, value: Any, default: str) -> str:
 
 
 def line_of(subject: Subject, file: str, name: str, owner: Any = None, *, call: bool = False) -> str:
-    """Return where a file first uses a name, such as ` (line 7)`; an empty text if it never does.
+    """Return where a file first uses a name, such as ` (line 7)`, or an empty string if it does not.
 
-    The class of the `owner` is searched first. With `call`, calls are preferred.
+    The `owner`'s class is searched first. If `call` is set, calls are preferred.
     """
     name = name.rpartition(".")[2].partition("(")[0]
     path = subject.here / file
@@ -135,7 +135,7 @@ def line_of(subject: Subject, file: str, name: str, owner: Any = None, *, call: 
 
 
 def _first_line(tree: ast.AST, name: str, call: bool) -> str:
-    """Return the first call if `call` is set, else the first definition, else the first mention."""
+    """Return the line of the first call (if `call` is set), definition or mention, in this order."""
     calls, definitions, mentions = list[int](), list[int](), list[int]()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and name in (getattr(node.func, "id", None), getattr(node.func, "attr", None)):

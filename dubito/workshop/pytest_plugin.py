@@ -1,9 +1,9 @@
-"""A pytest plugin that runs the project's prompt tests on a user's own prompts. It is configured by one line:
+"""A pytest plugin that tests a user's own prompts. It is configured in one line:
 
     dubito_prompts = ["prompts/mine"]
 
 Each folder contains a prompt. The `prompt_cassette` fixture tests a prompt with recorded replies. If neither is used,
-this plugin does nothing and imports nothing from Dubito.
+the plugin does nothing and does not import Dubito.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,11 +23,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Collect the prompts too, unless the command line specifies what to collect."""
+    """Also collect the prompts, unless the command line specifies what to collect."""
     folders = _folders(config)
     for folder in folders:
         if not (folder / _DESCRIPTION).is_file():
-            raise pytest.UsageError(f"dubito_prompts: {folder} is not a prompt: it has no {_DESCRIPTION}")
+            raise pytest.UsageError(f"dubito_prompts: {folder} is not a prompt because it has no {_DESCRIPTION}")
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         collected = [(config.invocation_params.dir / argument).resolve() for argument in config.args]
         config.args += [str(folder) for folder in folders if not any(map(folder.is_relative_to, collected))]
@@ -35,9 +35,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def prompt_cassette() -> Callable[[str, str | Path], "ScoreRow"]:
-    """Return a function that tests a prompt with a cassette, and returns its figures over all positions.
+    """Return a function that tests a prompt with a cassette and returns its figures over all positions.
 
-    It takes the name or folder of a prompt and the path of a cassette. The test fails if the cassette has no reply to
+    Its arguments are a prompt's name or folder and a cassette's path. The test fails if the cassette has no reply to
     one of the prompt's requests.
     """
     return _score_with_cassette
@@ -67,7 +67,7 @@ class PromptFile(pytest.File):
     """The tests for one prompt."""
 
     def collect(self) -> Iterator["PromptItem"]:
-        from dubito.llm.prompts import game_of_folder  # imported late, since most users of pytest do not test prompts
+        from dubito.llm.prompts import game_of_folder  # imported late because most users of pytest do not test prompts
         from dubito.workshop.checks import prompt_checks
 
         folder = self.path.parent
@@ -86,7 +86,7 @@ class PromptItem(pytest.Item):
         self._check()
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Show the message of a failed check, with a traceback only for errors that no prompt can cause."""
+        """Show the message of a failed check, or a traceback for errors that no prompt can cause."""
         from dubito.errors import DubitoError
 
         if isinstance(excinfo.value, DubitoError):

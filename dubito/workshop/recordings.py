@@ -1,20 +1,19 @@
-"""Recorded positions: questions from games, with their source and the truth hidden from the seat.
+"""Recorded positions: questions from games, with their source and the truth that is hidden from the seat.
 
-A file contains the position as its game's `facts` write it, and `hidden`, which only this module reads.
-
-A game may define these names in its module `workshop`; all are optional:
+A file contains the position as written by its game's `facts`, and `hidden`, which only this module reads. A game can
+define these optional names in its `workshop` module:
 
 - `Questions(table, rules, note)`, with `step()`: plays a game and calls `note(seat, position)` for each question.
-  Required if a move can be the answer of more than one node.
+Required if a move can answer more than one node.
 - `Hidden`, a dataclass, `hidden(state)`, `contradiction(position, hidden)`: the truth about a position.
-- `right(position, hidden)`: the right answer according to the truth, if there is one; `RIGHT` describes it.
+- `right(position, hidden)`: the right answer according to the truth, if there is one. `RIGHT` describes it.
 - `world_pairs()`: pairs of positions that differ only in hidden information.
-- `sample_tables()`: tables to test prompts on, each with its rules. By default, the game's own bots play.
+- `sample_tables()`: tables for testing prompts, each with its rules. By default, the game's bots play.
 - `INSTEAD`, `IMPORTANT`: facts that can replace others, and facts that matter at a node.
 - `check(position, answer)`: raises IllegalOutput for an illegal answer. By default, all answers are legal.
 - `where(position)`, `own_turn(position)`: a description of the game, and the number of the seat's turn.
 
-Positions are recorded while a game is played: from a run, from the games of a config, or from sample games.
+Positions are recorded while games of a run, a config or a sample are played.
 """
 
 import json
@@ -48,7 +47,7 @@ from dubito.store.model_log import ModelLog
 
 
 def workshop_part(game: Game, name: str, default: Any) -> Any:
-    """Return what the game's module `workshop` defines under this name."""
+    """Return what the game's `workshop` module defines under this name, or `default`."""
     return getattr(game.module("workshop"), name, default)
 
 
@@ -59,17 +58,17 @@ _Count = Annotated[int, Field(ge=0)]
 class Provenance(Strict):
     """Where a position comes from."""
 
-    run: str | None  # digest of the run's identity; None if the game was played only to record positions
+    run: str | None  # digest of the run's identity; None if the game was only played to record positions
     seed: int
     deal: _Count
     game: _Count
     seat: _Count
-    decision: _Count  # number among this seat's decisions in this game, from 0
+    decision: _Count  # index among this seat's decisions in this game
 
 
 @dataclass(frozen=True)
 class RecordedPosition:
-    """A position from a game, its source and the truth. The last two are None if the file lacks them."""
+    """A position from a game, its source and the truth. The latter two are None if the file does not contain them."""
 
     game: Game
     position: Any  # the game's own kind of `Position`
@@ -100,7 +99,7 @@ class RecordedPosition:
 
 
 def parse_position(text: str, game: Game) -> RecordedPosition:
-    """Parse a position file. Raises UsageError with the key that is malformed or contradictory."""
+    """Parse a position file. Raises UsageError with the malformed or contradictory key."""
     position = game.facts.from_json(text)
     content = json.loads(text).get("hidden")
     if content is None:
@@ -111,7 +110,7 @@ def parse_position(text: str, game: Game) -> RecordedPosition:
     hidden = _parse_as(workshop_part(game, "Hidden", _Nothing), content, "hidden")
     problem = workshop_part(game, "contradiction", lambda position, hidden: None)(position, hidden)
     if problem is None and source.seat != position.seat:
-        problem = f"source: the position is of seat {position.seat}"
+        problem = f"source: the position belongs to seat {position.seat}"
     if problem is not None:
         raise UsageError(f"this is not a position: hidden.{problem}")
     return RecordedPosition(game, position, source, None if isinstance(hidden, _Nothing) else hidden)
@@ -119,14 +118,14 @@ def parse_position(text: str, game: Game) -> RecordedPosition:
 
 @dataclass(frozen=True, slots=True)
 class _Nothing(Strict):
-    """The truth of a game without hidden information."""
+    """The truth for games that do not define `Hidden`."""
 
 
 _type_adapter: Final = cache(TypeAdapter)  # creating an instance takes longer than using it
 
 
 def _parse_as(kind: Any, content: object, where: str) -> Any:
-    """Return the content as this dataclass. Raises UsageError with the first error."""
+    """Parse the content as this dataclass. Raises UsageError with the first error."""
     try:
         return _type_adapter(kind).validate_json(json.dumps(content))
     except ValidationError as error:
@@ -165,7 +164,7 @@ def _read_position(file: Path, game: Game) -> RecordedPosition:
 
 
 def write_files(files: Mapping[Path, str]) -> None:
-    """Write these texts and create their folders. Raises UsageError."""
+    """Write these texts, creating their folders. Raises UsageError."""
     for file, text in files.items():
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -180,7 +179,7 @@ def digest_of_folder(positions: Mapping[str, RecordedPosition]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The game that positions are recorded from."""
+    """The game from which positions are recorded."""
 
     run: str | None
     seed: int
@@ -200,7 +199,7 @@ class Watcher:
     """Plays a game turn by turn and records the positions of all questions."""
 
     def __init__(self, table: Table, origin: Origin, game: Game, rules: Any) -> None:
-        """Watch a table that has not started yet. The game's notebooks receive the `rules`."""
+        """Watch a table that has not started yet. `rules` are passed to the game's notebooks."""
         self.recorded: list[RecordedPosition] = []
         self._table, self._origin, self._game = table, origin, game
         self._counts = Counter[int]()
@@ -221,7 +220,7 @@ class Watcher:
 
 
 class _Moves:
-    """The questions of a game in which every move is the answer at one node."""
+    """The questions of a game in which every move answers one node."""
 
     def __init__(self, table: Table, rules: Any, note: Callable[[int, Position], None], game: Game) -> None:
         self._table, self._record_question = table, note
@@ -249,8 +248,8 @@ class _Moves:
 def record_from_run(run: Run, nodes: Collection[str], count: int) -> list[RecordedPosition]:
     """Replay games of a run and return up to `count` positions of these nodes.
 
-    Raises UsageError if the run has no games or a bot plays differently now, and Differs if a model would get a
-    different request now.
+    Raises UsageError if the run has no games or a bot now plays differently, and Differs if a model would now get a
+    different request.
     """
     experiment = run.experiment
     if not experiment.games:
@@ -259,10 +258,9 @@ def record_from_run(run: Run, nodes: Collection[str], count: int) -> list[Record
 
 
 def position_recorder(run: Run) -> Callable[[int], list[RecordedPosition]]:
-    """Return a function that replays a game of the run, by its number, and returns its positions in order.
+    """Return a function that replays a game of the run and returns its positions in order.
 
-    The function raises UsageError if a bot plays differently now, and Differs if a model would get a different request
-    now.
+    It raises UsageError if a bot now plays differently, and Differs if a model would now get a different request.
     """
     models = run.replay_models(ReplayRecording(ModelLog(run.db)), stored_prompts=True)
 
@@ -271,7 +269,7 @@ def position_recorder(run: Run) -> Callable[[int], list[RecordedPosition]]:
         ((outcome,),) = run.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
         if ended != outcome:
             changed = "; ".join(run.mismatches) or "something has changed"
-            raise UsageError(f"game {game} of {run.folder} plays differently now: {changed}")
+            raise UsageError(f"game {game} of {run.folder} now plays differently: {changed}")
 
     return _position_recorder(run.experiment, run.registry, run.experiment.digest(), models, check_outcome)
 
@@ -292,7 +290,7 @@ def _position_recorder(
     models: Models | None = None,
     ended: Callable[[int, Lineup, Table], None] = lambda number, lineup, table: None,
 ) -> Callable[[int], list[RecordedPosition]]:
-    """Return a function that plays a game and returns its positions. `ended` is called when it is over."""
+    """Return a function that plays a game and returns its positions. `ended` is called after the game."""
     game = registry.game
 
     def play(number: int) -> list[RecordedPosition]:
@@ -310,7 +308,7 @@ def _collect_positions(
 ) -> list[RecordedPosition]:
     """Return up to `count` positions of these nodes, from as many games as possible."""
     chosen = [games[place] for place in evenly_spaced(len(games), min(len(games), count))]
-    # Per node and game: more than its share is needed if other nodes are missing.
+    # Per node and game, since more than a node's share is needed if other nodes are missing.
     most = -(-count // len(chosen))
     positions: list[RecordedPosition] = []
     for game in chosen:
@@ -325,9 +323,9 @@ def evenly_spaced(games: int, n: int) -> list[int]:
 
 
 def spread_evenly(positions: Sequence[RecordedPosition], count: int) -> list[RecordedPosition]:
-    """Select up to `count` positions deterministically, by cycling through the nodes and the games of each node.
+    """Select up to `count` positions deterministically, by cycling through the nodes and each node's games.
 
-    Each node starts with a different game, so that even few positions come from many games.
+    Each node starts with a different game, so that even a few positions come from many games.
     """
     groups = _group_positions(positions)
     games = sorted({game for _, game in groups})
@@ -348,7 +346,7 @@ def spread_evenly(positions: Sequence[RecordedPosition], count: int) -> list[Rec
 
 
 def _group_positions(positions: Iterable[RecordedPosition]) -> dict[tuple[str, int], list[RecordedPosition]]:
-    """Group positions by node and game, each group in an order that is independent of seats and turns."""
+    """Group positions by node and game. The order in each group is independent of seats and turns."""
     groups = defaultdict(list)
     for one in positions:
         assert one.source is not None  # recorded from a game
@@ -383,10 +381,10 @@ def sample_games(game: Game) -> tuple[tuple[RecordedPosition, ...], ...]:
 
 
 def _bot_tables(game: Game) -> Iterator[tuple[Table, Any]]:
-    """Yield games under the default rules at tables of every size, with the game's hand-written bots in turn."""
+    """Yield games under the default rules at tables of every size, rotating the game's hand-written bots."""
     bots = find_bots(Path.cwd(), game.name).hand_written()
     if not bots:
-        raise UsageError(f"{game.name} has no hand-written bot to play games for testing prompts", hint="write one")
+        raise UsageError(f"{game.name} has no hand-written bots, which are needed to test prompts", hint="write one")
     entrants = cycle(Entrant(bot.name, bot.cls) for bot in bots)
     rules, (least, most) = game.rules(), game.seats
     for deal in range(_SAMPLE_DEALS):

@@ -1,4 +1,4 @@
-"""Check that a game refuses illegal outputs and is not changed by them."""
+"""Check that a game refuses illegal outputs without changing its state."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -27,7 +27,7 @@ _WRONG_OUTPUTS: Final[tuple[Any, ...]] = (
     object(),
     range(3),
 )
-_MAX_ILLEGAL: Final = 6  # outputs of the right kind per move
+_MAX_ILLEGAL: Final = 6  # outputs of the right type per move
 
 
 class _Hostile:
@@ -41,7 +41,7 @@ class _Hostile:
 
 
 def check_refusals(subject: Subject) -> Iterator[Flaw]:
-    """Try illegal outputs before each move of a game, and compare it with the same game without them."""
+    """Try illegal outputs before each move of a game and compare it with the same game without them."""
     for deal, seats in subject.deals[::DEALS_PER_SIZE]:
         tested, untouched = subject.state(deal, seats), subject.state(deal, seats)
         for place, output in enumerate(subject.outputs[deal, seats]):
@@ -69,9 +69,9 @@ def _find_accepted(subject: Subject, state: Any, output: Any) -> Flaw | None:
     except Exception as error:  # foreign code
         what = one_line(f"{type(error).__name__}: {error}", 100)
         return Flaw(
-            subject.main, f"apply raises {what} for the output {shown}: raise IllegalOutput for an illegal output"
+            subject.main, f"apply raises {what} for the output {shown}; raise IllegalOutput for an illegal output"
         )
-    return Flaw(subject.main, f"apply accepts {shown} as a move: raise IllegalOutput")
+    return Flaw(subject.main, f"apply accepts {shown} as a move; raise IllegalOutput")
 
 
 def _describe_output(output: Any) -> str:
@@ -85,7 +85,7 @@ def _visible_state(state: Any, seats: int) -> Any:
 
 
 def _find_change(subject: Subject, deal: int, seats: int, place: int, changed: str) -> Flaw:
-    """Replay the game with illegal outputs, and report the first one that changes the state although it is refused."""
+    """Replay the game with illegal outputs and report the first that changes the state although it is refused."""
     state = subject.state(deal, seats)
     file = file_of(subject, state, subject.main)
     for output in subject.outputs[deal, seats][: place + 1]:
@@ -96,13 +96,13 @@ def _find_change(subject: Subject, deal: int, seats: int, place: int, changed: s
             if change := difference(before, to_plain(state, private=True)):
                 line = line_of(subject, file, name_in(change))
                 what = f"apply refuses {_describe_output(each)} after it has changed the state: {change}"
-                return Flaw(file, f"{what}: check the output first{line}")
+                return Flaw(file, f"{what}; check the output first{line}")
         state.apply(output)
     return Flaw(file, f"apply refuses an illegal output after it has changed the state: {changed}")
 
 
 def _illegal_outputs(subject: Subject, state: Any) -> list[Any]:
-    """Return outputs that are illegal now, both of the wrong kind and of the right kind."""
+    """Return outputs that are currently illegal, of both the wrong and the right type."""
     kinds = [node.answer for node in subject.game.nodes]
     wrong = [*_WRONG_OUTPUTS, _Hostile()]
     if any(isinstance(kind, Whole) for kind in kinds):
@@ -122,7 +122,7 @@ def _illegal_outputs(subject: Subject, state: Any) -> list[Any]:
 
 
 def _answers_of_kind(kind: Answer) -> list[Any]:
-    """Return some answers of this kind, most of them illegal at most moves."""
+    """Return some answers of this type, most of which are illegal at most moves."""
     match kind:
         case Text(most):
             return ["", " ", "a\nb", "a\u202eb", "a\x1b[2J", "a" * (most + 1)]

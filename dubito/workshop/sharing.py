@@ -1,4 +1,4 @@
-"""Check that a game changes only by its own moves, not by other games or by bots with access to its data."""
+"""Check that only a game's own moves change it, and not other games or bots with access to its data."""
 
 import sys
 from collections import deque
@@ -27,24 +27,24 @@ _CONTAINERS: Final = (list, dict, set, bytearray, deque)
 
 
 def check_shared_data(subject: Subject) -> Iterator[Flaw]:
-    """Deal a game, play another one, then play the first, which must not have changed."""
+    """Deal a game and play another, which must not change the first."""
     if not subject.registry.hand_written():
         return
     for deal, seats in subject.deals[:: len(subject.deals) // len({*subject.game.seats})]:
         waiting, outputs = subject.state(deal, seats), list[Any]()
         before, constants = to_plain(waiting, private=True), _globals(subject)
         table = subject.table(deal, seats)
-        with suppress(Exception):  # failures are reported by the probe of whole games
+        with suppress(Exception):  # another probe, which plays whole games, reports failures
             while not table.state.over and len(outputs) < MAX_MOVES:
                 outputs.append(step(table, announce=True)[0])
         changed = difference(before, to_plain(waiting, private=True))
-        file, what = file_of(subject, waiting, subject.main), "one game changes another one's"
+        file, what = file_of(subject, waiting, subject.main), "one game changes another's"
         if not changed and (changed := difference(constants, _globals(subject))):
             path, _, changed = changed.partition(".py.")
             file, what = subject.shown(f"{path}.py"), "all games share"
         if changed and _ends_differently(waiting, table.state, outputs):
             line = line_of(subject, file, name_in(changed), waiting)
-            yield Flaw(file, f"{what} {changed}: make a new one for each game{line}")
+            yield Flaw(file, f"{what} {changed}; make a new one for each game{line}")
             return
 
 
@@ -96,7 +96,7 @@ def _check_game(subject: Subject, state: Any, seats: int, outputs: list[Any], ap
         if place % apart == 0:
             own = {id(each) for _, each in _containers(state, private=True)}
             if isinstance(copy, _CONTAINERS) and id(copy) in own:
-                yield Flaw(subject.main, "apply() keeps the output itself, which its bot may change later: keep a copy")
+                yield Flaw(subject.main, "apply() keeps the output itself, which its bot may change later; keep a copy")
             for event in events:
                 yield from _find_owned(subject, state, type(event).__name__, event)
                 yield from _find_mutable_fields(subject, event)
@@ -113,7 +113,7 @@ def _find_owned(subject: Subject, state: Any, what: str, value: Any) -> Iterator
             name = path.rpartition(".")[2] or own[id(each)].rpartition(".")[2] or what
             line = line_of(subject, file, name, value)
             of_state = f"the state's own {own[id(each)].lstrip('.')}"
-            yield Flaw(file, f"{what}{path} is {of_state}, which a bot could change: return a copy{line}")
+            yield Flaw(file, f"{what}{path} is {of_state}, which a bot could change; return a copy{line}")
 
 
 def _containers(value: Any, private: bool, path: str = "", depth: int = _MAX_DEPTH) -> list[tuple[str, Any]]:
@@ -141,5 +141,5 @@ def _find_mutable_fields(subject: Subject, event: GameEvent) -> Iterator[Flaw]:
         if isinstance(value, _CONTAINERS):
             kind, name = type(value).__name__, type(event).__name__
             file = file_of(subject, event, subject.main)
-            what = f"{name}.{field} is a {kind}, which one observer could change for all: use a tuple"
+            what = f"{name}.{field} is a {kind}, which one observer could change for all; use a tuple"
             yield Flaw(file, f"{what}{line_of(subject, file, name)}")

@@ -1,4 +1,4 @@
-"""A game that is being checked: its package, its bots, and the games that they play for the check."""
+"""A game under test: its package, its bots, and the games that they play."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from dubito.workshop.recordings import Origin, RecordedPosition, record_position
 
 DEALS_PER_SIZE: Final = 6  # played at the smallest table and at the largest
 MAX_POSITIONS: Final = 40  # approximate number per game, for checks of prompts
-MAX_MOVES: Final = 5_000  # number of moves after which a game counts as endless
+MAX_MOVES: Final = 5_000  # number of moves after which a game is considered endless
 
 
 class Flaw(NamedTuple):
@@ -25,12 +25,12 @@ class Flaw(NamedTuple):
 
     file: str
     sentence: str
-    sure: bool = True  # False if the behaviour may be intended
+    sure: bool = True  # False if the behaviour may be intentional
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A game that is being checked, in the folder where it was found."""
+    """A game under test, in the folder where it was found."""
 
     game: Game
     here: Path
@@ -64,7 +64,7 @@ class Subject:
         changed: Callable[[type[Player]], type[Player]] = lambda cls: cls,
         state: Any = None,
     ) -> Table:
-        """Seat the game's own bots, selected by the deal and `changed`, in a new game or at this `state`."""
+        """Seat the game's bots, selected by the deal and `changed`, in a new game or one in this `state`."""
         bots = self.registry.hand_written()
         places = [bots[(deal + 3 * seat) % len(bots)] for seat in range(seats)]
         entrants = [Entrant(bot.name, changed(bot.cls)) for bot in places]
@@ -86,11 +86,13 @@ class Subject:
                 if table.state.over:
                     return
                 yield step(table, announce=True)[0]
-        raise code.fault(f"the game has not ended after {MAX_MOVES:,} moves: add a cap, and report it in Ending.capped")
+        raise code.fault(
+            f"the game has not ended after {MAX_MOVES:,} moves; limit the number of moves and set Ending.capped"
+        )
 
     @cached_property
     def positions(self) -> list[list[RecordedPosition]]:
-        """The questions from some games. Exceptions from the game's notebooks are passed on."""
+        """The questions from some games. Exceptions in the game's notebooks propagate."""
         games = [
             record_positions(self.table(deal, seats), Origin(None, 0, deal, deal), self.game, self.game.rules())
             for deal, seats in self.deals[::3]

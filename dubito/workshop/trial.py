@@ -1,9 +1,8 @@
-"""A trial asks models at recorded positions, through the same pipeline as a run but without playing games.
+"""Trials ask models at recorded positions, through the same pipeline as a run but without playing games.
 
 A question has the same random draw as in its game, so that cached replies from that game are used. Re-asks work as in a
-game, but without fallbacks: a missing answer is counted by its cause.
-
-A prompt's scores are rates with 95 % confidence intervals, clustered by deal, and the cost per decision.
+game. There are no fallbacks, and missing answers are counted by cause. A prompt's scores are rates with 95 % confidence
+intervals, clustered by deal, and the cost per decision.
 """
 
 from collections import Counter, defaultdict
@@ -42,7 +41,7 @@ from dubito.workshop.recordings import Provenance, RecordedPosition, digest_of_f
 
 @dataclass(frozen=True, slots=True)
 class TrialEntry:
-    """A prompt with its model, and a name for both."""
+    """A prompt and its model, with a name for the pair."""
 
     name: str
     prompt: Prompt
@@ -51,7 +50,7 @@ class TrialEntry:
 
 @dataclass(frozen=True, slots=True)
 class TrialOptions:
-    """How to run a trial. No option can change an answer."""
+    """How to run a trial. Options do not affect answers."""
 
     calls: CallOptions
     model_progress: ModelProgress
@@ -74,8 +73,8 @@ class Trial:
     """A finished trial."""
 
     folder: Path
-    answers: list[list[TrialAnswer]]  # by entry, then in the order of the positions
-    spent: Spend  # amount spent by this trial now, without cached replies
+    answers: list[list[TrialAnswer]]  # by entry, in the order of the positions
+    spent: Spend  # amount spent now, excluding cached replies
 
 
 @dataclass(slots=True)
@@ -93,12 +92,12 @@ class _Usages:
 
 @dataclass(slots=True)
 class _Question:
-    """One entry at one position. It asks as a game does, and receives the decision as a log would."""
+    """An entry at a position. It asks like a game, and receives the decision like a log."""
 
     entry: TrialEntry
     recorded: RecordedPosition
     rendered: RenderedPrompt
-    number: int  # used like the number of a game in the recording
+    number: int  # used like a game number in the recording
     asks: Asks
     log: ModelLog
     outcome: str = ""
@@ -142,7 +141,7 @@ def find_provenance(one: RecordedPosition) -> Provenance:
 
 
 def trial_identity(entries: Sequence[TrialEntry], positions: Mapping[str, RecordedPosition]) -> dict[str, Any]:
-    """Return everything that can change an answer."""
+    """Return everything that can affect an answer."""
     prompts = [
         {
             "name": entry.name,
@@ -164,7 +163,7 @@ def run_trial(
 ) -> Trial:
     """Ask every entry's model at every position, and store all calls in the folder's `run.db`.
 
-    Resumes a trial that was stopped. Raises UsageError before the first call, RunStopped after it.
+    Resumes a stopped trial. Raises UsageError before the first call and RunStopped after it.
     """
     rendered = [[entry.prompt.render(one.position) for one in positions.values()] for entry in entries]
     versions = {"dubito": __version__, "python": python_version()}
@@ -204,7 +203,7 @@ def run_trial(
 
 @dataclass(slots=True)
 class _Asker:
-    """Asks questions in threads, reports progress, and stops all of them after an error."""
+    """Asks questions in threads, reports progress, and stops after an error."""
 
     progress: Callable[[int], None]
     stop: Event
@@ -229,12 +228,12 @@ class _Asker:
         return answer
 
 
-ALL: Final = "all"  # the name of all nodes together
+ALL: Final = "all"  # name for all nodes together
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """The scores of a prompt at one node, or over all nodes."""
+    """A prompt's scores at one node or over all nodes."""
 
     node: str
     positions: int
@@ -248,7 +247,7 @@ class ScoreRow:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How often two prompts agree at one node, or over all nodes, where both have an answer."""
+    """How often two prompts agree at one node or over all nodes, among positions that both answered."""
 
     node: str
     positions: int
@@ -275,7 +274,7 @@ def compare_answers(answers: Sequence[TrialAnswer], other: Sequence[TrialAnswer]
 
 
 def tally_statements(answers: Sequence[Sequence[TrialAnswer]]) -> Tally:
-    """Tally stated probabilities against the truth, if it is known. Keys are the prompts' numbers."""
+    """Tally stated probabilities against the known truth. Keys are the prompts' indexes."""
     deals: defaultdict[object, list[tuple[int, Statement]]] = defaultdict(list)
     for number, each in enumerate(answers):
         for one in each:

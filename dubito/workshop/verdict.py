@@ -1,4 +1,4 @@
-"""Summarize a trial in one sentence, and check the expectations that a prompt has to meet."""
+"""Summarize a trial in one sentence, and check expectations of a prompt."""
 
 import re
 from collections import defaultdict
@@ -29,7 +29,7 @@ class Expectation:
     bound: float
 
     def check(self, row: ScoreRow) -> str | None:
-        """Return how the figures break the bound, if they do."""
+        """Return how the figures violate the bound, or None."""
         value = _MEASURES[self.measure](row)
         limit = f"{'at least' if self.is_least else 'at most'} {self.bound:g}"
         if value is None:
@@ -54,7 +54,7 @@ def parse_expectations(text: str) -> list[Expectation]:
 
 
 def describe_trial(name: str, row: ScoreRow) -> str:
-    """Return one sentence about a prompt's results over all positions."""
+    """Return a sentence about a prompt's results over all positions."""
     parts = [f"right at {_interval(row.right)} of them"] if row.right.value is not None else []
     parts.append(f"{_percent(row.invalid) or 0.0:.1f} % without a valid answer")
     if row.tokens:
@@ -65,7 +65,7 @@ def describe_trial(name: str, row: ScoreRow) -> str:
 def compare_trials(
     names: tuple[str, str], rows: tuple[ScoreRow, ScoreRow], one: Sequence[TrialAnswer], other: Sequence[TrialAnswer]
 ) -> str:
-    """Return one sentence that compares the first prompt with the second at the same positions."""
+    """Return a sentence that compares the first prompt with the second at the same positions."""
     first, second = names
     pairs = [(a, b) for a, b in zip(one, other, strict=True) if None not in (a.answer, b.answer)]
     same = sum(a.answer == b.answer for a, b in pairs)

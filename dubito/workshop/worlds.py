@@ -1,7 +1,7 @@
-"""Second worlds: games that differ in a single random draw, or in a single move of another seat.
+"""Second worlds: games that differ in a single random draw, or in a single move by another seat.
 
-Both games are played with the same outputs, except that another seat plays the different card that it holds. leaks.py
-compares what one seat sees in both.
+Both games are played with the same outputs, except that the other seat plays its different card. leaks.py compares what
+a seat sees in both.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ _MAX_ALTERNATIVES: Final = 2  # alternatives to one move
 
 
 class _ChangedRandom(Random):
-    """A random stream in which one draw has a different value."""
+    """A random stream with a different value for one draw."""
 
     def __init__(self, stream: Random, changed: int) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class _ChangedRandom(Random):
         return self.draws - 1 == self._changed
 
     def _randbelow(self, n: int) -> int:
-        """Draw a whole number for shuffles, samples and choices."""
+        """Draw an integer for shuffles, samples and choices."""
         self._inside = True
         value = int(Random._randbelow(self, n))  # type: ignore[attr-defined]
         self._inside = False
@@ -55,7 +55,7 @@ class _ChangedRandom(Random):
 
 
 class Variant(NamedTuple):
-    """How a second world differs, by a draw or by a move, and the seat to which both worlds should look the same."""
+    """How a second world differs (in a draw or a move), and the seat to which both worlds should look the same."""
 
     seat: int
     draw: int = -1
@@ -67,7 +67,7 @@ class Variant(NamedTuple):
 
 @dataclass
 class SeatWorld:
-    """One of two games that are compared, from the perspective of one seat."""
+    """One of two compared games, from the perspective of a seat."""
 
     subject: Subject
     seats: int
@@ -75,9 +75,9 @@ class SeatWorld:
     state: Any
     notebook: Any
     chance: _ChangedRandom
-    teller: Any = None  # from the game's own words
+    teller: Any = None  # according to the game's words
     lines: list[Line] = field(default_factory=list)  # lines about the last move
-    moved_differently: bool = False  # whether a seat made a different move than in the first world
+    moved_differently: bool = False  # whether a seat moved differently than in the first world
 
     def held(self, seat: int) -> Any:
         return to_plain(self.cards(seat))
@@ -107,14 +107,14 @@ class SeatWorld:
         return None if self.subject.game.walk else to_plain(self.subject.game.legal(self.state.view()))
 
     def position(self) -> Any:
-        """Return the position at the seat's move; None if the game has no facts."""
+        """Return the position at the seat's move, or None if the game has no facts."""
         if self.notebook is None:
             return None
         view = self.state.view()
         return self.notebook.position(view.node, view, self.cards(self.seat))
 
     def public_words(self) -> dict[str, Any]:
-        """Return the texts of the game that everybody sees."""
+        """Return the game's texts that everyone sees."""
         if self.teller is None:
             return {}
         panels = [[panel.title, panel.public, *([] if panel.truth else panel.cards)] for panel in self.teller.panels()]
@@ -160,7 +160,7 @@ def build_pair(subject: Subject, deal: tuple[int, int], variant: Variant) -> tup
 
 
 def find_variants(subject: Subject, deal: int, seats: int) -> Iterator[Variant]:
-    """Yield draws to change (first those that change another seat's cards), then moves to exchange."""
+    """Yield draws to change, starting with those that change another seat's cards, then moves to exchange."""
     chance, dealt = Random(deal), build_world(subject, deal, seats, 0, -1)
     at_deal, by_others, elsewhere = dealt.chance.draws, list[Variant](), list[Variant]()
     for draw in chance.sample(range(_MAX_DRAWS), _MAX_DRAWS):
@@ -189,7 +189,7 @@ def find_variants(subject: Subject, deal: int, seats: int) -> Iterator[Variant]:
 def _other_moves(subject: Subject, deal: int, seats: int, chance: Random) -> Iterator[Variant]:
     """Yield alternative moves, with the next other seat as the observer.
 
-    The check precedes that seat's own move, which could hide the difference.
+    The check happens before that seat moves, which could hide the difference.
     """
     waiting = list[tuple[str, int, Any]]()  # node, index and alternative output of the seat that moves
     state, outputs = subject.state(deal, seats), subject.outputs[deal, seats]
@@ -211,7 +211,7 @@ def is_allowed(view: Any, output: Any) -> bool:
 
 
 def similar_outputs(subject: Subject, node: str, output: Any, state: Any, chance: Random) -> list[Any]:
-    """Return outputs of the same kind, legal or not, in random order."""
+    """Return outputs of the same type in random order, including illegal ones."""
     cards, kind = state.cards(state.seat, DealStreams(0, 0).seat(state.seat)), subject.game.node(node).answer
     answer = subject.game.answer_of(node, output)
     if isinstance(kind, Bool):
@@ -231,7 +231,7 @@ def similar_outputs(subject: Subject, node: str, output: Any, state: Any, chance
 def apply_in_both(
     one: SeatWorld, other: SeatWorld, output: Any, instead: Any = None
 ) -> tuple[list[GameEvent], list[GameEvent]] | None:
-    """Make this move in both worlds and return its events, or None if it is impossible in the second world."""
+    """Make a move in both worlds and return its events, or None if it is impossible in the second world."""
     mover = one.state.seat
     other_output = output
     try:
@@ -264,7 +264,7 @@ def _exchange_cards(subject: Subject, output: Any, removed: Counter[Any], added:
 
 
 def is_known_to_mover(mover: int, one: SeatWorld, other: SeatWorld) -> bool:
-    """Return whether a seat that moves again holds the difference, and its view shows it only in the legal moves.
+    """Return whether a seat that moves again holds the difference, which its view only shows in the legal moves.
 
     In that case the move may be hidden from others.
     """

@@ -149,7 +149,7 @@ def test_a_node_that_is_not_there_is_named_r13(node: str) -> None:
 
     setattr(Half, NODES_A_TO_E[node], getattr(BotBase, NODES_A_TO_E[node]))
     p = opening(HOLDING) if node in "AB" else regular(HOLDING)
-    with pytest.raises(IllegalOutput, match=rf"node {node} \({NODES_A_TO_E[node]}\) of Half is not written yet"):
+    with pytest.raises(IllegalOutput, match=rf"Half does not implement node {node} \({NODES_A_TO_E[node]}\) yet"):
         in_seat(Half, HOLDING).play(p)
 
 

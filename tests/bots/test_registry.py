@@ -153,16 +153,16 @@ def test_the_same_name_with_other_bytes_is_a_clash(tmp_path: Path) -> None:
 
 
 BROKEN = {
-    "no class": ("x = 1\n", "no class has the name of the file (classes found: none): rename the class or the file"),
-    "other class": (SOURCE.format(name="Else"), "(classes found: Else): rename the class or the file"),
+    "no class": ("x = 1\n", "no class has the file's name (classes found: none); rename the class or the file"),
+    "other class": (SOURCE.format(name="Else"), "(classes found: Else); rename the class or the file"),
     "imported class": ("from bots.manual.stefa_bot import StefaBot as Odd\n", "(classes found: none)"),
-    "no bot": ("class Odd:\n    pass\n", "class Odd is not a bot: make it a subclass of bots.base.BotBase"),
-    "syntax": ("class Odd:\n  def\n", "syntax error in line 2: invalid syntax: correct it"),
+    "no bot": ("class Odd:\n    pass\n", "class Odd is not a bot; make it a subclass of bots.base.BotBase"),
+    "syntax": ("class Odd:\n  def\n", "syntax error in line 2: invalid syntax; correct it"),
     "import": ("import surely_not_there\n", "importing it raises ModuleNotFoundError: No module named"),
-    "raise": ("1 / 0\n", "importing it raises ZeroDivisionError: division by zero: correct the file, or remove"),
-    "exit": ("import sys\nsys.exit(3)\n", "importing it raises SystemExit: 3: correct the file, or remove it"),
+    "raise": ("1 / 0\n", "importing it raises ZeroDivisionError: division by zero; correct or remove"),
+    "exit": ("import sys\nsys.exit(3)\n", "importing it raises SystemExit: 3; correct or remove the file"),
     "recursion": ("def f(): f()\nf()\n", "importing it raises RecursionError: "),
-    "two lines": ("raise ValueError('two\\nlines\\x1b')\n", "importing it raises ValueError: two lines\\x1b: correct"),
+    "two lines": ("raise ValueError('two\\nlines\\x1b')\n", "importing it raises ValueError: two lines\\x1b; correct"),
     "bytes": ("x = '\x00'\n", "correct"),
 }
 
@@ -191,7 +191,7 @@ def test_ctrl_c_at_an_import_is_the_users(tmp_path: Path) -> None:
 
 def test_unknown_name_can_refer_to_a_broken_file(tmp_path: Path) -> None:
     write_bot(tmp_path, "oops", "class Wrong: pass\n")
-    with pytest.raises(UsageError, match=r"; bots/manual/oops\.py cannot be used: `dubito bots` shows why$"):
+    with pytest.raises(UsageError, match=r"; bots/manual/oops\.py cannot be used: `dubito bots` shows the reason$"):
         find_bots(tmp_path).find("Wrong")
 
 

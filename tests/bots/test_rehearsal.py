@@ -85,14 +85,14 @@ def test_the_bots_of_the_project_answer_there() -> None:
     ("hands", "moves", "sentence"),
     [
         ([[1], [2], [14]], [], "unknown card 14: use 0 for a joker, or a number from 1 to 13"),
-        ([[1, 1, 1], [1, 1], [2]], [], "card 1 is dealt 5 times: the deck has 4"),
-        ([[0], [0], [0]], [], "card 0 is dealt 3 times: the deck has 2"),
-        ([[1], [2], [3, 3, 3, 3]], [], "seat 2 holds nothing, or 4 cards of one number: no deal gives that"),
-        ([[1], [], [2]], [], "seat 1 holds nothing, or 4 cards of one number: no deal gives that"),
-        ([[1], [2]], [], "Dubito needs 3 to 8 players, not 2: two play the variant `duel`"),
-        (HANDS, [TWO_SEVENS, TWO_SEVENS], "moves[1], of seat 1: the hand holds 0 of card 7, not 2"),
-        (HANDS, [DOUBT], "moves[0], of seat 0: an empty board has no play to doubt"),
-        ([[1], [2], [3]], [TurnOutput(False, 1, [1])], "the game is over after these moves: leave out the last ones"),
+        ([[1, 1, 1], [1, 1], [2]], [], "card 1 is dealt 5 times, but the deck has 4"),
+        ([[0], [0], [0]], [], "card 0 is dealt 3 times, but the deck has 2"),
+        ([[1], [2], [3, 3, 3, 3]], [], "seat 2 has an impossible hand: no cards, or 4 of one number"),
+        ([[1], [], [2]], [], "seat 1 has an impossible hand: no cards, or 4 of one number"),
+        ([[1], [2]], [], "Dubito needs 3 to 8 players, not 2; two players need the `duel` variant"),
+        (HANDS, [TWO_SEVENS, TWO_SEVENS], "moves[1], by seat 1: the hand holds 0 of card 7, not 2"),
+        (HANDS, [DOUBT], "moves[0], by seat 0: an empty board has no play to doubt"),
+        ([[1], [2], [3]], [TurnOutput(False, 1, [1])], "the game is over after these moves; leave out the last ones"),
     ],
 )
 def test_impossible_situations_are_refused(

@@ -38,8 +38,7 @@ def test_fallback_plays_the_turn_and_is_replayed(shell: Shell) -> None:
     said = shell(*fallback, "--bot-deadline", "0.25")
     assert said.code == 0
     assert said.err.splitlines() == [
-        "note: games in which a bot exceeds bot_deadline are not repeatable because a bot's speed depends on the "
-        "machine",
+        "note: games in which a bot exceeds bot_deadline are not repeatable, since speed depends on the machine",
         "note: Looping only plays against itself; add another bot to compare it",
     ]
     assert "warning: The fallback played 1 turn for Looping after bot errors." in said.out

@@ -147,7 +147,7 @@ def test_runs_with_other_deals_are_refused(pair: Shell, identity: dict[str, Any]
     [
         (lambda: Path("b/manifest.yaml").unlink(), "b is not a run folder: it has no manifest.yaml"),
         (lambda: rmtree("b"), "b does not exist: no runs in runs either"),
-        (lambda: swap("b", Path("b").touch), "b is not a run; give a run folder or a file written by `dubito export`"),
+        (lambda: swap("b", Path("b").touch), "b is not a run; give a run folder or an exported run"),
         (lambda: Path("b/run.db").write_text("text" * 100), "b/run.db is damaged or not a run store"),
         (lambda: Path("b/manifest.yaml").write_text("a: ["), "b/manifest.yaml is damaged: it is not valid YAML"),
         (lambda: change("b", seed="x"), "b/manifest.yaml is damaged: identity.seed: Input should be a valid integer"),

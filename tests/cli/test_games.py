@@ -67,7 +67,7 @@ def test_a_saved_game_replays_identically(shell: Shell) -> None:
     [
         (
             ("watch", "StefaBot", "ClaudeBot"),
-            "dubito: Dubito needs 3 to 8 players, not 2: two play the variant `duel`\n",
+            "dubito: Dubito needs 3 to 8 players, not 2; two players need the `duel` variant\n",
         ),
         (("watch", *["StefaBot"] * 9), "dubito: Dubito needs 3 to 8 players, not 9\n"),
         (("watch", "StefaBot", "ClaudBot", "MrDoubt"), "dubito: no bot is named 'ClaudBot': did you mean "),
@@ -118,7 +118,7 @@ def test_bots_lists_every_bot_and_every_broken_file(shell: Shell) -> None:
     assert "Mine alone." in line
     assert line.endswith("bots/llms/mine.py")
     (broken,) = [line for line in said.out.splitlines() if line.startswith("broken: ")]
-    assert broken.startswith("broken: bots/manual/lost.py: no class has the name of the file")
+    assert broken.startswith("broken: bots/manual/lost.py: no class has the file's name")
     (unfinished,) = [line for line in said.out.splitlines() if line.startswith("unfinished: ")]
     nodes = "A (bluff_first_hand), C (should_doubt), D (bluff_regular)"
     assert unfinished == f"unfinished: bots/llms/mine.py: missing {nodes}"

@@ -75,7 +75,9 @@ def test_exported_run_is_read_like_a_folder(shell: Shell) -> None:
     assert shell("status", "one.zip").out == shell("status", "runs/one").out
     assert shell("report", "one.zip").out == "report: one.zip-report/index.html\n"
     Path("words.txt").write_text("no run")
-    assert shell("status", "words.txt").err.startswith("dubito: words.txt is not a run; give a run folder or a file")
+    assert shell("status", "words.txt").err.startswith(
+        "dubito: words.txt is not a run; give a run folder or an exported run"
+    )
     assert (
         shell("export", "runs/two", "two.zip").err
         == "dubito: runs/two does not exist: list the runs with `dubito status runs`\n"

@@ -66,7 +66,7 @@ def test_r1_two_jokers_are_the_default() -> None:
 @pytest.mark.parametrize("players", [0, 1, 2, 9, 30])
 def test_r1_other_tables_are_refused(players: int) -> None:
     """R1: three to eight players, else a clear error, wherever one comes in."""
-    variant = ": two play the variant `duel`" if players == 2 else ""
+    variant = "; two players need the `duel` variant" if players == 2 else ""
     message = f"^Dubito needs 3 to 8 players, not {players}{variant}$"
     with pytest.raises(UsageError, match=message):
         check_players(players)
@@ -87,7 +87,7 @@ def test_r1_three_to_eight_players_are_accepted(players: int) -> None:
     [
         ({"jokers": -1}, "jokers: -1 is not between 0 and 2"),
         ({"jokers": 3}, "jokers: 3 is not between 0 and 2"),
-        ({"max_turns": 0}, "max_turns: 0 is not at least 1"),
+        ({"max_turns": 0}, "max_turns: 0 is less than 1"),
         ({"win_rule": "later"}, "win_rule: 'later' is neither 'immediate' nor 'contested'"),
     ],
 )
@@ -161,8 +161,8 @@ def test_small_deck_is_dealt_completely_without_a_set() -> None:
 @pytest.mark.parametrize(
     ("rules", "players", "message"),
     [
-        ({"duel": True}, 3, "a duel is played by 2, not 3: seat 2, or leave out `duel`"),
-        ({"ranks": 2, "copies": 2, "jokers": 1}, 6, "the deck has 5 cards, too few for 6 players: set more `ranks`"),
+        ({"duel": True}, 3, "a duel needs 2 players, not 3; seat 2, or leave out `duel`"),
+        ({"ranks": 2, "copies": 2, "jokers": 1}, 6, "the deck has 5 cards, too few for 6 players; set more `ranks`"),
         ({"ranks": 1}, 3, "ranks: 1 is not between 2 and 13"),
         ({"ranks": 14}, 3, "ranks: 14 is not between 2 and 13"),
         ({"copies": 1}, 3, "copies: 1 is not between 2 and 4"),

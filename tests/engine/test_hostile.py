@@ -116,8 +116,8 @@ def test_r13_the_error_names_bot_game_deal_turn_and_reason() -> None:
     """R13: and its text has all of it in one sentence."""
     error = blamed(Entrant("Bad Bot", Telling, {"answer": None}), ("A as 9", "doubt", "3 as 3"), seat=2)
     assert (error.bot, error.seat, error.game, error.deal, error.turn) == ("Bad Bot", 2, 7, 5, 4)
-    assert error.reason == "the output is None, not a TurnOutput"
-    assert str(error) == "Bad Bot (seat 2) failed in game 7, deal 5, turn 4: the output is None, not a TurnOutput"
+    assert error.reason == "the output must be a TurnOutput, not None"
+    assert str(error) == "Bad Bot (seat 2) failed in game 7, deal 5, turn 4: the output must be a TurnOutput, not None"
 
 
 def test_r13_error_can_be_pickled() -> None:
@@ -155,7 +155,10 @@ def test_r13_an_answer_must_be_a_bool(node: str, name: str, moves: tuple[str, ..
 
 
 def test_r13_a_player_without_play_is_refused() -> None:
-    assert "play raised NotImplementedError: Dumb has no play()" in blamed(type("Dumb", (PlayerAI,), {})).reason
+    assert (
+        "play raised NotImplementedError: Dumb does not implement play()"
+        in blamed(type("Dumb", (PlayerAI,), {})).reason
+    )
 
 
 ERRORS = [ValueError("no idea"), SystemExit(3), GeneratorExit(), MemoryError(), BaseException("anything")]

@@ -86,26 +86,26 @@ def numbers(game: Callable[[], State], *cases: tuple[Any, str]) -> list[Case]:
 
 CASES: list[Case] = [
     # no output at all
-    (opening, None, "the output is None, not a TurnOutput"),
-    (opening, (False, 1, [1]), "the output is of type tuple, not a TurnOutput"),
-    (opening, LookAlike(), "the output is of type LookAlike, not a TurnOutput"),
-    (opening, Sub(False, 1, [1]), "the output is of type Sub, not a TurnOutput"),
+    (opening, None, "the output must be a TurnOutput, not None"),
+    (opening, (False, 1, [1]), "the output must be a TurnOutput, not of type tuple"),
+    (opening, LookAlike(), "the output must be a TurnOutput, not of type LookAlike"),
+    (opening, Sub(False, 1, [1]), "the output must be a TurnOutput, not of type Sub"),
     # an answer that is no bool
-    (regular, TurnOutput(1), "doubt is of type int, not True or False"),
-    (regular, TurnOutput(None, None, [1]), "doubt is None, not True or False"),
-    (regular, TurnOutput(Truth()), "doubt is of type Truth, not True or False"),
+    (regular, TurnOutput(1), "doubt must be True or False, not of type int"),
+    (regular, TurnOutput(None, None, [1]), "doubt must be True or False, not None"),
+    (regular, TurnOutput(Truth()), "doubt must be True or False, not of type Truth"),
     # doubts
     (opening, TurnOutput(True), "an empty board has no play to doubt"),
     (undoubtable, TurnOutput(True), "the player to doubt has left the game"),
-    (regular, TurnOutput(True, None, [1]), "a doubt comes without cards"),
-    (regular, TurnOutput(True, None, (1,)), "a doubt comes without cards"),
-    (regular, TurnOutput(True, None, ""), "a doubt comes without cards"),
-    (regular, TurnOutput(True, None, Cards()), "a doubt comes without cards"),
+    (regular, TurnOutput(True, None, [1]), "a doubt must not include cards"),
+    (regular, TurnOutput(True, None, (1,)), "a doubt must not include cards"),
+    (regular, TurnOutput(True, None, ""), "a doubt must not include cards"),
+    (regular, TurnOutput(True, None, Cards()), "a doubt must not include cards"),
     # none or more than three cards
     *plays(
         opening,
         1,
-        (None, "cards is None, not a list of 1 to 3 cards"),
+        (None, "cards must be a list of 1 to 3 cards, not None"),
         ([], "0 cards were played; play 1 to 3"),
         ([1, 1, 2, 0], "4 cards were played; play 1 to 3"),
     ),
@@ -113,10 +113,10 @@ CASES: list[Case] = [
     *plays(
         opening,
         1,
-        ("1", "cards is of type str, not a list of 1 to 3 cards"),
-        ({1}, "cards is of type set, not a list of 1 to 3 cards"),
-        (iter([1]), "cards is of type list_iterator, not a list of 1 to 3 cards"),
-        (Cards([1]), "cards is of type Cards, not a list of 1 to 3 cards"),
+        ("1", "cards must be a list of 1 to 3 cards, not of type str"),
+        ({1}, "cards must be a list of 1 to 3 cards, not of type set"),
+        (iter([1]), "cards must be a list of 1 to 3 cards, not of type list_iterator"),
+        (Cards([1]), "cards must be a list of 1 to 3 cards, not of type Cards"),
     ),
     # no card
     *plays(
@@ -142,12 +142,12 @@ CASES: list[Case] = [
     # the number
     *numbers(
         opening,
-        (None, "an opening declares a number from 1 to 13, not None"),
-        (14, "an opening declares a number from 1 to 13, not 14"),
-        (10**30, "an opening declares a number from 1 to 13, not of type int"),
-        (True, "an opening declares a number from 1 to 13, not of type bool"),
-        ("1", "an opening declares a number from 1 to 13, not of type str"),
-        (Card(1), "an opening declares a number from 1 to 13, not of type Card"),
+        (None, "an opening must declare a number from 1 to 13, not None"),
+        (14, "an opening must declare a number from 1 to 13, not 14"),
+        (10**30, "an opening must declare a number from 1 to 13, not of type int"),
+        (True, "an opening must declare a number from 1 to 13, not of type bool"),
+        ("1", "an opening must declare a number from 1 to 13, not of type str"),
+        (Card(1), "an opening must declare a number from 1 to 13, not of type Card"),
     ),
     *numbers(
         regular,

@@ -172,7 +172,7 @@ def test_replay_of_a_record_is_its_story() -> None:
     record.outputs[1] = RecordedOutput(True, None, None)
     assert list(replay(record))[1] == "turn 2: seat 1 doubts seat 0, who shows ace: honest. seat 1 picks up 1 card."
     record.outputs[2] = RecordedOutput(False, 14, [0])
-    assert list(replay(record))[2:] == ["turn 3: refused: an opening declares a number from 1 to 13, not 14"]
+    assert list(replay(record))[2:] == ["turn 3: refused: an opening must declare a number from 1 to 13, not 14"]
 
 
 def plain() -> dict[str, Any]:
@@ -184,8 +184,8 @@ MALFORMED: list[tuple[dict[str, Any], str]] = [
     ({"format": "dubito position 1"}, "format"),
     ({"format": None}, "format"),
     ({"players": None}, "players"),
-    ({"players": ["Bo", "Cy"]}, "the record names 2 players but holds 3 hands"),
-    ({"hands": [[1], [2]]}, "Dubito needs 3 to 8 players, not 2: two play the variant `duel`"),
+    ({"players": ["Bo", "Cy"]}, "the record names 2 players but contains 3 hands"),
+    ({"hands": [[1], [2]]}, "Dubito needs 3 to 8 players, not 2; two players need the `duel` variant"),
     ({"hands": [[1]] * 9, "players": ["Bo"] * 9}, "Dubito needs 3 to 8 players, not 9"),
     ({"hands": [[14], [2], [3]]}, "hands.0.0"),
     ({"hands": [[1], [2], [True]]}, "hands.2.0"),
@@ -201,7 +201,7 @@ MALFORMED: list[tuple[dict[str, Any], str]] = [
     ({"number": 2**63}, "number"),
     ({"notes": ""}, "notes"),
     ({"rules": {"jokers": 3}}, "jokers: 3 is not between 0 and 2"),
-    ({"rules": {"max_turns": 0}}, "max_turns: 0 is not at least 1"),
+    ({"rules": {"max_turns": 0}}, "max_turns: 0 is less than 1"),
     ({"rules": {"jokrs": 0}}, "rules.jokrs"),
 ]
 

@@ -137,7 +137,7 @@ def test_r28_play_truthfully_without_the_number_is_the_bots_error() -> None:
     """R28: jokers do not help."""
     player, p = seated("*45", ("A as 3",))
     for maximize in (True, False):
-        with pytest.raises(IllegalOutput, match=r"^play_truthfully needs a card 3 in the hand$"):
+        with pytest.raises(IllegalOutput, match=r"^play_truthfully needs a card of number 3 in the hand$"):
             player.play_truthfully(p, maximize=maximize)
 
 
@@ -152,7 +152,7 @@ def test_r28_it_is_blamed_by_name() -> None:
     """R13, R28: as an error of the bot."""
     game = position("A2/45/67")
     run(game, "A as 3")
-    with pytest.raises(BotError, match=r"^Honest \(seat 1\) .*: play_truthfully needs a card 3 in the hand$"):
+    with pytest.raises(BotError, match=r"^Honest \(seat 1\) .*: play_truthfully needs a card of number 3 in the hand$"):
         step(table(game, Honest, Honest, Honest))
 
 

@@ -79,7 +79,7 @@ def test_hidden_move_before_another_own_move_is_tried(shell: Shell, seen: str, f
 def test_diverging_game_is_not_tried_further(shell: Shell) -> None:
     exchange(GAME, ("chance.shuffle(deck)", "Random().shuffle(deck)"))
     (line,) = shell("games", "check", "stacks", "--quick").out.splitlines()
-    assert line.endswith(" is different when it is replayed: draw only from `chance`")
+    assert line.endswith(" is different when it is replayed; only draw from `chance`")
 
 
 def said_of(probes: Sequence[Probe], game: Game, legal: Callable[[Any], Any]) -> list[str]:
@@ -96,10 +96,10 @@ def said_of(probes: Sequence[Probe], game: Game, legal: Callable[[Any], Any]) ->
         (lambda pile: [0, 0], "view().legal() lists 0 twice at node place"),
         (
             lambda pile: range(10**12),
-            "lists 1,000,000,000,000 outputs at node place: return None unless the list is short",
+            "lists 1,000,000,000,000 outputs at node place; return None unless the list is short",
         ),
-        (lambda pile: ["top"], "view().legal() lists 'top' at node place, which is not an answer of its Whole"),
-        (lambda pile: (place for place in range(pile)), "at node place: return a list, a tuple or None"),
+        (lambda pile: ["top"], "view().legal() lists 'top' at node place, which is not a valid answer for its Whole"),
+        (lambda pile: (place for place in range(pile)), "at node place; return a list, a tuple or None"),
     ],
 )
 def test_bounds_of_a_list_of_numbers_are_checked(places: Callable[[int], Any], sentence: str) -> None:
@@ -113,13 +113,13 @@ def test_bounds_of_a_list_of_numbers_are_checked(places: Callable[[int], Any], s
 
 def test_listing_cards_is_a_flaw() -> None:
     (said,) = said_of((check_shapes,), GAMES["bs"], lambda view: [True, False] if view.node == "bs" else [[]])
-    assert said == "view().legal() lists outputs at node cards, whose answer is Cards: return None"
+    assert said == "view().legal() lists outputs at node cards, whose answer is Cards; return None"
 
 
 def test_a_choice_without_names_needs_a_list() -> None:
     nodes = (Node("turn", "turn", Choice(None)), GAMES["defuse"].nodes[1])
     (said,) = said_of((check_shapes,), replace(GAMES["defuse"], nodes=nodes), lambda view: None)
-    assert said == "view().legal() and the Choice of node turn list nothing: a person has no buttons"
+    assert said == "view().legal() and the Choice of node turn list nothing, so a person has no buttons"
 
 
 @pytest.mark.at_length
@@ -175,11 +175,11 @@ def test_game_of_the_guide_has_no_flaws(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ("COURSE = KuhnCourse", "COURSE = 5", "it has no `COURSE` that is a subclass of Course"),
+        ("COURSE = KuhnCourse", "COURSE = 5", "it does not define a subclass of Course"),
         (
             "COURSE = KuhnCourse",
             "COURSE = Kuhn",
-            "importing it raises NameError: name 'Kuhn' is not defined: correct it",
+            "importing it raises NameError: name 'Kuhn' is not defined; correct it",
         ),
         ("most_rows = 5, 3", "most_rows = 4, 3", "in a random game there are 5 steps, but `longest` is 4"),
         (

@@ -68,7 +68,7 @@ def test_long_range_counts_as_a_list() -> None:
 def test_view_without_legal_and_why_illegal_is_an_error() -> None:
     view = View()
     view.__class__.node = "act"
-    with pytest.raises(NotImplementedError, match="View lists nothing at act: write why_illegal there"):
+    with pytest.raises(NotImplementedError, match="View lists nothing at act; implement why_illegal for it"):
         view.why_illegal("bet")
 
 

@@ -17,10 +17,10 @@ FACTS = {  # of `Game`, found with the game: what stands in the guide, what stan
     "no package": (
         "package=__package__,",
         "",
-        "package must be the package with the game's modules: write package=__package__",
+        "package must be the package with the game's modules; set package=__package__",
     ),
     "long summary": ("two seats, one bet", "two\\nseats", "summary must be one line that describes the game"),
-    "fewer than fewest": ("seats=(2, 2)", "seats=(3, 2)", "seats is (3, 2), but must be the fewest and the most"),
+    "fewer than fewest": ("seats=(2, 2)", "seats=(3, 2)", "seats is (3, 2), but must be the minimum and maximum"),
     "lineup": ('"ordered_pairs"', '"pairs"', "lineup is 'pairs', but must be one of uniform, distinct, ordered_pairs"),
     "a rule without default": (
         '"""There is nothing to vary."""',
@@ -140,7 +140,9 @@ def test_a_game_without_an_end_stops_the_run(shell: Shell, monkeypatch: pytest.M
     mistaken("return tuple(self.acts) in ENDS", "return False")
     said = shell("run", "--game", "kuhn", "--games", "4", "--output", "r")
     assert said.code == 3
-    assert "failed in game 0, deal 0, turn 1001: it has not ended after 1,000 moves: give it a cap, and " in said.err
+    assert (
+        "failed in game 0, deal 0, turn 1001: it has not ended after 1,000 moves; limit the number of moves" in said.err
+    )
 
 
 @pytest.mark.parametrize(
@@ -157,7 +159,7 @@ def test_position_without_a_node_is_one_sentence(shell: Shell, words: tuple[str,
     facts.write_text(text)
     said = shell(*words)
     assert (said.code, said.err.count("\n")) == (2, 1)
-    assert "facts.py of kuhn: a Position has no `node`: add it, the name of the node that is asked" in said.err
+    assert "facts.py of kuhn: a Position has no `node`; add this field, the name of the node being asked" in said.err
 
 
 def test_a_fallback_that_fails_is_named(shell: Shell) -> None:
@@ -166,7 +168,7 @@ def test_a_fallback_that_fails_is_named(shell: Shell) -> None:
         bot.write_text(bot.read_text().replace('"bet"', '"raise"'))
     said = shell("run", "--game", "kuhn", "--games", "40", "--on-bot-error", "fallback", "--output", "r")
     assert said.code == 3
-    assert ": its fallback failed too: a move here is pass or bet, and not 'raise'" in said.err
+    assert ": its fallback also failed: a move here is pass or bet, and not 'raise'" in said.err
 
 
 def test_errors_in_words_are_blamed_on_the_game(shell: Shell) -> None:

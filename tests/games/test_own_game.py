@@ -27,7 +27,7 @@ def test_wrong_number_of_players_is_reported(shell: Shell, command: str, bots: i
     """Of a person's table the bots are one fewer than the seats."""
     names = ["Lowest"] * (bots - (command == "play"))
     said = shell(command, "--game", "stacks", *names) if names else shell("watch", "--game", "stacks", "Lowest")
-    assert (said.code, said.err) == (2, f"dubito: stacks is played by 2 to 3, not {bots}\n")
+    assert (said.code, said.err) == (2, f"dubito: stacks needs 2 to 3 players, not {bots}\n")
 
 
 def test_saved_game_with_too_many_players_is_refused(shell: Shell) -> None:
@@ -35,7 +35,7 @@ def test_saved_game_with_too_many_players_is_refused(shell: Shell) -> None:
     kept = Path("g.json")
     kept.write_text(kept.read_text().replace('["Lowest", "Highest"]', '["Lowest", "Highest", "Lowest", "Lowest"]'))
     said = shell("replay", "g.json")
-    assert (said.code, said.err) == (2, "dubito: stacks is played by 2 to 3, not 4\n")
+    assert (said.code, said.err) == (2, "dubito: stacks needs 2 to 3 players, not 4\n")
 
 
 def test_broken_prompt_does_not_hide_other_prompts(shell: Shell) -> None:
@@ -62,7 +62,7 @@ def test_prompts_are_tried_on_positions_in_their_folder(shell: Shell) -> None:
     assert shell("prompts", "record", "c.yaml", "--count", "4", "--output", "prompts/stacks/positions").code == 0
     said = shell("prompts", "test", "prompts/stacks/plain", "--model", "house:house-random")
     assert said.code == 0, said.err
-    assert "house-random at 4 positions from 4 deals" in said.out
+    assert "house-random at 4 positions in 4 deals" in said.out
 
 
 def test_run_is_not_written_into_the_games_folder(shell: Shell) -> None:
@@ -106,9 +106,9 @@ def test_after_seats_a_bot_in_any_game() -> None:
     assert first == [max(bot.cards.held)]
     bot, view = after([first], "Lowest", game="stacks", seats=2)
     assert (bot.id, view.heights) == (1, (1, 0))
-    with pytest.raises(UsageError, match=r"moves\[1\], of seat 1: that card is not in the hand"):
+    with pytest.raises(UsageError, match=r"moves\[1\], by seat 1: that card is not in the hand"):
         after([first, [9]], "Lowest", game="stacks", seats=2)
-    with pytest.raises(UsageError, match="stacks is played by 2 to 3, not 5"):
+    with pytest.raises(UsageError, match="stacks needs 2 to 3 players, not 5"):
         after([], "Lowest", game="stacks", seats=5)
 
 

@@ -147,7 +147,7 @@ class Asked:
 
 def test_person_types_messages_and_sees_errors() -> None:
     plain = Words(replace(GAMES["bs"], nodes=(SAY,), output_of=lambda node, answer, cards: answer))
-    assert describe_answers(SAY) == "what you say, on one line of at most 40 characters"
+    assert describe_answers(SAY) == "a message, on one line of at most 40 characters"
     for typed, said in (("  I Pass. ", "I Pass."), ('"log"', "log"), ('"', '"'), ('""', '""'), ('a "b"', 'a "b"')):
         assert plain.read(typed, Asked(), 0) == said
     assert plain.parse_answer("log", Asked(), 0) == "log"
@@ -155,5 +155,5 @@ def test_person_types_messages_and_sees_errors() -> None:
         with pytest.raises((UsageError, IllegalOutput)) as caught:
             plain.parse_answer(text, Asked(), 0)
         assert why in str(caught.value)
-    with pytest.raises(UsageError, match="give what you say"):
+    with pytest.raises(UsageError, match="give a message"):
         plain.parse_answer(7, Asked(), 0)

@@ -132,13 +132,13 @@ def test_export_names_the_package_of_its_game(shell: Shell, site: Path, monkeypa
         assert other.code == 0
         told = [line for line in other.err.splitlines() if line.startswith("manifest mismatch: ")]
         assert [line.count(digest[:12]) for line in told] == [1], words
-        assert f"the run names the package {PINNED}: install it only if you trust" in told[0]
+        assert f"install the package {PINNED} if you trust" in told[0]
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(site)])
     for line in ("replay r.zip", "report r", "report r.zip", "prompts record r"):
         said = shell(*line.split(" "))
         assert (said.code, said.err.count("\n")) == (2, 1), line
         assert f"contains games of kuhn (sources {digest[:12]}), which is not installed" in said.err
-        assert f"the run names the package {PINNED}: install it only if you trust" in said.err
+        assert f"install the package {PINNED} if you trust" in said.err
 
 
 def test_export_does_not_contain_the_users_folder(shell: Shell) -> None:
@@ -149,7 +149,7 @@ def test_export_does_not_contain_the_users_folder(shell: Shell) -> None:
     assert str(shell.folder) not in manifest
     missing = shell("replay", "r.zip")
     assert (missing.code, missing.err.count("\n")) == (2, 1)
-    assert "which is not installed; put its folder into games/, or name its location with --games-path" in missing.err
+    assert "which is not installed; put its folder into games/, or set --games-path to its location" in missing.err
     for name in ("replay", "report", "status"):
         assert shell(name, "r.zip", "--games-path", "there").code == 0
 
@@ -190,14 +190,14 @@ def test_games_path_is_used_like_the_working_directory(shell: Shell, at_length: 
 @pytest.mark.parametrize(
     ("made", "sentence"),
     [
-        ((), "--games-path F: no such folder: name a folder with games, bots or prompts"),
+        ((), "--games-path F: no such folder; name a folder with games, bots or prompts"),
         (
             ("F/",),
-            "--games-path F: the folder has no games/NAME/game.py, no bots and no prompts: put a game into "
+            "--games-path F: the folder has no games/NAME/game.py, no bots and no prompts; put a game into "
             "games/NAME there",
         ),
-        (("F/kuhn/game.py",), "--games-path F: the folder has no games/NAME/game.py, no bots and no prompts: use "),
-        (("F/games/bs/game.py",), "F/games/bs: bs is the name of a game that comes with Dubito: rename the folder"),
+        (("F/kuhn/game.py",), "--games-path F: the folder has no games/NAME/game.py, no bots and no prompts; use "),
+        (("F/games/bs/game.py",), "F/games/bs: bs is the name of a game that comes with Dubito; rename the folder"),
     ],
 )
 def test_a_games_path_without_games_is_one_sentence(shell: Shell, made: tuple[str, ...], sentence: str) -> None:
@@ -215,17 +215,17 @@ def test_a_games_path_without_games_is_one_sentence(shell: Shell, made: tuple[st
 @pytest.mark.parametrize(
     ("point", "game", "sentence"),
     [
-        ("kuhn = nowhere_at_all", None, "kuhn = 'nowhere_at_all': the package was not found: reinstall or remove it"),
+        ("kuhn = nowhere_at_all", None, "kuhn = 'nowhere_at_all': the package was not found; reinstall or remove it"),
         (
             "kuhn = dubito_kuhn.game:GAME",
             None,
             "the value must be the package that contains game.py, such as 'my_package'",
         ),
-        ("kuhn = games.kuhn", None, "games has another meaning here: rename the package"),
+        ("kuhn = games.kuhn", None, "games is a reserved name; rename the package"),
         ("kuhn = raising.inner", None, "kuhn = 'raising.inner': searching for the package raised ValueError: no"),
         ("kuhn = dubito_kuhn", "raise SystemExit(3)", "importing it raises SystemExit: 3"),
-        ("kuhn = dubito_kuhn", "GAME = 5", "dubito_kuhn/game.py defines no game: it needs `GAME = Game(...)`"),
-        ("kun = dubito_kuhn", None, "the game is named 'kuhn': name it as its entry point, kun"),
+        ("kuhn = dubito_kuhn", "GAME = 5", "dubito_kuhn/game.py does not define a game; add `GAME = Game(...)`"),
+        ("kun = dubito_kuhn", None, "the game is named 'kuhn'; its name must be that of its entry point, kun"),
     ],
 )
 def test_unusable_package_does_not_affect_other_games(
@@ -257,7 +257,7 @@ def test_package_cannot_replace_a_shipped_game(shell: Shell, site: Path) -> None
     write_point(site, "bs = dubito_kuhn")
     listed = shell("games")
     assert (listed.code, listed.err.count("\n")) == (0, 1)
-    assert f"{PINNED}: bs is the name of a game that comes with Dubito" in listed.err
+    assert f"{PINNED}: bs is a game that comes with Dubito" in listed.err
     assert find_game("bs", Path.cwd()).package == "dubito.games.bs"
 
 
@@ -268,7 +268,7 @@ def test_conflicting_games_are_both_named(shell: Shell, site: Path) -> None:
     game.write_text(f"{game.read_text()}# another\n")
     said = shell(*RUN, "r")
     assert (said.code, said.err.count("\n")) == (2, 1)
-    assert f"two games are named kuhn, in {shell.folder / 'games/kuhn'} and in {PINNED}: keep one of them" in said.err
+    assert f"two games are named kuhn, in {shell.folder / 'games/kuhn'} and in {PINNED}; keep only one" in said.err
     write_kuhn(Path("there"))
     game.unlink()
     game = Path("there/games/kuhn/game.py")

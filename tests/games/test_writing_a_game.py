@@ -136,9 +136,9 @@ def test_model_is_asked_again_after_an_invalid_act(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
-        ("GAME = 5\n", "games/kuhn/game.py defines no game: it needs `GAME = Game(...)` of dubito.game"),
+        ("GAME = 5\n", "games/kuhn/game.py does not define a game; add `GAME = Game(...)` with dubito.game.Game"),
         ("GAME = (\n", "importing it raises SyntaxError: "),
-        ("raise SystemExit\n", "importing it raises SystemExit: "),
+        ("raise SystemExit\n", "importing it raises SystemExit; "),
     ],
 )
 def test_unusable_game_is_one_sentence(shell: Shell, source: str, sentence: str) -> None:
@@ -165,4 +165,4 @@ def test_shipped_game_cannot_be_replaced(shell: Shell) -> None:
     Path("games/kuhn").rename("games/bs")
     said = shell("run", "--game", "bs")
     assert (said.code, said.out) == (2, "")
-    assert "games/bs: bs is the name of a game that comes with Dubito: rename the folder" in said.err
+    assert "games/bs: bs is the name of a game that comes with Dubito; rename the folder" in said.err

@@ -34,7 +34,7 @@ class Decided:
 
     answer: bool | None  # None: the fallback had to answer
     outcome: str
-    tries: tuple[str, ...]  # of all its attempts: `received`, or how they failed
+    tries: tuple[str, ...]  # tokens of all attempts: `received`, or how they failed
     errors: tuple[str, ...]  # what is kept of those that failed
     assumed: tuple[bool, ...]  # whether the cost of each is not known
     asked_again: str | None  # the words of the last re-ask

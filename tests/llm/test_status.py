@@ -86,7 +86,7 @@ def test_a_run_of_hand_written_bots(shell: Shell) -> None:
         (lambda folder: folder.mkdir(), "r is not a run folder: it has no manifest.yaml"),
         (
             lambda folder: folder.write_text("a file"),
-            "r is not a run; give a run folder or a file written by `dubito export`",
+            "r is not a run; give a run folder or an exported run",
         ),
     ],
 )

@@ -70,7 +70,7 @@ def test_only_show_hands_reveals_hidden_cards(shell: Shell) -> None:
     [
         ({"story": 0}, 1, "recorded: changed"),
         ({"outputs": 0}, 1, "replayed: turn 1: refused: "),
-        ({"deal": 1}, 2, "dubito: the record's cards differ from what its seed deals: it was changed or is damaged"),
+        ({"deal": 1}, 2, "dubito: the record's cards do not match its seed, so it was modified or is damaged"),
         ({"seed": "x"}, 2, "dubito: this is not a game record: seed: "),
         ({"rules": {"jokers": 2}}, 2, "dubito: this is not a game record: jokers: "),
         ({"game": "chess"}, 2, "dubito: unknown game 'chess': "),
@@ -120,7 +120,7 @@ def test_a_forfeit_ends_a_game_and_is_kept(shell: Shell) -> None:
 
 def test_mistakes_at_bs_are_one_sentence(shell: Shell) -> None:
     for words, sentence in (
-        (BS[:-1], "BS is played by 4, not 3: seat 4 players"),
+        (BS[:-1], "BS needs 4 players, not 3"),
         ((*BS[:-1], "StefaBot"), "no bot of bs is named 'StefaBot', but dubito has one: "),
         ((*BS, "--jokers", "1"), "--jokers: bs has no such rule; "),
         (("watch", "--game", "chess", *FOUR), "unknown game 'chess': "),

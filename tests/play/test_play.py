@@ -182,7 +182,7 @@ def test_a_pipe_is_as_good_as_a_terminal(tmp_path: Path, leaves: str) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("ClaudeBot",), "dubito: Dubito needs 3 to 8 players, not 2: two play the variant `duel`\n"),
+        (("ClaudeBot",), "dubito: Dubito needs 3 to 8 players, not 2; two players need the `duel` variant\n"),
         (("ClaudeBot", "ClaudBot"), "dubito: unknown player 'ClaudBot'; did you mean 'ClaudeBot'?\n"),
         (("ClaudeBot", "OpenAIBot"), "dubito: OpenAIBot: model: is needed"),
         (("--config", "none.yaml"), "dubito: cannot read none.yaml: No such file or directory\n"),

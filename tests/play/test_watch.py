@@ -145,8 +145,8 @@ def test_pace_is_a_name_or_seconds_and_zero_in_a_pipe(shell: Shell) -> None:
             2,
             "Yes (asked 2 times). Stated: 80 % a full house; it was less. “It looked \\x1b[2J odd.”",
         ),
-        ("fallback:truncated", 2, "No answer (asked 2 times), since its reply was cut off: its fallback says yes."),
-        ("fallback:refused", 1, "No answer, since it declined: its fallback says yes."),
+        ("fallback:truncated", 2, "No answer (asked 2 times) because its reply was cut off. Its fallback says yes."),
+        ("fallback:refused", 1, "No answer because it declined. Its fallback says yes."),
     ],
 )
 def test_a_thought_in_words(outcome: str, asked: int, words: str) -> None:
@@ -186,8 +186,8 @@ def test_fallback_is_described(shell: Shell, monkeypatch: pytest.MonkeyPatch) ->
         players = {"bots": [player_at(model, name="asker", api_key_env="SOME_KEY")], "preflight": False}
         Path("c.yaml").write_text(yaml.safe_dump(players))
         said = shell("watch", "asker", "MrDoubt", "StefaBot", "--config", "c.yaml", "--max-turns", "3")
-    told = "since its reply could not be read: its fallback says "
-    assert said.out.splitlines()[1].startswith(f"   1.   asker: Open with a bluff? No answer (asked 2 times), {told}")
+    told = "because its reply could not be read. Its fallback says "
+    assert said.out.splitlines()[1].startswith(f"   1.   asker: Open with a bluff? No answer (asked 2 times) {told}")
 
 
 RUN = ("run", "--bots", "StefaBot,UsualBot,ClaudeBot", "--table-sizes", "3", "--output", "runs/r")

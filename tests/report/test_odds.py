@@ -66,7 +66,7 @@ def test_failed_playouts_report_the_reason(shell: Shell, chrome: Chrome) -> None
     assert shell("run", "--game", "defuse", "--bots", "Simple,Sapper", "--games", "1", "--output", "d").code == 0
     assert shell("report", "d", "--games", "0", "--odds", "--output", "pages").code == 0
     (told,) = Page(Path("pages/games/0.html")).json
-    assert told["odds"]["why"].startswith("game 0 cannot be continued from its turns: cannot pickle ")
+    assert told["odds"]["why"].startswith("game 0 cannot be played on from its turns: cannot pickle ")
     assert not Path("d/odds").exists()
     chrome.open(Path("pages/games/0.html"))
     assert chrome.text("#strip").startswith("Winning chances are not shown: game 0 cannot be continued ")
@@ -80,7 +80,7 @@ def test_longer_games_get_fewer_playouts() -> None:
     often = [odds.playouts_for(moves, 1) for moves in range(0, 240, 20)]
     assert often == sorted(often, reverse=True)
     for moves in (500, 3000, 10**6):
-        with pytest.raises(UsageError, match=rf"^it is too long \({moves:,} moves\)$"):
+        with pytest.raises(UsageError, match=rf"^the game is too long \({moves:,} moves\)$"):
             odds.playouts_for(moves, 1)
 
 
@@ -88,7 +88,7 @@ def test_slower_bots_get_fewer_playouts(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(odds, "PLAYOUTS", 40)
     often = [odds.playouts_for(60, weight) for weight in (2, 4, 8)]
     assert often == sorted({*often}, reverse=True)
-    with pytest.raises(UsageError, match=r"^it is too long \(60 moves\)$"):
+    with pytest.raises(UsageError, match=r"^the game is too long \(60 moves\)$"):
         odds.playouts_for(60, 64)
 
 
@@ -106,7 +106,7 @@ def test_slow_bots_are_given_up_after_a_number_of_calls(shell: Shell, monkeypatc
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
     monkeypatch.setattr(odds, "_MAX_TRIAL_CALLS", 500)
     monkeypatch.setattr(odds, "monotonic", lambda: 0.0)
-    with pytest.raises(UsageError, match=r"^game 0 cannot be continued from its turns: its bots are too slow$"):
+    with pytest.raises(UsageError, match=r"^game 0 cannot be played on from its turns: the bots are too slow$"):
         odds_in("r")
 
 
@@ -125,7 +125,7 @@ def test_work_of_bots_is_counted(shell: Shell) -> None:
 def test_endless_playouts_are_abandoned(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
     monkeypatch.setattr(odds, "_MAX_EXCESS", 0)
-    with pytest.raises(UsageError, match=r"^game 0 cannot be continued from its turns: the playouts take too long$"):
+    with pytest.raises(UsageError, match=r"^game 0 cannot be played on from its turns: the playouts would take too"):
         odds_in("r")
 
 

@@ -111,7 +111,7 @@ def check_forfeit(game: Any) -> None:
     assert len(game["turns"]) == seat + 1
     assert game["turns"][-1]["movers"] == [seat]
     assert game["story"][-1] == "Bad has failed: the game is over, and nobody wins."
-    assert game["ending"] == "The game is over by a mistake of Bad; nobody wins."
+    assert game["ending"] == "The game is over because of a mistake by Bad; nobody wins."
 
 
 def test_a_game_without_words_is_shown_as_plain_data(shell: Shell, chrome: Chrome) -> None:

@@ -90,4 +90,4 @@ def test_very_long_text_is_truncated_with_a_note() -> None:
     kept = Texts()
     text = kept.read(kept.add("x" * 50_000))
     assert len(text) < 21_000
-    assert text.endswith("[cut here: run.db has 30,000 more characters]")
+    assert text.endswith("[truncated; run.db has 30,000 more characters]")

@@ -116,7 +116,7 @@ def test_abandoned_game_does_not_block_others() -> None:
         ({"game": "kuhm"}, "unknown game 'kuhm': did you mean 'kuhn'"),
         ({"seat": 2}, "seat 2: must be from 0 to 1"),
         ({"opponents": ["Carefull"]}, "no bot is named 'Carefull': did you mean 'Careful'"),
-        ({"opponents": ["Coin", "Coin"]}, "kuhn is played by 2, not 3"),
+        ({"opponents": ["Coin", "Coin"]}, "kuhn needs 2 players, not 3"),
         (
             {"opponents": ["OpenAIBot"]},
             "OpenAIBot asks a model, but opponents must be hand-written; choose another bot",

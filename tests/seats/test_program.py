@@ -406,7 +406,7 @@ FINDINGS = [
     ("random", "random.random() < 0.5", "odd_bot.py: it uses randomness that no seed repeats"),
     ("random", "random.random() < 0.5", "a second game from the same seed differs"),
     ("time", "1 if p.n_players == 2 else False", "node C (should_doubt) answered a value of type int"),
-    ("time", "p.my_n_cards == 1 and time.sleep(1.1) is None", "its slowest turn takes long"),
+    ("time", "p.my_n_cards == 1 and time.sleep(1.1) is None", "its slowest turn takes too long"),
     ("dubito.games.dubito.engine", "False", "odd_bot.py, line 1: it imports dubito.games.dubito.engine"),
     ("gc", "gc.get_objects() == []", "odd_bot.py, line 1: it imports gc"),
 ]

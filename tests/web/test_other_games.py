@@ -86,7 +86,7 @@ def test_game_continues_after_a_restart(home: Path) -> None:
 
 def test_invalid_move_is_refused_and_changes_nothing(hall: WebServer, subtests: pytest.Subtests) -> None:
     for answer, sentence in [
-        (True, "This is not an answer to `cards`: give cards, as numbers with spaces between."),
+        (True, "This is not an answer to `cards`: give cards, as numbers separated by spaces."),
         ([], "Nothing was played; play at least one card."),
         ([13], "This is not an answer to `cards`: "),
         (["0"], "This is not an answer to `cards`: "),
@@ -163,7 +163,7 @@ def test_lobby_offers_games_with_their_rules(hall: WebServer) -> None:
 
 def test_table_of_an_invalid_game_is_refused(hall: WebServer) -> None:
     for asked, sentence in (
-        ({"game": "bs", "bots": BOTS[:2]}, "BS is played by 4, not 3: seat 4 players."),
+        ({"game": "bs", "bots": BOTS[:2]}, "BS needs 4 players, not 3."),
         ({"game": "bs", "bots": ["ClaudeBot"] * 3}, "Unknown player 'ClaudeBot'; "),
         ({"game": "bs", "bots": BOTS, "rules": {"max_rounds": 0}}, "Rules: max_rounds: "),
         ({"game": "bs", "bots": BOTS, "rules": {"jokers": 1}}, "Rules: jokers: "),
@@ -263,7 +263,7 @@ def test_lobby_pictures_games_of_an_installed_family_and_lists_the_rest(home: Pa
         browser = server.browser()
         lobby = browser("GET", "/").text
         assert 'data-game="openspiel:kuhn_poker"' in lobby
-        assert "more games of openspiel" in lobby
+        assert "more openspiel games" in lobby
         assert '<a href="/?game=openspiel:goofspiel">goofspiel</a>' in lobby
         assert 'data-game="openspiel:goofspiel"' in browser("GET", "/?game=openspiel:goofspiel").text
         view = browser.sit(["UniformRandom"], game="openspiel:kuhn_poker", seed=1)

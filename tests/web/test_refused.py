@@ -36,7 +36,7 @@ REQUESTS: dict[str, tuple[Request, int, str]] = {
     "number 99": (
         lambda browser, view: browser.post("/api/moves", _legal(view, 99)),
         400,
-        "An opening declares a number from 1 to 13, not 99.",
+        "An opening must declare a number from 1 to 13, not 99.",
     ),
     "doubt of nothing": (_move(doubt=True), 400, "An empty board has no play to doubt."),
     "a bool as a card": (_move(cards=[True], number=1), 400, "This move cannot be read: cards.0: "),
@@ -66,11 +66,11 @@ REQUESTS: dict[str, tuple[Request, int, str]] = {
     "wrong Host": (
         _from(Host="evil.example"),
         421,
-        "This server is not called what the request calls it (Host). If the name is yours, start ",
+        "This server does not recognise the host name in the request. If the name is yours, start ",
     ),
-    "a foreign address as Host": (_from(Host="192.0.2.1"), 421, "This server is not called "),
-    "a Host with a user": (_from(Host="evil@127.0.0.1"), 421, "This server is not called "),
-    "a broken Host": (_from(Host="[::1"), 421, "This server is not called "),
+    "a foreign address as Host": (_from(Host="192.0.2.1"), 421, "This server does not recognise "),
+    "a Host with a user": (_from(Host="evil@127.0.0.1"), 421, "This server does not recognise "),
+    "a broken Host": (_from(Host="[::1"), 421, "This server does not recognise "),
 }
 
 
@@ -138,7 +138,7 @@ def test_stranger_has_no_game(server: WebServer, browser: Browser) -> None:
 
 
 IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
-    ({"bots": ["ClaudeBot"]}, "Dubito needs 3 to 8 players, not 2: two play the variant `duel`."),
+    ({"bots": ["ClaudeBot"]}, "Dubito needs 3 to 8 players, not 2; two players need the `duel` variant."),
     ({"bots": ["ClaudeBot"] * 8}, "Dubito needs 3 to 8 players, not 9."),
     ({"bots": ["ClaudeBot"] * 32}, "Invalid request: bots: "),
     ({"bots": []}, "Invalid request: bots: "),
@@ -174,7 +174,7 @@ def test_unrepeatable_bot_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bots" / "manual" / "dicer.py").write_text(source)
     with serve(tmp_path) as server:
         answer = server.browser().post("/api/table", {"bots": ["Dicer", "StefaBot"]})
-        assert (answer.status, answer.json["error"][:46]) == (400, "Dicer uses randomness without a seed, so its g")
+        assert (answer.status, answer.json["error"][:46]) == (400, "Dicer uses unseeded randomness, so its games c")
         assert "Dicer" not in server.browser()("GET", "/").text
 
 

@@ -161,7 +161,7 @@ def test_changed_bot_is_named_and_stops_the_game(tmp_path: Path) -> None:
                 continue
             answer = Browser(server.port, cookie)("GET", "/api/table")
     assert answer.status == 410
-    assert answer.json["error"].startswith("This game cannot continue: Mine 0 plays differently now: ")
+    assert answer.json["error"].startswith("This game cannot continue: Mine 0 plays differently now because ")
 
 
 def test_missing_bot_is_reported(server: WebServer, browser: Browser) -> None:

@@ -194,7 +194,7 @@ def test_incomplete_game_is_one_sentence(server: WebServer, browser: Browser) ->
         "after": (dump(after), f"Turn {len(record.outputs) + 1} of the record breaks the rules: the game is over."),
         "early": (
             dump(replace(record, outputs=record.outputs[:9])),
-            "The record breaks off after 9 turns, before the game is over.",
+            "The record ends after 9 turns, before the game is over.",
         ),
         SCRIPT.replace("/", "_"): ('{"players": "' + SCRIPT.replace("/", "") + '"}', "This is not a game record: "),
         "deep": ("[" * 100_000, "This is not a game record: the file: "),

@@ -208,7 +208,7 @@ def test_newest_game_of_a_run_is_shown_to_this_site_only(home: Path) -> None:
         assert "Game 2 of the run r." in browser("GET", "/games/2").text
         for game in (7, 10**30):
             refused = browser("GET", f"/games/{game}")
-            assert (refused.status, refused.text) == (400, f"The run has no finished game {game}.")
+            assert (refused.status, refused.text) == (400, f"Game {game} of the run is not finished.")
         assert browser("GET", "/api/news").status == 400
         assert browser("GET", news, headers={"Origin": "http://evil.example"}).status == 403
         assert browser("GET", "/games/1", headers={"Host": "evil.example"}).status == 421
@@ -237,7 +237,7 @@ def test_game_starts_with_its_own_page(home: Path) -> None:
         other = browser("GET", f"{news[:-1]}x")
         assert (other.status, other.json) == (
             400,
-            {"error": "This server now shows another game: reload the page."},
+            {"error": "This server now shows another game; reload the page."},
         )
         assert not live.followed.is_set()
         assert browser("GET", news).status == 200

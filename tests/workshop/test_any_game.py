@@ -65,7 +65,7 @@ def test_position_keeps_its_source() -> None:
         ([], "hidden: must be a JSON object"),
         ({}, "hidden.source: "),
         ({"hands": []}, "hidden.hands: "),
-        ({"source": {"seat": 1}}, "hidden.source: the position is of seat 0"),
+        ({"source": {"seat": 1}}, "hidden.source: the position belongs to seat 0"),
         ({"source": {"seat": -1}}, "hidden.source.seat: "),
     ],
 )

@@ -57,7 +57,7 @@ def test_prompt_that_reveals_hidden_information_is_detected(kuhn: Shell, planted
     assert said.code == 1
     line = rf"prompts/kuhn/loud/{place}: byte \d+ of the user text \(line \d+\) "
     line += r"reveals information hidden from seat [01] at "
-    assert re.fullmatch(rf"{line}node act, by the fact deck: .+ or .+\n", said.out)
+    assert re.fullmatch(rf"{line}node act through the fact deck: .+ or .+\n", said.out)
     if place == "user.jinja, line 6":
         assert kuhn("prompts", "audit", "prompts/kuhn/loud").out.startswith(said.out[:40])
         assert kuhn("prompts", "audit", "--game", "kuhn", "plain").code == 0
@@ -76,7 +76,7 @@ def test_game_that_reveals_hidden_information_is_detected(kuhn: Shell) -> None:
     exchange(FACTS, ('"legal": list', '"other": position.deck[1 - position.seat],\n        "legal": list'))
     said = kuhn("games", "audit", "games/kuhn")
     assert said.code == 1
-    what = r"games/kuhn/facts\.py: facts\(\) shows hidden information: other: '\w+' or '\w+' \(from byte 2 on\) "
+    what = r"games/kuhn/facts\.py: facts\(\) shows hidden information: other: '\w+' or '\w+' \(differs at byte 2\) "
     (line,) = [place for place, text in enumerate(FACTS.read_text().splitlines(), 1) if '"other"' in text]
     what += rf"differs for seat [01] between two deals that look the same to it \(line {line}\)\n"
     assert re.fullmatch(what, said.out), said
@@ -85,7 +85,7 @@ def test_game_that_reveals_hidden_information_is_detected(kuhn: Shell) -> None:
 def test_clean_audit_reports_what_was_compared(kuhn: Shell) -> None:
     for words in (["kuhn"], [str(Path("games/kuhn").resolve())]):
         said = kuhn("games", "audit", *words)
-        what = r"kuhn, prompt plain: no leaks in \d+ turns, each compared in two deals that look the same"
+        what = r"kuhn, prompt plain: no leaks in \d+ turns, each compared across two deals that look the same"
         assert re.fullmatch(f"{what}\\.\n", said.out), said
         assert said.code == 0
     shutil.rmtree("bots")

@@ -213,7 +213,7 @@ def test_a_run_that_is_now_played_another_way_is_refused(tmp_path: Path) -> None
     play_all(experiment(games=2, table_sizes=[3], bots=FIELD), tmp_path / "run")
     with closing(sqlite3.connect(tmp_path / "run" / "run.db")) as connection, connection:
         connection.execute("UPDATE games SET outcome = (SELECT outcome FROM games WHERE game = 0) WHERE game = 1")
-    with pytest.raises(UsageError, match=r"game 1 of .*run plays differently now: something has changed"):
+    with pytest.raises(UsageError, match=r"game 1 of .*run now plays differently: something has changed"):
         record_from_run(open_run(tmp_path / "run"), NODES, 20)
 
 
@@ -238,7 +238,7 @@ def test_record_writes_files_and_says_what(shell: Shell) -> None:
     count = len(list(Path("all").iterdir()))
     assert 4 < count < 1000
     assert said.out == (
-        f"written: {count} positions (of 1000 requested; there are no more) of 4 deals in all: A {count}\n"
+        f"written: {count} positions (of 1000 requested; there are no more) from 4 deals in all: A {count}\n"
     )
     shell("export", "run", "run.zip")
     packed = shell("prompts", "record", "run.zip", "--count", "1000", "--node", "A", "--output", "packed")

@@ -89,7 +89,7 @@ def test_failures_are_readable(project: Path) -> None:
     assert "user.jinja, line 2: ZeroDivisionError" in said
     assert "the position is " in said
     assert "\n-Old.\n+New.\n" in said
-    assert f"if this is intended: dubito prompts golden {mine}" in said
+    assert f"if this is intended, run dubito prompts golden {mine}" in said
     assert "Traceback" not in said
     assert "checks.py" not in said
     assert "tests/test_own.py" not in said, "the command line says what to collect"
@@ -103,7 +103,7 @@ def test_no_line_does_nothing_and_a_wrong_line_is_named(project: Path) -> None:
     (project / "pyproject.toml").write_text('[tool.pytest.ini_options]\ndubito_prompts = ["prompts/none"]\n')
     code, said = pytest_says(project)
     assert code == 4
-    assert f"dubito_prompts: {project}/prompts/none is not a prompt: it has no prompt.yaml" in said
+    assert f"dubito_prompts: {project}/prompts/none is not a prompt because it has no prompt.yaml" in said
 
 
 def test_the_plugin_is_registered_and_imports_nothing_but_pytest() -> None:

@@ -25,16 +25,19 @@ DAMAGES: list[tuple[Damage, str]] = [
     (lambda hidden: hidden.pop("board"), "hidden.board: Field required"),
     (lambda hidden: hidden.update(winner=1), "hidden.winner: Unexpected keyword argument"),
     (lambda hidden: hidden["hands"][0].append(14), "hidden.hands.0."),
-    (lambda hidden: hidden["hands"].append([]), "hidden.hands: there are more or fewer than players"),
+    (lambda hidden: hidden["hands"].append([]), "hidden.hands: their number differs from the number of players"),
     (lambda hidden: hidden["hands"][hidden["source"]["seat"]].pop(), "does not have the position's hand"),
-    (lambda hidden: hidden["source"].update(seat=hidden["source"]["seat"] + 1), "hidden.source: the position is of"),
+    (
+        lambda hidden: hidden["source"].update(seat=hidden["source"]["seat"] + 1),
+        "hidden.source: the position belongs to",
+    ),
     (lambda hidden: hidden["source"].update(deal=-1), "hidden.source.deal: Input should be greater"),
-    (lambda hidden: hidden["board"].append(1), "hidden.board: it has another number of cards"),
+    (lambda hidden: hidden["board"].append(1), "hidden.board: has a different number of cards"),
     (
         lambda hidden: hidden.update(dishonest=not hidden["dishonest"]),
-        "hidden.dishonest: it disagrees with the cards of the board",
+        "hidden.dishonest: does not match the cards on the board",
     ),
-    (lambda hidden: hidden.update(dishonest=None), "hidden.dishonest: it disagrees with the cards of the board"),
+    (lambda hidden: hidden.update(dishonest=None), "hidden.dishonest: does not match the cards on the board"),
 ]
 
 

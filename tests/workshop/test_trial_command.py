@@ -24,7 +24,7 @@ def test_a_trial_in_print(shell: Shell) -> None:
     assert (said.code, said.err) == (0, "")
     lines = said.out.splitlines()
     assert lines[0].startswith(
-        "house-sharp at 40 positions from 40 deals; 95 % confidence intervals, clustered by deal; right: doubted "
+        "house-sharp at 40 positions in 40 deals; 95 % confidence intervals, clustered by deal; right: doubted "
     )
     assert lines[1].split()[:5] == ["prompt", "node", "positions", "yes", "%"]
     assert [line.split()[:3] for line in lines[2:14]] == [

@@ -1,4 +1,4 @@
-"""The base class of BS bots: four callbacks, two of which a bot must override."""
+"""The base class of BS bots. A bot must override two of its four callbacks."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,9 +10,9 @@ from dubito.games.bs.table import PublicState, View
 
 
 class BSBot(Player):
-    """The base class of BS bots. Each game has a new instance.
+    """The base class of BS bots. Each game uses a new instance.
 
-    `self.id` is the seat, `self.cards` the seat's hand and `self.rng` the only randomness to use.
+    `self.id` is the seat, `self.cards` the seat's hand and `self.rng` the only source of randomness to use.
     """
 
     cards: HandView
@@ -21,11 +21,11 @@ class BSBot(Player):
         """Receive the table once the cards are dealt."""
 
     def request_cards(self, number: int, table: View) -> Sequence[Card]:
-        """Return the cards to play, at least one of `self.cards`. A card of another number makes the play a lie."""
+        """Return at least one of `self.cards` to play. A card of another number makes the play a lie."""
         raise _unwritten_error("request_cards", self)
 
     def bs(self, seat: int, number: int, n_cards: int, table: View) -> bool:
-        """Return whether to accuse the seat, which played `n_cards` cards and claimed that they are of this number."""
+        """Return whether to accuse the seat that played `n_cards` cards and claimed this number."""
         raise _unwritten_error("bs", self)
 
     def update(self, table: View) -> None:
@@ -33,7 +33,7 @@ class BSBot(Player):
 
     def play(self, view: View) -> Any:
         """Answer the node by calling its callback."""
-        public = view._public  # saves four property calls at every question
+        public = view._public  # avoids four property calls per question
         if public.node == "bs":
             return self.bs(public.mover, public.number, public.n_cards, view)
         return self.request_cards(public.number, view)
@@ -48,11 +48,11 @@ class BSBot(Player):
 
     @classmethod
     def observes(cls) -> bool:
-        """Return whether the bot overrides one of the three callbacks for events."""
+        """Return whether the bot overrides any of the three event callbacks."""
         return (
             cls.observe is not BSBot.observe or cls.initialize is not BSBot.initialize or cls.update is not BSBot.update
         )
 
 
 def _unwritten_error(method: str, bot: BSBot) -> IllegalOutput:
-    return IllegalOutput(f"{method} of {type(bot).__name__} is not written yet")
+    return IllegalOutput(f"{type(bot).__name__} does not implement {method} yet")

@@ -1,7 +1,7 @@
 """BS's cards, hands and events.
 
-A `Hand` belongs to the engine; bots get a `HandView` of their hand as `self.cards`. Events do not show who accused or
-what was played: players infer this from the sizes of the hands and the pile.
+The engine uses `Hand`; bots get a `HandView` of their hand as `self.cards`. Events do not show who made an accusation
+or what was played. Players infer this from the sizes of hands and pile.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,21 +24,22 @@ class Card(NamedTuple):
 
 DECK: Final = tuple(Card(number, copy) for number in range(NUMBERS) for copy in range(COPIES))
 _BITS: Final = {card: 1 << place for place, card in enumerate(DECK)}
-_BITS_BY_ID: Final = {id(card): bit for card, bit in _BITS.items()}  # checks a bot's output without running its code
+# Recognises cards in a bot's output without running its code.
+_BITS_BY_ID: Final = {id(card): bit for card, bit in _BITS.items()}
 
 
 def deck_card(card: object) -> Card:
-    """Return the deck's card that equals this value. Raises IllegalOutput without running the value's code."""
-    if type(card) is Card and len(card) == 2:  # a tuple of another length can pose as a card
+    """Return the card from the deck that equals this value. Raises IllegalOutput without running the value's code."""
+    if type(card) is Card and len(card) == 2:  # a `Card` can be built with another length
         number, copy = card
         if type(number) is int and type(copy) is int and 0 <= number < NUMBERS and 0 <= copy < COPIES:
             return DECK[COPIES * number + copy]
         raise IllegalOutput(f"the deck has no such card; numbers are 0 to {NUMBERS - 1}, copies 0 to {COPIES - 1}")
-    raise IllegalOutput(f"a play is a list of cards of the hand, but it contains {kind_of(card)}")
+    raise IllegalOutput(f"a play must be a list of cards from the hand, but it contains {kind_of(card)}")
 
 
 class Hand:
-    """Cards in the order drawn, also as a bit set indexed by place in the deck."""
+    """Cards in the order drawn, and as a bit set indexed by position in the deck."""
 
     __slots__ = ("bits", "cards")
 
@@ -47,12 +48,12 @@ class Hand:
         self.bits = sum([_BITS[card] for card in self.cards])
 
     def chosen(self, output: object) -> tuple[list[Card], int]:
-        """Return the cards of a play, each once and in order, and the same cards as bits.
+        """Return the cards of a play, in order and without duplicates, both as a list and as bits.
 
-        Raises IllegalOutput unless it is a non-empty list of cards of this hand.
+        Raises IllegalOutput unless the play is a non-empty list of cards from this hand.
         """
         if type(output) is not list and type(output) is not tuple:
-            raise IllegalOutput(f"a play is a list of cards, not {kind_of(output)}")
+            raise IllegalOutput(f"a play must be a list of cards, not {kind_of(output)}")
         if not output:
             raise IllegalOutput("nothing was played; play at least one card")
         cards, bits = [], 0
@@ -62,7 +63,7 @@ class Hand:
                 card = deck_card(card)
                 bit = _BITS[card]
             if not self.bits & bit:
-                raise IllegalOutput(f"number {card.number}, copy {card.copy}, is not in the hand; play cards that are")
+                raise IllegalOutput(f"number {card.number}, copy {card.copy}, is not in the hand; play cards from it")
             if not bits & bit:
                 cards.append(card)
                 bits |= bit
@@ -83,7 +84,7 @@ class Hand:
         pile.bits = 0
 
     def pop(self, place: int) -> tuple[list[Card], int]:
-        """Remove the card at this place; return it in a list, and as bits."""
+        """Remove the card at this index and return it as a list and as bits."""
         card = self.cards.pop(place)
         bit = _BITS[card]
         self.bits ^= bit
@@ -128,7 +129,7 @@ def kind_of(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DealEvent(GameEvent):
-    """The hands were dealt; seat 0 begins, with the number 0."""
+    """The hands were dealt. Seat 0 begins with the number 0."""
 
     hands: tuple[int, ...]  # sizes, by seat
 

@@ -1,4 +1,4 @@
-"""The state of a game of BS. Its only randomness is the stream that dealt the game; it uses no clock and no I/O.
+"""The state of a game of BS. Its only randomness is the stream that dealt the game. It uses no clock and no I/O.
 
 A turn has four moves: the mover plays cards, then each of the other seats answers yes or no, in seat order.
 """
@@ -27,7 +27,7 @@ from dubito.games.bs.cards import (
 )
 from dubito.games.bs.table import SEATS, PublicState, View, check
 
-# By mover: the seat that is asked after each seat, in seat order (B5); None after the last one.
+# For each mover, the next seat to ask after each seat, in seat order (B5). None marks the end.
 _ASKED_NEXT: Final = ((None, 2, 3, None), (2, None, 3, None), (1, 3, None, None), (1, 2, None, None))
 
 
@@ -39,7 +39,7 @@ class SeatCounts:
     lies: int = 0  # plays that were lies
     lies_accused: int = 0  # lies that were accused
     accusations: int = 0  # accusations made
-    accusations_drawn: int = 0  # accusations that counted: one of several accusers is drawn
+    accusations_drawn: int = 0  # accusations that counted, since only one of several accusers is drawn
     accusations_right: int = 0  # correct accusations among the counted ones
     asked: int = 0  # whether it is BS
     forfeits: int = 0  # games ended by its mistakes
@@ -54,9 +54,9 @@ class State:
     """The state of a game. Read its attributes freely; change it only through `apply` and `forfeit`."""
 
     def __init__(self, hands: Sequence[Sequence[Card]], max_rounds: int, rng: Random) -> None:
-        """Begin a game with seat 0 and number 0 (B1). Accusers and the cards that they lose are drawn from `rng`."""
+        """Begin a game with seat 0 and number 0 (B1). `rng` draws accusers and the cards that they lose."""
         if len(hands) != len(SEATS):
-            raise UsageError(f"BS is played by {len(SEATS)}, not {len(hands)}")
+            raise UsageError(f"BS needs {len(SEATS)} players, not {len(hands)}")
         self.hands = [Hand(cards) for cards in hands]
         self.pile = Hand()
         self.max_rounds = max_rounds
@@ -86,7 +86,7 @@ class State:
         return HandView(self.hands[seat])
 
     def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
-        """Play cards, or answer an accusation question, for the seat to move (see `dubito.game.State`)."""
+        """Play cards or answer whether to accuse, for the seat to move (see `dubito.game.State`)."""
         if self.over:
             raise IllegalOutput("the game is over")
         public = self.public
@@ -119,7 +119,7 @@ class State:
         self.over = True
 
     def ending(self) -> Ending:
-        """Return the winner and the counts. A game without a winner counts as capped."""
+        """Return the winner and the counts. A game without a winner is marked as capped."""
         counts = []
         for count, hand in zip(self.counts, self.hands, strict=True):
             count.cards = len(hand.cards)
@@ -148,7 +148,7 @@ class State:
         return [PlayEvent(seat, public.number, n)] if announce else ()
 
     def _accuse(self) -> None:
-        """Resolve the accusation of one of the accusers (B5)."""
+        """Draw one of the accusers and resolve the accusation (B5)."""
         accusers, mover, public = self._accusers, self.public.mover, self.public
         accuser = accusers[0] if len(accusers) == 1 else accusers[int(self._rng.random() * len(accusers))]
         accusers.clear()
@@ -166,7 +166,7 @@ class State:
             public.pile = 1
 
     def _end_turn(self, announce: bool) -> Sequence[GameEvent]:
-        """Begin the next turn, or end the game because of an empty hand (B6) or `max_rounds` (B2)."""
+        """Begin the next turn, or end the game if a hand is empty (B6) or `max_rounds` is reached (B2)."""
         public = self.public
         sizes = public.hands
         self.turns_played += 1

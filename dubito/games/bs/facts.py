@@ -1,7 +1,7 @@
 """The facts for BS prompts, and how positions are stored (`dubito.game.Facts`).
 
 The facts contain everything that a hand-written bot can see or derive, and nothing else. Players are identified by
-seat, never by name; cards are numbers. A line of the history never changes.
+seat, never by name; cards are numbers. Lines of the history never change.
 
 Sample positions come from games between players that answer at random.
 """
@@ -27,7 +27,7 @@ from dubito.games.bs.worlds import Output, World
 
 
 def lines(witness: Witness, dealt: Iterable[int]) -> tuple[list[str], list[int]]:
-    """Return the history, and the indices of the seat's own plays and answers in it."""
+    """Return the history and the indices of the seat's own plays and answers."""
     history = [f"Every seat is dealt {NUMBERS} cards. Yours: {numbers(dealt)}."]
     own = []
     for seen in witness.turns:
@@ -76,7 +76,7 @@ def _describe_laid(laid: Laid) -> str:
     return f"{numbers(sorted(laid.cards))} of seat {laid.seat} ({how})"
 
 
-_HONEST_CHANCE: Final = 0.85  # chance of an honest play with the number in hand
+_HONEST_CHANCE: Final = 0.85  # chance of an honest play if the hand has the number
 _ACCUSE_CHANCE: Final = 0.1
 
 
@@ -89,7 +89,7 @@ class Asked:
 
 
 def sample_game(deal: int) -> Iterator[tuple[World, Asked]]:
-    """Yield the questions asked in a random game, each with the game so far."""
+    """Yield the questions of a random game, each with the game so far."""
     chance, deck, rules = Random(deal), list(DECK), BSRules()
     chance.shuffle(deck)
     hands = [tuple(deck[first : first + NUMBERS]) for first in range(0, len(deck), NUMBERS)]
@@ -123,27 +123,27 @@ def random_answer(view: View, cards: Sequence[Card], chance: Random) -> Output:
 
 
 _EXAMPLE_DEAL: Final = 1
-_EXAMPLE_TURNS: Final = 20  # by then there have been accusations and piles picked up
+_EXAMPLE_TURNS: Final = 20  # enough for accusations and for players to have picked up piles
 
 
 def _fault(position: Position) -> str | None:
-    """Return why no game can have this position. Raises UsageError for impossible turns."""
+    """Explain why no game can reach this position, or return None. Raises UsageError for impossible turns."""
     seat, turns = position.seat, position.turns
     if seat not in SEATS:
         return f"seat: seats are 0 to {SEATS[-1]}"
     if len(position.dealt) != NUMBERS or max(Counter(position.dealt).values()) > COPIES:
-        return f"dealt: it must have {NUMBERS} cards, at most {COPIES} of one number"
+        return f"dealt: must contain {NUMBERS} cards, at most {COPIES} of each number"
     if any(not turn.is_over for turn in turns[:-1]):
         return "turns: only the last turn may lack pile and hands"
     if (position.node == "bs") != bool(turns and not turns[-1].is_over):
-        return "turns: the last turn must be unfinished at bs, and none at cards"
+        return "turns: the last turn must be unfinished at node bs and finished at node cards"
     if (position.node == "cards") != (position.mover == seat):
-        return f"node: seat {seat} is not asked this on the turn of seat {position.mover}"
+        return f"node: seat {seat} is not asked this on seat {position.mover}'s turn"
     if position.node == "bs" and turns[-1].answer is not None:
-        return f"turns.{len(turns) - 1}: answer: the position asks for it"
+        return f"turns.{len(turns) - 1}: answer: must be empty because the position asks for it"
     if len(turns) - (position.node == "bs") >= len(SEATS) * position.rules.max_rounds:
-        return "turns: the game was over after max_rounds"
-    return "turns: the game is over" if 0 in Witness(position).hands and position.node == "cards" else None
+        return "turns: the game had already ended after max_rounds"
+    return "turns: the game had already ended" if 0 in Witness(position).hands and position.node == "cards" else None
 
 
 _FILE: Final = PositionFile(Position, "bs position 1", _fault, {"dealt": tuple[Number, ...]})
@@ -152,7 +152,7 @@ to_json, from_json = _FILE.to_json, _FILE.from_json
 
 @cache
 def example_position(node: str) -> Position:
-    """Return a fixed position in the middle of a random game at which this node is asked."""
+    """Return a fixed position from the middle of a random game at which this node is asked."""
     return next(
         position.position
         for _, position in sample_game(_EXAMPLE_DEAL)
@@ -190,7 +190,7 @@ _MEANINGS: Final = {
 
 
 def facts(position: Position) -> dict[str, Any]:
-    """Return the facts as JSON values. The keys are the same at every node; facts that a node lacks are None.
+    """Return the facts as JSON values. Every node has the same keys; facts that do not apply are None.
 
     Raises UsageError for impossible turns.
     """

@@ -25,7 +25,7 @@ def _rules(**settings: Any) -> "BSRules":
 
 def _deal(rules: "BSRules", seats: int, rng: Random) -> State:
     if seats != len(SEATS):
-        raise UsageError(f"BS is played by {len(SEATS)}, not {seats}: seat {len(SEATS)} players")
+        raise UsageError(f"BS needs {len(SEATS)} players, not {seats}")
     return deal(rules.max_rounds, rng)
 
 
@@ -38,14 +38,14 @@ def _output_from_json(value: Any) -> bool | list[Card]:
         return value
     if not isinstance(value, list) or not all(type(place) is int and 0 <= place < len(DECK) for place in value):
         raise UsageError(
-            f"a move of BS is kept as true, false or a list of places in the deck, 0 to {len(DECK) - 1}, and not as "
-            f"{one_line(repr(value), 60)}: the record is damaged"
+            f"the record is damaged: a BS move is true, false or a list of deck positions from 0 to {len(DECK) - 1}, "
+            f"not {one_line(repr(value), 60)}"
         )
     return [DECK[place] for place in value]
 
 
 def _output_of(node: str, answer: Any, cards: HandView) -> Any:
-    """Return a model's yes or no unchanged, or convert its numbers to cards of the hand."""
+    """Return a model's yes or no unchanged, or convert its numbers to cards from the hand."""
     if node == "bs":
         return answer
     output = []
@@ -64,7 +64,7 @@ def explain_shortage(number: int, held: int, wanted: int) -> str:
 
 
 def _lie(state: State, output: bool | Sequence[Card]) -> Lie | None:
-    """Return what kind of lie a play is: voluntary if the hand contained a card of the number."""
+    """Classify a lie: voluntary if the hand contained a card of the number, otherwise forced. None if honest."""
     number = state.public.number
     if isinstance(output, bool) or all(card.number == number for card in output):
         return None
@@ -99,13 +99,13 @@ RESULTS = Results(
     describe_lies="A lie is voluntary if the hand held a card of the number, and forced if it held none.",
     found_out="lies_accused",
     charted=("lies", "accuses", "accuracy"),
-    meaning="A bot's score is the share of its games that it won; a game without a winner counts for all four.",
+    meaning="A bot's score is the share of its games that it won. Games without a winner count as not won.",
 )
 
 NODES = (Node("cards", "request_cards", Cards(tuple(range(NUMBERS)))), Node("bs", "bs", Bool()))
 GAME = Game(
     name="bs",
-    summary="BS, king of the hill: play your cards face down, accuse those who lie, be rid of your hand first",
+    summary="BS, king of the hill: play cards face down, call out lies, and be the first without cards",
     rules=_rules,
     seats=(len(SEATS), len(SEATS)),
     lineup="distinct",

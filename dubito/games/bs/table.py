@@ -12,7 +12,7 @@ NodeName = Literal["cards", "bs"]
 
 
 class PublicState:
-    """The public state of the table. The engine updates this object, and views read it."""
+    """The public state of the table. The engine updates it and views read it."""
 
     __slots__ = ("hands", "mover", "n_cards", "node", "number", "pile", "round")
 
@@ -79,15 +79,15 @@ class View:
         return None
 
 
-Table = View  # the name that BS bots use
+Table = View  # the name used by BS bots
 
 
 def check(node: NodeName, output: object, hand: Hand | None) -> None:
-    """Raise IllegalOutput unless this answers the question legally with this hand."""
+    """Raise IllegalOutput unless this is a legal answer to the question with this hand."""
     if node == "bs":
         if output is not True and output is not False:
-            raise IllegalOutput(f"whether it is BS is answered with True or False, not with {kind_of(output)}")
+            raise IllegalOutput(f"bs must be answered with True or False, not {kind_of(output)}")
     elif hand is None:
-        raise IllegalOutput("this view shows a table between two questions, so it accepts no answer")
+        raise IllegalOutput("this view is between two questions, so it accepts no answer")
     else:
         hand.chosen(output)

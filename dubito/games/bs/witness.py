@@ -1,8 +1,8 @@
-"""What one seat of BS has seen, played and answered, turn by turn, and what can be inferred from this.
+"""What one BS seat has seen, played and answered, turn by turn, and what it can infer.
 
-The sizes show how a turn ended: which hand picked up the pile, and which hand lost a card to the pile. So everyone
-knows whether the play was a lie, and whose accusation counted. A card is listed as held only if it certainly is; a card
-that may have been played is not listed.
+The sizes show how a turn ended: which hand picked up the pile, and which hand lost a card to the pile. Everyone
+therefore knows whether the play was a lie, and whose accusation counted. A card is only listed as held if this is
+certain, not if it may have been played.
 """
 
 from collections import Counter
@@ -32,12 +32,12 @@ class BSRules(Checked):
 
 @dataclass(frozen=True, slots=True)
 class Turn(Strict):
-    """A turn as a seat saw it. The index of a turn determines the mover and the number."""
+    """A turn as seen by a seat. The turn's index determines the mover and the number."""
 
     n_cards: Annotated[int, Field(ge=1)]  # number of cards in the play
     cards: tuple[Number, ...] = ()  # cards of the seat's own play, ascending; empty for other plays
-    answer: bool | None = None  # own answer to another seat's play; None: not yet, or a substitute answered
-    pile: int | None = None  # size after the turn; None while it is not over
+    answer: bool | None = None  # own answer to another seat's play; None if not given yet, or if a substitute answered
+    pile: int | None = None  # size after the turn; None during the turn
     hands: tuple[int, ...] = ()  # sizes after the turn
     taken: tuple[Number, ...] = ()  # cards the seat picked up with the pile, in the order they were played
     lost: Number | None = None  # card drawn from the seat's hand
@@ -55,7 +55,7 @@ class Position:
     seat: int
     node: NodeName
     dealt: tuple[int, ...]  # the seat's first hand, ascending
-    turns: tuple[Turn, ...]  # the last turn is unfinished at `bs`
+    turns: tuple[Turn, ...]  # at `bs` the last turn is unfinished
 
     @property
     def number(self) -> int:
@@ -69,8 +69,7 @@ class Position:
 class Notebook:
     """The record of one seat in one game, kept by its player or an observer.
 
-    The notebook infers from the hand what was played, picked up and lost, since a substitute may have played for the
-    seat.
+    It infers from the hand what was played, picked up and lost, because a substitute may have played for the seat.
     """
 
     def __init__(self, seat: int, rules: BSRules | BaseModel) -> None:
@@ -81,7 +80,7 @@ class Notebook:
         self._held: list[Card] = []  # the hand at the last event
 
     def observe(self, event: GameEvent, cards: Iterable[Card]) -> None:
-        """Record an event; `cards` is the hand after it, in the order drawn."""
+        """Record an event. `cards` is the hand after the event, in the order drawn."""
         before, self._held = self._held, list(cards)
         match event:
             case DealEvent():
@@ -114,29 +113,29 @@ def _numbers(cards: Iterable[Card]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """Cards that were put on the pile together."""
+    """Cards that were added to the pile together."""
 
     seat: int  # the seat they came from
-    number: int | None  # claimed number; None: a card drawn from an accuser
+    number: int | None  # claimed number; None for a card drawn from an accuser
     n_cards: int
-    cards: tuple[int, ...]  # empty if the seat cannot know them
+    cards: tuple[int, ...]  # empty if unknown to the seat
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A turn, and what the sizes of the hands and the pile reveal about it."""
+    """A turn, and what the sizes of hands and pile reveal about it."""
 
     mover: int
     number: int
     turn: Turn
-    accuser: int | None = None  # the accuser that counted; None: no accusation, or the turn is not over
+    accuser: int | None = None  # the accuser that counted; None without an accusation or during the turn
     lie: bool | None = None  # None: unknown
     shown: tuple[Laid, ...] = ()  # the cards that the seat picked up
 
 
 @dataclass(slots=True)
 class SeatHistory:
-    """What everyone has seen of a seat."""
+    """What everyone has seen a seat do."""
 
     plays: int = 0
     lies: int = 0  # accused plays that were lies
@@ -146,10 +145,10 @@ class SeatHistory:
 
 
 class Witness:
-    """The public state of a game after some turns, and one seat's certain knowledge."""
+    """The public state of a game after some turns, and what one seat knows for certain."""
 
     def __init__(self, position: Position) -> None:
-        """Process the turns. Raises UsageError for impossible ones."""
+        """Process the turns. Raises UsageError if they are impossible."""
         self.seat = position.seat
         self.hand = Counter(position.dealt)
         self.hands = [NUMBERS] * len(SEATS)  # sizes
@@ -157,7 +156,7 @@ class Witness:
         self.records = [SeatHistory() for _ in SEATS]
         self.turns: list[Seen] = []
         self.known = [Counter[int]() for _ in SEATS]  # cards that other seats are known to have picked up
-        self.put_down = [0] * len(SEATS)  # cards played since: perhaps some of these
+        self.put_down = [0] * len(SEATS)  # number of cards played since, which may include these
         for place, turn in enumerate(position.turns):
             try:
                 self._watch(place % len(SEATS), place % NUMBERS, turn)
@@ -175,9 +174,9 @@ class Witness:
         return sorted(card for laid in self.pile for card in laid.cards)
 
     def placed(self, number: int) -> int:
-        """Return how many cards of this number the seat can locate.
+        """Count the cards of this number that the seat can locate.
 
-        These are the cards in its hand, its own cards on the pile, and the cards that others certainly hold.
+        These are in its hand, among its own cards on the pile, or certainly in other hands.
         """
         others = sum(self.certain(seat, number) for seat in SEATS)
         return self.hand[number] + self.own_in_pile().count(number) + others
@@ -217,7 +216,7 @@ class Witness:
         raise ValueError("no turn can end with these sizes")
 
     def _settle(self, play: Laid, accuser: int, lie: bool, turn: Turn) -> tuple[Laid, ...]:
-        """Settle an accusation: update who knows which cards, and return what the seat picked up."""
+        """Settle an accusation: update the known cards and return what the seat picked up."""
         taker = play.seat if lie else accuser
         if lie:
             self.records[play.seat].lies += 1
@@ -252,7 +251,7 @@ class Witness:
         self.put_down[laid.seat] = max(0, self.put_down[laid.seat] - laid.n_cards)
 
     def _forget(self) -> None:
-        """Forget what was known about a hand, since nothing about it is certain any more."""
+        """Forget what was known about a hand of which nothing is certain any more."""
         for seat in SEATS:
             if self.put_down[seat] >= max(self.known[seat].values(), default=0):
                 self.known[seat].clear()
@@ -261,17 +260,17 @@ class Witness:
     def _check_play(self, mover: int, turn: Turn) -> None:
         """Raise ValueError for an impossible play."""
         if 0 in self.hands:
-            raise ValueError("the game was over before it")
+            raise ValueError("the game had already ended")
         if turn.n_cards > self.hands[mover]:
             raise ValueError(f"n_cards: seat {mover} holds {self.hands[mover]}")
         if len(turn.cards) != (turn.n_cards if mover == self.seat else 0):
             raise ValueError(f"cards: list all cards that seat {self.seat} played on its own turns, and no others")
         if Counter(turn.cards) - self.hand:
-            raise ValueError(f"cards: seat {self.seat} does not hold them")
+            raise ValueError(f"cards: seat {self.seat} does not hold these cards")
         if mover == self.seat and turn.answer is not None:
             raise ValueError("answer: a seat is not asked about its own play")
         if turn.is_over != bool(turn.hands):
-            raise ValueError("pile and hands: set both for a turn that is over, and neither for another")
+            raise ValueError("pile and hands: set both for a finished turn, and neither for an unfinished one")
         if turn.is_over and len(turn.hands) != len(SEATS):
             raise ValueError(f"hands: there are {len(SEATS)} seats")
 
@@ -279,22 +278,22 @@ class Witness:
         """Raise ValueError for an ending that contradicts what the seat knows."""
         own = self.seat
         if turn.answer is not None and turn.answer != (accuser == own) and accuser in (None, own):
-            raise ValueError("answer: it disagrees with the sizes")
+            raise ValueError("answer: does not match the sizes")
         if mover == own and lie is not None and lie == all(card == number for card in turn.cards):
-            raise ValueError("cards: they disagree with the sizes")
+            raise ValueError("cards: do not match the sizes")
         if len(turn.taken) != (self.pile_size if own == (mover if lie else accuser) else 0):
-            raise ValueError(f"taken: it is the pile whenever seat {own} takes it, and only then")
+            raise ValueError(f"taken: must be the pile if seat {own} picks it up, and empty otherwise")
         loses = accuser == own and bool(lie)
         if loses != (turn.lost is not None) or not self.hand >= Counter(() if turn.lost is None else (turn.lost,)):
-            raise ValueError(f"lost: it is the card drawn from seat {own} when it is right to accuse, and only then")
+            raise ValueError(f"lost: must be the card drawn from seat {own} if it accuses rightly, else null")
 
 
 def _split(pile: Sequence[Laid], cards: Sequence[int]) -> Iterator[Laid]:
-    """Assign the cards shown to the pile's plays. Raises ValueError if they contradict what the seat knows."""
+    """Assign the shown cards to the plays on the pile. Raises ValueError if they contradict what the seat knows."""
     start = 0
     for laid in pile:
         here = tuple(cards[start : start + laid.n_cards])
         if laid.cards and sorted(laid.cards) != sorted(here):
-            raise ValueError("taken: these are not the cards that were put down")
+            raise ValueError("taken: does not match the cards that were played")
         yield Laid(laid.seat, laid.number, laid.n_cards, here)
         start += laid.n_cards

@@ -1,4 +1,4 @@
-"""BS in words for people: the rules, public events with the truth behind them, and a person's view of the table."""
+"""BS in words for people: the rules, events with their hidden truth, and a person's view of the table."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -57,13 +57,13 @@ TO_ME: Final = {
 
 QUESTIONS: Final = {"cards": "Which cards?", "bs": "Say BS?"}
 _SUITS: Final = ("spades", "hearts", "clubs", "diamonds")  # by copy; suits do not matter
-# People see the numbers 0 to 12 as an ace, 2 to 10 and the court cards.
+# People see the numbers 0 to 12 as ace, 2 to 10, jack, queen and king.
 _SIGNS: Final = ("A", *map(str, range(2, 11)), "J", "Q", "K")
 _RANKS: Final = ("ace", *map(str, range(2, 11)), "jack", "queen", "king")
 _COUNTS: Final = ("no", "one", "two", "three", "four")
 _NAMES: Final = {card: f"{_RANKS[card.number]} of {_SUITS[card.copy]}" for card in DECK}
 FACES: Final = {_NAMES[card]: Face(_SIGNS[card.number], _SUITS[card.copy]) for card in DECK}
-_FOR_PEOPLE: Final = {  # phrases of the rules in prompts, with the ranks that people see
+_FOR_PEOPLE: Final = {  # replaces phrases of the rules in prompts with the ranks that people see
     f"the numbers 0 to {NUMBERS - 1}, {COPIES} of each": f"the ranks A, 2 to 10, J, Q and K, {COPIES} of each",
     f"The first turn asks for the number 0, the next for 1, and so on; after {NUMBERS - 1} comes 0 again": (
         "The first turn asks for aces, the next for 2s, and so on; after kings come aces again"
@@ -92,7 +92,7 @@ def in_short(rules: Any) -> str:
 
 
 def sentence(event: GameEvent, label: Label) -> str:
-    """Describe a public event, with plays and sizes."""
+    """Describe a public event, including plays and sizes."""
     match event:
         case DealEvent():
             held = (f"{label(seat)} holds {n}" for seat, n in enumerate(event.hands))
@@ -122,7 +122,7 @@ def hand(state: State, seat: int) -> list[str]:
 
 
 class Teller:
-    """Narrates one game, including what is hidden from every seat."""
+    """Narrates a game, including what is hidden from every seat."""
 
     def __init__(self, state: State, label: Label) -> None:
         self._state, self._label = state, label
@@ -163,7 +163,7 @@ class Teller:
         return lines
 
     def observed(self, events: Sequence[GameEvent]) -> list[str]:
-        """Describe what everybody observed of a move, including what the sizes reveal about an accusation."""
+        """Describe what everyone observed of a move, including what the sizes reveal about an accusation."""
         lines = []
         for event in events:
             if isinstance(event, PlayEvent):
@@ -233,7 +233,7 @@ class Teller:
             how = f"The game is over: {self._label(state.winner)} wins."
         elif any(counts.forfeits for counts in state.counts):
             seat = next(seat for seat in SEATS if state.counts[seat].forfeits)
-            how = f"The game is over by a mistake of {self._label(seat)}; nobody wins."
+            how = f"The game is over because of a mistake by {self._label(seat)}; nobody wins."
         else:
             how = f"The game stops after {rounds(state.max_rounds)}; nobody wins."
         return [how, f"{state.turns_played} turns"]

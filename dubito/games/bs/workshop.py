@@ -1,4 +1,4 @@
-"""What the prompt workshop needs to know about BS (see `dubito/workshop/recordings.py`)."""
+"""BS for the prompt workshop (see `dubito/workshop/recordings.py`)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,14 +55,14 @@ IMPORTANT: Final[Mapping[str, list[tuple[str, ...]]]] = {
 
 
 class _ByChance(BSBot):
-    """Answers at random, so that all kinds of positions occur."""
+    """A player that answers at random, so that all kinds of positions occur."""
 
     def play(self, view: View) -> Any:
         return random_answer(view, list(self.cards), self.rng)
 
 
 def sample_tables() -> Iterator[tuple[Table, BSRules]]:
-    """Yield games of four such players, each with its rules."""
+    """Yield games of four random players, each with its rules."""
     rules = BSRules()
     for number in range(_GAMES):
         streams = DealStreams(_SEED, number)
@@ -72,7 +72,7 @@ def sample_tables() -> Iterator[tuple[Table, BSRules]]:
 
 @dataclass(frozen=True, slots=True)
 class Hidden(Strict):
-    """What the engine knew when the node was asked; cards are given by their numbers."""
+    """What the engine knew when the node was asked. Cards are represented by their numbers."""
 
     hands: tuple[tuple[Number, ...], ...]  # by seat, each sorted
     pile: tuple[Number, ...]  # the last play last
@@ -85,18 +85,18 @@ def hidden(state: State) -> Hidden:
 
 
 def contradiction(position: Position, truth: Hidden) -> str | None:
-    """Return where a position and its recorded truth disagree; None if they agree."""
+    """Return where a position contradicts its recorded truth, or None if it does not."""
     witness = Witness(position)
     if [len(hand) for hand in truth.hands] != witness.hands:
         return "hands: their sizes do not match the turns"
     if list(truth.hands[position.seat]) != sorted(witness.hand.elements()):
         return f"hands: seat {position.seat} does not have the position's hand"
     if len(truth.pile) != witness.pile_size or Counter(witness.own_in_pile()) - Counter(truth.pile):
-        return "pile: it does not match the turns"
+        return "pile: does not match the turns"
     lie = None
     if position.node == "bs":
         lie = any(card != position.number for card in truth.pile[-position.turns[-1].n_cards :])
-    return None if truth.lie is lie else "lie: it disagrees with the cards of the pile"
+    return None if truth.lie is lie else "lie: does not match the cards on the pile"
 
 
 def right(position: Position, truth: Hidden) -> bool | None:
@@ -104,7 +104,7 @@ def right(position: Position, truth: Hidden) -> bool | None:
 
 
 def check(position: Position, answer: bool | Sequence[int]) -> None:
-    """Raise IllegalOutput for a list without cards, or with cards that are not held."""
+    """Raise IllegalOutput if the list is empty or contains cards that are not held."""
     if isinstance(answer, bool):
         return
     if not answer:
@@ -116,7 +116,7 @@ def check(position: Position, answer: bool | Sequence[int]) -> None:
 
 
 def world_pairs() -> Iterator[tuple[Position, Position]]:
-    """Yield each position for which another world is found, with the same position in that world."""
+    """Yield each position for which another world was found, with the same position in that world."""
     chance = Random(0)
     for world, position in sample_game(0):
         seat = position.position.seat

@@ -1,7 +1,7 @@
 """Find a game of BS that one seat cannot distinguish from the actual game, by swapping two cards.
 
 If the seat saw neither card and every accusation ends as before, it cannot distinguish the two games. Checking this
-requires a replay: most plays are never seen, and what they can have been depends on the whole game.
+requires a replay, because most plays are never seen and depend on the whole game.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class World:
     rules: BSRules = field(default_factory=BSRules)
 
     def seen_by(self, seat: int) -> tuple[Position, list[Any]]:
-        """Return the question to this seat after all moves, with everything that the seat saw before.
+        """Return the question to this seat after all moves, with everything that the seat has seen.
 
         Raises IllegalOutput for an impossible move.
         """
@@ -53,7 +53,7 @@ class World:
 
 
 def another(world: World, seat: int, chance: Random) -> World | None:
-    """Return a world in which this seat has made the same observations, or None if none was found."""
+    """Return a world in which this seat made the same observations, or None if none was found."""
     _, saw = world.seen_by(seat)
     for _ in range(_MAX_TRIES):
         places = dict(zip(pair := chance.sample(DECK, 2), pair[::-1], strict=True))

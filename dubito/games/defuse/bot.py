@@ -1,4 +1,4 @@
-"""The base class of bots for draw and defuse: a turn, and where to put the bomb."""
+"""The base class of bots for draw and defuse. A bot plays turns and decides where to put the bomb."""
 
 from collections.abc import Generator
 from types import GeneratorType
@@ -13,34 +13,34 @@ Turn = Generator[str, Seen, str | None] | str | None
 
 
 class DefuseBot(Player):
-    """The base class of bots for draw and defuse. Each game has a new instance (D6).
+    """The base class of bots for draw and defuse. Each game uses a new instance (D6).
 
-    `self.id` is the seat, `self.cards` the seat's current hand and `self.rng` the only randomness to use.
+    `self.id` is the seat, `self.cards` the seat's current hand and `self.rng` the only source of randomness to use.
     """
 
     cards: HandView
 
-    _waiting: Generator[str, Seen, str | None] | None = None  # the unfinished turn, which has yielded an action
-    _asked_next: int = -1  # number of moves in the game at which the turn's next action is due
+    _waiting: Generator[str, Seen, str | None] | None = None  # the turn in progress, which has yielded an action
+    _asked_next: int = -1  # the game's move count when the turn's next action is due
 
     def turn(self, view: View) -> Turn:
         """Play a turn: `top = yield "see"` shows up to three cards, top card first; `yield "shuffle"` shuffles.
 
-        Return the action that ends the turn: "draw" (or None), "skip" or "bottom". Without a `yield` this is a plain
-        method.
+        Return the action that ends the turn: "draw" (or None), "skip" or "bottom". A method without a `yield` simply
+        returns the action.
         """
-        raise IllegalOutput(f"turn of {type(self).__name__} is not written yet")
+        raise IllegalOutput(f"{type(self).__name__} does not implement turn yet")
 
     def defuse(self, view: View) -> int:
-        """Return where to put the bomb that you drew: 0 is the top of the pile, `view.pile` the bottom."""
-        raise IllegalOutput(f"defuse of {type(self).__name__} is not written yet")
+        """Return where to put the bomb that you drew. 0 is the top of the pile and `view.pile` is the bottom."""
+        raise IllegalOutput(f"{type(self).__name__} does not implement defuse yet")
 
     def play(self, view: View) -> Any:
         """Begin the turn, continue the turn after a see or shuffle card, or place the bomb."""
         turn, self._waiting = self._waiting, None
         if view.node == "place":
             return self.defuse(view)
-        if turn is not None and view.moves == self._asked_next:  # otherwise a substitute has acted in the meantime
+        if turn is not None and view.moves == self._asked_next:  # otherwise a substitute acted in the meantime
             seen: Seen | None = view.seen
         else:
             begun, seen = self.turn(view), None
@@ -52,9 +52,7 @@ class DefuseBot(Player):
         except StopIteration as stop:
             return _last_act(stop.value)
         if type(act) is not str or act not in KEEPS_TURN:
-            raise IllegalOutput(
-                f"a turn yields {' or '.join(KEEPS_TURN)} and returns what ends it: it has yielded {_describe_act(act)}"
-            )
+            raise IllegalOutput(f"a turn may only yield {' or '.join(KEEPS_TURN)}, but it yielded {_describe_act(act)}")
         self._waiting, self._asked_next = turn, view.moves + 1
         return act
 
@@ -65,7 +63,7 @@ def _last_act(act: object) -> Any:
         return DRAW
     if type(act) is not str or act not in ENDS_TURN:
         raise IllegalOutput(
-            f"a turn returns {', '.join(map(repr, ENDS_TURN))} or None: it has returned {_describe_act(act)}"
+            f"a turn must return {', '.join(map(repr, ENDS_TURN))} or None, but it returned {_describe_act(act)}"
         )
     return act
 

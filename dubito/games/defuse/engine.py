@@ -1,10 +1,10 @@
 """The state of a game of draw and defuse.
 
-Its only randomness is the stream that dealt the game; it uses no clock and no I/O.
+Its only randomness is the stream that dealt the game. It uses no clock and no I/O.
 
 A turn has one or more actions: see and shuffle cards, then a draw, a skip or a bottom card. If the drawn card is the
-bomb and the seat holds a defuse card, that card is played and the seat chooses where to put the bomb. Cards are
-represented by their names. Rulings D1 to D7 are in docs/defuse.md.
+bomb, a defuse card in the hand is played and the seat chooses where to put the bomb. Cards are represented by their
+names. Rulings D1 to D7 are in docs/defuse.md.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,13 +39,13 @@ CARD_COUNTS: Final = {
 }  # cards of the deck (D1)
 HAND_SIZE: Final = 5  # cards dealt to each seat, besides one defuse card
 SPARE_DEFUSES: Final = 2  # defuse cards in the pile
-HAND_CARDS: Final = (DEFUSE, *CARD_COUNTS)  # all cards that a hand may hold, in display order
+HAND_CARDS: Final = (DEFUSE, *CARD_COUNTS)  # all cards that a hand can contain, in display order
 ALL_CARDS: Final[Mapping[str, int]] = MappingProxyType({BOMB: 1, DEFUSE: 2 + SPARE_DEFUSES, **CARD_COUNTS})
-SEE_DEPTH: Final = 3  # cards that a see card shows
+SEE_DEPTH: Final = 3  # cards shown by a see card
 
 DRAW: Final = "draw"  # the action that plays no card
 ENDS_TURN: Final = (DRAW, "skip", "bottom")
-KEEPS_TURN: Final = ("shuffle", "see")  # the same seat acts again afterwards
+KEEPS_TURN: Final = ("shuffle", "see")  # after these the same seat acts again
 ACTS: Final = (*ENDS_TURN, *KEEPS_TURN)
 NodeName = Literal["turn", "place"]
 
@@ -79,13 +79,13 @@ class HandView:
 @dataclass(slots=True)
 class SeatCounts:
     turns: int = 0  # turns that the seat began
-    draw: int = 0  # draws from the top; these five fields are named after the actions
+    draw: int = 0  # draws from the top; this and the next four fields are named after the actions
     skip: int = 0
     bottom: int = 0
     shuffle: int = 0
     see: int = 0
     bombs: int = 0  # drawn
-    defuse: int = 0  # bombs that it survived
+    defuse: int = 0  # bombs survived
     forfeits: int = 0  # games ended by its mistakes
 
 
@@ -98,7 +98,7 @@ class State:
     """The state of a game. Read its attributes freely; change it only through `apply` and `forfeit`."""
 
     def __init__(self, hands: Sequence[Sequence[str]], pile: Sequence[str], rng: Random) -> None:
-        """Begin with seat 0. The end of `pile` is its top (D2); `rng` is used for shuffle cards."""
+        """Begin with seat 0. The end of `pile` is its top (D2). `rng` shuffles for shuffle cards."""
         self.hands = [{card: cards.count(card) for card in HAND_CARDS} for cards in hands]
         self.pile = list(pile)
         self.discard: list[str] = []
@@ -121,10 +121,10 @@ class State:
         return self._view
 
     def cards(self, seat: int, streams: SeatStreams) -> HandView:
-        return HandView(self.hands[seat])  # this view draws nothing from the streams
+        return HandView(self.hands[seat])  # this view does not draw from the streams
 
     def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
-        """Apply an action or the place of the bomb (see `dubito.game.State`)."""
+        """Apply an action, or place the bomb (see `dubito.game.State`)."""
         if why := self.why_illegal(output):
             raise IllegalOutput(why)
         self.moves += 1
@@ -162,7 +162,7 @@ class State:
         self._win(1 - seat)
 
     def ending(self) -> Ending:
-        """Return the winner (mark 1) and the counts, including the turn that ended the game."""
+        """Return the winner (mark 1) and the counts, which include the last turn."""
         bombs = sum(counts.bombs for counts in self.counts)
         marks = [int(seat == self.winner) for seat in (0, 1)]
         turns = self.turns_played + 1
@@ -178,7 +178,7 @@ class State:
         return [act for act in ACTS if act == DRAW or hand[act]]
 
     def why_illegal(self, output: object) -> str | None:
-        """Return why the seat to move may not do this, or None if it may. No code of the output runs."""
+        """Return why the seat to move may not do this, or None if it may. Does not run the output's code."""
         if self.over:
             return "the game is over"
         if self.node == "place":
@@ -270,7 +270,7 @@ class View:
 
 
 def deal(rng: Random) -> State:
-    """Deal as the source project does, from the end of the deck, then add the spare defuses and the bomb (D1)."""
+    """Deal from the end of the deck, like the source project, then add the spare defuse cards and the bomb (D1)."""
     pile = [card for card, n in CARD_COUNTS.items() for _ in range(n)]
     shuffle(pile, rng)
     hands = [[DEFUSE, *(pile.pop() for _ in range(HAND_SIZE))] for _ in (0, 1)]
@@ -280,7 +280,7 @@ def deal(rng: Random) -> State:
 
 
 def shuffle(pile: list[str], rng: Random) -> None:
-    """Shuffle uniformly, using only `random`, which is three times as fast as `Random.shuffle`."""
+    """Shuffle uniformly using only `random`. This is three times as fast as `Random.shuffle`."""
     draw = rng.random
     for last in range(len(pile) - 1, 0, -1):
         other = int(draw() * (last + 1))

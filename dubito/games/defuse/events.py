@@ -1,4 +1,4 @@
-"""The events of draw and defuse. If `only` names a seat, no other seat observes the event."""
+"""The events of draw and defuse. If `only` is set, no other seat observes the event."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -16,7 +16,7 @@ class DealEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class PlayEvent(GameEvent):
-    """A seat played a card: skip, bottom, shuffle, see, or a defuse to survive."""
+    """A seat played a skip, bottom, shuffle or see card, or a defuse card to survive."""
 
     seat: int
     card: str
@@ -41,7 +41,7 @@ class DrawEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class TakeEvent(GameEvent):
-    """The card that a seat drew, which only that seat observes."""
+    """The card that a seat drew. Only that seat observes it."""
 
     card: str
     only: int | None = None
@@ -56,7 +56,7 @@ class PlaceEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class HideEvent(GameEvent):
-    """Where a seat put the bomb, which only that seat observes; 0 is the top (D2)."""
+    """Where a seat put the bomb; 0 is the top (D2). Only that seat observes it."""
 
     place: int
     only: int | None = None

@@ -47,7 +47,7 @@ _MEANINGS: Final = {
 
 
 def facts(position: Position) -> dict[str, Any]:
-    """Return the facts as JSON values. The keys are the same at both nodes; facts that a node lacks are None.
+    """Return the facts as JSON values. Both nodes have the same keys; facts that do not apply are None.
 
     Raises UsageError for impossible actions.
     """
@@ -105,7 +105,7 @@ def _pile(pile: Pile) -> dict[str, Any]:
 
 
 def _line(act: Act, own: int) -> str:
-    """Describe an action as a seat has seen it."""
+    """Describe an action as seen by a seat."""
     mine = act.seat == own
     who, s = ("You", "") if mine else (f"seat {act.seat}", "s")
     match act.act:
@@ -138,19 +138,19 @@ class _Act(Checked):
 
 
 def _fault(position: Position) -> str | None:
-    """Return why no game can have this position. Raises UsageError for impossible actions."""
+    """Explain why no game can reach this position, or return None. Raises UsageError for impossible actions."""
     dealt = Counter(position.dealt)
     if (
         dealt[DEFUSE] != 1
         or len(position.dealt) != HAND_SIZE + 1
         or any(dealt[card] > n for card, n in CARD_COUNTS.items())
     ):
-        return f"dealt: it must have a defuse card and {HAND_SIZE} others"
+        return f"dealt: must contain a defuse card and {HAND_SIZE} other cards"
     witness = Witness(position)
     if witness.seat != position.seat:
         return f"acts: the next question is for seat {witness.seat}"
     if witness.placing != (position.node == "place"):
-        return "node: it must be place after the bomb was drawn, and turn otherwise"
+        return "node: must be place after the bomb was drawn, and turn otherwise"
     return None
 
 
@@ -161,7 +161,7 @@ to_json, from_json = _FILE.to_json, _FILE.from_json
 
 
 def example_position(node: str) -> Position:
-    """Return a fixed position in the middle of a game: seat 0 has looked, and later drew the bomb."""
+    """Return a fixed position from the middle of a game, in which seat 0 has looked and later drawn the bomb."""
     acts = [
         Act(0, "see", cards=("nothing", "see", "shuffle")),
         Act(0, "draw", "nothing"),

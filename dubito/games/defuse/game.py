@@ -12,7 +12,7 @@ from dubito.games.defuse.engine import ACTS, GAME_COUNTS, SEAT_COUNTS, HandView,
 
 def _deal(rules: object, seats: int, rng: Random) -> State:
     if seats != 2:
-        raise UsageError(f"draw and defuse is played by 2, not {seats}: seat 2 players")
+        raise UsageError(f"draw and defuse needs 2 players, not {seats}")
     return deal(rng)
 
 
@@ -20,8 +20,8 @@ def _output_from_json(value: Any) -> str | int:
     if type(value) is int or (isinstance(value, str) and value in ACTS):
         return value
     raise UsageError(
-        f"a move of draw and defuse is stored as {', '.join(ACTS)} or a whole number, not as "
-        f"{one_line(repr(value), 60)}: the record is damaged"
+        f"the record is damaged: a move of draw and defuse is {', '.join(ACTS)} or a whole number, not "
+        f"{one_line(repr(value), 60)}"
     )
 
 
@@ -39,8 +39,8 @@ RESULTS = Results(
     habits=(  # ratios of two counts
         Habit("skips", "skips, % of turns", "skips", "skip", "turns"),
         Habit("bottoms", "draws from the bottom, % of turns", "bottoms", "bottom", "turns"),
-        Habit("sees", "see cards a turn", "sees", "see", "turns", most=8),
-        Habit("shuffles", "shuffles a turn", "shuffles", "shuffle", "turns", most=4),
+        Habit("sees", "see cards per turn", "sees", "see", "turns", most=8),
+        Habit("shuffles", "shuffles per turn", "shuffles", "shuffle", "turns", most=4),
         Habit("survives", "defused, % of bombs drawn", "survives", "defuse", "bombs"),
     ),
     charted=("skips", "bottoms", "survives"),
@@ -50,7 +50,7 @@ RESULTS = Results(
 NODES = (Node("turn", "turn", Choice(ACTS)), Node("place", "defuse", Whole()))
 GAME = Game(
     name="defuse",
-    summary="Draw and defuse: two seats, one bomb in the pile; look, dodge, and do not draw it unarmed",
+    summary="Draw and defuse: two players and a bomb in the pile; peek, dodge, and keep a defuse card",
     rules=no_rules,
     seats=(2, 2),
     lineup="ordered_pairs",
@@ -66,7 +66,7 @@ GAME = Game(
     package="dubito.games.defuse",
     rules_version=1,
     missing=unanswered(DefuseBot, NODES),
-    kept_rules=SimpleNamespace,  # there are no rules to set, and this does not load pydantic
+    kept_rules=SimpleNamespace,  # the game has no rules to set, so pydantic is not needed
     demo={"games": 60, "bots": ["Medium", "Scared", "Simple"], "contenders": house_contenders("careful", "random")},
     forfeits=True,
     forfeit_means="the other wins",

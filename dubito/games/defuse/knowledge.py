@@ -1,4 +1,4 @@
-"""What one seat of draw and defuse has seen, and what it can infer about the pile and the hands."""
+"""What one seat of draw and defuse has seen and can infer about the pile and the hands."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,13 +16,15 @@ ActName = Literal["draw", "skip", "bottom", "shuffle", "see", "place"]
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """An action as a seat saw it."""
+    """An action as seen by a seat."""
 
     seat: int  # the acting seat
     act: ActName
-    card: str | None = None  # drawn: the bomb, or the seat's own draw; None if unseen or nothing was drawn
-    cards: tuple[str, ...] = ()  # shown by the seat's own see card, top card first
-    place: int | None = None  # where the seat itself put the bomb
+    card: str | None = (
+        None  # the drawn card, if it is the bomb or the seat's own draw; None if unseen or nothing was drawn
+    )
+    cards: tuple[str, ...] = ()  # cards cards shown by the seat's own see card, top card first
+    place: int | None = None  # where the seat put the bomb
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Notebook:
         self._acts: list[Act] = []
 
     def observe(self, event: GameEvent, cards: Iterable[str]) -> None:
-        """Record an event; `cards` is the hand after it."""
+        """Record an event. `cards` is the hand after the event."""
         acts = self._acts
         match event:
             case DealEvent():
@@ -72,16 +74,16 @@ class Notebook:
 
 @dataclass
 class Pile:
-    """The pile as far as a seat knows it.
+    """What a seat knows about the pile.
 
-    If the other seat has put the bomb back, the bomb is somewhere between places `least` and `most`, and `cards` are
-    the other cards in order. Otherwise the bomb is one of `cards`, if it was seen, or at one of the unknown places.
+    If the other seat has put the bomb back, the bomb is between places `least` and `most`, and `cards` are the other
+    cards in order. Otherwise the bomb is one of `cards` if it was seen, or at one of the unknown places.
     """
 
-    cards: list[str | None] = field(default_factory=lambda: [None] * _PILE)  # top card first; None: not known
+    cards: list[str | None] = field(default_factory=lambda: [None] * _PILE)  # top card first; None if unknown
     astray: bool = False  # whether the other seat chose the bomb's place
     least: int = 0
-    looked: int | None = None  # draws since the last own see card, unless the pile was shuffled since
+    looked: int | None = None  # draws since the seat's last see card; None if the pile was shuffled since
     hidden: bool = False  # whether the other seat has put the bomb back since that look
 
     @property
@@ -97,22 +99,22 @@ class Pile:
         self.astray, self.looked, self.hidden = False, None, False
 
     def draw(self, top: bool, bomb: bool, seen: str | None = None) -> None:
-        """Remove the top or bottom card; `seen` is the card if known."""
+        """Remove the top or bottom card. `seen` is the card, if known."""
         if self.looked is not None:
             self.looked += 1
         if bomb and self.astray:
             self.astray = False
             return
         if not self.cards:
-            raise UsageError("a card is drawn from an empty pile")
+            raise UsageError("a card was drawn from an empty pile")
         known = self.cards.pop(0 if top else -1)
         if known is not None and known != (BOMB if bomb else seen or known):
-            raise UsageError(f"a {known} card was there, but another one is drawn")
+            raise UsageError(f"a {known} card was there, but another card was drawn")
         if self.astray and top:
             self.least = max(0, self.least - 1)
 
     def look(self, shown: Sequence[str]) -> None:
-        """Note the top cards, which the seat saw."""
+        """Note the top cards that the seat saw."""
         if self.astray and BOMB in shown:
             self.cards.insert(shown.index(BOMB), BOMB)
             self.astray = False
@@ -120,7 +122,7 @@ class Pile:
         self.least, self.looked, self.hidden = len(shown), 0, False
 
     def place(self, where: int | None) -> None:
-        """Put the bomb back; None if the other seat chose the place."""
+        """Put the bomb back. `where` is None if the other seat chose the place."""
         if where is None:
             self.astray, self.least = True, 0
             self.hidden = self.looked is not None
@@ -154,7 +156,7 @@ class Pile:
 
 @dataclass
 class Witness:
-    """The hands, the pile and the played cards of a position. Raises UsageError for impossible ones."""
+    """The hands, the pile and the played cards of a position. Raises UsageError if it is impossible."""
 
     position: Position
     pile: Pile = field(default_factory=Pile)
@@ -184,11 +186,11 @@ class Witness:
     def _act(self, act: Act) -> None:
         own = self.position.seat
         if act.seat != self.seat or (act.act == "place") != self.placing:
-            raise UsageError(f"it is not {act.act} of seat {act.seat} that comes next")
+            raise UsageError(f"the next action cannot be {act.act} by seat {act.seat}")
         if act.act == "place":
             self.placing = False
             if (act.place is None) == (act.seat == own):
-                raise UsageError("only the player who hid the bomb knows its place")
+                raise UsageError("only the seat that hid the bomb knows its place")
             self.pile.place(act.place)
             self.seat = 1 - self.seat
             return
@@ -199,7 +201,7 @@ class Witness:
         elif act.act == "see":
             if act.seat == own:
                 if len(act.cards) != min(3, self.pile.size):
-                    raise UsageError("a see card shows three cards, or all")
+                    raise UsageError("a see card shows three cards, or all if there are fewer")
                 self.pile.look(act.cards)
         elif act.act == "skip":
             self.seat = 1 - self.seat
@@ -216,7 +218,7 @@ class Witness:
         self.sizes[act.seat] += 1
         if act.seat == self.position.seat:
             if act.card is None:
-                raise UsageError("a seat knows what it draws")
+                raise UsageError("the card is missing, but a seat sees its own draws")
             self.hand[act.card] += 1
         self.seat = 1 - self.seat
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from dubito.game import HousePolicy
 from dubito.game.words import facts_in
 
-_MAX_RISK: Final = 0.2  # highest accepted chance of the bomb without a defuse card
+_MAX_RISK: Final = 0.2  # highest acceptable chance of drawing the bomb without a defuse card
 
 
 def _house_careful(text: str, chance: Random) -> dict[str, Any]:
@@ -23,7 +23,7 @@ MODELS: Final[Mapping[str, HousePolicy]] = {"house-careful": _house_careful}
 
 
 def act(values: Mapping[str, str]) -> str:
-    """Draw if that is safe enough; otherwise look, and avoid a likely bomb."""
+    """Draw if it is safe enough, otherwise look at the pile and avoid a likely bomb."""
     held = _kinds_in_hand(values["hand"])
     top, bottom = _chance(values["bomb_on_top"]), _chance(values["bomb_at_bottom"])
     if top == 0 or (top < 1 and "defuse" in held) or top < _MAX_RISK:

@@ -1,4 +1,4 @@
-"""Draw and defuse in words for people: rules, events with the truth behind them, and a person's answers."""
+"""Draw and defuse in words for people: rules, events with their hidden truth, and a person's answers."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -64,7 +64,7 @@ TO_ME: Final = {
 }
 
 
-_ICONS: Final = {DEFUSE: "shield", "see": "eye", "nothing": "blank"}  # of cards without an icon of their own name
+_ICONS: Final = {DEFUSE: "shield", "see": "eye", "nothing": "blank"}  # for cards whose icon has another name
 FACES: Final = {card: Face(card, _ICONS.get(card, card)) for card in ALL_CARDS}
 QUESTIONS: Final = {"turn": "What now?", "place": "Where to hide the bomb?"}
 
@@ -101,7 +101,7 @@ def sentence(event: GameEvent, label: Label) -> str:
 
 
 def drawn_as(event: GameEvent) -> Sequence[str]:
-    """Return the cards that only the event's seat sees."""
+    """Return the cards that are shown only to the event's seat."""
     match event:
         case LookEvent():
             return event.cards
@@ -115,7 +115,7 @@ def hand(state: State, seat: int) -> list[str]:
 
 
 class Teller:
-    """Narrates one game, including what is hidden from both seats."""
+    """Narrates a game, including what is hidden from both seats."""
 
     def __init__(self, state: State, label: Label) -> None:
         self._state, self._label = state, label
@@ -125,7 +125,7 @@ class Teller:
         return str(HandView(self._state.hands[seat]))
 
     def moved(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
-        """Return a line per event; what only one seat observes is the hidden truth behind the move."""
+        """Return one line per event. What only one seat observes becomes the hidden truth of the move."""
         self._events = events
         lines: list[Line] = []
         for event in events:
@@ -236,7 +236,7 @@ def label_answer(state: State, answer: str | int) -> str:
 
 
 def speech(output: object, events: Sequence[GameEvent]) -> str:
-    """Return the card that was played, or that the bomb was drawn."""
+    """Return the played card, or that the bomb was drawn."""
     if any(isinstance(event, DrawEvent) and event.bomb for event in events):
         return "The bomb!"
     return next((f"{event.card}!" for event in events if isinstance(event, PlayEvent)), "")

@@ -1,4 +1,4 @@
-"""What the prompt workshop needs to know about draw and defuse (see `dubito/workshop/recordings.py`)."""
+"""Draw and defuse for the prompt workshop (see `dubito/workshop/recordings.py`)."""
 
 from collections.abc import Iterator
 from random import Random
@@ -12,7 +12,7 @@ _GAMES: Final = 3
 
 
 def world_pairs() -> Iterator[tuple[Position, Position]]:
-    """Yield positions from some random games, each with the same position in another world."""
+    """Yield positions from random games, each with the same position in another world."""
     for number in range(_GAMES):
         chance = Random(number)
         state, books = deal(chance), [Notebook(seat, None) for seat in (0, 1)]

@@ -1,8 +1,8 @@
 """Sample games of draw and defuse that one seat cannot distinguish from the actual game.
 
-Hidden are the cards that the other seat was dealt and drew, the order of the pile, and where the other seat put the
-bomb. Worlds are sampled with the probabilities of the deal and the shuffles, ignoring how likely the other seat's
-actions are.
+The seat does not know the cards that the other seat was dealt and drew, the order of the pile, or where the other seat
+put the bomb. Worlds are sampled with the probabilities of the deal and the shuffles. The likelihood of the other seat's
+actions is ignored.
 """
 
 from collections import Counter
@@ -16,26 +16,29 @@ from typing import Final, NamedTuple
 from dubito.games.defuse.engine import ALL_CARDS, BOMB, CARD_COUNTS, DEFUSE, HAND_CARDS, HAND_SIZE, HandView, State
 from dubito.games.defuse.knowledge import Act, Notebook, Position
 
-_MIXING_CHANGES: Final = 80  # changes to try, enough for the right distribution
+_MIXING_CHANGES: Final = 80  # changes to try; enough to reach the right distribution
 _MAX_CHANGES: Final = 20_000  # changes to try before giving up
 _LOG_FACTORIALS: Final = [lgamma(n + 1) for n in range(sum(ALL_CARDS.values()) + 1)]  # logarithm of n!
 
-Kinds = dict[int, str]  # names of cards, by their number in `Trace`
+Kinds = dict[int, str]  # card names by number, as in `Trace`
 
 
 @dataclass
 class Trace:
-    """The actions, with cards renumbered after each shuffle; `kinds` has the identified cards."""
+    """The actions, with cards renumbered after each shuffle. `kinds` maps the identified cards to their names."""
 
     acts: Sequence[Act]
     seat: int
-    orders: dict[int, list[int]] = field(default_factory=dict)  # before or by which act: the pile, top first
+    orders: dict[int, list[int]] = field(default_factory=dict)  # the pile, top first, by the act that ordered it
     kinds: Kinds = field(default_factory=dict)
-    taken: dict[int, int] = field(default_factory=dict)  # by act: the card that the other seat drew
-    places: dict[int, int] = field(default_factory=dict)  # by act: where the other seat put the bomb
+    taken: dict[int, int] = field(default_factory=dict)  # the card that the other seat drew, by act
+    places: dict[int, int] = field(default_factory=dict)  # where the other seat put the bomb, by act
 
     def follow(self, spots: Mapping[int, float]) -> int | None:
-        """Follow the actions, with the other seat's places as fractions of the pile; return an action that fails."""
+        """Replay the actions and return the first that fails, or None.
+
+        `spots` are the other seat's places for the bomb, as fractions of the pile.
+        """
         numbers, bomb, last = count(), -1, -1
         pile = self.orders[-1] = [next(numbers) for _ in range(17)]
         pile = pile[:]
@@ -64,7 +67,7 @@ class Trace:
         return None
 
     def _fits(self, card: int, kind: str | None, bomb: int) -> bool:
-        if kind is None:  # it is only known that it was not the bomb
+        if kind is None:  # the seat only knows that it was not the bomb
             return self.kinds.get(card) != BOMB
         if bomb >= 0 and (kind == BOMB) != (card == bomb):
             return False
@@ -75,8 +78,8 @@ class World(NamedTuple):
     """What a seat cannot know about a game."""
 
     hand: Sequence[str]  # the other seat's deal, without its defuse card
-    orders: Mapping[int, Sequence[str]]  # by act (-1: the deal): the pile, top first
-    places: Mapping[int, int]  # by act: where the bomb is now
+    orders: Mapping[int, Sequence[str]]  # the pile, top first, by act (-1 is the deal)
+    places: Mapping[int, int]  # where the bomb is after each act
 
     def replay_position(self, position: Position) -> Position:
         """Return the position in this world. Raises IllegalOutput for an impossible action."""
@@ -107,7 +110,7 @@ def another(position: Position, chance: Random) -> World:
 
 
 def _trace_acts(acts: Sequence[Act], seat: int, chance: Random) -> Trace:
-    """Trace the actions, with places of the bomb that agree with everything that was seen."""
+    """Trace the actions, with places of the bomb that agree with everything seen."""
     spots = {place: chance.random() for place, act in enumerate(acts) if act.act == "place"}
     while True:
         trace = Trace(acts, seat)
@@ -119,7 +122,7 @@ def _trace_acts(acts: Sequence[Act], seat: int, chance: Random) -> Trace:
 
 @dataclass
 class _Piles:
-    """The number of each card in every hand and pile, action by action."""
+    """Which numbered cards are in each hand and pile after every action."""
 
     trace: Trace
     dealt: Sequence[str]
@@ -128,8 +131,8 @@ class _Piles:
     def orders(self, kinds: Kinds) -> Iterator[tuple[int, Counter[str], Counter[str], int]]:
         """Yield each ordering of the pile.
 
-        Each has the action, the pile's cards, the cards given by `kinds`, and how many cards the other seat has played
-        since the previous ordering without holding them.
+        Each is a tuple of the action, the pile's cards, the cards identified in `kinds`, and how many cards the other
+        seat has played since the previous ordering without holding them.
         """
         trace, short = self.trace, 0
         hands = {
@@ -162,7 +165,7 @@ class _Piles:
 
 
 class _Guess:
-    """A guess of what the other seat was dealt and drew."""
+    """A guess at what the other seat was dealt and drew."""
 
     def __init__(self, trace: Trace, dealt: Sequence[str], hand: Sequence[int]) -> None:
         self._hand = hand
@@ -173,7 +176,7 @@ class _Guess:
         self._left.subtract([card for card in dealt if card != DEFUSE])
 
     def kinds(self, chance: Random) -> Kinds:
-        """Sample kinds by repeatedly changing one or two cards."""
+        """Sample the cards by repeatedly changing one or two."""
         kinds, dealt = self._kinds, tuple(CARD_COUNTS)
         rest = list(self._left.elements())
         chance.shuffle(rest)
@@ -195,11 +198,11 @@ class _Guess:
                 faults, weight = now, likely
             else:
                 kinds[one], kinds[other] = before
-        assert not faults, "no cards of the other fit what was seen"
+        assert not faults, "no hand of the other seat fits what was seen"
         return kinds
 
     def _judge(self) -> tuple[int, float]:
-        """Return how much of the guess is impossible, and the logarithm of its probability."""
+        """Return how many impossibilities the guess has, and the logarithm of its probability."""
         dealt = Counter([self._kinds[card] for card in self._hand])
         faults, weight = _ways(self._left, dealt)
         for _, pile, given, short in self._piles.orders(self._kinds):
@@ -209,7 +212,7 @@ class _Guess:
 
 
 def _ways(cards: Counter[str], given: Counter[str]) -> tuple[int, float]:
-    """Return how many of the given cards are missing, and the logarithm of the number of ways to draw them."""
+    """Return how many of these cards are missing, and the logarithm of the number of ways to draw them."""
     faults, weight = 0, 0.0
     for card, n in cards.items():
         wanted = given[card]
@@ -223,7 +226,7 @@ def _ways(cards: Counter[str], given: Counter[str]) -> tuple[int, float]:
 def _arrange_piles(
     trace: Trace, dealt: Sequence[str], hand: Sequence[int], kinds: Kinds, chance: Random
 ) -> dict[int, list[str]]:
-    """Return the piles, top first, by the action that ordered them, with unknown cards in random order."""
+    """Return the piles, top first, by the action that ordered each. Unknown cards are in random order."""
     orders = {}
     for place, pile, given, _ in _Piles(trace, dealt, hand).orders(kinds):
         if place in trace.orders:

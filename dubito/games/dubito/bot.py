@@ -1,4 +1,4 @@
-"""The base class of Dubito's bots, with helper methods and the walk through the nodes A-E."""
+"""The base class of Dubito bots, with helper methods and the questions at nodes A-E."""
 
 from collections.abc import Generator
 from typing import ClassVar, Final
@@ -19,7 +19,7 @@ class PlayerAI(Player[Loose[HandView]]):
 
     @property
     def rules(self) -> Loose[Rules]:
-        """The rules of this game, read-only: `jokers`, `win_rule`, `max_turns`."""
+        """The read-only rules of this game: `jokers`, `win_rule`, `max_turns`."""
         if self._rules is None:
             rules = self._seating.rules
             self._rules = rules if isinstance(rules, Rules) else Rules()
@@ -32,10 +32,10 @@ class PlayerAI(Player[Loose[HandView]]):
 
     def play(self, p: TurnData) -> Loose[TurnOutput]:
         """Decide this turn. Override this method, or subclass `bots.base.BotBase` and answer A-E."""
-        raise NotImplementedError(f"{type(self).__name__} has no play()")
+        raise NotImplementedError(f"{type(self).__name__} does not implement play()")
 
     def observe(self, event: Loose[Event]) -> None:
-        """Receive each event that the table sees (R26). Does nothing by default."""
+        """Receive an event that the whole table sees (R26). Does nothing by default."""
 
     @classmethod
     def observes(cls) -> bool:
@@ -50,14 +50,14 @@ class PlayerAI(Player[Loose[HandView]]):
         return p.board_cards > 0 and self.cards.has(p.current_number)
 
     def prev_player_started_turn(self, p: TurnData) -> bool:
-        """Return whether the board is a single play, made by the previous player (R22)."""
+        """Return whether the only play on the board is the previous player's (R22)."""
         return 0 < p.board_cards == p.n_cards_played and p.last_player_id == p.prev.id
 
     def doubt(self, p: TurnData) -> Loose[TurnOutput]:
         return TurnOutput(True)
 
     def bluff(self, p: TurnData, *, maximize: bool) -> Loose[TurnOutput]:
-        """Play random cards: three if `maximize`, else 1 to 3. For an opening, the number is drawn too (R24)."""
+        """Play random cards: three if `maximize`, else 1 to 3. An opening has a random number (R24)."""
         n = MAX_PLAY if maximize else self._draw(MAX_PLAY)
         cards = self.cards.pick_random(n)
         return TurnOutput(False, self._draw_number(p) if p.board_cards == 0 else None, cards)
@@ -65,7 +65,7 @@ class PlayerAI(Player[Loose[HandView]]):
     def play_truthfully(self, p: TurnData, *, maximize: bool) -> Loose[TurnOutput]:
         """Play honest cards (R24, R25).
 
-        An opening plays all cards of the most common value, or one random card, and names that value. Other turns play
+        An opening plays all cards of the most common value, or one random card, and claims that value. Other turns play
         all matching cards, or a random number of them. Raises IllegalOutput if the hand does not hold the number.
         """
         if p.board_cards == 0:
@@ -73,16 +73,16 @@ class PlayerAI(Player[Loose[HandView]]):
             return TurnOutput(False, self._draw_number(p) if cards[0] == JOKER else cards[0], cards)
         cards = self.cards.pick_all(p.current_number)
         if not cards:
-            raise IllegalOutput(f"play_truthfully needs a card {p.current_number} in the hand")
+            raise IllegalOutput(f"play_truthfully needs a card of number {p.current_number} in the hand")
         n = len(cards) if maximize else self._draw(len(cards))
         return TurnOutput(False, None, cards[:n])
 
     def _draw(self, most: int) -> int:
-        """Draw a uniform number from 1 to `most` from the framework's stream."""
+        """Draw a uniform integer from 1 to `most`, using the framework's stream."""
         return 1 + int(self._seating.streams.framework.random() * most)
 
     def _draw_number(self, p: TurnData) -> int:
-        # If only jokers are left, they are honest under any number.
+        # A hand of only jokers is honest under any number.
         numbers = p.playing_cards or NUMBERS[:1]
         return numbers[self._draw(len(numbers)) - 1]
 
@@ -98,27 +98,27 @@ NODES: Final = {
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Listener:
-    """Receives each question of a walk and its answer. Override the methods you need."""
+    """Receives each question of a turn and its answer. Override the methods you need."""
 
     def note_question(self, node: str) -> None:
-        """Note that this node is about to be asked."""
+        """Handle a node that is about to be asked."""
 
     def note_answer(self, node: str, answer: bool) -> None:
-        """Note the answer to the node that was asked last."""
+        """Handle the answer to the last node."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class FiveNodes(PlayerAI):
-    """A player whose turn is the walk through the nodes A-E; bots subclass it as `bots.base.BotBase`."""
+    """A player whose turns consist of the questions at nodes A-E. Bots subclass it as `bots.base.BotBase`."""
 
-    listeners: tuple[Listener, ...] = ()  # set on an instance to report each question and answer
+    listeners: tuple[Listener, ...] = ()  # set on an instance to receive each question and answer
 
     def play(self, p: TurnData) -> Loose[TurnOutput]:
         """Ask A and B, or C, D (if the number is held) and E (R24).
 
         Raises IllegalOutput for an answer that is not a bool (R13). With listeners (model players, rehearsals,
-        recorders) the same walk runs in `_play_with_listeners`. An override may update its own state and must end with
-        `return super().play(p)`.
+        recorders), `_play_with_listeners` asks the same questions. An override can update its own state and must end
+        with `return super().play(p)`.
         """
         if self.listeners:
             return self._play_with_listeners(p)
@@ -133,7 +133,7 @@ class FiveNodes(PlayerAI):
                     return self.doubt(p)
                 if doubt is not False:
                     raise _not_a_bool("C", doubt)
-            bluff = True  # without the number a bluff is forced, so D is skipped (R25)
+            bluff = True  # a hand without the number must bluff, so D is skipped (R25)
             if self.cards.has(p.current_number) and (bluff := self.bluff_regular(p)) is not True and bluff is not False:
                 raise _not_a_bool("D", bluff)
             if (maximize := self.maximize_regular(p)) is not True and maximize is not False:
@@ -143,9 +143,9 @@ class FiveNodes(PlayerAI):
         return self.play_truthfully(p, maximize=maximize)
 
     def _play_with_listeners(self, p: TurnData) -> Loose[TurnOutput]:
-        """Walk as `play` does, and report every question and answer to the listeners.
+        """Ask the same questions as `play`, and report them and their answers to the listeners.
 
-        This is a separate method, since one method for both would make bots' games 5 to 12 % slower.
+        This is a separate method because checking for listeners in `play` made bots' games 5 to 12 % slower.
         """
         walk = five_questions(self, p)
         try:
@@ -188,20 +188,20 @@ class FiveNodes(PlayerAI):
 
 
 def five_questions(player: FiveNodes, p: TurnData) -> Generator[str, bool, Loose[TurnOutput]]:
-    """Yield the nodes of one turn (`Game.walk`) and return the player's output (R24)."""
+    """Yield the nodes of a turn (`Game.walk`) and return the player's output (R24)."""
     if p.board_cards == 0:
         bluff = yield "A"
         maximize = yield "B"
     else:
         if p.can_doubt and (yield "C"):
             return player.doubt(p)
-        bluff = not player.cards.has(p.current_number) or (yield "D")  # a bluff is forced without the number (R25)
+        bluff = not player.cards.has(p.current_number) or (yield "D")  # a hand without the number must bluff (R25)
         maximize = yield "E"
     return player.bluff(p, maximize=maximize) if bluff else player.play_truthfully(p, maximize=maximize)
 
 
 def missing_nodes(cls: type[Player]) -> list[str]:
-    """Return the nodes without a default that this class does not answer, as `C (should_doubt)`.
+    """Return the required nodes that this class does not answer, such as `C (should_doubt)`.
 
     A bot that overrides `play` and answers no node does not need them.
     """
@@ -219,4 +219,4 @@ def _not_a_bool(node: str, answer: object) -> IllegalOutput:
 
 
 def _unwritten_error(node: str, player: PlayerAI) -> IllegalOutput:
-    return IllegalOutput(f"node {node} ({NODES[node]}) of {type(player).__name__} is not written yet")
+    return IllegalOutput(f"{type(player).__name__} does not implement node {node} ({NODES[node]}) yet")

@@ -1,8 +1,8 @@
-"""What a Dubito bot sees and answers, and the hands: the engine's version, and the view that bots get.
+"""What a Dubito bot sees and answers, the engine's hands, and the view of a hand that bots get.
 
-Field names follow the source blueprint; `PlayerData.id`, `TurnData.can_doubt` and `TurnData.last_player_id` are added
-(R4, R20). Turn data is a new value each turn, so a bot that changes it harms only itself. The types of fields are
-quoted because pydantic reads them, and the compiler preserves only quoted types as written.
+Field names follow the source project, except for the new `PlayerData.id`, `TurnData.can_doubt` and
+`TurnData.last_player_id` (R4, R20). Each turn has new turn data, so a bot that changes it only harms itself. The types
+of fields are quoted because pydantic reads them, and the compiler only preserves quoted types as written.
 """
 
 from collections import Counter
@@ -15,18 +15,18 @@ from dubito.game.streams import SeatStreams
 
 JOKER: Final = 0
 NUMBERS: Final = tuple(range(1, 14))
-COPIES: Final = 4  # cards of each number, unless the rules set fewer; all in one hand are a set (R8)
+COPIES: Final = 4  # cards of each number, unless the rules set fewer; a hand with all of them has a set (R8)
 MAX_PLAY: Final = 3  # cards in one play (R3)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 @dataclass(slots=True)
 class PlayerData:
-    """What the table knows of one player. Counters exclude the current turn (R20)."""
+    """What the table knows about a player. Counters exclude the current turn (R20)."""
 
     id: "Loose[int]"  # its seat, 0 to n-1
     n_cards: "Loose[int]"
-    turns: "Loose[int]"  # a doubt and its free turn are two
+    turns: "Loose[int]"  # a doubt and its free turn count as two
     not_first_turns: "Loose[int]"  # turns on a board that was not empty
     doubts: "Loose[int]"
     honest_times: "Loose[int]"  # doubted plays that were honest (R23)
@@ -61,13 +61,13 @@ class TurnData:
     current_number: "Loose[int]"  # 0 on an empty board
     n_cards_played: "Loose[int]"  # size of the last play; 0 on an empty board
     streak: "Loose[int]"  # plays on the board since the last doubt (R21)
-    n_players: "Loose[int]"  # players still in the game, including a pending winner (R9)
+    n_players: "Loose[int]"  # players still in the game, including one who is about to win (R9)
     my_n_cards: "Loose[int]"
     me: "Loose[PlayerData]"
     prev: "Loose[PlayerData]"  # the nearest earlier seat that is still in the game
     next: "Loose[PlayerData]"  # the nearest later seat that is still in the game
     can_doubt: "Loose[bool]"  # R4
-    last_player_id: "Loose[int | None]"  # the seat that made the last play; None on an empty board
+    last_player_id: "Loose[int | None]"  # the seat that made the last play; None if the board is empty
 
     def __init__(
         self,
@@ -125,12 +125,12 @@ for _class in (PlayerData, TurnData, TurnOutput):
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 class Hand:
-    """Cards and counts by value 0-13. Both lists stay the same objects for the whole game."""
+    """The cards and the count of each value 0-13. Both lists are the same objects for the whole game."""
 
     __slots__ = ("cards", "copies", "counts", "has_set")
 
     def __init__(self, cards: Sequence[int], copies: int = COPIES) -> None:
-        """Take the cards. `copies` cards of a number make a set."""
+        """Initialise the hand. `copies` cards of a number form a set."""
         self.cards: list[int] = []
         self.counts = [0] * (len(NUMBERS) + 1)
         self.copies = copies
@@ -153,7 +153,7 @@ class Hand:
             counts[card] -= 1
 
     def discard_sets(self) -> list[int]:
-        """Drop every set of a number (R8) and return those numbers, ascending."""
+        """Discard complete sets (R8) and return their numbers in ascending order."""
         if not self.has_set:
             return []
         self.has_set = False
@@ -172,7 +172,7 @@ class HandView:
     __slots__ = ("_cards", "_counts", "_streams")
 
     def __init__(self, hand: "Hand | HandView", streams: SeatStreams) -> None:
-        """View a hand, or the hand of another view. Random draws use the given streams."""
+        """View a hand, or another view's hand. Random draws use the given streams."""
         if isinstance(hand, Hand):
             self._cards, self._counts = hand.cards, hand.counts
         else:
@@ -201,7 +201,7 @@ class HandView:
         return len(set(self._cards)) <= 1
 
     def most_common(self) -> int:
-        """Return the most common number: the lowest if several tie, and 0 only for a hand of jokers (R25)."""
+        """Return the most common number, the lowest of several that tie, or 0 if the hand has only jokers (R25)."""
         counts, most, common = self._counts, 0, JOKER
         for number in range(1, len(counts)):
             if counts[number] > most:

@@ -1,7 +1,7 @@
 """Dubito's rules, the state of a game, the deal and the results (R10, R12, R30, R31).
 
-The driver of a game (a table of bots, a terminal, a replay) repeats `turn_data()` and `apply(output)` until `over`. An
-illegal output raises and changes nothing (R13). It uses no clock and no I/O; the only randomness is the deal.
+The caller (a table of bots, a terminal, a replay) repeats `turn_data()` and `apply(output)` until `over`. An illegal
+output raises an error and changes nothing (R13). The engine uses no clock and no I/O. Its only randomness is the deal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ MIN_PLAYERS: Final = 3
 MAX_PLAYERS: Final = 8
 DUEL: Final = 2  # seats in the variant
 MAX_JOKERS: Final = 2
-MIN_RANKS: Final = 2  # with one number every play is honest
+MIN_RANKS: Final = 2  # with a single number every play would be honest
 MIN_COPIES: Final = 2  # with one of each number every card would be a set
 
 
@@ -40,7 +40,7 @@ MIN_COPIES: Final = 2  # with one of each number every card would be a set
 class Rules:
     """The rules in force: R1 (jokers), R9 (when an empty hand wins), R12 (turn limit), and the variant."""
 
-    # For reading records. The types are quoted because the compiler keeps only quoted types as written.
+    # Used to read records. The types are quoted because the compiler only preserves quoted types as written.
     __pydantic_config__: "ClassVar[dict[str, object]]" = {"extra": "forbid", "strict": True}  # noqa: RUF008
 
     jokers: int = 2
@@ -48,7 +48,7 @@ class Rules:
     max_turns: int = 1000
     ranks: int = 13  # numbers in the deck, from the ace
     copies: int = 4  # of each number
-    duel: bool = False  # two seats: the first one out wins, the other loses
+    duel: bool = False  # two seats: the first player without cards wins
 
     @property
     def in_force(self) -> "Rules":
@@ -71,7 +71,7 @@ class Rules:
         return self.is_whole and not self.duel
 
     def stored_form(self) -> dict[str, Any]:
-        """Return the rules as runs, records and prompts store them, with variant fields only if not the default."""
+        """Return the rules as stored in runs, records and prompts, without variant fields that have the default."""
         usual = {"ranks": len(NUMBERS), "copies": COPIES, "duel": False}
         variant = {key: getattr(self, key) for key in usual}
         own = {key: value for key, value in variant.items() if value != usual[key]}
@@ -83,7 +83,7 @@ class Rules:
         if self.win_rule not in get_args(WinRule):
             raise UsageError(f"win_rule: {self.win_rule!r} is neither 'immediate' nor 'contested'")
         if self.max_turns < 1:
-            raise UsageError(f"max_turns: {self.max_turns} is not at least 1")
+            raise UsageError(f"max_turns: {self.max_turns} is less than 1")
         if not MIN_RANKS <= self.ranks <= len(NUMBERS):
             raise UsageError(f"ranks: {self.ranks} is not between {MIN_RANKS} and {len(NUMBERS)}")
         if not MIN_COPIES <= self.copies <= COPIES:
@@ -96,19 +96,19 @@ _USUAL: Final = Rules()
 def check_players(n: int, rules: Rules = _USUAL) -> None:
     """Raise UsageError if these rules do not allow a table of this size (R1)."""
     if rules.duel and n != DUEL:
-        raise UsageError(f"a duel is played by {DUEL}, not {n}: seat {DUEL}, or leave out `duel`")
+        raise UsageError(f"a duel needs {DUEL} players, not {n}; seat {DUEL}, or leave out `duel`")
     if not rules.duel and not MIN_PLAYERS <= n <= MAX_PLAYERS:
-        variant = ": two play the variant `duel`" if n == DUEL else ""
+        variant = "; two players need the `duel` variant" if n == DUEL else ""
         raise UsageError(f"Dubito needs {MIN_PLAYERS} to {MAX_PLAYERS} players, not {n}{variant}")
 
 
 def _check_deck(n: int, rules: Rules) -> None:
     if len(rules.deck) < n:
-        raise UsageError(f"the deck has {len(rules.deck)} cards, too few for {n} players: set more `ranks`")
+        raise UsageError(f"the deck has {len(rules.deck)} cards, too few for {n} players; set more `ranks`")
 
 
 def deal_hands(rng: Random, n_players: int, rules: Rules) -> list[Hand]:
-    """Shuffle and deal card by card from seat 0, repeating until no hand holds a set (R1, R2)."""
+    """Shuffle and deal card by card from seat 0, again and again until no hand contains a set (R1, R2)."""
     check_players(n_players, rules)
     _check_deck(n_players, rules)
     deck = rules.deck
@@ -120,7 +120,7 @@ def deal_hands(rng: Random, n_players: int, rules: Rules) -> list[Hand]:
 
 
 def _shuffle(deck: list[int], rng: Random) -> None:
-    """Shuffle exactly as `Random.shuffle` does, in half the time, if `chance` is a plain `Random`."""
+    """Shuffle exactly like `Random.shuffle`. This takes half the time if `rng` is a plain `Random`."""
     if type(rng) is not Random:
         rng.shuffle(deck)
         return
@@ -146,10 +146,10 @@ def is_honest(cards: Sequence[int], number: int) -> bool:
 
 
 def classify_bluff(cards: Sequence[int] | None, declared: int | None, number: int, held: Sequence[int]) -> Lie | None:
-    """Return what kind of bluff a play is, given the round's number (0: an opening) and the hand's counts (R5, R25).
+    """Classify a play by the round's number (0 for an opening) and the hand's counts (R5, R25).
 
-    An opener can always be honest. Later a bluff is voluntary only if the hand holds the number; jokers do not count
-    (R22).
+    A bluff in an opening is always voluntary. Later a bluff is only voluntary if the hand contains the number; jokers
+    do not count (R22).
     """
     if not cards or is_honest(cards, declared or number):
         return None
@@ -160,26 +160,26 @@ def why_illegal(output: object, held: list[int], number: int, can_doubt: bool, r
     """Return why the seat to move may not do this, or None if it may (R3, R4, R13).
 
     `held` counts the seat's own cards by value, `number` is the round's number (0 on an empty board), and numbers go up
-    to `ranks`. Types are compared exactly and only their names are quoted, so that no code of the bot runs.
+    to `ranks`. Types are compared exactly and only their names are quoted, so that none of the bot's code runs.
     """
     if type(output) is not TurnOutput:
-        return f"the output is {_kind(output)}, not a TurnOutput"
+        return f"the output must be a TurnOutput, not {_kind(output)}"
     cards: Any = output.cards
     if output.doubt is True:
         if cards is not None and not _is_empty(cards):
-            return "a doubt comes without cards"
+            return "a doubt must not include cards"
         if can_doubt:
             return _explain_illegal_number(output.number, number, ranks)
         return "an empty board has no play to doubt" if number == 0 else "the player to doubt has left the game"
     if output.doubt is not False:
-        return f"doubt is {_kind(output.doubt)}, not True or False"
+        return f"doubt must be True or False, not {_kind(output.doubt)}"
     cards = [*cards] if type(cards) is tuple else cards
     if type(cards) is not list:
-        return f"cards is {_kind(cards)}, not a list of 1 to {MAX_PLAY} cards"
+        return f"cards must be a list of 1 to {MAX_PLAY} cards, not {_kind(cards)}"
     n = len(cards)
     if not 1 <= n <= MAX_PLAY:
         return f"{n} cards were played; play 1 to {MAX_PLAY}"
-    for card in cards:  # check all types first, so that no code of a card runs
+    for card in cards:  # check all types first, so that no card's code runs
         if type(card) is not int or not 0 <= card <= 13:
             return f"the deck has no card {_number_or_kind(card)}"
     for card in cards:
@@ -192,7 +192,7 @@ def _explain_illegal_number(declared: object, number: int, ranks: int) -> str | 
     if number == 0:
         if type(declared) is int and 1 <= declared <= ranks:
             return None
-        return f"an opening declares a number from 1 to {ranks}, not {_number_or_kind(declared)}"
+        return f"an opening must declare a number from 1 to {ranks}, not {_number_or_kind(declared)}"
     if declared is None or (type(declared) is int and declared == number):
         return None
     return f"the number of this round is {number}; declare it or None"
@@ -222,7 +222,7 @@ class Result(StrEnum):
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
 @dataclass(slots=True)
 class SeatCounts:
-    """One seat's counters: those of its public PlayerData and more (R31).
+    """A seat's counters, including those of its public PlayerData (R31).
 
     Numbers are Loose, as in PlayerData, so that compiled code passes them on unchanged.
     """
@@ -240,7 +240,7 @@ class SeatCounts:
     successful_doubts: Loose[int] = 0
 
     def public(self) -> PlayerData:
-        """Return a new value with what the table knows about the seat."""
+        """Return a new object with what the table knows about the seat."""
         return PlayerData(
             self.seat,
             self.n_cards,
@@ -257,7 +257,7 @@ class State:
     """The state of one game. Read its attributes freely; change it only through `apply`."""
 
     def __init__(self, rules: Rules, hands: list[Hand]) -> None:
-        """Begin a game with seat 0. Takes ownership of the hands; none may hold a set (R2)."""
+        """Begin a game with seat 0. Takes ownership of the hands, which must not contain a set (R2)."""
         n = len(hands)
         check_players(n, rules)
         self.rules = rules
@@ -273,10 +273,10 @@ class State:
         self.streak = 0
         self.can_doubt = False
         self.playing_cards = NUMBERS[: rules.ranks]
-        self.turns = 0  # finished turns, without free turns (R12, R32)
+        self.turns = 0  # finished turns, excluding free turns (R12, R32)
         self.free_turns = 0
         self.over = False
-        self.capped = False  # over because of the turn limit; seated players are unfinished
+        self.capped = False  # the turn limit ended the game; seated players are unfinished
         self._before = [seat - 1 for seat in range(n)]
         self._before[0] = n - 1
         self._after: list[int] = [*range(1, n), 0]
@@ -286,7 +286,7 @@ class State:
         self._events: list[Event] | None = None
 
     def view(self) -> TurnData:
-        """Return a new value with what the seat to move sees."""
+        """Return a new object with what the seat to move sees."""
         seat, counts = self.seat, self.counts
         me = counts[seat]
         return TurnData(
@@ -332,7 +332,7 @@ class State:
         return Result.UNFINISHED if self.capped else Result.LOSS
 
     def ending(self) -> Ending:
-        """Return the finished game's counts, in the order of `RESULTS` (R31)."""
+        """Return the finished game's counts in the order of `RESULTS` (R31)."""
         counts: list[tuple[int, ...]] = [
             (
                 own.n_cards,
@@ -351,7 +351,7 @@ class State:
     def apply(self, output: Loose[TurnOutput], announce: bool = True) -> list[Event]:
         """Apply the output of the seat to move and return the events that the table observes (R26).
 
-        Without `announce` no events are built. Raises IllegalOutput, and changes nothing, if the output is illegal.
+        If `announce` is false, no events are built. An illegal output raises IllegalOutput and changes nothing.
         """
         if self.over:
             raise IllegalOutput("the game is over")
@@ -447,7 +447,7 @@ class State:
         self.can_doubt = False
 
     def _discard_sets(self, seat: int) -> None:
-        """Discard the sets of the hand that just grew, since no other hand can hold a set (R8)."""
+        """Discard sets from the hand that just grew, because no other hand can contain a set (R8)."""
         hand = self.hands[seat]
         sets = hand.discard_sets()
         self.counts[seat].n_cards = len(hand.cards)
@@ -462,7 +462,7 @@ class State:
         self._pending = None
 
     def _win(self, seat: int) -> None:
-        """Give the seat the next place; end the game if two players (one in a duel) are left (R10)."""
+        """Give the seat the next place. End the game if two players (one in a duel) are left (R10)."""
         place = len(self.places) - self.n_players + 1
         self.places[seat] = place
         self.n_players -= 1
@@ -510,7 +510,7 @@ def _position(place: int, seats: int, capped: bool) -> int:
 
 
 def equal_share(seats: int) -> Mapping[str, float]:
-    """Return the chance level: each seat's results if all players were equal (R10)."""
+    """Return the chance level, which is each seat's result if all players were equal (R10)."""
     if seats == DUEL:
         return {"score": 1 / 2, "hard_wins": 1 / 2, "soft_wins": 0.0, "losses": 1 / 2, "unfinished": 0.0}
     return {
@@ -568,8 +568,8 @@ RESULTS: Final = Results(
     describe_turns=lambda means: f"{means[0]:.1f} without free turns, {sum(means):.1f} with them",
     rate="hard-win rate",
     meaning="Score is 1 for a hard win (first out of cards), 1/2 for a soft win (out of cards later), 0 for a loss.",
-    neighbours="The next player may doubt your plays, and you may doubt the previous player's. So the results "
-    "of bots that bluff a lot usually depend on the next player, and those of passive bots on the previous one.",
+    neighbours="The next player can doubt your plays, and you can doubt the previous player's. The results of bots "
+    "that bluff a lot therefore usually depend on the next player, and those of passive bots on the previous player.",
     habits_in_words="A bluff is a play with a card that is neither the declared number nor a joker. A doubt is right "
     "when it turns over a bluff.",
     stated="that the last play is dishonest (node C)",

@@ -7,7 +7,7 @@ from dubito.game import GameEvent
 
 @dataclass(frozen=True, slots=True)
 class GameStartEvent(GameEvent):
-    """The cards were dealt; counts are in id order."""
+    """The cards were dealt. Counts are in id order."""
 
     player_ids: tuple[int, ...]
     initial_card_counts: tuple[int, ...]
@@ -28,11 +28,11 @@ class DoubtResolvedEvent(GameEvent):
 
     doubter_id: int
     target_id: int  # the player who played the last cards
-    correct: bool  # whether it was a bluff, so that the target picks up
+    correct: bool  # whether it was a bluff, in which case the target picks up the board
     latest_cards: tuple[int, ...]  # the doubted play
-    board_cards: tuple[int, ...]  # exactly what the loser picks up
+    board_cards: tuple[int, ...]  # exactly the cards that the loser picks up
     declared_number: int
-    jokers_discarded: int  # jokers of the doubted play that left the game (R6)
+    jokers_discarded: int  # jokers from the doubted play that left the game (R6)
 
     @property
     def loser_id(self) -> int:
@@ -50,7 +50,7 @@ class DiscardEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class PlayerWonEvent(GameEvent):
-    """A player is out of cards and leaves; position 1 is the hard win."""
+    """A player is out of cards and leaves the game. Position 1 is the hard win."""
 
     player_id: int
     position: int

@@ -1,7 +1,7 @@
-"""Collect, check and store Dubito's positions. `knowledge` has the facts that prompts contain.
+"""Collect, check and store Dubito's positions. The facts for prompts are in `knowledge`.
 
-Only players that answer the nodes A-E one by one are watched. The sample tables for prompts cover every size under both
-win rules, with players that answer at random.
+Positions are only collected from players that answer the nodes A-E one by one. The sample tables for prompts cover
+every table size and both win rules, with players that answer at random.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,14 +26,14 @@ from dubito.games.dubito.knowledge import turn as turn
 from dubito.games.dubito.witness import Memory
 from dubito.games.dubito.witness import OwnPlay as OwnPlay
 
-Note = Callable[[int, Position], None]  # receives each question, with its seat, before it is answered
+Note = Callable[[int, Position], None]  # called with each question and its seat before the answer
 
 
 class Questions:
-    """Plays a game turn by turn and reports the questions that its players get."""
+    """Plays a game turn by turn and reports its players' questions."""
 
     def __init__(self, table: Table, rules: Any, note: Note) -> None:
-        """Listen to the players of a table before its game begins; `rules` are a notebook's."""
+        """Listen to a table's players before its game begins. `rules` are in the form that `Notebook` expects."""
         self._table = table
         self._seats = [_Seat(seat, rules, table, note) for seat in range(len(table.players))]
         self._tell([table.state.start])
@@ -72,7 +72,7 @@ _SEED: Final = 0
 
 
 class _RandomPlayer(FiveNodes):
-    """Answers at random, with rates at which doubts, sets, wins, and long and short rounds all occur."""
+    """Answers at random, at rates that produce doubts, sets, wins, and both long and short rounds."""
 
     def bluff_first_hand(self, p: TurnData) -> bool:
         return self.rng.random() < 0.3
@@ -91,7 +91,7 @@ class _RandomPlayer(FiveNodes):
 
 
 def sample_tables() -> Iterator[tuple[Table, Rules]]:
-    """Yield the sample tables before their first turn, each with its rules."""
+    """Yield each sample table, before its first turn, with its rules."""
     for win_rule in get_args(WinRule):
         for deal, size in enumerate(range(MIN_PLAYERS, MAX_PLAYERS + 1)):
             rules = Rules(win_rule=win_rule)
@@ -103,13 +103,13 @@ def sample_table(rules: Rules, size: int, deal: int) -> Table:
     return deal_table(entrants, rules, DealStreams(_SEED, deal), deal=deal, number=deal)
 
 
-_EXAMPLE_EVENTS: Final = 24  # by then there have been doubts, pick-ups and plays by the seat
-# The nodes that may have been answered earlier in the turn (R24). C and D are missing if they were not asked.
+_EXAMPLE_EVENTS: Final = 24  # enough for doubts, pick-ups and plays by the seat
+# The nodes that may have been answered earlier in the turn (R24). C and D are absent if they were not asked.
 _BEFORE: Final = {"A": [""], "B": ["A"], "C": [""], "D": ["", "C"], "E": ["", "C", "D", "CD"]}
 
 
 def _fault(position: Position) -> str | None:
-    """Return why no game can have this position, checking only what prompts depend on."""
+    """Explain why no game can reach this position, checking only what prompts depend on."""
     start, turn = position.events[0] if position.events else None, position.turn
     if not isinstance(start, GameStartEvent) or sum(isinstance(event, GameStartEvent) for event in position.events) > 1:
         return "events: the first event, and no other, must be the start of the game"
@@ -130,14 +130,14 @@ def _fault(position: Position) -> str | None:
         if isinstance(event, CardsPlayedEvent) and event.player_id == position.seat
     ]
     if played != [len(play.cards) for play in position.own_plays] or not all(1 <= n <= MAX_PLAY for n in played):
-        return f"own_plays: these are not the plays of seat {position.seat} in events"
+        return f"own_plays: does not match the plays of seat {position.seat} in events"
     if not _is_asked(position):
         return f"node {one_line(position.node)} is not asked here, or not after these answers"
     return _contradiction(position, turn.prev.id, turn.next.id)
 
 
 def _is_asked(position: Position) -> bool:
-    """Return whether the walk through the nodes asks this one (R24)."""
+    """Return whether this node is asked on this turn (R24)."""
     node, turn = position.node, position.turn
     if node not in NODES or set(position.answers) not in map(set, _BEFORE[node]):
         return False
@@ -157,16 +157,16 @@ def _contradiction(position: Position, before: int, after: int) -> str | None:
         return "events: a player is not at the table"
     around = witness.active()
     if seat not in around or len(around) < position.rules.seats[0] or (around[-1], around[1]) != (before, after):
-        return "turn: prev and next disagree with the events"
+        return "turn: prev and next do not match the events"
     neighbours = [witness.players[other] for other in (seat, before, after)]
     if neighbours != [turn.me, turn.prev, turn.next] or not len(position.hand) == turn.my_n_cards == turn.me.n_cards:
-        return "turn: me, prev, next or the hand disagree with the events"
+        return "turn: me, prev, next or the hand does not match the events"
     if (witness.board_cards, witness.streak, witness.last_player) != (
         turn.board_cards,
         turn.streak,
         turn.last_player_id,
     ):
-        return "turn: the board disagrees with the events"
+        return "turn: the board does not match the events"
     return None
 
 
@@ -197,7 +197,7 @@ to_json, from_json = _FILE.to_json, _FILE.from_json
 
 @cache
 def example_position(node: str) -> Position:
-    """Return a fixed position in mid-game, at a table of four, at which this node is asked."""
+    """Return a fixed mid-game position at a table of four at which this node is asked."""
     table, positions = sample_table(Rules(), 4, 0), list[Position]()
     questions = Questions(table, Rules(), lambda _, position: positions.append(position))
     while not table.state.over:

@@ -36,15 +36,17 @@ def _rules_of_a_config() -> "type[BaseModel]":
 
     class DubitoRules(Checked):
         jokers: int = Field(default=usual.jokers, ge=0, le=MAX_JOKERS, description="Jokers in the deck, 0 to 2.")
-        win_rule: WinRule = Field(default=usual.win_rule, description="When the last card wins: at once, or undoubted.")
+        win_rule: WinRule = Field(
+            default=usual.win_rule, description="When the last card wins: at once, or once undoubted."
+        )
         max_turns: int = Field(default=usual.max_turns, ge=1, description="Turns after which a game stops.")
         ranks: int = Field(
-            default=usual.ranks, ge=MIN_RANKS, le=usual.ranks, description="A variant: numbers in the deck, 2 to 13."
+            default=usual.ranks, ge=MIN_RANKS, le=usual.ranks, description="Variant: numbers in the deck, 2 to 13."
         )
         copies: int = Field(
-            default=usual.copies, ge=MIN_COPIES, le=COPIES, description="A variant: cards of each number, 2 to 4."
+            default=usual.copies, ge=MIN_COPIES, le=COPIES, description="Variant: cards of each number, 2 to 4."
         )
-        duel: bool = Field(default=usual.duel, description="A variant: two seats, and the first out wins.")
+        duel: bool = Field(default=usual.duel, description="Variant: two seats; the first out wins.")
 
         @model_serializer
         def stored_form(self) -> dict[str, Any]:
@@ -65,7 +67,7 @@ def _lie_mark(state: State, output: TurnOutput) -> LieMark:
 
 GAME: Final = Game(
     name="dubito",
-    summary="Dubito (Cheat, I doubt it) for 3 to 8: play cards face down as one number, honest or not, or doubt",
+    summary="Dubito (Cheat, I Doubt It) for 3 to 8 players: play cards face down and claim a number, or doubt",
     rules=lambda **said: _rules_of_a_config()(**said),
     seats=(MIN_PLAYERS, MAX_PLAYERS),
     seats_of=lambda rules: rules.in_force.seats,
@@ -78,7 +80,7 @@ GAME: Final = Game(
     deal=lambda rules, seats, deck: deal_game(rules.in_force, seats, deck),
     deal_to_json=lambda state: {"hands": [list(hand.cards) for hand in state.hands]},
     output_to_json=lambda output: [output.doubt, output.number, output.cards],
-    # A list, or a mapping as older tables in the browser stored it.
+    # A list, or a mapping from older tables in the browser.
     output_from_json=lambda plain: TurnOutput(**plain) if isinstance(plain, dict) else TurnOutput(*plain),
     walk=five_questions,
     package=__package__,

@@ -1,7 +1,7 @@
-"""Everything that one seat of Dubito knows at a question, as a mapping of plain values.
+"""Everything that one Dubito seat knows when asked a question, as a mapping of plain values.
 
-The mapping contains everything that a hand-written bot can see or derive, and nothing else. Players are identified by
-seat, never by name.
+This is everything that a hand-written bot can see or derive, and nothing else. Players are identified by seat, never by
+name.
 """
 
 from collections import Counter
@@ -30,8 +30,8 @@ class Position:
     node: str  # "A" to "E"
     hand: tuple[int, ...]  # sorted
     turn: TurnData
-    events: tuple[Event, ...]  # what the seat observed, beginning with the GameStartEvent
-    own_plays: tuple[OwnPlay, ...]  # in the order of the seat's own CardsPlayedEvents
+    events: tuple[Event, ...]  # what the seat observed, starting with the GameStartEvent
+    own_plays: tuple[OwnPlay, ...]  # in the same order as the seat's own CardsPlayedEvents
     answers: Mapping[str, bool]  # earlier answers of this turn; D is missing if the bluff is forced
 
 
@@ -39,12 +39,12 @@ AT_ONCE: Final = {"walk": WALK_AT_ONCE}
 
 
 def turn(position: Position) -> list[Position]:
-    """Return this question and all questions that its turn may ask later (R24), with the answers that lead to them.
+    """Return this question and all that may follow in the same turn (R24), with the answers that lead to them.
 
-    A question that means something different after another answer is listed once for each answer.
+    A question whose meaning depends on an earlier answer is listed once per answer.
     """
     questions = [position]
-    for question in questions:  # the list grows
+    for question in questions:  # because the list keeps growing
         following = (
             (_next_node(question, answer), {**question.answers, question.node: answer}) for answer in (True, False)
         )
@@ -93,10 +93,10 @@ _MEANINGS: Final = {
 
 
 def facts(position: Position, memory: Memory | None = None) -> dict[str, Any]:
-    """Return the facts as JSON values; the keys are the same at every node.
+    """Return the facts as JSON values.
 
-    Cards are words ("ace", "7", "joker"). Rates without data, and facts that an empty board lacks, are None. `memory`
-    is the memory of the position's events, if the caller has already built it.
+    Every node has the same keys. Cards are words ("ace", "7", "joker"). Rates without data, and facts that do not apply
+    to an empty board, are None. Pass `memory` if the memory of the position's events is already built.
     """
     turn, seat = position.turn, position.seat
     memory = memory or Memory.of(seat, position.events, position.own_plays, position.rules.copies)
@@ -230,7 +230,7 @@ class Notebook(Listener):
     """The record of one seat in one game, kept by its player or an observer."""
 
     def __init__(self, seat: int, rules: Rules | BaseModel) -> None:
-        """Take the rules of the engine or of a config."""
+        """Start a notebook, with the rules of an engine or a config."""
         self.events: list[Event] = []
         self.own_plays: list[OwnPlay] = []
         self._rules = rules if isinstance(rules, Rules) else Rules(**rules.model_dump())
@@ -248,9 +248,10 @@ class Notebook(Listener):
         self._answers[node] = answer
 
     def observe(self, event: Event, hand: Iterable[int], played: Sequence[int] | None = None) -> None:
-        """Record an event; `hand` is the seat's hand now, `played` the cards that it played.
+        """Record an event.
 
-        If `played` is omitted, the cards are inferred from the hand, since a substitute may have chosen them (R13).
+        `hand` is the seat's current hand, and `played` the cards that it played. If `played` is omitted, the cards are
+        inferred from the hand, because a substitute may have chosen them (R13).
         """
         self.events.append(event)
         own_play = None

@@ -1,6 +1,6 @@
 """What a person sees of the table after each turn.
 
-A page shows frames and has no knowledge of the rules. A frame contains nothing that the person may not know.
+Pages only draw frames and do not implement any rules. A frame contains nothing that is hidden from the person.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ShownDoubt:
-    """A doubt: the play that was turned over, and the player who picked up the board."""
+    """A doubt: the play that was revealed, and the player who picked up the board."""
 
     doubter: int
     target: int
@@ -35,7 +35,7 @@ class ShownDoubt:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The table between two turns. `really` and `honest` are None if the person may not know them."""
+    """The table between two turns. `really` and `honest` are None if they are hidden from the person."""
 
     turn: int  # turns played, free ones included
     mover: int | None  # whose turn it was

@@ -1,6 +1,6 @@
-"""A game's deal and outputs, enough to replay it exactly and to describe it in words.
+"""A game's deal and outputs, from which it can be replayed exactly and described in words.
 
-The `story` has one line per event, as the engine reported it when the game was recorded. A replay compares its events
+The `story` has one line per event, as reported by the engine when the game was recorded. A replay compares its events
 with the story and reports the first turn that differs.
 """
 
@@ -73,7 +73,7 @@ def describe_cards(cards: Iterable[int]) -> str:
 
 
 def sentence(event: Event, label: Label = seat_label) -> str:
-    """Describe one event, in the words used in stories, requests and pages."""
+    """Describe an event in the words used in stories, requests and pages."""
     match event:
         case GameStartEvent():
             dealt = zip(event.player_ids, event.initial_card_counts, strict=True)
@@ -124,7 +124,7 @@ def _format() -> TypeAdapter[GameRecord]:
 
 
 def load(text: str) -> GameRecord:
-    """Parse the output of `dump`. Raises UsageError that names the problem."""
+    """Parse the output of `dump`. Raises UsageError if it is invalid."""
     try:
         record = _format().validate_json(text)
     except ValidationError as error:
@@ -132,14 +132,14 @@ def load(text: str) -> GameRecord:
         raise UsageError(f"this is not a game record: {fault(error)}") from None
     check_players(len(record.hands), record.rules)
     if len(record.players) != len(record.hands):
-        raise UsageError(f"the record names {len(record.players)} players but holds {len(record.hands)} hands")
+        raise UsageError(f"the record names {len(record.players)} players but contains {len(record.hands)} hands")
     dealt = Counter(card for hand in record.hands for card in hand)
     rules, deck = record.rules, Counter(record.rules.deck)
     if any(n > deck[card] for card, n in dealt.items()):
         raise UsageError("the record deals more cards of a value than a deck has")
     if any(not hand or rules.copies in Counter(hand).values() for hand in record.hands):
         four = number_word(rules.copies)
-        raise UsageError(f"the record deals a hand that no game begins with: without cards, or with {four} of a number")
+        raise UsageError(f"the record deals an impossible hand: without cards, or with {four} of one number")
     return record
 
 
@@ -165,7 +165,7 @@ class Recorder:
 def replay(record: GameRecord) -> Iterator[str]:
     """Replay the outputs, starting from the deal, and yield the story line by line.
 
-    An illegal output ends the story with a line that reports it.
+    If an output is illegal, the story ends with a line that reports it.
     """
     state, outputs = deal_record(record)
     for turn, output in enumerate(outputs, start=1):

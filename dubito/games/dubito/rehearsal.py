@@ -1,4 +1,4 @@
-"""Put a bot into its seat at a chosen turn, for the bot's unit tests."""
+"""Put a bot into its seat at a chosen turn, for its unit tests."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,11 +24,11 @@ def at_turn(
     rules: Rules = _RULES,
     **settings: Any,
 ) -> tuple[Any, TurnData]:
-    """Return the bot, placed in the seat to move after these moves, and what it sees.
+    """Return the bot, in the seat to move after these moves, and what it sees.
 
-    `hands` are dealt from seat 0, which moves first; they need not be a whole deck. The engine plays the moves,
-    including the bot's own, so that turn data, hand and observed events agree. The bot is a class or a name that
-    `dubito bots` lists. Raises UsageError for impossible hands and moves.
+    `hands` are dealt from seat 0, which moves first, and need not be a whole deck. The engine plays the moves,
+    including the bot's own, so that turn data, hand and observed events are consistent. The bot is a class or a name
+    that `dubito bots` lists. Raises UsageError for impossible hands and moves.
     """
     cls = find_bots(Path.cwd()).find(bot).cls if isinstance(bot, str) else bot
     _refuse_impossible(hands, rules)
@@ -46,7 +46,7 @@ def _refuse_impossible(hands: Sequence[Sequence[int]], rules: Rules) -> None:
         if card not in (JOKER, *NUMBERS[: rules.ranks]):
             raise UsageError(f"unknown card {card!r}: use 0 for a joker, or a number from 1 to {rules.ranks}")
         if n > (most := MAX_JOKERS if card == JOKER else rules.copies):
-            raise UsageError(f"card {card} is dealt {n} times: the deck has {most}")
+            raise UsageError(f"card {card} is dealt {n} times, but the deck has {most}")
     for seat, hand in enumerate(hands):
         if not hand or rules.copies in Counter(hand).values():
-            raise UsageError(f"seat {seat} holds nothing, or {rules.copies} cards of one number: no deal gives that")
+            raise UsageError(f"seat {seat} has an impossible hand: no cards, or {rules.copies} of one number")

@@ -1,8 +1,7 @@
 """Find bots written for the 2026 version of the source project (github.com/isBre/Dubito), and redirect their imports.
 
-Such a file imports `BotBase` from `bots.base` and its types from `dubito.game_data`, as our own bots do. The source
-project's versions of these are in `source_bots.py`, which is loaded only for such files, since each command that needs
-bots looks at all files.
+Like our own bots, their files import `BotBase` from `bots.base` and types from `dubito.game_data`. The source project's
+versions of these are in `source_bots.py`, which is loaded only if needed, because many commands look at all bot files.
 """
 
 import ast
@@ -11,21 +10,21 @@ from types import ModuleType
 from typing import Any, Final
 
 _WORDS_MODULE: Final = "dubito.games.dubito.source_bots"
-UNSEEDED: Final = ("secrets", "numpy")  # modules whose draws this one does not replace
+UNSEEDED: Final = ("secrets", "numpy")  # modules whose random functions are not replaced
 _MODULES: Final = ("bots.base", "dubito.game_data", "dubito.player", "dubito.hand")
 _HELPERS: Final = {"honest_times", "dishonest_times", "doubts_count", "turns_count"}
 _METHODS: Final = {"play_first_turn", "play_regular_turn"}
 _FACTS: Final = {"my_cards", "player_card_counts", "my_player_id", "prev_player_id", "next_player_id", "history"}
 _OUR_FACTS: Final = {"me", "prev", "next", "can_doubt", "last_player_id", "my_n_cards", "rng", "observe"}
-# A name that is not an attribute, or an attribute.
+# Matches a plain name, or an attribute.
 _ANY_WORD: Final = re.compile(
     rf"(?<!\.)\b({'|'.join(sorted(_HELPERS | _METHODS))})\b|\.\s*({'|'.join(sorted(_FACTS))})\b".encode()
 )
 
 
 def converted(source: bytes) -> ast.Module | None:
-    """Return the code of a file of that version, with its imports taken from this module; None for another file."""
-    # For speed, sources without any of its words are not parsed.
+    """Return a bot for that version as code whose imports refer to this module, or None for other files."""
+    # For speed, files without any of these words are not parsed.
     if not _ANY_WORD.search(source):
         return None
     tree = ast.parse(source)
@@ -33,7 +32,7 @@ def converted(source: bytes) -> ast.Module | None:
 
 
 def _is_for_source(tree: ast.Module) -> bool:
-    """Return whether a bot's file uses names that only that version has, and none that only ours has."""
+    """Return whether a bot file uses names that exist only in that version, and none that exist only in ours."""
     nodes = list(ast.walk(tree))
     imports = {alias.name for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names}
     modules = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
@@ -65,7 +64,7 @@ class _Rebase(ast.NodeTransformer):
 
 
 def seat_bots(module: ModuleType) -> None:
-    """Replace each bot class of a module by its seat."""
+    """Replace each bot class in a module with its seat class."""
     from dubito.games.dubito.source_bots import BotBase, SourceSeat
 
     for name, value in list(vars(module).items()):

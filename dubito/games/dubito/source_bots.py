@@ -1,7 +1,8 @@
 """The types of the source project's 2026 version (github.com/isBre/Dubito), so that its bots play unchanged.
 
-In that project the turn data has the whole history, the hand is a list from which `pick` takes cards, and draws come
-from the module `random`. `SourceSeat` translates. Draws come from the seat's own stream, so these bots are repeatable.
+In that project the turn data contains the whole history, the hand is a list from which `pick` removes cards, and bots
+use the `random` module. `SourceSeat` translates between the two. Draws come from the seat's own stream, so these bots
+are repeatable.
 """
 
 from collections import Counter
@@ -22,7 +23,7 @@ _STREAM: Final[ContextVar[Random | None]] = ContextVar("the stream of the seat t
 
 
 class SeatRandom:
-    """Replaces the module `random`: its functions draw from the stream of the seat that moves."""
+    """Replaces the `random` module. Its functions draw from the stream of the seat to move."""
 
     Random = Random
 
@@ -117,7 +118,7 @@ def turns_count(player_id: int, history: Sequence[GameEvent]) -> int:
 
 
 class Hand:
-    """A hand from which the `pick` methods take cards."""
+    """A hand whose `pick` methods remove cards."""
 
     def __init__(self, hand: list[int]) -> None:
         self.hand = sorted(hand)
@@ -170,13 +171,13 @@ class Hand:
 
 
 class Player:
-    """The root class of that project's players: an id, and a hand while the player moves."""
+    """The base class of that project's players, with an id and, on the player's turn, a hand."""
 
     def __init__(self, id: int) -> None:
         self.id, self.cards = id, Hand([])
 
     def reset(self) -> None:
-        """Prepare for another game. In this project every game has a new player."""
+        """Prepare for another game. In our project every game has new players."""
         self.cards = Hand([])
 
     def n_cards(self) -> int:
@@ -193,7 +194,7 @@ class Player:
 
 
 class BotBase(Player):
-    """That project's `PlayerAI` and `BotBase`: a turn asks the nodes A-E in that project's order."""
+    """That project's `PlayerAI` and `BotBase`. A turn asks the nodes A-E in its order."""
 
     registry: ClassVar[dict[str, type]] = {}
 
@@ -259,23 +260,23 @@ class BotBase(Player):
         return TurnOutput(False, None, self.cards.pick(p.current_number, held if maximize else random.randint(1, held)))
 
     def bluff_first_hand(self, p: TurnData) -> bool:
-        raise NotImplementedError("bluff_first_hand is not written")
+        raise NotImplementedError("bluff_first_hand is not implemented")
 
     def maximize_first_hand(self, p: TurnData) -> bool:
-        raise NotImplementedError("maximize_first_hand is not written")
+        raise NotImplementedError("maximize_first_hand is not implemented")
 
     def should_doubt(self, p: TurnData) -> bool:
-        raise NotImplementedError("should_doubt is not written")
+        raise NotImplementedError("should_doubt is not implemented")
 
     def bluff_regular(self, p: TurnData) -> bool:
-        raise NotImplementedError("bluff_regular is not written")
+        raise NotImplementedError("bluff_regular is not implemented")
 
     def maximize_regular(self, p: TurnData) -> bool:
-        raise NotImplementedError("maximize_regular is not written")
+        raise NotImplementedError("maximize_regular is not implemented")
 
 
 class SourceSeat(PlayerAI):
-    """The seat of a source-project bot. It keeps the history and translates each turn and answer."""
+    """The seat of a bot from the source project. It keeps the history and translates turns and answers."""
 
     source: ClassVar[type[BotBase]]
     interface: ClassVar[str] = INTERFACE

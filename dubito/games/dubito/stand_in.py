@@ -1,6 +1,6 @@
 """The built-in model server's policies for Dubito: `house-honest` and `house-sharp`.
 
-They read the facts between the two markers of `prompts/shared/facts.jinja`. Each raises LookupError, ValueError or
+They read the facts between the two markers of `prompts/shared/facts.jinja`, and raise LookupError, ValueError or
 ArithmeticError if facts are missing or malformed.
 """
 
@@ -30,16 +30,16 @@ MODELS: Final[Mapping[str, HousePolicy]] = {"house-honest": _house_honest, "hous
 
 
 def read_facts(prompt_text: str) -> dict[str, str]:
-    """Return the last block of facts in the text, by name; empty if there are none."""
+    """Return the last block of facts in the text, by name. Empty if the text has none."""
     values = facts_in(prompt_text)
-    for who, names in _LISTS.items():  # these lines have several facts
+    for who, names in _LISTS.items():  # these lines contain several facts
         if who in values:
             values |= zip((name.format(who) for name in names), values.pop(who).split(), strict=False)
     return values
 
 
 def honest(values: Mapping[str, str]) -> bool:
-    """Never bluff voluntarily; doubt only if forced to bluff or if prev is about to win."""
+    """Never bluff voluntarily, and only doubt if forced to bluff or if prev is about to win."""
     match values["node"]:
         case "A" | "D":
             return False
@@ -52,7 +52,7 @@ def honest(values: Mapping[str, str]) -> bool:
 
 
 def sharp(values: Mapping[str, str]) -> bool:
-    """Compare the expected values of a doubt, an honest play and a bluff, measured in cards of the hand.
+    """Compare the expected values of a doubt, an honest play and a bluff, measured in cards.
 
     Raises KeyError or ValueError if a fact is missing or malformed.
     """
@@ -60,19 +60,19 @@ def sharp(values: Mapping[str, str]) -> bool:
 
 
 def odds(values: Mapping[str, str]) -> dict[bool, float]:
-    """Return the probability of each answer: a logistic function of the difference in cards.
+    """Return the probability of each answer, a logistic function of the difference in cards.
 
-    Raises the same errors as `sharp`, which gives the more probable answer.
+    Raises the same errors as `sharp`, which returns the more probable answer.
     """
     yes = 1 / (1 + exp(-_advantage_of_yes(values)))
     return {True: yes, False: 1 - yes}
 
 
 def _advantage_of_yes(values: Mapping[str, str]) -> float:
-    """Return by how many cards yes is better than no; infinite if one of them is certainly better."""
+    """Return by how many cards yes is better than no. Infinite if one of them is certainly better."""
     node, own = values["node"], int(values["own_cards"])
     if own <= _MAX_PLAY and values["win_rule"] == "immediate":
-        # The player can play all its cards at once, and the last ones cannot be doubted.
+        # The player can play all its cards at once, and a last play cannot be doubted.
         return -_CERTAIN if node == "C" else _CERTAIN
     match node:
         case "A":
@@ -88,7 +88,7 @@ def _advantage_of_yes(values: Mapping[str, str]) -> float:
 
 
 def stated_chance(values: Mapping[str, str]) -> float | None:
-    """Return `house-sharp`'s probability that the last play is a bluff; None except at C with facts."""
+    """Return `house-sharp`'s probability that the last play is a bluff, or None without facts or outside C."""
     try:
         if values["node"] != "C":
             return None
@@ -142,13 +142,13 @@ def _cards_of_number(values: Mapping[str, str]) -> str:
 _MAX_PLAY: Final = 3  # cards
 _CERTAIN: Final = float("inf")
 _UNKNOWN: Final = 0.5
-_PRIOR_WEIGHT: Final = 2.0  # weight of the table's rate, in doubts
+_PRIOR_WEIGHT: Final = 2.0  # weight of the table's rate, as a number of doubts
 _SIZE_ODDS: Final = {1: 0.4, 2: 0.9, 3: 2.0}  # odds of a bluff by the number of cards
 _OPENER_ODDS: Final = 0.35  # the opener chose the number
-# Whether cards of the number are left over, exactly enough, or too few without jokers.
+# Whether there are more than enough cards of the number, exactly enough, or too few without jokers.
 _SCARCE_ODDS: Final = (1.0, 1.5, 4.0)
 _FREE_TURN: Final = 2.5  # cards played in the free turn after a caught bluff
-_PICK_UP: Final = 0.6  # cost of a picked-up card; less than 1, since some cards soon leave as a set
+_PICK_UP: Final = 0.6  # cost of a picked-up card; less than 1 because some cards soon leave as a set
 _THREAT: Final = 3.0  # value of stopping a player who could win on their next turn
 
 
@@ -172,7 +172,7 @@ def _value_of_bluff(values: Mapping[str, str]) -> float:
 
 
 def _chance_of_bluff(values: Mapping[str, str]) -> float:
-    """Estimate the probability from the player's record, the size of the play and the remaining cards of the number."""
+    """Estimate the probability from the player's record, the play's size and the remaining cards of the number."""
     size = int(values["last_play"])
     record = values[f"seat {values['last_player']}"].split()[2]
     honest, _, doubted = record.partition("/")

@@ -1,7 +1,7 @@
 """What one seat can derive from the events it observed: all counters (R20-R23), and which cards others must hold.
 
-Every doubt turns the whole board over, so only the cards that each player played in this round are hidden. A card is
-listed as held only if it certainly is; a card that may be on the board is not listed.
+Every doubt reveals the whole board, so only the cards played in this round are hidden. A card is only listed as held if
+this is certain, not if it may be on the board.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ _VALUES: Final = NUMBERS[-1] + 1
 
 
 class Witness:
-    """The public state of a game and one seat's certain knowledge, after some events."""
+    """The public state of a game after some events, and what one seat knows for certain."""
 
     def __init__(self, seat: int, copies: int = COPIES) -> None:
         self.seat, self.copies = seat, copies
@@ -34,10 +34,10 @@ class Witness:
         self.board_cards = 0
         self.streak = 0
         self.last_player: int | None = None
-        self.sets_gone: list[int] = []  # numbers, in the order they left the game
+        self.sets_gone: list[int] = []  # numbers in the order in which they left the game
         self.jokers_gone = 0
         self.down: dict[int, int] = {}  # cards played in this round, by seat
-        self._certain: dict[int, list[int]] = {}  # by seat: at least this many of each value when the round began
+        self._certain: dict[int, list[int]] = {}  # by seat, at least this many cards of each value when the round began
         self._own_down = [0] * _VALUES  # the seat's own cards on the board, by value
 
     def active(self) -> list[int]:
@@ -53,10 +53,10 @@ class Witness:
         return self._certain[seat]
 
     def elsewhere(self, value: int) -> int:
-        """Return how many cards of a value cannot be in other players' plays of this round.
+        """Count the cards of a value that cannot be in other players' plays of this round.
 
-        These are the seat's own cards on the board, cards that are certainly in other hands, and cards out of the game.
-        The caller adds the seat's hand.
+        These are the seat's own cards on the board, cards certainly in other hands, and cards out of the game. The
+        caller adds the seat's hand.
         """
         gone = self.jokers_gone if value == JOKER else self.copies * (value in self.sets_gone)
         in_hands = 0
@@ -66,7 +66,7 @@ class Witness:
         return gone + self._own_down[value] + in_hands
 
     def watch(self, event: Event, own_cards: Sequence[int] = ()) -> None:
-        """Process the next event, beginning with GameStartEvent.
+        """Process the next event; the first is GameStartEvent.
 
         If the seat played, `own_cards` are its cards. Raises LookupError for an event with an unknown player.
         """
@@ -123,10 +123,10 @@ class Witness:
         self._own_down = [0] * _VALUES
 
     def _reveal(self, event: DoubtResolvedEvent) -> None:
-        """Remove cards from the certain knowledge if a doubt shows that they were played.
+        """Remove cards that a doubt shows to have been played from what is known.
 
-        The last play's cards are the target's. Of the older cards, a seat can have played at most as many as were on
-        the board (apart from this seat's own), and at most as many as it played in total.
+        The last play's cards are the target's. A seat can have played at most as many of the older cards as were on the
+        board (apart from this seat's own), and at most as many as it played in total.
         """
         latest = [0] * _VALUES
         for card in event.latest_cards:
@@ -150,14 +150,14 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class OwnPlay:
-    """One of the seat's own plays: the number that it claimed, and the real cards."""
+    """One of the seat's own plays: the claimed number and the real cards."""
 
     number: int
     cards: tuple[int, ...]
 
 
 class Memory:
-    """The public state, the seat's certain knowledge, and the history in words."""
+    """The public state, what the seat knows for certain, and the history in words."""
 
     def __init__(self, seat: int, copies: int = COPIES) -> None:
         self.witness = Witness(seat, copies)
@@ -167,9 +167,9 @@ class Memory:
 
     @classmethod
     def of(cls, seat: int, events: Iterable[Event], own_plays: Iterable[OwnPlay], copies: int = COPIES) -> Self:
-        """Build the memory of these events, including the seat's own plays.
+        """Build the memory of these events and the seat's own plays.
 
-        Raises LookupError for an event with an unknown player, or for more plays than `own_plays` has.
+        Raises LookupError for an unknown player, or if `own_plays` is too short.
         """
         memory, own = cls(seat, copies), iter(own_plays)
         for event in events:
@@ -178,7 +178,7 @@ class Memory:
         return memory
 
     def watch(self, event: Event, own_play: OwnPlay | None) -> None:
-        """Process an event. If a play is given, the event is the seat's own play."""
+        """Process an event. `play` is given if the event is the seat's own play."""
         seat, line = self.witness.seat, _line(event)
         if isinstance(event, CardsPlayedEvent) and event.player_id == seat:
             if own_play is None:

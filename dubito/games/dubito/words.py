@@ -1,6 +1,6 @@
-"""Dubito in words: rules and effects of answers, the viewer's data, and what a person at the table reads and types.
+"""Dubito in words: rules, effects of answers, the viewer's data, and what a person at the table reads and types.
 
-docs/rules.md is the rulebook. Sentences about events come from `record.sentence`.
+The rulebook is docs/rules.md. Sentences about events come from `record.sentence`.
 """
 
 import json
@@ -31,9 +31,9 @@ WALK: Final = (
 WALK_AT_ONCE: Final = WALK.replace("one per request", "all in one request")
 
 _RANDOM_NUMBER: Final = "a random number still in play"
-_LAST_TABLE: Final = 3  # with at most this many players the next win ends the game (R10)
+_LAST_TABLE: Final = 3  # with this many players or fewer, the next win ends the game (R10)
 
-# What each node asks in general (R24, R25). `effects` describes what an answer does on a given turn.
+# What each node asks (R24, R25). `effects` describes what an answer does on a given turn.
 NODE_TEXTS: Final = {
     "A": "bluff, with random cards under a random number still in play, or play honest cards?",
     "B": "many cards, or few? Many is three random cards for a bluff, otherwise up to three of the number you hold "
@@ -111,9 +111,9 @@ Effects = tuple[str, str, str]  # the question, what true does, what false does
 
 
 def effects(node: str, hand: Sequence[int], turn: TurnData, answers: Mapping[str, bool], win_rule: WinRule) -> Effects:
-    """Return the node's question on this turn, and the effects of `true` and `false` (R24, R25).
+    """Return the node's question on this turn and the effects of `true` and `false` (R24, R25).
 
-    `answers` holds the earlier answers of this turn: at B the answer to A, and at E the answer to D unless the bluff is
+    `answers` contains this turn's earlier answers: the answer to A at B, and the answer to D at E unless the bluff is
     forced.
     """
     match node:
@@ -209,7 +209,7 @@ def _prev_has_won(turn: TurnData) -> str:
 
 
 def _most_common(hand: Sequence[int]) -> tuple[int, str]:
-    """Return how many cards an honest opening with as many cards as possible plays, and describe them (R25)."""
+    """Return how many cards the largest honest opening plays, and describe them (R25)."""
     numbers = sorted(card for card in hand if card != JOKER)
     if not numbers:
         return len(hand), f"{counted(len(hand))}, all you hold: jokers, under {_RANDOM_NUMBER}"
@@ -293,9 +293,9 @@ class Teller:
 def viewer_data(
     state: State, turns: Turns, names: Sequence[str], label: Label, spoken: Callable[[str], str] = str
 ) -> dict[str, Any]:
-    """Return the game in the form that the viewer draws, starting with the deal. Errors of a turn propagate.
+    """Return the game as data for the viewer, starting with the deal. Errors in a turn propagate.
 
-    `label` names the players in sentences; `spoken` then adapts a sentence to its reader.
+    `label` names the players in sentences, and `spoken` adapts a sentence to its reader.
     """
     held = [list(hand.cards) for hand in state.hands]
     dealt = [_letters(hand) for hand in held]
@@ -350,7 +350,7 @@ def _card_fields(output: TurnOutput, number: int) -> dict[str, Any]:
 
 
 def _marks(output: TurnOutput, number: int, seat: int, bluffed: bool) -> dict[str, Any]:
-    """Return what the viewer can search for: bluffs, doubts, and mistakes about the previous play."""
+    """Return the turn's search terms for the viewer: bluffs, doubts, and mistakes about the previous play."""
     if output.doubt:
         mistakes = {} if bluffed else {seat: "doubted an honest play"}
         return {"marks": ["doubt"], "mistakes": mistakes, "let_pass": {}}
@@ -419,9 +419,9 @@ def read(line: str, state: State, seat: int) -> TurnOutput:
 
 
 def read_move(line: str, number: int) -> TurnOutput:
-    """Parse what a person typed in a round of this number (0: an opening). The engine checks whether it is legal.
+    """Parse a person's input in a round of this number (0 for an opening). The engine checks whether the move is legal.
 
-    Raises UsageError if it cannot be parsed.
+    Raises UsageError if the input cannot be parsed.
     """
     words = line.casefold().replace(",", " ").split()
     if words in (["doubt"], ["d"]):

@@ -1,4 +1,4 @@
-"""What the prompt workshop needs to know about Dubito (see `dubito/workshop/recordings.py`)."""
+"""Dubito for the prompt workshop (see `dubito/workshop/recordings.py`)."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from dubito.games.dubito.knowledge import Position
 from dubito.games.dubito.record import Card
 from dubito.games.dubito.worlds import another
 
-# Facts that a prompt may leave out if it uses one of these instead.
+# Facts that a prompt may omit if it uses one of these instead.
 INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
     "rules": ("rule_text",),
-    "rule_text": ("rules",),  # a prompt may express them in its own words
+    "rule_text": ("rules",),  # a prompt may describe these in its own words
     "win_rule": ("rule_text",),
     # A prompt may describe the questions and the facts in its own words.
     **dict.fromkeys(("walk", "node_texts", "meanings"), ("turn", "rules")),
@@ -38,14 +38,14 @@ INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
     "own_cards": ("hand",),
 }
 
-# The unusual moments of the game, which a bot rarely meets.
+# Unusual moments of the game that bots rarely encounter.
 MOMENTS: Final[Mapping[str, Callable[[TurnData], bool]]] = {
     "duel": lambda p: p.n_players == 2,
     "free turn": lambda p: p.board_cards == 0,
     "last card": lambda p: p.my_n_cards == 1,
     "no doubt allowed": lambda p: p.board_cards > 0 and not p.can_doubt,
 }
-CHECKED_RULES: Final[tuple[Mapping[str, Any], ...]] = ({}, {"duel": True})  # the rules by which bots are checked
+CHECKED_RULES: Final[tuple[Mapping[str, Any], ...]] = ({}, {"duel": True})  # the rules under which bots are checked
 
 _ALWAYS: Final = [
     ("rule_text", "rules"),
@@ -60,7 +60,7 @@ _AFTER: Final = [  # about the player who may doubt the play
     ("next_cards", "players.cards"),
     ("next_doubt_rate", "players.doubt_rate", "players.doubts", "history"),
 ]
-# The important facts at each node: a prompt needs one from each group. `players.x` is a field of each player.
+# The important facts at each node. A prompt needs one from each group. `players.x` is a field of each player.
 IMPORTANT: Final[Mapping[str, list[tuple[str, ...]]]] = {
     "A": [*_ALWAYS, *_AFTER],
     "B": [*_ALWAYS, *_AFTER],
@@ -105,7 +105,7 @@ class Hidden(Strict):
 
     hands: tuple[tuple[Card, ...], ...]  # by seat, each sorted
     board: tuple[Card, ...]  # the last play last
-    dishonest: bool | None  # whether the last play is; None on an empty board
+    dishonest: bool | None  # whether the last play is dishonest; None if the board is empty
 
 
 def hidden(state: State) -> Hidden:
@@ -114,18 +114,18 @@ def hidden(state: State) -> Hidden:
 
 
 def contradiction(position: Position, truth: Hidden) -> str | None:
-    """Return where a position and its recorded truth disagree; None if they agree."""
+    """Return where a position contradicts its recorded truth, or None if it does not."""
     turn, seat = position.turn, position.seat
     start = position.events[0]
     assert isinstance(start, GameStartEvent)  # from_json has already checked this
     if len(truth.hands) != len(start.player_ids):
-        return "hands: there are more or fewer than players"
+        return "hands: their number differs from the number of players"
     if truth.hands[seat] != tuple(sorted(position.hand)):
         return f"hands: seat {seat} does not have the position's hand"
     if len(truth.board) != turn.board_cards:
-        return "board: it has another number of cards than the position's"
+        return "board: has a different number of cards from the position's board"
     if truth.dishonest is not last_play_is_dishonest(truth.board, turn.n_cards_played, turn.current_number):
-        return "dishonest: it disagrees with the cards of the board"
+        return "dishonest: does not match the cards on the board"
     return None
 
 
@@ -139,7 +139,7 @@ def world_pairs() -> Iterator[tuple[Position, Position]]:
 
 
 def pairs(rules: Rules, size: int) -> Iterator[tuple[Position, Position]]:
-    """Yield the pairs from one game with `size` players."""
+    """Yield the pairs from a game with `size` players."""
     table, chance, positions = sample_table(rules, size, size), Random(size), list[Position]()
     questions = Questions(table, rules, lambda seat, position: positions.append(position))
     while not table.state.over:

@@ -1,8 +1,8 @@
 """Sample games of Dubito that one seat cannot distinguish from the actual game.
 
-Every doubt turns the whole board over. A seat therefore does not know the cards played since the last doubt, nor those
-parts of other seats' first hands that were never shown. All deals that fit are taken to be equally likely, and so are
-all cards of a hand when one is played; how players choose their cards is ignored.
+Every doubt reveals the whole board. What a seat does not know is therefore the cards played since the last doubt, and
+the parts of other seats' first hands that were never shown. All deals that fit are assumed to be equally likely, and so
+are all cards of a hand when one is played. How players choose their cards is ignored.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from dubito.games.dubito.engine import Rules, State
 from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, GameStartEvent
 from dubito.games.dubito.knowledge import Notebook, Position
 
-_MIXING_SWAPS: Final = 300  # swaps of two cards, for each deal to be as likely as any other
+_MIXING_SWAPS: Final = 300  # swaps of two cards, enough to make all deals equally likely
 _MAX_SWAPS: Final = 10_000  # maximum number of swaps without finding a deal that fits
 
 
@@ -42,7 +42,7 @@ class World:
 
 
 def another(position: Position, chance: Random) -> World:
-    """Sample a world in which this seat holds these cards and has seen these events."""
+    """Sample a world in which this seat holds these cards and observes these events."""
     seat, plays = position.seat, iter(position.own_plays)
     bounds = _Bounds(position)
     hands, rules = bounds.deal(chance), position.rules
@@ -64,7 +64,7 @@ def another(position: Position, chance: Random) -> World:
 
 
 def split_shown_cards(event: DoubtResolvedEvent, sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Split the cards that a doubt has shown into the round's plays, which have these sizes."""
+    """Split the cards that a doubt has shown into the round's plays of these sizes."""
     cards = [*event.board_cards[: sum(sizes[:-1])], *event.latest_cards]
     for n in sizes:
         yield tuple(cards[:n])
@@ -72,14 +72,14 @@ def split_shown_cards(event: DoubtResolvedEvent, sizes: Sequence[int]) -> Iterat
 
 
 class _Bounds:
-    """Bounds on the cards that the other seats were dealt, from what they have shown since."""
+    """Bounds on the cards that the other seats were dealt, derived from what they have shown since."""
 
     def __init__(self, position: Position) -> None:
         self.seat, self.rules = position.seat, position.rules
-        self.shown: dict[int, tuple[int, ...]] = {}  # by the place of the play among the events
+        self.shown: dict[int, tuple[int, ...]] = {}  # by the index of the play among the events
         self._sizes: Sequence[int] = ()
-        self._grown: int | None = None  # the seat that has just picked up, and may discard sets
-        self._round: list[tuple[int, int, int]] = []  # place among the events, seat, number of cards
+        self._grown: int | None = None  # the seat that has just picked up cards and may discard sets
+        self._round: list[tuple[int, int, int]] = []  # index of the event, seat, number of cards
         for place, event in enumerate(position.events):
             self._watch(place, event)
         self._note_discarded_sets()
@@ -147,7 +147,7 @@ class _Bounds:
                 return hands
 
     def _improve_hands(self, hands: list[list[int]], chance: Random) -> bool:
-        """Swap cards between hands if the fit does not get worse. Return whether the hands finally fit."""
+        """Swap cards between hands as long as the fit does not get worse. Return whether the hands fit in the end."""
         counts = [Counter(hand) for hand in hands]
         others = [seat for seat in range(len(hands)) if seat != self.seat]
         wrong = sum(self._distance(seat, card, counts) for seat in others for card in (JOKER, *NUMBERS))

@@ -1,4 +1,4 @@
-"""Workers of a Dask cluster: an existing one, or a local one for the duration of a run.
+"""Workers of an existing Dask cluster, or of a local one that lasts as long as the run.
 
 If a worker dies, Dask moves its tasks to another one. Workers can join at any time.
 """
@@ -13,7 +13,7 @@ from dubito.errors import UsageError, one_line
 from dubito.experiment.workers import WorkerPool, block_signals
 
 _LOCAL_CONFIG: Final = {
-    # How many workers may die with a chunk before the chunk counts as the cause.
+    # How many workers can die while playing a chunk before the chunk is considered the cause.
     "distributed.scheduler.allowed-failures": 20,
     # Profiling takes a tenth of a core.
     "distributed.worker.profile.enabled": False,
@@ -27,7 +27,7 @@ _CONNECT_TIMEOUT: Final = 10  # seconds
 
 @contextmanager
 def open_pool(scheduler: str | None, workers: int) -> Iterator[WorkerPool]:
-    """Open the workers of a scheduler or, without an address, this many local processes.
+    """Connect to a scheduler's workers or, without an address, start this many local processes.
 
     Raises UsageError if Dask is not installed or the scheduler does not respond.
     """
@@ -38,7 +38,7 @@ def open_pool(scheduler: str | None, workers: int) -> Iterator[WorkerPool]:
         raise UsageError(f"executor: dask needs {error.name}", hint="pip install 'dubito[dask]'") from None
     loss_errors = (BrokenExecutor, CancelledError, KilledWorker, OSError, TimeoutError)
     with ExitStack() as stack:
-        # The cluster's threads and workers must ignore signals, too.
+        # The cluster's threads and workers must also ignore signals.
         with block_signals():
             address = scheduler or stack.enter_context(_start_cluster(workers))
             try:

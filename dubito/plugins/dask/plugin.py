@@ -1,4 +1,4 @@
-"""Register the executor `dask`."""
+"""Register the `dask` executor."""
 
 from collections.abc import Mapping
 

@@ -1,1 +1,1 @@
-"""A seat of a game as an Inspect task: `inspect eval dubito/seat` (docs/inspect.md in this folder)."""
+"""A game's seat as an Inspect task: `inspect eval dubito/seat` (docs/inspect.md in this folder)."""

@@ -1,7 +1,7 @@
-"""The Inspect task `dubito/seat`: a model plays one seat of a game among hand-written bots.
+"""The Inspect task `dubito/seat`, in which a model plays one seat of a game against hand-written bots.
 
-Install it with `pip install 'dubito[inspect]'`. A sample is a deal, and each question of the harness is one call to the
-model.
+Install it with `pip install 'dubito[inspect]'`. Each sample is a deal, and each of the harness's questions is a call to
+the model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ def seat(
 ) -> Task:
     """Build the task for a seat.
 
-    `opponents` are names of hand-written bots in seat order, leaving out this seat. `reasks` and `response_format` are
+    `opponents` are names of hand-written bots in seat order, without this seat. `reasks` and `response_format` are
     settings of a model player. Raises UsageError if the game, seat, a bot, the prompt or a rule does not exist.
     """
     names = [opponents] if isinstance(opponents, str) else opponents
@@ -52,7 +52,7 @@ def seat(
 
 @solver  # type: ignore[untyped-decorator]
 def play_deal(seat: ExternalSeat) -> Solver:
-    """Play the deal of a sample, and store the seat's score and the outcomes of its decisions."""
+    """Play a sample's deal, and store the seat's score and the outcomes of its decisions."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         game = ExternalGame(seat, state.metadata["deal"])
@@ -73,9 +73,9 @@ def play_deal(seat: ExternalSeat) -> Solver:
 
 
 async def ask_model(question: ChatQuestion, messages: list[ChatMessage]) -> ModelOutput:
-    """Ask the model that is evaluated, and append the question and its reply to the sample's messages.
+    """Ask the evaluated model, and append the question and the reply to the sample's messages.
 
-    The unchanging system text is appended once.
+    The system text never changes, so it is appended once.
     """
     asked: list[ChatMessage] = [
         ChatMessageSystem(content=one["content"])
@@ -97,7 +97,7 @@ async def ask_model(question: ChatQuestion, messages: list[ChatMessage]) -> Mode
 
 @scorer(metrics={"*": [mean(), stderr()]})  # type: ignore[untyped-decorator]
 def score_game() -> Scorer:
-    """Score a game by its first measure, from 0 to 1. An unfinished game scores 0, and `unfinished` is 1."""
+    """Score a game by its first measure, from 0 to 1. An unfinished game scores 0 and sets `unfinished` to 1."""
 
     async def score(state: TaskState, target: Target) -> Score:
         measured, outcomes = state.store.get("score"), state.store.get("outcomes", {})

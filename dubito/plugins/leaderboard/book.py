@@ -1,7 +1,7 @@
 """Books: fixed conditions for ratings, meant to stay the same for years.
 
-A book specifies the deals, the tables, and the bots with the digests of their files. `dubito rate` plays two runs of
-the book, one for each `Part`, and each run names the book in its manifest.
+A book specifies the deals, the tables, and the bots with the digests of their files. `dubito rate` plays two runs per
+book, one for each `Part`. The runs' manifests name the book.
 """
 
 import json
@@ -22,16 +22,16 @@ from dubito.game import Game
 from dubito.game.find import Registry, package_of, source_of
 
 BOOKS: Final = Path(__file__).with_name("books")
-_Bots = dict[str, str]  # by name: the sha256 of the bot's file
+_Bots = dict[str, str]  # sha256 of each bot's file, by bot name
 NEW: Final = "that is a new book"
 
 
 class Book(Checked):
-    """The contents of a file in `books/`."""
+    """The content of a file in `books/`."""
 
     game: str
     rules_version: int = Field(ge=1)
-    # The digest of the game's sources, for a game that does not come with Dubito.
+    # The digest of the game's sources, for third-party games.
     game_source: str = ""
     rules: dict[str, Any]
     seed: int
@@ -40,7 +40,7 @@ class Book(Checked):
     # The opponents.
     bots: _Bots = Field(min_length=1)
     exploiter_deals: int = Field(ge=1)
-    # Each plays at tables where all other seats are the rated player.
+    # Each plays at tables where the rated player takes all other seats.
     exploiters: _Bots = Field(min_length=1)
 
     @cached_property
@@ -61,7 +61,7 @@ def book_names() -> list[str]:
 
 
 def read_book(named: str) -> NamedBook:
-    """Read a book by name or file; raises UsageError."""
+    """Read a book by its name or file; raises UsageError."""
     is_file = named.endswith(".yaml") or "/" in named
     if not is_file and named not in book_names():
         raise UsageError(f"unknown book {one_line(named)!r}", hint=suggestion(named, book_names()))
@@ -78,7 +78,7 @@ def check_book(named: NamedBook, registry: Registry) -> None:
 
 
 def _list_changes(named: NamedBook, registry: Registry) -> list[str]:
-    """Return a sentence for each thing that has changed since the book was written."""
+    """Describe everything that has changed since the book was written, one sentence each."""
     book, changes = named.book, list[str]()
     if (registry.game.rules_version, _source(registry)) != (book.rules_version, book.game_source):
         changes.append(f"the game {book.game} has changed since the book was written")
@@ -88,21 +88,21 @@ def _list_changes(named: NamedBook, registry: Registry) -> list[str]:
         elif registry.find(name).digest != digest:
             changes.append(f"the file of {one_line(name)} has changed")
     unknown = book.rules.keys() - type(registry.game.rules()).model_fields
-    changes += [f"{book.game} no longer has the rule {one_line(rule)}" for rule in sorted(unknown)]
+    changes += [f"{book.game} no longer has a rule {one_line(rule)}" for rule in sorted(unknown)]
     return changes
 
 
 def _source(registry: Registry) -> str:
-    """Return the digest of a foreign game's sources.
+    """Return the digest of a third-party game's sources.
 
-    The digest of our own games is empty, so that books outlive OpenSpiel's releases.
+    For our own games it is empty, so that books remain valid after OpenSpiel releases.
     """
     game, here = registry.game, registry.working_directory
     return "" if package_of(game, here).is_own else source_of(game, here)
 
 
 def config_of(book: Book, part: PartName, player: PlayerSpec, exploiters: Sequence[dict[str, Any]], game: Game) -> Any:
-    """Return the config for a part; `exploiters` are config entries."""
+    """Return the config for a part. `exploiters` are config entries."""
     table, entry = book.table_sizes, {"bot": player.bot, "name": player.name, **player.settings}
     seats = 2 if table == [2] else 1
     common = {"game": book.game, "rules": book.rules, "seed": seed_of(book, part), "table_sizes": table}
@@ -126,14 +126,14 @@ class RunBook(NamedTuple):
 
     name: str
     part: PartName
-    # How the run differs from that book; empty if it does not.
+    # How the run differs from that book, if it does.
     faults: list[str]
 
 
 def find_book_of(run: Run, named: str | None = None) -> RunBook | None:
-    """Return the book that a run was played with, including differences, or None.
+    """Return the book that a run was played with and any differences, or None.
 
-    `named` is the name or file of the book; the default is the name in the run.
+    `named` is the book's name or file, by default the name in the run.
     """
     part = run.planned.book
     if part is None:

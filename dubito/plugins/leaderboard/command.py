@@ -1,4 +1,4 @@
-"""`dubito leaderboard`: build a site from exported runs that were verified by a replay."""
+"""`dubito leaderboard`: build a site from exported runs that are verified by replaying them."""
 
 from pathlib import Path
 
@@ -46,11 +46,11 @@ def build(
 ) -> int:
     """Verify the exported runs in DIR and write the site.
 
-    A run that cannot be verified is listed with the reason. Files in DIR belong to one book, and so do the files in
-    each of its subfolders.
+    Runs that cannot be verified are listed with the reason. Files in DIR must belong to a single book, and so must the
+    files in each subfolder.
     """
     if not folder.is_dir():
-        raise UsageError(f"the folder {one_line(str(folder))} does not exist", hint="create it and export runs into it")
+        raise UsageError(f"the folder {one_line(str(folder))} does not exist", hint="create it and export runs to it")
     site = output or folder.with_name(f"{folder.resolve().name}-site")
 
     def show_progress(file: str) -> None:

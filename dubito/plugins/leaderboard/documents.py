@@ -9,9 +9,9 @@ from dubito.report.documents import Document, DocumentPart, Interval
 
 
 class RatingWorst(DocumentPart):
-    """A player's result beside its worst neighbours.
+    """A player's result next to its worst neighbours.
 
-    Each half of the deals is counted with the neighbours that were worst in the other half.
+    The neighbours used for each half of the deals were the worst in the other half.
     """
 
     games: int
@@ -34,7 +34,7 @@ class RatingUsed(DocumentPart):
     fallbacks: int
     calls: int
     tokens: int = Field(description="read and written")
-    usd: float | None = Field(description="null: unknown price, or no model was asked")
+    usd: float | None = Field(description="null if the price is unknown or no model was asked")
 
 
 class RatingObject(Document):
@@ -52,10 +52,10 @@ class RatingObject(Document):
     beside_worst: RatingWorst
     taken: list[RatingTaken]
     exact: float | None = Field(
-        description="what a best response wins; null: the game is too large, or the player is a model"
+        description="what a best response wins; null if the game is too large or the player is a model"
     )
     exact_draws: int | None = Field(
-        description="how often the bot was asked in each situation; null: it states its strategy"
+        description="how often the bot was asked in each situation; null if it states its strategy"
     )
     use: RatingUsed
     folders: list[str] = Field(description="the two runs: against the opponents, and with the exploiters")

@@ -1,6 +1,6 @@
 """Build the leaderboard's pages: the verified rows of each book, the invalid files, and a page for each row.
 
-The pages depend only on the submissions, not on the time or the machine.
+The pages only depend on the submissions, and not on the time or the machine.
 """
 
 import shlex
@@ -58,7 +58,8 @@ _TIERS: Final = (
     (
         "replayed",
         "Every game was replayed offline from the recorded replies: all requests, decisions, outcomes, counts and "
-        "digests are identical. For a hand-written bot this is full proof, since its moves are recomputed. For a model "
+        "digests are identical. This fully verifies a hand-written bot, because its moves are recomputed. For a "
+        "model "
         "it proves that the games follow from the replies, but not which model gave them.",
     ),
     (
@@ -71,7 +72,7 @@ _TIERS: Final = (
         "challenged",
         "The replay is identical, but a maintainer disputes the run or the sample disagrees. Its page has the reason.",
     ),
-    ("invalid", "The run could not be verified. It has no row and is listed with the first reason."),
+    ("invalid", "The run could not be verified. It has no row, but is listed with the first reason."),
 )
 _NOT_VERIFIED: Final = (
     "A replay cannot verify calls without a reply, costs, dates or versions: these come from the submitted file. It "
@@ -114,7 +115,7 @@ class _Row:
 
     @property
     def server(self) -> str | None:
-        """Return the host that a model player asks."""
+        """Return the host that a model player calls."""
         if self.log is None:
             return None
         server = account_for(model_settings(self.spec, self.submission.run.registry)).server
@@ -129,7 +130,7 @@ class _Row:
 
 @dataclass(frozen=True)
 class _Board:
-    """The rows of one book, with their comparisons."""
+    """A book's rows and their comparisons."""
 
     key: str
     book: str
@@ -180,7 +181,7 @@ def choose_games(run: VerifiedRun) -> GameChoice:
 
 
 def leaderboard_pages(submissions: Submissions, title: str = "Leaderboard") -> Iterator[Page]:
-    """Yield the index page, two pages for each row, and one page for each pair."""
+    """Yield the index page, two pages per row, and one page per pair."""
     boards = [_board(f"board-{number}", *book) for number, book in enumerate(submissions.books)]
     yield _index_page(submissions, boards, title)
     for board in boards:
@@ -405,7 +406,7 @@ def _pairs_of(board: _Board, row: _Row) -> ResultTable:
     """Return the paired differences between a row and every other row."""
     measures = [board.results.measure(key) for key in board.results.headline]
     columns = [Column("against", "against", "text")]
-    columns += [Column(one.key, f"{one.title}, more than theirs", difference_of(one)) for one in measures]
+    columns += [Column(one.key, f"{one.title}, difference", difference_of(one)) for one in measures]
     columns += [Column("apart", f"{measures[0].title} significant", "text")]
     cells: list[list[Value]] = []
     links, paths = [], []
@@ -436,11 +437,11 @@ class _GameResult:
     seat: int
     result: str
     length: int
-    page: str | None  # the page that shows it turn by turn, if there is one
+    page: str | None  # the page that shows the game turn by turn, if there is one
 
 
 def _games_of_row(row: _Row, results: Results) -> dict[tuple[int, int], _GameResult]:
-    """Return a row's games, up to the limit, by deal and position in the deal."""
+    """Return a row's games, up to the limit, by deal and index in the deal."""
     run = row.submission.run
     seats, per_deal = run.planned.contender_seats, run.planned.games_per_deal
     shown = {*choose_games(row.submission).games}
@@ -457,7 +458,7 @@ def _games_of_row(row: _Row, results: Results) -> dict[tuple[int, int], _GameRes
 
 
 def _page_of_pair(board: _Board, pair: PairRow) -> Page:
-    """Build the page with the difference of two rows on their common deals, and the games that differ."""
+    """Build the page that compares two rows on their common deals, with the games that differ."""
     one, other = board.rows[pair.one.name], board.rows[pair.other.name]
     names = [board.label(one.id), board.label(other.id)]
     measures = [board.results.measure(key) for key in board.results.headline]
@@ -467,7 +468,7 @@ def _page_of_pair(board: _Board, pair: PairRow) -> Page:
     order = board.order.pair(first, second, differences[0].more_games)
     summary = f"{board.ranked[0].deals:,} common deals. {describe_verdict(order, board.label_with_kind)}"
     key = board.path_of(pair).partition("/")[2].partition(".")[0]
-    columns = [Column(each.key, f"{each.title}, more than {names[1]}", difference_of(each)) for each in measures]
+    columns = [Column(each.key, f"{each.title}, difference from {names[1]}", difference_of(each)) for each in measures]
     table = ResultTable(
         key,
         "Paired differences on the same deals, with 95 % confidence intervals",
@@ -492,7 +493,7 @@ def _differing_games(
     other: Mapping[tuple[int, int], _GameResult],
     names: Sequence[str],
 ) -> tuple[str, ResultTable]:
-    """Return a sentence on how often two rows had the same result on the same cards, and a table of the other games."""
+    """Describe how often two rows had the same result on the same cards, and tabulate the other games."""
     both = sorted(one.keys() & other.keys())
     differing = [at for at in both if one[at].result != other[at].result]
     columns = [*counts("deal", "size", "seat")]

@@ -39,7 +39,7 @@ from dubito.report.tables import ColumnKind, cell_text, difference_of, kind_of
 from dubito.stats.rates import Rate
 from dubito.store.model_log import Spend
 
-_DRAWS_PER_SITUATION: Final = 100  # for a bot that does not state its strategy; the same as in `dubito policy`
+_DRAWS_PER_SITUATION: Final = 100  # for bots that do not state their strategy; same as in `dubito policy`
 
 
 @click.command()
@@ -54,7 +54,7 @@ def rate(rated: str, book: str, output: Path | None, quiet: bool, as_json: bool,
     """Rate a player against a book of fixed deals and opponents.
 
     A PLAYER is a bot, or a model such as openai:MODEL@PROMPT. It gets three numbers: its result against the opponents,
-    beside its worst neighbours, and what the best known exploiters win from it. The same command resumes, or prints it
+    next to its worst neighbours, and what the best known exploiters win from it. The same command resumes, or prints it
     again.
     """
     player = _load_book_player(read_book(book), rated, given)
@@ -89,7 +89,7 @@ def rate(rated: str, book: str, output: Path | None, quiet: bool, as_json: bool,
 
 @dataclass(frozen=True, slots=True)
 class _BookPlayer:
-    """A player and the book that it is rated against."""
+    """A player and the book against which it is rated."""
 
     named: NamedBook
     registry: Registry
@@ -114,7 +114,7 @@ class _BookPlayer:
         exploiters: Sequence[dict[str, Any]] = (),
         spent: Spend | None = None,
     ) -> RunResult:
-        """Play a part, or return its finished run. `spent` is the part of the budget that the other part used."""
+        """Play a part, or return its finished run. `spent` is what the other part used of the budget."""
         experiment, calls = self.experiment(part, exploiters)
         into = folder / part
         if finished := find_finished_run(experiment, self.registry, into):
@@ -136,16 +136,16 @@ def _load_book_player(named: NamedBook, rated: str, given: Mapping[str, Any]) ->
 
 
 def _best_response_gain(player: _BookPlayer) -> tuple[float | None, int | None]:
-    """Return what a best response wins from a hand-written bot, on average over the seats of a small game.
+    """Return what a best response wins from a hand-written bot, averaged over the seats of a small game.
 
     The second value is how often the bot was asked in each situation, or None if it states its strategy. Both are None
-    for models and for larger games.
+    for models and larger games.
     """
     game, cls = player.registry.game, player.registry.find(player.spec.bot).cls
     engine = getattr(game.module("workshop"), "engine", None)
     if engine is None or cls.is_model:
         return None, None
-    # Imported late: only small games need the plugin.
+    # Imported late because only small games need the plugin.
     from dubito.plugins.openspiel.policy.small import small_game
     from dubito.plugins.openspiel.policy.stated import read_bot_policy
     from dubito.plugins.openspiel.policy.tree import Tree
@@ -183,7 +183,7 @@ def _print_rating(rating: _Rating) -> None:
     named, measure, name = rating.player.named, rating.measure, one_line(rating.player.spec.name)
     if warning := describe_fake_models({name: rating.field.experiment.kinds[rating.player.spec.name]}):
         say(warning)
-    neighbours = "against its worst opponent" if rating.field.game.is_duel else "beside its worst neighbours"
+    neighbours = "against its worst opponent" if rating.field.game.is_duel else "next to its worst neighbours"
     rows: list[tuple[str, Rate, int, ColumnKind]] = [
         ("against the opponents", rating.mean, rating.field.tally.games, kind_of(measure)),
         (neighbours, rating.worst.rate, rating.worst.games, kind_of(measure)),
@@ -191,7 +191,7 @@ def _print_rating(rating: _Rating) -> None:
     seats = rating.field.experiment.contender_seats
     rows += [(f"gain of {one.name}", one.rate, one.deals * seats, difference_of(measure)) for one in rating.gains]
     cells = [[what, cell_text(rate, kind), f"{games:,}"] for what, rate, games, kind in rows]
-    title = f"{name} by {named.name} ({named.book.digest})"
+    title = f"{name} rated against {named.name} ({named.book.digest})"
     table(title, ["", f"{measure.column_title} [95 % CI]", "games"], cells)
     for side, who in rating.worst.who.items():
         say(f"worst {side}: {listed([one_line(each) for each in who])}")

@@ -1,4 +1,4 @@
-"""Compute a rating: the mean result, the result beside the worst neighbours, and exploiters' gains."""
+"""Compute a rating: the mean result, the result next to the worst neighbours, and exploiters' gains."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,25 +15,25 @@ from dubito.stats.rates import Rate, clustered_rate
 from dubito.stats.tally import Outcome, Tally
 from dubito.store.model_log import PlayerLog
 
-_MIN_GAMES: Final = 5  # games with a neighbour before it can be chosen as the worst
+_MIN_GAMES: Final = 5  # minimum number of games with a neighbour to choose it as the worst
 _Neighbour = tuple[str, int]  # the side (before, after or opposite) and the player's number
 
 
 @dataclass(frozen=True, slots=True)
 class WorstNeighbours:
-    """A player's result in games beside its worst neighbours."""
+    """A player's result in games next to its worst neighbours."""
 
     rate: Rate
     games: int
-    who: Mapping[str, Sequence[str]]  # by side: the worst neighbours in either half of the deals
+    who: Mapping[str, Sequence[str]]  # the worst neighbours in either half of the deals, by side
 
 
 @dataclass(frozen=True, slots=True)
 class ExploiterGain:
-    """How far above chance level an exploiter scores when every other seat is the rated player.
+    """How far above chance level an exploiter scores when the rated player takes every other seat.
 
-    It is a lower bound on the player's exploitability: a best response scores at least as much, and the player itself
-    scores at most chance level there.
+    This is a lower bound on the player's exploitability, since a best response scores at least as much, and the player
+    itself scores at most chance level there.
     """
 
     name: str
@@ -57,7 +57,7 @@ def mean_rate(tally: Tally, contenders: Sequence[Contender], results: Results) -
 def beside_worst(games: Sequence[RatedGame], names: Sequence[str], measure: Measure) -> WorstNeighbours:
     """Return the mean of the first measure in games next to the worst neighbours.
 
-    To avoid selection bias, each half of the deals is counted with the neighbours that were worst in the other half.
+    To avoid selection bias, the neighbours used for each half of the deals are the worst in the other half.
     """
     worst = [_worst_neighbours([game for game in games if game.deal % 2 != half]) for half in (0, 1)]
     by_deal: defaultdict[int, list[int]] = defaultdict(list)
@@ -92,10 +92,10 @@ def rated_games(run: Run) -> Iterator[RatedGame]:
 
 
 def exploiter_entries(run: Run, names: Iterable[str]) -> list[dict[str, Any]]:
-    """Return config entries of the exploiters.
+    """Return the exploiters' config entries.
 
-    A bot class with a function `fitted` gets the player's moves, each with the state before it, and returns the
-    settings that exploit them.
+    If a bot class has a `fitted` function, it is called with the player's moves, each with the state before it, and
+    returns the settings that exploit them.
     """
     entries = []
     for name in names:
@@ -120,7 +120,7 @@ def _neighbours(outcome: Outcome, seat: int) -> list[_Neighbour]:
 
 
 def _worst_neighbours(games: Sequence[RatedGame]) -> set[_Neighbour]:
-    """Return the neighbour on each side with the lowest mean score; if several are equal, the first one."""
+    """Return the neighbour on each side with the lowest mean score, or the first of several."""
     counts, sums = Counter[_Neighbour](), Counter[_Neighbour]()
     for game in games:
         for place in game.neighbours:
@@ -152,7 +152,7 @@ class RatingUsage:
     fallbacks: int
     calls: int
     tokens: int  # read and written
-    usd: float | None  # None: unknown price, or no model was asked
+    usd: float | None  # None if the price is unknown or no model was asked
 
 
 def sum_usage(logs: Sequence[PlayerLog]) -> RatingUsage:

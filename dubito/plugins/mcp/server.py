@@ -1,6 +1,6 @@
-"""The MCP server: its tools are the endpoints of the HTTP API.
+"""The MCP server, whose tools are the endpoints of the HTTP API.
 
-Each request is independent; its token identifies the seat.
+Each request is independent. Its token identifies the seat.
 """
 
 import json
@@ -36,7 +36,7 @@ class McpApp:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # One manager for each request: a common one would need the server's lifespan.
+        # One manager per request, since a shared one would need the server's lifespan.
         manager = StreamableHTTPSessionManager(self._server, json_response=True, stateless=True)
         async with manager.run():
             await manager.handle_request(scope, receive, send)
@@ -52,7 +52,7 @@ async def _list_tools(context: Any, params: Any) -> ListToolsResult:
 
 async def _call_tool(context: Any, params: CallToolRequestParams) -> CallToolResult:
     if params.name not in ENDPOINTS:
-        return _refuse(f"no tool is named {params.name!r}: choose from {', '.join(ENDPOINTS)}")
+        return _refuse(f"no tool is named {params.name!r}; choose from {', '.join(ENDPOINTS)}")
     endpoint = ENDPOINTS[params.name]
     try:
         given = endpoint.takes.model_validate(params.arguments or {})

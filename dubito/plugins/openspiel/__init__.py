@@ -1,6 +1,6 @@
 """OpenSpiel's games in the harness, and the harness's games in OpenSpiel.
 
-Names that plugins and bots import from here are loaded on first use.
+Names imported from here are loaded on first use.
 """
 
 from importlib import import_module

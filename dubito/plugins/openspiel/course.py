@@ -1,11 +1,10 @@
 """A game as a path down its game tree, for OpenSpiel: a sequence of seats' decisions and chance outcomes.
 
-The game's own engine applies the rules. What an engine would draw from a `Random` is decided here by chance nodes, one
-outcome at a time, and then passed to the engine (`ChanceDraws`).
-
-A game defines its decisions stage by stage (`deal`, `turn`) and declares what is seen: features of the moment
-(`observed`) and rows that its events write (`recalls`). `Course` does the rest. `courses` has the courses of Dubito's
-own games; another game's package has a `training` module with a `COURSE`. `spiel.py` registers them with pyspiel.
+The game's own engine applies the rules. Instead of drawing from a `Random`, the engine gets outcomes that chance nodes
+have decided one at a time (`ChanceDraws`). A game defines its decisions stage by stage (`deal`, `turn`) and declares
+what is seen: features of the current moment (`observed`) and rows written by its events (`recalls`). `Course` does the
+rest. The courses of Dubito's own games are in `courses`. Other games' packages have a `training` module with a
+`COURSE`. `spiel.py` registers them with pyspiel.
 """
 
 from collections import Counter, deque
@@ -25,10 +24,10 @@ from dubito.game.words import Words, seat_label, words_of
 if TYPE_CHECKING:
     from dubito.workshop.subject import Flaw, Subject
 
-_ROUNDING: Final = 1e-9  # how far a sum of probabilities may be from 1
-CHANCE: Final = -1  # both as in pyspiel
+_ROUNDING: Final = 1e-9  # tolerance for a sum of probabilities
+CHANCE: Final = -1  # same values as in pyspiel
 TERMINAL: Final = -4
-_MAX_CONTINUATIONS: Final = 20  # trials of unseen moves before another world is drawn
+_MAX_CONTINUATIONS: Final = 20  # attempts at unseen moves before another world is drawn
 _MAX_TRIALS: Final = 10_000  # random games to try
 _DECIDERS: Final = {CHANCE: "chance", TERMINAL: "any seat after the end"}
 
@@ -36,21 +35,21 @@ Pieces = dict[str, Any]  # parts of a tensor by name: numbers, or rows of them
 
 
 class LogEntry(NamedTuple):
-    """A log entry for an event that one seat or all seats saw."""
+    """A log entry for an event seen by one seat or all seats."""
 
-    only: int | None  # the seat that saw it; None: all seats
+    only: int | None  # the seat that saw it, or None if all seats did
     text: str
     what: Any  # the engine's event, or a tuple for private knowledge
 
 
 class Feature(NamedTuple):
-    """A part of a tensor: `size` numbers, read from a course for a seat."""
+    """A part of a tensor: `size` numbers, computed from a course for a seat."""
 
     name: str
     size: int
     value: Callable[[Any, int], Sequence[float]]
-    around: bool = False  # of each seat, beginning with the observing one
-    before: Sequence[float] = ()  # while the deal is not over; empty: all 0
+    around: bool = False  # for each seat, starting with the observing one
+    before: Sequence[float] = ()  # empty (all 0) during the deal
 
 
 def node_feature(nodes: Sequence[str]) -> Feature:
@@ -61,7 +60,7 @@ def node_feature(nodes: Sequence[str]) -> Feature:
 
 
 def hand_feature(kinds: Sequence[Any]) -> Feature:
-    """Return the feature of the seat's hand: the number of cards of each kind."""
+    """Return the feature with the number of cards of each kind in the seat's hand."""
     return Feature("hand", len(kinds), lambda course, seat: by_kind(course.hand(seat), kinds))
 
 
@@ -71,12 +70,12 @@ def by_kind(cards: Sequence[Any], kinds: Iterable[Any]) -> list[int]:
 
 
 def one_hot(value: int, size: int) -> list[float]:
-    """Encode a value one-hot; all 0 if it is not among the values."""
+    """Encode a value as one-hot, or as all 0 if it is not among the values."""
     return [float(place == value) for place in range(size)]
 
 
 class Recall:
-    """What a seat has seen, as rows of numbers. Events begin rows, and later events fill them in."""
+    """What a seat has seen, as rows of numbers. Events add rows, and later events fill them in."""
 
     columns: ClassVar[Mapping[str, int]]  # of a row: how many numbers each has
     _places: ClassVar[Mapping[str, int]]
@@ -95,11 +94,11 @@ class Recall:
         self.left = False
 
     def add(self, what: Any) -> None:
-        """Process one log entry that the seat saw."""
+        """Process a log entry that the seat saw."""
         raise NotImplementedError
 
     def begin(self, **cells: int | Sequence[int]) -> list[int]:
-        """Begin a new row with these values; the rest is 0."""
+        """Begin a new row with these values. Other columns are 0."""
         self.rows.append([0] * self.width)
         self.fill(self.rows[-1], **cells)
         return self.rows[-1]
@@ -117,20 +116,20 @@ class Recall:
 class ChanceDraws:
     """Replaces an engine's `Random` and returns the outcomes that chance has decided.
 
-    Raises IndexError if the engine draws more than these.
+    Raises IndexError if the engine draws more.
     """
 
     def __init__(self, order: Sequence[Any] = (), draws: Iterable[float] = ()) -> None:
         self._order = order  # the order of the cards of the next shuffle
-        self.draws = list(draws)  # draws that are still to come
+        self.draws = list(draws)  # remaining draws
 
     def random(self) -> float:
         """Return the next draw."""
         return self.draws.pop(0)
 
     def shuffle(self, cards: list[Any]) -> None:
-        """Order all cards as chance has decided."""
-        assert self._order, "the engine has shuffled more often than chance has decided"
+        """Order all cards as decided by chance."""
+        assert self._order, "the engine has shuffled more often than chance decided"
         cards[:], self._order = self._order, ()
 
 
@@ -140,7 +139,7 @@ def draw_for_index(place: int, of: int) -> float:
 
 
 class Fork(NamedTuple):
-    """A decision by the seat to move, if there are actions, or by chance."""
+    """A decision by the seat to move (if there are actions) or by chance."""
 
     node: str
     actions: Sequence[int] = ()  # ascending
@@ -148,7 +147,7 @@ class Fork(NamedTuple):
 
 
 def draw(node: str, pool: Iterable[int]) -> Fork:
-    """Return a chance decision that draws one of these items uniformly."""
+    """Return a chance decision that draws one of these items with equal probability."""
     ways = Counter(pool)
     total = ways.total()
     return Fork(node, (), lambda: [(value, n / total) for value, n in sorted(ways.items()) if n])
@@ -158,18 +157,18 @@ Stage = Generator[Fork, int, None]
 
 
 class Course:
-    """A game of one of our engines between two decisions."""
+    """A game of our own engines between two decisions."""
 
     game: ClassVar[Game]
-    short_name: ClassVar[str] = ""  # name in pyspiel; empty: the harness's name
-    long_name: ClassVar[str] = ""  # empty: the game's summary
+    short_name: ClassVar[str] = ""  # name in pyspiel; if empty, the harness's name
+    long_name: ClassVar[str] = ""  # if empty, the game's summary
     zero_sum: bool = False  # whether returns are relative to the other seats; variants may differ
     kinds: ClassVar[Sequence[Any]]  # of cards that hands hold
     drawn: ClassVar[Sequence[Any]]  # outcomes of chance
     done: ClassVar[Sequence[Any]]  # actions of seats: outputs or their words
     observed: ClassVar[Sequence[Feature]]
     recalls: ClassVar[type[Recall]]
-    recalled: ClassVar[Sequence[Feature]] = ()  # what a seat knows besides its first hand and the rows
+    recalled: ClassVar[Sequence[Feature]] = ()  # what a seat knows in addition to its first hand and the rows
     rows: ClassVar[str]  # name of the tensor part with the rows
 
     longest: int  # steps of the longest game, including chance
@@ -191,13 +190,13 @@ class Course:
         self._begin()
 
     def deal(self) -> Stage:
-        """Yield the decisions of the deal, which ends in `dealt`."""
+        """Yield the decisions of the deal, which ends with `dealt`."""
         raise NotImplementedError
 
     def turn(self) -> Stage:
-        """Yield the decisions of a turn, or of a part of a turn, and change nothing before all are made.
+        """Yield the decisions of a turn or a part of it, changing nothing until all are made.
 
-        A copy of the game can then begin the turn again with the decisions so far. By default, a turn is one of the
+        A copy of the game can therefore restart the turn with the decisions so far. By default, a turn is one of the
         legal outputs in `done`, without chance.
         """
         view = self.engine.view()
@@ -205,7 +204,7 @@ class Course:
         self.tell(self.engine.apply(self.done[action]))
 
     def apply(self, action: int) -> None:
-        """Apply an action or an outcome. Raises IllegalOutput, and changes nothing, if it is illegal."""
+        """Apply an action or an outcome. If it is illegal, raises IllegalOutput and changes nothing."""
         legal = self.actions or [outcome for outcome, _ in self.outcomes]
         if action not in legal:
             raise IllegalOutput(
@@ -240,9 +239,9 @@ class Course:
         self.player, self.outcomes = (self.engine.seat, ()) if self.actions else (CHANCE, outcomes())
 
     def steps(self, player: Player) -> list[int]:
-        """Return the decisions that are equivalent to what a bot of the harness does now; the bot is asked once.
+        """Ask a bot of the harness once, and return the equivalent decisions.
 
-        Raises IllegalOutput for an illegal output, UsageError for an output that no decisions produce.
+        Raises IllegalOutput for an illegal output, and UsageError for an output that no decisions produce.
         """
         output = player.play(self.engine.view())
         if why := self.why_illegal(output):
@@ -250,7 +249,7 @@ class Course:
         return self.actions_of(output)
 
     def why_illegal(self, output: Any) -> str | None:
-        """Return why the rules refuse this output now; None if they allow it."""
+        """Return why the rules refuse this output, or None if they allow it."""
         why: str | None = self.engine.view().why_illegal(output)
         return why
 
@@ -258,7 +257,7 @@ class Course:
         """Return the decisions that produce this output. Raises UsageError if it is not in `done`."""
         if output not in self.done:
             raise UsageError(
-                f"no action of {self.game.name} produces {one_line(repr(output), 60)}: override `actions_of`"
+                f"no action of {self.game.name} produces {one_line(repr(output), 60)}; override `actions_of`"
             )
         return [[*self.done].index(output)]
 
@@ -267,7 +266,7 @@ class Course:
         return f"{self.node} {self.drawn[action]}" if player == CHANCE else f"{self.done[action]}"
 
     def finish_deal(self, engine: Any) -> None:
-        """End the deal by telling each seat its hand."""
+        """End the deal by showing each seat its hand."""
         self.engine = engine
         self.tell([engine.start])
         for seat in range(self.players):
@@ -275,12 +274,12 @@ class Course:
             self.note(f"hand {join_spaced(cards)}", ("hand", cards), seat)
 
     def hand(self, seat: int) -> Sequence[Any]:
-        """Return the kinds of cards that a seat holds, according to its bot's `self.cards`."""
+        """Return the kinds of cards that a seat holds, according to `self.cards` of its bot."""
         cards = self.engine.cards(seat, DealStreams(0, 0).seat(seat))
         return [cards] if cards in [*self.kinds] else [*cards]
 
     def note(self, text: str, what: Any, only: int | None = None) -> None:
-        """Log what all seats, or one seat, have seen."""
+        """Log what all seats or one seat have seen."""
         self.log.append(LogEntry(only, text, what))
 
     def tell(self, events: Sequence[GameEvent]) -> None:
@@ -289,12 +288,12 @@ class Course:
             self.note(self.in_words(event), event, event.only)
 
     def in_words(self, event: Any) -> str:
-        """Describe an event briefly: by the sentence for people, or by its fields."""
+        """Describe an event briefly, by its sentence for people or its fields."""
         sentences, plain = _words(self.game)
         return (sentences.sentence(event, seat_label) or plain.sentence(event, seat_label)).removesuffix(".")
 
     def entries_seen_by(self, seat: int) -> Iterator[LogEntry]:
-        """Return the log entries that a seat has seen before it left the game."""
+        """Return the log entries that a seat saw before it left the game."""
         for entry in self.log:
             if entry.only is None or entry.only == seat:
                 yield entry
@@ -316,11 +315,11 @@ class Course:
         return recall
 
     def information(self, seat: int) -> str:
-        """Return the information state as text: everything that a seat knows, including its own actions."""
+        """Return the information state as text, which is everything that a seat knows, including its own actions."""
         return "; ".join([entry.text for entry in self.entries_seen_by(seat)])
 
     def __str__(self) -> str:
-        """Return the full state, from which every action and outcome can be read."""
+        """Return the full state, including every action and outcome."""
         entries = [entry.text if entry.only is None else f"[{entry.only}: {entry.text}]" for entry in self.log]
         return "; ".join([*entries, *self.pending_outcomes()])
 
@@ -331,18 +330,18 @@ class Course:
         return [f"drawn {join_spaced(drawn)}"] if drawn else []
 
     def recall(self, seat: int) -> Pieces:
-        """Return the information state as numbers; missing rows are 0."""
+        """Return the information state as numbers. Missing rows are 0."""
         recall = self.remembered(seat)
         parts = {part.name: [*part.value(self, seat)] for part in self.recalled}
         return {"hand": by_kind(recall.dealt, self.kinds), **parts, self.rows: recall.rows[:]}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the pieces of `recall`."""
+        """Return the shapes of the parts of `recall`."""
         parts = {part.name: (part.size,) for part in self.recalled}
         return {"hand": (len(self.kinds),), **parts, self.rows: (self.most_rows, self.recalls.width)}
 
     def observation(self, seat: int) -> Pieces:
-        """Return what a seat sees now, as numbers for neural networks: one-hot values, counts and shares."""
+        """Return what a seat currently sees as numbers for neural networks: one-hot values, counts and shares."""
         pieces: Pieces = {}
         around = [(seat + place) % self.players for place in range(self.players)]
         for name, size, value, of_each, before in self.observed:
@@ -361,9 +360,9 @@ class Course:
         )
 
     def returns(self) -> list[float]:
-        """Return the ranking measure by seat; 0 before the end.
+        """Return the ranking measure by seat, or 0 before the end.
 
-        If `zero_sum`, a seat gets its measure minus the mean of the other seats'.
+        If `zero_sum`, a seat's return is its measure minus the other seats' mean.
         """
         if self.player != TERMINAL:
             return [0.0] * self.players
@@ -379,7 +378,7 @@ class Course:
     def another(self, seat: int, chance: Random) -> list[int]:
         """Sample the history of a game that this seat cannot distinguish from this one, with the same seat to move.
 
-        The sample depends only on what the seat has seen and on whose move it is.
+        The sample only depends on what the seat has seen and on whose move it is.
         """
         known = self.information(seat)
         while True:
@@ -394,8 +393,8 @@ class Course:
     def world(self, seat: int, chance: Random) -> Self:
         """Sample a game that looks the same to the seat. Other seats may have moved since its last observation.
 
-        By default this is rejection sampling: the seat repeats its decisions, and everything else is random.
-        Raises UsageError after more games than a small game would need.
+        The default is rejection sampling: the seat repeats its decisions, and everything else is random. Raises
+        UsageError after more attempts than a small game would need.
         """
         known, own = self.information(seat), [action for player, action in self.history if player == seat]
         for _ in range(_MAX_TRIALS):
@@ -411,7 +410,7 @@ class Course:
             if seen == known:
                 return world
         raise UsageError(
-            f"none of {_MAX_TRIALS:,} random games of {self.game.name} looks the same to seat {seat}: override `world` "
+            f"none of {_MAX_TRIALS:,} random games of {self.game.name} looks the same to seat {seat}; override `world` "
             f"in {type(self).__name__}"
         )
 
@@ -419,7 +418,7 @@ class Course:
         return {**vars(self), "_stage": None, "_recalls": {}}  # rebuilt from `script` and the log
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Copy the game, sharing the parts that never change: the log entries and `shared`."""
+        """Copy the game, sharing the log entries and `shared`, which never change."""
         twin = copy(self)
         own = {name: value for name, value in vars(twin).items() if name not in ("log", "history")}
         vars(twin).update(deepcopy(own, {id(one): one for one in self.shared()}))
@@ -432,43 +431,43 @@ class Course:
 
 
 def has_own_courses(game: Game) -> bool:
-    """Return whether the game's courses ship with this plugin."""
+    """Return whether the game's courses are part of this plugin."""
     return game.package == f"dubito.games.{game.name}" and find_spec(f"{__package__}.courses.{game.name}") is not None
 
 
 def courses_of(game: Game) -> Mapping[str, type[Course]]:
-    """Return the courses in a game's `training` module, by name; none if there is no such module.
+    """Return the courses in a game's `training` module by name, or an empty mapping if there is no such module.
 
-    Raises UsageError with the problem, without the name of the file.
+    Raises UsageError with the problem, but not the name of the file.
     """
     try:
         own = has_own_courses(game)
         module = import_module(f"{__package__}.courses.{game.name}") if own else game.module("training")
         course: Any = getattr(module, "COURSE", None)
     except (Exception, SystemExit) as error:  # foreign code: its import may raise anything
-        raise UsageError(f"importing it raises {_format_exception(error)}: correct it") from None
+        raise UsageError(f"importing it raises {_format_exception(error)}; correct it") from None
     if module is None:
         return {}
     courses: Mapping[str, Any] = course if isinstance(course, Mapping) and course else {"": course}
     if not all(isinstance(one, type) and issubclass(one, Course) for one in courses.values()):
-        raise UsageError(f"it has no `COURSE` that is a subclass of Course, so OpenSpiel cannot load {game.name}")
+        raise UsageError(f"it does not define a subclass of Course as `COURSE`, so OpenSpiel cannot load {game.name}")
     return courses
 
 
 def try_out(game: Game, course: type[Course], players: int) -> None:
-    """Play a random game and read what the seats see. Raises UsageError with the problem."""
+    """Play a random game and compute what the seats see. Raises UsageError if this fails."""
     try:
         for wrong in _play_flaws(course(players, game.rules_of_run(game.rules().model_dump()))):
             raise UsageError(f"in a random game {wrong}")
     except DubitoError:
         raise
     except Exception as error:  # foreign code
-        raise UsageError(f"a random game raises {_format_exception(error)}: correct it") from None
+        raise UsageError(f"a random game raises {_format_exception(error)}; correct it") from None
 
 
 def check_courses(subject: "Subject") -> "Iterator[Flaw]":
     """Play a random game for each course and number of seats, if the game has courses."""
-    from dubito.workshop.subject import Flaw  # imported late, since playing a course does not need the workshop
+    from dubito.workshop.subject import Flaw  # imported late because playing a course does not need the workshop
 
     game = subject.game
     try:
@@ -484,7 +483,7 @@ def _format_exception(error: BaseException) -> str:
 
 
 def _play_flaws(course: Course) -> Iterator[str]:
-    """Play an undealt game at random and yield its flaws."""
+    """Play an undealt game with random moves and yield its flaws."""
     chance, sizes = Random(0), {name: len(values) for name, values in course.observation(0).items()}
     while course.player != TERMINAL:
         if course.player == CHANCE and abs(sum(odds for _, odds in course.outcomes) - 1) > _ROUNDING:
@@ -507,7 +506,7 @@ def _play_flaws(course: Course) -> Iterator[str]:
 
 @cache
 def _words(game: Game) -> tuple[Words, Words]:
-    """Return the words of the game's module, or default ones."""
+    """Return the words of the game's module, or defaults."""
     return words_of(game), Words(game)
 
 

@@ -1,4 +1,4 @@
-"""Load OpenSpiel when one of its games is needed, and check which games can be played."""
+"""Load OpenSpiel on demand and check which of its games can be played."""
 
 import os
 import subprocess
@@ -66,7 +66,7 @@ def engine_version() -> str:
 
 @lru_cache(maxsize=256)
 def load(name: str) -> Any:
-    """Load the game of this name, with parameters in brackets. Raises UsageError if it cannot be played."""
+    """Load a game by name, with optional parameters in parentheses. Raises UsageError if it cannot be played."""
     short, bracket, rest = name.partition("(")
     types = {one.short_name: one for one in pyspiel().registered_games()}
     if short not in types:
@@ -92,7 +92,7 @@ def load(name: str) -> Any:
 
 
 def _try_parameters(name: str) -> None:
-    """Refuse parameters for which the engine fails within a few moves, since it may crash or never return."""
+    """Refuse parameters for which the engine fails within a few moves, because it may crash or hang."""
     try:
         command = [sys.executable, "-c", _TRIAL, name]
         done = subprocess.run(command, capture_output=True, timeout=_TRIAL_SECONDS, check=False)  # noqa: S603, our own code
@@ -104,7 +104,7 @@ def _try_parameters(name: str) -> None:
 
 
 def range_of(game: Any) -> tuple[float, float]:
-    """Return the lowest and the highest possible return, as the game reports them except for gin rummy.
+    """Return the lowest and the highest possible return, as reported by the game except for gin rummy.
 
     In gin rummy, a loser who lays no melds can lose more than OpenSpiel reports: ten points per card plus the bonus.
     """
@@ -149,9 +149,9 @@ def canonical(game: Any) -> str:
 
 
 def _check_names(short: str, rest: str, kind: Any) -> None:
-    """Refuse unknown parameters. The engine checks nested brackets itself."""
+    """Refuse unknown parameters. The engine checks nested parentheses."""
     if not rest.endswith(")"):
-        raise UsageError(f"openspiel:{one_line(short + '(' + rest, 80)}: close the bracket")
+        raise UsageError(f"openspiel:{one_line(short + '(' + rest, 80)}: close the parenthesis")
     known, depth = list(kind.parameter_specification), 0
     names, word = [], ""
     for letter in rest[:-1] + ",":
@@ -178,7 +178,7 @@ def _loaded(name: str) -> Any:
 
 @contextmanager
 def silence_stderr() -> Iterator[None]:
-    """Silence standard error, where the engine also writes the errors that it raises."""
+    """Silence standard error, to which the engine also writes the errors that it raises."""
     with _STDERR_LOCK:
         try:
             saved_stderr = os.dup(2)

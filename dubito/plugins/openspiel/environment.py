@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dubito.plugins.openspiel.spiel import register  # imported first, for its error if OpenSpiel is missing
+from dubito.plugins.openspiel.spiel import register  # imported first, to raise its error if OpenSpiel is missing
 
 try:
     from shimmy.openspiel_compatibility import OpenSpielCompatibilityV0
@@ -13,16 +13,16 @@ except ModuleNotFoundError as error:
 
 
 class HarnessEnv(OpenSpielCompatibilityV0):  # type: ignore[misc]  # shimmy has no types
-    """shimmy's environment of a game, with four corrections.
+    """shimmy's environment for a game, with four corrections.
 
-    shimmy 2.0.1 creates new spaces at every step, so that they forget their seed and no game of OpenSpiel passes
-    PettingZoo's `seed_test`. It counts the last reward again for every seat that leaves. It loads the game by its
-    short name at each reset, which loses parameters that are not in `config`. At the end it still shows the
-    observation before the last move.
+    shimmy 2.0.1 creates new spaces at every step, so that they forget their seed and no OpenSpiel game passes
+    PettingZoo's `seed_test`. It counts the last reward again for every seat that leaves. It loads the game by its short
+    name at each reset, which loses parameters that are not in `config`. At the end it still shows the observation
+    before the last move.
     """
 
     def __init__(self, game: str, render_mode: str | None = None, **parameters: Any) -> None:
-        """Take a game's name and parameters, as in `HarnessEnv("dubito", players=4)`.
+        """Create an environment from a game's name and parameters, as in `HarnessEnv("dubito", players=4)`.
 
         Raises UsageError if the game does not have these rules.
         """

@@ -1,4 +1,4 @@
-"""The facts for prompts of OpenSpiel's games (`dubito.game.Facts`): they contain only what the asked seat can know."""
+"""The facts for prompts of OpenSpiel's games (`dubito.game.Facts`). They only contain what the seat can know."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ NodeName = Literal["act", "policy"]  # one action, or the probability of every l
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Everything that one seat knows when it is asked for its action."""
+    """Everything that a seat knows when it is asked for its action."""
 
     game: str  # name with the prefix `openspiel:`
     seat: int
@@ -32,7 +32,7 @@ class Position:
 
 
 class Notebook:
-    """An empty record of one seat, since the game itself stores what the seat has seen."""
+    """An empty record, because the game stores what the seat has seen."""
 
     def __init__(self, name: str, seat: int) -> None:
         self._name, self._seat = name, seat
@@ -67,7 +67,7 @@ _TYPES: Final = {
 
 
 def example_position(engine: Any, name: str, node: NodeName) -> Position:
-    """Return a game's position at its fourth move, or the last one, if all seats take the first legal action."""
+    """Return a game's position at its fourth move (or its last), if all seats take the first legal action."""
     state = State(engine, Random(1))
     position = position_of(name, state.view(), node)
     for _ in range(3):
@@ -99,7 +99,7 @@ class OpenSpielFacts:
     def facts(self, position: Position) -> dict[str, Any]:
         """Return the facts as JSON values.
 
-        `hand` is None if we have no words for the game; otherwise `state` is None.
+        `hand` is None if we have no words for the game, otherwise `state` is None.
         """
         return {
             **self._steady,

@@ -1,4 +1,4 @@
-"""OpenSpiel's games for the harness: a `Game` for each name with its parameters."""
+"""OpenSpiel's games for the harness, with one `Game` per name and parameters."""
 
 from functools import lru_cache
 from random import Random
@@ -62,7 +62,7 @@ def member(name: str) -> Game:
 def _deal(engine: Any, players: int, rng: Random) -> State:
     if players != engine.num_players():
         raise UsageError(
-            f"{canonical(engine)} has {engine.num_players()} seats, not {players}: change the number of players"
+            f"{canonical(engine)} has {engine.num_players()} seats, not {players}; change the number of players"
         )
     return State(engine, rng)
 
@@ -70,7 +70,7 @@ def _deal(engine: Any, players: int, rng: Random) -> State:
 def _output_from_json(value: Any) -> str:
     if isinstance(value, str):
         return value
-    raise UsageError(f"an action is stored as its name, not as {one_line(repr(value), 60)}: the record is damaged")
+    raise UsageError(f"the record is damaged: an action is stored as its name, not as {one_line(repr(value), 60)}")
 
 
 def _results(engine: Any) -> Results:
@@ -101,13 +101,13 @@ def _results(engine: Any) -> Results:
         averaged=("moves",),
         ended=lambda mark, capped: f"return {mark / unit + least:g}",
         rate="return",
-        meaning=f"A bot is ranked by its mean return, between {least:g} and {most:g} a game.",
+        meaning=f"A bot is ranked by its mean return per game, between {least:g} and {most:g}.",
     )
 
 
 GAME: Final = Family(
     NAME,
-    "Any game of OpenSpiel's, as openspiel:kuhn_poker; `dubito games --openspiel` lists them",
+    "Any OpenSpiel game, such as openspiel:kuhn_poker; `dubito games --openspiel` lists them",
     member,
     members,
     ("kuhn_poker", "leduc_poker", "liars_dice", "gin_rummy"),

@@ -1,9 +1,9 @@
-"""Four of OpenSpiel's games in words: their rules, the names of their actions, and what a seat holds and has seen.
+"""Four OpenSpiel games in words: their rules, the names of their actions, and what a seat holds and has seen.
 
-Every sentence of the rules describes what the engine does, oddities included, and a test checks it on the engine. One
-detail is left out: if two arrangements of a gin hand leave equally few points, the engine (gin_rummy_utils.cc) uses the
-first one it finds. All descriptions follow from the seat's information state. This module does not import OpenSpiel:
-callers pass the game and its states.
+Every sentence of the rules describes what the engine does, including oddities, and is tested against the engine. One
+detail is omitted: if two arrangements of a gin hand leave the same number of points, the engine (gin_rummy_utils.cc)
+uses the first it finds. All descriptions depend only on the seat's information state. This module does not import
+OpenSpiel. Callers pass the game and its states.
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Protocol
 
 from dubito.game.words import Face, Label, Panel, counted
 
-Line = tuple[int | None, str]  # the acting seat (None: chance) and the sentence
+Line = tuple[int | None, str]  # the acting seat (None for chance) and the sentence
 
 _RANKS: Final = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "jack", "queen", "king")
 
@@ -74,13 +74,14 @@ _GIN_KNOWN: Final = {
     "hand_size",
 }
 _DRAWS: Final = ("draw upcard", "draw stock")
-_UPCARD, _STOCK, _PASS, _KNOCK, _MELDS = range(52, 57)  # action ids; below them cards, from the last on melds
+# Action ids; lower ids are cards, and those from the last on are melds.
+_UPCARD, _STOCK, _PASS, _KNOCK, _MELDS = range(52, 57)
 _UNDRAWN_CARDS: Final = 2  # cards of the stock that are never drawn
 _MAX_UPCARDS: Final = 50
 
 
 def gin_rummy(game: Any) -> "GinRummy | None":
-    """Return the game's words; None for Oklahoma, an incomplete deck, or negative bonuses."""
+    """Return the game's words, or None for Oklahoma, an incomplete deck, or negative bonuses."""
     given = parameters(game)
     if given.keys() != _GIN_KNOWN or given["oklahoma"] or (given["num_ranks"], given["num_suits"]) != (13, 4):
         return None
@@ -91,7 +92,7 @@ def gin_rummy(game: Any) -> "GinRummy | None":
 
 @dataclass(frozen=True)
 class GinRummy:
-    """Gin rummy: one hand with `size` cards for each player."""
+    """Gin rummy: one hand with `size` cards per player."""
 
     size: int
     knock: int  # highest deadwood that allows a knock
@@ -232,8 +233,8 @@ class GinRummy:
 def _melds_by_number() -> Iterable[Sequence[int]]:
     """Yield all melds in the engine's order.
 
-    By rank: sets of three, ordered by the missing suit, then the set of four. Then sequences by length, suit and lowest
-    rank.
+    For each rank, sets of three come first, ordered by the missing suit, then the set of four. Sequences follow, by
+    length, suit and lowest rank.
     """
     for rank in range(13):
         four = range(rank, 52, 13)
@@ -342,11 +343,11 @@ _LEDUC_KNOWN: Final = {"players", "action_mapping", "starting_player", "suit_iso
 _LEDUC_SUITS: Final = ("hearts", "spades")
 _RAISES: Final = (2, 4)  # by round, in chips
 _MAX_RAISES: Final = 2  # in a round
-_POT_PATTERN = re.compile(r"\[Ante: ([\d ]+)\]")  # in the engine's observation: by seat, the chips put in so far
+_POT_PATTERN = re.compile(r"\[Ante: ([\d ]+)\]")  # each seat's chips so far, in the engine's observation
 
 
 def leduc(game: Any) -> "Leduc | None":
-    """Return the game's words; None for mapped actions, isomorphic suits, or a first seat that does not exist."""
+    """Return the game's words, or None for mapped actions, isomorphic suits, or a first seat that does not exist."""
     given = parameters(game)
     if given.keys() != _LEDUC_KNOWN or given["action_mapping"] or given["suit_isomorphism"]:
         return None
@@ -356,7 +357,7 @@ def leduc(game: Any) -> "Leduc | None":
 
 @dataclass(frozen=True)
 class Leduc:
-    """Leduc poker for `players` seats, with the seat that acts first."""
+    """Leduc poker for `players` seats, in which seat `first` acts first."""
 
     players: int
     first: int
@@ -451,7 +452,7 @@ _LIAR: Final = "liar"
 
 
 def liars_dice(game: Any) -> "LiarsDice | None":
-    """Return the game's words; None if there are more than two players or too many bids to name."""
+    """Return the game's words, or None if there are more than two players or too many bids to name."""
     given = parameters(game)
     if given.keys() != _DICE_KNOWN or given["players"] != 2:
         return None
@@ -463,11 +464,11 @@ def liars_dice(game: Any) -> "LiarsDice | None":
 
 @dataclass(frozen=True)
 class LiarsDice:
-    """Liar's dice with `dice` dice per player, of `sides` sides."""
+    """Liar's dice with `dice` dice per player, each with `sides` sides."""
 
     dice: int
     sides: int
-    number_first: bool  # whether bids are ordered by the number of dice first
+    number_first: bool  # whether bids are ordered by the number of dice, then by face
 
     title: ClassVar[str] = "liar's dice"
     unit: ClassVar[str] = ""
@@ -498,7 +499,7 @@ class LiarsDice:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return names by action id: the bids from the lowest, then the call."""
+        """Return names by action id: the bids in ascending order, then the call."""
         most = 2 * self.dice
         if self.number_first:
             bids = [_bid(number, face) for number in range(1, most + 1) for face in range(1, self.sides + 1)]
@@ -569,11 +570,11 @@ class OwnWords(Protocol):
 
     @property
     def unit(self) -> str:
-        """What a result counts, such as chips, in the singular; empty if only winning counts."""
+        """The singular unit of a result, such as chip. Empty if only winning counts."""
 
     @property
     def lead(self) -> str:
-        """The game in a sentence, for newcomers."""
+        """A sentence that introduces the game to newcomers."""
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -581,7 +582,7 @@ class OwnWords(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names by action id, all different."""
+        """Unique names by action id."""
 
     @property
     def faces(self) -> Mapping[str, Face]:
@@ -594,10 +595,10 @@ class OwnWords(Protocol):
         """Return the public panels: one for each seat, then the board's."""
 
     def holds(self, state: Any, seat: int) -> str:
-        """Describe what the seat holds and what is public, on one line without a full stop."""
+        """Describe what the seat holds and what is public, as one line without a full stop."""
 
     def history(self, state: Any, seat: int) -> list[Line]:
-        """Return what the seat has seen, in order: the acting seat (None: chance) and a sentence."""
+        """Return what the seat has seen, in order: the acting seat (None for chance) and a sentence."""
 
 
 def words_for(game: Any) -> OwnWords | None:

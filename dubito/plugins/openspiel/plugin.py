@@ -1,4 +1,4 @@
-"""The plugin's parts: `dubito policy`, luck-corrected results, and a check of games with courses."""
+"""The plugin's parts: `dubito policy`, luck-corrected results, and a check for games with courses."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ def commands() -> Mapping[str, Command]:
 def comparison_parts(runs: "Sequence[Run]", comparison: "Comparison") -> Sequence[ComparisonPart]:
     from dubito.plugins.openspiel.policy.contenders import (
         compared_less_luck,
-    )  # imported late, since every command loads this file
+    )  # imported late because every command loads this file
 
     return [compared_less_luck(runs, comparison)]
 

@@ -1,4 +1,4 @@
-"""The harness's games as pyspiel games, with a type, a state and an observer for each `Course`, and bots for them.
+"""The harness's games as pyspiel games, with a type, a state and an observer for each `Course`, and bots to play them.
 
 Importing this module registers the games that ship with Dubito: `pyspiel.load_game("dubito(players=4)")`,
 `"dubito_bs"` and `"dubito_defuse"`. `load_game("kuhn")` registers and loads any other game.
@@ -29,10 +29,10 @@ _PARAMETERS: Final = (bool, int, float, str)  # pyspiel's parameters besides the
 
 
 class GameKind:
-    """What pyspiel needs to know about a game before it is loaded."""
+    """A game's description for pyspiel before the game is loaded."""
 
     def __init__(self, game: Game, courses: Mapping[str, type[Course]]) -> None:
-        """Take the courses of a game; the parameter `moves` selects one of them (by default the first)."""
+        """Describe a game with these courses. The game parameter `moves` selects one of them, by default the first."""
         first = next(iter(courses.values()))
         self.game, self._courses, self.zero_sum = game, courses, first.zero_sum
         self.short_name, self._long_name = first.short_name or game.name, first.long_name or game.summary
@@ -45,7 +45,7 @@ class GameKind:
         }
 
     def course(self, given: Mapping[str, Any]) -> Course:
-        """Return a new game with these parameters. Raises UsageError if the game does not have these rules."""
+        """Return a new game with these parameters. Raises UsageError if they are not rules of the game."""
         own = dict(given)
         players, moves = own.pop("players", self.game.seats[0]), own.pop("moves", next(iter(self._courses)))
         if moves not in self._courses:
@@ -83,7 +83,7 @@ class GameKind:
 
 
 class HarnessGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel has no types
-    """A harness game with parameters. Raises UsageError if the game does not have these rules."""
+    """A game of the harness with parameters. Raises UsageError if they are not rules of the game."""
 
     kind: GameKind
 
@@ -110,9 +110,9 @@ class HarnessGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel has no types
         return HarnessState(self)
 
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> "Observer | None":
-        """Return an observer of what a seat sees or has seen; None for other kinds of observation."""
+        """Return an observer of what a seat sees or has seen, or None for other kinds of observation."""
         if params:
-            raise ValueError(f"these games have no observation parameters: leave out {', '.join(params)}")
+            raise ValueError(f"these games have no observation parameters; leave out {', '.join(params)}")
         kind = iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False)
         if not kind.public_info or kind.private_info != pyspiel.PrivateInfoType.SINGLE_PLAYER:
             return None
@@ -120,7 +120,7 @@ class HarnessGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel has no types
 
 
 class HarnessState(pyspiel.State):  # type: ignore[misc]  # pyspiel has no types
-    """A game of the harness between two decisions; `course.engine` is the engine's own state."""
+    """A game of the harness between two decisions. `course.engine` is the engine's state."""
 
     def __init__(self, game: HarnessGame) -> None:
         super().__init__(game)
@@ -148,7 +148,7 @@ class HarnessState(pyspiel.State):  # type: ignore[misc]  # pyspiel has no types
         return self.course.returns()
 
     def __str__(self) -> str:
-        """Return the log: all events, with the seats that saw them."""
+        """Return the log of all events, with the seats that saw them."""
         return str(self.course)
 
     def resample_from_infostate(self, player: int, sampler: Callable[[], float]) -> "HarnessState":
@@ -160,7 +160,7 @@ class HarnessState(pyspiel.State):  # type: ignore[misc]  # pyspiel has no types
 
 
 class Observer:
-    """Writes what a seat knows into `tensor`, whose parts are in `dict`."""
+    """Writes what a seat knows to `tensor`, whose parts are in `dict`."""
 
     def __init__(self, course: Course, recall: bool) -> None:
         self._recall = recall
@@ -171,7 +171,7 @@ class Observer:
         self.dict = {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
 
     def set_from(self, state: HarnessState, player: int) -> None:
-        """Write this player's knowledge of the state."""
+        """Write what this player knows about the state."""
         self.tensor.fill(0)
         course = state.course
         for name, values in (course.recall(player) if self._recall else course.observation(player)).items():
@@ -179,7 +179,7 @@ class Observer:
                 self.dict[name][: len(values)] = values
 
     def string_from(self, state: HarnessState, player: int) -> str:
-        """Return this player's knowledge of the state as text."""
+        """Return what this player knows about the state as text."""
         return state.course.information(player) if self._recall else state.course.observation_words(player)
 
 
@@ -187,10 +187,10 @@ _REGISTERED: Final[dict[str, GameKind]] = {}  # by the harness's name
 
 
 def register(name: str) -> str:
-    """Register a game of the harness with pyspiel and return its name there.
+    """Register a game of the harness with pyspiel and return its pyspiel name.
 
-    A name that only pyspiel knows is returned unchanged. Raises UsageError if there is no such game, or if it has no
-    usable module `training`.
+    A name that only exists in pyspiel is returned unchanged. Raises UsageError if there is no such game, or if it has
+    no usable `training` module.
     """
     if name in pyspiel.registered_names() and name not in game_names(Path.cwd()):
         return name
@@ -204,9 +204,9 @@ def load_game(name: str) -> Any:
 
 
 def registered(game: Game) -> str:
-    """Register a game with pyspiel and return its name there.
+    """Register a game with pyspiel and return its pyspiel name.
 
-    Raises UsageError if the game's package has no usable module `training`.
+    Raises UsageError if the game's package has no usable `training` module.
     """
     file, before = one_line(f"{game.package.replace('.', '/')}/training.py"), _REGISTERED.get(game.name)
     if before and before.game is game:
@@ -228,7 +228,7 @@ def registered(game: Game) -> str:
 
 
 class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
-    """A hand-written bot in a seat of one of our games. Each game has a new instance of the bot.
+    """A hand-written bot in a seat of one of our games. Each game uses a new instance of the bot.
 
     It observes what its seat sees of the states passed to `step` or `inform_action`.
     """
@@ -242,19 +242,19 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
         seed: int = 0,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take a bot, given by its class or its name in `dubito bots`; `seed` determines its randomness.
+        """Seat a bot, given by its class or its name in `dubito bots`.
 
-        Raises UsageError for an unknown name or a model player.
+        `seed` determines its randomness. Raises UsageError for an unknown name or a model player.
         """
         super().__init__()
         name = game.kind.game.name
         self._class = find_bots(Path.cwd(), name).find(bot).cls if isinstance(bot, str) else bot
         if self._class.is_model:
             raise UsageError(
-                f"{self._class.__name__} asks a model, which only runs of the harness do: seat another bot"
+                f"{self._class.__name__} asks a model, which is only possible in runs of the harness; seat another bot"
             )
         self._seat, self._seed, self._settings = seat, seed, settings or {}
-        self._games = 0  # number of games begun
+        self._games = 0  # number of games started
         self._forget()
 
     def _forget(self) -> None:
@@ -282,7 +282,7 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
         return self._steps.popleft()
 
     def _observe(self, course: Course) -> Any:
-        """Pass new events to the bot, or all of them if the state is of another game."""
+        """Pass new events to the bot, or all events if the state belongs to another game."""
         if self._at > len(course.log) or (self._at and course.log[self._at - 1] is not self._last):
             self._forget()
         if course.engine is None:

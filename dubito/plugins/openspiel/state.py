@@ -1,7 +1,7 @@
 """The state of an OpenSpiel game, and what a seat sees of it: in words, as the engine's string, and as events.
 
-Chance draws come from the stream that dealt the game; the engine applies the rules. If several seats move at once, they
-are asked in turn, and no seat sees a move before all are made (O3).
+Chance draws come from the stream that dealt the game. The engine applies the rules. If several seats move at once, they
+are asked in turn, and no seat sees a move until all are made (O3).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,21 +16,21 @@ from dubito.game.streams import SeatStreams
 from dubito.plugins.openspiel.engine import range_of
 from dubito.plugins.openspiel.named import OwnWords, words_for
 
-Step = int | Sequence[int]  # what a state applies: one action, or the actions of all seats at once
+Step = int | Sequence[int]  # one action, or the actions of all seats at once
 
 MAX_NAMES: Final = 250  # names in a schema; no provider accepts more
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of what a seat has observed."""
+    """A line of what a seat has observed."""
 
-    by: int | None  # the moving seat; None: chance or no seat
+    by: int | None  # the moving seat; None for chance or no seat
     text: str
 
 
 class Sight:
-    """Everything that a seat in a game may know, as text."""
+    """Everything that a seat can know, as text."""
 
     def __init__(self, engine: Any, seat: int) -> None:
         self._seat, self._words = seat, own_words(engine)
@@ -43,7 +43,7 @@ class Sight:
         return seen_by(state, self._seat)
 
     def history(self, state: Any, steps: Sequence[Step]) -> list[Entry]:
-        """Return what the seat has observed; `steps` are all steps so far, including chance."""
+        """Return what the seat has observed. `steps` are all steps so far, including chance."""
         if self._log is not None:
             return self._log.after(steps)
         assert self._words is not None
@@ -113,7 +113,7 @@ def names_at(state: Any, seat: int) -> Mapping[int, str]:
 
 
 def all_names(engine: Any) -> tuple[str, ...] | None:
-    """Return the names of all actions of all seats, in order; None if the engine has no list."""
+    """Return the names of all actions of all seats in order, or None if the engine has no list."""
     words, seats = own_words(engine), range(engine.num_players())
     if words is not None:
         return words.names
@@ -124,7 +124,7 @@ def all_names(engine: Any) -> tuple[str, ...] | None:
     try:
         with silence_stderr():
             texts = [engine.action_to_string(seat, a) for a in range(engine.num_distinct_actions()) for seat in seats]
-    except RuntimeError:  # SpielError: some actions belong to one seat only
+    except RuntimeError:  # SpielError, because some actions belong to only one seat
         return None
     names = tuple(dict.fromkeys(map(_clean_name, texts)))
     return names if len(names) <= MAX_NAMES and not any(name.startswith("Action(id=") for name in names) else None
@@ -166,7 +166,7 @@ _MAX_SHOWN: Final = 60  # names in a sentence
 
 
 def units_of(engine: Any) -> int:
-    """Return the units per return of 1: returns are stored to a thousandth, or coarser for large ranges."""
+    """Return the units per return of 1. Returns are stored with a precision of 0.001, or less for large ranges."""
     (least, most), unit = range_of(engine), _FINEST
     while unit > 1 and (most - least) * unit >= _MOST:
         unit //= 10
@@ -189,7 +189,7 @@ class State:
         self._rng = rng
         self._at_once: dict[int, int] = {}  # actions chosen so far at a node where all move
         self._sights = [Sight(engine, seat) for seat in range(engine.num_players())]
-        self._told = [0] * engine.num_players()  # number of entries each seat has received
+        self._told = [0] * engine.num_players()  # number of entries that each seat has received
         self._view: View | None = None
 
     @classmethod
@@ -271,7 +271,7 @@ class State:
         for gain, mark in zip(self.state.returns(), marks, strict=True):
             if not 0 <= mark <= most:
                 raise RunStopped(
-                    f"{self.engine} returned {gain}, but states a range from {least:g} to {highest:g}: results would "
+                    f"{self.engine} returned {gain}, but claims a range from {least:g} to {highest:g}: results would "
                     "be wrong, so play another game"
                 )
         counts: list[tuple[int, ...]] = [(moves, mark) for moves, mark in zip(self.moves, marks, strict=True)]
@@ -317,7 +317,7 @@ class State:
 
 
 class SeatView:
-    """A bot's live view of what its seat sees, as `self.cards`."""
+    """A bot's live view of what its seat sees. Bots get it as `self.cards`."""
 
     def __init__(self, state: State, seat: int) -> None:
         self._state, self._seat = state, seat
@@ -361,7 +361,7 @@ class View:
 
     @property
     def tensor(self) -> list[float]:
-        """Return the information state as numbers, or else the observation."""
+        """Return the information state as numbers or, if there is none, the observation."""
         state, kind = self._state.state, self._state.engine.get_type()
         if kind.provides_information_state_tensor:
             return list(state.information_state_tensor(self.seat))
@@ -380,11 +380,11 @@ class View:
 
     def asked_of(self, bot: Any) -> int:
         if type(bot).__module__ != "pyspiel":
-            raise TypeError("only the engine's own bots receive the state, since it has hidden information")
+            raise TypeError("only the engine's own bots receive the state, because it contains hidden information")
         return int(bot.step(self._state.state))
 
     def why_illegal(self, output: Any) -> str | None:
-        """Return why this is not a legal action; None if it is. Runs no code of the output."""
+        """Return why this is not a legal action, or None if it is. Does not run the output's code."""
         if self._state.over:
             return "the game is over"
         if type(output) is str and output in self.names.values():

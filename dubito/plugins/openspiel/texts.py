@@ -16,7 +16,7 @@ def title_of(engine: Any) -> str:
 
 
 def rule_sentences(engine: Any) -> list[str]:
-    """Return the rules in force, each in a sentence or two."""
+    """Return the rules in force, one or two sentences each."""
     if words := own_words(engine):
         return list(words.rules)
     kind, seats = engine.get_type(), engine.num_players()
@@ -41,7 +41,7 @@ def objective(engine: Any) -> str:
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 _FIELD: Final = re.compile(r"[A-Za-z][^:\n]*:")
-# A board as chess programs write it: digits are empty places.
+# A board in chess notation, where digits are empty squares.
 _ROWS: Final = re.compile(r"([\w?+~]+(?:/[\w?+~]+){7,})( .*)?")
 
 
@@ -52,7 +52,7 @@ def is_open(engine: Any) -> bool:
 
 
 def readable(written: str) -> str:
-    """Format the engine's text of a state, one field per line or as a board; return an empty text if it is neither."""
+    """Format the engine's text about a state, by field or as a board, or return an empty string if it is neither."""
     text = _COLOUR.sub("", written).strip("\n")
     if "][" in text:
         text = text.replace("][", "\n").removeprefix("[").removesuffix("]")

@@ -17,7 +17,7 @@ _GIN: Final = "openspiel:gin_rummy"
 
 
 class OpenSpielWords(Words):
-    """The words of one game. A person answers by the name or the number of an action."""
+    """The words of a game. A person answers with the name or the number of an action."""
 
     def __init__(self, game: Game) -> None:
         super().__init__(game)
@@ -67,7 +67,7 @@ class OpenSpielWords(Words):
         return own.cards(state.state, seat) if (own := own_words(state.engine)) else []
 
     def read(self, line: str, state: State, seat: int) -> str:
-        """Parse a typed action. Names take precedence, since a name may also be a number."""
+        """Parse a typed action. Names take precedence, because a name can also be a number."""
         word, names = line.strip().casefold(), self.choices(state)
         folded = {name.casefold(): name for name in names}
         if word in folded:
@@ -116,7 +116,7 @@ of = OpenSpielWords  # by the game
 
 
 class Teller:
-    """Narrates one game, including information that no seat has."""
+    """Narrates a game, including information that no seat has."""
 
     def __init__(self, state: State, label: Label) -> None:
         self._state, self._label = state, label
@@ -127,7 +127,7 @@ class Teller:
         return "; ".join([_describe_hand(self._state, seat), *(f"{one.title.lower()}: {one.public}" for one in boards)])
 
     def moved(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
-        """Return a line with the action, which is public if we have words for the game or nothing is hidden."""
+        """Return a line with the action. It is public if we have words for the game or nothing is hidden."""
         engine = self._state.engine
         if own_words(engine) or is_open(engine):
             return [Line(f"{self._label(seat)}: {output}")]

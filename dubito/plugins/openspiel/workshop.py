@@ -1,4 +1,4 @@
-"""What the prompt workshop needs to know about OpenSpiel's games (see `dubito/workshop/recordings.py`)."""
+"""OpenSpiel's games for the prompt workshop (see `dubito/workshop/recordings.py`)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from dubito.plugins.openspiel.state import State, View, all_names
 from dubito.plugins.openspiel.worlds import another
 
 _GAMES: Final = 10
-_MAX_MOVES: Final = 24  # of a game; longer ones are cut there
+_MAX_MOVES: Final = 24  # steps of a game; longer games are cut off
 
 
 _INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
@@ -39,7 +39,7 @@ class OpenSpielWorkshop:
         return {node.name: facts for node in self.game.nodes}
 
     def world_pairs(self) -> Iterator[tuple[Position, Position]]:
-        """Yield positions of random games, each with one from another world that looks the same to the seat."""
+        """Yield positions from random games, each with one from another world that looks the same to the seat."""
         engine, name = self.engine, self.game.name
         for number in range(_GAMES):
             rng = Random(number)
@@ -52,7 +52,7 @@ class OpenSpielWorkshop:
                 state.apply(rng.choice([*state.view().names.values()]), announce=False)
 
     def check(self, position: Position, answer: Any) -> None:
-        """Raise IllegalOutput for an illegal answer, which may be an action or the probabilities of all actions."""
+        """Raise IllegalOutput for an illegal answer, which can be an action or the probabilities of all actions."""
         chosen = [name for name, share in answer.items() if share] if isinstance(answer, dict) else [answer]
         wrong = [name for name in chosen if name not in position.legal]
         if wrong:

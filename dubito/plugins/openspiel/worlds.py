@@ -1,4 +1,4 @@
-"""Find a game that one seat cannot distinguish from the actual game, by OpenSpiel's resampling or by trial."""
+"""Find a game that a seat cannot distinguish from the actual game, by OpenSpiel's resampling or by trial."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,7 +12,7 @@ _MAX_TRIES: Final = 12  # trials, if the game has no resampling
 
 
 def another(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> Sequence[Step] | None:
-    """Return other steps that led this seat to the same observations, or None if none were found."""
+    """Return other steps that lead this seat to the same observations, or None if none were found."""
     state = engine.new_initial_state()
     for step in steps:
         apply_step(state, step)
@@ -29,7 +29,7 @@ def another(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> Seque
 
 
 def _vary_steps(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> list[Step]:
-    """Vary some steps of the other seats and of chance, as far as that is legal."""
+    """Vary some steps of the other seats and of chance, as far as is legal."""
     state, varied = engine.new_initial_state(), list[Step]()
     for step in steps:
         if state.is_terminal() or state.is_simultaneous_node() is isinstance(step, int):
@@ -52,7 +52,7 @@ def _vary_steps(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> l
 
 
 def _swap_outcomes(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> list[Step]:
-    """Swap two outcomes of chance, like cards in a deck, as far as that is legal."""
+    """Swap two chance outcomes, like cards in a deck, as far as is legal."""
     state, drawn = engine.new_initial_state(), list[int]()
     for step in steps:
         if state.is_chance_node() and isinstance(step, int):
@@ -73,7 +73,7 @@ def _swap_outcomes(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -
 
 
 def _observations(engine: Any, steps: Sequence[Step], seat: int) -> list[Any]:
-    """Return what a seat sees after each step, and what it does."""
+    """Return what a seat sees after each step and what it does."""
     state, seen = engine.new_initial_state(), list[Any]()
     for step in steps:
         if state.current_player() == seat or state.is_simultaneous_node():

@@ -20,13 +20,15 @@ from dubito.plugins.tournament.our_player import MatchSeat, answer_lines
 def bot(player: str, **server: str | None) -> None:
     """Play one match as PLAYER over standard input and output.
 
-    PLAYER is a bot of OpenSpiel's games, or a model such as openai:MODEL@PROMPT. It supports small games such as
-    kuhn_poker and leduc_poker. In a config, write `solved: dubito tournament bot Solved`. A model player needs the
+    PLAYER is a bot for OpenSpiel's games, or a model such as openai:MODEL@PROMPT. Only small games such as kuhn_poker
+    and leduc_poker are supported. In a config, write `solved: dubito tournament bot Solved`. A model player needs the
     network: `{command: dubito tournament bot openai:MODEL, network: true}`.
     """
     game, seat_line = sys.stdin.readline().strip(), sys.stdin.readline().strip()
     if seat_line not in ("0", "1"):
-        raise UsageError("standard input must start with the game's name and the seat, one per line, from a referee")
+        raise UsageError(
+            "standard input must come from a referee and start with the game's name and the seat on separate lines"
+        )
     seat = int(seat_line)
     seed, number = int(os.environ.get("DUBITO_SEED", "0")), int(time.time() * 1000)
     data = os.environ.get("DUBITO_DATA")

@@ -32,7 +32,7 @@ class Finding:
 
     requirement: str
     violations: Sequence[str]
-    # Whether the bot got far enough to test this requirement.
+    # Whether the bot got far enough for this requirement to be tested.
     is_tested: bool = True
 
 
@@ -54,7 +54,7 @@ def play_trial(
 
 
 def check_protocol(log: Log, seconds: float) -> list[Finding]:
-    """Check the first bot in the log against all requirements. `seconds` is the time limit of a move."""
+    """Check the first bot in the log against all requirements. `seconds` is the time limit per move."""
     lines = [line for pairing in log.pairings() if 0 in pairing.bots for line in log.lines(pairing)]
     name, max_strikes = log.bots[0], Limits().strikes
 
@@ -97,7 +97,7 @@ def check_protocol(log: Log, seconds: float) -> list[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class Qualification:
-    """A bot's matches against the random one in one game."""
+    """A bot's matches against the random bot in a game."""
 
     game: str
     matches: int

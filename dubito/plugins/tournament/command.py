@@ -39,9 +39,9 @@ def tournament() -> None:
 
 @click.command()
 @click.argument("config", type=click.Path(path_type=Path))
-@click.option("--matches", type=int, metavar="N", help="Matches of each pair from each position. [default: 2500]")
+@click.option("--matches", type=int, metavar="N", help="Matches per pair and position. [default: 2500]")
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of the tournament. [default: 0]")
-@click.option("--chance-seconds", type=float, metavar="S", help="Delay of each chance event. [default: 0.2]")
+@click.option("--chance-seconds", type=float, metavar="S", help="Delay per chance event. [default: 0.2]")
 @click.option("--pairs", type=int, metavar="N", help="Pairs to play in parallel. [default: one per two cores]")
 @click.option("--output", metavar="FOLDER", help="The tournament's folder. [default: tournaments/NAME]")
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
@@ -75,7 +75,7 @@ def play(config: Path, quiet: bool, **flags: Any) -> int:
 def rank(folder: Path, report: bool) -> int:
     """Print the result of a tournament and write its pages.
 
-    Prints scores, ballots, rounds, ties and the final order, with the share of 1,000 resamples of the matches in which
+    Prints scores, ballots, rounds, ties and the final order, and the share of 1,000 resamples of the matches in which
     each bot keeps its place. FOLDER can also be a table of scores in CSV or YAML, for which no pages are written.
     """
     if not folder.is_file():
@@ -189,8 +189,8 @@ def _temporary_folder() -> Iterator[Path]:
 def check(bot: str, games: str, **seconds: float) -> int:
     """Test a bot program against misbehaving opponents.
 
-    BOT is the command that starts it. The test takes about a minute. The exit code is 1 if the bot violates the
-    protocol.
+    BOT is the command that starts the program. The test takes about a minute. The exit code is 1 if the bot violates
+    the protocol.
     """
     from dubito.plugins.tournament.check import PARTNERS, check_protocol, play_trial
 
@@ -227,10 +227,10 @@ def check(bot: str, games: str, **seconds: float) -> int:
 )
 @click.option("--quiet", is_flag=True, help="Hide the progress line.")
 def qualify(bot: str, games: str, lower_bound: bool, quiet: bool, **flags: Any) -> int:
-    """Play the qualification of a bot against the random bot.
+    """Play a bot's qualification against the random bot.
 
-    BOT is the command that starts it. It plays 50 + 50 matches in each game and needs a mean score above zero. The exit
-    code is 1 if it does not qualify. The random bot itself qualifies about half of the time, so look at the interval.
+    BOT is the command that starts the bot. It plays 50 + 50 matches per game and needs a mean score above zero. The
+    exit code is 1 if it does not qualify. The random bot qualifies about half of the time, so look at the interval.
     """
     from dubito.plugins.tournament.check import format_score, list_qualifications, play_trial
 
@@ -248,7 +248,7 @@ def qualify(bot: str, games: str, lower_bound: bool, quiet: bool, **flags: Any) 
     table("Against the random bot", ["game", "matches", "mean score [95 % CI]", "above zero"], rows)
     for one in results:
         if one.disqualified:
-            note(f"warning: {one.game}: more than 1 % of the matches overrun or crashed")
+            note(f"warning: {one.game}: more than 1 % of the matches were overrun or crashed")
     is_qualified = all(one.is_passed(lower_bound) for one in results)
     say("qualified" if is_qualified else "not qualified")
     return int(not is_qualified)

@@ -1,10 +1,10 @@
-"""The log of a tournament: one file per pairing, one line per match. Lines are written whole and never changed.
+"""A tournament's log, with one file per pairing and one line per match. Lines are written atomically and never changed.
 
     RUN/tournament.json              the manifest
     RUN/secret                       the secret seed of all draws; not public
     RUN/matches/0-kuhn_poker/A--B.jsonl
 
-Only the values under `times` differ if the same matches are played again.
+If the same matches are played again, only the values under `times` differ.
 """
 
 import json
@@ -32,7 +32,7 @@ _MATCHES: Final = "matches"
 
 
 class MatchLine(BaseModel):
-    """A match in the log. Pairs of values belong to seat 0 and seat 1."""
+    """A match in the log. Pairs of values are for seat 0 and seat 1."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -58,7 +58,7 @@ class MatchLine(BaseModel):
 
 
 class _Identity(BaseModel):
-    """The common fields of a tournament's identity. Other fields are kept unchanged."""
+    """The common fields of a tournament's identity. Other fields are preserved."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -74,19 +74,19 @@ class TournamentManifest(BaseModel):
     matches: int = Field(ge=1)
     notes: list[str]
     versions: dict[str, str]
-    enforced: dict[str, bool] = {}  # limits that were enforced whenever matches were played
-    programs: dict[str, dict[str, str]]  # by bot: its files with their digests
+    enforced: dict[str, bool] = {}  # limits that were enforced in all matches
+    programs: dict[str, dict[str, str]]  # files with their digests, by bot
 
 
 @dataclass(slots=True)
 class Log:
-    """The folder of a tournament on disk."""
+    """A tournament's folder on disk."""
 
     folder: Path
     games: Sequence[str]
     bots: Sequence[str]
-    matches: int  # of each pair, from each position
-    damaged: list[str] = field(default_factory=list)  # a sentence for each unusable line
+    matches: int  # per pair and position
+    damaged: list[str] = field(default_factory=list)  # one sentence per unusable line
 
     def path(self, pairing: Pairing) -> Path:
         safe = re.sub(r"[^\w.-]+", "_", self.games[pairing.game])[:60]
@@ -142,7 +142,7 @@ class LogWriter:
         self._cut_unfinished()
 
     def _cut_unfinished(self) -> None:
-        """Remove an incomplete last line: the process may have been killed while writing it."""
+        """Remove an incomplete last line, in case the process was killed while writing it."""
         size = end = os.fstat(self._file).st_size
         while end and (block := os.pread(self._file, min(end, 4096), max(0, end - 4096))):
             if (newline := block.rfind(b"\n")) >= 0:
@@ -177,7 +177,7 @@ def read_log_manifest(folder: Path) -> dict[str, Any]:
             check_format(content.get("format"), _FORMAT, one_line(str(folder / MANIFEST)))
         return TournamentManifest.model_validate(content).model_dump()
     except (FileNotFoundError, NotADirectoryError):
-        raise UsageError(f"{shown} is not a tournament, since it has no {MANIFEST}") from None
+        raise UsageError(f"{shown} is not a tournament because it has no {MANIFEST}") from None
     except (OSError, ValueError):
         path = one_line(str(folder / MANIFEST))
         raise UsageError(f"{path} is damaged or incomplete") from None

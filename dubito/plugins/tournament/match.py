@@ -1,4 +1,4 @@
-"""One match as a state machine: lines from bots in, lines for bots out, without processes, clocks or files.
+"""A match as a state machine that maps lines from bots to lines for bots, without processes, clocks or files.
 
     match = Match(game.new_initial_state(), dialect, streams, strikes=3)
     while turn := match.turn():
@@ -6,10 +6,10 @@
         while match.waiting:      the seats whose answer is pending
             match.receive(seat, line), match.time_out(seat) or match.handle_crash(seat)
 
-A line counts for the phase in which it ends. The first line of a seat that has to act is its answer; any other line is
+A line counts for the phase in which it ends. The first line of a seat that has to act is its answer. Any other line is
 a strike. An answer must be one of the listed actions, written as listed. Otherwise it is illegal, and a random action
-is played instead. The third strike of a kind, one overrun or one crash shuts a bot down: its seat then plays at random
-and gets no more lines, and its score counts.
+is played instead. The third strike of a kind, an overrun or a crash shuts a bot down: its seat then plays at random and
+gets no more lines, but its score counts.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Encoder(Protocol):
 
 
 class MatchStreams:
-    """A match's separate random streams, so that a bot's mistakes do not change the deal or the other bot's draws."""
+    """A match's random streams, separated so that a bot's mistakes do not affect the deal or the other bot."""
 
     def __init__(self, chance: int, replacements: tuple[int, int]) -> None:
         self._chance, self._replacements = chance, replacements
@@ -64,7 +64,7 @@ class Strike:
 
 
 class MatchTurn(NamedTuple):
-    """One node: the line for each seat, if any, and whether it is a chance node."""
+    """A node: the line for each seat, if any, and whether it is a chance node."""
 
     lines: tuple[bytes | None, bytes | None]
     chance: bool
@@ -80,7 +80,7 @@ class Match:
         self.replaced: list[tuple[int, int]] = []  # node and seat of each action that was drawn for a bot
         self.down = [False, False]
         self.waiting: list[int] = []
-        self._legal: dict[int, dict[bytes, int]] = {}  # by seat, for seats that have to act
+        self._legal: dict[int, dict[bytes, int]] = {}  # by seat, only for seats that have to act
         self._actions: dict[int, int] = {}
         self._dialect, self._draws, self._max_strikes = dialect, draws, strikes
 

@@ -1,7 +1,7 @@
-"""Enter one of Dubito's players for OpenSpiel's games as a tournament bot, over standard input and output.
+"""Play a tournament match with one of Dubito's players for OpenSpiel's games, over standard input and output.
 
 The referee sends observations, but Dubito's players need a view of the game. This module therefore tracks all histories
-that are consistent with the seat's observations; each of them gives the same view.
+that are consistent with the seat's observations, which all have the same view.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from dubito.game.table import Entrant
 from dubito.plugins.openspiel.state import State
 from dubito.plugins.tournament.rules import V1, load
 
-# Enough for Kuhn and Leduc poker, and for small games of liar's dice.
+# Enough for Kuhn poker, Leduc poker and small games of liar's dice.
 _MAX_HISTORIES: Final = 20_000
 
 
@@ -26,7 +26,7 @@ class MatchSeat(NamedTuple):
 
 
 class ConsistentHistories:
-    """All histories of a game that are consistent with one seat's observations."""
+    """All histories of a game that are consistent with a seat's observations."""
 
     def __init__(self, engine: Any, seat: int) -> None:
         self._dialect, self._seat = V1(engine), seat
@@ -35,13 +35,13 @@ class ConsistentHistories:
         self._has_started = False
 
     def add_node(self, line: str) -> list[int]:
-        """Process a node's line and return the seat's actions. Raises UsageError if no history fits, or too many."""
+        """Process a node's line and return the seat's actions. Raises UsageError if no histories fit, or too many."""
         states = [after for state in self._states for after in self._next(state)] if self._has_started else self._states
         self._has_started, self._own_action = True, None
         observation = line.split()[0].encode()
         self._states = [state for state in states if self._matches(state, observation, " " in line.strip())]
         if not self._states:
-            raise UsageError("the referee's line is not possible in this game")
+            raise UsageError("the referee's line is impossible in this game")
         if len(self._states) > _MAX_HISTORIES:
             raise UsageError(f"this bot cannot play the game: it has more than {_MAX_HISTORIES:,} possible histories")
         return [int(word) for word in line.split()[1:]]
@@ -64,7 +64,7 @@ class ConsistentHistories:
 
 
 def answer_lines(entrant: Entrant, services: object | None, table: MatchSeat, lines: TextIO, out: TextIO) -> None:
-    """Play one match using the announcement's protocol. `services` lets a model player call its model."""
+    """Play a match using the announcement's protocol. `services` lets a model player call its model."""
     engine = load(table.game)
     if engine.get_type().dynamics != type(engine.get_type().dynamics).SEQUENTIAL:
         raise UsageError(f"this bot cannot play {table.game}, which has simultaneous moves")

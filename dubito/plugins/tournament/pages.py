@@ -1,4 +1,4 @@
-"""The tables of a tournament's result, for the terminal and for pages, and the pages themselves."""
+"""Tables of a tournament's result for the terminal and for pages, and the pages."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,7 +32,7 @@ _STRIKES = ("illegal", "ponder", "overrun", "crash")
 
 
 def result_table(result: Standings) -> ResultTable:
-    """Return the final order, by each bot's worst place over all games, then its second worst, and so on."""
+    """Return the final order, by each bot's worst place over all games, then the second worst, and so on."""
     names = short_names([game.name for game in result.games])
     columns = [
         *texts("place", "bot"),
@@ -75,7 +75,7 @@ def cross_table(result: Standings, number: int) -> ResultTable:
 
 
 def mean_score(game: GameResult, bot: int, other: int) -> Value:
-    """Return the mean, with its interval if there is one, or None if the bots have not met."""
+    """Return the mean with its interval, if there is one, or None if the bots have not met."""
     if (bot, other) not in game.meetings:
         return None
     interval = game.meetings[bot, other].interval
@@ -83,7 +83,7 @@ def mean_score(game: GameResult, bot: int, other: int) -> Value:
 
 
 def ballot_table(result: Standings, number: int) -> ResultTable:
-    """Return every bot's ballot: its opponents, starting with the one against which the bot scored least."""
+    """Return every bot's ballot: its opponents, starting with the one against which it scored least."""
     game = result.games[number]
     assert game.ranking is not None
     ballots = game.ranking.ballots
@@ -260,7 +260,7 @@ def _pairs_table(log: Log, result: Standings) -> ResultTable:
 
 
 def _pairing_page(log: Log, place: int, pairing: Pairing) -> Page:
-    """Return the page of a pairing: its first matches, and the first ones with strikes."""
+    """Return a pairing's page, with its first matches and the first matches with strikes."""
     lines, root = log.lines(pairing), load(log.games[pairing.game]).new_initial_state()
     chosen = [
         *lines[:_MAX_SHOWN],

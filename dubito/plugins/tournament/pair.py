@@ -1,10 +1,10 @@
 """Play the matches of a pairing one after the other.
 
 In dialect v1, both bots are restarted for each match. Dialect v2 is the protocol of the referee in OpenSpiel's
-repository: a process plays all matches of a seat. The process prints `ready` once it is ready, `start` before each
-match, an answer at every node (`ponder` if it is not its turn), and `match over` after the last line. More than three
-strikes of any kind, or an answer that is not a number, shut the bot down for the match; it is restarted for the next
-match. Unlike that referee, this one sends no more lines to a bot that is out of step.
+repository, in which a process plays all matches of a seat. The process prints `ready` when it is ready, `start` before
+each match, an answer at every node (`ponder` if it is not its turn), and `match over` after the last line. More than
+three strikes of any kind, or an answer that is not a number, shut the bot down for the match. It is restarted for the
+next match. Unlike that referee, this one stops sending lines to a bot that is out of step.
 """
 
 import os
@@ -31,7 +31,7 @@ _DISK_DIVISOR: Final = 2
 
 
 class Pair:
-    """Two bots that play matches of one game."""
+    """Two bots that play matches of a game."""
 
     def __init__(self, tournament: Tournament, pairing: Pairing, folder: Path, confinement: Confinement) -> None:
         """`folder` is the tournament's folder, for bots' data. The path of this folder marks every bot process."""
@@ -39,12 +39,12 @@ class Pair:
         self._confinement = confinement
         self._name = tournament.config.games[pairing.game]
         self._game = load(self._name)
-        # Copied for each match, since a new state of gin rummy takes 3 ms.
+        # Copied for each match, because creating a new state of gin rummy takes 3 ms.
         self._root = self._game.new_initial_state()
         self._dialect = DIALECTS[tournament.config.dialect](self._game)
         self._bots = tournament.bots[pairing.bots[0]], tournament.bots[pairing.bots[1]]
         self._mark = str(folder)
-        self._signatures: dict[Path, tuple[int, ...] | None] = {}  # signatures of bots' files when last verified
+        self._signatures: dict[Path, tuple[int, ...] | None] = {}  # signatures of bots' files at the last verification
         self._keepers: dict[str, Keeper | None] = {}
         self._data = {bot.name: data_folder(bot, self._name, folder) for bot in self._bots}
 
@@ -56,7 +56,7 @@ class Pair:
             self._close()
 
     def _play_verified(self, number: int) -> MatchLine:
-        """Play a match; raises RunStopped if a program has changed before or after it."""
+        """Play a match. Raises RunStopped if a program has changed before or after it."""
         self._check_programs(f"match {number} of {self._name} was not played")
         line = self._match(number)
         self._check_programs(f"match {number} of {self._name} is void")
@@ -123,7 +123,7 @@ class Pair:
         return self._keepers[bot.name]
 
     def _hidden(self, bot: BotProgram) -> list[Path]:
-        """Return the files that the bot must not see: logs, secrets and other bots' data."""
+        """Return the files to hide from the bot: logs, secrets and other bots' data."""
         run = Path(self._mark)
         others = [other.data for other in self._tournament.bots if other.data not in (None, bot.data)]
         logs = [path.parent for place in (run.parent, bot.home / "tournaments") for path in place.glob(f"*/{MANIFEST}")]
@@ -214,7 +214,7 @@ class V2Match(Match):
                 self.down[seat] = True
 
     def time_out(self, seat: int) -> None:
-        """Handle a timeout. If the seat only had to print `ponder`, that line is expected later."""
+        """Handle a timeout. If the seat only had to print `ponder`, that line may still arrive later."""
         if self.has_to_act(seat):
             super().time_out(seat)
         else:
@@ -236,7 +236,7 @@ class V2Pair(Pair):
     _channels: tuple[Channel | None, Channel | None] = (None, None)
 
     def play(self, matches: Iterable[int]) -> Iterator[MatchLine]:
-        """Play these matches, grouped by seating, since a process keeps its seat."""
+        """Play these matches, grouped by seating because processes keep their seats."""
         seating = 0
         try:
             for match in sorted(matches, key=lambda match: (match % 2, match)):
@@ -272,7 +272,7 @@ class V2Pair(Pair):
         return line
 
     def _ready_channels(self, bots: list[BotProgram], seeds: Seeds) -> tuple[Channel, Channel]:
-        """Start both bots if needed and wait until they are ready. Shut down a bot that does not get ready."""
+        """Start both bots if needed and wait until they are ready. Shut down a bot that does not become ready."""
         fresh = [seat for seat in (0, 1) if self._channels[seat] is None]
         started = [self._channels[seat] or self._start(bots[seat], seat, seeds) for seat in (0, 1)]
         channels = started[0], started[1]

@@ -1,4 +1,4 @@
-"""Opponents for testing a bot. Run as a script: `python partners.py random`. Uses only the standard library."""
+"""Opponents for testing a bot. Run as a script: `python partners.py random`. Only uses the standard library."""
 
 import os
 import random
@@ -12,7 +12,7 @@ def main(kind: str) -> None:
     input(), input()  # the game and the seat
     stream = random.Random(
         os.environ.get("DUBITO_SEED")
-    )  # set by the referee, so that a repeated match has the same moves
+    )  # set by the referee, so that repeated matches have the same moves
     while not (line := input()).startswith("end of game"):
         _, *legal = line.split()
         if legal or kind == "chatty":

@@ -1,4 +1,4 @@
-"""The schedule of a tournament, the seeds of its matches, and its config with all defaults."""
+"""A tournament's schedule, the seeds of its matches, and its config with all defaults."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -26,8 +26,8 @@ class Pairing(NamedTuple):
 
 
 def list_rounds(bots: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield rounds according to the circle method: every pair meets once, and no bot plays twice in a round."""
-    # A bot that is paired with -1 rests.
+    """Yield rounds using the circle method: every pair meets once, and no bot plays twice in a round."""
+    # A bot paired with -1 does not play.
     circle = [*range(bots), *([-1] if bots % 2 else [])]
     half = len(circle) // 2
     for _ in range(len(circle) - 1):
@@ -43,8 +43,8 @@ def list_pairings(games: int, bots: int) -> list[Pairing]:
 def next_pairing(waiting: Sequence[Pairing], busy: set[int]) -> Pairing | None:
     """Return the first pairing whose bots are both free and not in an earlier waiting pairing.
 
-    This way a bot plays one match at a time and meets its opponents in the same order with any number of parallel
-    pairs.
+    A bot therefore plays one match at a time, and meets its opponents in the same order regardless of the number of
+    parallel pairs.
     """
     unavailable = set(busy)
     for pairing in waiting:
@@ -64,7 +64,7 @@ class Seeds:
 
     chance: tuple[int]
     replacements: tuple[int, int]  # by seat
-    bots: tuple[int, int]  # sent to each bot, so that it can repeat a match
+    bots: tuple[int, int]  # sent to each bot, so that it can reproduce a match
 
     def streams(self) -> MatchStreams:
         return MatchStreams(self.chance[0], self.replacements)
@@ -73,13 +73,13 @@ class Seeds:
 class SeedSource(NamedTuple):
     """The source of all seeds of a tournament."""
 
-    # Public; the bots' own seeds depend on nothing else.
+    # Public. The bots' own seeds depend on nothing else.
     seed: int
-    # Keeps bots from predicting the other draws from their own seeds.
+    # Prevents bots from predicting other draws from their own seeds.
     secret: str
-    # A match and the next one, with seats swapped, have the same chance draws.
+    # A match and the next, which has swapped seats, have the same chance draws.
     twins: bool = False
-    # A bot's process plays all matches of a seat with one seed.
+    # A bot's process plays all matches of a seat with the same seed.
     stay: bool = False
 
     def seeds(self, game: str, pair: tuple[str, str], match: int) -> Seeds:
@@ -103,7 +103,7 @@ _MAX_SEARCHED_FILES: Final = 10_000
 
 
 class BotConfig(Checked):
-    """A bot's config entry with more settings than its command."""
+    """A bot's config entry with settings in addition to its command."""
 
     command: str | list[str]
     data: str | None = None  # the bot's data, with a folder for each game
@@ -124,13 +124,13 @@ class TournamentConfig(Checked):
     ponder_seconds: float = Field(default=0.2, gt=0, le=86400)  # of dialect v2
     grace_seconds: float = Field(default=1.0, ge=0, le=3600)
     strikes: int = Field(default=3, ge=1)
-    secret: str | None = Field(default=None, min_length=16, max_length=200)  # None: generated at the start
-    copies: bool = False  # allow one program under several names
+    secret: str | None = Field(default=None, min_length=16, max_length=200)  # None to generate it at the start
+    copies: bool = False  # allow the same program under several names
     twins: bool = False  # a match and its seat-swapped twin have the same chance draws
     memory_gb: float = Field(default=16.0, gt=0, le=10**6)
     data_gb: float = Field(default=128.0, ge=0, le=10**9)
-    pairs: int | None = Field(default=None, ge=1, le=1024)  # played in parallel; None: one per two cores
-    output: str | None = Field(default=None, min_length=1)  # None: tournaments/NAME of the config
+    pairs: int | None = Field(default=None, ge=1, le=1024)  # played in parallel; None for one per two cores
+    output: str | None = Field(default=None, min_length=1)  # None for tournaments/NAME, with the config's name
 
     @property
     def limits(self) -> Limits:
@@ -150,14 +150,14 @@ class Tournament:
     bots: tuple[BotProgram, ...]
     secret: str = ""  # from the config, or generated
     programs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by bot: its files with their digests
-    hidden: tuple[Path, ...] = ()  # hidden from bots: the config and files that contain the secret
+    hidden: tuple[Path, ...] = ()  # the config and files that contain the secret, which are hidden from bots
 
     @property
     def source(self) -> SeedSource:
         return seed_source(self.config.model_dump(), self.secret)
 
     def identity(self) -> dict[str, Any]:
-        """Return everything that can change a match. The number of matches is not part of it."""
+        """Return everything that can affect a match. The number of matches is not included."""
         settings = self.config.model_dump(exclude={"bots", "matches", "pairs", "output", "secret", "copies"})
         commands = {bot.name: list(bot.command) for bot in self.bots}
         homes = {bot.name: str(bot.home) for bot in self.bots}
@@ -170,7 +170,7 @@ def seed_source(identity: Mapping[str, Any], secret: str) -> SeedSource:
 
 
 def read_tournament(path: Path, flags: Mapping[str, Any]) -> Tournament:
-    """Read the tournament in a config file, overridden by flags; raises UsageError."""
+    """Read a tournament from a config file, overridden by flags; raises UsageError."""
     config = validate_config(dict(read_config(path)), str(path), flags)
     hidden = [
         path.absolute(),
@@ -188,7 +188,7 @@ def _secret_files(folder: Path, secret: str) -> Iterator[Path]:
 
 
 def validate_config(content: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -> TournamentConfig:
-    """Validate the content of a config, overridden by flags, without its bots."""
+    """Validate a config's content without its bots, overridden by flags."""
     try:
         config = TournamentConfig.model_validate({**content, **flags})
     except ValidationError as error:
@@ -204,13 +204,13 @@ def validate_config(content: Mapping[str, Any], source: str, flags: Mapping[str,
 
 
 def load_bots(config: TournamentConfig, home: Path, source: str) -> tuple[BotProgram, ...]:
-    """Return the bots in a config; raises UsageError if one cannot be started."""
+    """Return the bots in a config. Raises UsageError if one cannot be started."""
     programs: dict[str, BotProgram] = {}
     for name, value in config.bots.items():
         entry = value if isinstance(value, BotConfig) else BotConfig(command=value)
         where = f"{source}: bots: {one_line(name, 60)}"
         if name.casefold() in programs:
-            raise UsageError(f"{where}: the names of two bots differ only in upper and lower case")
+            raise UsageError(f"{where}: two bot names differ only in upper and lower case")
         programs[name.casefold()] = load_bot(name, entry.command, home, where, entry.data, entry.network)
     return tuple(programs.values())
 

@@ -1,4 +1,4 @@
-"""Replay the matches of a log and compare their draws and returns."""
+"""Replay the matches in a log and compare their draws and returns."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from dubito.plugins.tournament.rules import load
 
 
 def list_differences(log: Log, source: SeedSource) -> Iterator[tuple[MatchLine, str | None]]:
-    """Yield each match with its first difference, or None."""
+    """Yield each match with its first difference or None."""
     roots = {name: load(name).new_initial_state() for name in log.games}
     for pairing, lines in log.read_lines():
         one, other = (log.bots[bot] for bot in pairing.bots)
@@ -64,7 +64,7 @@ def apply(state: Any, entry: int | list[int]) -> None:
 
 
 def describe_match(root: Any, line: MatchLine) -> Iterator[str]:
-    """Describe a match, one line per node, and its result."""
+    """Describe a match, with one line per node, and its result."""
     state = root.clone()
     replaced = {tuple(pair) for pair in line.replaced}
     for node, entry in enumerate(line.history):
@@ -91,7 +91,7 @@ def _describe_strikes(line: MatchLine, node: int) -> Iterator[str]:
 
 
 def find_match(log: Log, number: int) -> MatchLine:
-    """Return the match with this number over all scheduled pairings; raises UsageError."""
+    """Return the match with this number, counted over all scheduled pairings; raises UsageError."""
     pairings = log.pairings()
     place, match = divmod(number, 2 * log.matches)
     if not 0 <= place < len(pairings):

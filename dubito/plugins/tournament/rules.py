@@ -1,7 +1,7 @@
 """The announcement's limits, the supported games, and the protocols.
 
-Any two-player OpenSpiel game with an observation tensor is supported. Protocol `v1` is the announcement's; `v2` is the
-protocol of OpenSpiel's later referee.
+Any two-player OpenSpiel game with an observation tensor is supported. `v1` is the announcement's protocol, and `v2`
+that of OpenSpiel's later referee.
 """
 
 import re
@@ -19,7 +19,7 @@ from dubito.plugins.openspiel.engine import load as load_openspiel
 from dubito.plugins.openspiel.engine import pyspiel
 
 StrikeKind = Literal["illegal", "ponder", "overrun", "crash"]
-# One of these shuts a bot down. If they occur in more than 1 % of its matches, it is disqualified.
+# Any of these shuts a bot down. If they occur in more than 1 % of its matches, it is disqualified.
 FATAL_STRIKES: tuple[StrikeKind, ...] = ("overrun", "crash")
 
 
@@ -28,18 +28,18 @@ class Limits:
     """All times in seconds."""
 
     move: float = 5.0
-    prepare: float = 5.0  # from the bot's start until the clock of its first move starts
+    prepare: float = 5.0  # from the bot's start until its first move's clock starts
     chance: float = 0.2  # delay of each chance event; the announcement requires 0.2
     ponder: float = 0.2  # to print `ponder`, in dialect v2
     grace: float = 1.0  # to exit after the last line, and again after SIGTERM
-    strikes: int = 3  # number of illegal actions, or of lines out of turn, that shuts a bot down
+    strikes: int = 3  # number of illegal actions or lines out of turn that shuts a bot down
 
 
 SEATS: Final = 2
 
 
 def load(name: str) -> Any:
-    """Load a two-player game; raises UsageError if tournaments do not support it."""
+    """Load a two-player game. Raises UsageError if tournaments do not support it."""
     if name.partition("(")[0] not in pyspiel().registered_names() and find_spec("dubito.plugins.openspiel.spiel"):
         # Registers Dubito's games with OpenSpiel.
         import_module("dubito.plugins.openspiel.spiel")
@@ -53,7 +53,7 @@ def load(name: str) -> Any:
     except Exception:  # the engine can raise anything
         size = 0
     if not size:
-        raise UsageError(f"{shown} has no observation tensor to send to bots: choose another game")
+        raise UsageError(f"{shown} has no observation tensor to send to bots; choose another game")
     return game
 
 
@@ -91,7 +91,7 @@ class _Dialect:
 class V1(_Dialect):
     """The protocol of the announcement of May 2021.
 
-    The first two lines are the game's name and the seat. Then each seat gets one line per node: the default observation
+    The first two lines are the game's name and the seat. Each seat then gets one line per node: the default observation
     as base64 of its little-endian float32 values and, if the seat has to act, its actions, each preceded by a space.
     """
 
@@ -112,8 +112,8 @@ class V1(_Dialect):
 class V2(_Dialect):
     """The protocol of the July 2021 referee, which the bots in OpenSpiel's repository use.
 
-    A node has a public and a private observation, each in base64. The first byte is 1 if all values are 0 or 1, which
-    are then packed as bits, lowest first; otherwise it is 0 and the values are float32.
+    Each node has a public and a private observation in base64. The first byte is 1 if all values are 0 or 1, which are
+    packed as bits, lowest first. Otherwise it is 0 and the values are float32.
     """
 
     name: Final = "v2"
@@ -148,7 +148,7 @@ def _split_observation(game: Any) -> list[Any] | None:
 
 
 def _list_v2_games() -> tuple[list[str], list[str]]:
-    """Return the two-player games with both observations: those with hidden information, and the others."""
+    """Return the two-player games with both observations, separated into those with hidden information and the rest."""
     hidden: list[str] = []
     open_: list[str] = []
     for kind in pyspiel().registered_games():

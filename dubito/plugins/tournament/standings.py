@@ -1,13 +1,13 @@
 """Compute a tournament's result from its log: scores, disqualifications, places, and how stable the places are.
 
-The result depends only on the finished matches. Sums are exact fractions, so that equal scores are exactly equal.
+The result depends only on the finished matches. Sums are exact fractions, so that equal scores compare equal.
 
-Places are found by instant run-off voting. In each game, every bot ranks its opponents on a ballot, starting with the
-one against which it scored least. A bot with more than half of the first choices takes the place. Otherwise the bot
+Places are determined by instant run-off voting. In each game, every bot ranks its opponents on a ballot, starting with
+the one against which it scored least. A bot with more than half of the first choices takes the place. Otherwise the bot
 with the fewest is dropped, and its ballots go to their next choice. For the next place, voting starts again without the
-bots that have a place; all bots vote.
+bots that have a place, but all bots vote.
 
-The announcement leaves ties open. They are decided as follows, and the result lists each case:
+The announcement does not specify ties. They are decided as follows, and listed in the result:
 
 - Equal scores on a ballot: the bot with the higher total comes first, then the bot that entered first.
 - Several bots have the fewest votes: the bot with the lowest sum of scores against the others is dropped, then the bot
@@ -32,12 +32,12 @@ from dubito.plugins.tournament.log import Log, MatchLine
 from dubito.stats.rates import Rate, student_quantile
 
 Number = Fraction | float | int
-Matrix = Mapping[tuple[int, int], Number]  # the mean score of the first against the second, if they have met
+Matrix = Mapping[tuple[int, int], Number]  # mean score of the first against the second, if they have met
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One count of votes: the votes by candidate, and the dropped bots or the winners."""
+    """A count of votes: the votes by candidate, and the dropped bots or the winners."""
 
     votes: Mapping[int, int]
     dropped: tuple[int, ...] = ()
@@ -46,7 +46,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class RankedPlace:
-    place: int  # 1 is best; after a shared place, the next is left out
+    place: int  # 1 is best; after a shared place, the next is skipped
     rounds: Sequence[Round]
 
     @property
@@ -106,7 +106,7 @@ class _Election:
             remaining = [bot for bot in remaining if bot not in dropped]
 
     def _find_winners(self, votes: Mapping[int, int]) -> tuple[int, ...]:
-        """Return the bot with a majority of the live ballots. If the last two are tied, the direct result decides."""
+        """Return the bot with a majority of the live ballots. If the last two tie, the direct result decides."""
         live = sum(votes.values())
         if len(votes) == 1:
             return tuple(votes)
@@ -122,7 +122,7 @@ class _Election:
         return self._inseparable(list(votes)) if len(set(votes.values())) == 1 else ()
 
     def _inseparable(self, bots: Sequence[int]) -> tuple[int, ...]:
-        """Return all of these bots if their scores are equal too, so that none can be dropped; else nothing."""
+        """Return all of these bots if their scores are also equal, so that none can be dropped, otherwise nothing."""
         sums = {self._sum_scores(bot, bots) for bot in bots}
         if len(sums) > 1 or len({self._totals[bot] for bot in bots}) > 1:
             return ()
@@ -161,9 +161,9 @@ class _Election:
 
 
 def rank_game(scores: Matrix, bots: Sequence[int], names: Sequence[str]) -> GameRanking:
-    """Rank these bots in one game. `names` are used to describe ties.
+    """Rank these bots in a game. `names` are used to describe ties.
 
-    `scores` contains every ordered pair of bots that have met. A bot does not vote for a bot that it has not met.
+    `scores` contains every ordered pair of bots that have met. Bots do not vote for bots that they have not met.
     """
     return _Election(scores, bots, names).rank()
 
@@ -183,12 +183,12 @@ def is_disqualified(failed: int, matches: int) -> bool:
 
 RESAMPLES: Final = 1000
 _FORMATS: Final = "game: bot: opponent: score in YAML, or the columns bot, against, score or a cross table in CSV"
-_SEED: Final = 18  # fixed, so that the same log gives the same shares
+_SEED: Final = 18  # fixed, so that the same log leads to the same shares
 
 
 @dataclass(slots=True)
 class Meeting:
-    """The results of one bot against another in one game.
+    """The results of one bot against another in a game.
 
     `units` counts the sums of its scores over a match and the match with swapped seats. Resampling draws from these.
     """
@@ -219,7 +219,7 @@ class Conduct:
     matches: int = 0
     failed: int = 0  # matches with an overrun or a crash
     strikes: Counter[str] = field(default_factory=Counter)
-    replaced: int = 0  # actions that the referee chose for it
+    replaced: int = 0  # actions that the referee chose for the bot
     answers: int = 0
     think: int = 0  # microseconds, over all answers
     slowest: int = 0
@@ -257,21 +257,21 @@ class Standings:
     places: dict[int, int]  # final places, without disqualified bots
     damaged: Sequence[str]
     played: int  # number of matches
-    missing: int  # number of matches that are not finished
-    # The share of resamples in which a bot has the same place in a game (None: the final place).
+    missing: int  # number of unfinished matches
+    # The share of resamples in which a bot has the same place in a game (None for the final place).
     same: dict[tuple[int | None, int], float]
 
     def ranks(self, bot: int) -> list[int]:
         return [game.ranking.of[bot] for game in self.games if game.ranking is not None]
 
     def warnings(self, manifest: Mapping[str, Any]) -> list[str]:
-        """Return warnings that belong with the result."""
+        """Return warnings about the result."""
         progress = f"{self.played:,} of {self.played + self.missing:,} matches are finished"
         warnings = [f"the order may change: {progress}"] if self.missing else []
         max_bytes = manifest["identity"].get("data_gb", math.inf) * (1 << 30)
         for game in self.games:
             warnings += [
-                f"{self.bots[bot]} stored {conduct.data:,} bytes for {game.name}, more than allowed"
+                f"{self.bots[bot]} stored more than allowed for {game.name}: {conduct.data:,} bytes"
                 for bot, conduct in enumerate(game.conduct)
                 if conduct.data > max_bytes
             ]
@@ -283,7 +283,7 @@ class Standings:
 
 
 def compute_standings(log: Log, resamples: int = RESAMPLES) -> Standings:
-    """Compute the result of the matches in the log; raises UsageError if no match is finished."""
+    """Compute the result of the matches in the log. Raises UsageError if no match is finished."""
     games = [GameResult(name, {}, [Conduct() for _ in log.bots]) for name in log.games]
     finished = 0
     for pairing, lines in log.read_lines():
@@ -293,7 +293,7 @@ def compute_standings(log: Log, resamples: int = RESAMPLES) -> Standings:
             _add_matches(game, one, other, lines, log.bots)
     if not finished:
         damaged = f" ({log.damaged[0]})" if log.damaged else ""
-        raise UsageError(f"no match is finished yet{damaged}: play them with `dubito tournament play`")
+        raise UsageError(f"no match is finished yet{damaged}; play them with `dubito tournament play`")
     disqualified = _list_disqualified(games, log.bots)
     ranked_bots = [bot for bot in range(len(log.bots)) if bot not in disqualified]
     for game in games:
@@ -325,13 +325,13 @@ def _matrix(game: GameResult) -> Matrix:
 def _list_disqualified(games: Sequence[GameResult], names: Sequence[str]) -> dict[int, str]:
     """Return the bots that failed in too many matches of a game, with the reason.
 
-    These bots are excluded from all games.
+    They are excluded from all games.
     """
     reasons: dict[int, str] = {}
     for game in games:
         for bot, conduct in enumerate(game.conduct):
             if is_disqualified(conduct.failed, conduct.matches):
-                failures = f"{conduct.failed:,} of {conduct.matches:,} matches of {game.name} overrun or crashed"
+                failures = f"{conduct.failed:,} of {conduct.matches:,} matches of {game.name} were overrun or crashed"
                 error = f"; it printed: {one_line(conduct.last_error, 120)}" if conduct.last_error else ""
                 reasons.setdefault(bot, f"{names[bot]} is disqualified: {failures}, more than 1 %{error}")
     return reasons
@@ -391,14 +391,14 @@ Scores = dict[tuple[str, str], Fraction]  # the mean score of the first against 
 def standings_of_table(path: Path) -> Standings:
     """Compute the result of a table of scores, without matches; raises UsageError.
 
-    A YAML file has `game: bot: opponent: score`; the game is optional. A CSV file has the columns bot, against, score
-    and optionally game, or is a cross table with opponents in the first row and bots in the first column. A missing
-    score is the negative of the opponent's score.
+    A YAML file contains `game: bot: opponent: score`, where the game is optional. A CSV file has the columns bot,
+    against, score and optionally game, or is a cross table with opponents in the first row and bots in the first
+    column. A missing score is the negative of the opponent's score.
     """
     tables = _csv_tables(path) if path.suffix.lower() == ".csv" else _yaml_tables(path)
     bots = list(dict.fromkeys(name for scores in tables.values() for pair in scores for name in pair))
     if len(bots) < 2:
-        raise UsageError(f"{path} has no scores between bots: supported formats are {_FORMATS}")
+        raise UsageError(f"{path} has no scores between bots; supported formats are {_FORMATS}")
     games = []
     for name, scores in tables.items():
         both = {(other, one): -score for (one, other), score in scores.items()} | scores
@@ -426,7 +426,7 @@ def _yaml_tables(path: Path) -> dict[str, Scores]:
 def _entries(path: Path, content: object) -> list[tuple[str, Any]]:
     if not isinstance(content, dict):
         shown = one_line(repr(content), 60)
-        raise UsageError(f"{path}: {shown} does not map opponents to scores: supported formats are {_FORMATS}")
+        raise UsageError(f"{path}: {shown} does not map opponents to scores; supported formats are {_FORMATS}")
     return [(str(key), value) for key, value in content.items()]
 
 
@@ -439,7 +439,7 @@ def _csv_tables(path: Path) -> dict[str, Scores]:
     names = [name.casefold() for name in header]
     is_list = {"bot", "against", "score"} <= set(names)
     if not is_list and set(header[1:]) != {row[0] for row in rows}:
-        raise UsageError(f"{path} is not a table of scores between bots: supported formats are {_FORMATS}")
+        raise UsageError(f"{path} is not a table of scores between bots; supported formats are {_FORMATS}")
     tables: dict[str, Scores] = {}
     for number, row in enumerate(rows, 2):
         where = f"{path}, row {number}"
@@ -464,7 +464,7 @@ def _add_score(scores: Scores, pair: tuple[str, str], value: object, where: str)
     try:
         score = Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise UsageError(f"{where}: {one_line(repr(text), 60)} is not a number: set the score of {shown}") from None
+        raise UsageError(f"{where}: {one_line(repr(text), 60)} is not a number; set the score of {shown}") from None
     if pair in scores:
         raise UsageError(f"{where}: the score of {shown} is set twice")
     scores[pair] = score

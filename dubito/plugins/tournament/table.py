@@ -1,4 +1,4 @@
-"""Play one match between two bot processes, with a clock. No wait lasts longer than its deadline."""
+"""Play a match between two bot processes, with a clock. No wait lasts longer than its deadline."""
 
 import os
 import select
@@ -19,14 +19,14 @@ _POLL_SECONDS: Final = 0.002
 
 @dataclass(slots=True)
 class Times:
-    """The time of each answer by seat, and of the whole match, in microseconds."""
+    """The times of each seat's answers and of the whole match, in microseconds."""
 
     think: tuple[list[int], list[int]]
     match: int
 
 
 class MatchTable:
-    """Transfers bytes between the referee and its bots."""
+    """Transfers bytes between the referee and the bots."""
 
     def __init__(self, channels: tuple[Channel, Channel]) -> None:
         self.channels = channels
@@ -86,7 +86,7 @@ class MatchTable:
 
 
 class Referee:
-    """Plays one match between bots that have received their opening lines."""
+    """Plays a match between bots that have received their opening lines."""
 
     def __init__(self, match: Match, table: MatchTable, limits: Limits, prepared: tuple[float, float]) -> None:
         self._match, self.table, self._limits, self._prepared = match, table, limits, prepared
@@ -123,8 +123,8 @@ class Referee:
     def _wait_for_answers(self) -> None:
         """Wait until all seats have answered or run out of time.
 
-        The clock starts when the line is in the pipe or, if the bot does not read, when the line was offered. An answer
-        that can be read at the deadline is in time.
+        The clock starts when the line is in the pipe or, if the bot is not reading, when the line was offered. An
+        answer that can be read at the deadline is in time.
         """
         match, table, sent = self._match, self.table, monotonic()
         while match.waiting:

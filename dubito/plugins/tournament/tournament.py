@@ -1,7 +1,7 @@
 """Play a tournament and write its log, with one referee process per parallel pair.
 
 Each process referees one pairing at a time. The main process writes the log. After an interruption, the same command
-continues with the matches that are not in the log.
+continues with the remaining matches.
 """
 
 import multiprocessing
@@ -61,11 +61,11 @@ _ANNOUNCED_SETTINGS: Final = (
 _PAIRS: Final[Mapping[str, type[Pair]]] = {"v1": Pair, "v2": V2Pair}
 
 Work = tuple[Pairing, list[int]]  # a pairing and its missing matches
-MatchReport = tuple[dict[str, bool], MatchLine | None]  # the enforced limits, and a match
+MatchReport = tuple[dict[str, bool], MatchLine | None]  # the enforced limits and a match
 
 
 def describe_deviations(config: TournamentConfig) -> list[str]:
-    """Return sentences about settings that differ from the announcement's rules."""
+    """Return sentences about settings that deviate from the announcement's rules."""
     is_v2 = config.dialect == "v2"
     announced = TournamentConfig(games=config.games, bots=config.bots)
     values = {
@@ -99,7 +99,8 @@ def play_tournament(
         progress: Called with the number of finished matches.
         only: Play only this bot's pairings.
 
-    Raises UsageError if the folder cannot be used or a bot cannot be started, RunStopped if the tournament must stop.
+    Raises UsageError if the folder cannot be used or a bot cannot be started, and RunStopped if the tournament must
+    stop.
     """
     folder = folder.absolute()
     _check_folder(tournament, folder)
@@ -130,7 +131,7 @@ def play_tournament(
 
 
 def _check_folder(tournament: Tournament, folder: Path) -> None:
-    """Refuse a folder unless it is new or contains this tournament with no more matches than configured."""
+    """Raise UsageError unless the folder is new or contains this tournament with no more matches than configured."""
     try:
         if not folder.exists() or not {path.name for path in folder.iterdir()} - {LOCK, SECRET}:
             return
@@ -138,16 +139,18 @@ def _check_folder(tournament: Tournament, folder: Path) -> None:
         raise UsageError(f"cannot read {folder}: {error.strerror}", hint="choose another --output") from None
     shown = one_line(str(folder))
     if not (folder / MANIFEST).exists():
-        raise UsageError(f"{shown} exists and is not a tournament", hint="choose another --output")
+        raise UsageError(f"{shown} already exists and is not a tournament", hint="choose another --output")
     manifest, identity = read_log_manifest(folder), tournament.identity()
     for key, value in identity.items():
         existing = manifest["identity"].get(key)
         if existing != value:
             difference = f"{key} is {one_line(str(existing), 120)} there and {one_line(str(value), 120)} here"
-            raise UsageError(f"{shown} has another tournament: {difference}", hint="choose another --output")
+            raise UsageError(f"{shown} contains another tournament: {difference}", hint="choose another --output")
     if list(manifest["identity"]["bots"]) != list(identity["bots"]):
         order = f"its bots are in the order {', '.join(manifest['identity']['bots'])}"
-        raise UsageError(f"{shown} has another tournament: {order}", hint="use this order, or choose another --output")
+        raise UsageError(
+            f"{shown} contains another tournament: {order}", hint="use this order, or choose another --output"
+        )
     if manifest["matches"] > tournament.config.matches:
         matches = f"{manifest['matches']:,} matches"
         raise UsageError(f"{shown} already has a tournament of {matches}", hint="set at least as many")
@@ -156,7 +159,7 @@ def _check_folder(tournament: Tournament, folder: Path) -> None:
 def _check_programs(
     before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]], folder: Path
 ) -> None:
-    """Refuse to continue a tournament if a bot's program has changed."""
+    """Raise UsageError if a bot's program has changed since the tournament started."""
     for name, files in before.items():
         changed = sorted({file for file, _ in files.items() ^ now.get(name, files).items()})
         if changed:
@@ -168,14 +171,14 @@ def _check_programs(
 
 
 def _load_secret(given: str | None, folder: Path) -> str:
-    """Return the tournament's secret. A new folder gets a new secret."""
+    """Return the tournament's secret, which is created for a new folder."""
     if not (folder / MANIFEST).exists():
-        # A tournament that was stopped before its start may have left a secret.
+        # A tournament that was stopped before it started may have left a secret.
         (folder / SECRET).unlink(missing_ok=True)
         write_secret(folder, given or token_hex(_SECRET_BYTES))
     secret = read_secret(folder)
     if given not in (None, secret):
-        raise UsageError(f"{one_line(str(folder))} has another tournament with a different secret")
+        raise UsageError(f"{one_line(str(folder))} contains another tournament with a different secret")
     return secret
 
 
@@ -198,7 +201,7 @@ def _play_missing(
 
 
 class _Referees:
-    """The referee processes, each with a separate executor, and their current pairings."""
+    """The referee processes, each with its own executor, and their current pairings."""
 
     def __init__(
         self,
@@ -249,7 +252,7 @@ class _Referees:
                 playing |= set(chosen.bots)
                 self._busy[process.submit(_next_line, item)] = process, chosen, LogWriter(self._log.path(chosen))
             for done in wait(self._busy, return_when=FIRST_COMPLETED).done:
-                # Removed first, so that a match is not saved twice after Ctrl-C.
+                # Removed first so that a match is not saved twice after Ctrl-C.
                 process, pairing, write = self._busy.pop(done)
                 if self._save_match(done, write) and not stopping:
                     self._busy[process.submit(_next_line, None)] = process, pairing, write
@@ -258,7 +261,7 @@ class _Referees:
                     idle.append(process)
 
     def _save_match(self, done: "Future[MatchReport]", write: LogWriter) -> bool:
-        """Save a finished match. Return whether its process may have more of its pairing."""
+        """Save a finished match. Return whether its process may have more matches of the pairing."""
         try:
             facts, line = done.result()
             self._report_limits(facts)
@@ -283,7 +286,7 @@ class _Referees:
         return True
 
     def _report_limits(self, facts: dict[str, bool]) -> None:
-        """Report limits that a process cannot enforce, if they differ from the previous process's."""
+        """Report limits that a process cannot enforce, unless the previous process had the same."""
         if facts == self._facts:
             return
         self._facts = facts
@@ -329,7 +332,7 @@ class _Process:
 def _set_up_process(tournament: Tournament, folder: Path, cores: tuple[int, int] | None, parent: int) -> None:
     """Set up a referee process."""
     terminate_with(parent)
-    # Not ignored, so that bots inherit the default handlers and can be ended by these signals.
+    # Not ignored, so that bots inherit the default handlers and can be terminated by these signals.
     for number in STOP_SIGNALS:
         signal.signal(number, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
@@ -338,9 +341,9 @@ def _set_up_process(tournament: Tournament, folder: Path, cores: tuple[int, int]
 
 
 def _next_line(item: Work | None) -> MatchReport:
-    """Referee the next match of `item`, or else of the current work.
+    """Referee the next match of `item` or, without it, of the current work.
 
-    Return the enforced limits, and the match if there is one left.
+    Return the enforced limits, and the match if there was one left.
     """
     if item is not None:
         kind = _PAIRS[_Process.tournament.config.dialect]

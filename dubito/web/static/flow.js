@@ -3,21 +3,21 @@
 import { $, ask, make } from "./page.js";
 import { me } from "./seats.js";
 
-const FAST = 450; // milliseconds of a move at "fast", and
-const TOGETHER = 1500; // of all the moves after which the person may act
+const FAST = 450; // milliseconds per move at "fast"
+const TOGETHER = 1500; // milliseconds for all moves until the person can act
 
 export class Flow {
-  game; // as the server last told it
-  frame; // the one that is shown
-  turn = 0; // moves made, as the server counts them
+  game; // as last sent by the server
+  frame; // the current frame
+  turn = 0; // number of moves, as counted by the server
   busy = false;
   #page;
   #endPause = null;
   #skipping = false;
-  #unheard = []; // what was said since the last pause: a screen reader is told all of it, where the frames do not wait
+  #unheard = []; // sentences since the last pause, so that a screen reader gets all of them even if frames are skipped
 
-  // A page implements: `begin` a game, `show` a frame, set its `controls`, the `end` (a title, a sentence and the
-  // person's last cards), what gets the `focus`, and `patience(frame, speed)`: how long a frame is shown, in ms.
+  // A page implements `begin` (a game), `show` (a frame), `controls`, `end` (returns a title, a sentence and the
+  // person's last cards), `focus`, and `patience(frame, speed)`, which returns how long a frame is shown, in ms.
   constructor(page) {
     this.#page = page;
     $("again").addEventListener("click", () => this.#again());
@@ -37,7 +37,7 @@ export class Flow {
     return !this.busy && this.game.asked;
   }
 
-  // Who is thinking, in words; empty if nobody is.
+  // Describes who is thinking; empty if nobody is.
   get thinking() {
     const { game, frame, busy } = this;
     const seat = busy && !game.asked && !game.over && !game.trouble ? frame.to_move : null;
@@ -141,7 +141,7 @@ export class Flow {
     }
   }
 
-  // The factor by which frames are shown faster than usual.
+  // Returns the factor by which frames are shown faster than usual.
   #pace(frames) {
     const speed = Number($("speed").value);
     if (speed !== FAST || !this.game.asked) return 1;
@@ -166,7 +166,7 @@ export class Flow {
     this.#page.show(next);
   }
 
-  // A line of the log, with the face of the player who moved.
+  // Returns a line of the log, with the face of the player who moved.
   #entry(frame, line, isFirst) {
     const { game } = this;
     const isMine = frame.mover === game.me;
@@ -235,7 +235,7 @@ export class Flow {
       await ask("/api/rematch", {});
       history.replaceState(null, "", "/table#new");
     } catch (error) {
-      if (error.status !== 409) { // else another page of theirs has begun it
+      if (error.status !== 409) { // otherwise another page has already started it
         $("refusal").textContent = error.message;
         return;
       }

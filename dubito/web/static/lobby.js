@@ -9,10 +9,10 @@ const { game } = form.dataset;
 const rules = [...form.querySelectorAll("[data-rule]")];
 const MEMORY = `dubito lobby ${game}`;
 const YEAR = 365 * 24 * 3600;
-const SPOTS = [["19%", "42%"], ["50%", "16%"], ["81%", "42%"]]; // of the three rivals in the picture
+const SPOTS = [["19%", "42%"], ["50%", "16%"], ["81%", "42%"]]; // positions of the three opponents in the picture
 const CLAIM = "three 2s!";
 
-// Deals a game and goes to its table. An unfinished game is given up only if the person agrees.
+// Deals a game and opens its table. An unfinished game is only abandoned if the person agrees.
 async function deal(table, complaint) {
   if (form.dataset.goesOn === "yes" && !confirm("This abandons your current game. Deal new cards?")) return;
   document.cookie = `dubito-name=${
@@ -69,7 +69,7 @@ for (const picture of document.querySelectorAll(".picture")) {
 start.addEventListener("change", drawScene);
 drawScene();
 
-// --- A deal that somebody sent, as a link ---
+// --- A deal from a link ---
 
 const invitation = new URLSearchParams(location.search);
 if (invitation.has("seed") && invitation.has("bots")) {

@@ -1,11 +1,11 @@
-// What the scripts of all pages share: elements, and requests to the server.
+// Shared by the scripts of all pages: elements and requests to the server.
 
 export const $ = (id) => document.getElementById(id);
 
 export function make(tag, className, ...children) {
   const element = document.createElement(tag);
   if (className) element.className = className;
-  element.append(...children); // as text, never HTML: names and records are foreign
+  element.append(...children); // as text, never HTML, because names and records are untrusted
   return element;
 }
 

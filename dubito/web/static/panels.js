@@ -1,4 +1,4 @@
-// The page of any game without its own page: seats and boards in words and cards, and controls for each answer.
+// The page of games without their own page: seats and boards in words and cards, and controls for each answer.
 
 import { $, count, make } from "./page.js";
 import { scatter, Seats } from "./seats.js";
@@ -12,7 +12,7 @@ const flow = new Flow({
   controls,
   end: (game) => [game.ended.replace(/[.]$/, ""), flow.frame.said.at(-1) || "", hand()],
   focus,
-  patience: (shown, speed) => (shown.said.length ? speed : 0), // what nobody observes takes no time
+  patience: (shown, speed) => (shown.said.length ? speed : 0), // unobserved moves take no time
 });
 
 function begin(game) {
@@ -71,7 +71,7 @@ function controls() {
   $("controls").replaceChildren(...buttons);
 }
 
-// A yes-or-no question has the focus on its last answer, which changes the least.
+// Yes-or-no questions focus their last answer, which changes the least.
 function focus() {
   const { kind } = flow.frame.question;
   const all = [...document.querySelectorAll("#hand :is(button, input), #controls :is(button, input):not(:disabled)")];
@@ -90,13 +90,13 @@ function button(text, answer, className = "") {
 
 const hand = () => flow.frame.hand.map((one) => window.dubitoCards.face(one));
 
-// Each kind of question returns the cards of the hand, and the controls below it.
+// For each kind of question, returns the hand's cards and the controls below them.
 const KINDS = {
   bool: (
     { options, labels },
   ) => [hand(), options.map((yes, place) => button(labels[place], () => yes, yes ? "gold" : ""))],
 
-  // An answer that is the name of a card in the hand is given by that card.
+  // An answer that is the name of a card in the hand is given by choosing that card.
   choice: ({ options, labels }) => {
     const held = new Set(flow.frame.hand.map(([name]) => name));
     const cards = flow.frame.hand.map((one) => {
@@ -145,7 +145,7 @@ const KINDS = {
     field.setAttribute("aria-label", wanted);
     const left = make("span", "left");
     const say = button("Say it", () => field.value.trim() || undefined, "gold");
-    const counted = () => { // nothing is cut off: too much cannot be sent
+    const counted = () => { // messages that are too long cannot be sent, but are not truncated
       const length = [...field.value.trim()].length;
       left.textContent = `${length} of ${most}`;
       left.classList.toggle("over", length > most);

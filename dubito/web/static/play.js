@@ -12,8 +12,8 @@ const LOST_DUEL = "Your opponent was the first to get rid of all cards.";
 const LOST = "You were one of the last two players with cards.";
 
 let table;
-let chosen = new Set(); // places in the hand
-let claimed = false; // whether the number was chosen by the person
+let chosen = new Set(); // indexes in the hand
+let claimed = false; // whether the person chose the number
 const flow = new Flow({
   begin,
   show,

@@ -2,12 +2,12 @@
 
 import { $, count, make } from "./page.js";
 
-const MOST_AROUND = 7; // others; more have no room on half an ellipse
-const CROWDED = 6; // others, from which on faces shrink
+const MOST_AROUND = 7; // other players; more do not fit on half an ellipse
+const CROWDED = 6; // other players; faces shrink from this number on
 const SHOWN_BACKS = 9;
-const LONGEST_BUBBLE = 30; // characters in the large type
+const LONGEST_BUBBLE = 30; // maximum number of characters in large type
 
-// The person's own name, for their own place.
+// The person's name, for their own seat.
 export const me = () => document.body.dataset.person || "You";
 
 export class Seats {
@@ -33,7 +33,7 @@ export class Seats {
     return make("li", "seat", window.dubitoAvatar(name, kind), ...parts, backs, make("span", "open"));
   }
 
-  // Clockwise on half an ellipse, beginning on the person's left.
+  // Clockwise on half an ellipse, starting on the person's left.
   #place(item, place, others) {
     const angle = others === 1 ? Math.PI / 2 : Math.PI * (1 - place / (others - 1));
     item.style.setProperty("--x", `${50 + 39 * Math.cos(angle)}%`);
@@ -48,7 +48,7 @@ export class Seats {
     });
   }
 
-  // Shows how much a seat holds: a fan of backs, and a text, by default the number of cards.
+  // Shows a seat's hand as a fan of backs and a text, by default the number of cards.
   hold(seat, cards, text = cards ? count(cards, "card") : "no cards") {
     const item = this.items[seat];
     if (!item) return;
@@ -57,7 +57,7 @@ export class Seats {
     window.dubitoCards.fan(item.querySelector(".backs"), backs);
   }
 
-  // Shows a seat's cards, known at the end of a game.
+  // Shows a seat's cards, which are known at the end of a game.
   open(seat, cards) {
     const item = this.items[seat];
     if (!item) return;
@@ -76,12 +76,12 @@ export class Seats {
     const item = this.items[seat];
     if (!item || !words) return;
     const bubble = make("p", words.length > LONGEST_BUBBLE ? "bubble long" : "bubble", words);
-    bubble.setAttribute("aria-hidden", "true"); // the log says it too
+    bubble.setAttribute("aria-hidden", "true"); // also in the log
     item.append(bubble);
   }
 }
 
-// Throws a card on a pile: the same place for the same card, the last ones side by side.
+// Throws a card on a pile. A card always lands in the same place, and the last cards are side by side.
 export function scatter(card, index, isLatest) {
   const noise = (n) => ((Math.imul(index + 1, n) >>> 7) % 1000) / 500 - 1;
   const spread = isLatest ? 1.2 : 3.4;

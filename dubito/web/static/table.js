@@ -1,11 +1,11 @@
-// Shows one frame of a Dubito table. It knows no rules; the server sends everything to show.
+// Shows a frame of a Dubito table. It does not know the rules. The server sends everything to show.
 
 import { $, count, make } from "./page.js";
 import { me, scatter, Seats } from "./seats.js";
 
 const FACES = ["★", "A", "2", "3", "4", "5", "6", "7", "8", "9", "10", "J", "Q", "K"];
 const SHOWN_BACKS = 12;
-const LONGEST_BEAT = 600; // milliseconds of a reveal: a pause, then each card, then the verdict
+const LONGEST_BEAT = 600; // milliseconds per step of a reveal: a pause, then each card, then the verdict
 const NUMBERS = ["no", "one", "two", "three"];
 const ORDINALS = ["", "1st", "2nd", "3rd"];
 const RANKS = ["", "first", "second", "third", "fourth", "fifth", "sixth"];
@@ -14,7 +14,7 @@ export const rank = (place) => RANKS[place] ?? `number ${place}`;
 
 export class Table {
   #motions = [];
-  #claims = []; // of this round, as [seat, number of cards]
+  #claims = []; // claims in this round, as [seat, number of cards]
 
   constructor(game) {
     this.game = game;
@@ -41,7 +41,7 @@ export class Table {
     this.#round(frame);
   }
 
-  // Keeps the claims of the round: frames come in order, each with its last play.
+  // Collects the round's claims. Frames arrive in order, each with its last play.
   #note(frame) {
     if (!frame.board) this.#claims = [];
     else if (frame.mover === frame.last_player) this.#claims.push([frame.mover, frame.last]);
@@ -119,7 +119,7 @@ export class Table {
     }
   }
 
-  // Turns doubted cards over one by one, then stamps them. Until then the page does not tell the verdict.
+  // Turns doubted cards over one by one, then stamps them. The page hides the verdict until then.
   reveal(frame, speed) {
     for (const motion of this.#motions) motion.cancel();
     this.#motions = [];

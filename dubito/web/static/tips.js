@@ -1,4 +1,4 @@
-// Three tips of a first game, each at the moment when it matters. One click turns them off for good.
+// Three tips for a first game, each shown when it is relevant. One click turns them off permanently.
 
 import { $ } from "./page.js";
 
@@ -18,7 +18,7 @@ function turnOff() {
   $("tip").hidden = true;
 }
 
-// Shows a tip once; any other moment takes it away.
+// Shows a tip once. Any other moment hides it.
 export function tip(moment, about = {}) {
   const known = seen();
   if (!moment || (known.has(moment) && $("tip").dataset.moment !== moment)) {

@@ -250,19 +250,25 @@ def own_turn(plain: dict[str, Any], **what: Any) -> None:
         (lambda p: p.pop("dealt"), "dealt: Field required"),
         (lambda p: p.update(format="dubito position 1"), "format: Input should be 'bs position 1'"),
         (lambda p: p.update(seat=4), "seat: seats are 0 to 3"),
-        (lambda p: p.update(node="cards"), "turns: the last turn must be unfinished at bs, and none at cards"),
-        (lambda p: p.update(rules={"max_rounds": 4}), "turns: the game was over after max_rounds"),
-        (lambda p: p["dealt"].pop(), "dealt: it must have 13 cards, at most 4 of one number"),
-        (lambda p: p["turns"].pop(), "turns: the last turn must be unfinished at bs, and none at cards"),
+        (
+            lambda p: p.update(node="cards"),
+            "turns: the last turn must be unfinished at node bs and finished at node cards",
+        ),
+        (lambda p: p.update(rules={"max_rounds": 4}), "turns: the game had already ended after max_rounds"),
+        (lambda p: p["dealt"].pop(), "dealt: must contain 13 cards, at most 4 of each number"),
+        (lambda p: p["turns"].pop(), "turns: the last turn must be unfinished at node bs and finished at node cards"),
         (lambda p: p["turns"][1].update(n_cards=14), "turns.1: n_cards: seat 1 holds 13"),
         (lambda p: p["turns"][0].update(pile=7), "turns.0: no turn can end with these sizes"),
-        (lambda p: p["turns"][0].update(hands=[]), "turns.0: pile and hands: set both for a turn that is over"),
+        (lambda p: p["turns"][0].update(hands=[]), "turns.0: pile and hands: set both for a finished turn"),
         (lambda p: p["turns"][3].update(pile=None), "turns: only the last turn may lack pile and hands"),
-        (lambda p: p["turns"][-1].update(answer=True), "turns.19: answer: the position asks for it"),
+        (
+            lambda p: p["turns"][-1].update(answer=True),
+            "turns.19: answer: must be empty because the position asks for it",
+        ),
         (lambda p: p["turns"][1].update(cards=[1]), "turns.1: cards: list all cards that seat 0 played"),
         (lambda p: own_turn(p, answer=True), "turns.0: answer: a seat is not asked about its own play"),
-        (lambda p: p["turns"][1].update(taken=[1, 2]), "turns.1: taken: it is the pile whenever seat 0 takes it"),
-        (lambda p: p["turns"][1].update(lost=1), "turns.1: lost: it is the card drawn from seat 0"),
+        (lambda p: p["turns"][1].update(taken=[1, 2]), "turns.1: taken: must be the pile if seat 0 picks it up"),
+        (lambda p: p["turns"][1].update(lost=1), "turns.1: lost: must be the card drawn from seat 0"),
     ],
 )
 def test_impossible_position_is_refused(change: Any, said: str) -> None:
@@ -279,5 +285,5 @@ def test_sizes_that_contradict_the_own_answer_are_refused() -> None:
     place = next(n for n, turn in enumerate(position.turns) if turn.answer is False)
     assert isinstance(position, Position)
     assert broken(lambda p: p["turns"][place].update(answer=True), "cards") in (
-        f"turns.{place}: answer: it disagrees with the sizes",
+        f"turns.{place}: answer: does not match the sizes",
     )

@@ -55,7 +55,7 @@ def test_illegal_outputs_are_refused_and_change_nothing() -> None:
         refused(game, output, words)
     game.apply([Card(*mine[0])])  # one that is equal to a card is that card
     answers: list[tuple[Any, str]] = [
-        (None, "not with None"),
+        (None, "not None"),
         (1, "type int"),
         ("yes", "type str"),
     ]

@@ -165,5 +165,5 @@ def test_house_careful_needs_the_facts(text: str) -> None:
 
 @pytest.mark.parametrize("value", [[-1], [52], [True], ["3"], [1.0], "3", None, 7, {"a": 1}])
 def test_a_damaged_output_is_refused(value: Any) -> None:
-    with pytest.raises(Exception, match="a move of BS is kept as true, false or a list of places in the deck, 0 to 51"):
+    with pytest.raises(Exception, match="a BS move is true, false or a list of deck positions from 0 to 51"):
         GAME.output_from_json(value)

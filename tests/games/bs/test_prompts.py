@@ -99,9 +99,9 @@ def test_shipped_positions_cover_both_nodes_and_both_truths() -> None:
     [
         (lambda hidden: hidden["hands"][0].append(13), "hidden.hands.0.+: Input should be less than 13"),
         (lambda hidden: hidden["hands"][1].append(1), "hidden.hands: their sizes do not match the turns"),
-        (lambda hidden: hidden["pile"].append(1), "hidden.pile: it does not match the turns"),
-        (lambda hidden: hidden.update(lie=None), "hidden.lie: it disagrees with the cards of the pile"),
-        (lambda hidden: hidden["source"].update(seat=9), "hidden.source: the position is of seat"),
+        (lambda hidden: hidden["pile"].append(1), "hidden.pile: does not match the turns"),
+        (lambda hidden: hidden.update(lie=None), "hidden.lie: does not match the cards on the pile"),
+        (lambda hidden: hidden["source"].update(seat=9), "hidden.source: the position belongs to seat"),
     ],
 )
 def test_impossible_truth_is_refused(damage: Any, said: str) -> None:
@@ -122,7 +122,7 @@ def test_prompts_are_shown_and_tried_by_the_games_name(shell: Shell) -> None:
     assert "legal: " in shell("prompts", "show", "plain", "--game", "bs", "--node", "cards").out
     said = shell("prompts", "test", "plain", "--against", "plain", "--game", "bs", "--model", "house:house-random")
     assert said.code == 0
-    assert "house-random at 24 positions from 24 deals" in said.out
+    assert "house-random at 24 positions in 24 deals" in said.out
     assert "right: accused lies and accepted honest plays (node bs)" in said.out
     (judged,) = [line.split() for line in said.out.splitlines() if line.startswith("plain  ") and " bs " in line]
     assert "-" not in judged[:9], "the truth says which answers are right"

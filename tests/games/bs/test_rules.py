@@ -34,7 +34,7 @@ def test_hands_are_blocks_of_thirteen_cards() -> None:
 
 
 def test_bs_is_played_by_four() -> None:
-    with pytest.raises(UsageError, match="by 4, not 3"):
+    with pytest.raises(UsageError, match="needs 4 players, not 3"):
         State([[], [], []], 1000, Random(0))
 
 

@@ -38,7 +38,7 @@ def test_applied_rules_and_outputs_cannot_be_changed() -> None:
 
 
 def test_a_deal_of_three_is_refused() -> None:
-    with pytest.raises(UsageError, match="BS is played by 4, not 3: seat 4 players"):
+    with pytest.raises(UsageError, match="BS needs 4 players, not 3"):
         GAME.deal(BSRules(), 3, Random(0))
 
 

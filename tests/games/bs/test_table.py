@@ -142,9 +142,7 @@ def test_table_between_questions_accepts_no_answer() -> None:
             tables.append(table)
 
     play_deal([Keeper, Player1, Player1, Player1], 0, max_rounds=1)
-    assert (
-        tables[0].why_illegal([Card(0, 0)]) == "this view shows a table between two questions, so it accepts no answer"
-    )
+    assert tables[0].why_illegal([Card(0, 0)]) == "this view is between two questions, so it accepts no answer"
 
 
 def test_events_are_sent_only_to_observers() -> None:
@@ -172,7 +170,7 @@ def test_unanswered_nodes_of_a_bot_are_listed() -> None:
 
     assert GAME.missing(BSBot) == ["cards (request_cards)", "bs (bs)"]
     assert [*map(GAME.missing, (Half, Own, Player1))] == [["cards (request_cards)"], [], []]
-    with pytest.raises(BotError, match="request_cards of Half is not written yet"):
+    with pytest.raises(BotError, match="Half does not implement request_cards yet"):
         play_deal([Half] * 4, 0)
 
 

@@ -106,7 +106,7 @@ def test_person_is_addressed_as_you() -> None:
 def test_game_without_a_winner_states_the_reason() -> None:
     game = with_hands([1], [1], [2], [2], max_rounds=1)
     game.forfeit(2)
-    assert Teller(game, seat_label).ending()[0] == "The game is over by a mistake of seat 2; nobody wins."
+    assert Teller(game, seat_label).ending()[0] == "The game is over because of a mistake by seat 2; nobody wins."
     game = with_hands([1, 1, 1], [2, 2], [3, 3], [4, 4], max_rounds=1)
     while not game.over:
         game.apply(game.hands[game.seat].cards[:1] if game.view().node == "cards" else False)

@@ -179,11 +179,14 @@ PILE = ["skip", "bomb", "nothing", *["see"] * 14]
     ("change", "words"),
     [
         ({"seat": 2}, "seat: Input should be less than or equal to 1"),
-        ({"node": "place"}, "node: it must be place after the bomb was drawn"),
-        ({"dealt": ["see"] * 6}, "dealt: it must have a defuse card and 5 others"),
-        ({"acts": [{"seat": 1, "act": "draw"}]}, "acts.0: it is not draw of seat 1 that comes next"),
-        ({"acts": [{"seat": 0, "act": "draw"}]}, "acts.0: a seat knows what it draws"),
-        ({"acts": [{"seat": 0, "act": "see", "cards": ["see"]}]}, "acts.0: a see card shows three cards, or all"),
+        ({"node": "place"}, "node: must be place after the bomb was drawn"),
+        ({"dealt": ["see"] * 6}, "dealt: must contain a defuse card and 5 other cards"),
+        ({"acts": [{"seat": 1, "act": "draw"}]}, "acts.0: the next action cannot be draw by seat 1"),
+        ({"acts": [{"seat": 0, "act": "draw"}]}, "acts.0: the card is missing, but a seat sees its own draws"),
+        (
+            {"acts": [{"seat": 0, "act": "see", "cards": ["see"]}]},
+            "acts.0: a see card shows three cards, or all if there are fewer",
+        ),
         ({"acts": [{"seat": 0, "act": "draw", "card": "see"}]}, "acts: the next question is for seat 1"),
     ],
 )

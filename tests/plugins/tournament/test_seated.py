@@ -42,7 +42,7 @@ def test_consistent_histories_look_identical_to_the_seat(name: str, seat: int) -
 
 def test_impossible_line_is_refused() -> None:
     courses = ConsistentHistories(load("kuhn_poker"), 0)
-    with pytest.raises(UsageError, match="the referee's line is not possible in this game"):
+    with pytest.raises(UsageError, match="the referee's line is impossible in this game"):
         courses.add_node("AAAA 0 1")
 
 

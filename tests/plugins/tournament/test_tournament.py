@@ -279,7 +279,7 @@ def test_unfinished_tournament_is_ranked(three: Path, tmp_path: Path) -> None:
 def test_frequent_overruns_disqualify_from_all_games(three: Path) -> None:
     found = compute_standings(open_log(three))
     assert found.disqualified == {
-        2: "gone is disqualified: 4 of 4 matches of kuhn_poker overrun or crashed, more than 1 %; it printed: oh"
+        2: "gone is disqualified: 4 of 4 matches of kuhn_poker were overrun or crashed, more than 1 %; it printed: oh"
     }
     assert sorted(found.places) == [0, 1]
     for game in found.games:
@@ -351,7 +351,7 @@ def test_secret_is_generated_with_private_permissions(tmp_path: Path) -> None:
         tournament(tmp_path, {"told": told, "first": GOOD}, matches=1, secret=None), tmp_path / "one", silent
     )
     assert read_secret(tmp_path / "one") == secret
-    with pytest.raises(UsageError, match="has another tournament with a different secret"):
+    with pytest.raises(UsageError, match="contains another tournament with a different secret"):
         play_tournament(tournament(tmp_path, {"told": told, "first": GOOD}, matches=2), tmp_path / "one", silent)
     path.unlink()
     with pytest.raises(UsageError, match="cannot read "):

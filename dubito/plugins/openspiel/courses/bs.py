@@ -1,7 +1,7 @@
-"""BS as a path down its game tree: a play is chosen card by card, ascending; then the other three seats are asked.
+"""BS as a path down its game tree: a play is chosen card by card, then the other three seats are asked.
 
-Cards of one number are interchangeable: the first one in the hand is played. In addition to the deal, chance decides
-which of several accusers counts and which card a right accuser loses.
+Cards are in ascending order. Cards of a number are interchangeable, so the first one in the hand is played. In addition
+to the deal, chance decides which of several accusers counts and which card a right accuser loses.
 """
 
 from collections import Counter
@@ -38,15 +38,15 @@ NO, YES = DONE + 1, DONE + 2
 
 
 class BSRecall(Recall):
-    """One row per turn, in which unknown cards and numbers are 0.
+    """One row per turn.
 
-    The sizes show who accused and whether the play was a lie.
+    Unknown cards and numbers are 0. The sizes show who accused and whether the play was a lie.
     """
 
     columns = {
-        "cards": NUMBERS,  # cards played, by number, as far as the seat knows them
+        "cards": NUMBERS,  # cards played that the seat knows, by number
         "n": 1,
-        "answer": 1,  # own answer: 1 no, 2 yes
+        "answer": 1,  # own answer: 1 for no, 2 for yes
         "accuser": 1,  # + 1
         "lie": 1,  # 1 no, 2 yes
         "lost": 1,  # card drawn from the accuser, + 1
@@ -56,7 +56,8 @@ class BSRecall(Recall):
         super().__init__(seat)
         self.picks = [0] * NUMBERS  # of an unfinished play
         self._sizes = [NUMBERS] * len(SEATS)
-        self._pile: list[tuple[list[int], int]] = []  # from the bottom: the row and the number of cards; 0: a lost card
+        # From the bottom: the row and the number of cards, or 0 for a lost card.
+        self._pile: list[tuple[list[int], int]] = []
         self._taken = self._pile  # the pile before
 
     def add(self, what: Any) -> None:
@@ -123,9 +124,9 @@ class BSCourse(Course):
 
     def __init__(self, players: int, rules: Any) -> None:
         if rules.max_rounds < 1:
-            raise UsageError(f"max_rounds: {rules.max_rounds} is not at least 1")
+            raise UsageError(f"max_rounds: {rules.max_rounds} is less than 1")
         self.most_rows = rules.max_rounds * players
-        # The deal; in a turn at most all cards of the deck, three answers and two draws.
+        # The deal, and per turn at most all cards of the deck, three answers and two draws.
         self.longest = len(DECK) + self.most_rows * (len(DECK) + 1 + 3 + 2)
         self._draws = ChanceDraws()
         self._accusers: list[int] = []  # answers about the current play
@@ -148,7 +149,7 @@ class BSCourse(Course):
         self.finish_deal(deal(self.rules.max_rounds, cast(Random, self._draws)))
 
     def turn(self) -> Stage:
-        """Yield the cards of a play, or an answer, and after the last answer the draws of chance."""
+        """Yield a play's cards or an answer and, after the last answer, the chance draws."""
         game, seat = self.engine, self.engine.seat
         if game.public.node == "cards":
             left, picks = Counter(self.hand(seat)), list[int]()
@@ -180,7 +181,7 @@ class BSCourse(Course):
         mover, lie, pile = game.public.mover, game.lie, tuple(card.number for card in game.pile.cards)
         self._accusers, self._draws.draws = [], draws
         self.tell(game.apply(accuses))
-        assert not self._draws.draws, "the engine has drawn less than chance has decided"
+        assert not self._draws.draws, "the engine has drawn less than chance decided"
         if accusers:
             self.note(f"takes {join_spaced(pile)}", ("takes", pile), mover if lie else accusers[0])
         if lost is not None:
@@ -210,8 +211,8 @@ class BSCourse(Course):
 
     def world(self, seat: int, chance: Random) -> Self:
         raise NotImplementedError(
-            "BS cannot be sampled from an information state: most plays are never revealed, and what they can have "
-            "been depends on the whole game"
+            "BS cannot be sampled from an information state because most plays are never revealed, and the possible "
+            "ones depend on the whole game"
         )
 
 

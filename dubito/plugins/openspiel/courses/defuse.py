@@ -1,6 +1,7 @@
-"""Draw and defuse as a path down its game tree: the decisions are the actions of a turn and the place of the bomb.
+"""Draw and defuse as a path down its game tree.
 
-Chance orders the pile at the deal and after a shuffle card, card by card from the top.
+The decisions are the actions of a turn and the place of the bomb. Chance orders the pile at the deal and after a
+shuffle card, card by card from the top.
 """
 
 from collections.abc import Sequence
@@ -52,17 +53,17 @@ from dubito.plugins.openspiel.course import (
 
 CARDS: Final = (*HAND_CARDS, BOMB)  # outcomes of chance
 PILE: Final = sum(ALL_CARDS.values()) - 2 * (HAND_SIZE + 1)
-PLACES: Final = len(ACTS)  # the action for place 0; without the bomb the pile is one card smaller
+PLACES: Final = len(ACTS)  # the action for place 0; the pile is one card smaller without the bomb
 MAX_ACTS: Final = PILE + 2 * ALL_CARDS[DEFUSE] + sum(ALL_CARDS[card] for card in ("skip", "shuffle", "see"))
 
 
 class DefuseRecall(Recall):
-    """One row per action, in which unknown values are 0."""
+    """One row per action. Unknown values are 0."""
 
     columns = {"seat": 1, "act": 1, "card": 1, "place": 1, "bomb": 1, "shown": SEE_DEPTH}  # all but `bomb` + 1
 
     def add(self, what: Any) -> None:
-        """Process a log entry; a place counts as the action after the last of `ACTS`."""
+        """Process a log entry. A place counts as the action after the last of `ACTS`."""
         match what:
             case PlayEvent(seat, "skip" | "shuffle" | "see" as card):
                 self.begin(seat=seat + 1, act=ACTS.index(card) + 1)
@@ -79,7 +80,7 @@ class DefuseRecall(Recall):
 
 
 class DefuseCourse(Course):
-    """A game of draw and defuse. Actions 0 to 4 are in `ACTS`; 5 and more are places of the bomb."""
+    """A game of draw and defuse. Actions 0 to 4 are in `ACTS`. Actions from 5 are places of the bomb."""
 
     game, short_name, long_name, zero_sum = GAME, "dubito_defuse", "Draw and defuse", True
     kinds, drawn = HAND_CARDS, CARDS
@@ -122,9 +123,9 @@ class DefuseCourse(Course):
         self._note_pile()
 
     def _order(self, node: str, cards: list[str], draws: list[float], most: int = PILE) -> Stage:
-        """Yield the draws that order these cards from the end, as the engine swaps them.
+        """Yield the draws that order these cards from the end, matching the engine's swaps.
 
-        The draws stop after `most` cards, or when all remaining cards are equal.
+        Stop after `most` cards, or when all remaining cards are equal.
         """
         for n in range(len(cards), 1, -1):
             place = n - 1
@@ -134,12 +135,12 @@ class DefuseCourse(Course):
             draws.append(draw_for_index(place, n))
 
     def _note_pile(self) -> None:
-        assert not self._draws.draws, "the engine has drawn less than chance has decided"
+        assert not self._draws.draws, "the engine has drawn less than chance decided"
         pile = tuple(reversed(self.engine.pile))
         self.note(f"top {join_spaced(pile)}", ("pile", pile), CHANCE)
 
     def turn(self) -> Stage:
-        """Yield an action or a place, and the order of the pile after a shuffle card."""
+        """Yield an action or a place and, after a shuffle card, the order of the pile."""
         game, draws = self.engine, list[float]()
         if game.node == "place":
             place = yield Fork("place", range(PLACES, PLACES + len(game.pile) + 1))
@@ -202,7 +203,7 @@ class DefuseCourse(Course):
             course._order_as(world.orders.get(place, ()))
         for action in own:  # an unfinished shuffle
             course.apply(action)
-        assert course.information(seat) == self.information(seat), "the seat can tell this world from its own"
+        assert course.information(seat) == self.information(seat), "the seat can distinguish this world from its own"
         return course
 
     def _order_as(self, cards: Sequence[str]) -> None:

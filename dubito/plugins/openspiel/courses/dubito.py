@@ -1,13 +1,11 @@
-"""Dubito as a path down its game tree: the decisions are the questions A-E, and the draws between them are chance.
+"""Dubito as a path down its game tree.
 
-The walk through the questions is `FiveNodes`, as for bots. It is restarted after every answer with the answers so far,
-until it needs a new one.
-
-`Deal` computes how likely each card is dealt next, given that deals with a set in a hand are rejected (R2). The
-accepted deals are equally likely, so a card's probability is the share of deals that begin with the cards so far and
-this one. These deals are counted by inclusion and exclusion over the sets that seats could still complete.
-
-`CardsCourse` is Dubito with the cards themselves as decisions: a seat can do whatever the rules allow.
+The decisions are the questions A-E, and the draws between them are chance. `FiveNodes` asks the questions, as for bots.
+It is restarted after every answer with the answers so far, until it needs a new one. `Deal` computes the probability of
+each card being dealt next, given that deals with a set in a hand are rejected (R2). The accepted deals are equally
+likely, so a card's probability is the share of deals that begin with the cards so far and this card. These deals are
+counted by inclusion-exclusion over the sets that seats could still complete. `CardsCourse` is Dubito with cards as
+decisions: a seat can do anything that the rules allow.
 """
 
 import pickle
@@ -56,13 +54,13 @@ from dubito.plugins.openspiel.course import (
     one_hot,
 )
 
-VALUES: Final = len(NUMBERS) + 1  # of cards, the joker 0 among them
-SHARED: Final = -1  # of a number: two seats hold cards of it, so nobody can complete the set
+VALUES: Final = len(NUMBERS) + 1  # of cards, including the joker 0
+SHARED: Final = -1  # marks a number of which two seats hold cards, so that nobody can complete the set
 
 _FACTOR: Final = 64  # more than the number of cards
 
 Terms = dict[int, int]  # signed counts, by `_FACTOR` * sets of undealt numbers + cards of all sets
-Seat = tuple[int, tuple[int, ...]]  # cards still to get; numbers of sets that lack 1, 2 and 3 cards
+Seat = tuple[int, tuple[int, ...]]  # remaining cards; number of sets that lack 1, 2 and 3 cards
 
 
 class Deal:
@@ -73,7 +71,7 @@ class Deal:
         self.cards: list[int] = []  # dealt so far, in order
         self.left = Counter(rules.deck)
         self._ranks, self._copies = rules.ranks, rules.copies
-        self._holders: dict[int, int] = {}  # of a dealt number: the only seat with cards of it, or SHARED
+        self._holders: dict[int, int] = {}  # for each dealt number, the only seat with cards of it, or SHARED
         self._slots = [len(range(seat, size, players)) for seat in range(players)]  # cards that each still gets
 
     @property
@@ -101,7 +99,7 @@ class Deal:
         return [(card, n / total) for card, n in ways.items() if n]
 
     def _count_orders(self, card: int) -> int:
-        """Count the orders of the remaining cards after this card."""
+        """Count the possible orders of the remaining cards after this card."""
         seat, holders = self.seat, self._holders
         holder_of_card = seat if holders.get(card, seat) == seat and card != JOKER else SHARED
         if holder_of_card == seat and self.left[card] == 1:
@@ -119,7 +117,7 @@ class Deal:
 def _orders_without_set(undealt: int, seats: tuple[Seat, ...], copies: int = COPIES) -> int:
     """Count the orders of the remaining deck in which no seat completes a set.
 
-    All copies of the `undealt` numbers are in the remaining deck.
+    All copies of the `undealt` numbers are in that deck.
     """
     left = sum(slots for slots, _ in seats)
     terms: Terms = {0: 1}
@@ -134,9 +132,9 @@ def _orders_without_set(undealt: int, seats: tuple[Seat, ...], copies: int = COP
 
 @cache
 def _with_sets(undealt: int, slots: int, lacking: tuple[int, ...], copies: int) -> Terms:
-    """Count the ways to complete some sets of one seat, negative for an odd number of sets.
+    """Count the ways to complete some of a seat's sets, negative for an odd number of sets.
 
-    Sets of undealt numbers are only counted here; `_orders_without_set` chooses them.
+    Sets of undealt numbers are only counted here. `_orders_without_set` chooses them.
     """
     terms: Terms = Counter()
     for sets in range(min(undealt, slots // copies) + 1):
@@ -149,7 +147,7 @@ def _with_sets(undealt: int, slots: int, lacking: tuple[int, ...], copies: int) 
 
 
 def _hand_of_a_duel(rules: Rules) -> Generator[Fork, int, list[int]]:
-    """Yield the first seat's hand in ascending order; the other seat gets the rest of the deck."""
+    """Yield the first seat's hand in ascending order. The other seat gets the rest of the deck."""
     hand = list[int]()
     while len(hand) < _first_hand(rules):
         hand.append((yield Fork("deal", (), partial(_next_of_a_hand, rules, tuple(hand)))))
@@ -167,7 +165,7 @@ def _first_hand(rules: Rules) -> int:
 
 
 def _ways(rules: Rules, begun: Sequence[int]) -> int:
-    """Count the ascending hands that begin like this, such that neither hand has a set."""
+    """Count the ascending hands with this beginning for which neither hand has a set."""
     counts, last = Counter(begun), begun[-1]
 
     @cache
@@ -194,7 +192,7 @@ def _shares(ways: Mapping[int, int]) -> list[tuple[int, float]]:
 
 
 class DubitoRecall(Recall):
-    """One row per turn, in which unknown cards are 0."""
+    """One row per turn. Unknown cards are 0."""
 
     columns = {
         "seat": 1,  # + 1
@@ -240,7 +238,7 @@ class _Walker(FiveNodes):
     """Replays a turn with the answers and draws so far, in order."""
 
     def __init__(self, seat: int, hand: Hand, given: Sequence[int], at_once: bool) -> None:
-        """Take the decisions so far; with `at_once` a play's random cards are drawn ascending."""
+        """Replay these decisions. If `at_once` is set, a play's random cards are drawn in ascending order."""
         super().__init__(seat)
         self.cards = _Hand(hand, self)
         self.at_once = at_once
@@ -286,7 +284,7 @@ class _Hand(HandView):
 
 
 class _AnswerRecorder(Listener):
-    """Collects the answers of a walk."""
+    """Collects the answers of a turn."""
 
     def __init__(self) -> None:
         self.answers: list[int] = []
@@ -357,19 +355,19 @@ def _in_words(event: Event) -> str:
 class Diary:
     """The information state of a seat (see `DubitoCourse.information`), kept by its player.
 
-    Events may arrive late, but before the next question. The seat's own play can be derived from its hand: since its
-    last question it has played at most once, and the cards that it picked up and discarded are known.
+    Events may arrive late, but before the next question. The seat's own play can be derived from its hand, because it
+    has played at most once since its last question, and the cards that it picked up and discarded are known.
     """
 
     def __init__(self, seat: int) -> None:
         self._seat, self._texts = seat, list[str]()
-        self._held = Counter[int]()  # at the last question, with later gains and losses except the seat's play
+        self._held = Counter[int]()  # at the last question, with later gains and losses except for the seat's play
         self._unknown: int | None = None  # index of the entry for the seat's play
         self._turn_lasts = False  # the seat's turn, whose events are incomplete
         self._sizes: list[int] = []  # of the plays of the round
 
     def observe(self, event: Event, hand: Iterable[int]) -> None:
-        """Process an event; `hand` is used at the start of the game."""
+        """Process an event. `hand` is used at the start of the game."""
         if isinstance(event, CardsPlayedEvent | DoubtResolvedEvent):
             self._end_turn()
         self._texts.append(_in_words(self._sorted(event)))
@@ -387,7 +385,7 @@ class Diary:
                 self._held[number] -= n
 
     def _sorted(self, event: Event) -> Event:
-        """Sort the cards of a doubted play, as a course does."""
+        """Sort the cards of a doubted play, like a course."""
         if not isinstance(event, DoubtResolvedEvent):
             return event
         *older, latest = (sorted(cards) for cards in split_shown_cards(event, self._sizes))
@@ -413,7 +411,7 @@ class Diary:
 
 
 class DubitoCourse(Course):
-    """A game of Dubito. Actions are 0 (no) and 1 (yes); outcomes are a card, a number, or a count of cards."""
+    """A game of Dubito. Actions are 0 (no) and 1 (yes). Outcomes are a card, a number, or a count of cards."""
 
     game, long_name = GAME, "Dubito"
     kinds = drawn = range(VALUES)
@@ -431,12 +429,12 @@ class DubitoCourse(Course):
     def __init__(self, players: int, rules: Rules) -> None:
         check_players(players, rules)
         self.zero_sum = rules.duel
-        self.most_rows = 2 * rules.max_turns  # each turn may earn a free turn
+        self.most_rows = 2 * rules.max_turns  # each turn can earn a free turn
         self.longest = 8 * self.most_rows + len(rules.deck)
         super().__init__(players, rules)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Copy faster than the default does, since enumerating a tree copies each state."""
+        """Copy faster than the default, because enumerating a tree copies each state."""
         twin = copy(self)
         twin.log, twin.history, twin.script = self.log[:], self.history[:], self.script[:]
         twin.engine = pickle.loads(pickle.dumps(self.engine))  # noqa: S301, our own
@@ -462,7 +460,7 @@ class DubitoCourse(Course):
         given, seat = list[int](), self.engine.seat
         while isinstance(output := self._output(given), Fork):
             given.append((yield output))
-        cards = tuple(sorted(output.cards or ()))  # their order within a play has no meaning
+        cards = tuple(sorted(output.cards or ()))  # their order within a play is irrelevant
         self.tell(self.engine.apply(replace(output, cards=cards)))
         if cards:
             self.note(f"with {join_spaced(cards)}", ("cards", cards), seat)
@@ -487,7 +485,7 @@ class DubitoCourse(Course):
         return _in_words(event)
 
     def steps(self, player: Player) -> list[int]:
-        """Return the bot's answers to the questions. The bot's own draws are dropped, since chance draws here."""
+        """Return the bot's answers to the questions. The bot's own draws are dropped, because chance draws here."""
         recorder = _AnswerRecorder()
         if isinstance(player, FiveNodes):
             player.listeners = (recorder,)
@@ -506,7 +504,7 @@ class DubitoCourse(Course):
         return [f"{self.node} after {join_spaced(self.script)}"] if self.script else []
 
     def make(self, move: TurnOutput) -> None:
-        """Make a turn with this output. A play is made as a bluff, since a bluff may play any cards."""
+        """Make a turn with this output. A play is made as a bluff, because a bluff can play any cards."""
         cards, turns = deque(self._in_order(move.cards or ())), self.engine.turns_played
         steps = {"A": 1, "B": 0, "C": int(move.doubt), "D": 1, "E": 0, "n": len(cards), "number": move.number}
         while self.engine.turns_played == turns:
@@ -516,7 +514,7 @@ class DubitoCourse(Course):
         """Sample a game with the same decisions of this seat and other cards in the other hands."""
         world = type(self)(self.players, self.rules)
         if self.engine is None:
-            return world  # before anyone has seen anything
+            return world  # while nobody has seen anything yet
         other = another(self.position(seat), chance)
         for card in self._deal_steps(other.hands):
             world.apply(card)
@@ -529,7 +527,7 @@ class DubitoCourse(Course):
                 world.apply(own.popleft())
         for step in own:  # of an unfinished turn
             world.apply(step)
-        assert world.information(seat) == self.information(seat), "the seat can tell this world from its own"
+        assert world.information(seat) == self.information(seat), "the seat can distinguish this world from its own"
         return world
 
     def _deal_steps(self, hands: Sequence[Sequence[int]]) -> list[int]:
@@ -563,7 +561,7 @@ class DubitoCourse(Course):
         return getattr(player, NODES[self.node])(self.engine.view())
 
     def position(self, seat: int) -> Position:
-        """Return what this seat has seen, including the last cards that it played and won with."""
+        """Return what this seat has seen, including the last cards with which it won."""
         events = tuple(entry.what for entry in self.entries_seen_by(seat) if not isinstance(entry.what, tuple))
         own = [entry.what for entry in self.log if entry.only == seat]
         plays = tuple(OwnPlay(0, cards) for word, *_, cards in own if word == "cards")
@@ -597,9 +595,8 @@ def _declared(course: "CardsCourse", seat: int) -> list[int]:
 class CardsCourse(DubitoCourse):
     """A game of Dubito with cards as actions.
 
-    Actions 0 to 13 add a card, 14 ends the play, 15 doubts, and 16 to 28 declare a number.
-
-    Cards are ascending, and an opening declares its number first. Turns have no chance.
+    Actions 0 to 13 add a card, 14 ends the play, 15 doubts, and 16 to 28 declare a number. Cards are in ascending
+    order, and an opening starts with its number. Turns have no chance decisions.
     """
 
     done = (*(f"card {card}" for card in range(VALUES)), "done", "doubt", *(f"declare {n}" for n in NUMBERS))
@@ -637,7 +634,7 @@ class CardsCourse(DubitoCourse):
         return why_illegal(output, game.hands[game.seat].counts, game.number, game.can_doubt, self.rules.ranks)
 
     def actions_of(self, output: TurnOutput) -> list[int]:
-        """Return the decisions: a doubt, or the cards, preceded by the number in an opening."""
+        """Return the decisions: a doubt, or the cards, which in an opening follow the number."""
         if output.doubt:
             return [DOUBT]
         cards = sorted(output.cards or ())

@@ -1,4 +1,4 @@
-"""A test of whether a bot acts by the probabilities that it states, valid for any number of observed actions."""
+"""A test of whether a bot acts according to its stated probabilities, valid for any number of observed actions."""
 
 import math
 from collections import Counter, defaultdict
@@ -6,23 +6,24 @@ from typing import Final
 
 from dubito.plugins.openspiel.policy.tree import Row
 
-_MAX_LOG_RATIO: Final = math.log(1000)  # a truthful bot reaches it in at most 1 of 1,000 runs
+_MAX_LOG_RATIO: Final = math.log(1000)  # a truthful bot reaches this in at most 1 of 1,000 runs
 
 
 class ChancesTest:
     """Two bets against the stated probabilities, pooled over all information states.
 
-    Each observed action multiplies a stake by guessed / stated probability, the guess being made from earlier actions.
-    If the bot acts as stated, the stake stays the same on average, so the probability that it ever grows a thousandfold
-    is at most 1/1000 (Ville's inequality), whichever states the games lead to. One bet guesses from the actions in the
-    same state, the other from the places of actions among the legal ones ("always the last") in all states. The
-    evidence is the mean of both stakes.
+    Each observed action multiplies a stake by guessed / stated probability, where the guess is based on earlier
+    actions. If the bot acts as stated, the stake stays the same on average, so the probability that it ever grows a
+    thousandfold is at most 1/1000 (Ville's inequality), whichever states the games reach. One bet guesses from the
+    actions in the same state, the other from the index of actions among the legal ones ("always the last") in all
+    states. The evidence is the mean of both stakes.
     """
 
     def __init__(self) -> None:
         self.refuted = False
         self._seen: defaultdict[str, Counter[int]] = defaultdict(Counter)  # actions, by state
-        # By the number of legal actions and a place among them: how often it was taken, and the sum stated for it.
+        # By number of legal actions and index among them: how often it was taken, and the sum of its stated
+        # probabilities.
         self._taken = Counter[tuple[int, int]]()
         self._stated: defaultdict[tuple[int, int], float] = defaultdict(float)
         self._by_state = self._by_place = 0.0  # logarithms of the stakes
@@ -38,14 +39,14 @@ class ChancesTest:
         self.refuted |= larger + math.log1p(math.exp(smaller - larger)) - math.log(2) >= _MAX_LOG_RATIO
 
     def _guess_by_state(self, state: str, action: int, row: Row) -> float:
-        """Guess the frequencies observed in this state, with half an observation per legal action as stated."""
+        """Guess the frequencies observed in this state, with a prior of half an observation per legal action."""
         seen, prior = self._seen[state], len(row) / 2
         guess = (seen[action] + prior * row[action]) / (seen.total() + prior)
         seen[action] += 1
         return guess
 
     def _guess_by_place(self, action: int, row: Row) -> float:
-        """Guess the stated probabilities, tilted towards the places that were chosen more often than stated."""
+        """Guess the stated probabilities, tilted towards indexes that were chosen more often than stated."""
         places = {one: (len(row), place) for place, one in enumerate(row)}
         tilt_weights = {
             one: share * (self._taken[places[one]] + 1) / (self._stated[places[one]] + 1) for one, share in row.items()

@@ -49,7 +49,7 @@ from dubito.workshop.trial import TrialOptions
 
 _POLICY = "policy"  # the prompt that asks for probabilities
 _ACT = "plain"  # the prompt that asks for one action
-_MAX_SHOWN = 12  # states of a player in the terminal, with --tables
+_MAX_SHOWN = 12  # states per player shown in the terminal with --tables
 
 
 @click.command(cls=GameCommand)
@@ -81,13 +81,12 @@ def policy(
 ) -> None:
     """Measure exactly how exploitable a player is at a small game.
 
-    A PLAYER is a hand-written bot, or a model such as openai:MODEL@PROMPT or house:MODEL. A model is asked once in
-    every situation for the probability of each action, or with --draws for an action. The same command again costs
-    nothing.
+    A PLAYER is a hand-written bot, or a model such as openai:MODEL@PROMPT or house:MODEL. A model is asked in every
+    situation for the probability of each action or, with --draws, for actions. Repeating the command costs nothing.
     """
     calls, small = limited_call_options(flags), small_game(game, parse_rules(rules, game))
     if len({*players}) < len(players):
-        raise UsageError("a player is listed twice: list each once")
+        raise UsageError("a player is listed twice; list each player once")
     tree = Tree(small.engine)
     to_ask = [read_strategy(name, flags, small, tree.states, draws, calls) for name in players]
     identity = {"policy": small.name, "iterations": iterations, "draws": draws, "seed": seed}
@@ -109,7 +108,7 @@ def policy(
 
 
 class _Player:
-    """A player to ask: a bot of the registry, or a model with a prompt."""
+    """A player to ask: a bot from the registry, or a model with a prompt."""
 
     def __init__(
         self,
@@ -168,7 +167,7 @@ def read_strategy(
     if not colon or provider not in PROVIDERS:
         bot = find_bots(Path.cwd(), game.name).find(name)
         if bot.cls.is_model:
-            raise UsageError(f"{one_line(name)} needs a model: name one, as in openai:MODEL or house:MODEL")
+            raise UsageError(f"{one_line(name)} needs a model; name one, as in openai:MODEL or house:MODEL")
         return _Player(name, small, Entrant(name, bot.cls), None, None, bot.digest)
     model, _, named = model.partition("@")
     settings = settings_of_model(f"{provider}:{model}", given, game)
@@ -180,7 +179,7 @@ def read_strategy(
 
 
 def _begin(folder: Path, identity: dict[str, Any]) -> None:
-    """Create the folder for the answers. Raises UsageError if something else is there."""
+    """Create the folder for the answers. Raises UsageError if it is used for something else."""
     manifest = {"games": 0, "identity": identity, "versions": {"dubito": __version__, "python": python_version()}}
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -214,7 +213,7 @@ def _print(findings: Findings, tables: bool) -> None:
         lost = [largest_losses(findings, one, _MAX_SHOWN) for one in findings.statements]
         show(value_table(findings), *fallbacks(findings), against(findings), *lost, kinds=findings.kinds)
     else:
-        say("What best responses win against each strategy, summed over the seats; 0 means unbeatable")
+        say("What best responses win against each strategy, summed over the seats (0 means unbeatable)")
     for one in findings.statements:
         first = findings.losses(one)[0]
         most = "" if tables or first.loss <= 0 else f", {first.loss:.3f} of it in state {first.state.string}"

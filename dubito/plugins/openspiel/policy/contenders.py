@@ -1,6 +1,6 @@
-"""Correct the results of a run's contenders for luck, at a small game of OpenSpiel's (see `luck.py`).
+"""Correct the results of a run's contenders for luck, in a small OpenSpiel game (see `luck.py`).
 
-The games are replayed to obtain each seat's decisions. The opponents state their probabilities, which are tested (see
+Games are replayed to obtain each seat's decisions. Opponents state their probabilities, which are tested (see
 `chances.py`).
 """
 
@@ -30,9 +30,9 @@ from dubito.report.documents import DocumentPart, Interval, part_of
 from dubito.report.tables import Column, Paragraph, ResultTable, Value, counts, player_columns
 from dubito.stats.rates import Rate, student_quantile
 
-_MAX_GAMES: Final = 10_000  # games of a run that are used, since each is replayed
-_MIN_DEALS: Final = 10  # fewer deals give no interval
-_ROUNDING: Final = 1e-12  # a smaller variance counts as 0
+_MAX_GAMES: Final = 10_000  # maximum number of games, since each is replayed
+_MIN_DEALS: Final = 10  # minimum number of deals for an interval
+_ROUNDING: Final = 1e-12  # smaller variances count as 0
 _ByDeal = Mapping[int, float]
 
 
@@ -51,8 +51,8 @@ class CorrectedResult(DocumentPart):
     games: int
     raw: Interval
     corrected: Interval
-    times: float | None = Field(description="how many times as many games the raw mean would need")
-    misstated: list[str] = Field(description="opponents that do not play as they state, so that nothing is corrected")
+    times: float | None = Field(description="factor by which the raw mean would need more games")
+    misstated: list[str] = Field(description="opponents that do not play as they state, which prevents the correction")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +64,14 @@ class LessLuck:
     games: int
     raw: Rate
     corrected: Rate
-    times: float | None  # factor of games that the raw mean would need for an equal interval; None: unknown
+    times: float | None  # factor by which the raw mean would need more games for the same interval; None if unknown
     misstated: Sequence[str] = ()  # opponents that do not play as they state, which prevents the correction
 
 
 def less_luck(runs: Sequence[Run], comparison: Comparison) -> list[LessLuck]:
-    """Return a row for each contender whose opponents all state how they play, then one for each pair of them.
+    """Return one row per contender whose opponents all state how they play, then one per pair of them.
 
-    The list is empty for games whose tree is too large to enumerate.
+    The list is empty if the game's tree is too large to enumerate.
     """
     contenders, by_name = iter(comparison.contenders), dict[str, _Contender]()
     for run in runs:
@@ -87,7 +87,7 @@ def less_luck(runs: Sequence[Run], comparison: Comparison) -> list[LessLuck]:
 
 
 def compared_less_luck(runs: Sequence[Run], comparison: Comparison) -> ComparisonPart:
-    """Return the part of `dubito compare` with these rows."""
+    """Return the section of `dubito compare` with these rows."""
     rows = less_luck(runs, comparison)
     return ComparisonPart(
         "less_luck", [part_of(CorrectedResult, row) for row in rows], _blocks(rows, comparison.results)
@@ -95,7 +95,7 @@ def compared_less_luck(runs: Sequence[Run], comparison: Comparison) -> Compariso
 
 
 def _blocks(rows: Sequence[LessLuck], results: Results) -> list[ResultTable | Paragraph]:
-    """Return a table of raw and corrected results, and a warning for each opponent that misstates how it plays."""
+    """Return a table of raw and corrected results, and a warning for each opponent that does not play as it states."""
     if not rows:
         return []
     what = "corrected for chance and for the moves of opponents with known strategies"
@@ -115,7 +115,7 @@ def _blocks(rows: Sequence[LessLuck], results: Results) -> list[ResultTable | Pa
 
 
 class _Known:
-    """A run of a small game, with the tables of the players that state their probabilities."""
+    """A run of a small game, with tables of the players that state their probabilities."""
 
     def __init__(self, run: Run, tree: Tree) -> None:
         self._run, self._tree = run, tree
@@ -158,7 +158,8 @@ class _Known:
             came_to = least + measured[seat][0] / measure.scale * (most - least)
             deal, place = divmod(number, experiment.games_per_deal)
             decisions = self._decisions(number)
-            # Only one contender's games: with another contender, the opponent repeats its draws on the same deal.
+            # Use only one contender's games, because opponents repeat their draws on the same deal with another
+            # contender.
             if place < experiment.contender_seats:
                 self._test_opponents(outcome.seats, seat, decisions)
             own = tuple(decision for at, decision in decisions if at == seat)
@@ -193,7 +194,7 @@ class _Known:
 
 
 def _by_deal(games: Sequence[LuckyGame], values: Sequence[float]) -> _ByDeal:
-    """Return the mean over each deal's games, since games of a deal are not independent."""
+    """Return the mean over each deal's games, because games of a deal are not independent."""
     by_deal: dict[int, list[float]] = {}
     for game, value in zip(games, values, strict=True):
         by_deal.setdefault(game.deal, []).append(value)
@@ -201,7 +202,7 @@ def _by_deal(games: Sequence[LuckyGame], values: Sequence[float]) -> _ByDeal:
 
 
 def _pair(one: str, other: str, first: _Contender, second: _Contender) -> LessLuck:
-    """Return the difference of two contenders on the deals that both played."""
+    """Return the difference between two contenders on the deals that both played."""
     raw, less = (
         {deal: ours[deal] - theirs[deal] for deal in ours.keys() & theirs.keys()}
         for ours, theirs in ((first.raw, second.raw), (first.corrected, second.corrected))

@@ -1,15 +1,15 @@
 """Correct a player's returns for luck from chance and from opponents whose policy is known.
 
-This is AIVAT (Burch, Schmid, Moravcik, Morrill and Bowling, 2018) with every correction summed exactly. For one seat,
-chance and all opponents together are one source of luck with known probabilities, so the game is a chain of the seat's
+This is AIVAT (Burch, Schmid, Moravcik, Morrill and Bowling, 2018) with every correction summed exactly. For a seat,
+chance and all opponents together are a source of luck with known probabilities, so the game is a chain of the seat's
 own information states. Take any table of probabilities for the seat. Q is the value of an action if the seat then plays
-by the table, averaged over the opponents' hidden cards, and V is the mean of Q under the table. Subtracting from the
-return how far each lucky step was from its mean leaves
+according to the table, averaged over the opponents' hidden cards, and V is the mean of Q under the table. Subtracting
+from the return how far each lucky step was from its mean leaves
 
     the table's value at the start + the sum of Q - V over the seat's own decisions.
 
-This does not change the mean of the return, whatever the table and however the seat plays, as long as the table does
-not depend on the game that it corrects. The closer the table is to how the seat plays, the smaller the variance.
+This does not change the mean of the return, for any table and any play by the seat, as long as the table does not
+depend on the game that it corrects. The closer the table is to the seat's play, the smaller the variance.
 """
 
 from collections import Counter
@@ -24,17 +24,17 @@ _PRIOR: Final = 1.0  # weight of the prior, in decisions per state
 
 
 class SeatLuck:
-    """Corrects games of one seat against the opponents' tables, using a table for the seat."""
+    """Corrects a seat's games against the opponents' tables, using a table for the seat."""
 
     def __init__(self, tree: Tree, seat: int, table: PolicyTable, others: PolicyTable) -> None:
         tables = seat_tables(tree, seat, table, others)
-        response = best_response(tree, seat, tables, free=frozenset())  # the table's value, if the seat never decides
+        response = best_response(tree, seat, tables, free=frozenset())  # the table's value if the seat never decides
         reach = others_reach(tree, seat, tables)
         self._start = response.value
         self._better: dict[str, dict[int, float]] = {}  # by state and action: Q - V
         for state in tree.states:
             might = sum(reach[number] for number in tree.nodes_of[state.string])
-            if state.seat == seat and might:  # otherwise the other seats never let it reach the state
+            if state.seat == seat and might:  # otherwise the other seats prevent it from reaching the state
                 worth = [value / might for value in response.worth[state.string]]
                 row = table[state.string]
                 mean = sum(row[action] * value for action, value in zip(state.actions, worth, strict=True))
@@ -58,7 +58,7 @@ def fitted(tree: Tree, decisions: Iterable[OwnDecision], prior: PolicyTable) -> 
 
 
 class LuckyGame(NamedTuple):
-    """A game of the player whose results are corrected."""
+    """A game by the player whose results are corrected."""
 
     deal: int
     seat: int
@@ -75,7 +75,7 @@ def corrected_returns(
 ) -> list[float]:
     """Return each game's return, corrected with a table that is fitted to the games in the other folds.
 
-    `others` are the tables of the other seats. All games of a deal are in one fold, so that no game affects the table
+    `others` are the other seats' tables. All games of a deal are in the same fold, so that no game affects the table
     that corrects it.
     """
     returns, corrections = list[float](), dict[tuple[int, ...], SeatLuck]()

@@ -1,7 +1,7 @@
 """CFR+ on an enumerated tree (Tammelin, 2014): alternating updates and averages weighted by the iteration.
 
-OpenSpiel's implementation queries the game about every history in each iteration: for a game written in Python, 2,368
-histories took four seconds. Here each level of the tree is a single numpy operation.
+OpenSpiel's implementation queries the game for every history in each iteration, which took four seconds for 2,368
+histories of a game written in Python. Here each level of the tree is a single numpy operation.
 """
 
 from collections.abc import Sequence
@@ -11,16 +11,16 @@ import numpy as np
 
 from dubito.plugins.openspiel.policy.tree import PolicyTable, Tree
 
-_NO_SLOT: Final = -1  # an edge of chance has no slot
+_NO_SLOT: Final = -1  # chance edges have no slot
 _Numbers = Any  # an array; numpy and its types are not dependencies
 
 
 class _Level(NamedTuple):
-    """The edges below the nodes of one depth, grouped by node."""
+    """The edges below the nodes at one depth, grouped by node."""
 
     parents: _Numbers
     children: _Numbers
-    starts: _Numbers  # where the edges of a node begin
+    starts: _Numbers  # index of each node's first edge
     nodes: _Numbers  # which node that is
     slots: _Numbers  # of the act: one for each action of each information state
     seats: _Numbers  # the acting seat
@@ -98,7 +98,7 @@ class _Solver:
         self._sums += np.where(ours, number * own[arrays.first_nodes][arrays.of_state] * row, 0.0)
 
     def _shares(self, numbers: _Numbers) -> _Numbers:
-        """Normalize each action by its state's sum; uniform if the sum is 0."""
+        """Normalize each action by its state's sum, or uniformly if the sum is 0."""
         arrays = self._arrays
         total = np.add.reduceat(numbers, arrays.offsets)[arrays.of_state]
         alike = 1.0 / arrays.sizes[arrays.of_state]

@@ -1,4 +1,4 @@
-"""Report on players' strategies for a small game: tables for terminal and pages, and the pages."""
+"""Report on players' strategies for a small game: tables for the terminal and pages, and the pages."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,7 +44,7 @@ Prompted = Callable[[StatedPolicy, InfoState], str | None]  # the prompt for a s
 
 @dataclass(frozen=True)
 class Findings:
-    """Players' tables of one game, with a solved and a uniform table for comparison."""
+    """Players' tables for a game, with a solved and a uniform table for comparison."""
 
     game: SmallGame
     tree: Tree
@@ -77,7 +77,7 @@ class Findings:
 
 
 def value_table(findings: Findings) -> ResultTable:
-    """Tabulate how exploitable each strategy is, and its value against the solved and the uniform one."""
+    """Tabulate how exploitable each strategy is, and its value against the solved and the uniform strategy."""
     columns = [*player_columns("player"), *counts("states"), *texts("asked")]
     columns += [Column("fallback", "fallback %", "rate"), Column("nash_conv", "nash_conv", "decimal")]
     columns += [
@@ -113,7 +113,7 @@ def _describe_method(statement: StatedPolicy | None) -> str:
 
 
 def fallbacks(findings: Findings) -> list[ResultTable | Paragraph]:
-    """Tabulate what the fallback's rows could have changed; empty if there are no such rows."""
+    """Tabulate what rows filled by the fallback could have changed. Empty if there are none."""
     columns = [*player_columns("player"), Column("states", "states by the fallback"), *counts(*_causes(findings))]
     columns += [Column(f"nash_conv_{end}", f"nash_conv, {end}", "decimal") for end in ("least", "most")]
     tree = findings.tree
@@ -137,7 +137,7 @@ def fallbacks(findings: Findings) -> list[ResultTable | Paragraph]:
     if not cells:
         return []
     title = "Missing answers count as all legal actions being equally likely; other answers could have"
-    notes = ["The most is an upper bound of nash_conv, which may be out of reach."] if inexact else []
+    notes = ["The maximum is an upper bound on nash_conv that may not be reachable."] if inexact else []
     return [ResultTable("fallbacks", title, columns, cells, notes)]
 
 
@@ -146,7 +146,7 @@ def _causes(findings: Findings) -> list[str]:
 
 
 def against(findings: Findings) -> ResultTable | None:
-    """Tabulate two players against each other in both seats; None for other numbers of players."""
+    """Tabulate two players against each other in both seats. Return None for other numbers of players."""
     if len(findings.statements) < 2 or findings.tree.players != 2:
         return None
     columns = [Column("first", "first ↓ second →", "player")]
@@ -155,11 +155,11 @@ def against(findings: Findings) -> ResultTable | None:
         [one.name, *(expected_values(findings.tree, [one.rows, other.rows])[0] for other in findings.statements)]
         for one in findings.statements
     ]
-    return ResultTable("against", "The first player's mean return, exactly", columns, cells)
+    return ResultTable("against", "The first player's exact mean return", columns, cells)
 
 
 def largest_losses(findings: Findings, statement: StatedPolicy, most: int | None = None) -> ResultTable:
-    """Tabulate the states where a player loses most, with its actions and the solved ones."""
+    """Tabulate the states where a player loses most, with its actions and the solution's."""
     columns = [*texts("state"), Column("seen", "what the seat sees", "text", detail=True), *counts("seat")]
     columns += [Column("loss", "loss a game", "decimal"), Column("met", "met in % of games", "rate")]
     columns += [Column("said", "its way", "text"), *texts("solved"), Column("best", "best against it", "text")]
@@ -171,7 +171,7 @@ def largest_losses(findings: Findings, statement: StatedPolicy, most: int | None
         cause = [statement.failures.get(state.string, "")] if statement.failures else []
         hand, best = findings.game.seat_view(state).hand or None, findings.names(state)[loss.best]
         cells.append([state.string, hand, state.seat, loss.loss, loss.reach, *strategies, best, *cause])
-    title = f"Where {findings.label(statement.name)} loses the most, to the best responses to its own strategy"
+    title = f"Where {findings.label(statement.name)} loses the most to best responses"
     notes = ["The losses of all states sum to the nash_conv."] if most is None else []
     return ResultTable(f"lost-{findings.statements.index(statement)}", title, columns, cells, notes)
 
@@ -183,7 +183,7 @@ def site_of(findings: Findings, name: str) -> Site:
 
 
 def pages(findings: Findings, prompted: Prompted) -> Iterator[Page]:
-    """Return the index page, a page per player with all states, and pages of the important states."""
+    """Return the index page, a page per player with all states, and pages for the important states."""
     stand_ins = describe_fake_models(findings.kinds)
     blocks: list[Block] = [Paragraph(stand_ins, warning=True)] if stand_ins else []
     blocks += [value_table(findings), *fallbacks(findings)]
@@ -208,7 +208,7 @@ def _page_of_state(findings: Findings, one: StatedPolicy, state: InfoState, path
     facts = [
         ("player", f"{one.name} ({findings.kinds[one.name]})"),
         ("seat", f"{state.seat}"),
-        ("state, as OpenSpiel has it", state.string),
+        ("state in OpenSpiel", state.string),
     ]
     facts += [("what the seat sees", view.hand)] if view.hand else []
     facts += [("its way", findings.row(state, one.rows[state.string]))]

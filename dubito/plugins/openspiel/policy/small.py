@@ -1,7 +1,7 @@
-"""A small game for `dubito policy`: one of OpenSpiel's, or one of the harness's that can be enumerated.
+"""A small game for `dubito policy`, from OpenSpiel or the harness, that can be enumerated.
 
-Each situation is an information state of the tree. This module has the prompts for models, the actions that answers
-mean, and bots that have observed what the seat has observed.
+Each situation is an information state of the tree. This module provides the prompts for models, the actions for their
+answers, and bots that have observed what the seat has observed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _ANY: Final = DealStreams(0, 0)  # unused
 
 
 class SeatView(NamedTuple):
-    """What a seat sees in a situation, in words; if there is no hand, only the state is known."""
+    """What a seat sees in a situation, in words. If there is no hand, only the state is known."""
 
     hand: str
     history: Sequence[str]
@@ -35,7 +35,7 @@ class Situation(NamedTuple):
 
 
 class SmallGame(Protocol):
-    """What `dubito policy` needs to know about a game."""
+    """A game's interface for `dubito policy`."""
 
     game: Game
     rules: Any
@@ -49,7 +49,7 @@ class SmallGame(Protocol):
         """Map a model's answers to actions."""
 
     def prompt_game(self, states: Sequence[InfoState], draws: int | None) -> tuple[Game, int | None]:
-        """Return the game whose prompts are used, and the draws per state (None if probabilities are stated)."""
+        """Return the game whose prompts are used, and the draws per state (None for stated probabilities)."""
 
     def position(self, game: Game, state: InfoState) -> Any:
         """Return the position of a state, for prompts."""
@@ -60,7 +60,7 @@ class SmallGame(Protocol):
         """Return the view for a bot's `chances`, with the `names`."""
 
     def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Any:
-        """Return a bot with its own streams that has observed what its seat has observed."""
+        """Return a bot with separate streams that has observed what its seat has observed."""
 
     def act(self, player: Any, state: InfoState) -> int:
         """Return the bot's action. Raises IllegalOutput."""
@@ -73,7 +73,7 @@ def small_game(game: Game, rules: Any) -> SmallGame:
         return _OfOpenSpiel(game, workshop)
     if any(hasattr(course, "question") for course in courses_of(game).values()):
         return _OfOurs(game, rules)
-    raise UsageError(f"policies of {game.name} cannot be measured: use openspiel:kuhn_poker, or a small duel of dubito")
+    raise UsageError(f"policies of {game.name} cannot be measured; use openspiel:kuhn_poker, or a small duel of dubito")
 
 
 def _player_at(game: Game, rules: Any, entrant: Entrant, seat: int, draw: int, seed: int, look: Any) -> Any:
@@ -192,7 +192,7 @@ class _CourseState:
 
 
 class _OfOurs:
-    """A game of the harness whose course defines the questions: each is a node, and its answer an action."""
+    """A game of the harness whose course defines the questions. Each question is a node, and its answer an action."""
 
     def __init__(self, game: Game, rules: Any) -> None:
         self.game, self.rules = game, rules
@@ -233,7 +233,7 @@ class _OfOurs:
     def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Any:
         if not self.game.answers_nodes(entrant.bot):
             raise UsageError(
-                f"{entrant.name} does not answer each question separately, so a table cannot describe it: choose "
+                f"{entrant.name} does not answer each question separately, so a table cannot describe it; choose "
                 "another bot"
             )
         course = self._course(state)

@@ -1,4 +1,4 @@
-"""Compute a near-equilibrium table by OpenSpiel's algorithms, once, and store it on disk."""
+"""Compute a near-equilibrium table with OpenSpiel's algorithms, and cache it on disk."""
 
 import json
 import os
@@ -17,14 +17,14 @@ from dubito.files import write_whole
 from dubito.plugins.openspiel.policy.tree import MAX_STATES, PolicyTable, Tree, is_compiled, why_incomplete
 from dubito.plugins.openspiel.policy.values import nash_conv
 
-ITERATIONS: Final = 1_000  # enough for a nash_conv below 0.001 at Kuhn, Leduc and small liar's dice
+ITERATIONS: Final = 1_000  # enough for a nash_conv below 0.001 in Kuhn, Leduc and small liar's dice
 _FORMAT: Final = 1
 _MAX_ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A table, how it was computed, and its distance from an equilibrium."""
+    """A table, how it was computed, and its distance to an equilibrium."""
 
     game: str  # with its parameters
     algorithm: str
@@ -36,12 +36,12 @@ class Solution:
 
 
 def solve(game: Any, algorithm: str = "cfr+", iterations: int = ITERATIONS, limit: int = MAX_STATES) -> Solution:
-    """Return the average table after `iterations` iterations, deterministically.
+    """Return the average table after `iterations` deterministic iterations.
 
     `cfr+` is OpenSpiel's C++ implementation, or ours (`regret.py`) for games written in Python. `linear cfr` is
-    OpenSpiel's in Python, about forty times slower. Both approach an equilibrium in two-player zero-sum games. Other
-    games have no guarantee, but the nash_conv is still computed. Raises UsageError for an unknown algorithm or a game
-    without a tree.
+    OpenSpiel's Python implementation, which is about forty times slower. Both approach an equilibrium in two-player
+    zero-sum games. There is no guarantee for other games, but the nash_conv is still computed. Raises UsageError for an
+    unknown algorithm or a game without a tree.
     """
     make = _algorithm(algorithm)
     if iterations < 1:
@@ -56,8 +56,8 @@ def solution_in(
 ) -> Solution:
     """Return the solution stored in the folder, or compute and store it.
 
-    A damaged file is replaced and named in the solution's note. Raises UsageError as `solve` does, RunStopped if the
-    solution cannot be written.
+    A damaged file is replaced and mentioned in the solution's note. Raises UsageError like `solve`, and RunStopped if
+    the solution cannot be written.
     """
     if not isinstance(folder, Path) or type(iterations) is not int:
         raise UsageError("`folder` must be a path and `iterations` a whole number")
@@ -68,14 +68,14 @@ def solution_in(
         stored = _solution_in(path, game, algorithm, iterations, limit)
         if isinstance(stored, Solution):
             return stored
-        note = f"{one_line(str(path))} {stored}: the solution was computed again"
+        note = f"{one_line(str(path))} {stored}, so the solution was recomputed"
     solution = solve(game, algorithm, iterations, limit)
     _write_solution(path, _to_json(solution))
     return replace(solution, note=note)
 
 
 def _write_solution(path: Path, text: str) -> None:
-    """Write the file atomically, since several processes may compute the same solution."""
+    """Write the file atomically, because several processes may compute the same solution."""
     draft = path.with_name(f"{path.name}.{os.getpid()}-{get_ident()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ def _cfr_plus(game: Any, tree: Tree, iterations: int) -> PolicyTable:
         try:
             from dubito.plugins.openspiel.policy.regret import (
                 cfr_plus,
-            )  # imported late, since numpy comes with OpenSpiel
+            )  # imported late because numpy comes with OpenSpiel
         except ModuleNotFoundError:
             raise UsageError("solving games needs numpy: pip install 'dubito[openspiel]'") from None
 
@@ -162,5 +162,5 @@ def _solution_in(path: Path, game: Any, algorithm: str, iterations: int, limit: 
     if reason:
         return f"has {reason}"
     if not isclose(nash_conv(tree, rows), stated, abs_tol=_MAX_ROUNDING):
-        return "has a table that is not as good as it states"
+        return "has a worse table than it claims"
     return Solution(*identity, stated, rows)

@@ -1,4 +1,4 @@
-"""Ask a player for its complete strategy for a small game: stated probabilities, or counted actions."""
+"""Ask a player for its complete strategy for a small game, as stated probabilities or counted actions."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ class StatedPolicy:
 
     name: str
     rows: Mapping[str, Row]  # by information state string; complete
-    failures: Mapping[str, str] = field(default_factory=dict)  # by state: why the fallback was used
+    failures: Mapping[str, str] = field(default_factory=dict)  # why the fallback was used, by state
     draws: int | None = None  # actions per state; None if it stated probabilities
     spent: Spend | None = None  # by a model, in this run
 
@@ -35,9 +35,9 @@ class StatedPolicy:
 def read_bot_policy(
     entrant: Entrant, game: SmallGame, states: Sequence[InfoState], draws: int, seed: int
 ) -> StatedPolicy:
-    """Return the probabilities that a hand-written bot gives in `chances`, or else its frequencies over `draws` draws.
+    """Return the probabilities from a hand-written bot's `chances`, or its frequencies over `draws` draws.
 
-    Each draw uses a new instance with its own streams that has observed what its seat has observed. Raises BotError if
+    Each draw uses a new instance with separate streams that has observed what its seat has observed. Raises BotError if
     the bot fails.
     """
     states_them = callable(getattr(entrant.bot, "chances", None))
@@ -101,12 +101,12 @@ def read_model_policy(
     folder: Path,
     means: "TrialOptions",
 ) -> StatedPolicy:
-    """Return what a model states for each state, or does in a number of draws; the folder stores all answers.
+    """Return a model's stated probabilities in each state, or its frequencies over a number of draws.
 
-    The prompt's game determines which of these is requested. Without an answer, all legal actions count as equally
-    probable.
+    The prompt's game determines which. All answers are stored in the folder. A missing answer counts as equal
+    probabilities for all legal actions.
     """
-    from dubito.workshop.recordings import RecordedPosition  # imported late, since bots do not need it
+    from dubito.workshop.recordings import RecordedPosition  # imported late because bots do not need it
     from dubito.workshop.trial import TrialEntry, run_trial
 
     prompt_game = prompt.game
@@ -128,7 +128,7 @@ def read_model_policy(
 
 
 def _row(ids: Mapping[Any, int], answers: "Sequence[TrialAnswer]") -> Row:
-    """Return the stated or counted probabilities; a missing answer counts as uniform."""
+    """Return the stated or counted probabilities. Missing answers count as uniform."""
     row: defaultdict[int, float] = defaultdict(float)
     for one in answers:
         any_action = {name: 1 / len(ids) for name in ids}

@@ -1,6 +1,6 @@
-"""An enumerated small game: every history, and the information states of each seat.
+"""An enumerated small game, with every history and the information states of each seat.
 
-A strategy is a table: the probability of each legal action in every information state.
+A strategy is a table with the probability of each legal action in every information state.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 
-MAX_STATES: Final = 2_000  # maximum number of information states, in each of which a player is asked
-MAX_HISTORIES: Final = 300_000  # maximum number of histories, which take seconds
+MAX_STATES: Final = 2_000  # maximum number of information states, since a player is asked in each
+MAX_HISTORIES: Final = 300_000  # maximum number of histories; enumerating them takes seconds
 _MAX_PYTHON_HISTORIES: Final = 50_000  # the same for a game written in Python
 _MAX_DEPTH: Final = 100  # actions and outcomes in a history
 _SAMPLE_GAMES: Final = 3_000  # random games for the estimate, about a second
-_FIRST_GAMES: Final = 300  # the first random games, which show whether the rest are needed
-_CONCLUSIVE_FACTOR: Final = 4  # an estimate this many times the limit is conclusive
+_FIRST_GAMES: Final = 300  # the first random games, which determine whether more are needed
+_CONCLUSIVE_FACTOR: Final = 4  # an estimate that exceeds the limit by this factor is conclusive
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,14 @@ class InfoState:
     seat: int
     string: str  # OpenSpiel's string, unique
     actions: tuple[int, ...]  # legal, ascending
-    history: tuple[int, ...]  # steps of the first history there, including chance
+    history: tuple[int, ...]  # steps of the first history with this state, including chance
 
 
 @dataclass(frozen=True, slots=True)
 class TreeNode:
-    """One history. Its children come after it in the tree."""
+    """A history. Its children come after it in the tree."""
 
-    state: InfoState | None = None  # None: chance or the end
+    state: InfoState | None = None  # None for chance or the end
     children: list[int] = field(default_factory=list)  # by legal action, or by outcome
     chances: tuple[float, ...] = ()  # probabilities of the outcomes
     returns: tuple[float, ...] = ()  # by seat, at the end of the game
@@ -48,10 +48,10 @@ class _Place:
 
 
 class Tree:
-    """An enumerated game. Raises UsageError with the reason if a game cannot be enumerated.
+    """An enumerated game. Raises UsageError if the game cannot be enumerated.
 
     `nodes[0]` is the start, and children come after their parents. `states` are ordered by seat, and each seat's states
-    in depth-first order by lowest action.
+    in depth-first order, starting with the lowest action.
     """
 
     def __init__(self, game: Any, limit: int = MAX_STATES, histories: int | None = None) -> None:
@@ -73,10 +73,10 @@ class Tree:
         del self._met
 
     def _check_size(self, game: Any) -> None:
-        """Refuse games that are too large by playing random games, instead of finding out after half a minute.
+        """Refuse games that are too large, by playing random games instead of failing after half a minute.
 
-        The information states met are a lower bound. The number of histories is estimated as the mean product of the
-        numbers of children along the path (Knuth, 1975).
+        The number of information states reached is a lower bound. The number of histories is estimated as the mean
+        product of the numbers of children along the path (Knuth, 1975).
         """
         draw, met, histories = Random(0), set[str](), 0.0
         for games in range(1, _SAMPLE_GAMES + 1):
@@ -105,7 +105,7 @@ class Tree:
         return histories
 
     def _write(self, state: Any, history: list[int], before: list[tuple[str, int] | None]) -> int:
-        """Enumerate a history and all that follow; return its index."""
+        """Enumerate a history and all that follow. Return its index."""
         if len(self.nodes) >= self._histories:
             raise _too_large(self.name, f"{self._histories:,} histories")
         if len(history) > _MAX_DEPTH:
@@ -143,11 +143,11 @@ class Tree:
         if known.seat != seat or known.actions != tuple(state.legal_actions()):
             raise UsageError(
                 f"{self.name} uses the information state {one_line(repr(string), 60)} for two seats or for different "
-                "legal actions, so a table cannot describe a strategy: choose another game"
+                "legal actions, so a table cannot describe a strategy; choose another game"
             )
         if place.before != before[seat]:
             raise UsageError(
-                f"{self.name} has imperfect recall at {one_line(repr(string), 60)}, so values cannot be exact: choose "
+                f"{self.name} has imperfect recall at {one_line(repr(string), 60)}, so values cannot be exact; choose "
                 "another game"
             )
         place.nodes.append(number)
@@ -163,7 +163,7 @@ def _check_game(game: Any) -> None:
     name = kind.short_name
     if kind.dynamics.name != "SEQUENTIAL":
         how = "has simultaneous moves" if kind.dynamics.name == "SIMULTANEOUS" else "is a mean-field game"
-        raise UsageError(f"{name} {how}, but policies need one seat to move at a time: choose another game")
+        raise UsageError(f"{name} {how}, but policies need one seat to move at a time; choose another game")
     if kind.chance_mode.name == "SAMPLED_STOCHASTIC":
         raise UsageError(
             f"{name} does not report the probabilities of its chance outcomes, so exact values cannot be computed: "
@@ -171,19 +171,19 @@ def _check_game(game: Any) -> None:
         )
     if kind.information.name == "PERFECT_INFORMATION":
         raise UsageError(
-            f"{name} has perfect information, so it needs no mixed strategy: choose a game with hidden information, "
+            f"{name} has perfect information, so it needs no mixed strategy; choose a game with hidden information, "
             "such as kuhn_poker"
         )
     if not kind.provides_information_state_string:
         raise UsageError(
-            f"{name} has no information state strings in OpenSpiel, so there are no states to ask about: choose "
+            f"{name} has no information state strings in OpenSpiel, so there are no states to ask about; choose "
             "another game, such as leduc_poker"
         )
 
 
 def _too_large(name: str, size: str) -> UsageError:
     return UsageError(
-        f"{name} has more than {size}, so it is too large to ask a player about every information state: choose a "
+        f"{name} has more than {size}, so it is too large to ask a player about every information state; choose a "
         "smaller game or smaller parameters"
     )
 
@@ -198,9 +198,9 @@ def uniform(tree: Tree) -> dict[str, dict[int, float]]:
 
 
 def why_incomplete(tree: Tree, table: PolicyTable) -> str | None:
-    """Return why the table is not a complete strategy for the game; None if it is.
+    """Return why the table is not a complete strategy for the game, or None if it is.
 
-    Rows of states that the game does not have are ignored.
+    Rows for other states are ignored.
     """
     for state in tree.states:
         row, where = table.get(state.string), f"at {one_line(repr(state.string), 60)}"

@@ -1,8 +1,7 @@
-"""Compute values, best responses and losses of tables exactly, over a whole tree.
+"""Compute exact values, best responses and losses of tables over a whole tree.
 
-`tables` has a table for each seat. The definitions are OpenSpiel's; tests compare the results.
-
-Bounds show what unstated rows could change: a fallback filled these rows, and any other probabilities are possible.
+`tables` contains one table per seat. The definitions are OpenSpiel's, and tests compare the results. Bounds show what
+unstated rows could change. These rows were filled by a fallback, but could have any probabilities.
 """
 
 from collections.abc import Container, Iterator, Sequence
@@ -35,16 +34,16 @@ class Response:
     """A seat's best response to the other seats' tables."""
 
     value: float
-    choices: dict[str, int]  # by state: the best action, the lowest one of equals
-    worth: dict[str, list[float]]  # by state and legal action: the return it leads to, times the others' reach
+    choices: dict[str, int]  # best action by state, the lowest if several are equal
+    worth: dict[str, list[float]]  # return by state and legal action, times the others' reach
 
 
 def best_response(
     tree: Tree, seat: int, tables: Sequence[PolicyTable], free: Container[str] | None = None, sign: int = 1
 ) -> Response:
-    """Return the best response of a seat, or with `sign` -1 the worst.
+    """Return a seat's best response, or the worst if `sign` is -1.
 
-    It chooses only in the `free` states (None: all of its own) and follows its table elsewhere.
+    It only chooses in the `free` states (by default all of its own) and follows its table elsewhere.
     """
     return _Responder(tree, seat, tables, free, sign).response()
 
@@ -52,7 +51,7 @@ def best_response(
 class _Responder:
     """Chooses per information state, weighting histories by the reach of chance and the other seats.
 
-    With perfect recall the seat's own reach is the same for all of them and is not needed.
+    With perfect recall the seat's own reach is the same for all of them, so it is not needed.
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class _Responder:
 
 
 def others_reach(tree: Tree, seat: int | None, tables: Sequence[PolicyTable]) -> list[float]:
-    """Return, for each node, the reach probability of chance and the other seats (None: of all seats)."""
+    """Return each node's reach probability of chance and the other seats, or of all seats if `seat` is None."""
     reach = [1.0] * len(tree.nodes)
     for number, node in enumerate(tree.nodes):
         own = node.state is not None and node.state.seat == seat
@@ -126,11 +125,11 @@ def nash_conv(tree: Tree, table: PolicyTable) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """How much a table loses in one information state."""
+    """How much a table loses in an information state."""
 
     state: InfoState
     loss: float  # a game, in the unit of the returns
-    best: int  # the best response's action, the lowest one of equals
+    best: int  # the best response's action, the lowest if several are equal
     reach: float  # probability of reaching the state
 
 
@@ -138,9 +137,9 @@ def losses(tree: Tree, table: PolicyTable) -> list[Loss]:
     """Return how much the table loses in every information state, largest loss first.
 
     The loss is the value of the best response's action minus the table's mixture, each followed by the best response,
-    times the probability that the table reaches the state. It is never negative. The losses of a seat sum to how much
-    more a best response wins than the table (the performance difference lemma of Kakade and Langford, 2002), so the
-    losses of all seats sum to its nash_conv. States that the table never reaches have no loss.
+    times the probability that the table reaches the state. It is never negative. A seat's losses sum to how much more a
+    best response wins than the table (the performance difference lemma of Kakade and Langford, 2002), so the losses of
+    all seats sum to its nash_conv. States that the table never reaches have no loss.
     """
     losses_by_state, tables = [], [table] * tree.players
     for seat in range(tree.players):
@@ -165,7 +164,7 @@ def _weights(node: TreeNode, tables: Sequence[PolicyTable]) -> Sequence[float]:
     return [row[action] for action in node.state.actions]
 
 
-_MAX_NODES: Final = 500_000  # nodes to visit for an exact bound, which takes seconds
+_MAX_NODES: Final = 500_000  # maximum number of nodes to visit for an exact bound, which takes seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +177,10 @@ class MeasureBounds:
 
 
 def value_bounds(tree: Tree, seat: int, table: PolicyTable, others: PolicyTable, free: Sequence[str]) -> MeasureBounds:
-    """Bound the mean return of a table in a seat, over all probabilities in its `free` rows.
+    """Bound a table's mean return in a seat, over all probabilities in its `free` rows.
 
-    Both ends are exact: they are a best and a worst response that choose only in these states. The other seats' table
-    is fixed.
+    Both bounds are exact, since they are a best and a worst response that choose only in these states. The other seats'
+    table is fixed.
     """
     tables, states = seat_tables(tree, seat, table, others), frozenset(free)
     low, high = (best_response(tree, seat, tables, states, sign).value for sign in (-1, 1))
@@ -189,11 +188,11 @@ def value_bounds(tree: Tree, seat: int, table: PolicyTable, others: PolicyTable,
 
 
 def nash_conv_bounds(tree: Tree, table: PolicyTable, free: Sequence[str]) -> MeasureBounds:
-    """Bound the nash_conv of a table, over all probabilities in its `free` rows.
+    """Bound a table's nash_conv over all probabilities in its `free` rows.
 
-    The upper end is exact if that is cheap: nash_conv is convex in each row, so its maximum has a certain action in
-    each free row, and all such tables are tried. If there are too many, the upper end is what responders that see all
-    cards and choose the free rows would win. The lower end is 0 or, in a two-player constant-sum game, what the best
+    The upper bound is exact if that is cheap: nash_conv is convex in each row, so its maximum has a certain action in
+    each free row, and all such tables are tried. If there are too many, the upper bound is what responders that see all
+    cards and choose the free rows would win. The lower bound is 0 or, in a two-player constant-sum game, what best
     responses win at least, regardless of the free rows.
     """
     free_states = [state for state in tree.states if state.string in set(free)]
@@ -201,7 +200,7 @@ def nash_conv_bounds(tree: Tree, table: PolicyTable, free: Sequence[str]) -> Mea
     if not free_states:
         return MeasureBounds(base, base)
     two = tree.players == 2 and tree.constant_sum is not None
-    # The value is the sum of what each seat's rows let the other seat win, so each seat can be tried alone.
+    # The value is the sum of what each seat's rows let the other seat win, so each seat can be tried separately.
     groups = [[s for s in free_states if s.seat == seat] for seat in (0, 1)] if two else [free_states]
     low = max(0.0, _certain(tree, table, frozenset(free))) if two else 0.0
     if sum(prod(len(s.actions) for s in group) for group in groups) * len(tree.nodes) > _MAX_NODES:
@@ -217,7 +216,7 @@ def _pure(table: PolicyTable, states: Sequence[InfoState]) -> Iterator[PolicyTab
 
 
 def _certain(tree: Tree, table: PolicyTable, free: frozenset[str]) -> float:
-    """Return what two best responses win together if the free rows are the worst possible for them."""
+    """Return what two best responses win together if the free rows are the worst for them."""
     won = 0.0
     for seat in (0, 1):
         choices = best_response(tree, seat, [table, table]).choices
@@ -240,7 +239,7 @@ def _open_card_bound(tree: Tree, table: PolicyTable, free: frozenset[str]) -> fl
 def _open(tree: Tree, table: PolicyTable, free: frozenset[str], seat: int, least: bool = False) -> float:
     """Return the value of a seat that sees everything and chooses in its own and the free states.
 
-    With `least`, the seat's own rows are fixed and the free rows are chosen against the seat.
+    If `least` is set, its own rows are fixed and the free rows are chosen against it.
     """
     values = [0.0] * len(tree.nodes)
     for number in range(len(tree.nodes) - 1, -1, -1):

@@ -92,7 +92,7 @@ def test_the_simple_gin_bot_wins_nearly_always(tmp_path: Path) -> None:
     [
         ("openspiel:gin_rummy", "Solved", "Solved cannot play this game: gin_rummy has no information state strings"),
         ("openspiel:liars_dice", "Solved", "more than 2,000 information states"),
-        (KUHN, "SimpleGin", "SimpleGin plays openspiel:gin_rummy only: choose from"),
+        (KUHN, "SimpleGin", "SimpleGin plays openspiel:gin_rummy only; choose from"),
     ],
 )
 def test_a_bot_that_cannot_play_a_game_says_why(game: str, bot: str, said: str) -> None:

@@ -103,7 +103,7 @@ def test_moves_with_equal_names_are_distinguished() -> None:
         ("openspiel:nothing", "`dubito games --openspiel` lists its games"),
         ("openspiel:dark_chess(fen=x)", r"OpenSpiel refuses it \(Invalid FEN: x\)"),
         ("openspiel:kuhn_poker(playrs=3)", "no parameter 'playrs': did you mean 'players'"),
-        ("openspiel:kuhn_poker(players=3", "close the bracket"),
+        ("openspiel:kuhn_poker(players=3", "close the parenthesis"),
         ("openspiel:kuhn_poker(players=three)", "OpenSpiel refuses it .*Expected type: kInt"),
         ("openspiel:goofspiel(num_cards=-1)", "OpenSpiel refuses it"),
         ("openspiel:normal_form_extensive_game(game=kuhn_poker())", "it wraps another game"),

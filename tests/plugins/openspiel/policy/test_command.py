@@ -190,7 +190,7 @@ def test_bots_say_their_own_probabilities(shell: Shell) -> None:
     assert said.code == 0, said.err
     assert nash_conv_of(said.out, "Solved") < 0.001
     assert nash_conv_of(said.out, "UniformRandom") == pytest.approx(11 / 12, abs=1e-9)
-    assert "The first player's mean return, exactly" in said.out
+    assert "The first player's exact mean return" in said.out
     pages = sorted(path.name for path in (shell.folder / "runs").glob("policy-*/report/*.html"))
     assert pages == ["index.html", "player-0.html", "player-1.html", "player-2.html"]
 

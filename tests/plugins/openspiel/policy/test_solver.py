@@ -75,7 +75,7 @@ def test_solution_is_stored(tmp_path: Path) -> None:
         (lambda told: json.dumps({**told, "table": {"0": 1}}), "is damaged"),
         (lambda told: json.dumps({**told, "iterations": 51}), "is for another game or algorithm"),
         (lambda told: json.dumps({**told, "table": {}}), "has no probabilities at '0'"),
-        (lambda told: json.dumps({**told, "nash_conv": 0.0}), "has a table that is not as good as it states"),
+        (lambda told: json.dumps({**told, "nash_conv": 0.0}), "has a worse table than it claims"),
     ],
 )
 def test_damaged_solution_is_named_and_replaced(
@@ -86,7 +86,7 @@ def test_damaged_solution_is_named_and_replaced(
     whole = file.read_text()
     file.write_text(damage(json.loads(whole)))
     again = solution_in(tmp_path, load(KUHN), iterations=50)
-    assert again.note == f"{file} {reason}: the solution was computed again"
+    assert again.note == f"{file} {reason}, so the solution was recomputed"
     assert again.table == first.table
     assert file.read_text() == whole
     assert solution_in(tmp_path, load(KUHN), iterations=50).note is None

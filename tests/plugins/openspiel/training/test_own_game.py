@@ -129,7 +129,7 @@ def test_rules_and_seats_are_parameters() -> None:
     assert dubito.plugins.openspiel.spiel.load_game("kuhn").num_players() == 2
     with pytest.raises(UsageError, match=r"^ante: .* at least 1, not 0$"):
         dubito.plugins.openspiel.spiel.load_game("kuhn(ante=0)")
-    with pytest.raises(UsageError, match=r"^kuhn is played by 2 to 3, not 4$"):
+    with pytest.raises(UsageError, match=r"^kuhn needs 2 to 3 players, not 4$"):
         dubito.plugins.openspiel.spiel.load_game("kuhn(players=4)")
 
 
@@ -139,10 +139,10 @@ def test_rules_and_seats_are_parameters() -> None:
         (
             "COURSE = KuhnCourse",
             "",
-            "it has no `COURSE` that is a subclass of Course, so OpenSpiel cannot load kuhn",
+            "it does not define a subclass of Course as `COURSE`, so OpenSpiel cannot load kuhn",
         ),
         ("COURSE = KuhnCourse", "COURSE = KuhnCourse(", "importing it raises SyntaxError: "),
-        ("COURSE = KuhnCourse", "raise SystemExit", "importing it raises SystemExit: correct it"),
+        ("COURSE = KuhnCourse", "raise SystemExit", "importing it raises SystemExit; correct it"),
         ("COURSE = KuhnCourse", "COURSE = 5", "it has no `COURSE` that is a subclass of Course"),
         ("longest, most_rows = 5", "longest, most_rows = 2", "`longest` is 2"),
         ("most_rows = 5, 3", "most_rows = 5, 1", "rows, but `most_rows` is 1"),
