@@ -146,7 +146,6 @@ def _print_notes(run: RunResult) -> None:
 
 
 def print_tables(run: RunResult, sizes: bool) -> None:
-    """Print all tables of the run."""
     results, show = run.game.results, partial(output.show, kinds=run.experiment.kinds)
     if stand_ins := describe_fake_models(run.experiment.kinds):
         say(stand_ins)

@@ -284,7 +284,7 @@ class Results:
     unfinished: str | None = None  # the bucket of games without a standing
     # From a mark and whether the game was capped: how the game ended for a seat. None to use `endings`.
     ended: Callable[[int, bool], str] | None = None
-    describe_turns: Callable[[Sequence[float]], str] = lambda means: f"{means[0]:.1f}"  # from the mean game counts
+    describe_turns: Callable[[Sequence[float]], str] = lambda means: f"{means[0]:.1f}"  # given the mean game counts
     lies: str = ""  # in a game with lies, the habit that is the share of lies among moves (see `Game.lie`)
     describe_lies: str = ""  # explains voluntary and forced lies
     lie_nodes: tuple[str, ...] = ()  # nodes where yes means to lie
@@ -436,7 +436,7 @@ class Game:
     fallback: str  # the bot that moves for a failed bot; deliberately the weakest
     nodes: tuple[Node, ...]
     results: Results
-    deal: Callable[[Any, int, Random], State]  # from the rules, the number of seats and a random stream
+    deal: Callable[[Any, int, Random], State]  # given the rules, the number of seats and a stream
     # Called before the first move. Equal deals return equal JSON.
     deal_to_json: Callable[[Any], dict[str, Any]]
     output_to_json: Callable[[Any], Any] = lambda output: output  # as JSON-compatible values

@@ -28,8 +28,6 @@ class Strict:
 
 @dataclass(frozen=True, slots=True)
 class GameRecord(Strict):
-    """One game, complete."""
-
     game: str  # the game's name
     players: list[str]
     rules: dict[str, Any]

@@ -20,7 +20,7 @@ class Seating:
     streams: SeatStreams
     look: Callable[[SeatStreams], Any]  # builds `self.cards`
     services: object | None = None  # a model player's access to its model, set up by the run
-    rules: object | None = None  # of the game; None: the defaults
+    rules: object | None = None  # the game's rules; None for the defaults
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)

@@ -43,8 +43,6 @@ class _EntryResult:
 
 @dataclass(slots=True)
 class _Batch:
-    """A submitted batch."""
-
     id: str
     path: str  # path of its requests
     created: int  # seconds since 1970

@@ -138,8 +138,6 @@ class RunGames(GameSource):
 
 
 class SavedGame(GameSource):
-    """A game in a file."""
-
     opens = "#play"
 
     def __init__(self, path: Path) -> None:

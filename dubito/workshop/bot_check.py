@@ -40,8 +40,6 @@ _HIDDEN: Final = re.compile(
 
 @dataclass(slots=True)
 class BotGames:
-    """The games of a check."""
-
     findings: dict[str, str] = field(default_factory=dict)  # where each problem was first seen
     # Number of the bot's turns at each unusual moment of the game.
     moments: Counter[str] = field(default_factory=Counter)

@@ -70,8 +70,6 @@ class TrialAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A finished trial."""
-
     folder: Path
     answers: list[list[TrialAnswer]]  # by entry, in the order of the positions
     spent: Spend  # amount spent now, excluding cached replies

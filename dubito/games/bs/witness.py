@@ -129,7 +129,7 @@ class Seen:
     number: int
     turn: Turn
     accuser: int | None = None  # the accuser that counted; None without an accusation or during the turn
-    lie: bool | None = None  # None: unknown
+    lie: bool | None = None  # None if unknown
     shown: tuple[Laid, ...] = ()  # the cards that the seat picked up
 
 
@@ -152,7 +152,7 @@ class Witness:
         self.seat = position.seat
         self.hand = Counter(position.dealt)
         self.hands = [NUMBERS] * len(SEATS)  # sizes
-        self.pile: list[Laid] = []  # from the bottom
+        self.pile: list[Laid] = []  # from bottom to top
         self.records = [SeatHistory() for _ in SEATS]
         self.turns: list[Seen] = []
         self.known = [Counter[int]() for _ in SEATS]  # cards that other seats are known to have picked up

@@ -43,8 +43,6 @@ class RecordedOutput(Strict):
 
 @dataclass(frozen=True, slots=True)
 class GameRecord(Strict):
-    """A complete game."""
-
     players: list[str]
     hands: list[list[Card]]
     outputs: list[RecordedOutput]

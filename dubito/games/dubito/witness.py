@@ -30,7 +30,7 @@ class Witness:
     def __init__(self, seat: int, copies: int = COPIES) -> None:
         self.seat, self.copies = seat, copies
         self.players: dict[int, PlayerData] = {}  # by seat, winners included
-        self.places: dict[int, int] = {}  # of winners, by seat
+        self.places: dict[int, int] = {}  # winners' places, by seat
         self.board_cards = 0
         self.streak = 0
         self.last_player: int | None = None

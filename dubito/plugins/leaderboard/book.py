@@ -50,8 +50,6 @@ class Book(Checked):
 
 
 class NamedBook(NamedTuple):
-    """A book and its name."""
-
     name: str
     book: Book
 

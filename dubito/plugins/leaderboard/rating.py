@@ -42,8 +42,6 @@ class ExploiterGain:
 
 
 class RatedGame(NamedTuple):
-    """A game of the rated player."""
-
     deal: int
     neighbours: Sequence[_Neighbour]
     score: int  # the first measure, in units of 1/scale

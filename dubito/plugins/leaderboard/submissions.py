@@ -76,7 +76,7 @@ class VerifiedRun:
     file: str  # relative to the submissions folder
     sha256: str
     run: Run
-    decisions: int  # of models
+    decisions: int  # number of model decisions
     answerers: Mapping[str, Answerers] = field(default_factory=dict)  # by model player
     tier: Tier = "replayed"
     tier_reasons: Sequence[str] = ()

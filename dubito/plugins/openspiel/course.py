@@ -77,7 +77,7 @@ def one_hot(value: int, size: int) -> list[float]:
 class Recall:
     """What a seat has seen, as rows of numbers. Events add rows, and later events fill them in."""
 
-    columns: ClassVar[Mapping[str, int]]  # of a row: how many numbers each has
+    columns: ClassVar[Mapping[str, int]]  # width of each column, by name
     _places: ClassVar[Mapping[str, int]]
     width: ClassVar[int]
 
@@ -124,7 +124,6 @@ class ChanceDraws:
         self.draws = list(draws)  # remaining draws
 
     def random(self) -> float:
-        """Return the next draw."""
         return self.draws.pop(0)
 
     def shuffle(self, cards: list[Any]) -> None:
@@ -143,7 +142,7 @@ class Fork(NamedTuple):
 
     node: str
     actions: Sequence[int] = ()  # ascending
-    outcomes: Callable[[], Sequence[tuple[int, float]]] = tuple  # with their probabilities
+    outcomes: Callable[[], Sequence[tuple[int, float]]] = tuple  # chance outcomes with their probabilities
 
 
 def draw(node: str, pool: Iterable[int]) -> Fork:
@@ -163,7 +162,7 @@ class Course:
     short_name: ClassVar[str] = ""  # name in pyspiel; if empty, the harness's name
     long_name: ClassVar[str] = ""  # if empty, the game's summary
     zero_sum: bool = False  # whether returns are relative to the other seats; variants may differ
-    kinds: ClassVar[Sequence[Any]]  # of cards that hands hold
+    kinds: ClassVar[Sequence[Any]]  # kinds of cards in hands
     drawn: ClassVar[Sequence[Any]]  # outcomes of chance
     done: ClassVar[Sequence[Any]]  # actions of seats: outputs or their words
     observed: ClassVar[Sequence[Feature]]
@@ -177,7 +176,7 @@ class Course:
     node: str  # the current node or chance decision
     player: int  # who decides: a seat, CHANCE or TERMINAL
     actions: Sequence[int]  # legal for the seat
-    outcomes: Sequence[tuple[int, float]]  # of chance
+    outcomes: Sequence[tuple[int, float]]  # outcomes of a chance node
 
     def __init__(self, players: int, rules: Any) -> None:
         self.players, self.rules = players, rules
@@ -511,5 +510,4 @@ def _words(game: Game) -> tuple[Words, Words]:
 
 
 def join_spaced(values: Iterable[Any]) -> str:
-    """Join the items, as in `3 3 7`."""
     return " ".join(map(str, values))

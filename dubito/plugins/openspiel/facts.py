@@ -88,8 +88,6 @@ _STATE: Final = {"seat": "your seat", "state": "what you know of the game, in Op
 
 
 class OpenSpielFacts:
-    """The facts of one game."""
-
     def __init__(self, game: Game) -> None:
         self._game = game
         self.Notebook = lambda seat, rules: Notebook(game.name, seat)
@@ -139,4 +137,4 @@ class OpenSpielFacts:
         }
 
 
-of = OpenSpielFacts  # by the game
+of = OpenSpielFacts  # called with the game

@@ -265,7 +265,7 @@ def _format_cards(numbers: Iterable[int]) -> str:
 _NAMES: Final = (*_CARDS, *_DRAWS, "pass", "knock", *("".join(_cards(meld)) for meld in _melds_by_number()))
 
 
-_BET: Final = 1  # its action id
+_BET: Final = 1  # action id of a bet
 
 
 def kuhn(game: Any) -> "Kuhn | None":
@@ -341,7 +341,7 @@ class Kuhn:
 
 _LEDUC_KNOWN: Final = {"players", "action_mapping", "starting_player", "suit_isomorphism"}
 _LEDUC_SUITS: Final = ("hearts", "spades")
-_RAISES: Final = (2, 4)  # by round, in chips
+_RAISES: Final = (2, 4)  # in chips, by round
 _MAX_RAISES: Final = 2  # in a round
 _POT_PATTERN = re.compile(r"\[Ante: ([\d ]+)\]")  # each seat's chips so far, in the engine's observation
 

@@ -112,7 +112,7 @@ def _amount(number: float, unit: str) -> str:
     return f"{number:g} {unit}{'s' * (number != 1)}"
 
 
-of = OpenSpielWords  # by the game
+of = OpenSpielWords  # called with the game
 
 
 class Teller:

@@ -85,4 +85,4 @@ class OpenSpielWorkshop:
         return position_of(self.game.name, self.view_at(steps), node)
 
 
-of = OpenSpielWorkshop  # by the game
+of = OpenSpielWorkshop  # called with the game

@@ -116,12 +116,12 @@ class TournamentConfig(Checked):
     games: list[str] = Field(min_length=1)
     bots: dict[str, str | list[str] | BotConfig] = Field(min_length=2)
     dialect: str = "v1"
-    matches: int = Field(default=2500, ge=1, le=10**7)  # of each pair, from each position
+    matches: int = Field(default=2500, ge=1, le=10**7)  # per pair and position
     seed: int = 0
     move_seconds: float = Field(default=5.0, gt=0, le=86400)
     prepare_seconds: float = Field(default=5.0, ge=0, le=86400)
     chance_seconds: float = Field(default=0.2, ge=0, le=86400)
-    ponder_seconds: float = Field(default=0.2, gt=0, le=86400)  # of dialect v2
+    ponder_seconds: float = Field(default=0.2, gt=0, le=86400)  # only in dialect v2
     grace_seconds: float = Field(default=1.0, ge=0, le=3600)
     strikes: int = Field(default=3, ge=1)
     secret: str | None = Field(default=None, min_length=16, max_length=200)  # None to generate it at the start

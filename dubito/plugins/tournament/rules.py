@@ -31,7 +31,7 @@ class Limits:
     prepare: float = 5.0  # from the bot's start until its first move's clock starts
     chance: float = 0.2  # delay of each chance event; the announcement requires 0.2
     ponder: float = 0.2  # to print `ponder`, in dialect v2
-    grace: float = 1.0  # to exit after the last line, and again after SIGTERM
+    grace: float = 1.0  # seconds to exit after the last line, and again after SIGTERM
     strikes: int = 3  # number of illegal actions or lines out of turn that shuts a bot down
 
 

@@ -330,7 +330,6 @@ class _Process:
 
 
 def _set_up_process(tournament: Tournament, folder: Path, cores: tuple[int, int] | None, parent: int) -> None:
-    """Set up a referee process."""
     terminate_with(parent)
     # Not ignored, so that bots inherit the default handlers and can be terminated by these signals.
     for number in STOP_SIGNALS:

@@ -54,7 +54,7 @@ class BSRecall(Recall):
 
     def __init__(self, seat: int) -> None:
         super().__init__(seat)
-        self.picks = [0] * NUMBERS  # of an unfinished play
+        self.picks = [0] * NUMBERS  # cards of an unfinished play, by number
         self._sizes = [NUMBERS] * len(SEATS)
         # From the bottom: the row and the number of cards, or 0 for a lost card.
         self._pile: list[tuple[list[int], int]] = []

@@ -60,7 +60,8 @@ MAX_ACTS: Final = PILE + 2 * ALL_CARDS[DEFUSE] + sum(ALL_CARDS[card] for card in
 class DefuseRecall(Recall):
     """One row per action. Unknown values are 0."""
 
-    columns = {"seat": 1, "act": 1, "card": 1, "place": 1, "bomb": 1, "shown": SEE_DEPTH}  # all but `bomb` + 1
+    # All but `bomb` are stored + 1.
+    columns = {"seat": 1, "act": 1, "card": 1, "place": 1, "bomb": 1, "shown": SEE_DEPTH}
 
     def add(self, what: Any) -> None:
         """Process a log entry. A place counts as the action after the last of `ACTS`."""

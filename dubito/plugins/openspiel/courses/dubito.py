@@ -79,7 +79,6 @@ class Deal:
         return len(self.cards) % len(self._slots)
 
     def give(self, card: int) -> None:
-        """Deal this card."""
         seat = self.seat
         self._holders[card] = seat if self._holders.get(card, seat) == seat and card != JOKER else SHARED
         self._slots[seat] -= 1
@@ -103,7 +102,7 @@ class Deal:
         seat, holders = self.seat, self._holders
         holder_of_card = seat if holders.get(card, seat) == seat and card != JOKER else SHARED
         if holder_of_card == seat and self.left[card] == 1:
-            return 0  # its set
+            return 0  # the only seat with cards would complete its set
         lacking = [[0, 0, 0] for _ in self._slots]
         for number, holder in {**holders, card: holder_of_card}.items():
             if holder != SHARED:
@@ -293,7 +292,7 @@ class _AnswerRecorder(Listener):
         self.answers.append(int(answer))
 
 
-_SCALES: Final = (18, 50, 50, 20, 10, 10)  # of the six counters of a seat
+_SCALES: Final = (18, 50, 50, 20, 10, 10)  # scales of a seat's six counters
 _counters: Final = attrgetter("n_cards", "turns", "not_first_turns", "doubts", "honest_times", "dishonest_times")
 
 
@@ -364,7 +363,7 @@ class Diary:
         self._held = Counter[int]()  # at the last question, with later gains and losses except for the seat's play
         self._unknown: int | None = None  # index of the entry for the seat's play
         self._turn_lasts = False  # the seat's turn, whose events are incomplete
-        self._sizes: list[int] = []  # of the plays of the round
+        self._sizes: list[int] = []  # sizes of the round's plays
 
     def observe(self, event: Event, hand: Iterable[int]) -> None:
         """Process an event. `hand` is used at the start of the game."""
@@ -525,7 +524,7 @@ class DubitoCourse(Course):
                 world.make(move)
             while world.engine.turns_played == turns:
                 world.apply(own.popleft())
-        for step in own:  # of an unfinished turn
+        for step in own:  # the steps of an unfinished turn
             world.apply(step)
         assert world.information(seat) == self.information(seat), "the seat can distinguish this world from its own"
         return world

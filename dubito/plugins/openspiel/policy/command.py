@@ -146,7 +146,6 @@ class _Player:
             return read_model_policy(self.name, self._game, self._prompt, self._settings, states, draws, folder, means)
 
     def prompted(self, state: InfoState) -> str | None:
-        """Return the prompt for a state."""
         if self._prompt is None:
             return None
         texts = self._prompt.render(self._game.position(self._prompt.game, state))

@@ -121,7 +121,7 @@ class _Known:
         self._run, self._tree = run, tree
         states, small = tree.states, small_game(run.game, run.game.rules())
         self._tables: dict[int, PolicyTable] = {}
-        self._tests: defaultdict[int, ChancesTest] = defaultdict(ChancesTest)  # of opponents
+        self._tests: defaultdict[int, ChancesTest] = defaultdict(ChancesTest)  # by opponent
         for number, player in enumerate(run.experiment.players):
             cls = run.registry.find(player.bot).cls
             if callable(getattr(cls, "chances", None)):

@@ -31,7 +31,7 @@ class SeatLuck:
         response = best_response(tree, seat, tables, free=frozenset())  # the table's value if the seat never decides
         reach = others_reach(tree, seat, tables)
         self._start = response.value
-        self._better: dict[str, dict[int, float]] = {}  # by state and action: Q - V
+        self._better: dict[str, dict[int, float]] = {}  # Q - V, by state and action
         for state in tree.states:
             might = sum(reach[number] for number in tree.nodes_of[state.string])
             if state.seat == seat and might:  # otherwise the other seats prevent it from reaching the state
@@ -62,7 +62,7 @@ class LuckyGame(NamedTuple):
 
     deal: int
     seat: int
-    players: tuple[int, ...]  # by seat, each a number
+    players: tuple[int, ...]  # players' numbers, by seat
     came_to: float  # the seat's return
     decisions: Sequence[OwnDecision]  # the seat's decisions, in order
 

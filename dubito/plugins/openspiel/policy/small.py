@@ -31,7 +31,7 @@ class Situation(NamedTuple):
     """The view for a bot's `chances`, like views of OpenSpiel's games."""
 
     sees: str  # the information state
-    names: Mapping[int, str]  # of the legal actions
+    names: Mapping[int, str]  # names of the legal actions
 
 
 class SmallGame(Protocol):
@@ -201,7 +201,6 @@ class _OfOurs:
         self._courses = dict[str, Any]()
 
     def _course(self, state: InfoState) -> Any:
-        """Return the course at a state."""
         if state.string not in self._courses:
             course: Any = self.engine.new_course()
             for action in state.history:
@@ -238,7 +237,7 @@ class _OfOurs:
             )
         course = self._course(state)
         look = partial(course.engine.cards, state.seat)
-        rules = getattr(course.engine, "rules", self.rules)  # in the engine's form
+        rules = getattr(course.engine, "rules", self.rules)  # as the engine's type
         player = _player_at(self.game, rules, entrant, state.seat, draw, seed, look)
         return _with_observations(
             player, [entry.what for entry in course.entries_seen_by(state.seat) if isinstance(entry.what, GameEvent)]

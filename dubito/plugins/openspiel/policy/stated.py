@@ -29,7 +29,7 @@ class StatedPolicy:
     rows: Mapping[str, Row]  # by information state string; complete
     failures: Mapping[str, str] = field(default_factory=dict)  # why the fallback was used, by state
     draws: int | None = None  # actions per state; None if it stated probabilities
-    spent: Spend | None = None  # by a model, in this run
+    spent: Spend | None = None  # spent on a model in this run
 
 
 def read_bot_policy(
