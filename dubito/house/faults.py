@@ -257,7 +257,7 @@ class Faults:
     ) -> None:
         for name, number in {"retry_after": retry_after, "interval": interval, "size": size}.items():
             if not (isfinite(number) and number >= 0):
-                raise UsageError(f"{name} must be a number from 0, not {number}")
+                raise UsageError(f"{name} must be a non-negative number, not {number}")
         self._parameters = Parameters(retry_after, interval, int(size))
         parts = _fault_shares(shares)
         self._tries = {name: parts[name] for name in TRANSPORT_FAULTS if name in parts}

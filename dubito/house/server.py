@@ -277,7 +277,7 @@ class House:
         context: int = _CONTEXT_TOKENS,
     ) -> None:
         if not (isfinite(latency) and latency >= 0):
-            raise UsageError(f"latency must be a number of seconds from 0, not {latency}")
+            raise UsageError(f"latency must be a non-negative number of seconds, not {latency}")
         self.port = port
         self._latency = latency
         self._core = Core(policy or house_policy(find_games(Path())), faults or Faults(), context)

@@ -42,7 +42,7 @@ class LieReview:
     def note_caller(self, lie_mark: LieMark, turn: int, caller: str, lie: str) -> None:
         """Note that another seat called the seat's lie."""
         self.exposed.add(turn)
-        self.worst = _larger(self.worst, lie_mark.pile, turn, f"{caller} caught a {lie} of {ME}")
+        self.worst = _larger(self.worst, lie_mark.pile, turn, f"{caller} caught {ME} in a {lie}")
 
     def figures(self, lie: str, call: str) -> list[tuple[str, str, str]]:
         """Return three figures with a title and a note each, or none if the seat neither faced nor told a lie."""

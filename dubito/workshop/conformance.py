@@ -123,7 +123,7 @@ def _check_bots(subject: Subject) -> Iterator[Flaw]:
     for bot in registry.hand_written():
         file = subject.shown(bot.file)
         if bot.summary == "(no docstring)":
-            yield Flaw(file, f"{bot.name} has no docstring, whose first line `dubito bots` would show")
+            yield Flaw(file, f"{bot.name} has no docstring; `dubito bots` shows its first line")
         if not bot.repeatable:
             yield Flaw(file, f"{bot.name} uses randomness outside self.rng, so its games are not reproducible")
         if bot.missing:

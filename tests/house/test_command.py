@@ -58,9 +58,9 @@ def test_house_command_applies_faults(tmp_path: Path) -> None:
     [
         (["--faults", "storm:2"], "storm must be a probability from 0 to 1, not 2.0"),
         (["--faults", "strom:0.3"], "unknown fault 'strom': did you mean 'storm'?"),
-        (["--latency", "inf"], "latency must be a number of seconds from 0, not inf"),
-        (["--latency", "nan"], "latency must be a number of seconds from 0, not nan"),
-        (["--latency", "-1"], "latency must be a number of seconds from 0, not -1.0"),
+        (["--latency", "inf"], "latency must be a non-negative number of seconds, not inf"),
+        (["--latency", "nan"], "latency must be a non-negative number of seconds, not nan"),
+        (["--latency", "-1"], "latency must be a non-negative number of seconds, not -1.0"),
         (["--port", "66000"], "port must be a number from 0 to 65535, not 66000"),
         (["--port", "-1"], "port must be a number from 0 to 65535, not -1"),
         (["--log", "."], "cannot write the call log .: Is a directory"),

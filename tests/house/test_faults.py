@@ -81,7 +81,7 @@ def test_faults_are_spelled_as_names_and_numbers() -> None:
         ("server_error:nan", "server_error must be a probability from 0 to 1, not nan"),
         ("rate_limit:0.6,dropped:0.6", "the shares of faults of tries must add up to at most 1, not 1.2"),
         ("content:0.6,prose:0.6", "the shares of faults of replies must add up to at most 1, not 1.2"),
-        ("retry_after:inf", "retry_after must be a number from 0, not inf"),
+        ("retry_after:inf", "retry_after must be a non-negative number, not inf"),
     ],
 )
 def test_impossible_faults_are_refused(text: str, message: str) -> None:

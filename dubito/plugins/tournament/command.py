@@ -219,7 +219,7 @@ def check(bot: str, games: str, **seconds: float) -> int:
 @click.option(
     "--games", default="gin_rummy,rbc", show_default=True, metavar="A,B,...", help="Games of the qualification."
 )
-@click.option("--matches", type=int, default=50, show_default=True, help="Matches from each position.")
+@click.option("--matches", type=int, default=50, show_default=True, help="Matches per position.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the matches.")
 @click.option("--chance-seconds", type=float, default=0.2, show_default=True, help="Delay of each chance event.")
 @click.option(
