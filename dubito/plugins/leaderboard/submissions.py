@@ -255,7 +255,7 @@ def _verify_runs(
             if one.conditions != common:
                 places = "in it", "in the others"
                 difference = describe_difference("book", one.conditions, common, places).removeprefix("book.")
-                raise UsageError(f"it differs from the book: {difference}")
+                raise UsageError(f"its conditions differ: {difference}")
             report_progress(one.file)
             run = _verify_run(one, workers, invalid)
             if rows.setdefault(one.run_key, one.file) != one.file:

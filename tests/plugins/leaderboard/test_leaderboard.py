@@ -115,7 +115,7 @@ def site(folder: Path) -> Path:
 REASONS = {
     "another reply.zip": "its replay differs: game 0, seat 2, decision 0: the decision differs (rec",
     "another table.zip": "its replay differs: all_games.yaml: its counts do not match its games",
-    "another book.zip": "it differs from the book: seed is 6 in it and 5 in the others",
+    "another book.zip": "its conditions differ: seed is 6 in it and 5 in the others",
     "another bot.zip": "it cannot be replayed: the file of Mine has changed",
 }
 
