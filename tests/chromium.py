@@ -52,7 +52,7 @@ _POLLS: Final = 1500  # a backstop: whatever has not come by then never comes
 
 
 class Chrome:
-    """One browser with one page at a time; what went wrong in its pages is kept until it is forgotten."""
+    """A browser with one page at a time. It collects the errors of its pages until they are cleared."""
 
     def __init__(self, to: int, of: int) -> None:
         self._to, self._of = os.fdopen(to, "wb", buffering=0), os.fdopen(of, "rb", buffering=0)
@@ -100,7 +100,7 @@ class Chrome:
         self("Emulation.setEmulatedMedia", features=[scheme, {"name": "prefers-reduced-motion", "value": "reduce"}])
 
     def open(self, page: Path | str, after: str = "") -> None:
-        """Load a file or an address, with what stands `after` it, and wait until it is drawn."""
+        """Load a file or an address, with `after` appended, and wait until it is drawn."""
         address = page.resolve().as_uri() if isinstance(page, Path) else page
         if not self._went(address + after):  # another part of the page that is open already
             self._went("about:blank")
@@ -112,7 +112,7 @@ class Chrome:
         self.drawn()
 
     def _went(self, address: str) -> bool:
-        """Go there; whether that was a load, which is waited for."""
+        """Navigate there, and return whether a page was loaded, which the caller must wait for."""
         before = self._loaded
         if "loaderId" not in self("Page.navigate", url=address):
             return False
@@ -129,7 +129,7 @@ class Chrome:
         return said["result"].get("value")
 
     def until(self, condition: str) -> None:
-        """Wait until this is true in the page; a navigation under way is waited out."""
+        """Wait until this expression is true in the page, including during navigation."""
         waits = (
             "new Promise((done, fail) => { let polls = 0; const poll = () => "
             f"({condition}) ? done(true) : ++polls > {_POLLS} ? fail('never: ' + document.body.innerText) "
@@ -149,7 +149,7 @@ class Chrome:
         return text
 
     def click(self, selector: str) -> None:
-        """Click an element where it lies on the screen."""
+        """Click an element at its position on the screen."""
         element = f"document.querySelector({json.dumps(selector)})"
         self.run(f"{element}.scrollIntoView({{block: 'center'}})")
         box = self.run(f"(r => [r.x + r.width / 2, r.y + r.height / 2])({element}.getBoundingClientRect())")
@@ -158,7 +158,6 @@ class Chrome:
         self.drawn()
 
     def key(self, name: str) -> None:
-        """Press a key."""
         for kind in ("keyDown", "keyUp"):
             pressed = {"key": name, "windowsVirtualKeyCode": _KEYS[name], "text": _TYPED.get(name, "")}
             self("Input.dispatchKeyEvent", type=kind, **pressed)
@@ -197,7 +196,7 @@ class Chrome:
 
 @contextmanager
 def start_browser() -> Iterator[Chrome]:
-    """Start a separate browser that never outlives the test."""
+    """Start a separate browser that ends with the test."""
     assert CHROMIUM is not None
     theirs_in, to = os.pipe()
     of, theirs_out = os.pipe()

@@ -1,6 +1,7 @@
-"""Fixtures of the whole suite. Connections and look-ups beyond loopback are refused.
+"""Fixtures for the whole suite.
 
-Tests see no keys, proxies or SDK settings of the user. One browser serves all tests that open pages.
+Connections and lookups beyond loopback are refused. Tests do not see the user's keys, proxies or SDK settings. One
+browser serves all tests that open pages.
 """
 
 import gc
@@ -26,7 +27,7 @@ _REAL = "DUBITO_TESTS_MAY_CONNECT" in os.environ  # set by `python -m tests.cass
 
 
 def _beyond(host: object) -> bool:
-    """Whether a host is another machine. Names are: to look one up asks a server."""
+    """Return whether a host is another machine. Names count as such, because looking one up contacts a server."""
     name = host.decode() if isinstance(host, bytes) else host
     try:
         return name not in (None, "", "localhost") and not ip_address(str(name)).is_loopback
@@ -89,9 +90,9 @@ _CHARACTERS: Final = "".join(map(chr, range(128))) + "\x85\xa0\xad²\u0663\u07c0
 
 
 def any_text(max_size: int | None = None, characters: str = "") -> st.SearchStrategy[str]:
-    """Generate texts of these characters, or of any, with more of those that are often mistaken.
+    """Generate texts from these characters, or from all, with easily mistaken characters overrepresented.
 
-    `st.text()` takes seconds to compute a table of all characters, in each process.
+    `st.text()` takes seconds in each process to compute a table of all characters.
     """
     others = st.integers(0xA0, 0xD7FF) | st.integers(0xE000, sys.maxunicode)
     each = st.sampled_from(characters) if characters else st.sampled_from(_CHARACTERS) | others.map(chr)
@@ -109,11 +110,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked `at_length`, unless there is time for it.
+    """Leave out tests marked `at_length` unless requested, and order the rest.
 
-    What opens pages comes first, and then what reads all modules: so each stays with one worker, which starts the one
-    browser, makes what pages show and takes the modules apart once; workers that have nothing left take over the last
-    tests of others.
+    Tests that open pages come first, then those that read all modules. So each group stays with one worker, which
+    starts the one browser and parses the modules only once. Workers that finish early take tests from the end.
     """
     items.sort(key=lambda item: (item.path.parent.name not in _WITH_PAGES, item.path.name not in READ_ALL_MODULES))
     if not config.getoption("--at-length"):
@@ -138,7 +138,7 @@ def at_length(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(autouse=True, scope="session")
 def entry_points_read_once() -> Iterator[None]:
-    """Of what is installed here, which tests only add to: each command reads those of eighty packages, twice."""
+    """Cache the installed entry points. Otherwise each command would read those of eighty packages twice."""
     read = Distribution.entry_points.fget  # type: ignore[attr-defined]
     known = dict[str, Any]()
 
@@ -164,19 +164,19 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """Run `dubito` in an empty folder."""
+    """Provide `dubito` commands in an empty folder."""
     return Shell(tmp_path, capsys, monkeypatch)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: many tests wait for a server, a browser or another process."""
+    """Return one more than the number of cores, because many tests wait for a server, a browser or another process."""
     return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Chrome]:
-    """One browser for all tests."""
+    """Start one browser for all tests."""
     if CHROMIUM is None:
         pytest.skip(
             "no Chromium here, so no page was opened: install the package `chromium-headless-shell` or `chromium`"

@@ -1,1 +1,1 @@
-"""Tests of the bots, of the registry that finds them, and of what is written about them."""
+"""Tests of the bots, of the registry that finds them, and of their documentation."""

@@ -1,4 +1,4 @@
-"""What the tests of the bots share: scripted draws, a bot in a seat, a made-up turn, a whole game."""
+"""Helpers for the bot tests: scripted draws, a seated bot, a made-up turn, and a whole game."""
 
 import os
 import subprocess
@@ -33,7 +33,7 @@ NODES_A_TO_E = {
 
 
 class Scripted(Random):
-    """Draws the given values, through any of Random's methods; one draw more fails the test."""
+    """A random generator that draws the given values through any of its methods. One draw too many fails the test."""
 
     def __new__(cls, *values: float) -> "Scripted":
         return super().__new__(cls)
@@ -64,9 +64,9 @@ def answer(player: PlayerAI, node: str, p: TurnData, *draws: float) -> bool:
 
 
 def chance(player: PlayerAI, node: str, p: TurnData, *first: float) -> float:
-    """Return a probability of yes at a node: 0.0, 1.0, or the exact threshold of the draw after the `first` ones.
+    """Return a bot's probability of yes at a node: 0.0, 1.0, or the threshold of the draw after the `first` ones.
 
-    Later draws are so high that no probability below 1 gives a yes.
+    Later draws are so high that no probability below 1 leads to a yes.
     """
 
     def says_yes(draw: float) -> bool:
@@ -137,7 +137,7 @@ def _turn(
 
 
 def write_bot(folder: Path, stem: str, source: str, kind: BotKind = "manual") -> Path:
-    """Drop a bot file into that working directory."""
+    """Write a bot file into this working directory."""
     file = folder / "bots" / kind / f"{stem}.py"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(source)
@@ -145,7 +145,7 @@ def write_bot(folder: Path, stem: str, source: str, kind: BotKind = "manual") ->
 
 
 def load_bot(folder: Path, stem: str, source: str, kind: BotKind = "manual") -> Bot:
-    """Drop a bot file in and find that bot by the registry."""
+    """Write a bot file and find the bot through the registry."""
     file = write_bot(folder, stem, source, kind)
     registry = find_bots(folder)
     assert not registry.broken, registry.broken
@@ -157,7 +157,7 @@ def entrants(*names: str) -> list[Entrant]:
 
 
 def story_of(table: Sequence[Entrant], rules: Rules, seed: int, deal: int) -> list[str]:
-    """Play a whole game and describe its events, one per line. A BotError fails the test."""
+    """Play a whole game and return its events, one per line. A BotError fails the test."""
     sitting = deal_table(table, rules, DealStreams(seed, deal), deal=deal)
     story = []
     while not sitting.state.over:
@@ -175,7 +175,7 @@ def play_out(table: Sequence[Entrant], rules: Rules, seed: int, deal: int) -> St
 
 
 def run_python(code: str, cwd: Path, **environment: str) -> str:
-    """Run the code in a new process and return its output. Its working directory comes first on its path."""
+    """Run the code in a new process and return its output. The working directory comes first on the import path."""
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=cwd,

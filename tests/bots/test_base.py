@@ -1,4 +1,4 @@
-"""The walk through the nodes A-E, what each answer plays, and the draws of the framework: R13, R24, R25."""
+"""The base class: the walk through nodes A-E, the play for each answer, and the draws (R13, R24, R25)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from tests.bots.kit import NODES_A_TO_E, NUMBER, Scripted, in_seat, opening, reg
 
 
 class Answers(BotBase):
-    """Answers each node with what `say` holds for it, and keeps the order of the questions."""
+    """Answers each node from `say`, and records the order of the questions."""
 
     def __init__(self, id: int) -> None:
         super().__init__(id)
@@ -41,7 +41,7 @@ class Answers(BotBase):
 
 
 def answering(hand: Sequence[int], yes: str = "", *draws: float) -> Answers:
-    """Return a bot that says yes at these nodes, with fixed draws."""
+    """Return a bot that answers yes at these nodes, with fixed draws."""
     player = in_seat(Answers, hand, framework=Scripted(*draws))
     assert isinstance(player, Answers)
     player.say.update(dict.fromkeys(yes, True))
@@ -114,7 +114,7 @@ def test_doubting_gives_no_cards() -> None:
 
 @pytest.mark.parametrize("draw", [0, 0.34, 0.67])
 def test_fewer_cards_than_wanted_means_all_r24(draw: float) -> None:
-    """min(randint(1, 3), held): with two cards held, 2 and 3 are both all."""
+    """The number of cards is min(randint(1, 3), held), so with two cards held, 2 and 3 both mean all."""
     for p, yes in ((opening((4, 9)), "A"), (regular((4, 9)), "")):
         output = answering((4, 9), yes, draw, 0, 0).play(p)
         assert output.cards == ([4] if draw == 0 else [4, 9])
@@ -122,7 +122,7 @@ def test_fewer_cards_than_wanted_means_all_r24(draw: float) -> None:
 
 
 def test_jokers_when_opening_honestly_r25() -> None:
-    """They count only in a hand of nothing else; whatever shows a joker declares a random number in play."""
+    """Jokers count only in a hand of nothing but jokers; whoever shows a joker then declares a random number."""
     only = answering((0, 0), "B", 0.99).play(opening((0, 0)))
     assert (only.number, only.cards) == (13, [0, 0])
     for hand, number in (((0, 0, 4), 4), ((0, 0, 1, 2), 1), ((2, 13, 13, 13), 13), ((13, 2, 2, 13, 1), 2)):
@@ -154,8 +154,6 @@ def test_a_node_that_is_not_there_is_named_r13(node: str) -> None:
 
 
 class Three(BotBase):
-    """Opens honestly, never doubts, and is honest when it can be."""
-
     def bluff_first_hand(self, p: TurnData) -> bool:
         return False
 

@@ -1,6 +1,7 @@
-"""The code of the source's bot blueprint, pasted unchanged (only its indentation was lost), works here.
+"""The source's bot blueprint works here if pasted unchanged.
 
-"Copy this exactly. Rename MyBot. Put it in bots/manual/ (hand-crafted) or bots/llms/ (LLM-based)."
+Only its indentation was lost and had to be restored. The source says: "Copy this exactly. Rename MyBot. Put it in
+bots/manual/ (hand-crafted) or bots/llms/ (LLM-based)."
 """
 
 from pathlib import Path
@@ -162,7 +163,7 @@ SIGNALS = """
 
 
 def whole_games(bot: Bot, games: int = 20) -> None:
-    """Against the source's bots, under both win rules; a BotError would end the test."""
+    """Play whole games against the source's bots under both win rules. A BotError fails the test."""
     table = [Entrant("pasted", bot.cls), *entrants("StefaBot", "AdaptyBoi"), Entrant("pasted too", bot.cls)]
     for rule in get_args(WinRule):
         for deal in range(games):

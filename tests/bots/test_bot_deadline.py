@@ -1,4 +1,4 @@
-"""A bot that loops for ever is interrupted and named: really looping bots, and a clock that is the system's."""
+"""A bot in an endless loop is interrupted and named. The bots really loop, and the clock is the system's."""
 
 import signal
 import threading
@@ -52,7 +52,7 @@ def waiting() -> None:
 
 
 class Looping(Quiet):
-    """Does not come back from one of its methods."""
+    """Loops forever in one of its methods."""
 
     def __init__(self, id: int, *, method: str = "", how: str = "forever") -> None:
         super().__init__(id)
@@ -125,7 +125,7 @@ def test_a_bot_that_loops_catches_everything_fails_or_waits_is_named_too(how: st
 
 
 class Late(Quiet):
-    """Catches what interrupts it, and comes back as if in time."""
+    """Catches the interruption and returns as if it were in time."""
 
     def observe(self, event: Event) -> None:
         try:  # noqa: SIM105, the shortest way back
@@ -140,7 +140,7 @@ def test_late_answer_does_not_count() -> None:
 
 
 class Once(Looping):
-    """Loops, or fails, at its third turn only."""
+    """Loops or fails, but only in its third turn."""
 
     def play(self, p: TurnData) -> TurnOutput:
         if p.me.turns == 2:

@@ -1,4 +1,4 @@
-"""The compiled class of a bot is played where its file has the very bytes that were compiled, and nothing is added."""
+"""A bot's compiled class is used only if its file has exactly the compiled bytes and nothing is added."""
 
 from collections.abc import Iterator
 from hashlib import sha256
@@ -30,7 +30,7 @@ TWIN = BOT.replace("return False", "raise ValueError('the twin is asked')")
 
 
 def write_bot(clone: Path, bot: str, twin: str) -> None:
-    """Write a bot's file and a compiled twin with these bytes."""
+    """Write a bot's file, and a compiled twin that expects these bytes."""
     for file, text in (
         (clone / "bots" / "manual" / "my_bot.py", bot),
         (clone / "twins" / "compiled_bots" / f"d{sha256(bot.encode()).hexdigest()}" / "my_bot.py", twin),
@@ -41,7 +41,7 @@ def write_bot(clone: Path, bot: str, twin: str) -> None:
 
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Set up a working directory with a bot and its twin in plain Python, which reports that it was used."""
+    """Set up a working directory with a bot and a pure Python twin that reports its use."""
     write_bot(tmp_path, BOT, TWIN)
     with monkeypatch.context() as patch:
         patch.setattr(dubito, "__path__", [str(tmp_path / "twins"), *dubito.__path__])

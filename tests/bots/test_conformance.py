@@ -1,4 +1,4 @@
-"""What every bot of the project that answers by itself keeps to, by existing: nothing here names one."""
+"""Requirements for every bot in the project that answers without a model. The bots are found, not listed."""
 
 import ast
 import inspect
@@ -60,7 +60,7 @@ def test_the_registry_finds_every_file_of_the_project() -> None:
 
 @pytest.mark.parametrize("size", in_gate(SIZES, [8]))
 def test_plays_whole_games_without_an_error(bot: Bot, rules: Rules, size: int) -> None:
-    """R13: a BotError would end the test. All seats but two have won at the end, or the cap has struck (R12)."""
+    """R13: a BotError fails the test. A game ends when two players are left, or at the cap (R12)."""
     for deal in range(3):
         game = play_out(seated(bot.name, size, deal), rules, SEED, deal)
         assert game.over
@@ -68,7 +68,7 @@ def test_plays_whole_games_without_an_error(bot: Bot, rules: Rules, size: int) -
 
 
 def test_same_seed_same_game(bot: Bot, rules: Rules) -> None:
-    """No instance leaves anything behind that another one finds, in the same game or a later one."""
+    """No instance leaves state behind that affects another one, in the same game or a later one."""
     first = [story_of(seated(bot.name, 4, deal), rules, SEED, deal) for deal in range(2)]
     for deal in range(2, 4):
         play_out(seated(bot.name, 5, deal), rules, SEED + 1, deal)
@@ -77,7 +77,7 @@ def test_same_seed_same_game(bot: Bot, rules: Rules) -> None:
 
 
 def test_draws_from_no_randomness_but_its_own(bot: Bot, rules: Rules) -> None:
-    """R27: not from the global `random`, whatever its state, and it leaves it alone."""
+    """R27: bots neither use nor change the global `random`."""
     table = seated(bot.name, 4, 0)
     random.seed(1)
     untouched = random.getstate()
@@ -102,7 +102,7 @@ def test_same_game_in_another_process() -> None:
 
 
 def turns(table: Table) -> Iterator[tuple[PlayerAI, TurnData, list[Hand]]]:
-    """Each turn of a game before it is played: who moves, what it sees, all hands."""
+    """Yield each turn of a game before it is played: the player, its view, and all hands."""
     game = table.state
     while not game.over:
         player = table.players[game.seat]
@@ -131,7 +131,7 @@ def test_a_turn_is_built_without_touching_any_hand(bot: Bot, rules: Rules) -> No
 
 
 def test_nodes_answer_exact_bools_and_draw_only_from_their_own_stream(bot: Bot, rules: Rules) -> None:
-    """R13, R27: whatever it holds and sees; a draw from the framework's stream would fail the test."""
+    """R13, R27: in any position. A draw from the framework's stream fails the test."""
     asked = 0
     for player, p, hands in turns(a_game(bot, rules)):
         if isinstance(player, FiveNodes):
@@ -146,7 +146,7 @@ def test_nodes_answer_exact_bools_and_draw_only_from_their_own_stream(bot: Bot, 
 
 @pytest.mark.parametrize("name", BOTS)
 def test_can_be_made_with_only_an_id(name: str) -> None:
-    """Then its name alone is an entry of a config; all settings have defaults, and are named (R28)."""
+    """R28: a config entry can be just the bot's name, since all settings have names and defaults."""
     bot = REGISTRY.bots[name]
     assert in_seat(bot.cls, (1, 2, 3)).id == 1
     if bot.cls.__init__ is Player.__init__:  # its own, which has no signature where it is compiled
@@ -168,7 +168,7 @@ def test_prompt_states_its_purpose_and_origin(name: str) -> None:
 
 @pytest.mark.parametrize("name", BOTS)
 def test_is_the_one_class_of_a_file_with_its_name(name: str) -> None:
-    """stefa_bot.py holds StefaBot and no other class."""
+    """For example, stefa_bot.py contains StefaBot and no other class."""
     bot = REGISTRY.bots[name]
     tree = ast.parse(bot.file.read_text())
     assert [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)] == [bot.name]

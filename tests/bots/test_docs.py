@@ -1,4 +1,4 @@
-"""What is written for bot writers is true: every code block plays, every command runs, every name exists."""
+"""The documentation for bot writers is correct: code blocks play, commands run, and names exist."""
 
 import ast
 import re
@@ -58,7 +58,7 @@ def name_of(source: str) -> str:
 
 
 def plays(bot: Bot, **settings: object) -> None:
-    """Whole games of two instances under both win rules; a BotError would end the test."""
+    """Play whole games of two instances under both win rules. A BotError fails the test."""
     mine = Entrant(bot.name, bot.cls, settings)
     for rule in get_args(WinRule):
         for deal in range(20):
@@ -96,7 +96,7 @@ def test_the_template_answers_three_nodes_and_its_setting_counts(tmp_path: Path)
 
 @pytest.fixture
 def workshop(shell: Shell) -> Shell:
-    """Set up the folder that the guide assumes: the template, and the config that it tells the reader to save."""
+    """Set up the folder that the guide assumes, with the template and the config that it tells the reader to save."""
     shell.bot("_template.py", TEMPLATE)
     (config,) = blocks("yaml")
     (shell.folder / "mine.yaml").write_text(config)
@@ -104,7 +104,7 @@ def workshop(shell: Shell) -> Shell:
 
 
 def line_of_shell(line: str, shell: Shell) -> str:
-    """Run one line of a guide, which must succeed, and return its output."""
+    """Run a command line from a guide, which must succeed, and return its output."""
     program, *words = shlex.split(line, comments=True)
     if program == "dubito":
         said = shell(*words)
@@ -116,7 +116,6 @@ def line_of_shell(line: str, shell: Shell) -> str:
 
 
 def test_the_ten_minutes_work_line_by_line(workshop: Shell) -> None:
-    """With fewer games, that they may be played in a test."""
     lines = blocks("sh")[0].replace("--games 2000", "--games 100")
     copied, listed, game, ranking = (line_of_shell(line, workshop) for line in lines.splitlines())
     assert copied == ""
@@ -170,7 +169,7 @@ def test_every_event_is_explained_with_all_its_fields() -> None:
 
 
 def test_every_helper_that_is_named_exists() -> None:
-    """And each of the hand's is named."""
+    """The guide must also mention every method of the hand."""
     player = in_seat(BotBase, (1, 2))
     picks = set(re.findall(r"self\.cards\.(\w+)", WRITING))
     assert picks == {name for name in vars(HandView) if not name.startswith("_")}

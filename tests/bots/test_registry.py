@@ -1,4 +1,4 @@
-"""The registry: dropping a file in is the whole registration, and no file stops another."""
+"""The registry: a bot is registered by adding its file, and no file can break another one."""
 
 import os
 from hashlib import sha256
@@ -78,7 +78,7 @@ def test_hand_written_bots_are_those_of_manual_by_name(tmp_path: Path) -> None:
 
 
 def test_unusual_bot_plays_only_if_named(tmp_path: Path) -> None:
-    """It says so of itself; a bot made from it is a bot like any other."""
+    """Subclasses of an unusual bot are ordinary bots."""
     write_bot(tmp_path, "good", GOOD + "    usual = False\n")
     heir = "from bots.manual.sherlock import Sherlock\nclass Heir(Sherlock):\n    pass\n"
     write_bot(tmp_path, "heir", heir)
@@ -121,7 +121,7 @@ def test_imported_bot_is_not_the_bot_of_the_file(tmp_path: Path) -> None:
 
 
 def test_the_same_bytes_in_two_places_are_one_bot(tmp_path: Path) -> None:
-    """A clone beside the installed project, say: the project's file is the one that counts."""
+    """For example, in a clone and in the installed project. The installed file is used."""
     stefa = REGISTRY.bots["StefaBot"]
     write_bot(tmp_path, "stefa_bot", stefa.file.read_text())
     write_bot(tmp_path, "good", GOOD)
@@ -213,7 +213,7 @@ def test_hand_written_refuses_a_clash_with_a_bot_of_manual(tmp_path: Path) -> No
 
 
 def test_bot_is_loaded_from_the_digested_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An edit of the same length within a second, or one that keeps its time (cp -p, rsync -t), is an edit too."""
+    """Edits are detected even if they keep the length and the modification time (cp -p, rsync -t)."""
     monkeypatch.setattr("sys.dont_write_bytecode", False)
     first = load_bot(tmp_path, "good", GOOD)
     time = first.file.stat().st_mtime
@@ -258,7 +258,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(asked: str, hint: str) -> 
     ],
 )
 def test_bot_with_unseeded_randomness_is_marked(tmp_path: Path, line: str, repeatable: bool) -> None:
-    """R27: no seed of a run reaches the module `random`. (What is not installed is in a function here.)"""
+    """R27: a run's seed does not reach the module `random`. Imports of missing packages are inside functions here."""
     source = f"{GOOD}\ndef unused():\n    {line.replace(chr(10), chr(10) + '    ')}\n"
     assert load_bot(tmp_path, "good", source).repeatable is repeatable
     if "numpy" not in line:
@@ -304,7 +304,7 @@ print(len(registry.bots), bots.base.__file__)
 
 @pytest.mark.parametrize("first", ["", "import bots", "import bots.base, bots.manual"])
 def test_other_package_named_bots_does_not_shadow_ours(tmp_path: Path, first: str) -> None:
-    """With `python -c` the working directory comes first on the path; loaded already or not, `bots` is ours."""
+    """With `python -c`, the working directory comes first on the import path."""
     write_bot(tmp_path, "good", GOOD)
     for name in ("__init__.py", "base.py", "manual/__init__.py", "manual/_helper.py"):
         (tmp_path / "bots" / name).write_text("FOREIGN = True\n")

@@ -1,4 +1,4 @@
-"""`at_turn`: a bot at a turn of one's choice, as the engine would have brought it there."""
+"""`at_turn` puts a bot into a chosen turn, in the state that the engine would have created."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ DOUBT = TurnOutput(True)
 
 
 class Watching(PlayerAI):
-    """Keeps what it observes, and how many cards it held then."""
+    """Records what it observes, with its number of cards at that time."""
 
     def __init__(self, id: int, *, risk: float = 0.0) -> None:
         super().__init__(id)
@@ -104,7 +104,7 @@ def test_impossible_situations_are_refused(
 
 
 def test_bot_plays_on_by_itself() -> None:
-    """The turn data are of this turn: a whole turn can be asked for, and is no move yet."""
+    """The turn data describe this turn, so a whole turn can be tried without making a move."""
 
     class Opener(PlayerAI):
         def play(self, p: TurnData) -> TurnOutput:

@@ -1,4 +1,4 @@
-"""Bots of the source project's version of 2026 run as they are."""
+"""Bots of the source project's 2026 version run unchanged."""
 
 import pytest
 
@@ -165,7 +165,7 @@ def test_code_of_such_a_file_keeps_its_line_numbers(home: Shell) -> None:
 
 
 def test_doubt_that_the_rules_forbid_becomes_a_play(home: Shell) -> None:
-    """A winner's last cards may not be doubted here: a bot that always doubts plays on, without an error."""
+    """Here a winner's last cards must not be doubted. A bot that always doubts continues without an error."""
     file = home.folder / "bots" / "manual" / "nodes_bot.py"
     always = "def should_doubt(self, p): return True\n    def _old"
     file.write_text(NODES.replace("def should_doubt", always))

@@ -1,7 +1,7 @@
-"""A small seeded repetition of the source's published result: 3 players, drawn with replacement, default rules.
+"""Repeat the source's published result on a small scale: 3 players, drawn with replacement, default rules.
 
-Every tolerance is four standard errors of this run, clustered by game (one bot may sit in two seats of
-it), plus the half point by which the rulings allow a faithful engine to differ from the published one.
+Each tolerance is four standard errors of this run, clustered by game (a bot may have two seats), plus half a point, by
+which a faithful engine may differ from the published one according to the rulings.
 """
 
 from collections import defaultdict
@@ -40,7 +40,7 @@ PUBLISHED = {  # per cent of games won outright
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A share of hard wins and its standard error."""
+    """A share of hard wins with its standard error."""
 
     share: float
     error: float
@@ -48,7 +48,7 @@ class Rate:
 
 @dataclass
 class Tally:
-    """Appearances and hard wins, game by game."""
+    """Appearances and hard wins per game."""
 
     games: dict[int, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
 
@@ -65,7 +65,7 @@ class Tally:
 
 @dataclass
 class Run:
-    """What this file asks of its games."""
+    """The results of this file's games."""
 
     hard_wins: dict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
     by_next: dict[tuple[str, str], Tally] = field(default_factory=lambda: defaultdict(Tally))
@@ -89,7 +89,7 @@ def run() -> Run:
 
 
 def games(many: int) -> Iterator[tuple[int, list[str], int | None, int, int]]:
-    """Each game's number, bots, winner's seat, turns and free turns."""
+    """Yield each game's number, bots, winning seat, turns and free turns."""
     field_of_bots = [Entrant(name, REGISTRY.bots[name].cls) for name in PUBLISHED]
     for number in range(many):
         streams = DealStreams(SEED, number)
@@ -107,7 +107,7 @@ def test_hard_win_rates_are_the_published_ones(run: Run, name: str) -> None:
 
 
 def test_all_rates_together_fit_the_published_ones(run: Run) -> None:
-    """The single tests have room for one bot to be off; the eleven together have little."""
+    """Each single test tolerates one deviating bot; together the eleven allow little deviation."""
     misses = []
     for name, published in PUBLISHED.items():
         rate = run.hard_wins[name].rate()
@@ -124,9 +124,8 @@ def test_turns_per_game_r32(run: Run, free: bool, published: float) -> None:
 def deviation(tallies: Iterable[Tally]) -> Rate:
     """Return the standard deviation of the true rates over the eleven neighbours, and its error.
 
-    Measured rates also vary by chance, so their errors are subtracted from the variance. A small change of one rate
-    changes the deviation by (rate - mean)
-    (11 * deviation) of it.
+    Measured rates also vary by chance, so their errors are subtracted from the variance. If one rate changes by a small
+    x, the deviation changes by x * (rate - mean) / (11 * deviation).
     """
     rates = [tally.rate() for tally in tallies]
     assert len(rates) == len(PUBLISHED)
@@ -144,7 +143,6 @@ def deviation(tallies: Iterable[Tally]) -> Rate:
 def test_aggressive_bots_vary_with_next_and_passive_ones_with_prev(
     run: Run, name: str, by_next: float, by_prev: float
 ) -> None:
-    """The source's conclusion."""
     for tallies, published in ((run.by_next, by_next), (run.by_prev, by_prev)):
         found = deviation(tallies[name, other] for other in PUBLISHED)
         assert found.error < 0.012
@@ -152,7 +150,7 @@ def test_aggressive_bots_vary_with_next_and_passive_ones_with_prev(
 
 
 def test_the_error_is_clustered_by_game() -> None:
-    """Two seats that always win and lose together tell no more than one."""
+    """Two seats that always win and lose together provide no more evidence than one."""
     alone, twice = Tally(), Tally()
     for game in range(100):
         alone.add(game, game % 2 == 0)

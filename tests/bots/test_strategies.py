@@ -1,4 +1,4 @@
-"""The answers of the bots without memory, against the table of RULES.md: "The bots of the source documents"."""
+"""The answers of the bots without memory match the table in RULES.md, "The bots of the source documents"."""
 
 from collections.abc import Callable
 from itertools import product
@@ -26,7 +26,7 @@ ABDE = {  # bot -> chances of a yes at A, B, D, E, whatever the situation
 
 
 class Situation(NamedTuple):
-    """All that a bot of this file may look at when it is asked C."""
+    """All that the bots in this file may use when asked C."""
 
     holds: bool
     played: int
@@ -47,7 +47,7 @@ SITUATIONS = [Situation(*row) for row in product((True, False), (1, 2, 3), (True
 
 
 def usual_doubt(s: Situation) -> float:
-    """Not an opener; else always who has no cards; else by the size of the play: in this order."""
+    """Never doubt an opening play, always doubt a player without cards, otherwise decide by the play's size."""
     if s.opened:
         return 0
     if s.prev_cards == 0:
@@ -94,7 +94,7 @@ def test_d_and_e_on_a_regular_turn(name: str) -> None:
 
 
 def test_mr_doubt_reaches_d_only_when_it_may_not_doubt() -> None:
-    """R4: whom to doubt has left the game; then it plays three random cards, holding the number or not."""
+    """R4: if the previous player has left the game, MrDoubt plays three random cards."""
     player = in_seat(REGISTRY.bots["MrDoubt"].cls, (NUMBER, 1, 2))
     assert player.play(regular((NUMBER, 1, 2))).doubt is True
     output = player.play(regular((NUMBER, 1, 2), can_doubt=False))

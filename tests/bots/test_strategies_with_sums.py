@@ -1,4 +1,4 @@
-"""RiskCounter, AdaptyBoi and ClaudeBot, against the table of RULES.md: "The bots of the source documents"."""
+"""RiskCounter, AdaptyBoi and ClaudeBot match the table in RULES.md, "The bots of the source documents"."""
 
 from random import Random
 
@@ -81,7 +81,7 @@ def test_risk_counter_always_doubts_a_player_without_cards(hand: tuple[int, ...]
 
 
 def estimates(player: PlayerAI) -> tuple[float, float]:
-    """(h, d), read off what it does: D bluffs with 1 - d, C doubts at once with 1 - h."""
+    """Return (h, d), inferred from the bot's behaviour: D bluffs with probability 1 - d, C doubts with 1 - h."""
     at_once = chance(player, "C", regular(HOLDING))
     bluff = chance(player, "D", regular(HOLDING))
     assert chance(player, "A", opening(HOLDING)) == near(bluff)
@@ -89,7 +89,7 @@ def estimates(player: PlayerAI) -> tuple[float, float]:
 
 
 def after_turns(*turns: tuple[PlayerData, PlayerData], opens: bool = False) -> PlayerAI:
-    """AdaptyBoi after own turns between these neighbours (prev, next)."""
+    """Return an AdaptyBoi that has played these turns between these neighbours (prev, next)."""
     player = in_seat(REGISTRY.bots["AdaptyBoi"].cls, HOLDING, framework=Random(1))
     player.rng = Random(1)
     for before, after in turns:
@@ -117,7 +117,7 @@ def test_adapty_boi_estimates_at_the_start_of_every_own_turn(opens: bool) -> Non
 
 
 def test_adapty_boi_is_up_to_date_on_the_very_turn() -> None:
-    """On its first turn it knows prev as always honest: the draw that one half would doubt on plays."""
+    """On its first turn, AdaptyBoi already knows that prev was always honest, and does not doubt."""
     player = in_seat(REGISTRY.bots["AdaptyBoi"].cls, HOLDING, framework=Random(1))
     before, after = data(9, 1, 1, 10)
     player.rng = Scripted(0.2, 0.99, 0.95)  # above 1 - .9: no doubt; no forced one; above 1 - .1: no bluff

@@ -37,7 +37,7 @@ def default_cassette_name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(autouse=True)
 def bare_environment(monkeypatch: pytest.MonkeyPatch, record_mode: str) -> None:
-    """In the place of the suite's: no key is needed to replay; who records against the providers gives theirs."""
+    """Remove proxies, and set placeholder keys when replaying. Recording uses the user's keys."""
     for name in os.environ:
         if name.lower().endswith("_proxy") or (record_mode == "none" and name.startswith(("OPENAI_", "ANTHROPIC_"))):
             monkeypatch.delenv(name)

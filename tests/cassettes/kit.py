@@ -31,7 +31,7 @@ GONE: Final = "(scrubbed)"
 
 
 class Block(str):
-    """A text of several lines, written as such."""
+    """A text of several lines, which YAML writes as a block."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ _Dumper.add_representer(Block, lambda dumper, text: dumper.represent_scalar("tag
 
 
 class Readable:
-    """A serializer of vcrpy's: bodies stand as YAML and texts in lines, so that a change of a prompt can be read."""
+    """A serializer for vcrpy that writes bodies as YAML and texts in lines, so that diffs of prompts are readable."""
 
     @staticmethod
     def serialize(cassette: dict[str, Any]) -> str:
@@ -137,7 +137,7 @@ def same_request(one: Any, other: Any) -> None:
 
 @contextmanager
 def played_whole(cassette: Any) -> Iterator[None]:
-    """In here each request has to find its recording, and at the end each recording to have been used."""
+    """Check that each request inside the context has a recording, and that every recording was used."""
     finds: Callable[[Any], bool] = cassette.can_play_response_for
     if not cassette.write_protected:  # it is being recorded
         yield

@@ -18,7 +18,7 @@ HOUSE = "house-sharp"
 
 
 def main(words: Sequence[str]) -> int:
-    """Record; the exit code of pytest, or 2 for what is missing."""
+    """Record, and return pytest's exit code, or 2 if something is missing."""
     reader = argparse.ArgumentParser(prog=RECORD, description=__doc__)
     reader.add_argument("--real", action="store_true", help="ask the providers, which costs money")
     reader.add_argument("--openai", metavar="MODEL", help="with --real: the model to ask by Responses and by Chat")

@@ -61,7 +61,7 @@ def test_a_changed_prompt_fails_and_says_where(tmp_path: Path, protocol: Api, vc
 @pytest.mark.block_network
 @pytest.mark.default_cassette("chat-plain")
 def test_unused_recording_fails(tmp_path: Path, vcr: Any) -> None:
-    """A second cassette lies beside the one of the game."""
+    """The cassette of another game is added to the one of this game."""
     with (
         pytest.raises(pytest.fail.Exception, match=r"\d of \d+ recorded interactions were not used"),
         played_whole(vcr),
@@ -114,7 +114,7 @@ COOKIE: Final = "__cf_bm=planted"
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_planted_secrets_are_removed(tmp_path: Path, protocol: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that says key, cookie and ids wherever it can, recorded as the cassettes are."""
+    """The server puts the key, a cookie and ids wherever it can. It is recorded like the cassettes."""
     variable = "ANTHROPIC_API_KEY" if protocol == "messages" else "OPENAI_API_KEY"
     monkeypatch.setenv(variable, KEY)
     more = {"id": "resp_planted0planted0", "user": ORGANISATION, "request_id": "req_0123456789abcdef0123", "note": UUID}

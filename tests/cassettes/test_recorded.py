@@ -22,7 +22,7 @@ SCENES: Final = [(protocol, prompt) for protocol in PROTOCOLS for prompt in ("pl
 
 
 def game(protocol: Api, prompt: str, index: dict[str, Any], turns: int = 6) -> Experiment:
-    """One short game of a model against two hand-written bots, or at BS against three."""
+    """Return a short game of a model against two hand-written bots (three at BS)."""
     real, of_bs = index["against"] == "providers", prompt.startswith(OF_BS)
     settings = {"api": protocol, "prompt": prompt.removeprefix(OF_BS), "base_url": None if real else FAULTS}
     model = "house-careful" if of_bs and not real else index["models"][protocol]

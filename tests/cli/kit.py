@@ -40,7 +40,7 @@ def with_test_flags(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Shell:
-    """Runs `dubito` with its working directory in a folder of the test's own."""
+    """Runs `dubito` with a working directory that belongs to the test."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(folder)
@@ -72,7 +72,7 @@ def run_in(folder: Path, *words: str) -> None:
 
 @contextmanager
 def start(folder: Path, *words: str, **how: Any) -> Iterator[subprocess.Popen[str]]:
-    """`python -m dubito` in a process of its own, working in that folder; never outlives the test."""
+    """Start `python -m dubito` as a process in that folder. It ends with the test."""
     command = [sys.executable, "-m", "dubito", *words]
     path = os.pathsep.join(filter(None, (str(REPO), os.environ.get("PYTHONPATH"))))
     environment = {"BROWSER": "true"} | os.environ | {"PYTHONPATH": path}  # the command `true` opens nothing

@@ -62,7 +62,7 @@ def _table(settings: Iterable[Setting], flags: bool = True) -> str:
 
 
 def _rows(setting: Setting, flags: bool) -> list[tuple[str, str, str, str]]:
-    """Return the rows of a setting and of its own keys."""
+    """Return the table rows of a setting and of its nested keys."""
     value = "true or false" if setting.kind is bool else setting.metavar.replace("|", "\\|")
     flag = setting.flag if setting.kind is bool else f"{setting.flag} {value}"
     default = str(setting.field.default).lower() if setting.kind is bool else setting.usual

@@ -22,7 +22,7 @@ ENDS = ["games with a fallback %", "Score %, worst", "Score %, best", "hard %, w
 
 
 def run(shell: Shell, folder: str, contenders: str, *flags: str, games: int = 40, field: str = FIELD) -> str:
-    """Run these contenders and return the output."""
+    """Play a run with these contenders and return the output."""
     words = ("--games", f"{games}", "--table-sizes", "3,4", "--output", folder, "--quiet", *flags)
     said = shell("run", "--bots", field, "--contenders", contenders, *words)
     assert said.code == 0, said.err
@@ -30,7 +30,7 @@ def run(shell: Shell, folder: str, contenders: str, *flags: str, games: int = 40
 
 
 def change(folder: str, **identity: Any) -> None:
-    """Write other values into the identity of a run's manifest."""
+    """Change values in the identity in a run's manifest."""
     path = Path(folder, "manifest.yaml")
     manifest = yaml.safe_load(path.read_text())
     manifest["identity"] |= identity
@@ -103,7 +103,7 @@ def test_bounds_of_opponents_are_shown(shell: Shell) -> None:
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two runs that can be compared, `a` and `b`."""
+    """Play two comparable runs, `a` and `b`."""
     home = tmp_path_factory.mktemp("two")
     for folder in ("a", "b"):
         words = ("--games", "40", "--table-sizes", "3,4", "--output", str(home / folder), "--quiet")

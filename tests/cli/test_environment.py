@@ -1,4 +1,4 @@
-"""Problems of the environment end in one message: proxies, certificates, encodings, open files."""
+"""Problems with the environment lead to a single message: proxies, certificates, encodings, open files."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ NETWORK = [
 def test_unusable_network_settings_end_with_one_message(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], words: str, bot: str
 ) -> None:
-    """A server on this machine needs certificates too, if its address is https."""
+    """Even a server on this machine needs certificates if its address is https."""
     monkeypatch.setitem(sys.modules, "socksio", None)
     monkeypatch.setenv("A_KEY", "any")
     for name, value in environment.items():
@@ -65,7 +65,7 @@ def test_output_in_narrow_encoding_escapes_other_characters(tmp_path: Path, flag
     [("ulimit -n 256", 32, "only 32 games are in flight instead of 300"), ("ulimit -S -n 256", 300, "")],
 )
 def test_in_flight_is_limited_by_open_files(tmp_path: Path, limits: str, most: int, said: str) -> None:
-    """The soft limit is raised; the hard one bounds how many games are in flight."""
+    """The soft limit is raised, so the hard limit determines how many games can be in flight."""
     code = "from dubito.cli.descriptors import limit_in_flight; print(limit_in_flight(300))"
     ended = subprocess.run(
         ("/bin/sh", "-c", f'{limits}; exec "$@"', "sh", sys.executable, "-c", code),

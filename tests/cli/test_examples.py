@@ -1,4 +1,4 @@
-"""`dubito examples` lists and copies what ships with Dubito."""
+"""`dubito examples` lists and copies the examples that ship with Dubito."""
 
 import re
 

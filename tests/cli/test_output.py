@@ -23,7 +23,7 @@ Prints = Callable[..., list[str]]
 
 @pytest.fixture
 def prints(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Prints:
-    """Return a function that prints a table on a terminal of some width and returns its lines."""
+    """Return a function that prints a table on a terminal of a given width and returns its lines."""
 
     def printed(columns: int, rows: Sequence[Sequence[str]] = ROWS, headers: Sequence[str] = HEADERS) -> list[str]:
         monkeypatch.setenv("COLUMNS", str(columns))
@@ -45,7 +45,7 @@ def test_table_that_fits_is_not_split(prints: Prints) -> None:
 
 @pytest.mark.parametrize("columns", [30, 40, 50, 60])
 def test_wide_table_is_split_without_truncated_cells(prints: Prints, columns: int) -> None:
-    """What tells the rows apart stands in each part: here the bot and the table's size."""
+    """Each part repeats the columns that identify a row, here the bot and the table size."""
     lines = prints(columns)
     assert max(map(len, lines)) <= columns
     found = words(lines)[1:]
@@ -83,7 +83,7 @@ def test_without_a_terminal_a_row_is_a_line(
 def test_model_progress_is_a_bar_above_other_output(
     columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing of it is cut, however narrow the terminal is."""
+    """It is not truncated even on a narrow terminal."""
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -118,7 +118,7 @@ def test_time_left_follows_the_recent_speed(
 
 
 def test_games_without_models_do_not_affect_time_left() -> None:
-    """Ten of 40 are over at once; of two others a short one is over, and one has had 12 of its questions."""
+    """Of 40 games, ten end at once and a short one is over; another has asked 12 of its questions."""
     forecast = Forecast(PastGames())
     for game in range(10):
         forecast.start(game)
@@ -148,7 +148,7 @@ def test_progress_tells_when_one_process_is_the_limit(seconds: float, processor:
 
 
 def test_model_progress_in_a_log_is_complete_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    """One every five seconds, and never a smaller number after a larger one."""
+    """A line appears every five seconds, and numbers never decrease."""
     clock = iter((0.0, 1.0, 10.0, 14.0, 20.0, 24.0))
     with GamesProgress(4, False, lambda: next(clock), lambda: ["fallback 0.0 %", "x" * 300]) as progress:
         for games in (0, 2, 3, 4, 3):
@@ -161,7 +161,7 @@ def test_ctrl_c_during_startup_has_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Interrupts:
-        """Where Ctrl-C comes while modules are looked for."""
+        """Sends Ctrl-C while modules are being found."""
 
         def find_spec(self, name: str, *_: object) -> None:
             if name == "dubito.cli.main":
@@ -198,7 +198,7 @@ def test_output_to_a_full_disk_is_one_sentence(
 def test_progress_in_a_log_advances_during_long_games(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the true counts, from before the first game on: a slow model may think for minutes."""
+    """Counts are exact from before the first game, because a slow model may think for minutes."""
     monkeypatch.setattr("dubito.cli.output._LOG_INTERVAL", 0.01)
     make_pause, said = ["5 calls"], threading.Event()
 

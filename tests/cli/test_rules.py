@@ -1,4 +1,4 @@
-"""Rules of a game as flags, including a user's own game."""
+"""Rules of games as flags, including those of a user's own game."""
 
 import subprocess
 from pathlib import Path
@@ -35,7 +35,7 @@ BOTS = ("--bots", "Medium,Scared", "--games", "2", "--quiet", "--output", "r")
 
 @pytest.fixture
 def orchard(shell: Shell) -> Shell:
-    """Write a user's game with a rule of every kind."""
+    """Write a user's game with rules of every kind."""
     folder = Path("games/orchard")
     folder.mkdir(parents=True)
     (folder / "__init__.py").touch()

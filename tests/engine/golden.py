@@ -19,7 +19,7 @@ FOLDER = ROOT / "tests" / "data" / "golden"
 
 @dataclass(frozen=True)
 class Golden:
-    """Who plays which deal by which rules."""
+    """The players, deal and rules of a golden game."""
 
     name: str
     bots: tuple[str, ...]

@@ -37,7 +37,7 @@ def position(
 
 
 def output(move: str) -> TurnOutput:
-    """Return a move's output from its letters."""
+    """Parse a move's output from its letters."""
     if move == "doubt":
         return TurnOutput(True)
     laid, _, number = move.partition(" as ")
@@ -57,7 +57,7 @@ def hand(game: State, seat: int) -> str:
 
 
 def snapshot(game: State) -> dict[str, Any]:
-    """Everything a game knows, private attributes included, as values that can be compared."""
+    """Return the whole state of a game, including private attributes, as comparable values."""
     state: dict[str, Any] = twin(cast(Any, game).__getstate__())
     state.pop("_events", None)  # the list under construction
     state["hands"] = [(held.cards, held.counts) for held in state["hands"]]
@@ -82,7 +82,7 @@ def legal_outputs(game: State) -> Sequence[TurnOutput]:
 def _legal_outputs(
     held: tuple[int, ...], counts: tuple[int, ...], number: int, can_doubt: bool, ranks: int
 ) -> list[TurnOutput]:
-    """All candidates, filtered by the one rule."""
+    """Filter all candidates by the one rule of legality."""
     groups = sorted({group for n in range(5) for group in combinations(held, n)})
     numbers = (None,) if number else (None, *range(15))
     plays = [TurnOutput(False, declared, group) for group in groups for declared in numbers]
@@ -92,9 +92,10 @@ def _legal_outputs(
 
 @dataclass(frozen=True)
 class Setup:
-    """A random game: table, rules, deal, and the temper of those who play it.
+    """The table, rules and deal of a random game, and how its players behave.
 
-    A short deck has few numbers, a clumped deal gives each seat three of one: both make sets and wins frequent.
+    A short deck has few numbers, and a clumped deal gives each seat three cards of one number. Both make sets and wins
+    frequent.
     """
 
     seed: int
@@ -125,7 +126,10 @@ def short_deal(rng: Random, players: int, jokers: int) -> list[list[int]]:
 
 
 def clumped_deal(rng: Random, players: int, jokers: int) -> list[list[int]]:
-    """Three of one number to all but the first or the first two, who get the fourth cards and the jokers."""
+    """Deal three cards of one number to all seats but the first or the first two.
+
+    Those get the fourth cards and the jokers.
+    """
     few = rng.randint(1, 2)
     rest = [*NUMBERS[: players - few]] + [JOKER] * jokers
     rng.shuffle(rest)
@@ -133,7 +137,7 @@ def clumped_deal(rng: Random, players: int, jokers: int) -> list[list[int]]:
 
 
 def random_output(game: State, rng: Random, setup: Setup) -> TurnOutput:
-    """Return a legal output: a doubt with about the setup's probability, or else cards, honest or not."""
+    """Return a legal output: a doubt with about the setup's probability, otherwise cards, honest or not."""
     if game.can_doubt and rng.random() < (0.9 if _would_empty(game) else setup.doubt):
         return TurnOutput(True)
     held = game.hands[game.seat].cards
@@ -163,7 +167,7 @@ def in_play(game: State) -> Counter[int]:
 
 
 class Scripted(PlayerAI):
-    """Makes the given moves one after the other, and keeps what it saw and what it observed."""
+    """Makes the given moves in order, and records what it saw and observed."""
 
     def __init__(self, id: int, *, moves: Sequence[str] = ()) -> None:
         super().__init__(id)

@@ -14,14 +14,14 @@ Told = tuple[object, ...]
 
 
 class Lay(NamedTuple):
-    """One play on the pile."""
+    """A play on the pile."""
 
     seat: int
     cards: tuple[int, ...]
 
 
 class Turn(NamedTuple):
-    """What is remembered of a turn for ever."""
+    """A turn in the log."""
 
     seat: int
     free: bool
@@ -32,7 +32,7 @@ class Turn(NamedTuple):
 
 
 class World(NamedTuple):
-    """A game between two turns."""
+    """The state of a game between two turns."""
 
     contested: bool
     cap: int
@@ -65,7 +65,7 @@ def may_doubt(world: World) -> bool:
 
 
 def moves(world: World) -> list[Move]:
-    """All that may be done now, each way once (R3, R4)."""
+    """Return all legal moves, without duplicates (R3, R4)."""
     if world.end:
         return []
     held = sorted(world.hands[world.mover])
@@ -84,7 +84,7 @@ def changed(world: World, seat: int, hand: tuple[int, ...]) -> World:
 
 
 def lay(world: World, cards: tuple[int, ...], number: int | None) -> tuple[World, list[Told]]:
-    """Cards go face down on the pile (R3)."""
+    """Move cards face down from the hand to the pile (R3)."""
     seat, claim = world.mover, number or world.claim
     rest = list(world.hands[seat])
     for card in cards:
@@ -97,7 +97,7 @@ def lay(world: World, cards: tuple[int, ...], number: int | None) -> tuple[World
 
 
 def turn_over(world: World) -> tuple[World, list[Told]]:
-    """Settle a doubt: the bluffer takes everything (R7), or the doubter all but the play's jokers (R6)."""
+    """Resolve a doubt: the bluffer takes everything (R7), or the doubter all but the play's jokers (R6)."""
     target, shown = world.pile[-1]
     honest = true(shown, world.claim)
     below = tuple(card for play in world.pile[:-1] for card in play.cards)
@@ -111,7 +111,7 @@ def turn_over(world: World) -> tuple[World, list[Told]]:
 
 
 def drop_sets(world: World) -> tuple[World, list[Told]]:
-    """R8, for every hand, although only one can have grown."""
+    """Discard sets (R8). All hands are checked, although only one can have grown."""
     told: list[Told] = []
     for seat in range(len(world.hands)):
         for number in range(1, world.ranks + 1):
@@ -128,7 +128,7 @@ def left_over(world: World) -> int:
 
 
 def leave(world: World) -> tuple[World, list[Told]]:
-    """R9, R10: whoever is empty wins, a pending winner first, a fresh one waits if it may be contested."""
+    """Let empty hands win (R9, R10): first a pending winner; a new one waits if its play can still be contested."""
     last, before = world.log[-1], world.pending
     empty = [seat for seat in seated(world) if not world.hands[seat]]
     empty.sort(key=lambda seat: seat != before)
@@ -146,7 +146,7 @@ def leave(world: World) -> tuple[World, list[Told]]:
 
 
 def hand_on(world: World) -> World:
-    """Pass the turn, unless it is a free one (R7), the last (R10), or the cap is reached (R12)."""
+    """Pass the turn unless it is a free turn (R7), the game is over (R10), or the cap is reached (R12)."""
     last = world.log[-1]
     if len(seated(world)) == left_over(world):
         return world._replace(end="over")
@@ -158,7 +158,7 @@ def hand_on(world: World) -> World:
 
 
 def after(world: World, move: Move) -> tuple[World, list[Told]]:
-    """Return the world after a legal move, and what everyone sees of it, in order (R26)."""
+    """Return the world after a legal move, and its public events in order (R26)."""
     world, acted = turn_over(world) if move is None else lay(world, *move)
     world, dropped = drop_sets(world)
     world, left = leave(world)
@@ -166,7 +166,7 @@ def after(world: World, move: Move) -> tuple[World, list[Told]]:
 
 
 def person(world: World, seat: int) -> tuple[int, ...]:
-    """id, cards, turns, not first turns, doubts, honest times, dishonest times (R20, R23)."""
+    """Return a player's id, cards, turns, later turns, doubts, honest times and dishonest times (R20, R23)."""
     own = [turn for turn in world.log if turn.seat == seat]
     doubted = [turn.honest for turn in world.log if turn.target == seat]
     return (

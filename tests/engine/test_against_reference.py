@@ -75,7 +75,7 @@ def expected_turn_data(world: World) -> TurnData:
 
 
 def compare(game: State, world: World) -> None:
-    """Both engines say the same of everything between two turns."""
+    """Check that both engines agree on the whole state between two turns."""
     assert [sorted(held.cards) for held in game.hands] == [sorted(held) for held in world.hands]
     assert game.board == [card for play in world.pile for card in play.cards]
     assert (game.over, game.capped) == (world.end != "", world.end == "capped")
@@ -90,7 +90,7 @@ def compare(game: State, world: World) -> None:
 
 
 def compare_end(game: State, world: World) -> None:
-    """Both engines say the same of a finished game."""
+    """Check that both engines agree on a finished game."""
     for seat in range(len(world.hands)):
         counts = game.counts[seat]
         assert reference.counted(world, seat) == (
@@ -104,7 +104,7 @@ def compare_end(game: State, world: World) -> None:
 
 
 def sights(before: World, told: Sequence[Told], now: World) -> set[str]:
-    """Return the rare things that happened in this turn."""
+    """Return the rare events in this turn."""
     kinds = [event[0] for event in told]
     caught = told[0][0] == "doubted" and told[0][3] is True
     losers = {event[1] for event in told if event[0] == "discarded"}
@@ -129,7 +129,7 @@ def sights(before: World, told: Sequence[Told], now: World) -> set[str]:
 
 
 def play_both(game: State, choose: Callable[[State], TurnOutput], every_way: bool) -> set[str]:
-    """Play one game in both engines, compare them after each turn, and say what rare things were seen."""
+    """Play a game in both engines, compare them after each turn, and return the rare events."""
     rules, seen = game.rules, set[str]()
     hands = tuple(tuple(held.cards) for held in game.hands)
     world = World(rules.win_rule == "contested", rules.max_turns, hands)
@@ -153,7 +153,7 @@ def games(at_length: bool) -> int:
 
 @cache
 def play_all(win_rule: WinRule, players: int, jokers: int, games: int) -> frozenset[str]:
-    """All random games of one combination; what was seen in them."""
+    """Play all random games of one combination and return the rare events."""
     seen = set[str]()
     for number in range(games):
         rng = Random(f"{win_rule} {players} {jokers} {number}")
@@ -192,7 +192,7 @@ LINES: dict[str, list[tuple[str, str]]] = {
 
 @cache
 def play_lines(win_rule: WinRule, hands: str) -> frozenset[str]:
-    """Play all lines from one position, each with a doubt and then some random endings."""
+    """Play all lines from one position, each continued with a doubt and with some random endings."""
     seen = set[str]()
     for line, turns, seed in product(LINES[hands], (3, 4, 40), range(5)):
         rng, moves = Random(f"{line} {turns} {seed}"), [output(move) for move in (*line, "doubt")]

@@ -1,4 +1,4 @@
-"""R1, R2: the deck, the table and the deal, and their variants (R9, R12)."""
+"""R1, R2: the deck, the table and the deal, with their variants (R9, R12)."""
 
 from collections import Counter
 from collections.abc import MutableSequence
@@ -18,7 +18,7 @@ DECK = [*NUMBERS] * COPIES
 
 
 class CountingRandom(Random):
-    """Counts the shuffles."""
+    """A generator that counts the shuffles."""
 
     shuffles = 0
 
@@ -28,7 +28,7 @@ class CountingRandom(Random):
 
 
 class NoShuffle(Random):
-    """Leaves the deck as it is, then puts it into the given orders."""
+    """A generator that leaves the first deck unshuffled and then uses the given orders."""
 
     orders: list[list[int]]
 
@@ -48,7 +48,10 @@ def deal_orders(*orders: list[int], players: int) -> list[list[int]]:
 @pytest.mark.parametrize("jokers", [0, 1, 2])
 @pytest.mark.parametrize("players", range(3, 9))
 def test_r1_every_deal_is_the_whole_deck(players: int, jokers: int) -> None:
-    """R1: four of each number and the jokers; R2: hands differ by a card at most, none holds a set."""
+    """R1: a deal has four cards of each number and the jokers.
+
+    R2: hands differ by at most one card, and none holds a set.
+    """
     for seed in range(20):
         hands = deal_hands(Random(seed), players, Rules(jokers=jokers))
         assert Counter(card for held in hands for card in held.cards) == Counter([*DECK, *[JOKER] * jokers])
@@ -65,7 +68,7 @@ def test_r1_two_jokers_are_the_default() -> None:
 
 @pytest.mark.parametrize("players", [0, 1, 2, 9, 30])
 def test_r1_other_tables_are_refused(players: int) -> None:
-    """R1: three to eight players, else a clear error, wherever one comes in."""
+    """R1: a table has three to eight players; other sizes are refused everywhere."""
     variant = "; two players need the `duel` variant" if players == 2 else ""
     message = f"^Dubito needs 3 to 8 players, not {players}{variant}$"
     with pytest.raises(UsageError, match=message):
@@ -107,7 +110,7 @@ def test_r2_cards_are_dealt_in_turn_from_the_first_seat() -> None:
 
 
 def test_r2_deal_with_a_set_is_repeated() -> None:
-    """R2: one hand with four of a value is enough, wherever it sits, and nothing of the deal is kept."""
+    """R2: one hand with four of a number is enough, in any seat. Nothing of the deal is kept."""
     good = sorted(DECK)
     last_seat_has_a_set = sorted(DECK, key=lambda card: card == 13)
     last_seat_has_a_set = [card for card in last_seat_has_a_set if card != 13]
@@ -118,7 +121,7 @@ def test_r2_deal_with_a_set_is_repeated() -> None:
 
 @pytest.mark.parametrize(("players", "share", "tolerance"), [(3, 0.685, 0.02), (8, 0.990, 0.004)])
 def test_r2_share_of_deals_that_are_accepted(players: int, share: float, tolerance: float) -> None:
-    """R2: 68.5 % at 3 players, 99.0 % at 8; the tolerances are about three standard errors of 5,000 deals."""
+    """R2: 68.5 % with 3 players, 99.0 % with 8. The tolerances are about three standard errors for 5,000 deals."""
     rng, deals = CountingRandom(2), 5000
     for _ in range(deals):
         deal_hands(rng, players, Rules())
@@ -126,7 +129,7 @@ def test_r2_share_of_deals_that_are_accepted(players: int, share: float, toleran
 
 
 def test_r2_a_deck_is_shuffled_as_python_does_it() -> None:
-    """The same draws: whoever deals by a kind of `Random` of their own deals alike."""
+    """The draws are those of `Random.shuffle`, so subclasses of `Random` deal the same cards."""
     for seed in range(50):
         ours, own = Random(seed), CountingRandom(seed)
         dealt = [[hand.cards for hand in deal_hands(rng, 3 + seed % 6, Rules())] for rng in (ours, own)]
@@ -140,7 +143,6 @@ def test_r2_two_jokers_are_not_a_set() -> None:
 
 
 def test_r2_the_first_seat_opens() -> None:
-    """R2: seat 0, on an empty board, whatever the others hold; everyone starts at nothing."""
     game = position("AA/A/A")
     assert (game.seat, game.board, game.number) == (0, [], 0)
     assert (game.turns, game.free_turns, game.over, game.capped) == (0, 0, False, False)
@@ -148,7 +150,6 @@ def test_r2_the_first_seat_opens() -> None:
 
 
 def test_small_deck_is_dealt_completely_without_a_set() -> None:
-    """The variants: fewer numbers, fewer cards of each, a duel."""
     for rules in (Rules(ranks=3, copies=3, jokers=1), Rules(ranks=2, copies=2, jokers=0), Rules(ranks=6, copies=2)):
         for seats in (2, 3):
             for seed in range(20):
@@ -181,7 +182,7 @@ def test_number_can_be_named_with_only_jokers_left() -> None:
 
 
 def test_the_first_out_wins_a_duel() -> None:
-    """R8-R10: a bluff with the last card that is doubted, then an honest one that is not."""
+    """R8-R10: a bluff with the last card is doubted; later an honest last card is not."""
     game = position("A2/A2", "contested", ranks=2, copies=2)
     run(game, "A as A", "A", "2")
     assert (game.over, game.places) == (False, [None, None])
@@ -193,7 +194,7 @@ def test_the_first_out_wins_a_duel() -> None:
 
 
 def test_a_duel_in_numbers() -> None:
-    """R30, R31: the shares of two who are alike, and the standing of the one that loses."""
+    """R30, R31: the results of two equal players, and the place of the loser."""
     share = RESULTS.equal_share(2)
     assert (share["score"], share["hard_wins"], share["soft_wins"], share["losses"]) == (0.5, 0.5, 0, 0.5)
     assert RESULTS.standing is not None

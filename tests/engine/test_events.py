@@ -1,4 +1,4 @@
-"""R26: which events a table observes, and when."""
+"""R26: the events that a table observes, and when."""
 
 from dataclasses import FrozenInstanceError
 
@@ -49,7 +49,7 @@ def test_r26_everyone_observes_every_play(win_rule: WinRule) -> None:
 
 
 class Peeking(PlayerAI):
-    """Looks at its hand when it observes."""
+    """Looks at its hand when it observes an event."""
 
     def __init__(self, id: int, *, moves: list[str]) -> None:
         super().__init__(id)
@@ -63,7 +63,7 @@ class Peeking(PlayerAI):
 
 
 def test_r26_the_cards_have_moved_when_the_table_observes() -> None:
-    """R26: the play and the doubt are observed afterwards."""
+    """R26: plays and doubts are observed after the cards have moved."""
     at = table(position("AA2/34/56"), Entrant("Peeking", Peeking, {"moves": ["AA as 9"]}), scripted("doubt"))
     step(at)
     step(at)
@@ -73,7 +73,7 @@ def test_r26_the_cards_have_moved_when_the_table_observes() -> None:
 
 
 def test_r26_the_order_within_a_turn() -> None:
-    """R26: the doubt, all discards ascending, all wins in the order of the places."""
+    """R26: first the doubt, then all discards in ascending order, then all wins in order of place."""
     _, events = play("2/AAA222/34/5/A67", "contested", "2 as 2", "doubt")
     assert events[1:] == [DoubtResolvedEvent(1, 0, False, (2,), (2,), 2, 0), DiscardEvent(1, 2), PlayerWonEvent(0, 1)]
     _, events = play("2A8/AAA222/34/56", "immediate", "2A as 9", "A", "doubt")
@@ -117,7 +117,7 @@ EVENTS: list[Event] = [
 
 @pytest.mark.parametrize("event", EVENTS)
 def test_r26_events_are_immutable(event: Event) -> None:
-    """R26: they are shared by the whole table."""
+    """R26: the whole table shares the event objects."""
     for name in event.__slots__:
         with pytest.raises(FrozenInstanceError):
             setattr(event, name, None)
@@ -125,7 +125,6 @@ def test_r26_events_are_immutable(event: Event) -> None:
 
 
 def test_r26_card_lists_are_tuples() -> None:
-    """R26: in events and in the turn data."""
     at, events = play("AA2/34/56", "immediate", "AA as 9", "doubt")
     doubt = events[-1]
     assert isinstance(doubt, DoubtResolvedEvent)
@@ -137,7 +136,6 @@ def test_r26_card_lists_are_tuples() -> None:
 
 
 def test_r26_turn_data_is_new_each_turn() -> None:
-    """R26: equal, and another object each time."""
     game = position("A2/34/56")
     one, other = game.turn_data(), game.turn_data()
     assert one == other
@@ -146,7 +144,7 @@ def test_r26_turn_data_is_new_each_turn() -> None:
 
 
 class Silent(PlayerAI):
-    """Does not observe; honest with one card."""
+    """A bot without `observe`."""
 
     def play(self, p: TurnData) -> TurnOutput:
         return self.bluff(p, maximize=False)
@@ -159,7 +157,6 @@ def test_events_are_built_only_on_demand() -> None:
 
 
 def test_game_continues_after_its_last_observer_leaves() -> None:
-    """R26: nobody is left who observes, and the game goes on."""
     entrants = [scripted("A as 9"), *[Entrant("Silent", Silent)] * 3]
     at = table(position("A/34/56/78"), *entrants)
     step(at)

@@ -1,4 +1,4 @@
-"""R13, R27: `on_bot_error: fallback` plays a failed turn by RandomBoi's rules, on a separate stream."""
+"""R13, R27: with `on_bot_error: fallback`, failed turns are played by RandomBoi's rules from a separate stream."""
 
 from functools import partial
 
@@ -18,7 +18,7 @@ from tests.engine.test_hostile import Exiting, Quiet, Recursing, Telling
 
 
 class Failing(PlayerAI):
-    """Raises in the methods and at the turns that it is told."""
+    """Raises an exception in the given methods and turns."""
 
     def __init__(self, id: int, *, methods: tuple[str, ...], first: int = 0, last: int = 1000) -> None:
         super().__init__(id)
@@ -41,7 +41,6 @@ def failing(*methods: str, **settings: int) -> Entrant:
 
 
 def watch(at: Table) -> list[TurnOutput]:
-    """Play the game and return all outputs."""
     outputs = []
     while not at.state.over:
         outputs.append(step(at)[0])
@@ -65,7 +64,7 @@ def deal_with_fallback(*entrants: Entrant, seed: int = 3, max_turns: int = 60) -
     ],
 )
 def test_r13_game_continues_and_failed_turns_are_counted(bad: Entrant) -> None:
-    """R13: a bot that never works; every turn of its seat, and no other, is the fallback's."""
+    """R13: the bot always fails, so the fallback plays all of its turns and no others."""
     at = deal_with_fallback(Entrant("Quiet", Quiet), bad, Entrant("Quiet", Quiet), Entrant("Quiet", Quiet))
     game = play_game(at)
     turns = game.player_data(1).turns
@@ -77,7 +76,7 @@ def test_r13_game_continues_and_failed_turns_are_counted(bad: Entrant) -> None:
 
 
 def test_r13_errors_are_recorded_with_their_turns() -> None:
-    """R13: in order, each with its turn; the bot plays again as soon as it can."""
+    """R13: errors are in order, and the bot plays again as soon as it can."""
     at = deal_with_fallback(Entrant("Quiet", Quiet), failing("play", first=1, last=3), *[Entrant("Quiet", Quiet)] * 2)
     turns = []
     while not at.state.over:
@@ -91,7 +90,7 @@ def test_r13_errors_are_recorded_with_their_turns() -> None:
 
 
 def same_as_random_boi(seat: int, seed: int) -> list[TurnOutput]:
-    """Play with a real RandomBoi in that seat, which draws everything from the fallback's stream."""
+    """Play with a real RandomBoi in that seat that draws from the fallback's stream."""
     at = deal_with_fallback(*[Entrant("Quiet", Quiet)] * 4, seed=seed)
     stream = DealStreams(seed, 0).seat(seat).fallback
     streams = SeatStreams(bytes(24), stream, stream)
@@ -108,7 +107,7 @@ def test_r13_the_fallback_is_random_boi_on_its_own_stream(methods: str, seed: in
 
 
 def test_r27_failure_of_a_bot_does_not_change_the_deal() -> None:
-    """R27: not even its own: its next random cards are those it would have drawn without the failure."""
+    """R27: even the bot's own later draws are the same as without the failure."""
     drawn = []
     for first in (0, 99):  # fails in its first turn, or never
         at = table(position("23456789T/A/A/A"), failing("play", first=first, last=1), fallback=RandomBoi)
@@ -122,7 +121,7 @@ def test_r27_failure_of_a_bot_does_not_change_the_deal() -> None:
 
 
 def test_r13_a_bot_that_fails_to_observe_still_plays() -> None:
-    """R13: nothing was to be played then; the errors are kept all the same, one for each event."""
+    """R13: there is no turn for the fallback to play, but each error is recorded."""
     at = table(position("A2345/34/56"), failing("observe"), scripted("3"), fallback=RandomBoi)
     step(at)
     step(at)
@@ -132,7 +131,6 @@ def test_r13_a_bot_that_fails_to_observe_still_plays() -> None:
 
 
 def test_r13_the_table_observes_a_fallback_turn_too() -> None:
-    """R13, R26: as any other."""
     at = table(position("A2/34/56"), failing("play"), fallback=RandomBoi)
     output, events = step(at)
     assert len(events) == 1
@@ -141,7 +139,7 @@ def test_r13_the_table_observes_a_fallback_turn_too() -> None:
 
 
 def test_r13_a_failed_turn_before_the_fallback_changes_nothing() -> None:
-    """R13: the fallback finds the game as the bot found it."""
+    """R13: the fallback sees the same game as the failed bot."""
     game = position("A2/34/56")
     seen = []
 
@@ -158,7 +156,7 @@ def test_r13_a_failed_turn_before_the_fallback_changes_nothing() -> None:
 
 @pytest.mark.parametrize("methods", ["__init__", "observe", "play"])
 def test_r13_stop_is_the_default(methods: str) -> None:
-    """R13: without a fallback the first error is raised, and never silent."""
+    """R13: without a fallback the first error is raised."""
     game: State = position("A2/34/56")
     with pytest.raises(BotError, match=f"{methods} raised ValueError: no"):
         play_game(table(game, failing(methods)))

@@ -38,7 +38,7 @@ def test_folder_has_exactly_the_golden_games() -> None:
 
 
 def test_golden_games_cover_every_kind_of_event() -> None:
-    """R6, R8, R9, R12: otherwise they would freeze little; both win rules, 3, 5 and 8 players."""
+    """R6, R8, R9, R12: the games cover both win rules and 3, 5 and 8 players."""
     told = "\n".join(line for game in golden.GAMES for line in load_golden(game).story)
     for words in ("plays", ": a bluff.", ": honest.", "the game. ", "discards", "a hard win", "a soft win"):
         assert words in told
@@ -55,7 +55,7 @@ def tampered(record: GameRecord, turn: int, output: RecordedOutput | None) -> Ga
 
 
 def first_difference(record: GameRecord) -> int:
-    """Return the number of the first line of the story that a replay does not reproduce."""
+    """Return the first line number of the story that a replay does not reproduce."""
     for number, (told, known) in enumerate(zip([*replay(record), ""], [*record.story, ""], strict=False)):
         if told != known:
             return number
@@ -63,7 +63,7 @@ def first_difference(record: GameRecord) -> int:
 
 
 def changes(record: GameRecord) -> Iterator[tuple[int, RecordedOutput | None]]:
-    """Yield changed outputs that the table would have noticed, for every turn."""
+    """Yield changed outputs for every turn that players at the table would have noticed."""
     for turn, output in enumerate(record.outputs, start=1):
         yield turn, None
         if output.doubt:
@@ -78,7 +78,7 @@ def changes(record: GameRecord) -> Iterator[tuple[int, RecordedOutput | None]]:
 
 @EVERY_GAME
 def test_a_changed_output_is_noticed(game: Golden) -> None:
-    """At the turn where it is, not before; or, where an output is missing, at the latest at the end."""
+    """A change is reported at its turn, and a missing output at the end at the latest."""
     record = load_golden(game)
     starts = {line.split(":")[0]: number for number, line in reversed(list(enumerate(record.story)))}
     for turn, output in changes(record):
@@ -92,7 +92,7 @@ def test_a_changed_output_is_noticed(game: Golden) -> None:
 
 @EVERY_GAME
 def test_changed_hidden_card_is_noticed(game: Golden) -> None:
-    """Each card that was played, for each other value: the last line is a digest of all of them."""
+    """Each played card is replaced by each other value; the last line is a digest of all cards."""
     record = load_golden(game)
     for turn, output in enumerate(record.outputs, start=1):
         for value in () if output.cards is None else {value for value in range(14) if value != output.cards[0]}:
@@ -103,7 +103,7 @@ def test_changed_hidden_card_is_noticed(game: Golden) -> None:
 
 @EVERY_GAME
 def test_a_changed_hand_is_noticed(game: Golden) -> None:
-    """When a card that was dealt is missing where it is played, the replay says who refuses it."""
+    """If a dealt card is missing when it is played, the replay reports who rejects it."""
     record = load_golden(game)
     for seat in range(2):
         wrong = deepcopy(record)
@@ -116,7 +116,6 @@ def test_a_changed_hand_is_noticed(game: Golden) -> None:
 
 
 def test_the_end_of_a_record_is_compared() -> None:
-    """An output too few or too many is noticed, and what is missing is said."""
     record = load_golden(golden.GAMES[0])
     short = replace(record, outputs=record.outputs[:-1])
     assert list(replay(short))[-1] == "The outputs end before the game is over."

@@ -1,4 +1,4 @@
-"""R13: bots that break rules, raise, exit, recurse or lie, and the message of `on_bot_error: stop`."""
+"""R13: bots that break rules, raise, exit, recurse or lie, and the error with `on_bot_error: stop`."""
 
 import pickle
 import sys
@@ -19,7 +19,7 @@ HANDS = "A2/34/56"
 
 
 class Quiet(BotBase):
-    """Always honest with one card, or else bluffing; never doubts."""
+    """Plays one card, honestly if possible, and never doubts."""
 
     def bluff_first_hand(self, p: TurnData) -> bool:
         return False
@@ -38,7 +38,7 @@ class Quiet(BotBase):
 
 
 class Raising(Quiet):
-    """Raises in the method of the given name."""
+    """Raises an exception in the method with the given name."""
 
     def __init__(self, id: int, *, method: str, error: BaseException) -> None:
         self.method, self.error = method, error
@@ -58,7 +58,7 @@ class Raising(Quiet):
 
 
 class Answering(Quiet):
-    """Gives one answer at one node."""
+    """Gives this answer at one node."""
 
     def __init__(self, id: int, *, node: str, answer: Any) -> None:
         super().__init__(id)
@@ -66,28 +66,28 @@ class Answering(Quiet):
 
 
 class Exiting(Quiet):
-    """Wants to end the process."""
+    """Tries to end the process."""
 
     def play(self, p: TurnData) -> NoReturn:
         sys.exit(3)
 
 
 class Recursing(Quiet):
-    """Never comes back."""
+    """Recurses forever in its turn."""
 
     def play(self, p: TurnData) -> TurnOutput:
         return self.play(p)
 
 
 class RecursingInInit(Quiet):
-    """Never gets ready."""
+    """Recurses forever in `__init__`."""
 
     def __init__(self, id: int) -> None:
         self.__init__(id)  # type: ignore[misc]
 
 
 class Telling(PlayerAI):
-    """Answers every turn with the same object."""
+    """Returns the same object in every turn."""
 
     def __init__(self, id: int, *, answer: Any) -> None:
         super().__init__(id)
@@ -102,7 +102,7 @@ def raising(method: str, error: BaseException) -> Entrant:
 
 
 def blamed(entrant: Entrant | type[PlayerAI], moves: tuple[str, ...] = (), seat: int = 0) -> BotError:
-    """Return the error of this bot's turn after some moves of others. Its play leaves no trace."""
+    """Return the error of this bot's turn after some moves of others. Its play must change nothing."""
     game = position(HANDS)
     run(game, *moves)
     before = snapshot(game)
@@ -113,7 +113,6 @@ def blamed(entrant: Entrant | type[PlayerAI], moves: tuple[str, ...] = (), seat:
 
 
 def test_r13_the_error_names_bot_game_deal_turn_and_reason() -> None:
-    """R13: and its text has all of it in one sentence."""
     error = blamed(Entrant("Bad Bot", Telling, {"answer": None}), ("A as 9", "doubt", "3 as 3"), seat=2)
     assert (error.bot, error.seat, error.game, error.deal, error.turn) == ("Bad Bot", 2, 7, 5, 4)
     assert error.reason == "the output must be a TurnOutput, not None"
@@ -121,7 +120,6 @@ def test_r13_the_error_names_bot_game_deal_turn_and_reason() -> None:
 
 
 def test_r13_error_can_be_pickled() -> None:
-    """R13: with all its fields."""
     error = blamed(raising("play", ValueError("no idea")))
     copy = pickle.loads(pickle.dumps(error))  # noqa: S301
     assert vars(copy) == vars(error)
@@ -173,7 +171,6 @@ def test_r13_an_exception_in_play_is_blamed(error: BaseException) -> None:
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_r13_an_exception_in_init_is_blamed(error: BaseException) -> None:
-    """R13: before the first turn."""
     with pytest.raises(BotError) as caught:
         table(position(HANDS), scripted(), raising("__init__", error))
     assert caught.value.reason.startswith(f"__init__ raised {type(error).__name__}: {error}")
@@ -182,7 +179,7 @@ def test_r13_an_exception_in_init_is_blamed(error: BaseException) -> None:
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_r13_an_exception_in_observe_is_blamed(error: BaseException) -> None:
-    """R13: already when the game starts."""
+    """R13: even at the start of the game."""
     with pytest.raises(BotError) as caught:
         table(position(HANDS), scripted(), raising("observe", error))
     assert caught.value.reason.startswith(f"observe raised {type(error).__name__}: {error}")
@@ -202,7 +199,7 @@ def test_r13_endless_recursion_is_blamed() -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RunStopped("the disk is full")])
 def test_interrupts_are_not_blamed_on_the_bot(error: BaseException) -> None:
-    """Ctrl-C and a run that has to stop go on up."""
+    """Ctrl-C and the exception that stops a run are passed on."""
     game = position(HANDS)
     with pytest.raises(type(error)):
         step(table(game, raising("play", error)))
@@ -210,7 +207,7 @@ def test_interrupts_are_not_blamed_on_the_bot(error: BaseException) -> None:
 
 
 def test_r13_control_characters_are_escaped_in_messages() -> None:
-    """R13: names and texts are foreign; the message is one printable line of sane length."""
+    """R13: names and texts can come from anyone, so the message is one short printable line."""
     wild = "\x1b[2J\r\n\ud800\u202e" + "x" * 10_000
     error = blamed(Entrant(wild, Raising, {"method": "play", "error": ValueError(wild)}))
     assert str(error).isprintable()
@@ -224,7 +221,7 @@ def test_r13_control_characters_are_escaped_in_messages() -> None:
 
 
 class Meddling(Quiet):
-    """Changes all it is given, and its own output afterwards."""
+    """Changes everything it receives, and later its own output."""
 
     def play(self, p: TurnData) -> TurnOutput:
         answer = super().play(p)
@@ -242,7 +239,7 @@ class Meddling(Quiet):
 
 
 def test_r13_bot_cannot_change_the_game_through_its_view() -> None:
-    """R13, R26: neither the turn data nor the output's list is the game's."""
+    """R13, R26: the game does not share the turn data or the output's list with the bot."""
     games = [position("A2/34/56"), position("A2/34/56")]
     for game, cls in zip(games, (Quiet, Meddling), strict=True):
         at = table(game, cls, scripted("3"))
@@ -253,7 +250,7 @@ def test_r13_bot_cannot_change_the_game_through_its_view() -> None:
 
 
 def test_r13_a_bot_that_changes_its_output_leaves_the_record() -> None:
-    """R13: what is recorded is what was played."""
+    """R13: the record contains what was played."""
     game = position("A2/34/56")
     recorder = Recorder(game)
     played, events = step(table(game, Meddling), announce=True)

@@ -1,4 +1,4 @@
-"""R13: exceptions that are hostile themselves: describing them runs the bot's code again."""
+"""R13: hostile exceptions, whose description would run the bot's code again."""
 
 from typing import Any, NoReturn
 
@@ -12,21 +12,21 @@ from tests.engine.helpers import position, snapshot, table
 
 
 class ExitingError(Exception):
-    """Ends the process when its text is read."""
+    """An exception that ends the process when it is converted to text."""
 
     def __str__(self) -> NoReturn:
         raise SystemExit(3)
 
 
 class MuteIllegalOutput(IllegalOutput):
-    """Pretends to be the engine's own error, and cannot be read."""
+    """An exception that imitates the engine's own error and has no readable text."""
 
     def __str__(self) -> NoReturn:
         raise ValueError("not even this")
 
 
 class Text(str):
-    """A text that fails when it is used."""
+    """A string that fails when it is used."""
 
     __slots__ = ()
 
@@ -35,7 +35,7 @@ class Text(str):
 
 
 class TextError(Exception):
-    """Its text is of its own kind."""
+    """An exception whose text is a `Text`."""
 
     def __str__(self) -> str:
         return Text("hello")
@@ -50,11 +50,11 @@ class Nameless(type):
 
 
 class NamelessError(Exception, metaclass=Nameless):
-    """Its type's name cannot be read."""
+    """An exception whose type's name cannot be read."""
 
 
 class TracelessError(Exception):
-    """Its traceback cannot be read."""
+    """An exception whose traceback cannot be read."""
 
     @property
     def __traceback__(self) -> NoReturn:  # type: ignore[override]
@@ -62,7 +62,7 @@ class TracelessError(Exception):
 
 
 class Disguised(Exception):
-    """Says that it is Ctrl-C, which it is not."""
+    """An exception that pretends to be Ctrl-C."""
 
     @property  # type: ignore[misc]
     def __class__(self) -> type[BaseException]:  # type: ignore[override]
@@ -70,7 +70,7 @@ class Disguised(Exception):
 
 
 class Throwing(PlayerAI):
-    """Raises an error of the given class."""
+    """A bot that raises an error of the given class."""
 
     def __init__(self, id: int, *, error: type[Exception]) -> None:
         super().__init__(id)
@@ -109,7 +109,6 @@ def test_r13_an_exception_that_exits_when_read_is_still_named() -> None:
 
 
 def test_r13_control_characters_of_a_file_are_escaped() -> None:
-    """R13: code may come from anywhere."""
     names: dict[str, Any] = {}
     exec(compile("def play(self, p):\n raise ValueError", "\x1b[2J\n.py", "exec"), names)  # noqa: S102
     bot = type("Wild", (PlayerAI,), {"play": names["play"]})
@@ -118,12 +117,12 @@ def test_r13_control_characters_of_a_file_are_escaped() -> None:
 
 
 class Odd:
-    """Whatever a bot may think of as a number."""
+    """An object that a bot might take for a number."""
 
 
 @pytest.mark.parametrize("number", [Odd(), "5", True, 14])
 def test_r13_doubt_with_another_number_is_illegal(number: Any) -> None:
-    """R13: on a regular turn a number other than None or the current one is illegal; a record cannot hold it."""
+    """R13: on a regular turn the number must be None or the current one, since a record cannot store others."""
     game = position("A2/34/56")
     game.apply(TurnOutput(False, 1, [1]))
     with pytest.raises(IllegalOutput):

@@ -32,11 +32,11 @@ def undoubtable() -> State:
 
 
 class Sub(TurnOutput):
-    """A subclass may have any code in it."""
+    """A subclass, which could contain any code."""
 
 
 class Card(int):
-    """A card that answers as it likes."""
+    """An int subclass with arbitrary behaviour."""
 
     def __eq__(self, other: object) -> bool:
         raise AssertionError("the engine runs no code of the bot's")
@@ -45,7 +45,7 @@ class Card(int):
 
 
 class Cards(list[int]):
-    """A list that answers as it likes."""
+    """A list subclass with arbitrary behaviour."""
 
     def __len__(self) -> int:
         raise AssertionError("the engine runs no code of the bot's")
@@ -55,7 +55,7 @@ class Cards(list[int]):
 
 
 class Truth:
-    """Neither True nor False."""
+    """An object that is neither True nor False."""
 
     def __bool__(self) -> bool:
         raise AssertionError("the engine runs no code of the bot's")
@@ -66,7 +66,7 @@ class Truth:
 
 @dataclass
 class LookAlike:
-    """Has all fields of an output."""
+    """An object with all fields of an output."""
 
     doubt: bool = False
     number: int | None = 1
@@ -160,7 +160,7 @@ CASES: list[Case] = [
 
 
 def test_r13_an_illegal_output_is_refused(subtests: pytest.Subtests) -> None:
-    """R13: with its reason, the game's state untouched; the same turn may then be played."""
+    """R13: with a reason. The state is unchanged, and the same turn can be played again."""
     for make, wrong, reason in CASES:
         with subtests.test(make=make, wrong=wrong, reason=reason):
             game = make()
@@ -194,7 +194,7 @@ def test_r13_legal_outputs_are_not_refused(make: Callable[[], State], right: Tur
 
 
 def test_r13_an_output_without_fields_is_refused() -> None:
-    """R13: slots can be empty; whatever is raised then, the game is untouched."""
+    """R13: slots can be unset. Whatever this raises, the game is unchanged."""
     game, broken = opening(), TurnOutput.__new__(TurnOutput)
     broken.doubt, broken.number = False, 1
     before = snapshot(game)
@@ -204,7 +204,7 @@ def test_r13_an_output_without_fields_is_refused() -> None:
 
 
 def test_r13_changing_the_output_afterwards_changes_nothing() -> None:
-    """R13: the list stays the bot's, the cards are the game's."""
+    """R13: the engine copies the bot's list."""
     game, laid = opening(), [1, 2]
     output = TurnOutput(False, 1, laid)
     game.apply(output)
@@ -215,7 +215,7 @@ def test_r13_changing_the_output_afterwards_changes_nothing() -> None:
 
 
 class Clearing:
-    """Empties the list it lies in when it is compared with a card."""
+    """Clears the list that contains it when it is compared with a card."""
 
     def __init__(self, laid: list[Any]) -> None:
         self.laid = laid

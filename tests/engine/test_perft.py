@@ -52,7 +52,7 @@ def count(game: State, ways: list[int], depth: int = 0) -> list[int]:
 
 
 def count_in_reference(world: World, ways: list[int], depth: int = 0) -> list[int]:
-    """Do the same as `count` for the reference engine."""
+    """Count the same lines with the reference engine."""
     moves = reference.moves(world)
     ways[depth] += len(moves)
     if depth + 1 < len(ways):
@@ -86,7 +86,7 @@ IDS = [f"{line.win_rule} {line.ranks}x{line.copies} {line.hands}" for line in LI
 
 @pytest.mark.parametrize("line", LINES, ids=IDS)
 def test_perft(line: Line, ways: list[int]) -> None:
-    """R3, R4, R6-R11: the legal outputs and where they lead, counted exactly."""
+    """R3, R4, R6-R11: count the legal outputs and their results exactly."""
     game = position(line.hands, line.win_rule, ranks=line.ranks, copies=line.copies)
     found = count(game, [0] * len(ways))
     for depth, expected in enumerate(ways, start=1):
@@ -97,10 +97,7 @@ def test_perft(line: Line, ways: list[int]) -> None:
     "line", [pytest.param(one, marks=pytest.mark.at_length if one.copies == 4 else ()) for one in LINES]
 )
 def test_perft_of_the_reference(line: Line, ways: list[int]) -> None:
-    """Check the reference engine against the same numbers.
-
-    The gate takes only small decks, which random games do not use.
-    """
+    """The reference engine has the same counts. The gate tests only small decks, which random games do not use."""
     hands = tuple(tuple(cards(held)) for held in line.hands.split("/"))
     world = World(line.win_rule == "contested", 1000, hands, ranks=line.ranks, copies=line.copies)
     assert count_in_reference(world, [0] * len(ways)) == ways

@@ -51,7 +51,7 @@ def play_each_turn(setup: Setup) -> Iterator[tuple[State, int, list[Event]]]:
 
 @given(setup=SETUPS)
 def test_r1_no_card_is_made_or_lost(setup: Setup) -> None:
-    """R1, R6, R8: every card is in a hand, on the board, or has left the game in a set or as a doubted joker."""
+    """R1, R6, R8: every card is in a hand, on the board, in a discarded set, or a doubted joker."""
     deck = in_play(new_game(setup))
     if setup.deal == "full":
         assert deck == Counter([*NUMBERS] * COPIES + [JOKER] * setup.rules.jokers)
@@ -68,7 +68,7 @@ def test_r1_no_card_is_made_or_lost(setup: Setup) -> None:
 
 @given(setup=SETUPS)
 def test_a_player_is_never_stuck(setup: Setup) -> None:
-    """R3, R9: whoever is to move holds a card and may play it."""
+    """R3, R9: the player to move always holds a card that can be played."""
     for game, output in random_game(setup):
         held = game.hands[game.seat].cards
         branch = twin(game)
@@ -78,7 +78,7 @@ def test_a_player_is_never_stuck(setup: Setup) -> None:
 
 
 def legal(game: State, output: TurnOutput) -> bool:
-    """State the rule on illegal outputs independently of the engine (R3, R4, R13)."""
+    """Decide whether an output is legal, independently of the engine (R3, R4, R13)."""
     cards = output.cards
     allowed = list(NUMBERS) if game.number == 0 else [None, game.number]
     if not any((type(output.number), output.number) == (type(number), number) for number in allowed):
@@ -93,7 +93,6 @@ def legal(game: State, output: TurnOutput) -> bool:
 
 @given(setup=SETUPS, outputs=st.lists(OUTPUTS, min_size=1, max_size=20), skip=st.integers(0, 12))
 def test_r13_an_illegal_output_raises_and_changes_nothing(setup: Setup, outputs: list[TurnOutput], skip: int) -> None:
-    """R13: for outputs of every kind, at some turn of the game."""
     for _, (game, output) in zip(range(skip + 1), random_game(setup), strict=False):
         before = snapshot(game)
         for wrong in outputs:
@@ -109,7 +108,7 @@ def test_r13_an_illegal_output_raises_and_changes_nothing(setup: Setup, outputs:
 
 @given(setup=SETUPS, shuffle=st.randoms(use_true_random=False))
 def test_turn_data_does_not_depend_on_hidden_cards(setup: Setup, shuffle: Random) -> None:
-    """R20: deal the others' hands and the board anew, and the seat to move sees the same."""
+    """R20: if the others' hands and the board are dealt again, the seat to move sees the same."""
     for game, output in random_game(setup):
         other = twin(game)
         piles = [other.board, *(held.cards for seat, held in enumerate(other.hands) if seat != game.seat)]
@@ -125,7 +124,7 @@ def test_turn_data_does_not_depend_on_hidden_cards(setup: Setup, shuffle: Random
 
 @given(setup=SETUPS)
 def test_r26_turn_data_is_the_players_own_copy(setup: Setup) -> None:
-    """R26: a bot that changes its turn data harms only itself."""
+    """R26: a bot that changes its turn data affects only itself."""
     for game, output in random_game(setup):
         before = snapshot(game)
         data = game.turn_data()
@@ -139,7 +138,7 @@ def test_r26_turn_data_is_the_players_own_copy(setup: Setup) -> None:
 
 @given(setup=SETUPS)
 def test_a_game_without_announcements_is_the_same_game(setup: Setup) -> None:
-    """R26: events are only built when somebody wants them, and nothing depends on it."""
+    """R26: events are only built for observers, and building them has no effect on the game."""
     quiet = new_game(setup)
     for game, output in random_game(setup):
         assert game.apply(output) != []

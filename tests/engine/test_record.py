@@ -1,4 +1,4 @@
-"""Records: their sentences, dumping and loading, and errors for other files."""
+"""Records: their text, saving and loading, and errors for other files."""
 
 import json
 from dataclasses import replace
@@ -80,7 +80,7 @@ def test_cards_in_words_are_sorted_with_jokers_last() -> None:
 
 
 def test_the_ending_in_words() -> None:
-    """R10, R12: who loses, or who is unfinished."""
+    """R10, R12: the losers, or the players who were unfinished."""
     game = position("A/23/45")
     run(game, "A as A")
     assert ending(game) == "The game is over; seat 1 and seat 2 lose."
@@ -103,7 +103,6 @@ def short() -> GameRecord:
 
 
 def test_recorder_stores_deal_outputs_and_story() -> None:
-    """All that is needed to play the game again, and what the engine made of it."""
     assert short() == GameRecord(
         format=FORMAT,
         players=["Bo", "Cy", "Di\x1b"],
@@ -130,7 +129,7 @@ def test_recorder_stores_deal_outputs_and_story() -> None:
 
 
 def test_recorder_copies_outputs() -> None:
-    """Neither the hands nor the outputs of the record change with the game."""
+    """The record's hands and outputs do not change with the game."""
     game = position("A2/34/56")
     recorder, laid = Recorder(game), [1]
     move = TurnOutput(False, 1, laid)
@@ -142,7 +141,7 @@ def test_recorder_copies_outputs() -> None:
 
 
 def test_dump_and_load_are_inverse() -> None:
-    """Also for names with control characters, and without seed and deal; an output stands on a line."""
+    """Even with control characters in names, and without seed and deal. Each output is on its own line."""
     record = short()
     text = dump(record)
     assert load(text) == record
@@ -155,7 +154,7 @@ def test_dump_and_load_are_inverse() -> None:
 
 
 def test_record_has_a_number_only_with_models() -> None:
-    """Other files look as they always did, and old ones are read."""
+    """Other files keep their format, and old ones can be read."""
     assert "number" not in json.loads(dump(short()))
     assert load(dump(short())).number is None
     game = position("A2/34/*6")
@@ -166,7 +165,7 @@ def test_record_has_a_number_only_with_models() -> None:
 
 
 def test_replay_of_a_record_is_its_story() -> None:
-    """Word for word; a changed record tells another."""
+    """A changed record has a different story."""
     record = short()
     assert list(replay(record)) == record.story
     record.outputs[1] = RecordedOutput(True, None, None)
@@ -207,7 +206,7 @@ MALFORMED: list[tuple[dict[str, Any], str]] = [
 
 
 def complaint(text: str) -> str:
-    """Return the error message for a file that is not a record: one printable line."""
+    """Return the one-line error message for a file that is not a record."""
     with pytest.raises(UsageError) as caught:
         load(text)
     words = str(caught.value)

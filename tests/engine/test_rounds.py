@@ -14,7 +14,7 @@ BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)
 
 @pytest.mark.parametrize("laid", ["2", "22", "237", "*"])
 def test_r3_one_to_three_cards_go_face_down(laid: str) -> None:
-    """R3: the cards leave the hand for the board; the table sees number and count only."""
+    """R3: the cards move from the hand to the board; the others see only their number and count."""
     game = position("*22237/34/56")
     assert run(game, f"{laid} as 9") == [CardsPlayedEvent(0, 9, len(laid))]
     assert game.board == cards(laid)
@@ -24,7 +24,7 @@ def test_r3_one_to_three_cards_go_face_down(laid: str) -> None:
 
 @BOTH
 def test_r4_no_doubt_on_an_empty_board(win_rule: WinRule) -> None:
-    """R4: at the start, and again when a doubt has cleared the board."""
+    """R4: at the start, and after a doubt has cleared the board."""
     game = position("27/34/56", win_rule)
     for moves in ((), ("2 as 2", "doubt"), ("5 as 6", "doubt")):
         run(game, *moves)
@@ -35,7 +35,7 @@ def test_r4_no_doubt_on_an_empty_board(win_rule: WinRule) -> None:
 
 
 def test_r4_under_immediate_the_last_player_may_have_left() -> None:
-    """R4, R9: then nobody may be doubted, and `prev` is another player."""
+    """R4, R9: then nobody can be doubted, and `prev` is another player."""
     game = position("2/34/56/78")
     run(game, "2 as 9")
     data = game.turn_data()
@@ -55,7 +55,7 @@ def test_r4_under_immediate_the_last_player_may_have_left() -> None:
     ],
 )
 def test_bluff_is_forced_only_without_the_number(held: str, laid: str, lie: str | None) -> None:
-    """R5, R22, R25: a joker alone is honest, but who holds only jokers of the number cannot choose to be."""
+    """R5, R22, R25: a joker alone is honest, but a player without cards of the number cannot choose honesty."""
     game = position(f"72/{held}/56")
     run(game, "7 as 7")
     assert GAME.lie is not None
@@ -80,7 +80,7 @@ def test_bluff_of_an_opener_is_voluntary(laid: str, lie: str | None) -> None:
     ],
 )
 def test_r5_honest_is_the_number_or_a_joker(laid: str, honest: bool) -> None:
-    """R5: each card; a joker beside a card that does not match is a bluff."""
+    """R5: all cards must match; a joker next to a card that does not match is a bluff."""
     assert is_honest(cards(laid), 7) is honest
     game = position(f"{laid}2/34/56")
     event = run(game, f"{laid} as 7", "doubt")[0]
@@ -90,7 +90,7 @@ def test_r5_honest_is_the_number_or_a_joker(laid: str, honest: bool) -> None:
 
 
 def test_r6_a_wrong_doubt() -> None:
-    """R6: the jokers of the doubted play leave, older ones and the rest go to the doubter; the next opens."""
+    """R6: the doubted play's jokers leave the game, the doubter takes the other cards, and the next player opens."""
     game = position("*93/*29/57/8")
     events = run(game, "*9 as 2", "*2", "doubt")
     assert events == [DoubtResolvedEvent(2, 1, False, (JOKER, 2), (JOKER, 9, 2), 2, 1)]
@@ -99,7 +99,7 @@ def test_r6_a_wrong_doubt() -> None:
 
 
 def test_r7_a_right_doubt() -> None:
-    """R7: the bluffer takes the whole board, jokers included, and the doubter plays on the empty board."""
+    """R7: the bluffer takes the whole board, including jokers, and the doubter plays on the empty board."""
     game = position("*93/*29/57/8")
     events = run(game, "*9 as 2", "*9", "doubt")
     assert events == [DoubtResolvedEvent(2, 1, True, (JOKER, 9), (JOKER, 9, JOKER, 9), 2, 0)]
@@ -108,7 +108,7 @@ def test_r7_a_right_doubt() -> None:
 
 
 def test_r7_free_turn_is_a_separate_turn() -> None:
-    """R7, R20: of the same player, who may not doubt; then it is the next one's."""
+    """R7, R20: the same player moves again and must not doubt; then the next player moves."""
     game = position("23/45/67")
     run(game, "2 as 9", "doubt")
     data = game.turn_data()
@@ -120,7 +120,7 @@ def test_r7_free_turn_is_a_separate_turn() -> None:
 
 
 def test_r8_four_of_a_number_are_discarded_on_pick_up() -> None:
-    """R8: from the hand that grew; the number is out of the game."""
+    """R8: from the hand that grew. The number is then out of the game."""
     game = position("A2/AAA4/34")
     assert run(game, "A as A", "doubt") == [DoubtResolvedEvent(1, 0, False, (1,), (1,), 1, 0), DiscardEvent(1, 1)]
     assert hand(game, 1) == "4"
@@ -129,7 +129,6 @@ def test_r8_four_of_a_number_are_discarded_on_pick_up() -> None:
 
 
 def test_r8_joker_does_not_complete_a_set() -> None:
-    """R8: jokers never form a set, nor complete one."""
     game = position("*A2/AA5/34")
     assert len(run(game, "*A as 3", "5", "doubt")) == 1
     assert hand(game, 1) == "*AAA5"

@@ -31,7 +31,7 @@ def all_of(seed: int, deal: int) -> list[int]:
 
 
 def test_r27_the_streams_never_change() -> None:
-    """R27: literal values. When they change, every recorded seed plays another game: say so in a decision."""
+    """R27: literal values. If they change, every recorded seed leads to another game, which needs a decision record."""
     found = all_of(0, 0)
     assert found[:8] == [
         *(720610257, 391803179),
@@ -50,7 +50,7 @@ def test_r27_the_deal_of_a_seed_never_changes() -> None:
 
 
 def test_r27_streams_are_distinct() -> None:
-    """R27: 26 of a deal, of several deals and runs, neighbours and swapped numbers included."""
+    """R27: compare 26 streams of several deals and runs, including neighbouring and swapped numbers."""
     keys = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 11), (11, 1), (12, 3), (1, 23), (-1, 1), (10**20, 5)]
     values = [value for key in keys for value in all_of(*key)]
     assert len(values) == 26 * len(keys)
@@ -58,7 +58,7 @@ def test_r27_streams_are_distinct() -> None:
 
 
 def test_r27_a_stream_is_made_from_its_name_alone() -> None:
-    """R27: not from what was drawn before from others, nor from the order of asking; afresh at each call."""
+    """R27: earlier draws from other streams and the order of creation have no effect."""
     streams = DealStreams(3, 4)
     seats = [streams.seat(seat) for seat in (5, 2)]
     late = [first(seats[0].fallback), first(seats[0].bot), first(seats[1].framework)]
@@ -70,7 +70,7 @@ def test_r27_a_stream_is_made_from_its_name_alone() -> None:
 
 
 def test_r27_stream_continues_where_it_was() -> None:
-    """R27: one object for each name of a seat."""
+    """R27: a seat has one object per stream name."""
     seat = DealStreams(3, 4).seat(0)
     for name in STREAMS:
         assert getattr(seat, name) is getattr(seat, name)
@@ -80,7 +80,7 @@ def test_r27_stream_continues_where_it_was() -> None:
 @pytest.mark.parametrize("other", STREAMS)
 @pytest.mark.parametrize("name", STREAMS)
 def test_r27_streams_are_independent(name: str, other: str) -> None:
-    """R27: a thousand draws from one, and the others give what they would have given."""
+    """R27: a thousand draws from one stream do not affect the others."""
     seat, untouched = DealStreams(9, 9).seat(1), DealStreams(9, 9).seat(1)
     for _ in range(1000):
         first(getattr(seat, name))
@@ -95,7 +95,7 @@ def test_r27_a_deal_is_the_same_alone_and_in_a_batch() -> None:
 
 
 class Drawing(JustPutCards):
-    """JustPutCards, who also draws from its own stream, as often as it is told."""
+    """A JustPutCards that also draws from its own stream, as often as specified."""
 
     def __init__(self, id: int, *, draws: int) -> None:
         super().__init__(id)
@@ -108,7 +108,7 @@ class Drawing(JustPutCards):
 
 
 class Using(JustPutCards):
-    """Plays as its stream says, which it drew already in __init__."""
+    """Plays according to numbers that it drew in `__init__`."""
 
     def __init__(self, id: int) -> None:
         super().__init__(id)
@@ -119,7 +119,7 @@ class Using(JustPutCards):
 
 
 def outputs(*entrants: Entrant) -> list[TurnOutput]:
-    """Return the outputs of a game of four."""
+    """Return the outputs of a game with four players."""
     table = deal_table(entrants, Rules(), DealStreams(5, 6))
     found = []
     while not table.state.over:
@@ -129,7 +129,7 @@ def outputs(*entrants: Entrant) -> list[TurnOutput]:
 
 @pytest.mark.parametrize("seat", range(4))
 def test_r27_extra_draw_of_a_bot_does_not_change_the_deal(seat: int) -> None:
-    """R27: neither the cards the framework draws for it, nor anything of the others."""
+    """R27: neither the cards that the framework draws for it nor the other bots are affected."""
     games = []
     for draws in (0, 1, 7):
         entrants = [Entrant("Using", Using)] * 4
@@ -140,7 +140,7 @@ def test_r27_extra_draw_of_a_bot_does_not_change_the_deal(seat: int) -> None:
 
 
 def test_r27_identical_bots_have_separate_streams() -> None:
-    """R27: the same class in four seats draws four different things, the same ones every time."""
+    """R27: four instances of a class draw four different sequences, the same in every run."""
     tables = [deal_table([Entrant("Using", Using)] * 4, Rules(), DealStreams(5, deal)) for deal in (6, 6, 7)]
     drawn = [[player.first for player in table.players if isinstance(player, Using)] for table in tables]
     assert drawn[0] == drawn[1]
@@ -149,7 +149,6 @@ def test_r27_identical_bots_have_separate_streams() -> None:
 
 
 def test_r27_deal_does_not_depend_on_the_players() -> None:
-    """R27: same deck for all contenders."""
     for_these = deal_table([Entrant("Using", Using)] * 4, Rules(), DealStreams(5, 6)).state.hands
     for_those = deal_table([Entrant("JustPutCards", JustPutCards)] * 4, Rules(), DealStreams(5, 6)).state.hands
     assert [held.cards for held in for_these] == [held.cards for held in for_those]
@@ -159,7 +158,6 @@ def test_r27_deal_does_not_depend_on_the_players() -> None:
 
 
 def test_r27_nothing_touches_the_global_generator() -> None:
-    """R27: it decides nothing, and nothing is drawn from it."""
     random.seed(1)
     state = random.getstate()
     game = outputs(*[Entrant("Using", Using)] * 4)
@@ -169,7 +167,7 @@ def test_r27_nothing_touches_the_global_generator() -> None:
 
 
 class Nosy(PlayerAI):
-    """Draws from its stream before its own __init__ has run that of its base."""
+    """Draws from its stream before it calls its base class's `__init__`."""
 
     def __init__(self, id: int) -> None:
         self.early = self.rng.random()
@@ -181,7 +179,7 @@ class Nosy(PlayerAI):
 
 
 def test_r27_stream_seat_and_cards_are_available_in_init() -> None:
-    """R27, R28: `self.rng`, `self.id`, `self.cards`."""
+    """R27, R28: `self.rng`, `self.id` and `self.cards`."""
     streams, held = DealStreams(1, 2).seat(3), Hand([5, 1])
     player = make_player(Nosy, Seating(3, 0, 2, streams, partial(HandView, held)), {})
     assert isinstance(player, Nosy)
@@ -191,7 +189,7 @@ def test_r27_stream_seat_and_cards_are_available_in_init() -> None:
 
 
 def test_a_bot_may_be_copied_with_its_streams() -> None:
-    """R27: a bot that thinks ahead copies itself; the copy draws the same and shifts nothing."""
+    """R27: a bot that looks ahead copies itself; the copy draws the same numbers and does not affect the original."""
     streams: SeatStreams = DealStreams(1, 2).seat(3)
     first(streams.bot)
     twin = copy.deepcopy(streams)
@@ -199,7 +197,7 @@ def test_a_bot_may_be_copied_with_its_streams() -> None:
 
 
 def test_r27_a_stream_is_a_random_of_its_eight_bytes() -> None:
-    """R27: in everything, what it keeps from one `gauss()` to the next included."""
+    """R27: including the value that `gauss()` stores between calls."""
     seeds = bytes(range(200, 224))
     for place, name in enumerate(STREAMS):
         plain = Random(int.from_bytes(seeds[place * 8 : place * 8 + 8], "little"))

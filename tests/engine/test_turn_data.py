@@ -18,7 +18,6 @@ def player(game: State) -> PlayerAI:
 
 
 def test_r20_the_whole_turn_data_of_a_turn() -> None:
-    """R20-R22: every field once."""
     game = position("A25/*34/567/89")
     run(game, "A as 9", "34", "doubt", "5 as 5", "89")
     assert game.turn_data() == TurnData(
@@ -38,7 +37,7 @@ def test_r20_the_whole_turn_data_of_a_turn() -> None:
 
 
 def test_r21_streak_counts_the_plays_since_the_last_doubt() -> None:
-    """R21: of the whole table, plays and not cards; a doubt of either kind starts again."""
+    """R21: the whole table's plays, not cards. Right and wrong doubts reset it."""
     game = position("AA23J/345/5678")
     seen = []
     for move in ("AA as 9", "3", "56", "2", "doubt", "4 as 4", "7", "doubt", "J as A"):
@@ -78,7 +77,7 @@ def test_r22_prev_player_started_turn() -> None:
 
 
 def test_r22_prev_did_not_start_a_departed_players_round() -> None:
-    """R22, R4: the cards are the whole board, but not prev's."""
+    """R22, R4: the cards are the whole board, but prev did not play them."""
     game = position("A/34/56/78")
     run(game, "A as 9")
     assert player(game).prev_player_started_turn(game.turn_data()) is False
@@ -88,7 +87,6 @@ def test_r22_prev_did_not_start_a_departed_players_round() -> None:
 
 
 def test_r22_is_first_turn() -> None:
-    """R22: the board is empty."""
     game = position("A2/34/56")
     assert player(game).is_first_turn(game.turn_data()) is True
     run(game, "A as 9")
@@ -100,7 +98,7 @@ def test_r22_uncertainty_value() -> None:
 
 
 def test_r23_honest_and_dishonest_times_count_for_the_doubted() -> None:
-    """R23: nobody else's; not the doubter's, not those of who played before."""
+    """R23: the doubter's counts and those of earlier players do not change."""
     game = position("AA2/3345/567")
     run(game, "A as A", "3", "doubt")
     assert [game.player_data(seat).dishonest_times for seat in range(3)] == [0, 1, 0]

@@ -1,4 +1,4 @@
-"""R9-R12: who wins, the end, the order of turns and the cap, with both win rules."""
+"""R9-R12: winning, the end of the game, the order of turns and the cap, under both win rules."""
 
 import pytest
 
@@ -16,7 +16,10 @@ def results(game: State) -> list[Result]:
 
 
 def test_r9_immediate_the_last_card_wins() -> None:
-    """R9: at the end of the turn; the cards stay on the board, the next player goes on with the number."""
+    """R9: the win is at the end of the turn.
+
+    The cards stay on the board, and the next player continues with the number.
+    """
     game = position("AA/23/45/67")
     assert run(game, "AA as 9") == [CardsPlayedEvent(0, 9, 2), PlayerWonEvent(0, 1)]
     data = game.turn_data()
@@ -26,7 +29,7 @@ def test_r9_immediate_the_last_card_wins() -> None:
 
 
 def test_r9_contested_the_last_card_is_pending() -> None:
-    """R9: it stays seated with no cards until the end of the next player's turn."""
+    """R9: the player stays seated without cards until the end of the next turn."""
     game = position("AA/23/45/67", "contested")
     assert run(game, "AA as 9") == [CardsPlayedEvent(0, 9, 2)]
     data = game.turn_data()
@@ -35,7 +38,7 @@ def test_r9_contested_the_last_card_is_pending() -> None:
 
 
 def test_r9_contested_a_play_confirms_the_win() -> None:
-    """R9: the next player did not doubt; its own play is then the one to doubt."""
+    """R9: the next player plays instead of doubting, and its own play can then be doubted."""
     game = position("AA/23/45/67", "contested")
     assert run(game, "AA as 9", "2") == [CardsPlayedEvent(1, 9, 1), PlayerWonEvent(0, 1)]
     data = game.turn_data()
@@ -43,7 +46,7 @@ def test_r9_contested_a_play_confirms_the_win() -> None:
 
 
 def test_r9_contested_right_doubt_returns_the_pending_winner() -> None:
-    """R9: it was a bluff; it takes the board and plays on, and is not placed later either."""
+    """R9: the last play was a bluff, so the player takes the board, stays in the game and has no place."""
     game = position("A/23/45/67", "contested")
     assert run(game, "A as 9", "doubt") == [DoubtResolvedEvent(1, 0, True, (1,), (1,), 9, 0)]
     assert (game.seat, game.n_players, hand(game, 0)) == (1, 4, "A")
@@ -56,7 +59,7 @@ def test_r9_contested_right_doubt_returns_the_pending_winner() -> None:
 
 @BOTH
 def test_r9_a_hand_emptied_by_discarding_wins_at_once(win_rule: WinRule) -> None:
-    """R9: in both modes, for the wrong doubter and for the caught bluffer."""
+    """R9: under both rules, for the wrong doubter and for the caught bluffer."""
     game = position("A2/AAA/34/56", win_rule)
     assert run(game, "A as A", "doubt")[1:] == [DiscardEvent(1, 1), PlayerWonEvent(1, 1)]
     game = position("A2/AAA/34/56", win_rule)
@@ -77,7 +80,7 @@ def test_r9_contested_game_ends_before_a_discarder_wins() -> None:
 
 @BOTH
 def test_r10_over_with_two_left(win_rule: WinRule) -> None:
-    """R10: both lose whatever they hold; place 1 is a hard win, 2 to n - 2 a soft win."""
+    """R10: both lose, whatever they hold. Place 1 is a hard win, places 2 to n - 2 are soft wins."""
     game = position("A/2/3/4/56/78", win_rule)
     run(game, "A as A", "2", "3")
     assert not game.over
@@ -91,7 +94,7 @@ def test_r10_over_with_two_left(win_rule: WinRule) -> None:
 
 
 def test_r10_with_three_players_there_is_one_winner() -> None:
-    """R10: the hard win, then the game is over, and nobody may move."""
+    """R10: after the hard win the game is over, and nobody can move."""
     game = position("A/23/45")
     run(game, "A as A")
     assert results(game) == [HARD, LOSS, LOSS]
@@ -102,7 +105,7 @@ def test_r10_with_three_players_there_is_one_winner() -> None:
 
 @BOTH
 def test_r11_seating_order_after_two_wins_in_a_row(win_rule: WinRule) -> None:
-    """R11: the turn passes over everyone who has left, also from the last seat to the first."""
+    """R11: the turn skips everyone who has left, including from the last seat to the first."""
     game = position("2A/344/5/6/78/9T", win_rule)
     run(game, "2 as 2", "3", "5", "6", "7")
     assert game.places[2:4] == [1, 2]
@@ -114,7 +117,7 @@ def test_r11_seating_order_after_two_wins_in_a_row(win_rule: WinRule) -> None:
 
 
 def test_r12_the_cap_is_a_thousand_turns() -> None:
-    """R12: three players who doubt every opening in vain hand the same cards round for ever."""
+    """R12: three players who wrongly doubt every opening pass the same cards round forever."""
     game = position("A2/A3/23")
     while not game.over:
         held = hand(game, game.seat)
@@ -126,7 +129,7 @@ def test_r12_the_cap_is_a_thousand_turns() -> None:
 
 @BOTH
 def test_r12_free_turns_are_not_counted(win_rule: WinRule) -> None:
-    """R12: and the one that the last turn earned is still played; afterwards nobody may move."""
+    """R12: a free turn earned in the last turn is still played; then nobody can move."""
     game = position("A2/345/67", win_rule, max_turns=2)
     run(game, "A as 9", "doubt")
     assert (game.over, game.seat, game.turns, game.free_turns) == (False, 1, 2, 0)

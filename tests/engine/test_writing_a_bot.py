@@ -39,7 +39,7 @@ def test_r28_the_five_nodes_are_one_way() -> None:
 
 
 class Counting(Quiet):
-    """Keeps count of its turns before it plays."""
+    """Counts its turns before it plays."""
 
     def __init__(self, id: int, *, start: int = 0) -> None:
         super().__init__(id)
@@ -51,7 +51,7 @@ class Counting(Quiet):
 
 
 def test_r28_an_overridden_play_may_end_in_super() -> None:
-    """R28: state is brought up to date, and the nodes decide."""
+    """R28: a bot updates its state, then the nodes decide."""
     games = [position("AA2/34/56"), position("AA2/34/56")]
     tables = [table(games[0], Counting), table(games[1], Quiet)]
     assert step(tables[0])[0] == step(tables[1])[0]
@@ -61,7 +61,7 @@ def test_r28_an_overridden_play_may_end_in_super() -> None:
 
 
 class Own(PlayerAI):
-    """Returns an output of its own."""
+    """Returns a custom output."""
 
     def play(self, p: TurnData) -> TurnOutput:
         return TurnOutput(False, 13, tuple(self.cards)[:2])
@@ -80,7 +80,7 @@ def test_r28_settings_are_keyword_arguments_after_the_id() -> None:
 
 
 class Collecting(Quiet):
-    """Writes into its settings."""
+    """Modifies its settings."""
 
     def __init__(self, id: int, *, notes: list[int]) -> None:
         super().__init__(id)
@@ -89,7 +89,6 @@ class Collecting(Quiet):
 
 
 def test_r28_each_seat_and_game_has_a_new_instance_and_settings() -> None:
-    """R28: none reaches another's, nor those of the next game."""
     notes: list[int] = []
     entrant = Entrant("Collecting", Collecting, {"notes": notes})
     players = [
@@ -106,7 +105,7 @@ def test_r28_each_seat_and_game_has_a_new_instance_and_settings() -> None:
 @pytest.mark.parametrize("maximize", [True, False])
 @pytest.mark.parametrize("moves", [(), ("A as 3",)])
 def test_r28_bluff(maximize: bool, moves: tuple[str, ...]) -> None:
-    """R28, R24: random cards; the number only when opening."""
+    """R28, R24: a bluff plays random cards, and has a number only when opening."""
     player, p = seated("2344", moves)
     sizes = set()
     for _ in range(60):
@@ -142,14 +141,13 @@ def test_r28_play_truthfully_without_the_number_is_the_bots_error() -> None:
 
 
 class Honest(PlayerAI):
-    """Wants to be honest, come what may."""
+    """Always plays honestly, even without the number."""
 
     def play(self, p: TurnData) -> TurnOutput:
         return self.play_truthfully(p, maximize=True)
 
 
 def test_r28_it_is_blamed_by_name() -> None:
-    """R13, R28: as an error of the bot."""
     game = position("A2/45/67")
     run(game, "A as 3")
     with pytest.raises(BotError, match=r"^Honest \(seat 1\) .*: play_truthfully needs a card of number 3 in the hand$"):
@@ -177,7 +175,7 @@ def test_r28_it_is_blamed_by_name() -> None:
     ],
 )
 def test_r28_picks(held: str, pick: Callable[[HandView], list[int]], expected: str) -> None:
-    """R28, R25: lists of at most what is held, and the hand as it was; the list is the bot's own."""
+    """R28, R25: picks return at most the held cards and leave the hand unchanged. The bot owns the returned list."""
     own = view(held)
     picked = pick(own)
     assert type(picked) is list
@@ -187,7 +185,7 @@ def test_r28_picks(held: str, pick: Callable[[HandView], list[int]], expected: s
 
 
 def test_r28_pick_random_draws_from_the_framework() -> None:
-    """R27, R28: without replacement, and not from the bot's own stream."""
+    """R27, R28: it draws without replacement and not from the bot's own stream."""
     streams = DealStreams(0, 0).seat(0)
     own = HandView(Hand(cards("A23456789")), streams)
     seen = set()
@@ -201,7 +199,7 @@ def test_r28_pick_random_draws_from_the_framework() -> None:
 
 
 def test_r26_the_view_of_a_hand_is_read_only() -> None:
-    """R26, R28: there is nothing in it to write to, and what it gives is a copy."""
+    """R26, R28: the view has no mutable attributes, and returns copies."""
     own = view("*2443")
     for name in ("cards", "anything"):
         with pytest.raises(AttributeError):
@@ -213,7 +211,7 @@ def test_r26_the_view_of_a_hand_is_read_only() -> None:
 
 
 def test_r28_questions_about_the_hand() -> None:
-    """R28: how many, whether at all, whether all alike; of what is no card, nothing."""
+    """R28: counts and membership. Objects that are not cards count as absent."""
     own = view("*244K")
     assert (len(own), sorted(own), own.most_common()) == (5, cards("*244K"), 4)
     assert own.count_all() == {0: 1, 2: 1, 4: 2, 13: 1}
@@ -224,7 +222,7 @@ def test_r28_questions_about_the_hand() -> None:
 
 
 def test_r28_the_view_follows_the_hand() -> None:
-    """R28: what is played is gone, what is picked up is there, a set that is discarded is gone."""
+    """R28: played cards and discarded sets are gone, and picked-up cards are present."""
     game = position("A2/AAA3/45")
     at = table(game, Own, Own, Own)
     views = [player.cards for player in at.players if player is not None]
@@ -236,7 +234,6 @@ def test_r28_the_view_follows_the_hand() -> None:
 
 
 def test_r28_hand_counts_its_cards() -> None:
-    """R28: cards and counts agree after every change."""
     held = Hand(cards("*2443"))
     held.add(cards("44K"))
     held.remove(cards("*2"))
