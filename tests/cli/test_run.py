@@ -44,7 +44,7 @@ def digest(said: Result) -> str:
 
 
 def rows(said: Result, title: str) -> dict[str, list[str]]:
-    """First cell -> other cells of the table under a title."""
+    """Return the other cells by first cell for the table under a title."""
     lines = said.out.splitlines()
     start = next(place for place, line in enumerate(lines) if line.startswith(title))
     cells = [line.replace("[", "").replace("]", "").replace(",", "").split() for line in lines[start + 2 : start + 5]]
@@ -305,7 +305,7 @@ def test_unwritable_report_does_not_affect_the_run(shell: Shell) -> None:
 
 
 def test_a_run_ends_in_twelve_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer comes first, then the first five, the report, and the next command as this one was called."""
+    """The result comes first, then the first five players, the report, and the next command."""
     with start(tmp_path, "run", "--games", "12", "--workers", "1", "--quiet", "--output", "r") as process:
         out, _ = process.communicate(timeout=60)
     lines = out.splitlines()

@@ -37,7 +37,7 @@ def outcomes(of: Experiment) -> list[Outcome]:
 def means(
     folder: Path, *, workers: int = 1, progress: Progress = lambda games: None, game: str = DUBITO, **calls: Any
 ) -> RunOptions:
-    """How a test's run is played: its cache beside its folder, no cap and no preflight unless asked for."""
+    """Return the options of a test's run: its cache is next to its folder; no cap and no preflight unless requested."""
     options: dict[str, Any] = {"in_flight": 8, "cache": folder.parent / "cache", "offline": False, "preflight": False}
     options["patience"] = 1e9  # seconds: in tests time passes by sleeping, of all threads together
     how = CallOptions(**options | calls)

@@ -49,7 +49,6 @@ def test_games_are_counted_in_both_seats() -> None:
 
 
 def contended(ended: int, other: int, seat: int) -> Outcome:
-    """Return a finished game with a contender in the first player's seat."""
     players = (3, other) if seat == 0 else (other, 3)
     one = game(*players, ended)
     one.contender_seat = seat
@@ -57,7 +56,7 @@ def contended(ended: int, other: int, seat: int) -> Outcome:
 
 
 def test_rates_and_differences_are_per_game() -> None:
-    """Three deals of two contenders; the points are 2 for a win, 1 for a draw, of 2."""
+    """Three deals of two contenders. A win is worth 2 points and a draw 1, out of 2."""
     deals = [
         [contended(*how) for how in ((WON, 0, 0), (LOST, 0, 1), (LOST, 0, 0), (DRAWN, 0, 1))],  # 4 to 1
         [contended(*how) for how in ((WON, 1, 0), (WON, 1, 1), (WON, 1, 0), (WON, 1, 1))],  # 2 to 2

@@ -58,7 +58,7 @@ def calibration(*deals: Deal) -> Calibration:
 
 
 def test_a_worked_example() -> None:
-    """(.9 - 1)^2 + (.9 - 0)^2 + (.2 - 0)^2 + (.3 - 0)^2 = .95 over four; two of the nine said nothing usable."""
+    """((.9 - 1)^2 + (.9 - 0)^2 + (.2 - 0)^2 + (.3 - 0)^2) / 4 = .95 / 4. Two statements are unusable."""
     one = calibration(
         [make_statement(0.9, True), make_statement(0.2, False), make_statement(None, True)],
         [
@@ -130,7 +130,7 @@ def test_chunks_add_up_in_any_grouping() -> None:
 
 
 class Seats:
-    """Gives each seat the game's journal itself, so that a bot of the test can state something."""
+    """Gives each seat the game's journal so that a test bot can state a probability."""
 
     def __init__(self, touched: Set[int] = frozenset()) -> None:
         self.touched = touched
@@ -141,7 +141,7 @@ class Seats:
 
 
 def asked_again(record: str, rules: Rules) -> list[tuple[int, bool]]:
-    """Who was asked whether it doubts, and whether the cards there were a bluff, from deal and outputs alone."""
+    """Derive from deal and outputs who was asked to doubt, and whether the cards were a bluff."""
     plain = json.loads(record)
     game = State(rules, [Hand(cards) for cards in plain["hands"]])
     asked, number, last = [], 0, list[int]()

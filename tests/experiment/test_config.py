@@ -125,7 +125,7 @@ def test_an_unreadable_file_is_one_sentence(tmp_path: Path, text: bytes, words: 
 
 
 def test_json_config_and_merged_mappings_are_read(tmp_path: Path) -> None:
-    """JSON escapes an emoji as two halves; a merged key is no twin of the one that goes over it, and has no name."""
+    """JSON escapes an emoji as two surrogates. A merged key may be overridden and has no name of its own."""
     (tmp_path / "x.yaml").write_text('{"bots": [{"bot": "StefaBot", "name": "\\ud83c\\udccf"}]}')
     assert read_config(tmp_path / "x.yaml") == {"bots": [{"bot": "StefaBot", "name": "\U0001f0cf"}]}
     (tmp_path / "x.yaml").write_text("bots: [{bot: StefaBot, name: one}, {<<: {bot: StefaBot, name: one}, name: two}]")

@@ -35,7 +35,7 @@ def hard(game: Outcome) -> float:
 
 
 def summed(*deals: tuple[int, ...]) -> Tally:
-    """Return a tally of these deals, given as their contenders' results."""
+    """Return a tally of these deals, each given as its contenders' results."""
     tally = Tally()
     by_bucket = RESULTS.by_bucket
     assert by_bucket is not None
@@ -48,7 +48,7 @@ def make_contenders(*names: str) -> list[Contender]:
 
 
 def test_several_pairs_are_tested_by_holms_method() -> None:
-    """Of these t of 20 deals 2.5 is enough alone, and as the last of three, but not as the first."""
+    """With 20 deals, t = 2.5 is significant as a single pair and as the last of three, but not as the first."""
 
     def seen(t: float) -> _PairSums:
         d2 = 2000
@@ -97,7 +97,7 @@ def test_r33_every_pair_is_compared_on_its_own_seat() -> None:
 
 
 def test_number_of_games_to_a_significant_difference() -> None:
-    """Twenty deals; d is 1 in four of them, -1 in two, else 0: mean 0.1, so (2.8 / 0.1)^2 variance deals in all."""
+    """Of 20 deals, d is 1 in four and -1 in two, so the mean is 0.1. Needed are (2.8 / 0.1)^2 * variance deals."""
     deals = [(HARD, LOSS)] * 4 + [(LOSS, HARD)] * 2 + [(LOSS, LOSS)] * 14
     wanted = 2.8**2 / 0.1**2 * variance([1] * 4 + [-1] * 2 + [0] * 14)
     (pair,) = contender_pairs(summed(*deals), make_contenders("a", "b"), RESULTS)

@@ -27,7 +27,7 @@ FIELD = ["StefaBot", "UsualBot", "ClaudeBot", "RandomBoi"]
 
 
 def differences(folder: Path, contenders: tuple[Any, ...], **config: Any) -> list[int]:
-    """Return the second contender's Score minus the first's, in halves, on 1,000 deals."""
+    """Return the second contender's Score minus the first's, in halves, for 1,000 deals."""
     (folder / "bots" / "manual").mkdir(parents=True, exist_ok=True)
     (folder / "bots" / "manual" / "twin.py").write_text(TWIN)
     registry = find_bots(folder)
@@ -47,7 +47,7 @@ pytestmark = pytest.mark.at_length  # in the gate intervals are tried on drawn n
 
 @pytest.fixture(scope="module", params=["twins", "a strong and a weak bot"])
 def population(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[int]:
-    """Differences to draw from."""
+    """Return the differences to draw from."""
     folder = tmp_path_factory.mktemp("twins")
     if request.param == "twins":
         return differences(folder, TWINS, table_sizes=[4])
@@ -56,7 +56,7 @@ def population(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 @pytest.mark.parametrize("deals", [5, 20, 50, 200])
 def test_95_of_100_intervals_cover_the_true_difference(population: list[int], deals: int) -> None:
-    """1,500 runs of so many deals drawn from 1,000; five deals are few enough for more than 95 %, never for less."""
+    """Simulate 1,500 runs whose deals are drawn from 1,000. With only five deals the coverage may exceed 95 %."""
     true = sum(population) / len(population) / 2
     rng = Random(deals)
     covered = 0
@@ -68,7 +68,7 @@ def test_95_of_100_intervals_cover_the_true_difference(population: list[int], de
 
 
 def test_intervals_of_identical_players_include_zero(tmp_path: Path) -> None:
-    """Fifty runs of 20 deals each, played and not drawn."""
+    """Fifty runs of 20 deals are really played."""
     population = differences(tmp_path, TWINS, table_sizes=[3])
     assert len({*population}) > 1, "twins play games of their own"
     contain = 0

@@ -1,4 +1,4 @@
-"""Duels are counted by pair and seat, and merge like all other sums."""
+"""Duels are counted by pair and seat, and their sums can be merged like all others."""
 
 import json
 

@@ -30,7 +30,7 @@ Game = tuple[Outcome, frozenset[int]]
 
 @pytest.fixture(scope="module")
 def deals() -> list[list[Game]]:
-    """60 deals of two games, in which some seats were touched at random."""
+    """Return 60 deals of two games in which random seats had a fallback."""
     rng = Random(3)
     played = outcomes(experiment(bots=BOTS, contenders=CONTENDERS, games=120, table_sizes=[3, 5]))
     games = [(game, frozenset(s for s in range(len(game.seats)) if rng.random() < 0.3)) for game in played]
@@ -38,7 +38,7 @@ def deals() -> list[list[Game]]:
 
 
 def summed(deals: list[list[Game]]) -> Tally:
-    """All sums of these deals."""
+    """Return the sums of these deals."""
     tally = tally_of([[outcome for outcome, _ in games] for games in deals], RESULTS)
     for games in deals:
         add_fallback_seats(tally, games, RESULTS)
@@ -94,7 +94,7 @@ def test_the_share_of_decisions() -> None:
 
 @pytest.mark.parametrize("share", [0.02, 0.021, 0.6])
 def test_verdict_counts_fallback_games_both_ways(deals: list[list[Game]], share: float) -> None:
-    """Worst for the first: its games with a fallback are lost, and those of the other are hard wins."""
+    """The worst case for a player: its games with a fallback are losses, and those of the other are hard wins."""
     contenders = [Contender(name, fallback_share=share) for name in CONTENDERS]
     (pair,) = contender_pairs(summed(deals), contenders, RESULTS)
     places = [CONTENDERS.index(each.name) for each in (pair.one, pair.other)]
@@ -110,7 +110,10 @@ def test_verdict_counts_fallback_games_both_ways(deals: list[list[Game]], share:
 
 
 def payoffs(*deals: tuple[int, int], touched: tuple[int, ...]) -> Tally:
-    """Deals of two contenders with these payoffs, at one seat each; the second one had a fallback in some of them."""
+    """Return deals of two contenders with these payoffs, at one seat each.
+
+    The second had a fallback in some of them.
+    """
     tally = Tally()
     add_contender_deals(tally, [[((one,),), ((other,),)] for one, other in deals], RETURNS)
     for deal in touched:
@@ -120,7 +123,7 @@ def payoffs(*deals: tuple[int, int], touched: tuple[int, ...]) -> Tally:
 
 @pytest.mark.parametrize(("touched", "winner"), [(2, 0), (13, 0), (14, None), (18, None)])
 def test_the_worst_case_of_a_payoff_is_on_its_own_scale(touched: int, winner: int | None) -> None:
-    """Payoffs are -4 to 4, counted from 0 to 8. The second has 2 of 8 in games with a fallback."""
+    """Payoffs from -4 to 4 are stored as 0 to 8. The second has 2 of 8 in games with a fallback."""
     deals = [(6, 2)] * 18 + [(8, 0), (4, 4)]
     contenders = [Contender("a"), Contender("b", fallback_share=0.1)]
     (pair,) = contender_pairs(payoffs(*deals, touched=(*range(touched),)), contenders, RETURNS)

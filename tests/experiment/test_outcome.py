@@ -1,4 +1,4 @@
-"""Packed rows are small and exact; invalid ones are refused."""
+"""Packed rows are small and exact, and invalid ones are rejected."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""`all_games.yaml` (R30, R31) and the ranking, recounted from the games."""
+"""`all_games.yaml` (R30, R31) and the ranking agree with a recount of the games."""
 
 from collections import Counter
 from typing import Any
@@ -20,7 +20,7 @@ def games() -> list[Outcome]:
 
 
 def recounted(played: list[Outcome], player: int, bucket: str) -> dict[str, Any]:
-    """Count a bucket of R30 seat by seat, in the simplest way."""
+    """Count a bucket (R30) seat by seat, in the simplest way."""
     seats = [
         (game, seat)
         for game in played
@@ -85,7 +85,7 @@ def test_r30_by_table_size() -> None:
 
 
 def test_r31_the_two_losers_share_their_place() -> None:
-    """N = 4, places 1, 2 and two losers at 3.5: relative positions 1, 2/3, 1/6, 1/6."""
+    """With N = 4 and places 1, 2, 3.5 and 3.5, the relative positions are 1, 2/3, 1/6 and 1/6."""
     game = Outcome((9, 0), False, None, [0, 1, 2, 3], [1, 2, 0, 0], [(0,) * len(RESULTS.counts)] * 4)
     results = all_games(tally_of([[game]], RESULTS), BOTS, GAME)
     positions = [results[name]["total"]["relative_position"] for name in BOTS]

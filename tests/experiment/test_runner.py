@@ -1,4 +1,4 @@
-"""Runs have the same bytes with one worker or two, and report their progress correctly."""
+"""Runs have the same bytes with one or two workers, and report their progress correctly."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The schedule (R33): uniform draws, independent deals, and contenders in one seat of each deal."""
+"""The schedule (R33): draws are uniform, deals independent, and contenders play one seat of each deal."""
 
 from collections import Counter
 

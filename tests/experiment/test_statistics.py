@@ -21,7 +21,7 @@ from tests.conftest import in_gate
 
 
 def sums(clusters: list[tuple[int, int]]) -> tuple[int, int, int, int, int, int]:
-    """deals, seats, m2, y, y2, ym of (m, y) pairs."""
+    """Return deals, seats, m2, y, y2 and ym of these (m, y) pairs."""
     return (
         len(clusters),
         sum(m for m, _ in clusters),
@@ -33,7 +33,7 @@ def sums(clusters: list[tuple[int, int]]) -> tuple[int, int, int, int, int, int]
 
 
 def test_wilson_matches_the_published_example() -> None:
-    """Newcombe (1998), table I: 81 of 263, score interval .2553 to .3662; 0 of 20, 0 to .1611."""
+    """Newcombe (1998), table I: for 81 of 263 the interval is .2553 to .3662, for 0 of 20 it is 0 to .1611."""
     rate = wilson(81 / 263, 263)
     assert (round(rate.low, 4), round(rate.high, 4)) == (0.2553, 0.3662)
     none = wilson(0, 20)
@@ -76,7 +76,10 @@ def test_a_score_in_halves_is_scaled() -> None:
 
 @pytest.mark.parametrize(("deals", "statements"), [(150, 4), (5, 15), (20, 15)])
 def test_the_interval_covers_what_it_claims_when_seats_cluster(deals: int, statements: int) -> None:
-    """800 simulated runs, of as few as 5 deals, whose seats share a luck of their own: about 95 % are covered."""
+    """Simulate 800 runs of as few as 5 deals whose seats share their luck.
+
+    About 95 % of the intervals cover the rate.
+    """
     rng = Random(1)
     covered = 0
     for _ in range(800):
@@ -91,7 +94,7 @@ def test_the_interval_covers_what_it_claims_when_seats_cluster(deals: int, state
 
 @pytest.mark.parametrize("clusters", [[(2, 1), (1, 0), (3, 2), (1, 1), (2, 2)] * 40, [(2, 0)] * 200, [(1, 1)] * 200])
 def test_repeated_sample_gives_the_full_interval(clusters: list[tuple[int, int]]) -> None:
-    """A run of fifty times the same deals: but for Bessel and Student its interval is that of its first fiftieth."""
+    """If the deals repeat fifty times, the interval is that of one repetition, except for small-sample corrections."""
     exact = clustered_rate(*sums(clusters * 50))
     known = sampled_rate(50 * sum(y for _, y in clusters), 50 * sum(m for m, _ in clusters), Sums(*sums(clusters)))
     assert known.value == exact.value
@@ -107,7 +110,7 @@ def test_unsampled_data_has_a_rate_without_interval() -> None:
 
 @pytest.mark.parametrize(("deals", "sampled"), in_gate([(600, 30), (1500, 150)], 1))
 def test_an_interval_known_from_a_sample_covers_what_it_claims(deals: int, sampled: int) -> None:
-    """500 simulated runs whose seats share a luck of their own, of which so many of the first deals are looked at."""
+    """Simulate 500 runs whose seats share their luck. The variance is estimated from the first deals only."""
     rng = Random(2)
     covered = 0
     for _ in range(500):
@@ -130,7 +133,10 @@ def test_student_matches_the_published_table(df: int, point: float) -> None:
 
 
 def test_paired_differences() -> None:
-    """D = 1, 1, 1, -1 and twelve times 0: mean 1/8, variance 0.25, standard error 1/8; t(15) = 2.131."""
+    """D is 1, 1, 1, -1 and twelve times 0.
+
+    The mean is 1/8, the variance 0.25, the standard error 1/8, and t(15) = 2.131.
+    """
     rate = paired_difference(16, 2, 4)
     assert rate.value == 0.125
     assert (rate.low, rate.high) == pytest.approx((0.125 * (1 - 2.1314), 0.125 * (1 + 2.1314)), abs=1e-4)
@@ -147,7 +153,7 @@ def test_equal_differences_use_the_rule_of_three() -> None:
 
 
 def test_number_of_deals_to_significance() -> None:
-    """statistics.md, section 3: sd .41, so d = .05 takes about 530 pairs, .10 about 130, .20 about 33."""
+    """statistics.md, section 3: with sd .41, d = .05 takes about 530 pairs, .10 about 130, and .20 about 33."""
     for d, pairs in ((0.05, 530), (0.10, 130), (0.20, 33)):
         n = 10**6
         total = round(n * d)
@@ -161,7 +167,7 @@ def test_number_of_deals_to_significance() -> None:
 
 
 def test_constant_result_has_an_interval() -> None:
-    """Seven seats a deal that have .81 each, in millionths squared: nothing varies, so a deal counts as one."""
+    """Each of seven seats per deal has .81, so nothing varies and a deal counts as one seat."""
     deals, y = 20_000, 7 * 81 * 10**10
     rate = clustered_rate(deals, 7 * deals, 49 * deals, y * deals, y * y * deals, 7 * y * deals, scale=10**12)
     plain = wilson(0.81, deals)

@@ -33,7 +33,7 @@ def test_ratio_matches_normal_differences() -> None:
 
 
 def test_exact_ratio_uses_the_likeliest_distributions() -> None:
-    """Of 8 deals won, 2 lost and 190 alike, against all distributions on a grid over these three values."""
+    """With 8 deals won, 2 lost and 190 equal, compare with all distributions on a grid."""
     wins, losses, alike, mean = 8, 2, 190, 0.05
 
     def best(mean: float) -> float:
@@ -50,7 +50,7 @@ def test_exact_ratio_uses_the_likeliest_distributions() -> None:
 
 
 def test_equal_pair_is_not_declared_close_immediately() -> None:
-    """Nothing seen in 30 deals does not exclude 3 points, which one in 33 makes; the formula would: no variance."""
+    """Thirty equal deals do not exclude a difference of 3 points. The formula would, since their variance is 0."""
     test = PairTest(THREE, 2)
     for _ in range(30):
         test.add(0)
@@ -95,7 +95,7 @@ def test_pairs_share_the_error_rate_and_all_must_be_decided() -> None:
 def test_equal_players_rarely_differ_and_unequal_mostly_do(
     weights: tuple[float, ...], difference: float, told: tuple[float, float]
 ) -> None:
-    """A cheap cell of `benchmarks/stopping.py`, which plays 500 comparisons each."""
+    """A small version of `benchmarks/stopping.py`, which simulates 500 comparisons per cell."""
     tests = compared(weights, 4, 60, within=2 * THREE if difference == 0 else THREE)
     apart = [test for test in tests if test.verdict == "told apart"]
     assert told[0] <= len(apart) / len(tests) <= told[1]
@@ -124,7 +124,7 @@ def test_anytime_interval_matches_its_formula() -> None:
 
 
 def test_test_gives_up_after_three_times_the_deals() -> None:
-    """Differences between no points and three: neither bound is reached for long."""
+    """With a true difference between 0 and 3 points, neither bound is reached for a long time."""
     test, n = PairTest(THREE, 2), 0
     while test.verdict is None:
         total = sum(value * count for value, count in test.seen.items())

@@ -1,4 +1,4 @@
-"""Variation between groups: chance is separated from real variation, with correct coverage."""
+"""Variation between groups: real variation is separated from chance, and the intervals have the right coverage."""
 
 import math
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ def sample_variation(rng: Random, rates: Sequence[float], seats: int) -> Variati
     ("rates", "least"), in_gate([(ALIKE, 0.95), ([0.0] * 10 + [0.5], 0.88), (FAR, 0.92), ([0.15, 0.2, 0.25], 0.92)], 2)
 )
 def test_the_interval_covers_what_it_claims(rates: list[float], least: float, seats: int) -> None:
-    """More where chance hides nearly everything, a little less where it all lies in one group of few seats."""
+    """Coverage is higher if chance hides nearly everything, and slightly lower if one small group has all variation."""
     rng, true = Random(1), deviation(rates)
     assert true is not None
     found = [sample_variation(rng, rates, seats).beyond for _ in range(300)]
@@ -82,7 +82,7 @@ def test_one_seat_per_group_gives_no_estimate() -> None:
 
 
 def test_two_groups_by_hand() -> None:
-    """R = .1 and .3 of 100 seats each: Q = .02, p = 42/204, sum v = 2 (pq - t^2) / 100; solved for E Q = Q."""
+    """R = .1 and .3 with 100 seats each: Q = .02, p = 42/204, sum v = 2 (pq - t^2) / 100. Solve E Q = Q for t."""
     found = variation([10, 30], [100, 100])
     pq = 42 / 204 * (1 - 42 / 204)
     assert found.seen == pytest.approx(0.1)
@@ -91,7 +91,7 @@ def test_two_groups_by_hand() -> None:
 
 
 def test_seats_that_repeat_each_other_do_not_narrow_the_interval() -> None:
-    """Every deal is played three times with the same end: the same as a third of the seats."""
+    """Every deal is played three times with the same result, so the seats count as a third."""
     one = variation([10, 30, 20], [100, 100, 100])
     thrice = variation([30, 90, 60], [300, 300, 300], effect=3.0)
     assert thrice.seen == one.seen
@@ -110,7 +110,7 @@ def test_the_design_effect_is_how_much_seats_repeat_each_other() -> None:
 
 
 def test_a_difference_has_the_interval_of_both() -> None:
-    """Zou and Donner (2008): .5 [.4, .7] less .2 [.15, .3] is .3, from .3 - |(.1, .1)| to .3 + |(.2, .05)|."""
+    """Zou and Donner (2008): .5 [.4, .7] minus .2 [.15, .3] is .3, from .3 - |(.1, .1)| to .3 + |(.2, .05)|."""
     difference = independent_difference(Rate(0.5, 0.4, 0.7), Rate(0.2, 0.15, 0.3))
     assert (difference.value, difference.low, difference.high) == pytest.approx(
         (0.3, 0.3 - math.sqrt(0.02), 0.3 + math.sqrt(0.0425))

@@ -1,4 +1,4 @@
-"""Helpers: runs against a foreign server, with time accelerated on both sides."""
+"""Helpers for runs against a fake provider, with time accelerated on both sides."""
 
 import time
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.llm.kit import player_at, run_games, small
 
 
 class FastClock(ModelProgress):
-    """Its seconds are `scale` times as short as the clock's."""
+    """A clock that runs `scale` times as fast."""
 
     def __init__(self, scale: float) -> None:
         super().__init__(clock=lambda: time.monotonic() * scale)

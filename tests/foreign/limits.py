@@ -7,7 +7,7 @@ MINUTE = 60.0
 
 
 class Limiter(Protocol):
-    """One limit of a server."""
+    """A limit of a server."""
 
     limit: float  # as its headers name it
 
@@ -16,21 +16,21 @@ class Limiter(Protocol):
 
     @property
     def left(self) -> float:
-        """How much may be taken now."""
+        """Return the amount that is available now."""
 
     def take(self, amount: float) -> None:
-        """Take so much, which is left."""
+        """Use up this amount, which must be available."""
 
     def wait(self, amount: float) -> float:
-        """Seconds until so much is left."""
+        """Return the seconds until this amount is available."""
 
     def whole(self) -> float:
-        """Seconds until all is there again."""
+        """Return the seconds until the full limit is available."""
 
 
 @dataclass
 class Bucket:
-    """So much a minute, refilled all the time; a burst of so much is let through."""
+    """A limit per minute that refills continuously and allows bursts up to `burst`."""
 
     limit: float
     burst: float
@@ -57,7 +57,7 @@ class Bucket:
 
 @dataclass
 class Window:
-    """So much in each window of that many seconds, which begins by the clock."""
+    """A limit for each window of `seconds`. Windows are aligned to the clock."""
 
     limit: float
     seconds: float = MINUTE

@@ -1,7 +1,7 @@
 """A scriptable server that behaves like providers: limits, headers, and bursts of errors.
 
 It is written from the providers' documents, not from the client. Time runs `scale` times as fast, so that a minute's
-limit is reached within a second. It is a thread with an event loop, and keeps every connection alive.
+limit is reached within a second. The server is a thread with an event loop, and keeps every connection alive.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ OUTPUT_LIMITS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 
 @dataclass(frozen=True)
 class Habits:
-    """How a server behaves; times in its own seconds."""
+    """The behaviour of a server. Times are in its own, accelerated seconds."""
 
     requests: Sequence[Limiter] = ()
     tokens: Sequence[Limiter] = ()  # a call takes its input and its `max_output`
@@ -49,7 +49,7 @@ class Habits:
 
 @dataclass
 class Heard:
-    """A call that came in: when, as what body, and what was answered."""
+    """A received call: its time, its body, and the status of the answer."""
 
     at: float
     body: dict[str, Any]
@@ -58,7 +58,7 @@ class Heard:
 
 @dataclass
 class Answer:
-    """What is sent."""
+    """A response."""
 
     status: int
     body: str
@@ -76,7 +76,7 @@ def by_the_question(protocol: Api, body: dict[str, Any]) -> dict[str, Any]:
 
 
 class Foreign:
-    """The server; a context manager."""
+    """The server, as a context manager."""
 
     def __init__(self, habits: Habits, reply: Reply = by_the_question) -> None:
         self.habits, self._reply = habits, reply
@@ -153,7 +153,7 @@ class Foreign:
         return answer
 
     def _failed(self) -> Answer | None:
-        """How a call fails, if chance wants it."""
+        """Return how a call fails at random, if it does."""
         if self._chance.random() >= self.habits.sick:
             return None
         how = self._chance.choice(self.habits.failures)
@@ -178,7 +178,10 @@ class Foreign:
         return Answer(429, error_body(protocol, kind, words), self._told(now) | self._retry_after(seconds))
 
     def _is_overloaded(self, now: float) -> bool:
-        """Whether the burst of errors lasts; it begins with a call, so that it meets one however fast time runs."""
+        """Return whether the burst of errors is in progress.
+
+        It starts with a call, so it hits one at any time scale.
+        """
         if self.habits.overloaded is None:
             return False
         first, seconds = self.habits.overloaded

@@ -1,4 +1,4 @@
-"""Simulate a pace against a server's limits without clocks or threads, with reproducible figures."""
+"""Simulate the pacer against a server's limits without clocks or threads, so figures are reproducible."""
 
 import heapq
 import math
@@ -17,7 +17,7 @@ _PROBES = 5.0  # as the gate's
 
 @dataclass(frozen=True)
 class Simulated:
-    """What came of it."""
+    """The result of a simulation."""
 
     seconds: float
     taken: int
@@ -49,11 +49,11 @@ def simulated(  # noqa: C901, a few events that share a world
     in_words: bool = True,
     seed: int = 1,
 ) -> Simulated:
-    """So many calls, so many at once, after one that goes first.
+    """Simulate this many calls with `in_flight` at once, after a single first call.
 
-    `kind` is that of the limit which the server's headers tell, None: they tell nothing; their times are rounded up to
-    a `resolution` in seconds. `at_random`: the share of calls refused whatever the pace. `at_once`: how many calls may
-    be under way; a refusal of more says so if it is `in_words`, else it is a bare 429.
+    `kind` is the limit that the server's headers report (None: no headers), with times rounded up to `resolution`
+    seconds. `at_random` is the share of calls refused at any pace. `at_once` limits concurrent calls; a refusal
+    mentions concurrency if `in_words`, otherwise it is a bare 429.
     """
     chance, order, pace = random.Random(seed), count(), Pacer()
     events: list[tuple[float, int, Callable[[], None]]] = []

@@ -1,4 +1,4 @@
-"""Servers that limit concurrent calls get fewer calls in flight, and no call waits for an unused rate."""
+"""Servers that limit concurrent calls receive fewer at once, and no call waits for an unused rate."""
 
 import json
 from pathlib import Path
@@ -84,7 +84,7 @@ def test_as_fast_as_so_many_at_once(at_once: int, in_flight: int) -> None:
 
 
 def test_one_more_at_once_is_tried_and_kept_where_it_is_taken() -> None:
-    """The server took eight; then it takes all."""
+    """The server accepts eight calls at once, later any number."""
     pace = Pacer()
     calls = [pace.start(0.0) for _ in range(9)]
     pace.count_concurrency_refusal(0.1, 1.0, is_pause_asked=False)
@@ -99,7 +99,7 @@ def test_one_more_at_once_is_tried_and_kept_where_it_is_taken() -> None:
 
 
 def test_nothing_left_for_ever_is_doubted() -> None:
-    """Some proxies send the same headers each time; call after call is taken, and only a refusal makes them true."""
+    """Some proxies always send the same headers. They are believed only after a refusal."""
     pace, now = Pacer(), 0.0
     told = [Limit("requests", 2.0, 0.0, 60.0)]
     for number in range(40):

@@ -1,4 +1,4 @@
-"""The pace against simulated providers: few refusals, and the rate is used."""
+"""The pacer against simulated providers: few refusals, and the full rate is used."""
 
 from collections.abc import Callable
 from itertools import cycle, product

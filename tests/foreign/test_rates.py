@@ -119,7 +119,10 @@ def test_failures_at_random_take_no_move(tmp_path: Path, unlimited: str, sick: s
 
 @pytest.mark.at_length
 def test_questions_that_are_never_answered_end_unreachable(tmp_path: Path) -> None:
-    """They alone, though six of ten other calls fail: the same in each run, beside others under way or probes."""
+    """Only those questions, although six of ten other calls fail.
+
+    Each run has the same ones, whether others or probes are in flight.
+    """
 
     def poisoned(protocol: Api, body: dict[str, Any]) -> dict[str, Any] | Answer:
         if len(str(body)) % 10 == 0:

@@ -1,1 +1,1 @@
-"""Frozen behaviour: digests, and files of users that must stay readable."""
+"""Frozen behaviour: digests, and users' files that must stay readable."""

@@ -41,7 +41,7 @@ def compute_digest(value: Any) -> str:
 
 
 def requests(name: str) -> dict[str, str]:
-    """Return a digest of everything that each prompt of a game asks, in each protocol, with one example per node."""
+    """Return a digest of all requests of a game's prompts, in each protocol, with one example per node."""
     game = find_game(name, REPO)
     found = {}
     for title in [title for title in prompt_names(REPO, game) if title not in ARMS]:  # whose golden files freeze them
@@ -78,7 +78,6 @@ def course(name: str, seed: int) -> str:
 
 
 def sights(state: Any) -> list[Any]:
-    """Return what each seat sees."""
     return [
         [
             state.information_state_string(seat),
@@ -90,7 +89,7 @@ def sights(state: Any) -> list[Any]:
 
 
 def digests() -> dict[str, str]:
-    """All of `games.json`."""
+    """Return the contents of `games.json`."""
     found: dict[str, str] = {}
     for game in playable():
         found |= requests(game)

@@ -1,6 +1,6 @@
 """Freeze results digests and request digests, two runs with model players, an export and a saved game.
 
-`python -m tests.freeze.made` writes these files. Rewriting them makes the tests meaningless.
+`python -m tests.freeze.made` writes these files. Once they are rewritten, the tests no longer detect earlier changes.
 """
 
 import json
@@ -49,7 +49,7 @@ SEATED: Final = ("StefaBot", "UsualBot", "ClaudeBot", "MrDoubt", "--seed", "3", 
 
 
 def request_digests() -> dict[str, str]:
-    """Of the request at each node under each prompt, in each protocol."""
+    """Return digests of the request at each node for each prompt, in each protocol."""
     return {
         f"{name} {protocol} {node}": request_digest(name, protocol, node)
         for name in PROMPTS

@@ -1,7 +1,7 @@
 """Freeze the output of commands: `python -m tests.freeze.scenes [NAME...]` writes it.
 
-`scenes.yaml` lists commands by scene. `said/SCENE.txt` has their output, without values that depend on the day or the
-machine. `kept/NAME.zip` has files that later versions must open. Other files are stored as digests.
+`scenes.yaml` lists commands by scene. `said/SCENE.txt` contains their output, without values that depend on the day or
+the machine. `kept/NAME.zip` contains files that later versions must be able to open. Other files are stored as digests.
 """
 
 import os
@@ -68,7 +68,7 @@ def masked(text: str) -> str:
 
 
 def in_process(*words: str) -> Result:
-    """`dubito` as the shell of the tests runs it."""
+    """Run `dubito` in this process, like the tests' shell."""
     out, err = StringIO(), StringIO()
     with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
         main(with_test_flags(words))
@@ -77,7 +77,7 @@ def in_process(*words: str) -> Result:
 
 
 def digest(path: Path) -> str:
-    """Return a digest of a text without its date, its place, and digests of source files."""
+    """Return a digest of a text without its date, its folder, and digests of source files."""
     text = masked(path.read_text(encoding="utf-8"))
     text = re.sub(r'"run": ?"[0-9a-f]{8}"', "<run>", text)
     text = re.sub(r"\b([0-9a-f]{64}|[0-9a-f]{12})\b", "<digest>", text)
@@ -87,7 +87,7 @@ def digest(path: Path) -> str:
 
 
 def _files(folder: str) -> Iterator[str]:
-    """Pages and data; scripts and styles may change."""
+    """Yield pages and data files. Scripts and styles may change."""
     lines = []
     for path in Path(folder).rglob("*.*"):
         if path.suffix in (".csv", ".html", ".json", ".yaml", ".jsonl") and "static" not in path.parts:
@@ -97,7 +97,7 @@ def _files(folder: str) -> Iterator[str]:
 
 
 def _requests(run: str) -> Iterator[str]:
-    """All requests of a run's games, a digest for each contender."""
+    """Return a digest of all requests of a run for each contender."""
     with closing(sqlite3.connect(Path(run, "run.db"))) as connection:
         query = "SELECT player, game, seat, decision, attempt, request, draw FROM attempts ORDER BY 1, 2, 3, 4, 5"
         rows = connection.execute(query).fetchall()
@@ -120,7 +120,7 @@ def _keep(*_: str) -> Iterator[str]:
 
 
 def _renew(run: str, fresh: str) -> Iterator[str]:
-    """As if the sources of bots and games were those of then: a run goes on with no others."""
+    """Replace the source digests of bots and games by the current ones, so that the run can resume."""
     then, now = (Path(folder, "manifest.yaml").read_text(encoding="utf-8") for folder in (run, fresh))
     assert masked(re.sub(r"\b[0-9a-f]{64}\b", "", then)) == masked(re.sub(r"\b[0-9a-f]{64}\b", "", now))
     Path(run, "manifest.yaml").write_text(now, encoding="utf-8")
@@ -128,7 +128,7 @@ def _renew(run: str, fresh: str) -> Iterator[str]:
 
 
 def _rows(folder: str) -> Iterator[str]:
-    """Summarize a dataset: its columns with types, the number of rows, and a digest of them."""
+    """Summarize a dataset: its columns with types, the number of rows, and a digest of the rows."""
     from pyarrow import parquet
 
     for path in sorted(Path(folder).rglob("*.parquet")):
@@ -168,7 +168,7 @@ def play_scene(name: str, speak: Speak) -> str:
 
 
 def playable(name: str) -> bool:
-    """Whether what a scene needs is installed."""
+    """Return whether everything that a scene needs is installed."""
     text = "\n".join(SCENES[name])
     return all(
         find_spec(library) or not re.search(words, text)
@@ -181,7 +181,7 @@ def said_file(name: str) -> Path:
 
 
 def _pack(name: str, *paths: str) -> None:
-    """Pack the files that `take` selects; of a run's folder, the files of the run."""
+    """Pack the files that `take` selects. In a run's folder, pack only the files of the run."""
     with TemporaryDirectory() as folder:
         for path in paths:
             if Path(path).is_dir():

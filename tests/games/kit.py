@@ -1,4 +1,4 @@
-"""Helpers for game tests: every built-in game, and the one from docs/writing-a-game.md."""
+"""Helpers for game tests: every built-in game, and the game from docs/writing-a-game.md."""
 
 import shutil
 from importlib.util import find_spec
@@ -49,7 +49,7 @@ def write_stacks(folder: Path) -> None:
 
 
 def exchange(file: Path | str, *exchanged: tuple[str, str]) -> None:
-    """Write these in a file, each in the place of what stands there once."""
+    """Replace these texts in a file. Each must occur exactly once."""
     text = Path(file).read_text()
     for old, new in exchanged:
         assert text.count(old) == 1, old
@@ -62,7 +62,7 @@ def deal_game(game: Game, deal: int = 0, size: int | None = None) -> State:
 
 
 def table_of(registry: Registry, deal: int, size: int, **how: Any) -> Table:
-    """Return a table of hand-written bots; each game chooses others."""
+    """Return a table of hand-written bots, chosen differently for each game."""
     bots = registry.hand_written()
     entrants = [Entrant(f"{seat}", bots[(deal + 3 * seat) % len(bots)].cls) for seat in range(size)]
     streams = DealStreams(0, deal)
@@ -75,7 +75,7 @@ def registry_of(game: str) -> Registry:
 
 
 def outputs_of(table: Table) -> list[Any]:
-    """All outputs of a game that is played to its end."""
+    """Play a game to its end and return all outputs."""
     outputs = []
     while not table.state.over:
         output, _ = step(table, announce=True)

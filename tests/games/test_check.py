@@ -1,4 +1,4 @@
-"""`dubito games check` finds planted bugs in a sound game, and nothing in a sound game."""
+"""`dubito games check` finds planted bugs, and reports nothing for a correct game."""
 
 import re
 import shutil
@@ -58,7 +58,7 @@ class KuhnState:"""
 
 @pytest.mark.parametrize(("seen", "found"), [("()", True), ("self.acts if self.seat == 0 else ()", False)])
 def test_hidden_move_before_another_own_move_is_tried(shell: Shell, seen: str, found: bool) -> None:
-    """A move that its own seat sees afterwards may be a public one: of that nothing is said."""
+    """If the seat later sees its own hidden move, the rules may make the move public, so nothing is reported."""
     write_kuhn(Path.cwd())
     for path in (Path("games/kuhn/facts.py"), Path("games/kuhn/words.py"), *Path("prompts").rglob("*.*")):
         path.unlink()
@@ -156,7 +156,7 @@ def test_course_of_a_large_game_has_no_flaws(name: str) -> None:
 @pytest.mark.at_length
 @pytest.mark.usefixtures("stacks")
 def test_sound_game_in_a_folder_has_no_flaws(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """From another folder, with its runs and those of models."""
+    """The check runs in another folder and includes runs, with and without models."""
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     shutil.move(Path("games"), elsewhere)
     shutil.move(Path("bots"), elsewhere)
@@ -165,7 +165,7 @@ def test_sound_game_in_a_folder_has_no_flaws(shell: Shell, tmp_path_factory: pyt
 
 
 def test_game_of_the_guide_has_no_flaws(shell: Shell) -> None:
-    """By its folder without its module `training`, and by its name with it."""
+    """It is checked by folder without its module `training`, and by name with it."""
     write_kuhn(Path.cwd())
     checked(shell, "games/kuhn", "--quick")
     write_kuhn_course(Path.cwd())
@@ -230,7 +230,7 @@ STUBBORN = (
 def test_endless_call_is_reported_with_its_line(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, file: str, before: str, loop: str, call: str, within: str
 ) -> None:
-    """Also where the code catches whatever would end it."""
+    """Even if the code catches every exception."""
     monkeypatch.setattr(hangs, "PATIENCE", 0.2)
     text = Path(file).read_text()
     assert text.count(before) == 1

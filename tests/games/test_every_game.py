@@ -1,6 +1,6 @@
 """Requirements for all built-in games.
 
-test_check.py covers the checks that `dubito games check` makes of users' games.
+test_check.py tests `dubito games check` on users' games.
 """
 
 import re
@@ -32,7 +32,7 @@ def registry(game: Game) -> Registry:
 
 
 def test_no_events_are_built_without_observers(registry: Registry, game: Game) -> None:
-    """With `announce` off no event is built, and the game is the same one."""
+    """With `announce` off, no events are built, and the game is the same."""
     for output_count, announce in ((0, False), (1, True)):
         state = deal_game(game)
         told = 0
@@ -58,9 +58,9 @@ def test_all_shown_cards_have_a_face_and_a_known_icon(registry: Registry, game: 
 
 
 def test_a_run_does_not_depend_on_its_workers(registry: Registry, game: Game, tmp_path: Path, at_length: bool) -> None:
-    """More than a chunk, so that two processes share the work; in the gate it is a run of Dubito's that shows it.
+    """The run is longer than a chunk, so that two processes share it.
 
-    Of a family it is one of its quickest games.
+    The gate tests only Dubito, and for a family one of its quickest games.
     """
     if (game.family and "poker" not in game.name) or not at_length:
         return

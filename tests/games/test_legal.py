@@ -1,4 +1,4 @@
-"""The list of legal moves: what it refuses, and the buttons and words made from it."""
+"""The list of legal moves: what it rejects, and the buttons and texts made from it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ ACTS = ["draw", "skip", "bottom", "see"]  # what may be done first in the deal o
 
 
 class Listed(View):
-    """A view that lists this."""
+    """A view with this list of legal moves."""
 
     node = "act"
 
@@ -29,7 +29,7 @@ class Listed(View):
 
 
 class Armed:
-    """An output whose code is not to be run."""
+    """An output whose code must not run."""
 
     def __eq__(self, other: object) -> bool:
         raise RuntimeError("the output was compared")

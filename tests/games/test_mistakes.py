@@ -1,4 +1,4 @@
-"""Mistakes in a game's code are one message with the place, and no player is blamed."""
+"""Mistakes in a game's code lead to one message with the place, and no player is blamed."""
 
 import re
 from itertools import cycle, product

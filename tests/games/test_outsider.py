@@ -1,4 +1,4 @@
-"""The example game in which sentences are moves is sound, and preserves the text."""
+"""The example game in which sentences are moves is correct, and preserves the text."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def outsider(shell: Shell) -> None:
 
 
 def say(words: str) -> None:
-    """Let a bot say this."""
+    """Make a bot say this."""
     bot = Path("bots/manual/outsider/mumbler.py")
     text = bot.read_text()
     said = re.search(r'return "[^"]*"|return self\.rng\.choice\([^\n]*\)', text[text.index("def hint") :])

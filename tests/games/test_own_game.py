@@ -24,7 +24,7 @@ def stacks(shell: Shell) -> None:
 @pytest.mark.parametrize("bots", [1, 4])
 @pytest.mark.parametrize("command", ["watch", "play"])
 def test_wrong_number_of_players_is_reported(shell: Shell, command: str, bots: int) -> None:
-    """Of a person's table the bots are one fewer than the seats."""
+    """At a table with a person there is one bot fewer than seats."""
     names = ["Lowest"] * (bots - (command == "play"))
     said = shell(command, "--game", "stacks", *names) if names else shell("watch", "--game", "stacks", "Lowest")
     assert (said.code, said.err) == (2, f"dubito: stacks needs 2 to 3 players, not {bots}\n")
@@ -119,7 +119,7 @@ def test_built_in_games_show_a_seats_hand() -> None:
 
 
 def test_edited_module_is_imported_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many bytes, within the same second: bytecode of before would pass for it."""
+    """The edit keeps the length and is made within the same second, so old bytecode would look valid."""
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     facts = Path("games/stacks/facts.py")
     for said in ("first", "other"):

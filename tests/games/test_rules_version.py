@@ -32,7 +32,7 @@ PLAYED: Final = {
 
 
 def play_digest(name: str) -> tuple[int, str]:
-    """Return a game's `rules_version` and a digest of its deals, outputs and results; the fallback bot plays."""
+    """Return a game's `rules_version` and a digest of its deals, outputs and results, played by the fallback bot."""
     registry, played = find_bots(REPO, name), list[object]()
     game = registry.game
     bot = Entrant(game.fallback, registry.find(game.fallback).cls)

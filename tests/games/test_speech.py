@@ -1,4 +1,4 @@
-"""Text moves: what is allowed, quoting, and reading them from models."""
+"""Text moves: what is allowed, quoting, and parsing them from models' replies."""
 
 import json
 from dataclasses import replace
@@ -102,7 +102,7 @@ def test_message_is_requested_and_read_as_a_string() -> None:
 
 @pytest.mark.parametrize("text", ["x" * 10_000, "one\ntwo", "live \u202eevil", ""])
 def test_invalid_message_is_asked_again_with_the_reason(text: str) -> None:
-    """Though the game's own code took it: nothing is cut, and nothing of it is repeated in our words."""
+    """Even if the game's own code accepts it. The message is not shortened, and the reason does not repeat it."""
     asked = list[Attempt]()
 
     def server(ask: Attempt) -> Reply:
@@ -136,13 +136,13 @@ def test_fake_model_sends_harmless_messages() -> None:
 
 
 class Asked:
-    """A state in which something is to be said."""
+    """A state in which a seat has to say something."""
 
     seat = 0
     view = type("View", (), {"node": "say"})
 
     def cards(self, seat: int, streams: object) -> None:
-        """Nothing is held."""
+        pass
 
 
 def test_person_types_messages_and_sees_errors() -> None:

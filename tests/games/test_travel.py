@@ -27,7 +27,7 @@ MODELS: Final = (*RUN[:3], "--games", "8", "--contenders", "house:house-random@p
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the package by the guide's two commands, without the network."""
+    """Install the package with the guide's two commands, without a network."""
     project, site = tmp_path_factory.mktemp("project"), tmp_path_factory.mktemp("site")
     write_kuhn(project)
     shutil.copy(KUHN / "pyproject.toml", project)
@@ -41,7 +41,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def site(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return a modifiable copy of the package on Python's path. Its modules are unloaded at the end."""
+    """Return a modifiable copy of the package on Python's path, and unload its modules at the end."""
     folder = Path(shutil.copytree(package, tmp_path.parent / f"{tmp_path.name}-site"))
     monkeypatch.syspath_prepend(str(folder))
     yield folder
@@ -88,7 +88,7 @@ def test_workers_find_an_installed_game(shell: Shell, site: Path, monkeypatch: p
 
 
 def test_run_resumes_where_the_game_is_installed(shell: Shell, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same bytes have the same digest, in a folder and in a package."""
+    """The same bytes have the same digest in a folder and in a package."""
     with monkeypatch.context() as before:
         before.setattr(sys, "path", [path for path in sys.path if path != str(site)])
         write_kuhn(Path("there"))

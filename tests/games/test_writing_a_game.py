@@ -44,7 +44,7 @@ def test_the_commands_of_the_guide_run(shell: Shell) -> None:
 
 
 def test_code_in_the_guide_matches_the_example() -> None:
-    """And it names every file of the example."""
+    """The guide also names every file of the example."""
     files = re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
     text = re.findall(r"^`(\S+)`:\n\n```text\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
     assert [name for name, _ in files] == [*["games/kuhn/game.py"] * 2, "bots/manual/kuhn/coin.py", "pyproject.toml"]
@@ -58,7 +58,7 @@ def test_code_in_the_guide_matches_the_example() -> None:
 
 
 def test_example_is_as_short_as_stated() -> None:
-    """Blank lines left out: the first game with its bots, then what models are told, then words for people."""
+    """Count lines without blank ones: the game with its bots, then the facts for models, then the words for people."""
     assert "120 lines, not counting blank lines" in WRITING
     lines = {path: sum(map(bool, map(str.strip, path.read_text().splitlines()))) for path in Path().rglob("*.*")}
     words, facts = Path("games/kuhn/words.py"), Path("games/kuhn/facts.py")
@@ -151,7 +151,6 @@ def test_unusable_game_is_one_sentence(shell: Shell, source: str, sentence: str)
 
 
 def test_an_edited_game_is_another_game(shell: Shell) -> None:
-    """A run says which bytes it was played with."""
     before = find_bots(Path.cwd(), "kuhn")
     assert shell("run", "--game", "kuhn", "--games", "4", "--output", "r").code == 0
     game = Path("games/kuhn/game.py")

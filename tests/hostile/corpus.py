@@ -1,4 +1,4 @@
-"""Thousands of hostile replies: almost-answers and almost-messages."""
+"""Thousands of hostile replies, including almost valid answers and messages."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -82,7 +82,7 @@ _BYTES: Final = ("", '"', "{", "}", "[", ",", ":", "\\", "\x00", "\ufeff", "\ud8
 
 
 def texts() -> Iterator[str]:
-    """Yield the corpus: texts that a model could write."""
+    """Yield all texts, which a model could write."""
     for good in GOOD:
         yield good
         yield from (around.replace("@", good) for around in _AROUND)
@@ -112,7 +112,7 @@ def _mutation(text: str, chance: Random) -> str:
 
 
 def bodies(protocol: Api) -> Iterator[str]:
-    """Yield bodies that a server could send: a good body, cut off and changed everywhere, with each part replaced."""
+    """Yield bodies that a server could send: a good body, truncated and changed everywhere, with each part replaced."""
     for finish in ("stop", "length", "refusal", "filter"):
         whole = reply_body(protocol, GOOD[0], finish)
         yield json.dumps(whole)

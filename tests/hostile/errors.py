@@ -11,7 +11,7 @@ from tests.llm.kit import YES, reply_body
 
 
 class ErrorCase(NamedTuple):
-    """An answer with an error, and what it comes to: how a try fails, or who has to mend it."""
+    """A response with an error, and its verdict: how the try fails, or who has to fix it."""
 
     status: int
     body: Any

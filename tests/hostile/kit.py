@@ -30,7 +30,7 @@ Answer = Callable[[Incoming], Response]
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What came of one decision, and what was done for it."""
+    """The result of one decision, with its tries and costs."""
 
     answer: bool | None  # None: the fallback had to answer
     outcome: str
@@ -41,7 +41,7 @@ class Decided:
 
 
 class ServersAt:
-    """Servers that run already."""
+    """Servers that are already running."""
 
     def __init__(self, address: Callable[[Api, str], str]) -> None:
         self._address = address
@@ -54,10 +54,10 @@ class ServersAt:
 
 
 class Desk:
-    """A run's pipeline over the real SDKs, without games; its time passes by sleeping only."""
+    """A run's pipeline over the real SDKs, without games. Time passes only in sleeps."""
 
     def __init__(self, folder: Path, address: Callable[[Api, str], str], patience: float = _PATIENCE) -> None:
-        """`address` says where `base_url: house` is, for an SDK of that protocol."""
+        """Create the pipeline. `address` returns the address of `base_url: house` for a protocol."""
         folder.mkdir(exist_ok=True)
         self.clock = Clock()
         self._db = RunDb.create(folder / "run.db")
@@ -80,7 +80,7 @@ class Desk:
         self._db.__exit__(kind, error, tb)
 
     def decide(self, protocol: Api, node: str = "C", number: int | None = None, **settings: Any) -> Decided:
-        """One decision; its number tells its draw from others."""
+        """Make one decision. The number determines its draw."""
         self._decisions += 1
         decision = self._decisions if number is None else number
         given = {"api": protocol, "model": "house-random", "base_url": "house", **settings}
@@ -126,7 +126,7 @@ class Desk:
 
 
 class Scene:
-    """A pipeline at a server that answers as the next decision needs it."""
+    """A pipeline to a server whose response the test sets before each decision."""
 
     def __init__(self, folder: Path) -> None:
         self._answer: Answer = lambda heard: respond(heard.protocol)
@@ -134,7 +134,7 @@ class Scene:
         self.desk = Desk(folder, lambda api, _: self.server.base_url(api))
 
     def __call__(self, protocol: Api, answer: Answer, **settings: Any) -> Decided:
-        """One decision; then `server.heard` is what was asked for it, and the clock has the waits for it."""
+        """Make one decision. Its requests are in `server.heard`, and its waits in the clock."""
         self._answer = answer
         self.server.heard.clear()
         self.desk.clock.slept.clear()

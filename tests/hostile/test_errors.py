@@ -33,7 +33,10 @@ STOPS = {
 
 
 def check(scene: Scene, protocol: Api, wrong: ErrorCase) -> Decided | None:
-    """One decision, whose first call is answered so and all others well; None if the run is stopped by it."""
+    """Make one decision whose first call gets this response and all others a good one.
+
+    Return None if it stops the run.
+    """
     if wrong.meaning in STOPS:
         with pytest.raises(AccountFault, match=STOPS[wrong.meaning]) as stopped:
             scene(protocol, first(to_answer(wrong)), tries=2)
@@ -58,7 +61,7 @@ def check(scene: Scene, protocol: Api, wrong: ErrorCase) -> Decided | None:
 
 
 def check_resume(told: str, wait: float | None) -> None:
-    """Check that the error gives the time to continue: in the server's words, as a duration and as a clock time."""
+    """Check that the error states when to resume: in the server's words, as a duration and as a clock time."""
     if wait is None:
         assert told.endswith(("resume when it is renewed", "resume in 48.0 h, at " + told[-16:]))
         return
@@ -69,7 +72,7 @@ def check_resume(told: str, wait: float | None) -> None:
 
 
 def check_stray(scene: Scene, protocol: Api, wrong: ErrorCase) -> None:
-    """Once or twice it is sent again, and a run goes on; what stays is the request's."""
+    """Check that the request is sent again once or twice. If the error persists, the request is at fault."""
     for times in (1, 2):
         made = scene(protocol, first(*[to_answer(wrong)] * times), tries=1)
         assert (made.outcome, made.tries) == ("model", ("account",) * times + ("received",))
@@ -98,7 +101,7 @@ def choose_protocol(name: str) -> Api:
     ("protocol", "name"), in_gate(EACH_BODY, [(choose_protocol(name), name) for _, name in EACH_BODY])
 )
 def test_an_error_with_status_200(scene: Scene, protocol: Api, name: str) -> None:
-    """It is kept under its own name, and never as a reply."""
+    """It keeps its own kind, and is never used as a reply."""
     wrong = BODIES[protocol][name]
     made = check(scene, protocol, wrong)
     if made is None:
@@ -176,7 +179,7 @@ def test_only_the_final_answer_counts(scene: Scene, output: list[dict[str, Any]]
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_truncated_gzip_body_is_not_a_reply(scene: Scene, protocol: Api) -> None:
-    """Cut anywhere: in the text, in the last block, in the sum behind it."""
+    """Truncate the body anywhere: in the text, in the last block, or in the checksum."""
     packed = gzip.compress(json.dumps(reply_body(protocol)).encode(), mtime=0)
     headers = {"content-type": "application/json", "content-encoding": "x-gzip" if protocol == "chat" else "gzip"}
     made = scene(protocol, first(Response(body=packed, headers=headers)))
@@ -215,7 +218,7 @@ WORDS = (None, "eos", "COMPLETE", "", 7, ["stop"], *["left out"] * 3)  # for an 
 
 @pytest.mark.parametrize(("protocol", "word"), [(PROTOCOLS[number % 3], word) for number, word in enumerate(WORDS)])
 def test_unknown_finish_reason_is_not_an_answer_fault(scene: Scene, protocol: Api, word: Any) -> None:
-    """Beside a complete answer; what is no answer is told by its text."""
+    """With a complete answer; otherwise the text decides."""
     for text, outcome in ((YES, "model"), (YES[:-1], "model_after_reask")):
         body = with_end(reply_body(protocol, text), protocol, word)
         made = scene(protocol, first(Response(body=json.dumps(body))))

@@ -87,7 +87,7 @@ ENDLESS: Final = {name for name, kind in TRIES.items() if kind == "deadline"}
 
 @pytest.fixture(scope="module")
 def struck(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """Open a pipeline at a house that always has one fault."""
+    """Open a pipeline to a built-in server that always has one fault."""
     shares: dict[str, Any] = {request.param: 1.0}
     with (
         House(faults=Faults(retry_after=0.25, **shares)) as house,
@@ -109,7 +109,7 @@ def pairs(faults: Iterable[str]) -> list[Any]:
 
 @pytest.mark.parametrize(("protocol", "struck"), pairs(CONTENT_FAULTS), indirect=["struck"])
 def test_a_content_fault(struck: Desk, protocol: Api, request: pytest.FixtureRequest) -> None:
-    """It is an answer or it has its cause, and the re-ask says what was wrong and what is wanted."""
+    """The reply is an answer or has a cause, and the re-ask states what was wrong and what is expected."""
     fault = request.node.callspec.params["struck"]
     expected, words = REPLIES[fault]
     decided = struck.decide(protocol)
@@ -133,9 +133,10 @@ def test_a_content_fault(struck: Desk, protocol: Api, request: pytest.FixtureReq
 
 @pytest.mark.parametrize(("protocol", "struck"), pairs(TRANSPORT_FAULTS), indirect=["struck"])
 def test_a_transport_fault_that_does_not_end(struck: Desk, protocol: Api, request: pytest.FixtureRequest) -> None:
-    """Each try failed under its own name; it is unreachable after so many of which probes are answered in between.
+    """Each try fails with its own kind, and the request ends as unreachable.
 
-    Two more than twelve with `tries: 3`, since from the third a probe goes between them. A limit uses up none.
+    That takes 14 tries instead of 12 with `tries: 3`, because probes are answered in between from the third on. Rate
+    limits use up no tries.
     """
     fault = request.node.callspec.params["struck"]
     before = struck.clock.now

@@ -1,4 +1,4 @@
-"""Requests contain no player names and the model's name only once. Replies cannot control the terminal."""
+"""Requests contain no player names, and the model's name only once. Replies cannot control the terminal."""
 
 import json
 from pathlib import Path
@@ -39,7 +39,7 @@ NAMES: Final = (
 
 
 def collect_requests(folder: Path, *names: str) -> list[tuple[Any, ...]]:
-    """All requests of a run of three players with these names."""
+    """Return all requests of a run of three players with these names."""
     bots = [{"bot": "StefaBot", "name": names[1]}, {"bot": "UsualBot", "name": names[2]}]
     run = run_games(small(contender(names[0], prompt="reasoned"), games=2, bots=bots), folder)
     assert run.failure is None

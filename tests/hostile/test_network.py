@@ -1,4 +1,4 @@
-"""The suite's network guard refuses everything that leaves this machine (tests/conftest.py)."""
+"""The suite's network guard (tests/conftest.py) refuses every connection that leaves this machine."""
 
 import socket
 from contextlib import closing

@@ -35,7 +35,7 @@ def whole(protocol: Api) -> str:
 
 
 def streamed(protocol: Api) -> str:
-    """Return the reply as a stream of events, although none was requested."""
+    """Return the reply as a stream of events, although no stream was requested."""
     if protocol == "chat":
         delta = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": YES}}]}
         return f": PROCESSING\n\ndata: {json.dumps(delta)}\n\ndata: [DONE]\n\n"
@@ -91,7 +91,7 @@ def bodies(protocol: Api) -> Mapping[str, tuple[Response, str, bool]]:
 
 
 def test_non_reply_is_retried(scene: Scene, at_length: bool, subtests: pytest.Subtests) -> None:
-    """In the gate each by one of the protocols in turn."""
+    """The gate tests each with one of the protocols in turn."""
     for number, name in enumerate(bodies("chat")):
         with subtests.test(number=number, name=name):
             for protocol in PROTOCOLS if at_length else [PROTOCOLS[number % 3]]:
@@ -163,7 +163,7 @@ def test_drop_wants_a_key_or_a_cause(shell: Shell) -> None:
 
 
 def spoil(folder: Path, body: str | bytes, entries: int) -> None:
-    """Replace some replies by such a body."""
+    """Replace some replies with this body."""
     with closing(ReplyCache(folder)) as cache:
         for key in [*cache][:entries]:
             entry = cache.entry(key)

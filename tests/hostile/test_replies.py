@@ -1,6 +1,6 @@
 """Ten thousand hostile replies in each protocol: no crash, and only exact answers are accepted.
 
-A separate oracle with `json.loads` and a few checks decides which texts are answers.
+A separate oracle, `json.loads` with a few checks, decides which texts are answers.
 """
 
 import json
@@ -78,7 +78,7 @@ def answer_in(reply: Reply, form: Form) -> bool | str:
 
 
 def check_text(text: str, finish: str = "stop") -> None:
-    """Check a text in each protocol and form: an answer exactly if the oracle finds one, or else its cause."""
+    """Check that a text in each protocol and form is an answer exactly if the oracle finds one, or else has a cause."""
     replies = {protocol: read(protocol, json.dumps(reply_body(protocol, text, finish))) for protocol in PROTOCOLS}
     for form in (PLAIN, REASONED):
         wanted = oracle(text, form)
@@ -131,7 +131,7 @@ def speakers(protocol: Api, body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def said_in(protocol: Api, body: Any) -> str | None:
-    """Find the text of a complete body independently of the code under test; None if there is none."""
+    """Find the text of a complete body independently of the code under test, or return None."""
 
     def among(items: Any, kind: str) -> list[dict[str, Any]]:
         items = items if isinstance(items, list) else []
@@ -163,7 +163,7 @@ def said_in(protocol: Api, body: Any) -> str | None:
 
 
 def check_body(protocol: Api, raw: str) -> None:
-    """Check a body of any shape: an answer exactly if its text is one, or else a cause."""
+    """Check that a body of any shape is an answer exactly if its text is one, or else has a cause."""
     try:
         body = json.loads(raw, object_pairs_hook=_no_twins)
     except (ValueError, RecursionError):
@@ -190,7 +190,7 @@ def test_generated_bodies(protocol: Api, body: Any) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_real_sdk_returns_each_body_unchanged(protocol: Api) -> None:
-    """A sample of both: what is read is what was sent, byte for byte, whatever the SDK thinks of it."""
+    """For a sample of both corpora, the SDK returns exactly the bytes that were sent."""
     sample = [json.dumps(reply_body(protocol, text)) for text in corpus()[:: len(corpus()) // 25] if len(text) < 20_000]
     sample += list(mutations(json.dumps(reply_body(protocol)), ("\x00",)))[::48]
     with Line(KEY) as line:

@@ -45,7 +45,7 @@ def escaped(text: str) -> str:
 
 
 def headers() -> dict[str, str]:
-    """All that a server could put beside an answer."""
+    """Return all headers that a server could add to a response."""
     said = f"{KEY} {ORGANISATION} {PROJECT}"
     return {
         "content-type": "application/json",
@@ -173,7 +173,7 @@ def test_a_long_row_of_backslashes_is_searched_at_once() -> None:
 
 
 def collect_texts(folder: Path) -> Iterator[str]:
-    """All texts of a run, its cache and its export, unpacked; JSON also as it reads."""
+    """Return all texts of a run, its cache and its export, decompressed, and JSON also decoded."""
     for text in (*_of_run(folder / "r"), *_of_cache(folder / "cache"), *_of_export(folder / "run.zip", folder)):
         yield text
         try:

@@ -27,7 +27,7 @@ CAPS: Final = Caps(calls=10**9, tokens=10**12)
 
 
 class Counted:
-    """A desk of the house that counts the calls under way: from their arrival until before their answer leaves."""
+    """A wrapper that counts the calls in flight, from their arrival until just before the response is sent."""
 
     def __init__(self, desk: Any) -> None:
         self._desk = desk
@@ -47,7 +47,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Storm:
-    """What a storm left behind."""
+    """The results of a storm."""
 
     run: RunResult
     games: int
@@ -60,7 +60,7 @@ class Storm:
 
 @contextmanager
 def counting() -> Iterator[list[Counted]]:
-    """Count the desks of the houses that are opened in this context."""
+    """Count the calls in flight of the servers that are started in this context."""
     desks: list[Counted] = []
     make_app = server.house_app
 
@@ -74,7 +74,7 @@ def counting() -> Iterator[list[Counted]]:
 
 
 def storm(folder: Path, games: int, in_flight: int, latency: float) -> Storm:
-    """Play a run through a storm with a new cache. The house is slow enough for several calls to be in flight."""
+    """Play a run through a storm with a new cache. The server is slow enough for several calls to be in flight."""
     before = threading.active_count()
     watch = NoWait()
     with counting() as desks, House(faults=Faults(storm=0.4, size=10_000), latency=latency) as house:
@@ -90,7 +90,7 @@ def storm(folder: Path, games: int, in_flight: int, latency: float) -> Storm:
 
 @pytest.fixture(scope="module")
 def storms(tmp_path_factory: pytest.TempPathFactory, at_length: bool) -> tuple[Storm, Storm]:
-    """Play the same storm with many games in flight and with few; each contender has a third of them."""
+    """Play the same storm with many games in flight and with few. Each contender has a third of them."""
     folder = tmp_path_factory.mktemp("storm")
     games, many = (258, 256) if at_length else (27, 24)
     return (
@@ -130,7 +130,7 @@ def test_no_more_calls_are_under_way_than_games_in_flight(storms: tuple[Storm, S
 
 
 def test_gate_holds_with_more_waiting_calls(tmp_path: Path) -> None:
-    """Many threads, and an account that lets four calls go at once."""
+    """Many threads use an account that allows four calls at once."""
     faults = Faults(storm=0.4, size=10_000)
     with (
         counting() as desks,
@@ -159,7 +159,7 @@ def test_the_sums_of_tries_of_the_budget_and_of_the_house_agree(each: Storm) -> 
 
 
 def test_each_try_failed_as_the_house_meant_it(each: Storm) -> None:
-    """By the log of the house: as many errors and broken answers as tries that failed so."""
+    """The server's log has as many errors and broken answers as there are tries that failed with them."""
     sent = Counter(
         "received"
         if call.status == 200 and call.fault not in NO_REPLIES
@@ -180,7 +180,7 @@ def test_results_do_not_depend_on_calls_in_flight(storms: tuple[Storm, Storm]) -
 
 
 def test_it_repeats_call_by_call(storms: tuple[Storm, Storm]) -> None:
-    """The same tries of the same requests were struck by the same faults."""
+    """The same tries of the same requests have the same faults."""
     many, few = (
         {(c.request, c.draw, c.try_number, c.fault, c.status) for c in each.calls if c.draw != PROBE} for each in storms
     )

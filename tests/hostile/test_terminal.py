@@ -1,4 +1,7 @@
-"""No string in a foreign file can control the terminal. A pipe would hide it, so commands print to a terminal."""
+"""No string in a file from elsewhere can control the terminal.
+
+Output to a pipe would hide such strings, so commands print to a terminal.
+"""
 
 import contextlib
 import json
@@ -83,7 +86,7 @@ def steers(text: str) -> list[str]:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the paths of all strings, but only one in each list."""
+    """Yield the paths of all strings, but only one for each list."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from places(inner, (*path, key))

@@ -1,4 +1,4 @@
-"""A house without faults, shared by a module's tests."""
+"""A model server without faults, shared by a module's tests."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Helpers for house tests: a small policy, the two real SDKs, one question for all protocols."""
+"""Helpers for tests of the built-in model server: a small policy, both SDKs, and one question for all protocols."""
 
 import json
 import socket
@@ -20,7 +20,7 @@ from dubito.house.wires import WireName
 
 
 class Answer(BaseModel):
-    """The answer as a harness would have it."""
+    """A parsed response, whatever the protocol."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -73,7 +73,7 @@ def anthropic_at(house: House, key: str = "any") -> Iterator[anthropic.Anthropic
 
 
 class Asker:
-    """Both SDKs behind one question; gives back status and answer, for the tests in which all protocols do the same."""
+    """Asks through both SDKs, for tests in which all protocols behave the same."""
 
     def __init__(self, house: House, key: str = "any") -> None:
         self._openai = openai.OpenAI(base_url=house.openai_base_url, api_key=key, **_ways())
@@ -89,7 +89,10 @@ class Asker:
     def __call__(
         self, protocol: str, prompt: str = "?", *, model: str = "house-random", draw: int = 0, attempt: int = 1
     ) -> tuple[int, str]:
-        """Status and body of one try; for an error the body is its type, without an answer status is 0."""
+        """Return the status and body of one try.
+
+        For errors the body is their type; without a response the status is 0.
+        """
         headers = {"x-dubito-draw": str(draw), "x-dubito-try": str(attempt)}
         messages: Any = [{"role": "user", "content": prompt}]
         try:
@@ -135,7 +138,7 @@ def text_and_end(body: str) -> tuple[str | None, str]:
 
 
 def usage_in(body: str) -> tuple[int, int, int]:
-    """Tokens in, cached ones included, out, and cached, as a reply of any protocol states them."""
+    """Return the input tokens (including cached ones), output tokens and cached tokens in a reply of any protocol."""
     usage = json.loads(body)["usage"]
     if "prompt_tokens" in usage:
         return usage["prompt_tokens"], usage["completion_tokens"], usage["prompt_tokens_details"]["cached_tokens"]
@@ -157,7 +160,7 @@ def bare(house: House, draw: int = 0) -> Iterator[socket.socket]:
 
 
 def rest(connection: socket.socket) -> bytes | None:
-    """All that still comes; None if the connection was reset."""
+    """Return all remaining bytes, or None if the connection was reset."""
     received = b""
     try:
         while more := connection.recv(2**16):
@@ -168,7 +171,7 @@ def rest(connection: socket.socket) -> bytes | None:
 
 
 def wait_for_calls(house: House, count: int) -> list[Call]:
-    """Return the log as soon as it has this many calls."""
+    """Return the log as soon as it contains this many calls."""
     for _ in range(10**7):
         if len(house.calls) >= count:
             return house.calls

@@ -1,4 +1,4 @@
-"""The house through Anthropic's SDK."""
+"""The built-in model server through Anthropic's SDK."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The house's batches through the providers' SDKs."""
+"""The built-in model server's batches through the providers' SDKs."""
 
 import json
 from typing import Any

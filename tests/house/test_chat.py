@@ -1,4 +1,4 @@
-"""The house's Chat Completions through OpenAI's SDK."""
+"""The built-in model server's Chat Completions through OpenAI's SDK."""
 
 from collections.abc import Iterator
 from typing import Any

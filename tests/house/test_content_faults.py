@@ -1,4 +1,4 @@
-"""Each content fault in each protocol: the body, the finish reason, the SDKs' result and the log."""
+"""Each content fault in each protocol: the body, the finish reason, the SDK's result and the log."""
 
 import json
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ Replies = dict[tuple[str, str], tuple[str, Any, Any]]
 
 @pytest.fixture(scope="module")
 def replies() -> Replies:
-    """Of each fault in each protocol: the body, its headers, the record in the log."""
+    """Return the body, the headers and the log record for each fault in each protocol."""
     found: Replies = {}
     for name in CONTENT_FAULTS:
         for protocol, (body, headers, call) in zip(PROTOCOLS, _ask_each_protocol(name), strict=True):
@@ -173,7 +173,7 @@ def test_sdks_accept_unknown_fields(name: str) -> None:
 
 
 def test_fault_changes_the_answer_of_a_filled_schema() -> None:
-    """Whatever else the schema asks for stays."""
+    """Other fields of the schema are unchanged."""
     policy = Policy(("house-honest",), lambda model, prompt, chance, schema: Opinion(False, True, 0.25))
     properties = {"reasoning": {"type": "string"}, "p_bluff": {"type": "number"}, "answer": {"type": "boolean"}}
     schema = {"type": "object", "additionalProperties": False, "properties": properties, "required": [*properties]}

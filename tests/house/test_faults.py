@@ -1,4 +1,4 @@
-"""The list of faults, their spelling, and the parts of a storm."""
+"""The list of faults, their syntax, and the parts of a storm."""
 
 from collections import Counter
 from functools import cache

@@ -1,4 +1,4 @@
-"""The house through OpenAI's SDK."""
+"""The built-in model server through OpenAI's SDK."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The probabilities that house models state with their answer."""
+"""The probabilities that the built-in models report with their answers."""
 
 from collections.abc import Iterator
 from random import Random

@@ -1,4 +1,4 @@
-"""The smallest JSON that fits a schema, and schemas that the providers refuse."""
+"""The smallest JSON that fits a schema, and schemas that the providers reject."""
 
 import json
 from enum import Enum
@@ -12,13 +12,13 @@ from dubito.house.wires import AnthropicWire, ChatWire, ResponsesWire
 
 
 class Mood(Enum):
-    """A definition that is referred to."""
+    """A definition that other types reference."""
 
     CALM = "calm"
 
 
 class Inner(BaseModel):
-    """An object in the object."""
+    """A nested object."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -27,7 +27,7 @@ class Inner(BaseModel):
 
 
 class Rich(BaseModel):
-    """Every kind of field that an answer schema may have."""
+    """Every kind of field that an answer schema can have."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

@@ -1,4 +1,4 @@
-"""Each transport fault through the SDKs, or through a raw socket if they would wait."""
+"""Each transport fault through the SDKs, or through a raw socket if the SDKs would wait."""
 
 import gc
 import os
@@ -143,7 +143,7 @@ def test_data_before_a_broken_connection() -> None:
 
 
 def assert_silent(house: House, connection: socket.socket) -> None:
-    """Others are served meanwhile; here comes neither a byte nor the end."""
+    """Check that this connection receives neither a byte nor an end while others are served."""
     with openai_at(house) as other:
         assert other.models.list().data
     connection.setblocking(False)

@@ -1,1 +1,1 @@
-"""Tests of BS: the engine, and the players against a reference."""
+"""Tests of BS: the engine, and a comparison of the players with a reference."""

@@ -27,7 +27,7 @@ def play_deal(
     told: Callable[[Sequence[GameEvent]], None] | None = None,
     max_rounds: int = 1000,
 ) -> State:
-    """Deal and play one game; `told` is called with what is observed of every move."""
+    """Deal and play one game. `told` is called with the events of every move."""
     streams = DealStreams(seed, number)
     game = deal(max_rounds, streams.deck())
     table = seat_bots(game, bots, streams)
@@ -49,7 +49,7 @@ def with_hands(*numbers: list[int], max_rounds: int = 1000, seed: int = 0) -> St
 
 
 def turn(game: State, play: Sequence[Card], *accusers: int) -> list[GameEvent]:
-    """Play a turn in which these seats accuse; returns what is observed of it."""
+    """Play a turn in which these seats accuse, and return its events."""
     events = [*game.apply(play)]
     while game.view().node == "bs" and not game.over:
         events += game.apply(game.seat in accusers)
@@ -61,7 +61,7 @@ def numbers_in_hand(game: State, seat: int) -> list[int]:
 
 
 def snapshot(game: State) -> Any:
-    """All that a move may change."""
+    """Return everything that a move can change."""
     public = {name: deepcopy(getattr(game.public, name)) for name in PublicState.__slots__}
     piles = [(tuple(hand.cards), hand.bits) for hand in (*game.hands, game.pile)]
     names = ("seat", "over", "turns_played", "winner", "_lie")

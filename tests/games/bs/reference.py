@@ -1,6 +1,7 @@
 """A second implementation of ConMan's and CalculatingLiar's memory, from their description alone.
 
-Tables are plain numbers: the player's hand as a list of (number, copy), the pile's size, all hands' sizes by seat.
+Tables are plain numbers: the player's hand is a list of (number, copy), next to the pile's size and all hands' sizes by
+seat.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ CardKey = tuple[int, int]
 
 @dataclass
 class Liar:
-    """CalculatingLiar: the own cards it put on the pile, and the pile's size."""
+    """CalculatingLiar: remembers its own cards on the pile, and the pile's size."""
 
     known: list[int] = field(default_factory=list)
     last: int = 0
@@ -23,7 +24,7 @@ class Liar:
         self.last = pile
 
     def request_cards(self, k: int, hand: list[CardKey], pile: int) -> list[CardKey]:
-        """All matching cards, or the one that is of use last."""
+        """Return all matching cards, or otherwise the card that is needed last."""
         play = [card for card in hand if card[0] == k]
         if not play:
             order = [(k + 4 * step) % 13 for step in range(13)]
@@ -55,7 +56,7 @@ class Believed:
 
 @dataclass
 class Con:
-    """ConMan's memory, at seat `me`."""
+    """ConMan's memory, in seat `me`."""
 
     me: int
     records: dict[int, list[Believed]] = field(
@@ -98,7 +99,7 @@ class Con:
                 record.confidence = 0.0
 
     def rebuild(self, mover: int, k: int, hand: list[CardKey]) -> None:
-        """(c)"""
+        """Do step (c)."""
         self.snapshot = []
         for card in hand:
             four = self.records[card[0]]
@@ -122,7 +123,7 @@ class Con:
         self.t = [number for number in turns if number in held]
 
     def request_cards(self, k: int, hand: list[CardKey], pile: int, sizes: list[int]) -> list[CardKey]:
-        """All of the number if its turn is the next of T, else one card of the last of T."""
+        """Return all cards of the number if its turn is the next in T, otherwise one card of the last number in T."""
         self.sync(self.me, k, 0, hand, pile, sizes)
         number = k if self.t[0] == k else self.t[-1]
         play = [record for record in self.snapshot if record.number == number]
@@ -135,7 +136,7 @@ class Con:
         return [record.bound for record in play if record.bound]
 
     def bs(self, mover: int, k: int, n: int, hand: list[CardKey], pile: int, sizes: list[int]) -> bool:
-        """Whether to accuse, and what to believe afterwards."""
+        """Return whether to accuse, and update the beliefs."""
         self.sync(mover, k, n, hand, pile, sizes)
         h = sizes[mover] + n
         p = self.p(mover, k, n, h)

@@ -61,7 +61,7 @@ def test_the_guide_shows_a_first_bot_and_one_that_remembers() -> None:
 
 
 def test_memory_bot_notices_caught_players(tmp_path: Path) -> None:
-    """Its count is the engine's, of the plays that it was asked about."""
+    """For the plays that it was asked about, its count equals the engine's."""
     (tmp_path / FOLDER).mkdir(parents=True)
     (tmp_path / FOLDER / "memory.py").write_text(MEMORY)
     registry = find_bots(tmp_path, "bs")
@@ -84,7 +84,6 @@ def test_memory_bot_notices_caught_players(tmp_path: Path) -> None:
 
 
 def test_the_ten_minutes_work_line_by_line(here: Shell) -> None:
-    """With fewer games, that they may be played in a test."""
     lines, game, *_ = blocks("sh")
     lines = lines.replace("--games 2000", "--games 100")
     copied, listed, ranking = (line_of_shell(line, here) for line in lines.splitlines())

@@ -1,4 +1,4 @@
-"""Facts of BS are true, equal in indistinguishable worlds, and stored in files."""
+"""Facts of BS are true, equal in indistinguishable worlds, and can be stored in files."""
 
 import json
 from collections import Counter
@@ -67,7 +67,7 @@ def test_facts_match_the_engine() -> None:
 
 
 def test_certain_cards_are_really_held() -> None:
-    """And now and then something is: nobody would notice a fact that is always empty."""
+    """The facts must also contain certain cards now and then, or the test would prove nothing."""
     certain, sure, own = 0, 0, 0
     for game, asked in games():
         witness, told = Witness(asked.position), facts(asked.position)
@@ -108,7 +108,7 @@ def test_indistinguishable_worlds_have_the_same_facts() -> None:
 
 
 def test_facts_do_not_depend_on_unseen_cards() -> None:
-    """Driven by hand: what seats 1 to 3 hold and play is another thing, and nobody looks."""
+    """Seats 1 to 3 hold and play different cards, and nobody looks at them."""
     worlds = []
     for hands in (([2] * 4, [3] * 4, [4] * 4), ([3] * 4, [4] * 4, [2] * 4)):
         game = with_hands([0, 0, 1, 5], *hands)
@@ -165,7 +165,7 @@ NOBODY = (False, False, False)
 
 
 def test_own_cards_on_the_pile_are_counted_as_placed() -> None:
-    """Seat 0 has lied with a 4, and holds the other three when it is asked for 4s."""
+    """Seat 0 lied with a 4, and holds the other three when it is asked for 4s."""
     hands = with_hands(*HANDS).hands
     moves = [([hands[0].cards[4]], *NOBODY), *(([hands[seat].cards[4]], *NOBODY) for seat in (1, 2, 3))]
     told = facts_of(with_hands(*HANDS), 0, *(move for turn in moves for move in turn))
@@ -231,7 +231,7 @@ def test_turn_answered_by_a_substitute_can_be_stored() -> None:
 
 
 def broken(change: Any, node: str = "bs") -> str:
-    """Return the error message for the example with a change in it."""
+    """Return the error message for the example after this change."""
     plain = json.loads(to_json(example_position(node)))
     change(plain)
     with pytest.raises(UsageError) as error:

@@ -1,4 +1,4 @@
-"""Illegal outputs of BS of every kind: one message each, and nothing changes (B3)."""
+"""BS rejects illegal outputs of every kind with one message, and nothing changes (B3)."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.games.bs.kit import deal_game, snapshot
 
 
 class Hostile:
-    """Whatever is done with it is an error of the engine's."""
+    """An object whose use raises an exception."""
 
     def fail(self, *args: object) -> Any:
         raise AssertionError("code of a bot's was run")
@@ -21,11 +21,11 @@ class Hostile:
 
 
 class OwnList(list[Card]):
-    """No list of the language's own."""
+    """A list subclass."""
 
 
 class OwnCard(Card):
-    """No card of the game's own."""
+    """A card subclass."""
 
 
 def test_illegal_outputs_are_refused_and_change_nothing() -> None:
@@ -65,7 +65,7 @@ def test_illegal_outputs_are_refused_and_change_nothing() -> None:
 
 
 def refused(game: State, output: Any, words: str) -> None:
-    """Refused in the same words by the game and by the view, in one line, and nothing has changed."""
+    """Check that the game and the view reject this in the same one-line message, and that nothing has changed."""
     before = snapshot(game)
     with pytest.raises(IllegalOutput) as caught:
         game.apply(output)

@@ -26,7 +26,7 @@ PLACES = {PILE: reference.PILE, UNKNOWN: reference.UNKNOWN}
 
 
 class CheckedLiar(CalculatingLiar):
-    """Asks the plain account the same, and compares."""
+    """A CalculatingLiar that compares each answer with the reference."""
 
     def __init__(self, id: int) -> None:
         super().__init__(id)
@@ -57,7 +57,7 @@ class CheckedLiar(CalculatingLiar):
 
 
 class CheckedConMan(ConMan):
-    """Asks the plain account the same, and compares."""
+    """A ConMan that compares each answer with the reference."""
 
     questions = 0
 

@@ -1,4 +1,4 @@
-"""Model players at BS: any reply is read, or rejected with the right cause."""
+"""Model players at BS: any reply is parsed, or rejected with the right cause."""
 
 import json
 import re
@@ -56,7 +56,7 @@ BS: Final[list[tuple[Said, str]]] = [
 
 
 class Scripted:
-    """Says at each node what is written down for it, then what is legal; notes what it was asked."""
+    """Gives the scripted answer at each node, then legal ones, and records the questions."""
 
     def __init__(self) -> None:
         self.left = {"cards": list(CARDS), "bs": list(BS)}
@@ -75,7 +75,7 @@ class Scripted:
 
 @contextmanager
 def at_the_table(folder: Path, base_url: str) -> Iterator[tuple[Table, ModelLog]]:
-    """Play a game of four model players at this server."""
+    """Play a game of four model players that use this server."""
     bots = registry()
     said = {"model": "m", "base_url": base_url, "reasks": 0, "fallback": "Player1"}
     settings = settings_for(bots.find("OpenAIBot").cls, "x", said, GAME)

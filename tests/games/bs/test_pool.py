@@ -1,4 +1,4 @@
-"""Win rates of the seven original players against the controller's, and games without an end."""
+"""Win rates of the seven original players compared with the source's, and games without an end."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ TURNS, LIES, CARDS, ACCUSED, RIGHT = 38.95, 0.437, 5.03, 0.331, 0.702
 
 @pytest.fixture(scope="module")
 def pool() -> list[tuple[list[type[BSBot]], State]]:
-    """Games of four different ones of the pool, with who sat where."""
+    """Yield games of four different players from the pool, with their seats."""
     games = []
     for number in range(GAMES):
         bots = DealStreams(1, number).seating().sample(list(RATES), 4)
@@ -84,7 +84,7 @@ def test_turns_lies_and_accusations_match_the_controller(pool: Pool) -> None:
 
 
 class NeverRid(BSBot):
-    """Lies with one card whenever it can; accuses while it holds more than two cards."""
+    """Lies with one card whenever possible, and accuses while it holds more than two cards."""
 
     def request_cards(self, number: int, table: Table) -> Sequence[Card]:
         return [next((card for card in self.cards if card.number != number), self.cards[0])]

@@ -71,7 +71,7 @@ def test_changed_word_breaks_the_golden_rendering(tmp_path: Path) -> None:
 
 
 def test_shipped_positions_come_from_the_documented_command(shell: Shell) -> None:
-    """After a change of bots or engine: the line at the head of the file makes them anew; delete the old ones."""
+    """After a change to bots or the engine, delete the files and run the command in their first line."""
     line = "# dubito prompts record prompts/bs/positions/pool.yaml --count 24 --output prompts/bs/positions"
     assert line in (shipped_positions(GAME) / "pool.yaml").read_text().splitlines()
     config = shutil.copy(shipped_positions(GAME) / "pool.yaml", shell.folder)

@@ -14,7 +14,7 @@ from tests.games.bs.kit import deal_game
 
 
 class Setup(NamedTuple):
-    """How a random game is played."""
+    """The setup of a random game."""
 
     seed: int
     honest: float  # how often a mover that can plays the number asked
@@ -34,7 +34,7 @@ SETUPS = st.builds(
 
 
 def play_each_move(setup: Setup) -> Iterator[tuple[State, int, list[GameEvent]]]:
-    """Yield the game after each move, with its player and the observations."""
+    """Yield the game after each move, with its player and the events."""
     rng = Random(setup.seed)
     game = deal_game(setup.seed, setup.max_rounds)
     while not game.over:

@@ -146,7 +146,7 @@ def test_a_liar_takes_the_pile_and_its_accuser_loses_a_card(lie: list[int]) -> N
 
 
 def test_b5_one_of_several_accusers_and_its_card_are_drawn() -> None:
-    """All three with a third each, and each of their three cards with a third of that."""
+    """Each of three accusers has probability 1/3, and each of its three cards again 1/3."""
     drawn: Counter[Card] = Counter()
     for seed in range(1800):
         game = small(seed)
@@ -228,7 +228,7 @@ def test_seat_counts() -> None:
 
 
 class Mistaken(Player1):
-    """Returns nothing at its second turn."""
+    """Returns nothing in its second turn."""
 
     def request_cards(self, number: int, table: Table) -> Sequence[Card]:
         return [] if table.round == 2 else super().request_cards(number, table)
@@ -258,7 +258,7 @@ def test_b3_forfeited_game_has_no_winner() -> None:
 
 
 def test_copy_of_a_game_continues_the_same() -> None:
-    """Its cards are equal, no longer the deck's own."""
+    """Its cards are equal but no longer the deck's own objects."""
     game = deal_game(4)
     turn(game, game.hands[0].cards[:3], 2)
     for copy in (deepcopy(game), pickle.loads(pickle.dumps(game))):  # noqa: S301, its own bytes

@@ -110,7 +110,6 @@ def test_habits_are_ratios_of_existing_counts() -> None:
     ],
 )
 def test_a_lie_is_forced_where_no_card_of_the_number_hold_lock(hand: list[int], played: list[int], lie: str) -> None:
-    """The first number is 0 (B1)."""
     game = with_hands(hand, [1], [2], [3])
     view = HandView(game.hands[0])
     assert GAME.lie is not None

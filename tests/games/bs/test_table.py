@@ -62,7 +62,7 @@ def without(hands: list[Hand], seat: int) -> list[Hand]:
 
 
 def reachable(root: object) -> list[object]:
-    """All objects that this one leads to, but for what is the code's: types and what they lead to."""
+    """Return all objects reachable from this one, except types and what they refer to."""
     found, todo = [], [root]
     seen = set()
     while todo:
@@ -94,7 +94,7 @@ def test_hand_is_live_and_in_the_order_drawn() -> None:
 
 
 class Diary(BSBot):
-    """Writes down what it is asked and told."""
+    """Records its questions and events."""
 
     def __init__(self, id: int) -> None:
         super().__init__(id)

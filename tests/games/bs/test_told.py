@@ -1,4 +1,4 @@
-"""BS in words: hidden truth matches the engine, and public text does not contain it."""
+"""BS in words: the revealed text agrees with the engine, and public text does not contain hidden cards."""
 
 import re
 from random import Random

@@ -30,7 +30,7 @@ def table_of(game: State, *bots: type[Player], **how: Any) -> Table:
 
 
 def won_first(bots: Sequence[type[Player]], games: int, seed: int = 1) -> float:
-    """How often the first of two bots wins, over deals of a seed."""
+    """Return how often the first of two bots wins, over the deals of a seed."""
     wins = 0
     for deal in range(games):
         streams = DealStreams(seed, deal)
@@ -41,7 +41,7 @@ def won_first(bots: Sequence[type[Player]], games: int, seed: int = 1) -> float:
 
 
 def state_of(game: State) -> Any:
-    """All that a move may change."""
+    """Return everything that a move can change."""
     return (
         [dict(hand) for hand in game.hands],
         list(game.pile),

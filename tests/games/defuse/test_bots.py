@@ -1,4 +1,4 @@
-"""Bots of draw and defuse: how a turn is written, mistakes, and the win rates of the original bots."""
+"""Bots of draw and defuse: how turns are written, mistakes, and the win rates of the original bots."""
 
 from collections.abc import Generator
 from typing import Any
@@ -17,7 +17,7 @@ SIMPLE = BOTS["Simple"]
 
 
 class Looker(DefuseBot):
-    """Looks, shuffles, looks again, and keeps what it was shown."""
+    """Looks, shuffles, looks again, and records what it saw."""
 
     def turn(self, view: View) -> Acts:
         first = yield "see"
@@ -41,7 +41,7 @@ def test_turn_continues_after_its_yield() -> None:
 
 
 def bot(acts: Any, place: Any = 0) -> type[DefuseBot]:
-    """Return a bot whose turn is this method, or this value."""
+    """Return a bot whose turn is this method, or returns this value."""
 
     class Wrong(DefuseBot):
         def turn(self, view: View) -> Any:
@@ -89,7 +89,7 @@ def sees_and_returns(what: Any) -> Any:
 
 
 class Asks(DefuseBot):
-    """Plays a card where it is asked for a place."""
+    """Plays a card when it is asked for a place."""
 
     def turn(self, view: View) -> str:
         return "draw"
@@ -99,7 +99,7 @@ class Asks(DefuseBot):
 
 
 class Same(str):
-    """As good as the word in every comparison, and not the word."""
+    """A string subclass, which compares equal to the word."""
 
     __slots__ = ()
 
@@ -169,7 +169,7 @@ def test_a_mistake_stops_falls_back_or_forfeits(subtests: pytest.Subtests) -> No
 
 
 def test_turn_continued_by_a_fallback_starts_again() -> None:
-    """Whoever acts in a bot's place leaves it no half turn: not in this turn, and not in the next one."""
+    """A half-finished turn is left over neither for the fallback nor for the bot's next turn."""
     asked = []
 
     def counts(self: DefuseBot) -> Acts:
@@ -188,7 +188,7 @@ def test_turn_continued_by_a_fallback_starts_again() -> None:
 
 
 def test_each_game_has_new_bots() -> None:
-    """D6: what a bot keeps, an instance keeps."""
+    """D6: bots store their state in instances."""
     first, second = (table_of(deal_game(), BOTS["Scared"], BOTS["Medium"]) for _ in range(2))
     while not first.state.over:
         step(first)

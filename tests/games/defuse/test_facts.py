@@ -1,4 +1,4 @@
-"""Facts of draw and defuse are true, known to the seat, and stored in files."""
+"""Facts of draw and defuse are true, known to the seat, and can be stored in files."""
 
 import json
 from collections import Counter
@@ -21,7 +21,7 @@ ACTS = ("draw", "skip", "bottom", "shuffle", "see")
 
 
 class Watched:
-    """A game with both seats' notebooks."""
+    """A game with the notebooks of both seats."""
 
     def __init__(self, game: State) -> None:
         self.game = game
@@ -73,7 +73,7 @@ def test_facts_match_the_engine() -> None:
 
 
 def test_known_cards_of_the_pile_are_right() -> None:
-    """For both seats at every move; and it is known often enough to be worth telling."""
+    """For both seats at every move. Some cards must be known, or the test would prove nothing."""
     known = sure = 0
     for watched in games():
         game = watched.game
@@ -97,7 +97,7 @@ def test_known_cards_of_the_pile_are_right() -> None:
 
 
 def test_stated_chances_match_frequencies() -> None:
-    """Of tops on which the bomb lies with a chance of a tenth or so, a tenth or so are the bomb."""
+    """If the bomb is on top with a stated chance of about a tenth, it is there in about a tenth of cases."""
     said, came = 0.0, 0
     for watched in games():
         chance = Witness(watched.position(watched.game.seat)).pile.chance_on(0) if watched.game.node == "turn" else 0
@@ -122,7 +122,7 @@ def test_chance_is_spread_over_unseen_places() -> None:
 
 
 def test_indistinguishable_worlds_have_the_same_facts() -> None:
-    """They differ in the pile below what was seen, and in the other's hand, and are driven by the same outputs."""
+    """The worlds differ in the pile below the seen cards and in the other hand, and get the same outputs."""
     found = different = 0
     for deal in range(60):
         here, there = Watched(deal_game(deal)), Watched(other_world(deal))
@@ -145,7 +145,7 @@ def test_indistinguishable_worlds_have_the_same_facts() -> None:
 
 
 def other_world(deal: int) -> State:
-    """Return the same game with other cards in the opponent's hand and the lower half of the pile, except the bomb."""
+    """Return the same game with other cards in the opponent's hand and the lower pile, except the bomb."""
     game = deal_game(deal)
     theirs = [*Counter(game.hands[1]).elements()]
     below = [place for place, card in enumerate(game.pile[:9]) if card != "bomb"]

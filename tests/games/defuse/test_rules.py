@@ -15,7 +15,7 @@ from tests.games.defuse.kit import deal_game, state_of, with_cards
 
 
 def test_deal_matches_the_source() -> None:
-    """D1: six cards each, one of them a defuse; 17 in the pile, two of them defuses, one the bomb."""
+    """D1: six cards each, including a defuse; the pile has 17 cards, including two defuses and the bomb."""
     for number in range(50):
         game = deal_game(number)
         assert [sum(hand.values()) for hand in game.hands] == [6, 6]
@@ -25,7 +25,7 @@ def test_deal_matches_the_source() -> None:
 
 
 def test_hands_are_dealt_from_the_end_before_the_bomb_goes_in() -> None:
-    """D1: by `pop`, five to seat 0, then five to seat 1."""
+    """D1: cards are dealt by `pop`, five to seat 0, then five to seat 1."""
     first = ["skip"] * 4 + ["bottom"] * 4 + ["shuffle"] * 4 + ["see"] * 8 + ["nothing"] * 4
     chance = DealStreams(0, 5).deck()
     shuffle(first, chance)
@@ -67,7 +67,7 @@ def test_a_skip_ends_the_turn_without_a_draw() -> None:
 
 @pytest.mark.parametrize("pile", ["bomb see skip nothing", "see bomb", "bomb"])
 def test_a_see_shows_three_from_the_top_to_one_seat(pile: str) -> None:
-    """D3: fewer where there are no more; everybody sees that it was played."""
+    """D3: fewer if the pile has fewer. Everybody observes that a see was played."""
     game = with_cards(pile, "see see")
     top = tuple(pile.split()[:3])
     assert game.apply("see") == [PlayEvent(0, "see"), LookEvent(top, only=0)]
@@ -92,7 +92,7 @@ def test_seen_cards_are_not_shown_to_the_next_player() -> None:
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_a_place_counts_from_the_top(place: int) -> None:
-    """D2: 0 is the top, n the bottom; the others keep their order."""
+    """D2: 0 is the top, n the bottom. The other cards keep their order."""
     game = with_cards("bomb see skip", "defuse")
     assert game.apply("draw") == [DrawEvent(0, "top", True), PlayEvent(0, "defuse")]
     assert (game.seat, game.view().node, game.hands[0]["defuse"], game.turns_played) == (0, "place", 0, 0)
@@ -111,7 +111,6 @@ def test_the_bomb_without_a_defuse_loses(act: str) -> None:
 
 
 def test_forfeit_gives_the_game_to_the_other_seat() -> None:
-    """D4."""
     game = deal_game()
     game.forfeit(0)
     ending = game.ending()
@@ -144,7 +143,7 @@ NOT_AT_PLACE: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize("place", [False, True])
 def test_illegal_output_changes_nothing(place: bool) -> None:
-    """D4: a card not held or not playable, a place outside 0..n."""
+    """D4: a card that is not held or not playable, or a place outside 0..n."""
     game = with_cards("bomb see skip", "defuse nothing")
     if place:
         game.apply("draw")

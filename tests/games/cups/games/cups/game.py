@@ -1,4 +1,4 @@
-"""Cups: dice under cups, rolled anew in secret, until a seat calls or the turns are used up; the highest sum wins."""
+"""Cups: dice under cups are rerolled in secret until a seat calls or the turns run out. The highest sum wins."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ class DealEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class TurnEvent(GameEvent):
-    """A seat has rolled its dice anew or not, nobody knows."""
+    """A seat may have rerolled its dice; the others do not know."""
 
     seat: int
 
 
 @dataclass(frozen=True, slots=True)
 class RolledEvent(GameEvent):
-    """The new dice of a seat, which it alone sees."""
+    """A seat's new dice, which only it observes."""
 
     dice: tuple[int, ...]
     only: int | None
@@ -37,14 +37,14 @@ class RolledEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class CallEvent(GameEvent):
-    """A seat has called: all dice, by seat."""
+    """A seat has called; all dice are revealed, by seat."""
 
     seat: int
     dice: tuple[tuple[int, ...], ...]
 
 
 class CupsView(View):
-    """What the seat to move sees beside its dice."""
+    """What the seat to move sees besides its dice."""
 
     node = "act"
 
@@ -53,7 +53,7 @@ class CupsView(View):
         self.order = list(range(self.seats))
 
     def legal(self) -> Sequence[str]:
-        """A call ends the game, and waits until each seat has moved."""
+        """A call ends the game, and is legal once every seat has moved."""
         return ACTS if self.turns >= self.seats else ACTS[:2]
 
 
@@ -113,7 +113,7 @@ class State:
 
 
 class Dice:
-    """The dice of a seat, as they are now."""
+    """A seat's current dice."""
 
     def __init__(self, state: State, seat: int) -> None:
         self._state, self._seat = state, seat
@@ -124,7 +124,7 @@ class Dice:
 
 
 class CupsBot(Player):
-    """The base of bots."""
+    """The base class of bots."""
 
     def act(self, view: CupsView) -> str:
         raise NotImplementedError
@@ -134,7 +134,7 @@ class CupsBot(Player):
 
 
 class Rules(BaseModel):
-    """When a game ends that nobody calls."""
+    """When a game ends if nobody calls."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 

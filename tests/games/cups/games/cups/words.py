@@ -22,7 +22,7 @@ def sees(state: State, seat: int, label: Label) -> list[str]:
 
 
 class Teller:
-    """Tells one game to those who see all dice."""
+    """Narrates one game to people who see all dice."""
 
     def __init__(self, state: State, label: Label) -> None:
         self._state, self._label = state, label

@@ -1,4 +1,4 @@
-"""What prompts are told of Stacks."""
+"""Facts about Stacks for prompts."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ from dubito.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """All that the seat to move has."""
+    """All information of the seat to move."""
 
     seat: int
     node: str
@@ -22,7 +22,7 @@ class Position:
 
 
 class Notebook:
-    """Remembers what was drawn, and how many cards were laid."""
+    """Remembers the drawn cards, and how many cards were laid."""
 
     def __init__(self, seat: int, rules: Rules) -> None:
         self._seat, self._drawn, self._laid = seat, list[int](), 0
@@ -33,7 +33,7 @@ class Notebook:
         self._laid += isinstance(event, LaidEvent)
 
     def note_answer(self, node: str, answer: Any) -> None:
-        """Its card has left its hand."""
+        """Remove the played card from the hand."""
 
     def position(self, node: str, view: View, cards: Hand) -> Position:
         return Position(self._seat, node, cards.held, view.heights, tuple(self._drawn), self._laid)

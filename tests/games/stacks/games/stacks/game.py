@@ -1,4 +1,4 @@
-"""Stacks: lay a card face down, draw another unseen; the highest stack wins after three rounds."""
+"""Stacks: lay a card face down, and draw another unseen. The highest stack wins after three rounds."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,14 +27,14 @@ class LaidEvent(GameEvent):
 
 @dataclass(frozen=True, slots=True)
 class DrawnEvent(GameEvent):
-    """The card that a seat drew, which it alone sees."""
+    """The card that a seat drew, which only it observes."""
 
     card: int
     only: int | None
 
 
 class Hand:
-    """What a seat holds now."""
+    """A seat's current cards."""
 
     def __init__(self, look: Callable[[], list[int]]) -> None:
         self._look = look
@@ -45,7 +45,7 @@ class Hand:
 
 
 class View:
-    """What the seat to move sees beside its hand."""
+    """What the seat to move sees besides its hand."""
 
     node = "lay"
 
@@ -105,7 +105,7 @@ class State:
 
 
 class StacksBot(Player):
-    """The base of bots."""
+    """The base class of bots."""
 
     def lay(self, view: View) -> list[int]:
         raise NotImplementedError
@@ -115,7 +115,7 @@ class StacksBot(Player):
 
 
 class Rules(BaseModel):
-    """There is nothing to vary."""
+    """This game has no variants."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 

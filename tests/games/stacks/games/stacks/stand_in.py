@@ -1,4 +1,4 @@
-"""What the house answers at Stacks."""
+"""The built-in model server's answers at Stacks."""
 
 import re
 from random import Random

@@ -16,7 +16,7 @@ def sentence(event: Any, label: Label) -> str:
 
 
 class Teller:
-    """Tells one game to those who see every card."""
+    """Narrates one game to people who see every card."""
 
     def __init__(self, state: State, label: Label) -> None:
         self._state, self._label = state, label

@@ -4,7 +4,7 @@ from games.cups.game import CupsBot, CupsView
 
 
 class Bold(CupsBot):
-    """Calls high dice as soon as it may."""
+    """Calls high dice as soon as it can."""
 
     def act(self, view: CupsView) -> str:
         if "call" in view.legal() and sum(self.cards.dice) > 8:

@@ -4,7 +4,7 @@ from games.cups.game import CupsBot, CupsView
 
 
 class Timid(CupsBot):
-    """Rolls low dice anew, and calls late."""
+    """Rerolls low dice, and calls late."""
 
     def act(self, view: CupsView) -> str:
         if sum(self.cards.dice) < 7:

@@ -4,7 +4,7 @@ from games.stacks.game import StacksBot, View
 
 
 class Highest(StacksBot):
-    """Lays its highest card."""
+    """Plays its highest card."""
 
     def lay(self, view: View) -> list[int]:
         return [max(self.cards.held)]

@@ -4,7 +4,7 @@ from games.stacks.game import StacksBot, View
 
 
 class Lowest(StacksBot):
-    """Lays its lowest card."""
+    """Plays its lowest card."""
 
     def lay(self, view: View) -> list[int]:
         return [min(self.cards.held)]
