@@ -45,7 +45,7 @@ def test_difference_does_not_depend_on_the_output(run: Shell) -> None:
 
 
 def test_killed_export_does_not_block_the_next(run: Shell, tmp_path: Path) -> None:
-    """A partial file remains next to the target until the next export, which is either complete or absent."""
+    """A killed export leaves only a partial file next to the target, which the next export replaces."""
     (tmp_path / "scratch").mkdir()
     program = (
         "import os, signal, shutil, dubito.store.folder as export\n"

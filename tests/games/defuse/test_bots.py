@@ -169,7 +169,7 @@ def test_a_mistake_stops_falls_back_or_forfeits(subtests: pytest.Subtests) -> No
 
 
 def test_turn_continued_by_a_fallback_starts_again() -> None:
-    """A half-finished turn is left over neither for the fallback nor for the bot's next turn."""
+    """After the fallback has finished a bot's turn, the bot's next turn starts from the beginning."""
     asked = []
 
     def counts(self: DefuseBot) -> Acts:
