@@ -1,4 +1,7 @@
-"""Make the pictures of the README and the docs: `python -m tests.pictures`, a minute of CPU, no key."""
+"""Make the pictures for the README and the docs: `python -m tests.pictures`.
+
+It takes a minute of CPU time and needs no key.
+"""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Helpers for model tests: a scripted server, bodies of all protocols, small runs, a run's tables."""
+"""Helpers for model tests: a scripted server, bodies of all protocols, small runs, and a run's tables."""
 
 import json
 import sqlite3
@@ -54,7 +54,7 @@ PLACE: Final = Place("Somebody", 7, 3, 2, 5, 0, "C")
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A request as it came in."""
+    """A received request."""
 
     path: str
     headers: Mapping[str, str]  # names in lower case
@@ -88,7 +88,7 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What the server answers; `lost` are bytes that it promises and never sends, None drops the line at once."""
+    """The server's answer. `lost` bytes are announced but never sent; None drops the connection at once."""
 
     status: int = 200
     body: str | bytes = ""
@@ -98,7 +98,7 @@ class Response:
 
 
 class Loopback:
-    """A server on loopback, up as long as its context lasts."""
+    """A server on loopback that runs as long as its context."""
 
     def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -122,7 +122,7 @@ class Loopback:
 
 
 class Server(Loopback):
-    """A loopback server that answers as a function says; a context manager that keeps what it heard."""
+    """A loopback server that answers with a function and records its requests. A context manager."""
 
     def __init__(self, answer: Callable[[Incoming], Response]) -> None:
         heard = self.heard = list[Incoming]()
@@ -157,7 +157,7 @@ class Server(Loopback):
                 self.send_error(502)
 
             def log_message(self, *_: object) -> None:
-                """Say nothing."""
+                """Print nothing."""
 
         super().__init__(Handler)
 
@@ -208,7 +208,7 @@ def reply(text: str = YES, protocol: Api = "responses", usage: Usage | None = No
 
 
 class NoWait(ModelProgress):
-    """Waits no time at all: for it, time passes faster."""
+    """Does not wait, but counts time as if it had."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(clock=lambda: time.monotonic() + self._slept, **more)
@@ -224,7 +224,7 @@ def contender(name: str, model: str = "house-random", bot: str = "OpenAIBot", **
 
 
 class Serves(typing.Protocol):
-    """Whatever listens somewhere."""
+    """A server with an address."""
 
     def base_url(self, protocol: Api) -> str:
         """Return the base URL for the protocol's SDK."""
@@ -261,7 +261,7 @@ def rows(folder: Path, query: str, values: Sequence[object] = ()) -> list[tuple[
 
 
 def forget_last_reply(run: Path, game: int, cache: Path) -> None:
-    """Take the reply to a game's last question, asked of the house, out of the cache."""
+    """Remove the built-in server's reply to a game's last question from the cache."""
     query = "SELECT request, draw FROM attempts WHERE game = ? ORDER BY decision DESC LIMIT 1"
     ((request, draw),) = rows(run, query, (game,))
     with diskcache.Cache(str(cache)) as entries:
@@ -273,7 +273,7 @@ def outcomes_of(folder: Path) -> dict[str, int]:
 
 
 class Line:
-    """A server that says what it is told to next, and a provider of each protocol that calls it."""
+    """A server that gives the next scripted answer, with a provider of each protocol that calls it."""
 
     def __init__(self, key: str) -> None:
         self.next = Response()
@@ -300,7 +300,7 @@ class Line:
 
 
 class Clock:
-    """A time that passes only by sleeping; keeps for how long everybody slept, and why."""
+    """A clock that advances only in sleeps. It records the length and reason of each sleep."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -312,7 +312,7 @@ class Clock:
         return self.now
 
     def sleep(self, seconds: float, why: str) -> None:
-        """Let so much time pass at once; whoever sleeps meanwhile has slept as well."""
+        """Advance the time at once, for all sleeping threads together."""
         with self._lock:
             self.slept.append(seconds)
             self.whys.append(why)
@@ -343,7 +343,7 @@ class AskFunction:
 
 
 class Script:
-    """A call that does what it is told, in order; then it replies."""
+    """A call that follows a script, and then replies."""
 
     def __init__(self, *outcomes: Outcome) -> None:
         self._outcomes = list(outcomes)

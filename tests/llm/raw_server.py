@@ -22,7 +22,7 @@ def answer(body: bytes = BODY, *headers: str) -> Iterator[bytes]:
 
 
 class RawServer:
-    """Up as long as its context lasts; it closes connections that idle for longer than its patience."""
+    """A server that runs as long as its context, and closes connections that are idle for longer than its patience."""
 
     def __init__(self, answers: Answer, patience: float | None = None) -> None:
         self.requests: list[int] = []  # the connection of each
@@ -72,7 +72,7 @@ class RawServer:
 
 
 def _read_request(reader: BinaryIO) -> bool:
-    """Read one to its end; False if there is none."""
+    """Read a whole request, and return whether there was one."""
     length = 0
     while (line := reader.readline()) not in (b"", b"\r\n"):
         name, _, value = line.partition(b":")

@@ -84,7 +84,7 @@ def test_a_server_of_another_protocol_names_the_flag(shell: Shell) -> None:
 def test_short_form_uses_the_given_server(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, variable: str, said_by: str
 ) -> None:
-    """The run keeps the address itself, never `env`."""
+    """The run stores the address, never `env`."""
     with House() as house:
         address = house.openai_base_url if variable == "OPENAI_BASE_URL" else house.anthropic_base_url
         flags = ["--base-url", address]
@@ -122,7 +122,7 @@ def test_server_from_the_environment_gets_no_provider_key(shell: Shell, monkeypa
 
 @pytest.mark.parametrize("said_by", ["flag", "config"])
 def test_other_server_gets_only_its_own_key(shell: Shell, monkeypatch: pytest.MonkeyPatch, said_by: str) -> None:
-    """The provider's own only if that is the one named; the house is asked for none."""
+    """The provider's key is sent only if it is named explicitly. The built-in server gets none."""
     flags, base = ["--api-key-env", "OPENAI_API_KEY"], ["--base-url", "https://models.example/v1", "--offline"]
     if said_by == "config":
         Path("c.yaml").write_text("api_key_env: OPENAI_API_KEY\n")

@@ -1,4 +1,4 @@
-"""Only JSON true and false, alone in their object, are accepted; anything else has a named cause."""
+"""Only JSON true and false as the object's only value are accepted; anything else has a named cause."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Models at a user's game with a node of each kind: asked, refused, re-asked, stored, replayed."""
+"""Models at a user's game with a node of each kind: asked, rejected, re-asked, stored, replayed."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -74,7 +74,7 @@ def table_of(decider: Decider, journal: Journal) -> Table:
 
 
 def finished(table: Table) -> list[Any]:
-    """Play it; the outputs."""
+    """Play the game and return its outputs."""
     outputs = []
     while not table.state.over:
         outputs.append(step(table)[0])
@@ -113,7 +113,7 @@ def test_game_repeats_from_cache_and_recording(tmp_path: Path) -> None:
 
 
 def answering(answers: dict[str, object]) -> Callable[[Incoming], Any]:
-    """Start a server that gives this answer to each question; a text is sent unchanged."""
+    """Start a server that gives this answer to each question. A text is sent unchanged."""
 
     def answer(heard: Incoming) -> Any:
         text = json.dumps(heard.body)
@@ -269,7 +269,7 @@ def test_failure_falls_back_on_the_games_own_bot() -> None:
 
 
 class Watchful(Player):
-    """Keeps what it observes; plays by the view."""
+    """Records what it observes, and plays according to the view."""
 
     def __init__(self, id: int) -> None:
         super().__init__(id)

@@ -16,7 +16,7 @@ from tests.llm.kit import contender, run_cli
 
 
 def sentence(ended: Ended, code: int) -> str:
-    """Return the one sentence on stderr of a failed command."""
+    """Return the only sentence on stderr of a failed command."""
     assert ended.code == code, ended.err
     (line,) = ended.err.splitlines()
     assert line.startswith("dubito: ")
@@ -24,7 +24,7 @@ def sentence(ended: Ended, code: int) -> str:
 
 
 def refused(shell: Shell, *words: str, flags: tuple[str, ...] = (), **settings: Any) -> None:
-    """Check that a player with these settings is refused before anything starts, and that the message has all words."""
+    """Check that a player with these settings is rejected before anything starts, with all these words."""
     said = sentence(run_cli(shell, contender("Asker", **settings), flags=flags), 2)
     for word in words:
         assert word in said, said

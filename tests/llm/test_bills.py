@@ -78,7 +78,7 @@ def test_empty_usage_details_count_as_zero(protocol: Api, details: Any) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_null_usage_details_count_as_zero(protocol: Api) -> None:
-    """As servers other than the providers' say it."""
+    """Some servers other than the providers' send nulls."""
     into = dict.fromkeys(["cached_tokens", "cache_write_tokens"])
     out = dict.fromkeys(["reasoning_tokens", "thinking_tokens"])
     apart = dict.fromkeys(["cache_read_input_tokens", "cache_creation_input_tokens"])
@@ -110,7 +110,7 @@ def test_invalid_count_is_missing_usage(protocol: Api, count: Any) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_contradictory_counts_are_missing_usage(protocol: Api) -> None:
-    """A prompt is some tokens, and so is a text; an error may well have come before any."""
+    """Prompts and texts have at least one token. Errors may have none."""
     assert usage(protocol, counts(protocol, 0, 0)) is None
     assert usage(protocol, counts(protocol, 0, 5)) is None
     assert usage(protocol, counts(protocol, 100, 0)) is None
@@ -375,7 +375,7 @@ def tries_after(folder: Path, server_says: Response, protocol: Api) -> tuple[lis
 def test_an_error_after_a_part_of_an_answer_is_billed(
     tmp_path: Path, protocol: Api, usage: bool, assumed: bool
 ) -> None:
-    """By its usage, or at its worst; row and budget agree, and the body is kept."""
+    """It is billed by its usage or at the worst case. Row and budget agree, and the body is stored."""
     body = reply_body(protocol, **BEGUN[protocol])
     said = Response(body=json.dumps(body if usage else {**body, "usage": None}))
     tries, budget = tries_after(tmp_path / "r", said, protocol)
@@ -390,7 +390,7 @@ def test_an_error_after_a_part_of_an_answer_is_billed(
 
 @pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, 1))
 def test_an_error_alone_costs_nothing(tmp_path: Path, protocol: Api) -> None:
-    """As one with a status of its own does not."""
+    """Like an error with its own status."""
     tries, _ = tries_after(tmp_path / "r", Response(body=json.dumps(ALONE)), protocol)
     state, kind, error, cost, assumed, kept = tries[0]
     assert (state, kind, cost, assumed, kept) == ("failed", "server", 0, 0, 1)
@@ -412,7 +412,7 @@ def test_error_with_status_200_is_a_failed_call(shell: Shell) -> None:
 
 
 def test_cap_holds_with_separate_reasoning_tokens(tmp_path: Path) -> None:
-    """As xAI does: by completion tokens alone, a tenth of the bill would be counted."""
+    """As at xAI. Counting completion tokens alone would give a tenth of the bill."""
     usage = {
         "prompt_tokens": 300,
         "completion_tokens": 20,
@@ -434,7 +434,7 @@ def test_cap_holds_with_separate_reasoning_tokens(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["messages"]))
 def test_cap_holds_if_a_server_reports_zero_tokens(tmp_path: Path, protocol: Api) -> None:
-    """Each reply is counted at its worst, since nobody knows what it cost."""
+    """Each reply counts at its worst case, because its cost is unknown."""
     nothing = dict.fromkeys(["input_tokens", "output_tokens", "prompt_tokens", "completion_tokens", "total_tokens"], 0)
     cap = 400 * EACH
     with Server(lambda heard: respond(heard.protocol, usage=nothing)) as server:

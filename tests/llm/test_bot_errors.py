@@ -1,4 +1,4 @@
-"""A model player that fails at a turn continues and knows the fallback's cards (R13)."""
+"""A model player that fails in a turn continues, and knows which cards the fallback played (R13)."""
 
 from pathlib import Path
 

@@ -85,7 +85,7 @@ def test_invalid_budget_in_a_config_is_refused(shell: Shell, budget: Any, words:
 
 
 def test_budget_flag_keeps_other_caps(shell: Shell) -> None:
-    """As with the rules: what a flag does not say stands as the config says it."""
+    """Caps that the flag does not mention keep the config's values."""
     with Server(lambda heard: respond(heard.protocol)) as server:
         ended = run_cli(shell, player_at(server), flags=("--budget", "calls=500"), budget={"tokens": 1})
     assert ended.code == 3
@@ -127,7 +127,7 @@ GAPPED = {name: value for name, value in ENTRY.items() if name != "cache_write"}
 
 
 def test_incomplete_price_is_refused(shell: Shell) -> None:
-    """Also of a model that nobody asks: whoever has it in a file means to use it."""
+    """Even for a model that is not used, because a price in the file is there on purpose."""
     words = "m: cache_write is missing: set it in USD per million tokens"
     assert refused(shell, prices={"m": GAPPED}).startswith(f"prices: {words}")
     Path("p.yaml").write_text(yaml.safe_dump({"fine": ENTRY, "m": GAPPED}))
@@ -141,7 +141,7 @@ def test_invalid_prices_are_refused(shell: Shell, prices: Any) -> None:
 
 
 def test_dollars_need_the_price_of_what_costs_more(shell: Shell) -> None:
-    """The list price is not it; a price of one's own is."""
+    """The list price does not include it; a user's own price does."""
     player = contender("Asker", "gpt-6-sol", parameters={"speed": "fast"}, base_url="https://api.openai.com/v1")
     stops = ["--offline", "--no-preflight"]
     said = sentence(run_cli(shell, player, flags=stops, budget={"usd": 5}), 2)
@@ -228,7 +228,7 @@ ALL = Caps(calls=10**6, tokens=10**12, usd=10**18)  # so that all three are coun
 
 
 def play(house: House, folder: Path, caps: Caps) -> tuple[RunResult, str]:
-    """Run a player of each protocol at that house and return the final budget."""
+    """Run a player of each protocol with that server, and return the final budget."""
     watch = NoWait()
     players = [
         contender(api, MODELS[api], BOT_OF[api], api=api, base_url=house.base_url(api), max_output=32, tries=30)
@@ -265,7 +265,7 @@ def in_budget(said: str) -> dict[str, tuple[str, str]]:
 
 
 def check_books(run: RunResult, house: House, said: str) -> Spend:
-    """House, rows, budget and summary agree: the calls, the tokens in and out, the picodollars. All of it."""
+    """Check that server, rows, budget and summary agree on calls, input and output tokens, and picodollars."""
     spent = billed(house.calls)
     assert in_tries(run) == spent
     assert in_budget(said) == {
@@ -306,7 +306,7 @@ def test_no_run_exceeds_its_cap_and_counts_agree(
 
 
 def test_a_cap_that_is_not_reached_changes_nothing(tmp_path: Path, whole: tuple[RunResult, Spend]) -> None:
-    """Faults that pass cost calls, but no tokens and no money."""
+    """Transient faults cost calls, but no tokens and no money."""
     complete, took = whole
     with playing(tmp_path, ALL, rate_limit=0.15, server_error=0.1) as (run, house, said):
         spent = check_books(run, house, said)
@@ -318,7 +318,7 @@ def test_a_cap_that_is_not_reached_changes_nothing(tmp_path: Path, whole: tuple[
 
 
 def test_run_stopped_by_its_budget_resumes_with_more(tmp_path: Path, whole: tuple[RunResult, Spend]) -> None:
-    """And what it spent before counts: in the end the books are those of a run at once."""
+    """Earlier spending counts, so the totals are those of an uninterrupted run."""
     complete, took = whole
     with House() as house:
         cut, _ = play(house, tmp_path, replace(ALL, tokens=took.tokens // 2))

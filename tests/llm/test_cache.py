@@ -1,4 +1,4 @@
-"""The reply cache: one request per key, no eviction, no unpickling, damaged entries refused."""
+"""The reply cache: one request per key, no eviction, no unpickling, and damaged entries are rejected."""
 
 import json
 import os
@@ -207,7 +207,7 @@ def test_impossible_cache_folder_is_refused() -> None:
 
 
 class Evil:
-    """Leaves a file behind when it is unpickled."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -241,7 +241,7 @@ def stored(folder: Path, request: Request = ASKED) -> tuple[str, dict[str, Any]]
 
 
 def rewrite(folder: Path, seal_anew: bool = False, **changes: Any) -> None:
-    """Change parts of the entry by hand."""
+    """Change parts of the entry directly in the database."""
     seal, content = stored(folder)
     packed = json.dumps(content | changes)
     text = f"{compute_digest(packed) if seal_anew else seal}\n{packed}"
@@ -300,7 +300,7 @@ def test_invalid_entry_text_is_refused(cache: ReplyCache, folder: Path, text: st
 
 
 def test_unchanged_entries_have_no_faults(cache: ReplyCache, folder: Path) -> None:
-    """Otherwise the tests above would show nothing."""
+    """Otherwise the tests above would prove nothing."""
     cache.get_or_ask(*PARTS, says(GOOD))
     cache.get_or_ask(PARTS[0], OTHER, PARTS[2], says(GOOD))
     rewrite(folder)
@@ -309,7 +309,7 @@ def test_unchanged_entries_have_no_faults(cache: ReplyCache, folder: Path) -> No
 
 
 def test_a_long_reply_is_kept_whole(cache: ReplyCache, folder: Path) -> None:
-    """Beyond 32 KiB diskcache keeps a file of its own."""
+    """Above 32 KiB, diskcache stores the value in a separate file."""
     long = RawReply(200, json.dumps({"text": noise(200_000)}), {})
     cache.get_or_ask(*PARTS, says(long))
     assert cache.get_or_ask(*PARTS, never) == (long, True)

@@ -25,7 +25,7 @@ GOOD = RawReply(200, json.dumps(reply_body("responses")), {"request-id": "req_1"
 
 
 def fill(*entries: tuple[str, int, str], received: RawReply = GOOD) -> list[str]:
-    """Entries of (server, request, draw) in the folder `cache`; their keys."""
+    """Add entries (server, request, draw) to the folder `cache`, and return their keys."""
     with closing(ReplyCache(Path("cache"))) as cache:
         for server, number, draw in entries:
             cache.get_or_ask(server, ask(number).request, draw, lambda: received)
@@ -55,7 +55,7 @@ def test_stats_count_the_replies_by_server_and_model(shell: Shell) -> None:
 
 
 def test_stats_mentions_other_caches(shell: Shell) -> None:
-    """As those of a demo, wherever one looked."""
+    """For example, those of a demo in another folder."""
     fill(("house", 1, "a"))
     Path("runs").mkdir()
     shutil.copytree("cache", "runs/demo-1/cache")
@@ -234,7 +234,7 @@ def test_explain_a_changed_line_of_the_prompt(shell: Shell, before: str, after: 
 def test_explain_picks_the_nearest_entry(
     shell: Shell, entries: list[tuple[str, int, str]], expected: tuple[str, int, str]
 ) -> None:
-    """To request 1 at the house, draw a; request 12 begins more like it than request 3 does."""
+    """The question is request 1 with draw a. Request 12 has a longer common beginning with it than request 3."""
     fill(*entries)
     server, number, draw = expected
     with closing(ReplyCache(Path("cache"))) as cache:

@@ -41,7 +41,7 @@ def test_text_and_end(message: Any, finish: Any, text: str | None, read_as: Fini
 
 
 def test_content_in_parts_is_one_text() -> None:
-    """As Mistral's models write it, with their thoughts between."""
+    """Mistral's models send text in parts, with thoughts in between."""
     parts = [
         {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
         {"type": "text", "text": '{"answer"'},

@@ -24,7 +24,7 @@ MOST: Final = 8 * 2**20
 
 @contextmanager
 def asked_at(answers: Answer, patience: float | None = None) -> Iterator[tuple[Callable[[], RawReply], RawServer]]:
-    """Return a function that asks a server with this answer."""
+    """Return a function that calls a server with this answer."""
     with RawServer(answers, patience) as server:
         address = server.base_url("responses")
         with closing(Provider(Account("responses", address, None), address, "no-key-needed", 4)) as provider:
@@ -39,7 +39,7 @@ def test_connection_is_reused() -> None:
 
 @pytest.mark.parametrize("many", [False, True])
 def test_connection_closed_before_the_request_is_a_connect_error(many: bool) -> None:
-    """Whether the end of the request could still be written or not."""
+    """Whether or not the end of the request could still be written."""
     with Line() as line:
         line.exchange()
         line.theirs.close()
@@ -68,7 +68,7 @@ def test_connection_closed_after_the_request_loses_the_answer(reset: bool) -> No
 
 
 class Line:
-    """A connection as the client has it, and its server's end."""
+    """A client's connection with the server's end."""
 
     def __enter__(self) -> "Line":
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -98,7 +98,7 @@ class Line:
 
 
 def test_server_that_closes_idle_connections_costs_nothing() -> None:
-    """Asked when it has closed: no try is lost, nothing is assumed."""
+    """The next request is sent after the close: no try is lost and no cost is assumed."""
     with asked_at(lambda connection, number: answer(), patience=0.03) as (call, server):
         for _ in range(20):
             assert call().raw == BODY.decode()
@@ -147,7 +147,7 @@ def test_keep_alive_header_is_respected() -> None:
 
 
 def zeros(packed: bytes) -> Iterator[bytes]:
-    """Return an endless answer, or this one."""
+    """Return this answer, or an endless one."""
     if not packed:
         yield b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
         while True:
@@ -157,7 +157,7 @@ def zeros(packed: bytes) -> Iterator[bytes]:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_body_over_the_limit_is_not_a_reply(packed: bool) -> None:
-    """Packed, it is 64 MB when it is unpacked."""
+    """For a compressed body, the limit of 64 MB applies to the decompressed size."""
     body = gzip.compress(bytes(2**26), 1) if packed else b""
     with asked_at(lambda connection, number: zeros(body) if number == 1 else None) as (call, _):
         tracemalloc.start()
@@ -177,7 +177,7 @@ def test_body_at_the_limit_is_stored() -> None:
 
 
 def test_connection_opened_during_close_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C gives up on calls that are just connecting: the pool of connections does not know theirs yet."""
+    """Ctrl-C also aborts calls that are just connecting, which the connection pool does not know yet."""
     opened = list[socket.socket]()
     connect = socket.create_connection
     with RawServer(lambda connection, number: answer()) as server:

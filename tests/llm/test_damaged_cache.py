@@ -1,4 +1,4 @@
-"""A cache that was emptied, is incomplete or has changed settings is refused, not treated as new."""
+"""A cache that was emptied, is incomplete or has changed settings is rejected and not treated as new."""
 
 import sqlite3
 from contextlib import closing

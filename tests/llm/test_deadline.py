@@ -23,7 +23,7 @@ Manner = Callable[[], Iterator[bytes]]
 
 
 def slowly(start: bytes, step: bytes = b"x") -> Manner:
-    """Send one piece every hundredth of a second, until the client disconnects."""
+    """Send one piece every hundredth of a second until the client disconnects."""
 
     def written() -> Iterator[bytes]:
         yield start
@@ -79,7 +79,7 @@ def test_connection_is_not_reused_after_a_deadline(manner: str) -> None:
 
 
 def test_deadline_applies_only_to_its_call() -> None:
-    """While one call runs into its deadline, others of the same client have theirs."""
+    """While one call exceeds its deadline, other calls of the same client keep their own."""
     with dawdler("silent", "at once") as server, closing(provider(server, "responses")) as call:
         failed = list[TryFailed]()
         thread = threading.Thread(target=lambda: failed.append(late(call, "responses")))
@@ -93,7 +93,7 @@ def test_deadline_applies_only_to_its_call() -> None:
 
 
 def test_server_that_accepts_no_connection_is_abandoned() -> None:
-    """A full backlog: the connection itself never comes about, or nothing ever reads what was sent."""
+    """With a full backlog, the connection is never established, or nothing reads the request."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
         with closing(Provider(Account("messages", address, None), address, KEY, 4)) as call:

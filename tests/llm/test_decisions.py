@@ -55,7 +55,7 @@ def form_at(node: str) -> QuestionForm:
 
 @pytest.mark.parametrize("name", GAMES)
 def test_requests_match_the_sdks_types(name: str) -> None:
-    """At every node of every game that can be asked so: words from the game, values that are legal."""
+    """At every node of every game that supports decision models."""
     pytest.importorskip("pyspiel") if ":" in name else None
     game = find_game(name, REPO)
     for title in ("plan-reasoned", "plain") if name == "dubito" else ("plain",):
@@ -195,7 +195,7 @@ def test_invalid_statement_is_counted_without_affecting_the_answer(stated: Any) 
 
 
 def read_of(legal: list[str], node: str, value: str) -> ModelAnswer:
-    """Return the parsed answer if these values are legal at a node of defuse and this one is chosen."""
+    """Parse an answer that chooses this value, with these legal values at a node of defuse."""
     game = find_game("defuse", REPO)
     form = build_question_form(game, [(game.facts.example_position(node), {"legal": legal})], ())
     asked = form.questions[0].content
@@ -220,7 +220,7 @@ def test_only_legal_value_is_played_whatever_is_chosen(
 
 
 def test_probe_uses_the_accounts_api(tmp_path: Path) -> None:
-    """While it fails, and one game alone waits, it is probed."""
+    """A single game waits for a failing server, which is then probed."""
     sent = PARAMS.validate_python(
         dict(build_probe("x", settings("decisions")).request.body), strict=True, extra="forbid"
     )
@@ -270,7 +270,7 @@ def test_only_declined_questions_are_asked_again(shell: Shell) -> None:
 
 @pytest.mark.at_length
 def test_fake_models_decide_the_same_in_both_apis(shell: Shell) -> None:
-    """The same decisions; live with many in flight, from the cache, offline and replayed the same digest."""
+    """The digest is the same live with many games in flight, from the cache, offline and replayed."""
     taken = []
     for name, more in (("written", {}), ("decided", {"api": "decisions"})):
         player = contender("sharp", "house-sharp", prompt="plan-reasoned", **more)
@@ -288,7 +288,7 @@ def test_fake_models_decide_the_same_in_both_apis(shell: Shell) -> None:
 
 
 def test_house_odds_make_best_and_drawn_play_differ(shell: Shell) -> None:
-    """Of the likelier answers that `best` takes, `drawn` takes as many as their odds say."""
+    """Where `best` always takes the likelier answer, `drawn` takes it as often as its odds say."""
     player = {"model": "house-sharp", "prompt": "plan", "api": "decisions"}
     config = config_file(contender("best", **player), contender("drawn", play="drawn", **player), games=16)
     assert shell("run", config, "--output", "r", "--quiet", "--no-report").code == 0
@@ -312,7 +312,10 @@ def test_house_odds_make_best_and_drawn_play_differ(shell: Shell) -> None:
 
 
 def test_sampled_answers_repeat(shell: Shell) -> None:
-    """By the seat's own stream: another seed draws otherwise; best always takes the likelier."""
+    """Sampling uses the seat's own stream, so another seed draws other answers.
+
+    `best` always takes the likelier one.
+    """
     players = [
         contender("best", prompt="mixed"),
         contender("drawn", prompt="mixed", play="drawn"),

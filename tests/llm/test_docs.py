@@ -1,4 +1,4 @@
-"""The model bot guide is correct: code blocks play with the house, and names exist."""
+"""The model bot guide is correct: code blocks play with fake models, and names exist."""
 
 import ast
 import re
@@ -185,7 +185,7 @@ def test_bots_own_answer_is_in_the_next_question(
 
 @pytest.mark.parametrize("page", ["servers.md", "money.md"])
 def test_the_configs_of_other_servers_and_of_money_are_accepted(shell: Shell, page: str) -> None:
-    """Asked offline: everything is checked, and only the replies are missing."""
+    """They run offline, so that everything is checked and only replies are missing."""
     found = blocks("yaml", (REPO / "docs" / page).read_text())
     assert found
     for number, text in enumerate(found):

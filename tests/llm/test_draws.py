@@ -1,4 +1,4 @@
-"""Draws depend only on the game; settings and accounts."""
+"""Draws depend only on the game, not on settings and accounts."""
 
 from dataclasses import replace
 

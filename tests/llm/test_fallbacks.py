@@ -1,4 +1,4 @@
-"""Unusable answers: counted by cause, played by the fallback and shown; outages stop the run."""
+"""Unusable answers: counted by cause, replaced by the fallback and shown; outages stop the run."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -34,7 +34,7 @@ Answer = Callable[[Incoming], Response]
 
 
 def run_at(server: Server, protocol: Api, folder: Path, games: int = 1, turns: int = 5, **more: Any) -> RunResult:
-    """Play a short run of one contender at this server."""
+    """Play a short run of one contender that uses this server."""
     patience = more.pop("patience", 1e9)
     player = player_at(server, protocol, **more)
     calls = {"in_flight": 1, "patience": patience, "on_unusable": "fallback"}
@@ -70,7 +70,7 @@ TWINS = {"fences", "thoughts", "no text", "a filter", "all thought"}  # read as 
 
 @pytest.mark.parametrize("name", in_gate(CAUSES, CAUSES.keys() - TWINS))
 def test_each_cause_is_counted(tmp_path: Path, name: str) -> None:
-    """In each protocol: a contender of each plays the same deal."""
+    """One contender per protocol plays the same deal."""
     answer, cause, requests = CAUSES[name]
     with Server(answer) as server:
         players = [player_at(server, protocol, protocol, tries=3) for protocol in PROTOCOLS]
@@ -105,7 +105,7 @@ REFUSED = always("I cannot.", "refusal")
     ),
 )
 def test_usable_answer_to_a_re_ask_counts_as_the_models(tmp_path: Path, first: Answer, asked_again: str) -> None:
-    """Who declined once goes on declining: after a refusal the model does not see that it did."""
+    """After a refusal the model does not see that it refused, so it refuses again."""
     with Server(lambda heard: respond(heard.protocol) if heard.re_asked else first(heard)) as server:
         players = [player_at(server, protocol, protocol) for protocol in PROTOCOLS]
         run = run_games(small(*players, games=3, turns=6), tmp_path / "run", in_flight=1)
@@ -201,7 +201,6 @@ def test_unreachable_requests_are_repeated_by_the_next_run(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("count", [2**24, 10**400])
 def test_absurd_token_count_does_not_stop_the_run(tmp_path: Path, count: int) -> None:
-    """At whatever price."""
     usage = {"input_tokens": count, "output_tokens": count}
     prices = read_prices(
         {"some-model": dict.fromkeys(["input", "cached_input", "cache_write", "output"], 5000)}, "", REPO

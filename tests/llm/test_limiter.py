@@ -1,4 +1,4 @@
-"""An account's traffic over scripted tries: concurrency, pauses and outages."""
+"""An account's traffic with scripted tries: concurrency, pauses and outages."""
 
 import threading
 from collections.abc import Callable
@@ -77,7 +77,7 @@ def test_no_more_tries_than_slots_at_once() -> None:
 
 @pytest.mark.parametrize("kind", ["server", "connection", "deadline"])
 def test_a_sleeping_try_holds_no_slot(kind: FailureKind) -> None:
-    """With a single slot, another attempt is sent while the first one waits before its second try."""
+    """With a single slot, another attempt is sent while the first one waits for its second try."""
     clock, heard = Clock(), list[int]()
 
     def sleep(seconds: float, why: str) -> None:
@@ -102,7 +102,7 @@ def test_slot_is_always_released() -> None:
 
 
 class Timed(Script):
-    """A script that keeps when its tries were sent."""
+    """A script that records when its tries were sent."""
 
     def __init__(self, clock: Clock, *outcomes: Outcome) -> None:
         super().__init__(*outcomes)
@@ -182,7 +182,7 @@ def test_other_failures_do_not_slow_the_account(kind: FailureKind) -> None:
 
 
 def test_call_waiting_for_a_slot_stops_when_the_gate_closes() -> None:
-    """The only slot is taken while the other stands in line for it; then a rate limit closes the traffic."""
+    """One call holds the only slot and gets a rate limit while another one waits for it."""
     clock = Clock()
     traffic, second = new_traffic(1, clock), Timed(clock)
     with ThreadPoolExecutor(1) as pool:
@@ -199,7 +199,7 @@ def test_call_waiting_for_a_slot_stops_when_the_gate_closes() -> None:
 
 
 class Narrow:
-    """A budget with room for one call at a time; who waits for it makes that known."""
+    """A budget for one call at a time that reports when a call waits for it."""
 
     def __init__(self, traffic: AccountTraffic) -> None:
         self.waits = threading.Event()
@@ -233,7 +233,7 @@ def in_turn(narrow: Narrow, error: TryFailed, second: Sends) -> Future[Reply]:
 
 
 def test_call_waiting_for_budget_stops_when_the_gate_closes() -> None:
-    """The rate limit that gives the budget back closes the account before anybody else can use it."""
+    """The rate limit that releases the budget also closes the account, before the waiting call can use it."""
     clock = Clock()
     narrow, second = Narrow(new_traffic(2, clock)), Timed(clock)
     assert in_turn(narrow, limited(5), second).result().text

@@ -89,7 +89,7 @@ def test_damaged_log_probabilities_count_as_missing(logprobs: Any) -> None:
 
 
 def answering(yes: float) -> Callable[[Incoming], Response]:
-    """Answer each question with the likelier value, and with the probability of yes."""
+    """Answer each question with the likelier value, given the probability of yes."""
 
     def answer(incoming: Incoming) -> Response:
         assert (incoming.body["logprobs"], incoming.body["top_logprobs"]) == (True, 5)

@@ -1,6 +1,6 @@
-"""Calls of unknown cost: shown near the server's bill, and counted at the worst case in the cap.
+"""Calls of unknown cost are shown close to the server's bill, and counted at the worst case in the cap.
 
-The server counts what it bills: every answered request, whether the answer arrived or not.
+The server's bill includes every answered request, whether or not the answer arrived.
 """
 
 import itertools
@@ -31,7 +31,7 @@ Ends = Callable[[int], Response | None]  # how the call of this number ends; Non
 
 
 class Biller:
-    """Answers, with usage of about a token for four bytes, and keeps its own bill."""
+    """Answers with a usage of about one token per four bytes, and keeps its own bill."""
 
     def __init__(self, ends: Ends = lambda number: None) -> None:
         self.bill = self.calls = self.lost = 0
@@ -88,7 +88,7 @@ def test_lost_reply_is_assumed_to_cost_the_average(tmp_path: Path, end: str, oft
 
 
 def test_budget_error_states_the_worst_case_of_lost_calls(tmp_path: Path) -> None:
-    """Or its figure would stand beside a much smaller cost; before a stop and after it."""
+    """Otherwise the message would contradict the much smaller displayed cost. This holds before and after a stop."""
     with Server(Biller(every(4, DROPPED))) as server:
         players = small(player_at(server, "chat"), games=40)
         for usd in (PICO // 2, PICO):
@@ -136,7 +136,6 @@ def _page(run: Path) -> list[str]:
 @pytest.mark.at_length
 @pytest.mark.parametrize("kills", in_gate([1, 6], 1))
 def test_cost_of_calls_cut_off_by_a_kill_is_assumed(tmp_path: Path, shell: Shell, kills: int) -> None:
-    """What was billed for them nobody will ever say."""
     at = [40 * number for number in range(1, kills + 1)]
     reached = [threading.Event() for _ in at]
 

@@ -1,4 +1,4 @@
-"""Near the cap the remaining budget is reserved for the oldest games, which are counted first."""
+"""Near the cap, the remaining budget is reserved for the oldest games, which are counted first."""
 
 import json
 import threading
@@ -26,7 +26,7 @@ PAST = PastGames(dict.fromkeys(range(10), 10), replies=100, spent=Spend(100, 500
 
 
 class Waits:
-    """Tells when somebody waits, and for what."""
+    """Records which calls wait, and why."""
 
     def __init__(self) -> None:
         self.whys: list[str] = []
@@ -49,7 +49,7 @@ def through(budget: Budget, inner: Sends) -> Callable[[Attempt, int], Reply]:
 
 
 def test_a_younger_game_waits_until_the_older_one_has_left() -> None:
-    """Ten calls are left, and the older game may need them; whether it ends, fails or is put back, it has left then."""
+    """Ten calls are left, and the older game may need them until it ends, fails or is requeued."""
     waits = Waits()
     budget = Budget(Caps(calls=10), waits, past=PAST)
     one = through(budget, Script())
@@ -76,7 +76,7 @@ def test_budget_unused_by_older_games_is_available() -> None:
 
 
 def test_games_of_one_deal_never_wait_for_each_other() -> None:
-    """One of them may wait for the reply to another's same question."""
+    """One of them may be waiting for the other one's reply to the same question."""
     waits = Waits()
     budget = Budget(Caps(calls=2), waits, past=PAST)
     one = through(budget, Script())
@@ -91,7 +91,7 @@ def test_games_of_one_deal_never_wait_for_each_other() -> None:
 
 @pytest.mark.parametrize("seed", in_gate(range(60), 12))
 def test_no_game_waits_forever_and_spending_stays_within_the_cap(seed: int) -> None:
-    """Games of any length in threads, some of which give up; calls end in every way in which calls end."""
+    """Games of any length run in threads, some games are given up, and calls end in all possible ways."""
     chance, waits, settled = Random(seed), Waits(), list[Spend]()
     lengths = [chance.choice([3, 5, 8, 40]) for _ in range(12)]
     leaves = [chance.random() < 0.1 for _ in lengths]
@@ -143,7 +143,10 @@ def test_no_game_waits_forever_and_spending_stays_within_the_cap(seed: int) -> N
 
 
 def uneven(heard: Incoming) -> Response:
-    """Answer by the question so that games have very different lengths; usage is about four bytes per token."""
+    """Answer depending on the question, so that games have very different lengths.
+
+    Usage is about four bytes per token.
+    """
     chance = sha256(heard.raw).digest()
     into, out = len(heard.raw) // 4, 20 + chance[2] * 2
     usage = {"prompt_tokens": into, "completion_tokens": out, "total_tokens": into + out}

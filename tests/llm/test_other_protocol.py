@@ -1,4 +1,4 @@
-"""At a server with another protocol or none, the preflight stops the run and explains it."""
+"""If a server uses another protocol or none, the preflight stops the run and explains it."""
 
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def test_address_without_a_path_gets_a_hint(shell: Shell) -> None:
 
 @pytest.mark.parametrize(("asked", "spoken"), in_gate(PAIRS, [("responses", "messages"), ("chat", "responses")]))
 def test_reply_of_another_protocol_is_rejected(shell: Shell, asked: Api, spoken: Api) -> None:
-    """Even if there is an answer in it; its tokens count where they can be read."""
+    """Even if it contains an answer. Its tokens count if they can be parsed."""
     with Server(lambda _: respond(spoken)) as server:
         ended = run_cli(shell, player_at(server, asked, max_output=99, tries=2))
     assert ended.code == 3

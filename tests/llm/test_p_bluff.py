@@ -1,4 +1,4 @@
-"""Stated bluff probabilities in runs: recorded at C, counted, and without effect."""
+"""Stated bluff probabilities in runs: recorded at C, counted, and without effect on the game."""
 
 import json
 from collections.abc import Callable

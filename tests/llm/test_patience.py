@@ -16,7 +16,7 @@ KINDS: list[FailureKind] = ["rate_limit", "server", "connection", "deadline"]
 
 
 def failing(traffic: AccountTraffic, clock: Clock, kind: FailureKind, seconds: float, every: float = 60.0) -> None:
-    """So long each try of an account fails; one is made now and then."""
+    """Let an account's tries fail for this many seconds, one every `every` seconds."""
     call, end = limited_calls(traffic, *times(kind, 1000)), clock.now + seconds
     while clock.now < end:
         fail(1, call)
@@ -110,7 +110,7 @@ def test_games_abandoned_during_an_outage_are_requeued() -> None:
 
 
 def test_games_stay_requeued_after_a_late_answer() -> None:
-    """One try is under way when the outage is found; its answer does not end it."""
+    """One try is in flight when the outage is detected. Its answer does not end the outage."""
     clock = Clock()
     traffic = new_traffic(2, clock, patience=100)
     under_way, go_on = threading.Event(), threading.Event()

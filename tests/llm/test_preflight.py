@@ -1,4 +1,4 @@
-"""The preflight asks a game's questions first, and stops the run with one message."""
+"""The preflight sends a game's questions first, and stops the run with one message."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -60,7 +60,7 @@ def stopped(ended: Ended, folder: str = "r") -> str:
     in_gate(product(PROTOCOLS, ["reasoned", "plain"]), [("messages", "reasoned"), ("chat", "plain")]),
 )
 def test_preflight_comes_first_and_asks_a_games_questions(shell: Shell, protocol: Api, prompt: str) -> None:
-    """For each form of an answer a whole question of a late turn, with the player's own settings."""
+    """For each form of answer, it sends a whole question from a late turn with the player's own settings."""
     settings: dict[str, Any] = {"max_output": 99, "parameters": {"metadata": {"mine": "x"}}, "prompt": prompt}
     with Server(answering_by_form) as server:
         who = player_at(server, protocol, **settings)
@@ -83,7 +83,7 @@ def test_preflight_comes_first_and_asks_a_games_questions(shell: Shell, protocol
 
 @pytest.mark.parametrize("seated", in_gate([True, False], 1))
 def test_preflight_question_is_as_long_as_in_late_turns(shell: Shell, seated: bool) -> None:
-    """A server with too small a window, or a limit that late turns exceed, is found before the first game."""
+    """A context window or a limit that is too small for late turns is detected before the first game."""
     with Server(answering) as server:
         who, rest = player_at(server), list[object](["StefaBot", "UsualBot"])
         contenders: list[object] = [who] if seated else []
@@ -120,7 +120,7 @@ def test_preflight_is_logged_and_budgeted(shell: Shell) -> None:
 
 
 def test_players_with_equal_requests_share_the_preflight(shell: Shell) -> None:
-    """Whatever their names, fallbacks and samples; another model, parameter or form of the answer is another call."""
+    """Names, fallbacks and samples do not matter. Another model, parameter or form of answer needs its own call."""
     with Server(answering_by_form) as server:
         alike = [player_at(server, name="a"), player_at(server, name="b", sample=1, reasks=0, fallback="StefaBot")]
         others: list[dict[str, Any]] = [{"parameters": {"user": "x"}}, {"prompt": "reasoned"}, {"max_output": 99}]
@@ -172,7 +172,7 @@ UNREAD: dict[str, tuple[Callable[[Api], Response], str]] = {  # what comes, and 
 
 @pytest.mark.parametrize(("protocol", "odd"), [(PROTOCOLS[place % 3], odd) for place, odd in enumerate(UNREAD)])
 def test_an_answer_that_cannot_be_read_stops_the_run(shell: Shell, protocol: Api, odd: str) -> None:
-    """After the re-ask of play; the same command asks anew, and goes on once the server is mended."""
+    """After one re-ask, as in a game. Once the server is repaired, the same command asks again and continues."""
     (answer, setting), mended = UNREAD[odd], list[bool]()
     with Server(lambda heard: respond(protocol) if mended else answer(protocol)) as server:
         said = stopped(run_cli(shell, player_at(server, protocol)))
@@ -195,7 +195,7 @@ def test_a_re_ask_that_is_answered_passes(shell: Shell) -> None:
 
 
 def test_skipped_preflight_failure_is_a_warning(shell: Shell) -> None:
-    """And plays: who wants to see how bad a small model is sees it."""
+    """The run continues, for users who want to see how a weak model plays."""
     with Server(lambda heard: respond("chat", "Sure.")) as server:
         ended = run_cli(shell, player_at(server, "chat", reasks=0), rules={"max_turns": 40}, on_unusable="fallback")
     assert ended.code == 0
@@ -228,7 +228,10 @@ def test_a_run_stops_when_the_first_answers_are_all_unusable(shell: Shell, odd: 
 
 
 def test_run_stopped_for_unusable_answers_can_resume(shell: Shell) -> None:
-    """The same command; what is kept tells nothing of the model of today, and is not bought again."""
+    """With the same command.
+
+    Stored answers do not count, since the model may have changed, and are not bought again.
+    """
     said = ["Hm."]
     with Server(lambda heard: respond(heard.protocol, *said) if said else respond(heard.protocol)) as server:
         who, flags = player_at(server, "chat"), ["--no-preflight", "--in-flight", "1"]
@@ -296,7 +299,7 @@ def test_account_error_stops_in_the_preflight(
 
 @pytest.mark.usefixtures("unhurried")
 def test_silent_server_stops_in_the_preflight(shell: Shell) -> None:
-    """It stops the run with `suspend` too."""
+    """Even with `suspend`."""
     words = "unreachable: 40 tries; last error: status 503"
     with Server(lambda _: Response(503)) as server:
         ended = run_cli(shell, player_at(server, tries=2), flags=["--patience", "30m"], provider_errors="suspend")
@@ -317,7 +320,7 @@ def test_first_faulty_player_is_named(shell: Shell) -> None:
 
 @pytest.mark.usefixtures("unhurried")
 def test_run_stopped_by_the_preflight_can_resume(shell: Shell) -> None:
-    """The same command; what did not answer then is asked again."""
+    """With the same command. Questions without an answer are sent again."""
     answers = [Response(503)]
     with Server(lambda heard: answers[0] if answers else respond("responses")) as server:
         stopped(run_cli(shell, player_at(server, tries=2)))
@@ -328,7 +331,7 @@ def test_run_stopped_by_the_preflight_can_resume(shell: Shell) -> None:
 
 
 def test_ctrl_c_interrupts_the_preflight(tmp_path: Path) -> None:
-    """Two players: the wish comes while the first is asked, and the second is not asked any more."""
+    """Ctrl-C arrives while the first of two players is asked; the second is not asked."""
 
     def answer(heard: Incoming) -> Response:
         how.stop.set()

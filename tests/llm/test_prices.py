@@ -83,7 +83,7 @@ def test_cache_saving_is_the_difference_to_no_cache(listed: dict[str, float], us
 def test_nothing_costs_more_than_the_worst_case(
     listed: dict[str, float] | None, usage: Usage, less: int, unused: int
 ) -> None:
-    """Whatever is cached or kept, if a token is at least a byte and the limit on output is kept to."""
+    """Whatever is cached, if each token has at least one byte and the output limit holds."""
     tariff = Tariff(parse_price(listed, "x") if listed else None, max_output=usage.output + unused)
     request = ask(text="x" * (usage.input + less)).request
     worst, used = tariff.worst(request), tariff.cost(usage)
@@ -287,7 +287,7 @@ ASKED: list[dict[str, Any]] = [
 def test_reply_at_the_requested_tier_costs_at_most_the_reserve(
     line: tuple[str, str, Any], parameters: dict[str, Any], usage: Usage, silent: bool, long: bool
 ) -> None:
-    """Whatever the reply says of its tier and of the lifetimes, or leaves out, in the dearest reading of each field."""
+    """Whatever the reply reports or omits about its tier and cache lifetimes, at the highest interpretation."""
     server, model, _ = line
     request = ask(text="x" * usage.input, **parameters).request
     asked = PricingOptions.of_request(request)

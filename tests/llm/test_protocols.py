@@ -1,4 +1,4 @@
-"""Reading replies of all protocols from any body."""
+"""Parsing replies of all protocols from any body."""
 
 import json
 from dataclasses import replace

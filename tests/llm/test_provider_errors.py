@@ -222,7 +222,7 @@ def test_error_body_can_be_anything(line: Line, protocol: Api, body: str) -> Non
 
 
 def test_key_echoed_by_the_server_is_redacted(line: Line, at_length: bool, subtests: pytest.Subtests) -> None:
-    """In a sentence, twice, alone, in a page and across the cut."""
+    """In a sentence, twice, alone, in a page, and across the point where the text is shortened."""
     for protocol in PROTOCOLS:
         for status in [400, 401, 402, 403, 404, 408, 409, 413, 418, 422, 429, 500, 503, 529]:
             with subtests.test(protocol=protocol, status=status):
@@ -250,7 +250,7 @@ def test_an_error_is_one_printable_line(line: Line, protocol: Api) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(line: Line, protocol: Api, status: int) -> None:
-    """The question goes to no server that nobody named, and a reply of that one is not taken for this one's."""
+    """Questions are not sent to servers that the user did not name, and their replies are not accepted."""
     with Server(lambda heard: respond(heard.protocol)) as other:
         moved = Response(status, "", {"location": other.base_url(protocol) + PATH_OF[protocol]})
         error = failure(line, protocol, moved)
@@ -261,7 +261,7 @@ def test_a_redirect_is_not_followed(line: Line, protocol: Api, status: int) -> N
 
 
 def test_redirect_of_a_remote_server_is_not_followed() -> None:
-    """Whose client is another one: the SDK's own."""
+    """Remote servers use another client, the SDK's own."""
     for protocol in PROTOCOLS:
         provider = Provider(Account(protocol, "https://far.example/v1", "SOME_KEY"), "https://far.example/v1", KEY, 1)
         assert provider._client[0]._client.follow_redirects is False

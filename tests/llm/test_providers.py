@@ -77,7 +77,7 @@ def test_request_is_sent_unchanged(protocol: Api, parameters: dict[str, Any]) ->
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_answer_fields_are_sent_in_order(protocol: Api) -> None:
-    """Models write them in the schema's order, and what they write after the answer cannot bear on it."""
+    """Models write fields in the schema's order, and what comes after the answer cannot influence it."""
     with sent(protocol) as (server, _):
         (heard,) = server.heard
     properties = heard.raw.decode().partition('"properties"')[2]
@@ -144,7 +144,7 @@ def test_loopback_receives_draw_and_try(protocol: Api) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_other_servers_do_not_receive_draw_and_try(protocol: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server by another name than loopback's, reached through a proxy of the test's."""
+    """The server has a name other than loopback's, and is reached through the test's proxy."""
     with Server(lambda _: respond(protocol)) as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.address)
         monkeypatch.setenv("http_proxy", proxy.address)
@@ -237,7 +237,7 @@ def test_a_long_output_needs_no_stream(protocol: Api) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_query_of_the_base_url_is_sent_with_each_request(protocol: Api) -> None:
-    """As Azure's addresses have one."""
+    """Azure's addresses have a query."""
     with Server(lambda _: respond(protocol)) as server:
         address = f"{server.base_url(protocol)}?api-version=2026-10-01"
         with closing(Provider(Account(protocol, address, None), address, KEY, 4)) as call:

@@ -93,7 +93,7 @@ def test_invalid_key_hides_no_other_entry(played: Shell, key: str) -> None:
 
 @contextmanager
 def as_nobody() -> Iterator[None]:
-    """Within, whoever runs this may write only what is everybody's; skipped where that cannot be had."""
+    """Drop root privileges within the context, since root can write everywhere."""
     if os.getuid() != 0:
         yield
         return
@@ -107,7 +107,7 @@ def as_nobody() -> Iterator[None]:
 
 
 def test_read_only_cache_can_be_read(tmp_path: Path) -> None:
-    """Nothing is written there, and nothing is asked."""
+    """Nothing is written to it, and no request is sent."""
     outside = Path(mkdtemp())  # which others may enter
     try:
         with closing(ReplyCache(outside / "cache")) as cache:

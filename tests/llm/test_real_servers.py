@@ -1,4 +1,4 @@
-"""Real servers' behaviour, from their documents: cut prompts, visible thinking, refused roles."""
+"""Behaviour of real servers according to their documents: truncated prompts, visible thinking, rejected roles."""
 
 import json
 import shutil
@@ -27,7 +27,7 @@ def texts_of(heard: Incoming) -> str:
 
 
 def counting(window: int, cached: float = 0.0) -> Callable[[Incoming], Response]:
-    """Start a server that counts one token per 3.5 characters and cuts prompts to its window."""
+    """Start a server that counts one token per 3.5 characters and truncates prompts to its window."""
 
     def answer(heard: Incoming) -> Response:
         tokens = int(len(texts_of(heard)) / 3.5)
@@ -124,7 +124,7 @@ def test_same_count_for_growing_prompts_is_a_cut_in_play(shell: Shell, count: in
     ],
 )
 def test_token_counts_of_growing_prompts_reveal_a_cut(tokens: list[int], cut: bool) -> None:
-    """Of prompts of 7,000, 8,000 and 9,000 characters."""
+    """With prompts of 7,000, 8,000 and 9,000 characters."""
     counts, causes = PromptCounts(), set[str]()
     for place, count in enumerate(tokens):
         usage = {"prompt_tokens": count, "completion_tokens": 1}
@@ -246,7 +246,7 @@ FILES = {
 @pytest.mark.at_length
 @pytest.mark.parametrize("name", FAKES)
 def test_fake_server_of_another_project_plays_whole_run(shell: Shell, name: str) -> None:
-    """See docs/servers.md for the packages; llmock also fails a third of the calls."""
+    """See docs/servers.md for the packages. llmock is configured to fail a third of the calls."""
     pytest.importorskip("pyspiel")
     program = shutil.which(name)
     if program is None:

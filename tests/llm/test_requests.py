@@ -95,7 +95,10 @@ def test_a_request_of_chat_completions_to_openai(base_url: str | None) -> None:
     ("protocol", "tier"), [("responses", "default"), ("chat", "default"), ("messages", "standard_only")]
 )
 def test_provider_gets_the_service_tier_of_the_list_price(protocol: Api, tier: str) -> None:
-    """Left out, it would be a project's own choice; nobody else is told, and the player's own goes before."""
+    """If omitted, the project's setting would apply.
+
+    Other servers do not get a tier, and the player's own setting overrides it.
+    """
     assert built(protocol, base_url=None).body["service_tier"] == tier
     assert built(protocol, base_url=None, parameters={"service_tier": "priority"}).body["service_tier"] == "priority"
     for other in (ELSEWHERE, "house"):
@@ -166,7 +169,7 @@ def test_partial_character_of_a_reply_can_be_quoted(protocol: Api) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_digest_depends_on_field_order(protocol: Api) -> None:
-    """Models write their fields in the schema's order, so that it may change an answer."""
+    """Models write fields in the schema's order, so the order can change an answer."""
     exchanges = [
         Exchange("S", "U", build_form(fields, GAME.node("C")).schema)
         for fields in (("reasoning", "p_bluff", "answer"), ("p_bluff", "reasoning", "answer"))

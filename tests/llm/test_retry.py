@@ -20,7 +20,7 @@ KINDS: list[FailureKind] = ["server", "connection", "deadline"]
 
 
 def attempt(script: Sends, clock: Clock | None = None, **changes: Any) -> Reply:
-    """One attempt of a player with these settings."""
+    """Make one attempt of a player with these settings."""
     clock = clock or Clock()
     traffic = AccountTraffic(ACCOUNT, 1, timing(clock))
     how = settings(**changes)
@@ -36,7 +36,7 @@ def test_failed_try_is_retried(kind: FailureKind) -> None:
 
 
 class Crowd:
-    """A request that goes through the limiter of its account beside others; those, and probes, fail at random."""
+    """A request that goes through its account's limiter together with others. The others and probes fail at random."""
 
     def __init__(self, others: int, sick: float = 0.0, **changes: Any) -> None:
         self.clock, self.asked, self.probes = Clock(), 0, 0
@@ -44,7 +44,7 @@ class Crowd:
         self._chance, self._traffic = random.Random(7), AccountTraffic(ACCOUNT, 1, timing(self.clock))
 
     def decides(self, one: Sends | None = None) -> Reply:
-        """One attempt of the one, whose tries go like this, or at random too."""
+        """Make one attempt whose tries follow this script, or fail at random."""
 
         def send(attempt: Attempt, number: int) -> Reply:
             if attempt is PROBE:
@@ -91,7 +91,10 @@ POISON = Sender(poison)
     ],
 )
 def test_request_that_alone_keeps_failing_is_given_up(others: int, sick: float, tries: int, failures: range) -> None:
-    """Later where others fail too, and where they are few: one at a time, only probes are answered in between."""
+    """Later if other requests also fail, or if there are few.
+
+    With one game at a time, only probes succeed in between.
+    """
     crowd = Crowd(others, sick, tries=tries)
     with pytest.raises(AttemptFailed) as failed:
         crowd.decides(POISON)
@@ -103,7 +106,7 @@ def test_request_that_alone_keeps_failing_is_given_up(others: int, sick: float, 
 
 
 def test_an_outage_counts_against_no_request() -> None:
-    """Nobody is answered for long; the request fails a few times more when others are again."""
+    """Nobody gets an answer for a long time. The request fails a few more times after others succeed again."""
     crowd = Crowd(0)
     down = Script(*times("connection", 50))
     crowd.at_random = down.send  # type: ignore[assignment, method-assign]
@@ -128,7 +131,7 @@ def test_a_rate_limit_uses_up_no_try(tries: int) -> None:
 
 
 def test_repeatedly_failed_request_lets_others_go_first() -> None:
-    """Until then a request that is alone is as good as a probe, and costs nothing more."""
+    """Before that, a lone request serves as a probe at no extra cost."""
     probed, script = list[int](), Script(*times("server", 6))
     traffic = AccountTraffic(ACCOUNT, 1, timing(Clock()))
 

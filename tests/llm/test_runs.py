@@ -1,4 +1,4 @@
-"""Whole runs with the house: reproducible results and consistent totals."""
+"""Whole runs with fake models: reproducible results and consistent totals."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from tests.llm.kit import Incoming, Response, Server, contender, respond, rows, 
 
 
 def two_at(house: House) -> list[dict[str, Any]]:
-    """Return a model player of each protocol at that house."""
+    """Return two model players, one per protocol, that use that server."""
     return [
         contender("sharp", "house-sharp", base_url=house.openai_base_url),
         contender("honest", "house-honest", "AnthropicBot", base_url=house.anthropic_base_url),

@@ -42,7 +42,7 @@ def texts_of(folder: Path) -> Iterator[str]:
 
 
 def search(folder: Path, ended: Ended) -> None:
-    """Every file as it lies there, what is packed inside, and everything that was printed."""
+    """Search every file, both as stored and decompressed, and everything that was printed."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert {"manifest.yaml", "run.db", "all_games.yaml", "cache.db"} <= {path.name for path in files}
     texts = [*texts_of(folder), ended.out, ended.err]
@@ -96,7 +96,7 @@ def test_commands_that_read_a_run_print_no_key(shell: Shell) -> None:
 
 
 def test_key_is_sent_only_to_its_own_server(shell: Shell) -> None:
-    """A player at a loopback server without `api_key_env` sends no key at all."""
+    """A player that uses a loopback server without `api_key_env` sends no key."""
     with Server(lambda _: respond("responses")) as server:
         ended = run_cli(shell, player_at(server))
     assert ended.code == 0
@@ -107,7 +107,7 @@ def test_key_is_sent_only_to_its_own_server(shell: Shell) -> None:
 
 @pytest.mark.parametrize("word", in_gate(["null", "1", "x"], 1))
 def test_short_key_is_not_redacted_in_replies(shell: Shell, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As servers of one's own are given one."""
+    """Users give such keys to their own servers."""
     monkeypatch.setenv("KEY_OF_MINE", word)
     with Server(lambda _: respond("chat")) as server:
         ended = run_cli(shell, player_at(server, "chat", api_key_env="KEY_OF_MINE"), games=1)

@@ -55,7 +55,7 @@ def test_a_run_that_was_stopped(shell: Shell) -> None:
 
 
 def test_a_run_while_it_is_played(shell: Shell) -> None:
-    """Read from a second connection, in the midst of a call."""
+    """The status is read through a second connection during a call."""
     seen = list[list[str]]()
 
     def answer(heard: Incoming) -> Response:

@@ -1,6 +1,6 @@
 """Streamed replies: the stored reply equals the unstreamed one, and broken streams have a cause.
 
-The streams are written from the providers' references, independently of the house's.
+The streams follow the providers' references and are written independently of the built-in server's.
 """
 
 import json
@@ -80,7 +80,7 @@ WORDS = "I think: \nNine is \u201cunlikely\u201d."
 
 
 def written(protocol: Api, said: list[Any], end: str = "\n") -> bytes:
-    """Events on the wire, between comments; only one API names them."""
+    """Return the bytes of these events, with comments in between. Only one API names its events."""
     parts = [": keep-alive", ""]
     for one in said:
         parts += [f"event: {one['type']}"] if protocol != "chat" else []
@@ -234,7 +234,7 @@ def test_house_reply_is_the_same_with_and_without_streaming(protocol: Api) -> No
 
 
 def test_progress_says_how_much_of_a_prompt_is_read(tmp_path: Path) -> None:
-    """As llama.cpp's server streams it for `return_progress`; its answer waits until the progress was seen."""
+    """llama.cpp's server streams this for `return_progress`. It delays its answer until the progress was seen."""
     is_seen = threading.Event()
 
     def answer(incoming: Incoming) -> Response:

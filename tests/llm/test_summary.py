@@ -101,7 +101,7 @@ def test_decisions_fallbacks_and_tokens(shell: Shell) -> None:
 
 @pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["messages"]))
 def test_summary_shows_total_cost_cost_per_game_and_saving(shell: Shell, protocol: Api) -> None:
-    """The call of the preflight is paid for too."""
+    """Including the cost of the preflight."""
     with Server(billing()) as server:
         ended = run_cli(shell, player_at(server, protocol), prices={"some-model": PRICE})
     row, calls = models(ended)["asker"], len(server.heard)
@@ -118,7 +118,7 @@ def test_summary_shows_total_cost_cost_per_game_and_saving(shell: Shell, protoco
 
 
 def test_each_player_is_charged_its_own_calls(shell: Shell) -> None:
-    """Twins share the calls: the one who was first pays. And who has no price has dashes."""
+    """If twins share a call, the first one pays. Players without a price have dashes."""
     with Server(billing()) as server:
         players = [player_at(server, name="one"), player_at(server, name="twin"), contender("free")]
         ended = run_cli(shell, *players, games=3, prices={"some-model": PRICE})
@@ -157,7 +157,7 @@ def test_finished_run_prints_the_same_again(shell: Shell) -> None:
 
 
 def test_reply_above_its_reserve_is_reported_with_numbers(shell: Shell) -> None:
-    """No cap can hold against a server that reports what cannot be; that it was passed is no secret."""
+    """No cap can hold if a server reports impossible counts, so the message says that it was exceeded."""
 
     def answer(heard: Incoming) -> Response:
         tokens = 2**24 if len(server.heard) == 5 else 9

@@ -1,4 +1,4 @@
-"""All questions of a turn in one request: asked, read, re-asked, stored, shown and replayed."""
+"""All questions of a turn in one request: sent, parsed, re-asked, stored, shown and replayed."""
 
 import json
 from collections import Counter
@@ -90,7 +90,7 @@ def asked_by(heard: Incoming) -> list[str]:
 
 
 def answering(change: Callable[[Incoming, dict[str, Any]], dict[str, Any]]) -> Callable[[Incoming], Response]:
-    """Each question answered as `LAST` has it, but for this change of the whole."""
+    """Answer each question as in `LAST`, after this change."""
 
     def answer(heard: Incoming) -> Response:
         whole = {field: LAST.get(field) for field in asked_by(heard)}
@@ -125,7 +125,7 @@ def test_request_asks_all_questions_of_a_turn(tmp_path: Path) -> None:
 
 
 def test_only_failed_and_needed_answers_are_asked_again(tmp_path: Path) -> None:
-    """E is left out. Where the turn comes to it, E alone is asked again."""
+    """E is missing. When the turn reaches E, only E is asked again."""
 
     def change(heard: Incoming, whole: dict[str, Any]) -> dict[str, Any]:
         return whole if heard.re_asked or set(whole) == {"E"} else {f: v for f, v in whole.items() if f != "E"}
@@ -161,7 +161,7 @@ def test_unusable_reply_is_asked_again_before_fallback(tmp_path: Path) -> None:
 
 @pytest.mark.at_length
 def test_fake_models_decide_the_same_for_turns_and_nodes(shell: Shell) -> None:
-    """The same decisions and results; fewer calls; the same with many in flight, from the cache, and played again."""
+    """Decisions and results are the same with fewer calls, with many games in flight, from the cache, and replayed."""
     taken, games = {}, []
     for prompt in ("reasoned", "plan-reasoned"):
         config = config_file(contender("sharp", "house-sharp", prompt=prompt), games=4, rules={"max_turns": 20})

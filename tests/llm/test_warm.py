@@ -1,4 +1,4 @@
-"""A provider's cache is warmed by one request before others with the same beginning."""
+"""One request warms a provider's cache before others with the same beginning are sent."""
 
 import threading
 from collections import Counter
@@ -17,7 +17,7 @@ AT_ONCE: Final = 6
 
 
 class WritingServer:
-    """Writes a beginning to its cache with each request that comes before the reply to another one, as providers do."""
+    """Like providers, writes a beginning to its cache for each request that arrives before the first reply."""
 
     def __init__(self) -> None:
         self.written = Counter[str]()

@@ -1,4 +1,4 @@
-"""The answering model is stored with each reply, shown, and reported if it changes."""
+"""The model that answered is stored with each reply, shown, and reported if it changes."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ OLD, NEW = "some-model-2026-01-01", "some-model-2026-11-11"
 
 
 class Changing:
-    """A server whose replies name these models in turn, the last from then on."""
+    """A server whose replies name these models in turn, and then always the last."""
 
     def __init__(self, *names: str) -> None:
         self.names = [*names]
@@ -25,7 +25,7 @@ class Changing:
         return respond(heard.protocol, model=self.names.pop(0) if len(self.names) > 1 else self.names[0])
 
     def run(self, shell: Shell, folder: str, player: str = "Asker") -> str:
-        """Run the model and return what `dubito run` printed."""
+        """Run the model and return the output of `dubito run`."""
         config = config_file(player_at(self.server, name=player), in_flight=1)
         ended = shell("run", config, "--output", folder, "--quiet", "--cache", f"{folder}-cache", "--no-preflight")
         assert ended.code == 0

@@ -1,4 +1,4 @@
-"""A cap is spent on complete games: a new deal starts only if the rest covers it and games in progress."""
+"""A cap is spent on complete games: a new deal starts only if the rest covers it and the games in progress."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -29,7 +29,7 @@ def budget(past: PastGames | None = None, **caps: int) -> Budget:
 
 
 def answer_questions(of: Budget, game: int, usage: Usage | None, times: int = 1) -> None:
-    """Questions of a game are asked, and answered; None: for nothing."""
+    """Ask and answer questions of a game. With None, they cost nothing."""
     for number in range(times):
         if usage is not None:
             BudgetGuard(of, TARIFF, Script(reply(usage=usage))).send(ask(number, game=game), 1)
@@ -51,7 +51,7 @@ def test_cost_of_a_deal_includes_all_its_games() -> None:
 
 
 def test_spent_part_of_a_game_is_not_reserved_again() -> None:
-    """Of 15 questions ten were asked: half a game at most is to come."""
+    """Of 15 expected questions ten were asked, so at most half a game remains."""
     of = budget(MANY, calls=24)
     assert of.admit([12]) is None
     assert of.admit([13]) is not None

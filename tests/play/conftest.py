@@ -12,7 +12,7 @@ Play = Callable[..., Result]
 
 @pytest.fixture
 def play(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Play:
-    """`dubito play` in an empty folder, with these lines typed; their end is Ctrl-D."""
+    """Run `dubito play` in an empty folder with these typed lines. Their end is Ctrl-D."""
 
     def played(*words: str, typed: str | bytes = "") -> Result:
         given = typed.encode() if isinstance(typed, str) else typed

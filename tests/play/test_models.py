@@ -1,4 +1,4 @@
-"""Model players with a person in the terminal."""
+"""Model players at a table with a person in the terminal."""
 
 import itertools
 import subprocess
@@ -119,7 +119,7 @@ def test_processes_in_one_games_folder_keep_one_budget(tmp_path: Path, monkeypat
 
 
 class AnswersAfter:
-    """Answers once the event is set."""
+    """A server that answers once the event is set."""
 
     def __init__(self, event: threading.Event) -> None:
         self._event = event

@@ -115,7 +115,7 @@ def test_a_whole_game_is_played_saved_and_proved(play: Play) -> None:
 
 
 def _typed(sitting: Sitting) -> str:
-    """Play a game and return what a sensible player types."""
+    """Play a game and return what a reasonable player types."""
     lines = []
     while not sitting.state.over:
         given = None

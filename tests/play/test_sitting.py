@@ -1,4 +1,4 @@
-"""A person's seat behind `step`: only allowed moves change the game."""
+"""A person's seat with `step`: only allowed moves change the game."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -38,7 +38,7 @@ def guests(registry: Registry) -> Opponents:
 
 
 def test_person_with_a_bots_moves_gets_the_bots_game(registry: Registry, guests: Opponents) -> None:
-    """The bots beside them meet the streams and the turn data of any other game."""
+    """The other bots use the same streams and turn data as in any game."""
     for seed in range(5):
         setup = set_up(GAME, BOTS, GAME.rules(win_rule="contested"), 1, seed, deal=3)
         entrants = [Entrant(name, registry.find(name).cls) for name in ["ClaudeBot", "UsualBot", "StefaBot", "MrDoubt"]]
@@ -133,7 +133,7 @@ def test_private_events_of_other_seats_are_hidden() -> None:
     ("seed", "seat", "every"), in_gate([(5, 2, 3), (5, 2, 10**9), (1, 0, 1), (8, 3, 2)], {(5, 2, 3), (1, 0, 1)})
 )
 def test_the_end_panel_of_bs_counts_every_play_the_person_judged(seed: int, seat: int, every: int) -> None:
-    """Plays of all three others are judged, whoever of several accusers is drawn."""
+    """Plays of all three opponents count, even if another accuser was drawn."""
     sitting = seat_person(guests_of(find_bots(Path("/nowhere"), "bs")), _bs(seed, seat), 0)
     faced, right, calls, lies, asked = 0, 0, 0, 0, 0
     while not sitting.state.over:

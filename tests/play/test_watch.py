@@ -43,7 +43,7 @@ OnATerminal = Callable[[Callable[[], object]], str]
 
 @pytest.fixture
 def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> OnATerminal:
-    """Capture what is written to a terminal of 80 columns."""
+    """Capture the output on a terminal of 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -88,7 +88,10 @@ def test_models_reasons_are_shown_before_its_move(shell: Shell) -> None:
 
 
 def test_saved_game_is_narrated_as_played(shell: Shell) -> None:
-    """With what its model said, which lies beside it; elsewhere without, and a note says so."""
+    """The model's answers are included if their database is next to the file.
+
+    Otherwise a note explains their absence.
+    """
     Path("games").mkdir()
     then = shell(*GAME, "--show-hands", "--save", "games/g.json").out
     assert "“I hold two 3s" in then
@@ -217,7 +220,7 @@ def test_a_run_is_followed_to_its_end_and_only_read(shell: Shell, capsys: pytest
 
 
 def test_finished_game_is_announced_before_it_is_saved(tmp_path: Path) -> None:
-    """Game 1 misses its last reply, so that no game is kept from there on; game 2 had ended beside it."""
+    """Game 1 lacks its last reply, so later games are not saved yet. Game 2 has already ended."""
     of = small(contender("one"), games=3)
     whole = run_games(of, tmp_path / "whole").folder
     forget_last_reply(whole, 1, tmp_path / "cache")

@@ -1,4 +1,4 @@
-"""Fixtures shared with the shards' tests."""
+"""Fixtures shared with the tests of shards."""
 
 from tests.shards.conftest import short_chunks
 

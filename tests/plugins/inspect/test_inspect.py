@@ -1,4 +1,4 @@
-"""A seat as a task of Inspect, whose model is asked over HTTP."""
+"""A seat as an Inspect task whose model answers over HTTP."""
 
 import gc
 import warnings
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of the library's own
 
 @pytest.fixture(autouse=True)
 def without_unclosed_streams() -> Iterator[None]:
-    """Collect the streams that the library leaves open, whose warnings would fail a later test."""
+    """Garbage-collect streams that the library leaves open. Their warnings would fail a later test."""
     yield
     with warnings.catch_warnings(action="ignore"):
         gc.collect()
@@ -35,7 +35,7 @@ def kuhn(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def evaluate(faults: str = "", games: int = 4, **limits: Any) -> list[Any]:
-    """Return the sample of each deal."""
+    """Return the sample for each deal."""
     from inspect_ai import eval as evaluate_task
 
     policy = house_policy(find_games(Path.cwd()))

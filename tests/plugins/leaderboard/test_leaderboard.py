@@ -1,4 +1,4 @@
-"""Test the leaderboard: verified runs have a row, other files a reason, and pages do not depend on the machine."""
+"""The leaderboard: verified runs have a row, other files a reason, and pages do not depend on the machine."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def submit_edited_run(folder: Path, before: str, name: str, edit: Callable[[Path
 
 
 def change_reply(run: Path) -> None:
-    """Invert the model's first answer and update all digests of it."""
+    """Invert the model's first answer and update all digests that include it."""
     with closing(sqlite3.connect(run / "run.db")) as db, db:
         key = "game, seat, decision, attempt"
         *place, raw = db.execute(f"SELECT {key}, raw FROM attempts WHERE game >= 0 ORDER BY {key}").fetchone()  # noqa: S608
@@ -260,7 +260,7 @@ def model_decisions(folder: Path) -> list[tuple[str, bool]]:
 def test_review_sample_determines_the_tier(
     folder: Path, tmp_path: Path, asked: int, turned: int, tier: str, said: str
 ) -> None:
-    """Change both new answers in the first `turned` requests."""
+    """In the first `turned` requests, both new answers are changed."""
     file = Path(shutil.copy(folder / "submissions" / f"{MODEL}.zip", tmp_path))
     taken = model_decisions(folder)[:asked]
     assert len(taken) == asked
@@ -300,7 +300,7 @@ def repack(file: Path, target: Path) -> None:
 
 @pytest.mark.parametrize(("reviewed", "keeps"), [(False, "b.zip"), (True, "c.zip")])
 def test_run_packed_in_several_ways_is_one_submission(folder: Path, tmp_path: Path, reviewed: bool, keeps: str) -> None:
-    """Check that the reviewed file has the row, or the oldest if there is no review."""
+    """The reviewed file is ranked, or the oldest if none is reviewed."""
     original = folder / "submissions" / "StefaBot.zip"
     shutil.copy(original, tmp_path / "b.zip")
     shutil.copy(original, tmp_path / "d.zip")

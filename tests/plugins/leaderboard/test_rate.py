@@ -1,4 +1,4 @@
-"""Test `dubito rate`: three numbers by a book that do not depend on the machine, and changes that are reported."""
+"""`dubito rate`: three numbers that do not depend on the machine, and reports of changes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -106,7 +106,7 @@ def test_differences_from_the_book_are_listed(shell: Shell, rated: Callable[...,
 
 
 def test_counter_bot_is_fitted_to_the_player(shell: Shell, rated: Callable[..., RatingObject]) -> None:
-    """AlwaysTruthful bluffs only if it must, and doubts exactly if it lacks the number."""
+    """AlwaysTruthful bluffs only if it must, and doubts only if it lacks the number."""
     book = cut("dubito-1", shell.folder)
     for name in ("AlwaysTruthful", "MrDoubt"):
         rated(name, "--book", book, "--output", name)
@@ -149,7 +149,7 @@ def test_invalid_argument_is_one_sentence(shell: Shell, words: tuple[str, ...], 
 
 
 def test_each_half_of_the_deals_chooses_neighbours_for_the_other() -> None:
-    """In even deals seat 1 behind is worst, in odd ones seat 2; before it all are alike, so the first is named."""
+    """In even deals seat 1 behind is worst, in odd ones seat 2. In front no seat is worse, so the first is named."""
     even = [RatedGame(2 * n, [("before", 0), ("after", 1 + n % 2)], 2 * (n % 2)) for n in range(20)]
     odd = [RatedGame(2 * n + 1, [("before", 3), ("after", 1 + n % 2)], 2 - 2 * (n % 2)) for n in range(20)]
     found = beside_worst(even + odd, ["A", "B", "C", "D"], GAME.results.measures[0])

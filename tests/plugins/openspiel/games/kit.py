@@ -1,4 +1,4 @@
-"""Drive OpenSpiel's games by hand: named acts, tested sentences, whole trees."""
+"""Helpers that drive OpenSpiel's games: named actions, tested sentences, whole trees."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +24,7 @@ def words_of(game: Any) -> OwnWords:
 
 
 def after(game: Any, chance: Iterable[int], *acts: str) -> Any:
-    """Return the state after these acts, which must be legal. Chance takes the given outcomes in turn."""
+    """Return the state after these actions, which must be legal. Chance takes the given outcomes in turn."""
     state, outcomes = game.new_initial_state(), iter(chance)
     skip_chance(state, outcomes)
     for act in acts:
@@ -58,7 +58,7 @@ def tree(state: Any) -> Iterator[Any]:
 
 
 class Claims:
-    """The sentences of a game's rules, each with the test that plays it."""
+    """The sentences of a game's rules, each with the test that verifies it."""
 
     def __init__(self) -> None:
         self.quotes: list[str] = []
@@ -68,7 +68,7 @@ class Claims:
         return lambda test: test
 
     def left(self, rules: Iterable[str]) -> str:
-        """Return the words of the rules that no test quotes. Fails on a quotation that is not in the rules."""
+        """Return the parts of the rules that no test quotes. Fail if a quotation is not in the rules."""
         text = " ".join(rules)
         for quote in sorted(self.quotes, key=len, reverse=True):
             assert quote in text, f"not in the rules, or quoted twice: {quote}"

@@ -1,4 +1,4 @@
-"""Bots of OpenSpiel's games: supported games, and their strength against exact values."""
+"""Bots for OpenSpiel's games: supported games, and their strength compared with exact values."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -57,7 +57,7 @@ def test_solved_against_uniform_gets_the_computed_value(tmp_path: Path) -> None:
 
 @pytest.mark.at_length
 def test_contenders_differ_by_the_computed_value(tmp_path: Path) -> None:
-    """The same deals for both, in both seats: of 20 intervals at 95 % nearly all hold the exact difference."""
+    """Both play the same deals in both seats. Nearly all of 20 intervals at 95 % contain the exact difference."""
     engine = pyspiel.load_game("kuhn_poker")
     tree = Tree(engine)
     table, level = solve(engine).table, uniform(tree)

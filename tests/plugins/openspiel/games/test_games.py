@@ -1,4 +1,4 @@
-"""OpenSpiel's games in the harness: supported games, names, and refusals."""
+"""OpenSpiel's games in the harness: supported games, names, and rejections."""
 
 from pathlib import Path
 from random import Random
@@ -54,7 +54,7 @@ def test_a_hidden_game_of_two_starts_and_ends(subtests: pytest.Subtests) -> None
 
 @pytest.mark.parametrize("name", in_gate(PLAYED, PLAYED[::4]))
 def test_names_of_a_list_are_those_of_the_moves(name: str) -> None:
-    """Where a schema lists a game's names, no move has another one."""
+    """If a schema lists a game's names, moves have no other names."""
     if name in (*NEED_PARAMETERS, "pathfinding"):  # which is for one without them
         return
     game = find_game(f"openspiel:{name}", REPO)
@@ -131,7 +131,7 @@ def test_game_has_one_canonical_name() -> None:
 
 
 def test_moves_are_hidden_until_all_are_made() -> None:
-    """Bids at goofspiel: who is asked second sees what the first one saw, whatever that one bids."""
+    """In goofspiel, the second bidder sees what the first one saw, whatever the first one bids."""
     game = find_game("openspiel:goofspiel(imp_info=True,num_cards=4,points_order=descending)", REPO)
     seen = []
     for bid in ("[P0]Bid: 1", "[P0]Bid: 4"):
@@ -156,7 +156,10 @@ def test_moves_are_hidden_until_all_are_made() -> None:
     ],
 )
 def test_engine_text_is_shown_as_fields_or_a_board(name: str, about: str, begins: str) -> None:
-    """Where nothing is hidden it is the board's and everybody's, and a move is told; else each seat's, open hands."""
+    """If nothing is hidden, the text is a public board and moves are announced.
+
+    Otherwise each seat has its own text.
+    """
     game = find_game(f"openspiel:{name}", REPO)
     state = game.deal(game.rules(), game.seats[0], DealStreams(1, 0).deck())
     teller, move = words_of(game).Teller(state, seat_label), next(iter(state.view().names.values()))

@@ -1,4 +1,4 @@
-"""Prompts of OpenSpiel's games reveal nothing hidden, and are the same from a file."""
+"""Prompts for OpenSpiel's games reveal nothing hidden, and are the same from a file."""
 
 from itertools import islice
 
@@ -41,7 +41,7 @@ def test_a_position_of_another_game_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["leduc_poker", "phantom_ttt", "dark_chess"])
 def test_history_only_grows(name: str) -> None:
-    """A seat's history only grows, so that providers can cache what it begins with."""
+    """A seat's history only grows, so providers can cache its beginning."""
     registry = find_bots(REPO, f"openspiel:{name}")
     game, prompt = registry.game, load_prompt("plain", REPO, registry.game)
     bot = registry.find("UniformRandom").cls

@@ -1,4 +1,4 @@
-"""Sentences of OpenSpiel's games contain exactly what the seat knows."""
+"""Sentences about OpenSpiel's games contain exactly what the seat knows."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -82,7 +82,7 @@ def test_no_words_for_unsupported_parameters(name: str) -> None:
 
 
 class Later:
-    """A game as another OpenSpiel may have it: with a parameter more."""
+    """A game in a later version of OpenSpiel, with one more parameter."""
 
     def __init__(self, game: Any) -> None:
         self.get_type = game.get_type
@@ -113,7 +113,7 @@ def describe_seat(state: Any, seat: int) -> str:
     ],
 )
 def test_words_are_the_information_state(name: str, count: int) -> None:
-    """One to one, over all histories: what tells two states apart is told, and nothing else is."""
+    """Over all histories, texts and information states correspond one to one."""
     by_state, by_words = defaultdict(set), defaultdict(set)
     for state in tree(load(name).new_initial_state()):
         if state.is_player_node():
@@ -136,7 +136,7 @@ def test_every_moment_of_a_deal_can_be_narrated() -> None:
 
 
 def gin_games(knocks: bool) -> Iterator[Any]:
-    """Questions of games by chance; they are to reach a knock and what follows, or never to."""
+    """Yield questions of random games, which either reach a knock and what follows, or never do."""
     for deal in range(8):
         chance, state = Random(deal), load("gin_rummy(hand_size=4)").new_initial_state()
         while not state.is_terminal():
@@ -149,7 +149,7 @@ def gin_games(knocks: bool) -> Iterator[Any]:
 
 
 def other_world(state: Any, seat: int, chance: Random) -> Any:
-    """Return the same game with the cards exchanged that the seat has not seen; None if it is impossible."""
+    """Return the same game with unseen cards exchanged, or None if that is impossible."""
     entries, unseen = state.full_history(), set(range(52))
     dealt = state.get_game().new_initial_state()  # a copy of it takes a hundredth of the time
     replay, other = dealt, dealt.clone()
@@ -177,7 +177,7 @@ def _cards_of(state: Any, meld: int) -> list[int]:
 
 @pytest.mark.parametrize("knocks", in_gate([True, False], 1))
 def test_gin_reveals_nothing_hidden(knocks: bool) -> None:
-    """Over deals that differ in the other's hand and in the stock only."""
+    """Compare deals that differ only in the other hand and in the stock."""
     compared = after_a_knock = 0
     chance = Random(1)
     for number, state in enumerate(gin_games(knocks)):

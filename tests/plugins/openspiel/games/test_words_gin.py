@@ -1,4 +1,4 @@
-"""Gin rummy's rules, tested on the engine sentence by sentence."""
+"""Gin rummy's rules, tested against the engine sentence by sentence."""
 
 from itertools import combinations
 from random import Random
@@ -267,7 +267,7 @@ def stock_of(state: Any) -> list[str]:
 
 
 def drained(first: str, second: str) -> Any:
-    """Play a hand in which everyone draws from the stock and discards that card, up to the last two cards."""
+    """Play a hand in which everyone draws from the stock and discards that card, until two cards are left."""
     state = deal_gin(first, second, "Th", "pass", "pass")
     for card in stock_of(state)[:29]:
         assert legal(state)[-1] == "draw stock"

@@ -1,4 +1,4 @@
-"""Kuhn poker's rules, tested on the engine sentence by sentence."""
+"""Kuhn poker's rules, tested against the engine sentence by sentence."""
 
 from itertools import permutations
 
@@ -10,7 +10,7 @@ says = Claims()
 
 
 def chips_by_the_rules(cards: tuple[int, ...], acts: list[str]) -> tuple[int | None, list[int]]:
-    """Who is to act (None: the game is over), and then what everybody has won."""
+    """Return the seat to move (None if the game is over) and everyone's winnings."""
     players = len(cards)
     put, bettor = [1] * players, None
     order = list(range(players))

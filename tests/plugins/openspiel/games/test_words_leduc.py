@@ -1,4 +1,4 @@
-"""Leduc poker's rules, tested on the engine sentence by sentence."""
+"""Leduc poker's rules, tested against the engine sentence by sentence."""
 
 from itertools import permutations
 from random import Random
@@ -13,7 +13,7 @@ JACK, JACK_2, QUEEN, QUEEN_2, KING, KING_2 = range(6)  # hearts and spades
 
 
 class Table:
-    """A game of the rules' sentences, beside the engine's."""
+    """A game played by the sentences of the rules, for comparison with the engine."""
 
     def __init__(self, players: int, first: int) -> None:
         self.players, self.first = players, first

@@ -1,4 +1,4 @@
-"""Liar's dice's rules, tested on the engine sentence by sentence."""
+"""Liar's dice's rules, tested against the engine sentence by sentence."""
 
 from itertools import product
 from random import Random
@@ -65,7 +65,7 @@ CLAIMS = (
 
 @says(*CLAIMS)
 def test_every_game_goes_as_the_rules_say() -> None:
-    """All bids and calls after one roll, 8,192 states; after every other roll each bid as it is called."""
+    """After one roll, all bids and calls (8,192 states); after every other roll, each bid followed by a call."""
     game = load("liars_dice")
     for state in tree(after(game, (0, 5))):
         check(state, 1, 6, "reset-face")
@@ -105,7 +105,7 @@ def test_every_sentence_is_played() -> None:
 
 
 def test_the_history_has_sorted_dice_and_bids() -> None:
-    """The engine sorts the dice: which was rolled first, nobody knows."""
+    """The engine sorts the dice, so the order of the rolls is unknown."""
     state = after(load("liars_dice(numdice=2)"), (4, 1, 5, 0), "one 5", "three 2s", "liar")
     words = words_of(state.get_game())
     assert words.history(state, 0) == [

@@ -1,4 +1,4 @@
-"""OpenSpiel's games as trees, with random tables."""
+"""OpenSpiel's games as trees, with random policies."""
 
 from functools import cache
 from random import Random
@@ -30,7 +30,7 @@ def tree_of(name: str) -> Tree:
 
 
 def by_chance(tree: Tree, seed: int) -> dict[str, dict[int, float]]:
-    """Return a table with random probabilities, some of them 0 or 1."""
+    """Return a policy with random probabilities, some of them 0 or 1."""
     chance, table = Random(seed), {}
     for state in tree.states:
         weights = [chance.choice((0, 0, 1, chance.random())) for _ in state.actions]

@@ -1,4 +1,4 @@
-"""Bounds over unknown rows: no table exceeds them, and some reach them."""
+"""Bounds over unknown rows: no policy exceeds them, and some policies reach them."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def test_bounds_of_a_value_hold(name: str) -> None:
 
 
 def test_the_bounds_of_a_value_are_reached() -> None:
-    """With all rows free they are the best and the worst that can be done, with none they are the value."""
+    """If all rows are unknown, the bounds are the best and worst possible values; if none is, both are the value."""
     tree = tree_of(KUHN)
     table, others = by_chance(tree, 1), by_chance(tree, 2)
     whole = value_bounds(tree, 1, table, others, [state.string for state in tree.states])
@@ -65,7 +65,7 @@ def test_bounds_of_nash_conv_hold(name: str, every: int) -> None:
 
 @pytest.mark.parametrize(("name", "free"), [(KUHN, ["2", "1b"]), (KUHN, ["0", "2"]), (KUHN_3, ["3", "2b"])])
 def test_the_upper_bound_of_nash_conv_is_reached(name: str, free: list[str]) -> None:
-    """By rows with one certain action; of one seat or of two."""
+    """By rows with one certain action, for one seat or both."""
     tree = tree_of(name)
     table = uniform(tree)
     rows = ({0: 1.0, 1: 0.0}, {0: 0.0, 1: 1.0})
@@ -74,7 +74,7 @@ def test_the_upper_bound_of_nash_conv_is_reached(name: str, free: list[str]) -> 
 
 
 def test_lower_bound_is_the_loss_elsewhere() -> None:
-    """One row cannot mend a table that folds its kings, and without free rows nothing is unknown."""
+    """One unknown row cannot repair a policy that folds its kings, and without unknown rows the bound is exact."""
     tree = tree_of(KUHN)
     table = {**uniform(tree), "2b": {0: 1.0, 1: 0.0}}
     one = nash_conv_bounds(tree, table, ["0"])
@@ -100,7 +100,7 @@ def test_too_many_rows_have_a_bound_that_is_not_exact(name: str) -> None:
 
 
 def test_bounds_are_wider_without_a_constant_sum() -> None:
-    """Both win the same: what one gains by the free rows, the other does."""
+    """Both players win the same, so both gain from the unknown rows."""
     tree = tree_of(TOGETHER)
     table, free = by_chance(tree, 6), [state.string for state in tree.states][::2]
     bounds = nash_conv_bounds(tree, table, free)

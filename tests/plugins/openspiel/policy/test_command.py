@@ -1,4 +1,4 @@
-"""`dubito policy` with the house's models and with servers that answer oddly."""
+"""`dubito policy` with fake models and with servers that answer oddly."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def nash_conv_of(out: str, player: str) -> float:
 
 
 def of_openspiel(row: Callable[[str], Row]) -> float:
-    """OpenSpiel's own figure for a table of Kuhn poker, by what a row says of a state."""
+    """Return OpenSpiel's own value for a policy of Kuhn poker. `row` returns the probabilities for a state."""
     from open_spiel.python import policy  # by who runs these tests alone: it takes a while
     from open_spiel.python.algorithms import exploitability
 
@@ -78,7 +78,7 @@ def test_stated_policy_is_measured_like_openspiel(shell: Shell) -> None:
 
 
 def test_policies_distinguish_players(shell: Shell) -> None:
-    """A stand-in and a bot: in the terminal, the files and the pages, as in the tables of a run."""
+    """A fake model and a bot, compared in the terminal, the files and the pages, as in a run's tables."""
     said = shell("policy", "Solved", "house:house-random", *KUHN, "--output", "p")
     assert said.code == 0, said.err
     house = "These are fake models: a built-in server on this machine answers for house:house-random."
@@ -167,7 +167,7 @@ def test_an_illegal_share_is_asked_again_with_the_engines_words(shell: Shell) ->
 
 
 def test_draws_are_counted(shell: Shell) -> None:
-    """A model that only acts: its first three answers in each state are to pass, and the fourth is to bet."""
+    """The model's first three answers in each state are to pass, and the fourth is to bet."""
     times: dict[str, int] = {}
 
     def answer(heard: Incoming) -> str:

@@ -40,7 +40,10 @@ def test_cfr_plus_on_a_tree_is_openspiels(name: str) -> None:
 
 
 def test_best_response_of_a_worked_example(shell: Shell) -> None:
-    """Who is never doubted puts both cards down and has won; `house-honest` doubts a last play, and loses nothing."""
+    """A player who is never doubted puts both cards down and wins.
+
+    `house-honest` doubts last plays, so it loses nothing.
+    """
     flags = ("--game", "dubito", *FLAGS, "--iterations", "50")
     said = shell("policy", "house:house-honest", "MrNoDoubt", *flags, "--quiet")
     assert said.code == 0, said.err
@@ -80,7 +83,7 @@ def test_solved_bot_cannot_be_beaten(shell: Shell) -> None:
 
 
 def test_solved_bot_uses_its_observations(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At each question its diary is the information state."""
+    """At each question, its diary equals the information state."""
     known, told = list[str](), 0
     monkeypatch.setattr(Solved, "_answer", lambda self, node: _noted(self, node, known))
     game = pyspiel.load_game("dubito(players=2,duel=true,ranks=3,copies=3,jokers=1,win_rule=contested,max_turns=30)")
@@ -108,7 +111,7 @@ def _noted(bot: Any, node: str, known: list[str]) -> bool:
 
 
 def test_model_is_asked_the_questions_of_a_game() -> None:
-    """A position of the tree passes the check of files, which holds events, turn data, hand and answers together."""
+    """A position of the tree passes the file check, which compares events, turn data, hand and answers."""
     game = small(max_turns=3)
     for state in Tree(game.engine).states[::7]:
         position = game.position(GAME, state)
@@ -119,7 +122,7 @@ def test_model_is_asked_the_questions_of_a_game() -> None:
 
 
 def test_certain_knowledge_with_a_small_deck() -> None:
-    """Two cards of each number: who holds one knows that two of it are a bluff."""
+    """There are two cards of each number, so a player who holds one knows that two of it are a bluff."""
     game = small()
     states = {state.string: state for state in Tree(game.engine).states}
     seen = {

@@ -1,4 +1,4 @@
-"""Luck correction keeps the mean for any table, and reduces the variance with a good one."""
+"""Luck correction keeps the mean with any policy, and reduces the variance with a good one."""
 
 import json
 import re
@@ -22,7 +22,7 @@ End = tuple[float, float, tuple[OwnDecision, ...]]  # how probable, what the sea
 
 
 def ends(tree: Tree, seat: int, tables: Sequence[PolicyTable]) -> Iterator[End]:
-    """All ends of a game by these tables."""
+    """Yield all endings of a game under these policies."""
     left: list[tuple[int, float, tuple[OwnDecision, ...]]] = [(0, 1.0, ())]
     while left:
         number, chance, decided = left.pop()
@@ -45,7 +45,7 @@ def spread(found: Sequence[tuple[float, float]]) -> float:
 
 
 def bad(tree: Tree) -> PolicyTable:
-    """Folds all, raises all: the last action, or the first, by lot."""
+    """Return a policy that always takes one randomly chosen action in each state."""
     chance = Random(7)
     return {
         s.string: {a: float(a == own) for a in s.actions} for s in tree.states for own in [chance.choice(s.actions)]
@@ -54,7 +54,7 @@ def bad(tree: Tree) -> PolicyTable:
 
 @pytest.mark.parametrize("name", [KUHN, KUHN_3, DICE, LEDUC])
 def test_correction_keeps_the_mean_with_any_table(name: str) -> None:
-    """Over the whole tree, of a player by chance, by its own table, by one as another plays, and by a bad one."""
+    """Over the whole tree, with a random policy, the player's own, another player's, and a bad one."""
     tree = tree_of(name)
     hero, others = by_chance(tree, 1), by_chance(tree, 2)
     for seat, exact in enumerate(versus(tree, hero, others)[:2]):
@@ -130,7 +130,7 @@ class Liar(OpenSpielBot):
     in_gate([("view.legal[-1]", 40), ("view.legal[0]", 200), ("view.legal[self.rng.random() < 0.8]", 400)], 1),
 )
 def test_an_opponent_that_misstates_its_play_is_named(shell: Shell, act: str, games: int) -> None:
-    """Nothing is corrected by what it states, which would be certain of a wrong mean."""
+    """Its games are not corrected, because the corrected mean would be wrong."""
     shell.bot("liar.py", LIAR % act, "manual/openspiel")
     words = "--game", "openspiel:kuhn_poker", "--bots", "Liar", "--contenders", "Solved,FirstLegal", "--quiet"
     assert shell("run", *words, "--games", str(2 * games), "--output", f"r{games}").code == 0
@@ -142,7 +142,7 @@ def test_an_opponent_that_misstates_its_play_is_named(shell: Shell, act: str, ga
 
 
 def test_a_truthful_opponent_is_accused_once_in_a_thousand_at_most() -> None:
-    """Over all sequences of actions, each with its probability: of a state seen often, and of states seen in turn."""
+    """Over all sequences of actions with their probabilities, for a state seen often, and for states seen in turn."""
     for row, states in product(({0: 0.95, 1: 0.05}, {0: 0.8, 1: 0.1, 2: 0.1}), (["a"], ["a", "b"])):
         accused = [
             actions for actions in product(row, repeat=7) if refuted(zip(cycle(states), actions, strict=False), row)
@@ -160,7 +160,7 @@ def refuted(actions: Iterable[tuple[str, int]], row: Row) -> bool:
 @pytest.mark.at_length
 @pytest.mark.parametrize("name", [KUHN, LEDUC])
 def test_no_truthful_opponent_of_thousands_is_accused_more_often(name: str) -> None:
-    """Many games of one that draws by its table in every state."""
+    """In many games, the opponent draws from its stated policy in every state."""
     tree, chance, accused, runs = tree_of(name), Random(1), 0, 2000
     table = by_chance(tree, 3)
     for _ in range(runs):

@@ -1,4 +1,4 @@
-"""Solved tables: near an equilibrium, reproducible, stored and verified."""
+"""Solved policies are near an equilibrium, reproducible, stored and verified."""
 
 import json
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def test_the_first_seat_of_kuhn_loses_an_eighteenth() -> None:
 
 
 def test_linear_cfr_solves_too() -> None:
-    """As OpenSpiel's own solver has it, which is another table than that of CFR+."""
+    """The result equals that of OpenSpiel's own solver, and differs from that of CFR+."""
     exploitability = pytest.importorskip("open_spiel.python.algorithms.exploitability")
     solution = solve(load(KUHN), "linear cfr", 100)
     solver = pytest.importorskip("open_spiel.python.algorithms.discounted_cfr").LCFRSolver(load(KUHN))
@@ -54,7 +54,7 @@ def test_unsolvable_game_is_refused() -> None:
 
 
 def test_solution_is_stored(tmp_path: Path) -> None:
-    """The second time it is read, as a change in the file's note of it would show; another one has another file."""
+    """The second call reads the file, as a change in it shows. Another solution has another file."""
     first = solution_in(tmp_path / "solved", load(KUHN), iterations=50)
     (file,) = (tmp_path / "solved").iterdir()
     assert file.name.startswith("kuhn-poker-cfr-50-")
@@ -99,7 +99,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 
 def test_the_draft_of_another_process_is_left_alone(tmp_path: Path) -> None:
-    """Two that want the same solution first would take each other's file away."""
+    """Otherwise two processes that want the same solution would delete each other's file."""
     solution_in(tmp_path, load(KUHN), iterations=2)
     (file,) = tmp_path.iterdir()
     draft = file.rename(tmp_path / f"{file.name}.part")

@@ -1,4 +1,4 @@
-"""Values and exploitability of tables, against OpenSpiel and worked examples."""
+"""Values and exploitability of policies, compared with OpenSpiel and worked examples."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_best_response_wins_its_stated_value() -> None:
 
 
 def test_kuhn_against_a_player_who_always_bets() -> None:
-    """Worked out by hand: a jack passes and folds, a king bets or calls, a queen may do either."""
+    """Computed by hand: a jack passes and folds, a king bets or calls, and a queen may do either."""
     tree = tree_of(KUHN)
     bold = {state.string: {0: 0.0, 1: 1.0} for state in tree.states}
     first = best_response(tree, 0, [bold, bold])

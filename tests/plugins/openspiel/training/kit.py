@@ -32,7 +32,6 @@ def new(name: str) -> Any:
 
 
 def draw_step(state: Any, chance: Random) -> int:
-    """Draw the next step at random."""
     if state.is_chance_node():
         outcomes, odds = zip(*state.chance_outcomes(), strict=True)
         return int(chance.choices(outcomes, odds)[0])
@@ -40,7 +39,7 @@ def draw_step(state: Any, chance: Random) -> int:
 
 
 def states(name: str, seed: int = 0, pick: Callable[[Any, Random], int] = draw_step) -> Iterator[Any]:
-    """One state, at each decision of a seat and at its end."""
+    """Yield a state at each decision of a seat and at the end."""
     state, chance = new(name), Random(seed)
     while not state.is_terminal():
         if not state.is_chance_node():

@@ -29,7 +29,7 @@ def play_bots(game: Any, bots: list[Any], seed: int = 0) -> Any:
 
 
 def test_bots_play_as_they_play_in_the_harness() -> None:
-    """One is honest where it can be, one never doubts, one doubts whatever it may."""
+    """One bot is honest if possible, one never doubts, and one doubts whenever it can."""
     names = ["AlwaysTruthful", "MrNoDoubt", "MrDoubt", "StefaBot"]
     counts = {name: np.zeros(4) for name in names}
     for seed in range(4):
@@ -45,7 +45,7 @@ def test_bots_play_as_they_play_in_the_harness() -> None:
 
 
 def test_the_better_bot_wins_at_draw_and_defuse() -> None:
-    """In the harness, Medium wins about three in four against Scared, as the second seat."""
+    """In the harness, Medium wins about three of four games against Scared as the second seat."""
     game: Any = pyspiel.load_game("dubito_defuse")
     seats = [SeatedBot(game, 0, "Scared", seed=1), SeatedBot(game, 1, "Medium", seed=1)]
     wins = sum(play_bots(game, seats, seed).returns()[1] > 0 for seed in range(60))
@@ -61,7 +61,7 @@ def test_bots_finish_a_game_of_bs() -> None:
 
 
 class Watcher(BotBase):
-    """Keeps what it observes, with its hand at that time."""
+    """Records what it observes, with its hand at that time."""
 
     made: list["Watcher"] = []
 
@@ -84,7 +84,7 @@ class Watcher(BotBase):
 
 
 def test_a_bot_observes_what_its_seat_does() -> None:
-    """Nothing after its win; and the last decision is told to nobody: pyspiel informs before it is made."""
+    """It observes nothing after its win, nor the last decision, because pyspiel informs bots before each decision."""
     missed = []
     for seed in range(4):
         Watcher.made = []
@@ -112,7 +112,7 @@ def test_a_new_game_is_played_by_a_new_instance() -> None:
 
 
 class Spy(Medium):
-    """Keeps what it observes."""
+    """Records what it observes."""
 
     seen: list[tuple[int, GameEvent]] = []
 
@@ -139,7 +139,7 @@ class Counting(Watcher):
 
 
 def test_bot_treats_clones_like_the_state() -> None:
-    """And two games, without being told that another one begins."""
+    """It also plays two games without being told that a new one starts."""
     Watcher.made = []
     bot = SeatedBot(DUBITO, 0, Counting)
     for seed in (4, 5):
@@ -163,7 +163,7 @@ def test_restarted_bot_forgets_the_game(again: str) -> None:
 
 
 class Wrong(Medium):
-    """Puts the bomb beside the pile."""
+    """Puts the bomb in a place outside the pile."""
 
     def defuse(self, view: View) -> int:
         return 40
@@ -190,7 +190,7 @@ def test_unsuitable_bots_are_refused(bot: str, says: str) -> None:
 
 
 def test_a_bot_that_chooses_its_cards_needs_moves_that_do() -> None:
-    """Sherlock wins most of its games against three that play at random."""
+    """Sherlock wins most of its games against three random players."""
     bots = ["Sherlock", "RandomBoi", "RandomBoi", "RandomBoi"]
     with pytest.raises(UsageError, match=r"Sherlock does not answer the nodes A-E.*dubito\(moves=cards\)"):
         play_bots(DUBITO, [SeatedBot(DUBITO, seat, name) for seat, name in enumerate(bots)])

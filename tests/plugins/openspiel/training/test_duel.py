@@ -12,7 +12,7 @@ from tests.plugins.openspiel.training.kit import DUEL, new
 
 
 def deals(name: str) -> dict[tuple[int, ...], float]:
-    """How probable each first hand of seat 0 is."""
+    """Return the probability of each first hand of seat 0."""
     found: dict[tuple[int, ...], float] = {}
 
     def go(state: Any, odds: float) -> None:

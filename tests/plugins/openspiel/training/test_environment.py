@@ -12,7 +12,7 @@ Make = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def make() -> Make:
-    """Import the environment's class, which is slow, for these tests only."""
+    """Import the environment's class, which is slow, only for these tests."""
     pytest.importorskip(
         "shimmy", reason="shimmy is not installed, so no game of ours was PettingZoo's: '.[pettingzoo]'"
     )
@@ -40,7 +40,7 @@ def test_a_reset_and_a_copy_keep_the_parameters(make: Make, game: str, parameter
 
 @pytest.mark.parametrize(("game", "parameters"), GAMES)
 def test_a_whole_game_ends_with_its_returns(make: Make, game: str, parameters: dict[str, Any]) -> None:
-    """Each seat is paid once, and sees the end."""
+    """Each seat gets its return once, and sees the end."""
     env = make(game, **parameters)
     env.reset(seed=5)
     rewards = dict.fromkeys(env.agents, 0.0)

@@ -31,7 +31,7 @@ def test_pyspiels_own_test_of_a_game_passes(name: str) -> None:
 @pytest.mark.at_length
 @pytest.mark.parametrize("file", sorted(GOLDEN.glob("*.txt")))
 def test_playthrough_is_unchanged(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Written anew by `python -m tests.plugins.openspiel.training.golden`, where a change is meant."""
+    """After an intended change, `python -m tests.plugins.openspiel.training.golden` rewrites it."""
     other = "open_spiel.python.mfg.games.linear_quadratic"  # a game that no playthrough is of, and that takes SciPy
     if other not in sys.modules:
         monkeypatch.setitem(sys.modules, other, ModuleType(other))
@@ -65,7 +65,7 @@ def test_returns_match_the_engine(name: str) -> None:
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_seat_remembers_all_it_saw(name: str) -> None:
-    """What a seat knows begins with what it knew before; and the tensor tells apart what the text tells apart."""
+    """A seat's text starts with its earlier text, and the tensor distinguishes whatever the text does."""
     names: dict[bytes, str] = {}
     for seed in range(2 if name == "dubito_defuse" else 1):
         known: dict[int, str] = {}
@@ -101,7 +101,7 @@ def test_the_tensor_of_dubito_has_the_sets_that_are_gone() -> None:
     "name", ["dubito(max_turns=8)", "dubito(moves=cards,max_turns=8)", "dubito_bs(max_rounds=2)", "dubito_defuse"]
 )
 def test_recall_returns_a_copy(name: str) -> None:
-    """And is the same for a copy of the game, which reads all anew."""
+    """The recall is also the same for a copy of the game, which computes it from scratch."""
     *_, state = states(name)
     tensor = state.information_state_tensor(0)
     for part in state.course.recall(0).values():
@@ -110,7 +110,7 @@ def test_recall_returns_a_copy(name: str) -> None:
 
 
 def test_picked_up_pile_of_bs_reveals_its_cards() -> None:
-    """Row by row of its tensor, back to where the pile began: perhaps with a card that an accuser has lost."""
+    """Row by row of its tensor, back to the start of the pile, possibly with a card that an accuser lost."""
     learnt, at = 0, 0
     for state in states("dubito_bs(max_rounds=12)"):
         new_entries, at = state.course.log[at:], len(state.course.log)
@@ -128,7 +128,7 @@ def test_picked_up_pile_of_bs_reveals_its_cards() -> None:
 
 
 def test_other_hands_are_not_revealed_in_bs() -> None:
-    """Seats 1 and 2 are dealt each other's card; nobody accuses, so seats 0 and 3 can never tell."""
+    """Seats 1 and 2 hold each other's card. Nobody accuses, so seats 0 and 3 cannot know."""
     compared = 0
     for seed in range(3):
         here, there, chance = new("dubito_bs(max_rounds=4)"), new("dubito_bs(max_rounds=4)"), Random(seed)
@@ -156,7 +156,7 @@ def test_other_hands_are_not_revealed_in_bs() -> None:
 
 @pytest.mark.parametrize(("players", "kept"), [(3, 0.685), (8, 0.990)])
 def test_all_deals_without_a_set_are_equally_likely(players: int, kept: float) -> None:
-    """Their share of all orders of the deck is known (R2); the deck's cards of a value are alike."""
+    """Their share of all permutations of the deck is known (R2), since cards of equal value are interchangeable."""
     all_orders = 13 * log(factorial(4)) + log(2) - log(factorial(54))
     for seed in range(8):
         state, chance, chances = new(f"dubito(players={players})"), Random(seed), 0.0

@@ -34,7 +34,7 @@ def loaded() -> Any:
 
 
 def after(*actions: int) -> Any:
-    """Return the state after these cards and acts."""
+    """Return the state after these cards and actions."""
     state = loaded().new_initial_state()
     for action in actions:
         state.apply_action(action)
@@ -55,7 +55,7 @@ def test_pyspiel_has_it_by_its_name_once_it_was_loaded() -> None:
 
 @pytest.mark.at_length
 def test_solver_of_the_guide_finds_the_value(capsys: pytest.CaptureFixture[str]) -> None:
-    """Exactly, by OpenSpiel's regret minimisation: -1/18 of a chip for the seat that begins."""
+    """OpenSpiel's regret minimisation finds the exact value: -1/18 of a chip for the first seat."""
     code = (EXAMPLES / "value.py").read_text()
     said: dict[str, Any] = {}
     exec(compile(code, "value.py", "exec"), said)  # noqa: S102, the project's own example
@@ -90,7 +90,7 @@ def test_failed_search_for_a_world_is_one_sentence(monkeypatch: pytest.MonkeyPat
 
 
 def test_its_bots_take_seats() -> None:
-    """Careful bets the king and nothing else, but to call."""
+    """Careful opens with a bet only if it holds the king."""
     game, chance = loaded(), Random(0)
     seats = [SeatedBot(game, seat, "Careful") for seat in (0, 1)]
     firsts = set()

@@ -1,4 +1,4 @@
-"""A game driven through pyspiel gives the same story as in the harness."""
+"""A game driven through pyspiel has the same story as in the harness."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ def table(name: str, bots: Sequence[str], deal: int, **rules: Any) -> Table:
 
 
 class Told:
-    """What pyspiel's state has told since it was asked last, and what it was told is compared with."""
+    """Reads the events that pyspiel's state has logged since the last call."""
 
     def __init__(self, state: Any) -> None:
         self.state, self.at = state, 0
@@ -42,7 +42,7 @@ class Told:
 
 
 def by_play(event: GameEvent) -> GameEvent:
-    """Sort the cards within a play, whose order carries no information."""
+    """Sort the cards within a play, because their order carries no information."""
     if not isinstance(event, DoubtResolvedEvent):
         return event
     latest, board = tuple(sorted(event.latest_cards)), tuple(sorted(event.board_cards))

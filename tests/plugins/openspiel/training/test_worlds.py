@@ -48,7 +48,7 @@ def test_a_seat_cannot_tell_the_worlds_apart(name: str) -> None:
 
 @pytest.mark.parametrize("name", in_gate(GAMES, 1))
 def test_world_depends_only_on_the_seats_observations(name: str) -> None:
-    """In another world, the same draw leads to the same third one: nothing was read from what is hidden."""
+    """In another world the same draw leads to the same third one, so hidden information was not used."""
     for number, state in enumerate(states(name, seed=6)):
         if not state.is_terminal() and number % 23 == 0:
             seat = state.current_player()
@@ -59,7 +59,7 @@ def test_world_depends_only_on_the_seats_observations(name: str) -> None:
 
 @pytest.mark.parametrize("name", in_gate(GAMES, 1))
 def test_same_seat_moves_in_a_sampled_world(name: str) -> None:
-    """Whoever it is: another seat, or chance, in the middle of somebody's turn or of a shuffle; and for any seat."""
+    """Whether the mover is another seat or chance, during a turn or a shuffle, and for any observing seat."""
     chance, movers = Random(3), set[tuple[bool, bool]]()
     for _ in range(4 if name == "dubito_defuse" else 1):
         state = new(name)
@@ -76,7 +76,7 @@ def test_same_seat_moves_in_a_sampled_world(name: str) -> None:
 
 @pytest.mark.at_length
 def test_worlds_have_the_probabilities_of_the_shuffle() -> None:
-    """Seat 1 has played two sees at once: whoever could do that holds more of them than others, and nothing else."""
+    """Seat 1 has played two sees at once, so it was dealt at least two. Nothing else is known about its hand."""
     state = after_two_sees(Random(0))
     held = Counter[int]()
     for draw in range(200):
@@ -90,7 +90,7 @@ def test_worlds_have_the_probabilities_of_the_shuffle() -> None:
 
 @pytest.mark.at_length
 def test_cards_on_the_board_are_sampled_from_the_hand() -> None:
-    """Seat 0 has opened with three cards, seat 1 is asked whether it doubts."""
+    """Seat 0 has opened with three cards, and seat 1 is asked whether it doubts."""
     state = new("dubito(moves=cards)")
     for place in range(54):
         state.apply_action(range(14)[place % 13 + 1] if place < 52 else 0)
@@ -103,7 +103,7 @@ def test_cards_on_the_board_are_sampled_from_the_hand() -> None:
 
 
 def after_two_sees(chance: Random) -> Any:
-    """Seat 0 has skipped, and seat 1 has played two sees; it is seat 1's turn."""
+    """Return a state in which seat 0 has skipped, seat 1 has played two sees, and it is seat 1's turn."""
     while True:
         for state in states("dubito_defuse", seed=chance.randrange(10**6)):
             hands = state.course.engine.hands
@@ -116,7 +116,7 @@ def after_two_sees(chance: Random) -> Any:
 
 @pytest.mark.parametrize("name", ["dubito(max_turns=30)", "dubito_defuse"])
 def test_a_search_plays_on_these_worlds(name: str) -> None:
-    """OpenSpiel's own IS-MCTS, in Python; it checks that each world has its information state."""
+    """OpenSpiel's IS-MCTS in Python checks that each world has its information state."""
     state = next(state for number, state in enumerate(states(name, seed=2)) if number == 6)
     random = np.random.RandomState(0)
     bot: Any = ismcts.ISMCTSBot(

@@ -1,4 +1,4 @@
-"""Facts for prompts."""
+"""The game's facts for prompts."""
 
 import json
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from .state import NODES, Moved, Rules, Seen
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """All that a seat has when a node is asked."""
+    """All information that a seat has when a node is asked."""
 
     seat: int
     node: str
@@ -32,7 +32,7 @@ class Notebook:
             self.moves.append(event)
 
     def note_answer(self, node: str, answer: Any) -> None:
-        """Everybody observes it anyway."""
+        """Ignore it, because every seat observes the move."""
 
     def position(self, node: str, view: Seen, cards: Sequence[int]) -> Position:
         moves = tuple((move.seat, move.node, move.seen) for move in self.moves)
@@ -40,7 +40,7 @@ class Notebook:
 
 
 def facts(position: Position) -> dict[str, Any]:
-    """Plain values."""
+    """Return the facts as plain values."""
     return {
         "rule_text": f"A game of {position.turns} turns, four moves each.",
         "seat": position.seat,

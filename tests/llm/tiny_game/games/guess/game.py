@@ -1,4 +1,4 @@
-"""The game."""
+"""The definition of the game."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""A turn is four moves: a hint, staked cards, a number, and whether the seat is sure of it."""
+"""A turn consists of four moves: a hint, a stake of cards, a number, and whether the seat is sure of it."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ MOST: Final = 9  # of a number
 
 
 class Rules(BaseModel):
-    """How long a game is."""
+    """The rules, which set the length of a game."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -33,12 +33,12 @@ class Rules(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Begun(GameEvent):
-    """The cards are dealt."""
+    """The cards were dealt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moved(GameEvent):
-    """What everybody saw of a move: of cards, how many."""
+    """A public move. For cards, only their number is public."""
 
     seat: int
     node: str
@@ -59,7 +59,7 @@ class Seen:
         return {"hint": hints, "stake": self.held, "number": range(1, MOST + 1), "sure": (True, False)}[self.node]
 
     def why_illegal(self, output: Any) -> str | None:
-        """Cards that are not held, no card, a number out of range, a hint that was used up."""
+        """Reject cards that are not held, too few cards, numbers out of range, and used hints."""
         if self.node == "stake":
             if not output:
                 return "no card is staked."
@@ -69,7 +69,7 @@ class Seen:
 
 
 class State:
-    """One game."""
+    """The state of one game."""
 
     def __init__(self, rules: Rules, seats: int, chance: Random) -> None:
         self.hands = [tuple(sorted(chance.choices(CARDS, k=4))) for _ in range(seats)]
@@ -100,7 +100,6 @@ class State:
         return self.hands[seat]
 
     def apply(self, output: Any, announce: bool = True) -> Sequence[GameEvent]:
-        """Make a move."""
         view = self.view()
         if why := view.why_illegal(output):
             raise IllegalOutput(why)
@@ -114,7 +113,7 @@ class State:
         return list(output) if isinstance(output, list) else output
 
     def ending(self) -> Ending:
-        """Who staked more has won; of both, seat 0."""
+        """Let the higher stake win; with equal stakes, seat 0 wins."""
         per_seat = len(self.hands) * len(NODES)
         staked = [sum(map(len, self.moves[seat * len(NODES) + 1 :: per_seat])) for seat in range(len(self.hands))]
         winner = staked.index(max(staked))

@@ -6,7 +6,7 @@ from dubito.game import Player
 
 
 class Bold(Player):
-    """The last of what is legal; all of its cards."""
+    """Plays the last legal move, and all of its cards."""
 
     origin = "the tests"
 

@@ -6,7 +6,7 @@ from dubito.game import Player
 
 
 class Dull(Player):
-    """The first of what is legal; of its cards, the first one."""
+    """Plays the first legal move, and the first of its cards."""
 
     origin = "the tests"
 
