@@ -75,7 +75,7 @@ def bodies(protocol: Api) -> Mapping[str, tuple[Response, str, bool]]:
         "a list of it": (Response(body=f"[{text}]"), "JSON that is not a", False),
         "a string": (Response(body='"ok"'), "JSON that is not a", False),
         "null": (Response(body="null"), "JSON that is not a", False),
-        "a text": (Response(body="OK"), "a text that is not JSON", False),
+        "a text": (Response(body="OK"), "text that is not JSON", False),
         "a health check": (Response(201, '{"status": "healthy"}'), "JSON that is not a", False),
         "another protocol": (
             Response(body=json.dumps(reply_body(PROTOCOLS[PROTOCOLS.index(protocol) - 1], usage=None))),
@@ -158,7 +158,7 @@ def test_drop_wants_a_key_or_a_cause(shell: Shell) -> None:
     for flags in ([], ["abc", "--cause", "refused"]):
         said = shell("cache", "drop", *flags)
         assert said.code == 2
-        assert "a KEY, or --cause" in said.err
+        assert "a KEY, or use --cause" in said.err
     assert shell("cache", "drop", "--cause", "page").code == 2
 
 

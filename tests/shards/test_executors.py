@@ -83,7 +83,7 @@ def test_a_worker_loads_no_library_to_play(name: str) -> None:
         (lambda of: of["bots"].update(StefaBot="ff"), "its file of StefaBot, .*stefa_bot.py, differs"),
         (lambda of: of["bots"].update(NoBot="ff"), "no bot is named 'NoBot'"),
         (lambda of: of.update(engine="ff"), "its package of the game dubito differs"),
-        (lambda of: of.update(dubito="9.9"), r"this worker has dubito .*, the run has 9\.9; install the run"),
+        (lambda of: of.update(dubito="9.9"), r"this worker has dubito .*, but the run uses 9\.9; install the run"),
     ],
 )
 def test_a_worker_that_has_other_bytes_refuses_by_name(change: Callable[[Any], None], why: str) -> None:

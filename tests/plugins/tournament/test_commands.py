@@ -205,7 +205,7 @@ BAD = {
     "run `chmod +x ./plain.sh`, or write `python3 ./plain.sh`",
     KUHN + "bots: {one: ./one.sh, two: no-such-python two.py}": "t.yaml: bots: two: the program "
     "no-such-python is not installed",
-    KUHN + "bots: {one: ./one.sh, two: two.sh}": "the program two.sh is not installed: for the file "
+    KUHN + "bots: {one: ./one.sh, two: two.sh}": "the program two.sh is not installed: to use the file "
     "next to the config, write ./two.sh",
     KUHN + "bots: {one: ./one.sh, two: ./gone.sh}": "the first line of ./gone.sh needs /no/such/interpreter",
     KUHN
@@ -217,7 +217,8 @@ BAD = {
     KUHN + "bots: {one: ./one.sh, two: ./bare.sh}": "bare.sh is neither a program for this machine nor a script",
     KUHN + "bots: {one: ./one.sh, two: ./windows.sh}": "the first line of ./windows.sh has a Windows line ending",
     KUHN + "bots:\n  one: ./one.sh\n  one: ./two.sh": "the key 'one' is set twice",
-    KUHN + "bots: {one: ./one.sh, One: ./two.sh}": "t.yaml: bots: One: the names of two bots",
+    KUHN
+    + "bots: {one: ./one.sh, One: ./two.sh}": "t.yaml: bots: One: two bot names differ only in upper and lower case",
     KUHN + "bots: {one: ./one.sh}": "t.yaml: bots: a tournament needs at least two bots",
     KUHN + "bots: {one: ./one.sh, ../two: ./two.sh}": "a bot cannot be called '../two'",
     KUHN

@@ -85,7 +85,7 @@ def test_failed_search_for_a_world_is_one_sentence(monkeypatch: pytest.MonkeyPat
     state, chance = pyspiel.load_game("dubito_bs").new_initial_state(), Random(0)
     while state.is_chance_node():
         state.apply_action(draw_step(state, chance))
-    with pytest.raises(UsageError, match=r"none of 3 random games of bs looks .*: override `world` in BSCourse"):
+    with pytest.raises(UsageError, match=r"none of 3 random games of bs looks .*; override `world` in BSCourse"):
         course.Course.world(state.course, 0, Random(1))
 
 
@@ -143,7 +143,7 @@ def test_rules_and_seats_are_parameters() -> None:
         ),
         ("COURSE = KuhnCourse", "COURSE = KuhnCourse(", "importing it raises SyntaxError: "),
         ("COURSE = KuhnCourse", "raise SystemExit", "importing it raises SystemExit; correct it"),
-        ("COURSE = KuhnCourse", "COURSE = 5", "it has no `COURSE` that is a subclass of Course"),
+        ("COURSE = KuhnCourse", "COURSE = 5", "it does not define a subclass of Course as `COURSE`"),
         ("longest, most_rows = 5", "longest, most_rows = 2", "`longest` is 2"),
         ("most_rows = 5, 3", "most_rows = 5, 1", "rows, but `most_rows` is 1"),
         ('Feature("bets", 1', 'Feature("bets", 2', "the feature 'bets' has 2 numbers, not 4"),
