@@ -207,9 +207,10 @@ class ShownGames:
             links.append(f"games/{game}.html" if game in there else None)
         notes = [self.choice.why, *_reasons(self.why_not)]
         seats = [column.key for column in columns].index("seats")
-        example = f", for example “{str(rows[0][seats]).partition(', ')[0]}”" if rows else ""
+        example = f", such as “{str(rows[0][seats]).partition(', ')[0]}”" if rows else ""
         words = Paragraph(
-            f"Click a game's number to step through it. Search looks for all words, including results{example}."
+            "Click a game's number to step through it. Search finds games with all of the words, including "
+            f"results{example}."
         )
         table = ResultTable("games", "Games", columns, rows, notes, links)
         more = {"filter": "games", "filters": self._filters(columns, rows)}

@@ -261,8 +261,8 @@ def cautions(order: Order) -> list[str]:
     deals = _counted(order.deals, "deal")
     warnings = [f"Preliminary: only {deals} (fewer than {PRELIMINARY})."] if order.is_preliminary else []
     if order.fragility:
-        few = _counted(order.fragility, "deal")
-        warnings.append(f"Without {few} of {order.deals:,}, {one_line(order.names[0])} would no longer lead.")
+        few = f"{order.fragility:,} of the {order.deals:,} deals" if order.deals > 1 else "its only deal"
+        warnings.append(f"Without {few}, {one_line(order.names[0])} would no longer lead.")
     return warnings
 
 

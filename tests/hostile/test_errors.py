@@ -27,7 +27,7 @@ STOPS = {
     "key": "refused the key",
     "model": "has no model",
     "request": "rejected the request",
-    "size": r"does not accept a request of this size .* change `max_output` in the entry of 'asker'",
+    "size": r"does not accept a request of this size, .* change `max_output` in the entry of 'asker'",
     "quota": "has reached a daily or longer limit",
 }
 

@@ -272,12 +272,12 @@ def test_few_deals_have_the_same_warning_everywhere(shown: Shown) -> None:
     deals = shown.run["contenders"][0]["deals"]
     assert said["preliminary"] == (deals < 100 and "stop" not in shown.config)
     few = f"Preliminary: only {deals} deals (fewer than 100)." if said["preliminary"] else ""
-    gone = f"Without {said['fragility']} deal" if said["fragility"] else ""
+    gone = f"Without {said['fragility']} of the {deals} deals" if said["fragility"] else ""
     for text in (shown.terminal, compared, shown.page.words):
         assert few in text
         assert gone in text
         assert ("Preliminary: " in text) == said["preliminary"]
-        assert bool(re.search(r"Without \d+ deals? of", text)) == bool(gone)
+        assert bool(re.search(r"Without \d+ of the", text)) == bool(gone)
     assert shown.answer.startswith("Preliminary (fewer than 100 deals): ") == (
         said["preliminary"] and not shown.answer.startswith("Too few")
     )

@@ -96,7 +96,7 @@ def test_gaps_duplicates_and_non_runs_are_named(shards: Callable[..., Result], f
         ("identity.bots.1.source", "ffff", "bots.StefaBot.source is "),
         ("identity.bots.1.prompt", "ffff", "bots.StefaBot.prompt is "),
         ("identity.shard.of", 4, "the number of shards is 3 in 1-of-3 and 4 in altered"),
-        ("identity.shard.games", 8, "games of the whole run is 6 in 1-of-3 and 8 in altered"),
+        ("identity.shard.games", 8, "the number of games in the whole run is 6 in 1-of-3 and 8 in altered"),
         ("identity.rules_version", 2, "rules_version is "),
         ("versions.dubito", "9.9", "the version of dubito is "),
     ],
@@ -183,7 +183,7 @@ def test_shard_has_its_own_folder_and_label(shell: Shell, short_chunks: int) -> 
     assert shell("replay", "two.zip", "--quiet", "--workers", "1").out.startswith("identical: 4 games")
     assert shell("replay", f"{two}", "--game", "1").err.startswith(f"dubito: {two} has games 2 to 5")
     said = shell(*words, "--output", f"{one}")
-    assert said.err == f"dubito: {one} contains a shard, and this is a whole run: choose another --output\n"
+    assert said.err == f"dubito: {one} contains a shard, but this is a whole run: choose another --output\n"
     longer = shell(*words[:4], "8", *words[5:], "--shard", "2/2")
     assert "shard.games is 6 there and 8 here" in longer.err
 
