@@ -69,7 +69,7 @@ def test_failed_playouts_report_the_reason(shell: Shell, chrome: Chrome) -> None
     assert told["odds"]["why"].startswith("game 0 cannot be played on from its turns: cannot pickle ")
     assert not Path("d/odds").exists()
     chrome.open(Path("pages/games/0.html"))
-    assert chrome.text("#strip").startswith("Winning chances are not shown: game 0 cannot be continued ")
+    assert chrome.text("#strip").startswith("Winning chances are not shown: game 0 cannot be played on ")
     assert shell("share", "d", "--game", "0", "--output", "s.html").code == 0
     chrome.open(Path("s.html"))
     assert chrome.text("#strip") == ""

@@ -68,7 +68,7 @@ def try_refused_requests(connection: Connection) -> None:
     ask = connection.request
     assert ask("openapi.json", token="")[1] == json.loads(json.dumps(build_openapi()))
     refused(401, ask("observe", token=""), "Authorization: Bearer TOKEN")
-    refused(401, ask("observe", token="x" * 32), "The token is missing or wrong")
+    refused(401, ask("observe", token="x" * 32), "The token is missing or invalid")
     (token,) = connection.tokens.values()
     refused(401, ask("observe", token="", headers={"Authorization": f"Basic {token}"}))
     refused(401, ask("observe", token="", headers={"Authorization": f"Bearer {token[:-1]}"}))

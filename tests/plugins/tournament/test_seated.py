@@ -75,7 +75,7 @@ def test_invalid_opening_is_one_sentence(
     shell = Shell(tmp_path, capsys, monkeypatch)
     monkeypatch.setattr("sys.stdin", io.StringIO(lines))
     said = shell("tournament", "bot", "FirstLegal")
-    assert (said.code, said.err[:47]) == (2, "dubito: standard input must start with the game")
+    assert (said.code, said.err[:47]) == (2, "dubito: standard input must come from a referee")
 
 
 def test_model_plays_a_match(

@@ -95,7 +95,7 @@ def test_moves_with_equal_names_are_distinguished() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("openspiel", "openspiel is a family of games: name one of them after a colon"),
+        ("openspiel", "openspiel is a family of games; add the name of a game after a colon"),
         ("openspiel:", "openspiel is a family of games"),
         ("openspiel:kuhn", "OpenSpiel has no game 'kuhn': did you mean 'kuhn_poker'"),
         ("kuhn_poker", "unknown game 'kuhn_poker': did you mean 'openspiel:kuhn_poker'?"),

@@ -319,7 +319,7 @@ def test_policies_are_listed_as_policies(shell: Shell) -> None:
         (("UniformRandom", "--game", "openspiel:gin_rummy"), "has no information state strings in OpenSpiel"),
         (("UniformRandom", "--game", "openspiel:goofspiel"), "has simultaneous moves"),
         (("UniformRandom", "UniformRandom", "--game", "openspiel:kuhn_poker"), "is listed twice"),
-        (("OpenAIBot", "--game", "openspiel:kuhn_poker"), "needs a model: name one"),
+        (("OpenAIBot", "--game", "openspiel:kuhn_poker"), "needs a model; name one"),
         (("house:nobody", "--game", "openspiel:kuhn_poker"), "the house has no model 'nobody'"),
     ],
 )

@@ -181,7 +181,7 @@ def test_illegal_action_of_a_bot_is_refused() -> None:
     [
         ("StefaBott", "did you mean 'StefaBot'"),
         ("ConMan", "add `game: bs`"),
-        ("OpenAIBot", "OpenAIBot asks a model, which only runs of the harness do"),
+        ("OpenAIBot", "OpenAIBot asks a model, which is only possible in runs"),
     ],
 )
 def test_unsuitable_bots_are_refused(bot: str, says: str) -> None:
