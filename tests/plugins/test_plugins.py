@@ -1,4 +1,4 @@
-"""Plugins can be added or deleted without affecting the rest."""
+"""Plugins can be added or deleted without affecting anything else."""
 
 import os
 import re

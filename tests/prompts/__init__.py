@@ -1,1 +1,1 @@
-"""Tests of facts, positions, prompts, and the house's answers from them."""
+"""Tests of facts, positions, prompts, and the fake models' answers to them."""

@@ -1,7 +1,7 @@
 """The golden renderings of each prompt at the example position of each node.
 
-`python -m tests.prompts.golden` in the project's root rewrites prompts/*/golden/*.txt after an intended change of the
-templates, the facts or the example. Review the difference before you commit it.
+After an intended change of the templates, the facts or the example, run `python -m tests.prompts.golden` in the
+project's root to rewrite prompts/*/golden/*.txt. Review the difference before you commit it.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Helpers: a player that records its questions as positions, and games full of them."""
+"""Helpers: a player that records its questions as positions, and games with many of them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -35,7 +35,7 @@ def prompt(name: str) -> Prompt:
 
 
 class Prompts(Mapping[str, Prompt]):
-    """Some of the project's; each is loaded when a test asks for it."""
+    """Some of the project's prompts, each loaded when a test asks for it."""
 
     def __init__(self, *names: str) -> None:
         self._names = names
@@ -55,7 +55,7 @@ PLAIN = PROMPTS["plain"]
 
 
 class Asked(FiveNodes):
-    """Answers every question by a function of its position, and keeps the positions of its turn."""
+    """Answers every question with a function of its position, and records the positions of its turn."""
 
     rules: Rules
     decide: Decide
@@ -112,9 +112,9 @@ def by_temper(position: Position, chance: Random) -> bool:
 
 
 def turns(rules: Rules, size: int, deal: int, decide: Decide = by_temper) -> Iterator[tuple[State, list[Position]]]:
-    """Yield the game before each turn of a whole game, with the questions that the turn is going to ask.
+    """Yield the game before each turn, with the questions that the turn will ask.
 
-    The questions are asked at a separate table, one turn ahead of the game that is returned.
+    The questions come from a second table, which is one turn ahead.
     """
     streams = DealStreams(77, deal)
     bot = asked_bot(rules, decide)

@@ -1,4 +1,4 @@
-"""Test the prompts that vary `plain`: what each one changes, and how one extends another."""
+"""The prompts that vary `plain`: what each one changes, and how one extends another."""
 
 import re
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ def test_hud_has_the_facts_and_no_history() -> None:
 
 
 def test_disguise_renames_the_same_game() -> None:
-    """Card by card: what is held, claimed, shown and picked up; and not a word of a card game."""
+    """Cards that are held, claimed, shown and picked up correspond one to one, and no words of a card game are left."""
     seen = dict[str, str]()
     for position in positions():
         values, arm = facts(position), PROMPTS["disguised"].render(position)
@@ -103,7 +103,7 @@ def arm(folder: Path, extends: str, **files: str) -> Prompt:
 
 
 def test_prompt_extends_a_sibling_or_a_shipped_prompt(tmp_path: Path) -> None:
-    """What it has itself is its own; a run keeps all of it, and needs neither folder again."""
+    """Its own files override those that it extends. A run stores all of them, and then needs neither folder."""
     position = example_position("C")
     prompt = arm(tmp_path / "mine", "plain", paragraph="Seat {{ seat }}, be bold.", user="{{ question }}\n")
     rendered = prompt.render(position)

@@ -1,4 +1,4 @@
-"""Limits of templates: an expensive foreign prompt is refused quickly in one sentence."""
+"""Limits of templates: an expensive prompt from elsewhere is rejected quickly with one sentence."""
 
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
@@ -69,7 +69,7 @@ def test_template_has_at_most_a_million_steps() -> None:
 
 
 def check_refused(template: str, words: str) -> None:
-    """In a sentence about its file, and before it takes much memory."""
+    """Check that the prompt is rejected with a sentence about its file before it uses much memory."""
     before = getrusage(RUSAGE_SELF).ru_maxrss
     with pytest.raises(UsageError, match=words) as refused:
         Prompt(Path("prompts/theirs"), BESIDE | {"user.jinja": template})

@@ -1,4 +1,4 @@
-"""Facts are true: counts, rates and certain knowledge, against the engine in random games."""
+"""Facts are true: counts, rates and certain knowledge, compared with the engine in random games."""
 
 import json
 from collections import Counter
@@ -29,7 +29,7 @@ def words(values: list[int]) -> Counter[str]:
 
 
 def check_counts(values: dict[str, Any], game: State) -> None:
-    """R20-R23: each player's line is the engine's PlayerData."""
+    """Check that each player's line equals the engine's PlayerData (R20-R23)."""
     seats = [seat for seat, place in enumerate(game.places) if place is None]
     turn = game.turn_data()
     start = seats.index(game.seat)
@@ -53,7 +53,7 @@ def check_counts(values: dict[str, Any], game: State) -> None:
 
 
 def check_board(values: dict[str, Any], game: State) -> None:
-    """R20-R22: what the turn data says, in words."""
+    """Check the turn data in words (R20-R22)."""
     turn = game.turn_data()
     hand = game.hands[game.seat].cards
     assert values["hand"] == words(hand)
@@ -105,7 +105,7 @@ def test_facts_match_the_engine(rules: Rules, size: int) -> None:
 
 @GAMES
 def test_the_witness_counts_like_the_engine(rules: Rules, size: int) -> None:
-    """R20-R23: PlayerData of every seat, from the events alone."""
+    """R20-R23: each seat's PlayerData is computed from the events alone."""
     for game, positions in turns(rules, size, 9):
         one = positions[-1] if positions else None
         if one is not None:
@@ -117,7 +117,7 @@ def test_the_witness_counts_like_the_engine(rules: Rules, size: int) -> None:
 @pytest.mark.at_length
 @pytest.mark.parametrize("rules", in_gate(RULES, 1), ids=str)
 def test_notebook_matches_a_witness_of_its_events(rules: Rules) -> None:
-    """Facts and texts of whole games, at every question of every seat: as of a position that nobody followed."""
+    """At every question, facts and texts equal those of a position that was reconstructed from events."""
     followed = 0
     notebooks: dict[int, tuple[Notebook, SeatTexts]] = {seat: (Notebook(seat, rules), SeatTexts()) for seat in range(4)}
     for _, positions in turns(rules, 4, 1):
@@ -153,7 +153,7 @@ def test_facts_are_plain_values_with_the_same_keys_at_every_node() -> None:
 
 
 def facts_after(game: State, seat: int, *moves: str) -> dict[str, Any]:
-    """Return what the seat knows after these moves, in the letters of the engine's tests."""
+    """Return what the seat knows after these moves, written as in the engine's tests."""
     counts = tuple(len(hand.cards) for hand in game.hands)
     events: list[Any] = [GameStartEvent(tuple(range(len(counts))), counts)]
     plays = []
@@ -182,7 +182,7 @@ def test_picked_up_cards_are_known_individually() -> None:
 
 
 def test_cards_possibly_played_since_are_not_certain() -> None:
-    """A play of two leaves one of three equal cards certain, and none of a single one."""
+    """After a play of two, one of three equal cards is still certain; a single one is not."""
     values = facts_after(position("A2345AA/6789T/JQK23"), 2, "AAA as 2", "doubt", "6 as 6", "Q", "45", "7")
     line = player(values, 0)
     assert line["known_cards"] == ["ace", "ace", "ace"]
@@ -197,7 +197,7 @@ def test_turned_over_board_makes_cards_certain_again() -> None:
 
 
 def test_discarded_set_is_in_no_hand() -> None:
-    """R3, R8: three cards claimed under its number are a sure bluff, two may be the jokers."""
+    """R3, R8: three cards claimed as its number are a sure bluff; two may be the jokers."""
     aces_gone = ("2A as A", "A", "doubt")
     three = facts_after(position("A2345678/A99/AATTT"), 1, *aces_gone, "345 as A")
     assert (three["sets_gone"], three["number_elsewhere"], three["sure_bluff"]) == (["ace"], 4, True)
@@ -207,7 +207,7 @@ def test_discarded_set_is_in_no_hand() -> None:
 
 
 def test_more_cards_than_left_are_certainly_a_bluff() -> None:
-    """R5: own cards count, and so do jokers that may be with the other."""
+    """R5: the player's own cards count, and jokers that the other may hold."""
     held = position("234567/555*8/9TJQK", "immediate")
     values = facts_after(held, 1, "234 as 5")
     assert values["number_elsewhere"] == 3
@@ -239,7 +239,7 @@ def test_history_shows_cards_only_of_own_plays() -> None:
 
 @pytest.mark.parametrize("size", [3, 8])
 def test_every_event_is_a_line_of_the_history(size: int) -> None:
-    """Append-only: what was told once is told again, and comes first."""
+    """The history is append-only."""
     before: dict[int, list[str]] = {}
     for _, positions in turns(Rules(), size, 2):
         for one in positions:
@@ -266,7 +266,7 @@ def as_many_as_possible(one: Position, chance: Random) -> bool:
 
 @GAMES
 def test_described_effect_of_many_cards_is_correct(rules: Rules, size: int) -> None:
-    """R9, R10, R24, R25: how many cards go down, and whether that wins."""
+    """R9, R10, R24, R25: the number of cards played, and whether the play wins."""
     promised, checked, won = None, 0, 0
     for game, positions in (turn for deal in range(6) for turn in turns(rules, size, deal, as_many_as_possible)):
         if promised is not None:
@@ -280,7 +280,7 @@ def test_described_effect_of_many_cards_is_correct(rules: Rules, size: int) -> N
 
 
 def check_promise(game: State, one: Position) -> None:
-    """After the turn: the game is as `if_true` said."""
+    """Check that the game after the turn is as described in `if_true`."""
     text = facts(one)["if_true"]
     count = text.removeprefix("you play ").split()[0]
     expected = {"three": 3, "all": len(one.hand)}.get(count) or int(count)
@@ -298,7 +298,7 @@ def check_promise(game: State, one: Position) -> None:
 
 
 def test_the_last_card_loses_when_a_pending_winner_ends_the_game() -> None:
-    """R9, R10: its win leaves two players, and both lose."""
+    """R9, R10: the pending win leaves two players, and both lose."""
     values = facts_after(position("2A6A7/2Q/8T", "contested"), 2, "2A6 as 2", "2")
     assert "lose" not in values["if_false"]
     values = facts_after(position("2A6/2Q/8T", "contested"), 1, "2A6 as 2")

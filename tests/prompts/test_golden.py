@@ -32,7 +32,7 @@ def test_example_positions_cover_many_facts() -> None:
 
 
 def test_every_line_of_the_facts_has_its_meaning() -> None:
-    """And every meaning its line, at one node or another; `seat N` stands for a line a player."""
+    """Each line is explained at some node, and each explanation has a line. `seat N` represents one line per player."""
     values = facts(example_position("C"))
     block = PLAIN.render(example_position("C")).user.partition("=== facts ===\n")[2].partition("=== end")[0]
     names = {line.partition(":")[0] for line in block.splitlines()}
@@ -44,7 +44,8 @@ def test_every_line_of_the_facts_has_its_meaning() -> None:
 def cached(protocol: Api, body: Mapping[str, Any], before: Mapping[str, Any]) -> float:
     """Return the share of a request's text that the provider can read from its cache after another request.
 
-    On `messages`: whole blocks up to a mark of the earlier request, within 20 blocks. Otherwise: the common prefix.
+    With `messages`, these are whole blocks up to a mark of the earlier request, within 20 blocks. Otherwise it is the
+    common prefix.
     """
     new, old = blocks(body), blocks(before)
     told = "".join(text for text, _ in new).encode()
@@ -66,11 +67,11 @@ def blocks(body: Mapping[str, Any]) -> list[tuple[str, bool]]:
 
 @pytest.mark.parametrize(("protocol", "name"), in_gate(product(PROTOCOLS, PROMPTS), [("responses", "reasoned")]))
 def test_most_of_a_request_can_be_read_from_a_providers_cache(name: str, protocol: Api) -> None:
-    """From a player's fifth decision on, in whole games of three to eight: 80 % stand where a cache may keep them.
+    """From a player's fifth decision on, 80 % of a request comes before anything that changes.
 
-    And in 19 of 20 they were sent before. The others have eight at the table: what seven of them did since may be as
-    long as the facts. A whole turn in a request is a longer question behind shorter rules, and more has happened since
-    the one before.
+    In 19 of 20 requests that part was sent before. The others are at tables of eight, where seven players' moves can be
+    as long as the facts. Prompts for whole turns have longer questions and shorter rules, and more has happened since
+    the last request.
     """
     many, least, usual, last = (190, 0.75, 0.80, 0.70) if load_prompt(name, REPO).asks_turn else (650, 0.80, 0.86, 0.75)
     shares: list[tuple[float, float]] = []
@@ -86,7 +87,7 @@ def test_most_of_a_request_can_be_read_from_a_providers_cache(name: str, protoco
 
 @cache
 def rendered(name: str) -> list[list[tuple[int, RenderedPrompt]]]:
-    """Whole games of three to eight: who was asked, and what a prompt made of it."""
+    """Render the questions of whole games with three to eight players, with the seats that were asked."""
     prompt = load_prompt(name, REPO)
     games = [turns(rules, size, 0) for size in SIZES for rules in RULES[:2]]
     most = 1 if prompt.asks_turn else None  # requests a turn
@@ -94,7 +95,7 @@ def rendered(name: str) -> list[list[tuple[int, RenderedPrompt]]]:
 
 
 def shares_of(protocol: Api, game: Iterable[tuple[int, RenderedPrompt]]) -> Iterator[tuple[float, float]]:
-    """Of each late request of a game: the share ahead of all that changes, and that which was sent before."""
+    """Yield, for each late request of a game, the share before anything that changes and the share already sent."""
     last: dict[int, Mapping[str, Any]] = {}
     decisions: Counter[int] = Counter()
     for seat, told in game:

@@ -19,7 +19,7 @@ from tests.prompts.kit import PROMPTS, RULES, SIZES, asked_bot, by_temper, turns
 
 
 def questions(game: State) -> Iterator[tuple[str, dict[str, bool]]]:
-    """Every node that the walk may come to on this turn, with every way to get there."""
+    """Yield every node that the walk can reach in this turn, with every path to it."""
     if not game.number:
         yield "A", {}
         yield "B", {"A": True}
@@ -38,7 +38,7 @@ def questions(game: State) -> Iterator[tuple[str, dict[str, bool]]]:
 
 @pytest.mark.parametrize(("rules", "size"), in_gate(itertools.product(RULES, SIZES), [(RULES[1], 3)]), ids=str)
 def test_worlds_with_other_unseen_cards_render_the_same_bytes(rules: Rules, size: int, at_length: bool) -> None:
-    """At every question that may come on every turn of a whole game; in the gate by one of the prompts in turn."""
+    """At every possible question in every turn of a whole game. The gate uses one of the prompts in turn."""
     chance, decisions, in_turn = Random(size), 0, cycle(PROMPTS.values())
     for game, asked in turns(rules, size, 1):
         world = another(asked[0], chance)
@@ -54,8 +54,6 @@ def test_worlds_with_other_unseen_cards_render_the_same_bytes(rules: Rules, size
 
 @pytest.mark.parametrize("rules", in_gate(RULES[:2], 1), ids=str)
 def test_names_of_players_and_bots_reach_no_prompt(rules: Rules) -> None:
-    """Runs with renamed players send the same bytes."""
-
     def texts(names: list[str]) -> list[str]:
         bot = asked_bot(rules, by_temper)
         table = deal_table([Entrant(name, bot) for name in names], rules, DealStreams(3, 3), deal=3)

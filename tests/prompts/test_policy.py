@@ -1,4 +1,4 @@
-"""The house's models decide by the facts in the text alone."""
+"""The fake models decide only by the facts in the text."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from tests.prompts.kit import PLAIN, PROMPTS, REGISTRY, RULES, SIZES, asked_bot,
 
 
 def line(player: dict[str, Any]) -> str:
-    """Restate a player's line independently."""
+    """Format a player's line independently."""
     text = f"{player['cards']} {player['doubts']}/{player['chances_to_doubt']}"
     text += f" {player['honest_plays']}/{player['doubted_plays']}"
     if player["known_cards"]:
@@ -36,7 +36,6 @@ def line(player: dict[str, Any]) -> str:
     ("rules", "size"), in_gate(product(RULES, [3, 5, 8]), [*zip(RULES, [3, 5, 8], strict=True)][:2]), ids=str
 )
 def test_the_block_parsed_back_is_the_facts(rules: Rules, size: int) -> None:
-    """At every question of a game."""
     for _, positions in turns(rules, size, 6):
         for position in positions:
             values = facts(position)
@@ -60,7 +59,7 @@ def recorded(many: int) -> Iterator[Position]:
 
 
 def test_house_sharp_answers_prompts_like_bare_facts(at_length: bool) -> None:
-    """And states the same probability: nothing is lost or turned round on the way through a prompt."""
+    """It also states the same probability, so the prompt loses or inverts nothing."""
     many = 2000 if at_length else 250
     answers = Counter[tuple[str, bool]]()
     stated, in_turn = set[float | None](), cycle(PROMPTS.items())
@@ -120,7 +119,7 @@ def test_answer_is_deterministic_with_facts(model: str, node: str) -> None:
 
 
 def question(**changes: str) -> str:
-    """Return a prompt with the facts of a regular turn, some of them changed."""
+    """Return a prompt with the facts of a regular turn, after these changes."""
     values = read_facts(str(PLAIN.render(example_position("C"))))
     assert {*READY, *changes} <= set(values)
     lines = [f"{name}: {value}" for name, value in (values | READY | changes).items()]
@@ -145,7 +144,7 @@ def test_house_sharp_doubts_impossible_plays_and_pending_winners() -> None:
 
 
 def test_house_sharp_plays_last_cards_that_cannot_be_doubted() -> None:
-    """R9: under `immediate` an empty hand has won."""
+    """R9: under `immediate`, an empty hand has won."""
     for node, expected in (("A", True), ("B", True), ("C", False), ("D", True), ("E", True)):
         assert sharp({"node": node, "own_cards": "3", "win_rule": "immediate"}) is expected
         changes = {"node": node, "own_cards": "3", "win_rule": "immediate", "sure_bluff": "yes"}
@@ -171,7 +170,7 @@ def by_the_prompt(position: Position, chance: Random) -> bool:
 
 @pytest.mark.parametrize("rules", in_gate(RULES[:2], 1), ids=str)
 def test_house_sharp_beats_random_boi_clearly(rules: Rules, at_length: bool) -> None:
-    """R10: deals of three to six, in the same seat with the same cards and hand-written neighbours."""
+    """R10: at tables of three to six, in the same seat with the same cards and hand-written neighbours."""
     deals = 120 if at_length else 16
     others = [REGISTRY.bots[name].cls for name in ("RandomBoi", "ClaudeBot", "StefaBot", "UsualBot", "AdaptyBoi")]
     scores = []

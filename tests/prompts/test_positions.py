@@ -1,4 +1,4 @@
-"""Position files can be read back; impossible ones are refused in one sentence."""
+"""Position files can be read back, and impossible ones are rejected with one sentence."""
 
 import json
 import re

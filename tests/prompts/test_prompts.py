@@ -1,4 +1,4 @@
-"""Loading prompts: where they are found, what is refused, and what templates can access."""
+"""Loading prompts: where they are found, what is rejected, and what templates can access."""
 
 import shutil
 from pathlib import Path
@@ -195,7 +195,7 @@ def test_a_template_that_fails_later_is_the_users_error(tmp_path: Path) -> None:
     ["answer", "reasoning, answer", "p_bluff, answer", "reasoning, p_bluff, answer", "p_bluff, reasoning, answer"],
 )
 def test_the_fields_of_the_answer_are_the_prompts_own(tmp_path: Path, fields: str) -> None:
-    """Declared in prompt.yaml; the template says where the words for them stand, the code says the words."""
+    """prompt.yaml declares the fields, the template places their description, and the code provides it."""
     prompt_folder(tmp_path, prompt=f"title: x\nanswer: [{fields}]\n", system="{{ answer_format }}")
     prompt = load_prompt("mine", tmp_path)
     assert list(prompt.fields) == fields.split(", ")
@@ -245,7 +245,7 @@ def test_a_chapter_of_the_history_ends_where_the_seat_had_to_move(tmp_path: Path
 
 @pytest.mark.parametrize("changed", ["seat", "rule_text", "history", "own_moves"])
 def test_chapters_are_rendered_again_if_facts_change(tmp_path: Path, changed: str) -> None:
-    """A subclass of a model player may tell other facts than before, those that are steady too."""
+    """A subclass of a model player can change facts, including the steady ones."""
     prompt_folder(tmp_path, history="{{ seat }} {{ history }}\n", system="{{ seat }} {{ rule_text }}")
     prompt, texts, values = load_prompt("mine", tmp_path), SeatTexts(), facts(example_position("C"))
     before = prompt.fill(values, texts)
@@ -268,7 +268,7 @@ def test_a_chapter_without_text_is_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["hand", "node", "question", "own_moves", "players"])
 def test_history_cannot_use_changing_facts(tmp_path: Path, name: str) -> None:
-    """Neither by it nor by what it includes: each request would begin in another way."""
+    """Neither directly nor through an include; otherwise the beginning of requests would change."""
     folder = prompt_folder(tmp_path, history='{% include "told.jinja" %}')
     (folder / "told.jinja").write_text(f"{{{{ {name} }}}}")
     said = refusal(tmp_path)

@@ -78,7 +78,7 @@ def records(report: Path, key: str) -> list[dict[str, str]]:
 
 
 class Page(HTMLParser):
-    """A page as a browser takes it apart: elements with attributes, the cells of its tables, the JSON in it."""
+    """A page parsed as a browser would: elements with attributes, table cells, and the JSON in it."""
 
     def __init__(self, page: Path) -> None:
         super().__init__()

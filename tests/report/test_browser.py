@@ -20,7 +20,7 @@ LEFT = "[...document.querySelectorAll('#games tbody tr')].filter(r => !r.hidden)
 
 
 def game_with(run: Path, nodes: str = "C", attempts: int = 1) -> tuple[Path, int, int]:
-    """Find a game page with a decision at one of these nodes with this many attempts, and the decision's place."""
+    """Find a decision at one of these nodes with this many attempts, and return its game page and place."""
     for page in sorted((run / "report" / "games").glob("*.html")):
         (game,) = Page(page).json
         for place, decision in enumerate(game["decisions"]):
@@ -43,7 +43,7 @@ def game_with(run: Path, nodes: str = "C", attempts: int = 1) -> tuple[Path, int
 def test_every_page_opens_without_an_error(
     which: str, width: int, dark: bool, chrome: Chrome, request: pytest.FixtureRequest, at_length: bool
 ) -> None:
-    """Of the pages of bots, which are alike, the gate opens the longest and the shortest; of games one."""
+    """In the gate, only the longest and the shortest of the bots' similar pages, and one game."""
     run: Path = request.getfixturevalue(which)
     pages = [path for path in (run / "report").rglob("*.html") if path.parent.name not in ("bots", "games")]
     bots = sorted((run / "report" / "bots").glob("*.html"), key=lambda page: page.stat().st_size)
@@ -65,7 +65,7 @@ def test_every_page_opens_without_an_error(
 
 @pytest.mark.parametrize("width", [390, 1440])
 def test_first_screen_answers_with_a_sentence_and_a_chart(width: int, models_run: Path, chrome: Chrome) -> None:
-    """The answer, the cost and the first players are visible without scrolling, and nothing heavy is loaded."""
+    """The answer, the cost and the first players are visible without scrolling, and nothing large is loaded."""
     chrome.screen(width, 900)
     chrome.forget()
     chrome.open(models_run / "report" / "index.html")
@@ -79,7 +79,7 @@ def test_first_screen_answers_with_a_sentence_and_a_chart(width: int, models_run
 
 
 def test_chart_is_near_its_numbers_with_full_names(bots_run: Path, chrome: Chrome) -> None:
-    """The better of two bots stands further to the right, by as much as the axis says."""
+    """The better of two bots is further to the right, at the distance that the axis shows."""
     chrome.screen(390)
     chrome.open(bots_run / "report" / "strategy.html")
     game = json.loads(chrome.text("figure.chart script"))
@@ -184,7 +184,7 @@ def test_viewer_jumps_to_the_next_bluff_and_plays(bots_run: Path, chrome: Chrome
 
 
 def test_each_decision_has_a_link(stating_run: Path, chrome: Chrome) -> None:
-    """It opens there; beside the model's seat stands what it said, and the truth."""
+    """The link opens the decision, which shows the model's answer and the truth next to its seat."""
     page, turn, place = game_with(stating_run)
     (game,) = Page(page).json
     decision = game["decisions"][place]
@@ -291,7 +291,7 @@ def test_decision_shows_that_its_reply_is_cached(stating_run: Path, tmp_path: Pa
 
 
 def test_games_can_be_filtered_by_winner(bots_run: Path, chrome: Chrome) -> None:
-    """Not those that it sat in, and somebody won."""
+    """The filter lists the games that a player won, not all that it played."""
     listed = data(bots_run / "report", "games")
     won = [row for row in listed if "UsualBot (place 1)" in row["seats"]]
     with_stefa = [row for row in won if "StefaBot" in row["seats"]]
@@ -347,7 +347,7 @@ def test_games_are_filtered_by_winner_and_event(models_run: Path, chrome: Chrome
 
 
 def test_games_are_filtered_by_length_and_missing_event(models_run: Path, tmp_path: Path, chrome: Chrome) -> None:
-    """On a page in which one game has no fallback."""
+    """One game on the page has no fallback."""
     report, listed = models_run / "report", data(models_run / "report", "games")
     shutil.copytree(report / "static", tmp_path / "static", ignore=shutil.ignore_patterns("echarts*"))
     number = re.search(r'data-column="(\d+)" data-passes="some"', (report / "games.html").read_text())
@@ -369,7 +369,7 @@ def test_games_are_filtered_by_length_and_missing_event(models_run: Path, tmp_pa
 
 
 def test_a_table_is_sorted_by_its_headers(bots_run: Path, chrome: Chrome) -> None:
-    """By keys as well: the most first, then the least; and what a header says is heard."""
+    """The keyboard works too: descending first, then ascending. Screen readers announce headers."""
     column = "[...document.querySelectorAll('#players tbody tr')].map(row => row.cells[3].textContent)"
     games = sorted((row["games"] for row in data(bots_run / "report", "players")), reverse=True)
     chrome.open(bots_run / "report" / "index.html")

@@ -8,7 +8,7 @@ from tests.report.kit import hand_written, report_of
 
 
 def test_long_name_does_not_stretch_a_chart(tmp_path: Path, chrome: Chrome) -> None:
-    """Beside a chart stand three lines of it, in the table all."""
+    """Next to a chart the name has at most three lines; the table shows all of it."""
     name = "a bot of " + "many words " * 20 + "x" * 100
     hand_written(tmp_path / "run", games=4, bots=[{"bot": "RandomBoi", "name": name}, "StefaBot"])
     chrome.screen(390)
@@ -22,7 +22,7 @@ def test_long_name_does_not_stretch_a_chart(tmp_path: Path, chrome: Chrome) -> N
 
 
 def test_points_at_the_end_of_an_axis_are_visible(bots_run: Path, chrome: Chrome) -> None:
-    """A symbol at 0 reaches over the axis, and nothing cuts it off."""
+    """A symbol at 0 extends beyond the axis and is not cut off."""
     chrome.open(bots_run / "report" / "neighbours.html")
     series = json.loads(chrome.text("figure.chart script"))["series"]
     assert 0 in {point[0] for one in series for point in one["points"]}

@@ -1,4 +1,4 @@
-"""The story of lies: its links lead to the right turns."""
+"""The report's page about lies: its links lead to the right turns."""
 
 import json
 import re
@@ -33,7 +33,10 @@ def test_boldest_lie_exists_and_was_not_caught(models_run: Path) -> None:
 
 @pytest.mark.parametrize("which", ["models_run", "stating_run"])
 def test_best_lies_and_worst_mistakes_are_correct(which: str, request: pytest.FixtureRequest) -> None:
-    """The viewer has the same decisions for mistakes; a lie let pass is one only of who had stated it."""
+    """The viewer marks the same decisions as mistakes.
+
+    Letting a lie pass is one only for players that stated a probability.
+    """
     report = request.getfixturevalue(which) / "report"
     mistakes = {"let a bluff pass": "let a bluff pass", "false doubt": "doubted an honest play"}
     seen = set()
@@ -126,7 +129,7 @@ def test_page_of_a_bot_links_its_caught_bluffs_and_false_doubts(bots_run: Path) 
 
 
 def test_rates_of_few_cases_are_counts(models_run: Path) -> None:
-    """Shares of fewer than ten cases are shown as counts and greyed, in tables and cards alike."""
+    """Rates of fewer than ten cases are shown as greyed counts, in tables and cards."""
     page = (models_run / "report/index.html").read_text()
     few = re.findall(r'<td class="n few" data-sort="([\d.]+)">(\d+) of (\d+)</td>', page)
     assert few

@@ -103,7 +103,7 @@ AT_LENGTH = {
 
 
 class Shown:
-    """Everything that is shown of one run."""
+    """All outputs of one run."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
         self.folder, self.config = folder, config
@@ -186,7 +186,7 @@ def test_a_player_has_one_rank(shown: Shown) -> None:
 
 
 def test_headline_agrees_with_the_ranks(shown: Shown) -> None:
-    """All first players are named, and the winners differ significantly from the players that they beat."""
+    """It names all first players, and the winners differ significantly from the players that they beat."""
     ranks = {name: rank for name, rank in ranked(shown.run["ranking"], "name").items() if rank != "-"}
     first = {name for name, rank in ranks.items() if rank == "1"}
     if set(ranks.values()) == {"1"}:
@@ -220,7 +220,7 @@ def test_the_verdict_is_the_same_everywhere(shown: Shown) -> None:
 
 
 def test_status_agrees_with_the_run_about_pairs(shown: Shown) -> None:
-    """Of a run that stops when its pairs are decided, also where fallbacks leave no winner."""
+    """For a run that stops when its pairs are decided, even if fallbacks leave no winner."""
     first = next(iter(shown.run["ranking"][0]["rates"]))
     pairs = {frozenset((pair["one"], pair["other"])): pair["differences"][first] for pair in shown.run["pairs"]}
     found = json.loads(shown.said("status", "r", "--json"))["pairs"]
@@ -236,7 +236,7 @@ def test_status_agrees_with_the_run_about_pairs(shown: Shown) -> None:
 
 
 def test_charts_agree_with_tables_and_json(shown: Shown) -> None:
-    """Contenders that are compared are drawn as contenders, whether they sit among the opponents too or not."""
+    """Compared contenders are drawn as contenders, whether or not they are also opponents."""
     key = next(iter(shown.run["ranking"][0]["rates"]))
     rows = shown.run["contenders"] if shown.run["pairs"] else shown.run["ranking"]
     drawn = re.findall(
@@ -262,7 +262,7 @@ def test_charts_agree_with_tables_and_json(shown: Shown) -> None:
 
 
 def test_few_deals_have_the_same_warning_everywhere(shown: Shown) -> None:
-    """The fewest deals are found again from the games that are kept, all others left out one after the other."""
+    """The smallest number of deals is recomputed from the stored games by removing deals one by one."""
     said = shown.run["comparison"]
     if not shown.run["pairs"]:
         assert said is None
@@ -303,7 +303,7 @@ def batched(rows: Iterator[bytes], size: int) -> Iterator[list[bytes]]:
 
 
 def test_columns_of_a_file_have_unique_keys(shown: Shown) -> None:
-    """As many cells as keys in every line of a CSV; how many games were won and what share of them are two columns."""
+    """Each CSV line has as many cells as keys. The number and the share of won games are two columns."""
     for file in sorted((shown.report / "data").glob("*.csv")):
         keys, *lines = csv.reader(file.read_text().splitlines())
         assert len({*keys}) == len(keys), file.name
@@ -319,7 +319,7 @@ NAMES = ("bot", "contender", "player", "against", "other", "first", "second", "n
 
 
 def test_a_player_has_one_kind(shown: Shown) -> None:
-    """In every table with a player's name, of every page, in CSV, JSON, the terminal, `compare` and `--json`."""
+    """In every table with a player's name: on all pages, in CSV, JSON, the terminal, `compare` and `--json`."""
     manifest = yaml.safe_load((shown.folder / "r/manifest.yaml").read_text())["identity"]
     entries = [*manifest["bots"], *manifest["contenders"]]
     kinds = {one["name"]: "stand-in" if one["name"] in ("gpt-9", "opus") else "hand-written" for one in entries}
@@ -379,7 +379,7 @@ def _below_headline(report: Path) -> str:
 
 
 def test_catches_by_pair_match_the_engine(shown: Shown) -> None:
-    """Hits and false alarms are all that was called a lie; those found out are those that the run published."""
+    """Hits and false alarms add up to all doubts. Caught lies equal those in the run's results."""
     called = {"dubito": ("doubts", "bluff_caught"), "bs": ("accusations", "lies_accused")}
     if shown.run["game"] in called:
         calls, found_out = called[shown.run["game"]]
@@ -393,7 +393,7 @@ def test_catches_by_pair_match_the_engine(shown: Shown) -> None:
 
 
 def test_voluntary_and_forced_lies_add_up(shown: Shown) -> None:
-    """On the page, in CSV and JSON, on each bot's page, in `--json`: the same numbers, adding up to the published."""
+    """The page, CSV, JSON, each bot's page and `--json` have the same numbers, which add up to the run's results."""
     if shown.run["game"] == "defuse":
         assert not (shown.report / "data/lies.json").exists()
         assert {row["lies"] for row in shown.run["ranking"]} == {None}
@@ -426,7 +426,7 @@ def test_voluntary_and_forced_lies_add_up(shown: Shown) -> None:
 
 @pytest.mark.parametrize("shown", ["stand-ins"], indirect=True)
 def test_models_choices_match_its_decisions(shown: Shown) -> None:
-    """A lie by choice follows a yes at A or D, a forced one neither; a yes may come out honest all the same."""
+    """A voluntary lie follows a yes at A or D, and a forced one follows neither. A yes can still turn out honest."""
     players = {row["name"] for row in shown.run["models"]}
     counted, lied = {row["bot"]: row for row in data(shown.report, "lies")}, dishonest(shown.folder / "r")
     for name in players:
@@ -443,7 +443,7 @@ def test_models_choices_match_its_decisions(shown: Shown) -> None:
 
 
 def dishonest(run: Path) -> set[tuple[int, int, int]]:
-    """Game, seat and own turn of every play that is a bluff by R5, from deals and outputs alone."""
+    """Derive from deals and outputs the game, seat and turn of every play that is a bluff by R5."""
     found = set[tuple[int, int, int]]()
     rules = yaml.safe_load((run / "manifest.yaml").read_text())["identity"]["rules"]
     for number, record in rows_of(run, "SELECT game, record FROM games"):
@@ -459,7 +459,7 @@ def dishonest(run: Path) -> set[tuple[int, int, int]]:
 
 
 def test_lies_of_changed_bots_are_not_counted(tmp_path: Path) -> None:
-    """They would play otherwise: the page says so, and `--json` has none."""
+    """They would play differently, so the page says so and `--json` has none."""
     bot = tmp_path / "bots/manual/mine.py"
     bot.parent.mkdir(parents=True)
     text = (REPO / "bots/manual/usual_bot.py").read_text().replace("class UsualBot", "class Mine")

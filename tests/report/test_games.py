@@ -32,7 +32,7 @@ def game_of(report: Path, number: int) -> Any:
 
 
 def test_filters_match_the_games(bots_run: Path) -> None:
-    """Bluffs, doubts, and what a seat got wrong of the play before."""
+    """Bluffs, doubts, and a seat's mistakes about the previous play."""
     for number in range(10):
         turns = game_of(bots_run / "report", number)["turns"]
         for before, turn in zip([None, *turns], turns, strict=False):
@@ -80,7 +80,7 @@ def test_small_run_shows_every_game(which: str, request: pytest.FixtureRequest) 
 
 
 def test_states_are_complete(bots_run: Path) -> None:
-    """No card is lost between two turns but by discards, and jokers of wrong doubts."""
+    """Between two turns no card is lost except by discards and jokers of wrong doubts."""
     game = game_of(bots_run / "report", 0)
     hands = list(game["hands"])
     assert sum(map(len, hands)) == 54

@@ -35,7 +35,7 @@ def verdict(
 
 
 def order(*rates: tuple[float, float, float]) -> Order:
-    """Players A, B, ... by what their rates are, with their intervals."""
+    """Return players A, B, ... ranked by their rates and intervals."""
     pairs = combinations(range(len(rates)), 2)
     differences = {
         (one, other): Rate(rates[one][0] - rates[other][0], rates[one][1] - rates[other][2], 1) for one, other in pairs
@@ -99,7 +99,7 @@ def test_other_significantly_different_players_are_named(
 
 
 def test_everyone_else_means_all_others() -> None:
-    """By paired differences C is told apart from B and not from A, who is ahead of B."""
+    """By paired differences C differs significantly from B but not from A, who is ahead of B."""
     wins, does_not = verdict(Rate(0.2, 0.1, 0.3)), verdict(Rate(0.4, -0.1, 0.9))
     pairs = dict.fromkeys(combinations(range(4), 2), wins)
     some = Order("ABCD", pairs | {(0, 2): does_not}, SCORE)
@@ -221,7 +221,7 @@ def test_above_two_percent_of_fallbacks_the_verdict_gives_worst_and_best_case(
 
 
 def test_one_open_lead_does_not_change_other_ranks() -> None:
-    """A and B beat C; A leads B, which fallbacks leave open."""
+    """A and B beat C. A leads B, but fallbacks leave that pair open."""
     wins, is_open = verdict(Rate(0.4, 0.3, 0.5)), verdict(Rate(0.2, 0.1, 0.3), -0.1, 0.5, 0.3)
     some = Order("ABC", {(0, 1): is_open, (0, 2): wins, (1, 2): wins}, SCORE, limits="losses or hard wins")
     assert some.ranks == [1, 1, 3]

@@ -1,4 +1,4 @@
-"""The odds at each turn come from playouts with other endings, and repeat."""
+"""The odds at each turn come from playouts with different endings, and can be repeated."""
 
 import itertools
 import re
@@ -62,7 +62,7 @@ def test_bot_replaces_a_model_in_playouts_and_is_named(shell: Shell, chrome: Chr
 
 
 def test_failed_playouts_report_the_reason(shell: Shell, chrome: Chrome) -> None:
-    """Whoever is sent it did not."""
+    """A shared page does not mention the failure."""
     assert shell("run", "--game", "defuse", "--bots", "Simple,Sapper", "--games", "1", "--output", "d").code == 0
     assert shell("report", "d", "--games", "0", "--odds", "--output", "pages").code == 0
     (told,) = Page(Path("pages/games/0.html")).json
@@ -93,7 +93,7 @@ def test_slower_bots_get_fewer_playouts(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_odds_are_the_same_on_a_slow_machine(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At each look at the clock 10 ms have passed."""
+    """The fake clock advances by 10 ms each time it is read."""
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
     fast = odds_in("r")
     Path("r/odds/0.json").unlink()
@@ -102,7 +102,7 @@ def test_odds_are_the_same_on_a_slow_machine(shell: Shell, monkeypatch: pytest.M
 
 
 def test_slow_bots_are_given_up_after_a_number_of_calls(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So their odds do not depend on the machine."""
+    """Counting calls instead of seconds makes the odds independent of the machine."""
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
     monkeypatch.setattr(odds, "_MAX_TRIAL_CALLS", 500)
     monkeypatch.setattr(odds, "monotonic", lambda: 0.0)

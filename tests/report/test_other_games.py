@@ -37,7 +37,7 @@ SIGNS = ["A", *map(str, range(2, 11)), "J", "Q", "K"]
 
 
 def states(game: Any) -> list[list[Any]]:
-    """All panels before the first turn and after each."""
+    """Return all panels before the first turn and after each turn."""
     found = [game["panels"]]
     for turn in game["turns"]:
         changed = dict(enumerate(found[-1])) | {int(place): panel for place, panel in turn["panels"].items()}
@@ -106,7 +106,7 @@ def bad(folder: Path) -> None:
 
 
 def check_forfeit(game: Any) -> None:
-    """Bad has ended it at its first turn."""
+    """Check that Bad ended the game in its first turn."""
     seat = game["names"].index("Bad")
     assert len(game["turns"]) == seat + 1
     assert game["turns"][-1]["movers"] == [seat]

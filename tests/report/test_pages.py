@@ -1,4 +1,4 @@
-"""Every page: foreign text is escaped, nothing external is loaded, links resolve."""
+"""Every page: text from elsewhere is escaped, nothing external is loaded, links resolve."""
 
 import re
 from pathlib import Path

@@ -86,7 +86,7 @@ def test_run_without_pairs_has_no_page_to_compare(bots_run: Path) -> None:
 
 
 def test_site_compares_contenders_of_several_runs(tmp_path: Path) -> None:
-    """If they played the same deals; each position links into both reports."""
+    """If they played the same deals. Each position links to both reports."""
     runs = {
         name: played(tmp_path / name, games=8, contenders=[name], seed=seed)
         for name, seed in (("ClaudeBot", 0), ("MrDoubt", 0), ("StefaBot", 1))
@@ -107,7 +107,7 @@ def test_site_compares_contenders_of_several_runs(tmp_path: Path) -> None:
 
 
 def test_only_the_own_move_of_a_turn_with_several_is_named(tmp_path: Path) -> None:
-    """A turn of BS is a play and the answers of the other seats."""
+    """A turn of BS consists of a play and the answers of the other seats."""
     players = ("--bots", "Jerk,Player2,ConMan,Hoarder", "--contenders", "CalculatingLiar,Player1")
     run_in(tmp_path, "run", "--game", "bs", *players, "--games", "40", "--workers", "1", "--output", "r", "--quiet")
     page = (tmp_path / "r/report/compare.html").read_text()

@@ -19,9 +19,10 @@ if sys.platform == "win32":
 
 @pytest.fixture(autouse=True, scope="session")
 def quick_processes() -> Iterator[None]:
-    """Referees' processes are forked, since each spends a second on imports; those of `KILLED` are spawned as ever.
+    """Fork the referees' processes, because each spawned one spends a second on imports.
 
-    From 3.12 on Python warns of a fork beside threads, which the tests have.
+    Those of `KILLED` are still spawned. Python 3.12 and later warn about forking in a process with threads, which the
+    tests have.
     """
     with pytest.MonkeyPatch.context() as patch:
         if sys.version_info < (3, 12):
@@ -31,7 +32,7 @@ def quick_processes() -> Iterator[None]:
 
 @pytest.fixture
 def meet(tmp_path: Path) -> Callable[..., list[MatchLine]]:
-    """Have the script of a bot meet that of another one in both seats; nothing of them may be left afterwards."""
+    """Let one bot's script play against another's in both seats, and check that no process is left."""
 
     def play(one: str, other: str = kit.GOOD, apart: bool = False, **config: object) -> list[MatchLine]:
         lines = list(kit.pair(tmp_path, one, other, apart, **config).play(range(2)))

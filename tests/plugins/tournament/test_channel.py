@@ -84,7 +84,7 @@ def test_unread_flood_is_discarded(tmp_path: Path) -> None:
 
 
 class SlowTable(MatchTable):
-    """A table whose looks last until seat 1, if it was asked, has said all and is gone."""
+    """A table that polls slowly until seat 1, if it was asked, has sent everything and exited."""
 
     asked = False
 

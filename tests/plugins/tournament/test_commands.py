@@ -80,7 +80,7 @@ CHECKS = {"check": ("--games", "kuhn_poker", "--move-seconds", "0.8", "--prepare
 
 @pytest.mark.parametrize("number", in_gate([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], [signal.SIGTERM]))
 def test_ctrl_c_saves_finished_matches(tmp_path: Path, number: signal.Signals) -> None:
-    """And SIGTERM, which a queue of jobs sends to all its processes."""
+    """SIGTERM does too, which job queues send to all processes of a job."""
     (tmp_path / "t.yaml").write_text(
         "games: [phantom_ttt]\nmatches: 100\nchance_seconds: 0\nbots: {one: ./one.sh, two: ./two.sh}\n"
     )
@@ -103,7 +103,7 @@ def test_ctrl_c_saves_finished_matches(tmp_path: Path, number: signal.Signals) -
 @pytest.mark.at_length
 @pytest.mark.parametrize("number", in_gate([signal.SIGINT, signal.SIGKILL], 1))
 def test_second_ctrl_c_stops_immediately(tmp_path: Path, number: signal.Signals) -> None:
-    """In a match that would take minutes; it does not count."""
+    """The match would take minutes, and does not count."""
     (tmp_path / "t.yaml").write_text(
         "games: [kuhn_poker]\nmatches: 1\nmove_seconds: 600\nbots: {one: ./one.sh, two: ./two.sh}\n"
     )
@@ -264,7 +264,7 @@ TABLES = {
 
 @pytest.mark.parametrize("name", TABLES)
 def test_rank_accepts_a_table_of_scores(shell: Shell, tmp_path: Path, name: str) -> None:
-    """The announcement's two games: A and B share the first place."""
+    """In the announcement's example of two games, A and B share first place."""
     (tmp_path / name).write_text(TABLES[name])
     said = shell("tournament", "rank", name)
     assert (said.code, said.err) == (0, "")
@@ -307,7 +307,7 @@ def test_invalid_table_is_one_sentence(shell: Shell, tmp_path: Path, text: str) 
 
 @pytest.mark.at_length
 def test_partners_behave_as_described(tmp_path: Path) -> None:
-    """Findings of them as if they were users' bots."""
+    """The partners are found as if they were users' bots."""
     content = {"games": ["kuhn_poker"], "matches": 1, "move_seconds": 0.8, "chance_seconds": 0.0}
     found = {}
     for kind in ("chatty", "gone"):

@@ -44,7 +44,7 @@ def config(home: Path, bots: dict[str, str], **more: object) -> Path:
 
 
 def met(told: Tournament, run: Path, apart: bool = True) -> list[MatchLine]:
-    """Return the matches of a tournament's first two bots; `run` is its folder."""
+    """Return the matches between a tournament's first two bots. `run` is its folder."""
     run.mkdir(parents=True)
     (run / "secret").write_text(SECRET)
     cores = available_cores()
@@ -64,7 +64,7 @@ def stderr_of(line: MatchLine, name: str) -> str:
 
 @pytest.fixture
 def sockets(tmp_path: Path) -> Iterator[list[str]]:
-    """Sockets of the machine that answer: in the bots' folder, above it, and without a file."""
+    """Return sockets that accept connections: in the bots' folder, above it, and without a file."""
     names = [str(tmp_path / "home/beside.sock"), str(tmp_path / "above.sock"), f"\0{tmp_path}/abstract"]
     (tmp_path / "home").mkdir()
     servers = [socket.socket(socket.AF_UNIX) for _ in names]
@@ -96,7 +96,7 @@ def test_files_with_the_secret_are_hidden(tmp_path: Path) -> None:
 
 
 def test_path_too_long_for_the_system_does_not_stop_tournament(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a bot may have left in its data, beside programs."""
+    """A bot can leave such a path in its data, next to programs."""
     (tmp_path / "bots").mkdir()
     (tmp_path / "bots/one.sh").write_text("exit 0")
     path = config(tmp_path, {"one": "sh bots/one.sh", "drawn": HONEST["drawn"]})
@@ -134,7 +134,7 @@ def test_bot_that_fills_the_disk_is_stopped_and_reported(tmp_path: Path) -> None
 
 
 def test_memory_limit_covers_all_processes(tmp_path: Path) -> None:
-    """None of them has more than it may; nor may it be hidden in files without a name."""
+    """No single process exceeds the limit. Files without a name count too."""
     bots = {"filler": f"{PYTHON} filler.py {200 << 20} memory", "drawn": HONEST["drawn"]}
     path = config(tmp_path, bots, memory_gb=0.125)
     for line in met(read(path, {}), tmp_path / "run"):
@@ -147,7 +147,7 @@ def test_memory_limit_covers_all_processes(tmp_path: Path) -> None:
 @pytest.mark.skipif(len(available_cores()) < 2, reason="a core for each bot takes two")
 @pytest.mark.parametrize("apart", in_gate([True, False], [False]))
 def test_busy_bot_stays_on_its_core(tmp_path: Path, apart: bool) -> None:
-    """Where the system makes no worlds for bots too."""
+    """Even if the system does not support isolation."""
     path = config(tmp_path, {"hog": f"{PYTHON} hog.py 8", "thinker": HONEST["thinker"]})
     for line in met(read(path, {}), tmp_path / "run", apart):
         assert line.strikes == []
@@ -187,7 +187,7 @@ for folder in ("/tmp", "/run", "/dev/shm", "/var/tmp"):
 
 
 def test_bot_has_loopback_and_empty_temporary_folders(tmp_path: Path) -> None:
-    """In every match anew."""
+    """They are empty again in every match."""
     bot = LOOPBACK + (Path(__file__).parent / "bots/drawn.py").read_text()
     path = config(tmp_path, {"talks": f"{sys.executable} talks.py", "drawn": HONEST["drawn"]})
     (tmp_path / "talks.py").write_text(bot)

@@ -22,7 +22,7 @@ def match(game: str, strikes: int = 3) -> Match:
 
 
 def play_match(one: Match, answer: bytes = b"") -> list[tuple[bytes | None, bytes | None]]:
-    """Play to the end, with this answer or the first legal one; the lines that were sent."""
+    """Play to the end with this answer or the first legal one, and return the lines that were sent."""
     lines = []
     while turn := one.turn():
         lines.append(turn.lines)

@@ -63,7 +63,7 @@ ALONE = "forking into another session"
 
 @pytest.mark.parametrize(("how", "apart"), [*((how, True) for how in CRASHES), (ALONE, False)])
 def test_exit_of_a_bot_is_detected_immediately(meet: Meet, how: str, apart: bool) -> None:
-    """In seat 0 and in seat 1, with a move time that the test would not wait for."""
+    """In both seats, with a move time that the test would not wait for."""
     for line in meet(CRASHES[how], apart=apart, move_seconds=100.0):
         assert strikes(line, "one") == ["crash"]
         assert strikes(line, "other") == []
@@ -97,7 +97,7 @@ def test_an_answer_just_before_the_deadline_counts(meet: Meet) -> None:
 
 
 def test_time_to_prepare_is_added_to_the_first_move_only(meet: Meet) -> None:
-    """In phantom tic-tac-toe each seat moves again, seat 1 at once: its first move was to a place that is taken."""
+    """In phantom tic-tac-toe, seat 1's first move is to a taken place, so it moves again at once."""
     slow = acting(FIRST, first="sleep 0.8")
     assert [line.strikes for line in meet(slow, games=["phantom_ttt"])] == [[], []]
     later = acting(f'[ -n "$again" ] && sleep 0.9; again=1; {FIRST}')
@@ -115,7 +115,7 @@ def test_second_line_is_out_of_turn(meet: Meet) -> None:
 
 @pytest.mark.parametrize("pondering", ["echo 0", "echo"])
 def test_three_lines_out_of_turn_shut_a_bot_down(meet: Meet, pondering: str) -> None:
-    """The partner takes its time, so that they come before the next turn."""
+    """The partner moves slowly, so the lines arrive before the next turn."""
     partner = acting(f"sleep 0.1; {FIRST}")
     for line in meet(acting(FIRST, pondering=pondering), partner, games=["phantom_ttt"]):
         assert strikes(line, "one").count("ponder") == 3
@@ -142,7 +142,7 @@ def test_three_illegal_answers_shut_a_bot_down(meet: Meet) -> None:
 
 
 def test_end_of_standard_error_is_saved(meet: Meet) -> None:
-    """More than any pipe holds, and what is still written when the match is over."""
+    """There is more than fits into a pipe, and some of it is written after the match."""
     loud = acting(f"head -c 1000000 /dev/zero >&2; {FIRST}", last="echo the end >&2; exit 0")
     for line in meet(loud):
         assert line.strikes == []
@@ -161,7 +161,7 @@ def test_endless_standard_error_ends_with_the_match(meet: Meet) -> None:
     ("last", "status"), [("exit 4", 4), (":", "SIGTERM"), ("trap '' TERM; sleep 60; sleep 60", "SIGKILL")]
 )
 def test_bot_that_does_not_exit_is_killed(meet: Meet, last: str, status: int | str) -> None:
-    """That is no strike."""
+    """Without a strike."""
     for line in meet(acting(FIRST, last=last)):
         assert line.strikes == []
         assert ending(line, "one") == status
@@ -179,9 +179,9 @@ def test_grandchild_with_open_pipes_does_not_delay_the_match(meet: Meet, child: 
 
 
 def test_early_answer_counts_once(meet: Meet, tmp_path: Path) -> None:
-    """It comes before the question, and is out of turn, or after it, and is the answer: nothing else is shifted.
+    """An answer sent before the question is out of turn; sent after it, it is the answer. Nothing is shifted.
 
-    Both see two dice roll, then each other's questions go by. The partner moves only when all of them were answered.
+    Both bots see two dice rolls, then each other's questions. The partner moves only when all of them were answered.
     """
     answers, two_dice = tmp_path / "answers", "watched=-2"
     racing = acting(

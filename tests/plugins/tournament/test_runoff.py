@@ -83,7 +83,7 @@ def test_equal_scores_on_a_ballot_go_by_total_then_entry() -> None:
 
 
 def test_sum_against_tied_bots_decides_who_is_dropped() -> None:
-    """Everybody beats the next one in a circle by as much as nobody else does: one vote each."""
+    """The bots beat each other in a circle by different scores, so each has one vote."""
     rows = [[0, 3, -1], [-3, 0, 4], [1, -4, 0]]
     ranking = ranked(rows)
     first = ranking.places[0].rounds[0]
@@ -104,7 +104,7 @@ def test_final_order_compares_worst_places_first() -> None:
 
 
 def test_bots_without_first_choices_are_dropped_together() -> None:
-    """The first three beat each other in a circle, each by another score; the last three are nobody's first choice."""
+    """The first three beat each other in a circle by different scores. The last three are nobody's first choice."""
     rows = [[0.0] * 6 for _ in range(6)]
     for one, other, score in ((0, 1, 5.0), (1, 2, 6), (2, 0, 7), (0, 3, 9), (1, 3, 8), (2, 3, 9), (3, 4, 1), (3, 5, 2)):
         rows[one][other], rows[other][one] = score, -score

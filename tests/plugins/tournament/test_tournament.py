@@ -53,7 +53,7 @@ def silent(_: str) -> None:
 
 
 def texts(folder: Path) -> dict[str, list[str]]:
-    """All that stands in the log, but for times."""
+    """Return the log's contents without times."""
     found = {}
     for path in sorted(folder.glob("matches/*/*.jsonl")):
         lines = [json.loads(text) for text in path.read_text().splitlines()]
@@ -125,7 +125,7 @@ def test_killed_tournament_leaves_no_bots_and_resumes(tmp_path: Path, referee: l
 
 
 def wait_for_warden(mark: str) -> None:
-    """Until the guard of a referee that is gone has done its work."""
+    """Wait until the guard of a referee that has exited is done."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             words = (entry / "cmdline").read_bytes().split(b"\0")
@@ -243,7 +243,7 @@ def test_tournament_can_be_extended_but_not_changed(finished: Path, tmp_path: Pa
 
 @pytest.fixture(scope="module")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Play a tournament of three bots in two games; `gone` is disqualified."""
+    """Play a tournament of three bots in two games. `gone` is disqualified."""
     folder = tmp_path_factory.mktemp("three")
     bots = {"first": GOOD, "last": LAST, "gone": acting("echo oh >&2; exit 1")}
     games = ["kuhn_poker", "leduc_poker"]
@@ -372,7 +372,7 @@ def test_partial_line_is_removed(tmp_path: Path) -> None:
 
 
 def test_changed_program_voids_the_match(tmp_path: Path) -> None:
-    """While it plays, between two sittings, and where its folder holds more than the command names."""
+    """During a match, between two sessions, and if its folder contains more than the command names."""
     (tmp_path / "bots").mkdir()
     kit.write(tmp_path / "bots", "other.sh", acting(FIRST, first=f"echo x >> {tmp_path}/bots/weights"))
     (tmp_path / "bots/weights").write_text("1")
@@ -410,7 +410,7 @@ def test_program_is_verified_before_a_match(tmp_path: Path) -> None:
 
 
 def test_copies_of_a_program_are_refused_by_default(tmp_path: Path) -> None:
-    """However its file is called; what it is told may be another."""
+    """Whatever the file is called. Copies with different arguments are allowed."""
     twice = {"first": GOOD, "again": GOOD}
     with pytest.raises(
         UsageError, match="the bots first and again are the same program, which would play against itse"
@@ -425,7 +425,7 @@ def test_copies_of_a_program_are_refused_by_default(tmp_path: Path) -> None:
 
 
 def test_programs_with_different_other_files_are_distinct(tmp_path: Path) -> None:
-    """Such as those that a kit starts, with a player of their own."""
+    """For example, programs that a kit starts, each with its own player file."""
     for name, player in (("one", GOOD), ("two", LAST)):
         (tmp_path / name).mkdir()
         kit.write(tmp_path / name, "main.sh", '#!/bin/sh\nexec "${0%main.sh}player.sh"\n')

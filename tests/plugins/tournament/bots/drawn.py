@@ -1,4 +1,4 @@
-"""An honest bot that draws its actions from the seed that it was told, and keeps a file."""
+"""An honest bot that draws its actions from the seed that it received, and stores a file."""
 
 import os
 import random

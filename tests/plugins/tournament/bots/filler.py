@@ -1,4 +1,4 @@
-"""A bot that fills what it can: its data, every folder it may write to, memory in many processes and without any."""
+"""A bot that fills its data folder, every writable folder, and memory, both in many processes and outside of any."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ def folders() -> Iterator[str]:
 
 
 def fill(folder: str) -> int:
-    """Files of 8 blocks; how many bytes were written."""
+    """Write files of 8 blocks, and return the number of bytes written."""
     written = number = 0
     with suppress(OSError):
         while written < MOST:
@@ -28,7 +28,7 @@ def fill(folder: str) -> int:
 
 
 def hold() -> None:
-    """Memory in processes that each hold little; returns when all of them do."""
+    """Hold memory in processes that each use little, and return when all of them do."""
     reads, writes = os.pipe()
     for _ in range(8):
         if os.fork() == 0:

@@ -1,4 +1,4 @@
-"""A bot with so many children that keep every core of the machine busy, whatever session they are in."""
+"""A bot whose children keep every core of the machine busy, in any session."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ CHILDREN = int(sys.argv[1])
 
 
 def spin(start: int) -> None:
-    """For as long as we are let, from when all are there."""
+    """Use a core until killed, once all children have started."""
     os.read(start, 1)
     with suppress(OSError):
         os.setsid()

@@ -1,4 +1,4 @@
-"""A bot that looks for what the cards are drawn from, wherever a process may look; it writes what it found."""
+"""A bot that searches for the cards' seed wherever a process can look, and writes what it finds."""
 
 import glob
 import os
@@ -29,7 +29,7 @@ def secrets() -> Iterator[str]:
 
 
 def processes() -> Iterator[str]:
-    """Those of others that can be looked into."""
+    """Yield the memory and environments of other processes that can be read."""
     mine = {os.getpid(), os.getppid()}
     for pid in {int(name) for name in os.listdir("/proc") if name.isdigit()} - mine:
         with suppress(OSError), open(f"/proc/{pid}/mem", "rb"):
@@ -39,7 +39,7 @@ def processes() -> Iterator[str]:
 
 
 def sockets() -> Iterator[str]:
-    """Those of the machine that answer."""
+    """Yield the machine's sockets that accept connections."""
     with open("/proc/net/unix") as table:
         named = [words[7] for line in table if len(words := line.split()) > 7]
     beside = [name for folder in (os.getcwd(), "/tmp", "/run") for name in glob.glob(f"{folder}/*")]

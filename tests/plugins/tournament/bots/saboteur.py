@@ -1,4 +1,4 @@
-"""A bot that breaks whatever it can reach: the others' programs and data, the log, the referee, the machine's rest."""
+"""A bot that breaks whatever it can reach: other programs and data, the log, the referee, the rest of the machine."""
 
 import glob
 import os
@@ -11,7 +11,7 @@ RUN = os.environ["DUBITO_TOURNAMENT"]
 
 
 def overwrite() -> None:
-    """Overwrite the programs beside this one, the tournament's files, and other bots' remains."""
+    """Overwrite the programs next to this one, the tournament's files, and what other bots left behind."""
     ours = os.path.realpath(sys.argv[0])
     for folder in (os.getcwd(), RUN, os.path.dirname(os.environ["DUBITO_DATA"])):
         for path in glob.glob(f"{folder}/**", recursive=True):
@@ -22,7 +22,6 @@ def overwrite() -> None:
 
 
 def cut() -> None:
-    """Lower the limits of every process."""
     for pid in {int(name) for name in os.listdir("/proc") if name.isdigit()} - {os.getpid()}:
         for what in (resource.RLIMIT_NOFILE, resource.RLIMIT_AS, resource.RLIMIT_CPU):
             with suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""An honest bot that needs its core: so many milliseconds of work an answer."""
+"""An honest bot that needs its core: each answer takes some milliseconds of work."""
 
 import sys
 import time
