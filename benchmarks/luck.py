@@ -38,7 +38,7 @@ def players(name: str, tree: Tree, solved: PolicyTable) -> dict[str, PolicyTable
 
 
 def play(tree: Tree, deal: int, seat: int, tables: list[PolicyTable], chance: Random) -> LuckyGame:
-    """Play a game according to these tables."""
+    """Play a game with these policies."""
     node, decided = tree.nodes[0], list[OwnDecision]()
     while not node.returns:
         if node.state is None:

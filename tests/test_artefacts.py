@@ -1,4 +1,4 @@
-"""The wheel and the sdist, each installed into a fresh environment with its dependencies and used from an empty folder.
+"""The wheel and the sdist work in fresh environments, installed with their dependencies and used in an empty folder.
 
 This needs a package index.
 """

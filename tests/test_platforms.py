@@ -1,4 +1,7 @@
-"""Code that needs one system is in few files: they work without it, or the docs say that they need Linux or macOS."""
+"""Code that needs one system is in a few files.
+
+They work without it, or the docs say that they need Linux or macOS.
+"""
 
 import ast
 import re
@@ -83,7 +86,7 @@ def test_what_windows_lacks_is_used_only_in_listed_files() -> None:
 
 
 def test_text_is_read_and_written_in_a_named_encoding() -> None:
-    """Windows would use cp1252."""
+    """The default on Windows is cp1252."""
     command(REPO, sys.executable, "-m", "ruff", "check", "--preview", "--select", "PLW1514", "dubito", "bots")
 
 

@@ -1,4 +1,4 @@
-"""The project's own statements: the README's commands and folders, links, rulings, and a working wheel."""
+"""Checks of the project: the README's commands and folders, links, rulings, architecture, and a working wheel."""
 
 import ast
 import functools
@@ -70,7 +70,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_every_page_has_its_place_on_the_site() -> None:
-    """docs/conf.py takes the parts of the site from docs/index.md."""
+    """docs/conf.py reads the site's sections from docs/index.md."""
     index = REPO / "docs" / "index.md"
     listed = [(index.parent / link).resolve() for link in re.findall(r"\]\((\S+\.md)\)", index.read_text())]
     pages = {*REPO.glob("docs/*.md"), *REPO.glob("dubito/plugins/*/docs/*.md")} - {index}
@@ -80,7 +80,7 @@ def test_every_page_has_its_place_on_the_site() -> None:
 
 @pytest.mark.at_length
 def test_the_pages_build_into_a_site_that_can_be_searched(tmp_path: Path) -> None:
-    """A dead link, in the prose or to a heading, stops it."""
+    """A dead link to a page or a heading fails the build."""
     pytest.importorskip("sphinx", reason="sphinx is not installed, so the site was not built: '.[docs]'")
     flags = ("--quiet", "--fail-on-warning", "-c", "docs", "-d", f"{tmp_path / 'read'}", ".", f"{tmp_path / 'site'}")
     done = subprocess.run(
@@ -99,7 +99,7 @@ def test_every_ruling_that_the_code_names_is_in_the_rulebook_once() -> None:
 
 
 def test_no_text_that_users_read_names_a_ruling() -> None:
-    """Rulings stand in comments and docstrings; whoever meets one there can look into the rulebook."""
+    """Only comments and docstrings cite rulings, for readers who can look them up."""
     for path in [path for room in ("dubito", "bots") for path in (REPO / room).rglob("*.*") if path.suffix != ".pyc"]:
         if path.suffix in (".py", ".html", ".js", ".css", ".jinja", ".md") and not RULING.search(path.read_text()):
             continue
@@ -135,7 +135,7 @@ def test_every_ruling_is_cited_by_a_test() -> None:
 
 
 def test_no_module_or_function_has_outgrown_its_room() -> None:
-    """A module of 700 lines is two ideas, and so is a function of 40, its docstring aside."""
+    """The limits are 700 lines for a module and 40 for a function, without its docstring."""
     sources = [path for room in ("dubito", "bots", "tests", "benchmarks") for path in (REPO / room).rglob("*.py")]
     assert len(sources) > 60
     assert [str(path) for path in sources if len(path.read_text().splitlines()) > 700] == []
@@ -151,7 +151,7 @@ def test_no_module_or_function_has_outgrown_its_room() -> None:
 
 
 def test_no_two_types_share_a_name() -> None:
-    """Each game has its own of some; elsewhere a name has one owner."""
+    """Games may share names with each other; elsewhere a name has one owner."""
     owners: dict[str, list[str]] = {}
     for path in (REPO / "dubito").rglob("*.py"):
         if not {"games", "plugins"} & {*path.relative_to(REPO).parts}:
@@ -163,7 +163,7 @@ def test_no_two_types_share_a_name() -> None:
 
 
 def test_a_function_has_one_owner_of_its_name() -> None:
-    """Outside the games; the commands are named as they are typed."""
+    """Except in games. Functions of commands have the commands' names."""
     owners: dict[str, list[str]] = {}
     for path in (REPO / "dubito").rglob("*.py"):
         if not {"games", "plugins"} & {*path.relative_to(REPO).parts}:
@@ -218,7 +218,7 @@ def test_the_code_to_read_in_an_hour_has_at_most_2600_lines() -> None:
 
 
 def lines_between(path: Path, first: str, end: str) -> int:
-    """How many lines a module has from one definition, or its beginning, to before another, or its end."""
+    """Return the number of lines from one definition (or the beginning) to the line before another (or the end)."""
     body = parsed(path).body
     starts = {node.name: node.lineno for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
     last = len(path.read_text().splitlines())
@@ -243,7 +243,7 @@ WORDS_LEFT = {  # lines in rooms that serve every game; this list only shrinks
 
 
 def test_game_terms_appear_only_in_the_games_folder() -> None:
-    """But those that are left, and they are still there: a line that is gone goes from the list."""
+    """Except in the listed lines. A listed line that no longer exists must be removed from the list."""
     counts = {
         path.relative_to(REPO / "dubito").as_posix(): sum(map(bool, map(WORDS.search, path.read_text().splitlines())))
         for path in ours()
@@ -253,7 +253,7 @@ def test_game_terms_appear_only_in_the_games_folder() -> None:
 
 
 def test_no_two_files_import_each_other() -> None:
-    """Nor any files in a circle, late and type-only imports counted."""
+    """There are no import cycles, including late and type-only imports."""
     known = {".".join(path.relative_to(REPO).with_suffix("").parts).removesuffix(".__init__"): path for path in ours()}
     del known["dubito"]  # which names what it leads to; it imports that only when it is used
     leads = {name: {found for found in imported_names(path) if found in known} - {name} for name, path in known.items()}
@@ -282,7 +282,7 @@ GROUND = ("errors", "files", "game")  # what a game may stand on
 
 
 def test_rooms_know_a_game_only_through_its_interface() -> None:
-    """And a game knows no other game, and nothing of the rooms that play it (docs/decisions/0019)."""
+    """Games do not import other games or the rooms that play them (docs/decisions/0019)."""
     against = [
         f"{path} imports {name}"
         for path in (REPO / "dubito").rglob("*.py")
@@ -321,7 +321,7 @@ EXTRAS = {  # what they bring, and the only folders that may import it
 
 
 def test_only_these_folders_import_extras() -> None:
-    """Without it everything else works, and imports nothing of it."""
+    """Everything else works without the extra."""
     against, users = [], set()
     for path in (*ours(), *(REPO / "bots").rglob("*.py")):
         for module in modules(path):
@@ -336,7 +336,7 @@ def test_only_these_folders_import_extras() -> None:
 
 @functools.cache
 def imports(path: Path) -> list[ast.Import | ast.ImportFrom]:
-    """Return a module's imports, without those of `hooks.py` that only name types of the rooms whose hooks it lists."""
+    """Return a module's imports, without the type-only imports of `hooks.py`, which lists the hooks of all rooms."""
     skipped = set[ast.AST]()
     if path == REPO / "dubito" / "hooks.py":
         for node in parsed(path).body:
@@ -346,7 +346,7 @@ def imports(path: Path) -> list[ast.Import | ast.ImportFrom]:
 
 
 def modules(path: Path) -> Iterator[str]:
-    """All modules that one imports."""
+    """Return all modules that a module imports."""
     for node in imports(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -467,7 +467,7 @@ print(sum(bot.fastest is not bot.cls and bot.fastest.__name__ == name for name, 
 @pytest.mark.at_length
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here (cc), so nothing was compiled")
 def test_a_compiled_wheel_plays_the_same_and_names_a_bot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outside the clone, with no compiler on the path."""
+    """It runs outside the clone, without a compiler on the path."""
     monkeypatch.setenv("DUBITO_COMPILE", "1")
     monkeypatch.setenv(
         "MYPYC_OPT_LEVEL", "0"

@@ -64,7 +64,7 @@ def count_code_lines(source: str, module: ast.Module) -> int:
 
 
 def room_of(path: Path) -> str:
-    """Return the folder that a file belongs to, in `dubito` that of the part: dubito/llm, dubito/games/bs."""
+    """Return a file's folder, or inside `dubito` its part, such as dubito/llm or dubito/games/bs."""
     parts = path.relative_to(REPO).parts
     depth = 3 if parts[:2] in (("dubito", "games"), ("dubito", "plugins")) else 2
     return "/".join(parts[: min(depth, len(parts) - 1)]) if parts[0] == "dubito" else parts[0]

@@ -1,4 +1,4 @@
-"""Runs in separate processes with a stormy house, to be killed at chosen points."""
+"""Runs in separate processes that use a fake server with many faults, to be killed at chosen points."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from tests.cli.kit import REPO, Shell
 
 
 class Watched:
-    """A house in a storm, and its call log as it is written."""
+    """A fake server with many faults, and its call log."""
 
     def __init__(self, folder: Path, faults: Faults) -> None:
         self.pipe = folder / "calls"
@@ -53,7 +53,7 @@ def storm(folder: Path, faults: Faults) -> Iterator[Watched]:
 
 
 def start(folder: Path, *words: str) -> "subprocess.Popen[str]":
-    """`dubito run` in a process of its own."""
+    """Start `dubito run` in a separate process."""
     environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     return subprocess.Popen(
         (sys.executable, "-m", "dubito", "run", *words),

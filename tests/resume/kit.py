@@ -20,7 +20,7 @@ def models(games: int = 6, **config: Any) -> Experiment:
 def go(
     of: Experiment, folder: Path, stop_after: int | None = None, watch: ModelProgress | None = None, **calls: Any
 ) -> RunResult:
-    """Play the run from where it stands; stop when so many questions were answered in this go."""
+    """Continue the run, and stop once this many questions were answered in this call."""
     how = means(folder, game=of.game, **calls)
     watch = watch or NoWait()
     how = replace(how, model_progress=watch)

@@ -1,4 +1,4 @@
-"""A stopped run waits only briefly for calls in flight; another key variable is the same run."""
+"""A stopped run waits only briefly for calls in flight. A run with another key variable is the same run."""
 
 import threading
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Runs killed with SIGKILL at random points and resumed have the same result as undisturbed ones."""
+"""Runs that are killed with SIGKILL at random points and resumed have the same result as undisturbed ones."""
 
 import os
 import random
@@ -25,7 +25,7 @@ GAMES: Final[dict[str, dict[str, Any]]] = {
 
 
 def config(house: House, game: str, games: int) -> dict[str, Any]:
-    """Games of two models in turn, one of which gives reasons."""
+    """Return a config for games of two models in turn, one of which gives reasons."""
     knows = "house-sharp" if game == "dubito" else "house-careful"
     one = contender("one", knows, prompt="reasoned", base_url=house.openai_base_url)
     two = contender("two", api="chat", base_url=house.openai_base_url)  # one SDK: each start has to import it
@@ -37,7 +37,7 @@ def config(house: House, game: str, games: int) -> dict[str, Any]:
 @pytest.mark.at_length
 @pytest.mark.parametrize("game", GAMES)
 def test_killed_run_with_models_resumes_to_the_same_result(tmp_path: Path, shell: Shell, game: str) -> None:
-    """In the gate see test_signals.py and test_paid_once.py."""
+    """The gate covers this with test_signals.py and test_paid_once.py."""
     faults = Faults(storm=0.3)
     many, games = (25, 40) if game == "dubito" else (1, 4)
     chance = random.Random(7)
@@ -68,7 +68,7 @@ def test_killed_run_with_models_resumes_to_the_same_result(tmp_path: Path, shell
 
 @pytest.mark.at_length
 def test_killed_run_with_two_workers_resumes_to_the_same_result(tmp_path: Path, shell: Shell) -> None:
-    """And the workers end with it."""
+    """The workers end with the run."""
     games, kills = 9000, (1, 3, 6)
     base = {"bots": ["StefaBot", "ClaudeBot", "RandomBoi"], "table_sizes": [3], "rules": {"max_turns": 12}}
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(base | {"games": games}))

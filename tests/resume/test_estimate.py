@@ -30,7 +30,7 @@ def line_of(out: str, player: str) -> str:
 
 
 def test_free_estimate_covers_the_runs_usage(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key is not even set: nothing is asked of the model's own server."""
+    """No key is set, because no request is sent to the model's server."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     one = {"bot": "OpenAIBot", "name": "one", "model": "m", "prompt": "reasoned"}
     file = config_file(one, one | {"name": "decides", "api": "decisions"}, contender("two"), games=3, prices=PRICES)

@@ -1,4 +1,4 @@
-"""Runs of hand-written bots, stopped, resumed and extended, equal an undisturbed run."""
+"""Runs of hand-written bots that are stopped, resumed and extended equal an undisturbed run."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,7 +72,7 @@ def test_complete_chunks_are_not_played_again(tmp_path: Path) -> None:
 
 
 def test_shorter_second_run_removes_nothing(tmp_path: Path) -> None:
-    """A chunk that was cut at 14 deals, cut again earlier: the 14 stay."""
+    """A chunk that was cut off at 14 deals keeps them if the next run is shorter."""
     folder = tmp_path / "run"
     play_all(experiment(bots=BOTS, games=14, table_sizes=[3], rules=SHORT), folder)
     of = experiment(bots=BOTS, games=GAMES, table_sizes=[3], rules=SHORT)

@@ -1,4 +1,4 @@
-"""Runs with models, stopped between any two questions and resumed: same result, nothing asked twice."""
+"""Runs with models, stopped between any two questions and resumed: same result, and nothing is asked twice."""
 
 import json
 import sqlite3
@@ -69,7 +69,7 @@ def test_interrupted_call_is_counted(whole: tuple[RunResult, bytes, int], tmp_pa
 
 
 def _as_if_killed(folder: Path, place: tuple[int, ...]) -> None:
-    """As a process leaves it that dies between sending a call and its answer."""
+    """Leave the run as a process does that dies between sending a call and its answer."""
     with closing(sqlite3.connect(folder / "run.db")) as connection, connection:
         connection.execute("DELETE FROM attempts WHERE (game, seat, decision) = (?, ?, ?)", place)
         connection.execute("DELETE FROM decisions WHERE (game, seat, decision) = (?, ?, ?)", place)

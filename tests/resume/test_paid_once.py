@@ -56,7 +56,7 @@ def process(of: Experiment, folder: Path) -> ForkServerProcess:
 
 @contextmanager
 def stuck(cache: Path) -> Iterator[None]:
-    """Nothing can be stored in the cache within: somebody else is writing."""
+    """Block writes to the cache in this context, as another process that is writing would."""
     with closing(sqlite3.connect(cache / "cache.db", timeout=60, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         yield
@@ -64,7 +64,7 @@ def stuck(cache: Path) -> Iterator[None]:
 
 
 def wait_for_call(house: House, calls: int) -> None:
-    """Wait until the house was asked more often."""
+    """Wait until the server receives another request."""
     for _ in range(600):
         if len(house.calls) > calls:
             return
@@ -115,7 +115,7 @@ def test_kill_before_caching_buys_nothing_twice(tmp_path: Path, at_length: bool)
 
 @contextmanager
 def no_file_longer_than(size: int) -> Iterator[None]:
-    """As on a disk that has so much room left."""
+    """Limit the size of files, to simulate a full disk."""
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, limit[1]))
     try:
@@ -126,7 +126,7 @@ def no_file_longer_than(size: int) -> Iterator[None]:
 
 @pytest.mark.at_length
 def test_reply_that_could_not_be_cached_is_not_bought_again(tmp_path: Path) -> None:
-    """Replies so long that the cache keeps each in a file, as it is; in the run, compressed, they have room."""
+    """The replies are so long that the cache needs a file for each; compressed in the run, they fit."""
     padding = "".join(Random(0).choices("0123456789abcdef", k=20_000)) * 100
     with Server(lambda heard: respond(heard.protocol, padding=padding)) as server:
         of = small(player_at(server), games=3, turns=6)
@@ -158,7 +158,7 @@ def test_two_processes_with_one_cache_buy_each_reply_once(tmp_path: Path) -> Non
 
 
 def _hold_lock(folder: Path, line: Connection) -> None:
-    """Ask for everything that can be asked for, and never get an answer."""
+    """Lock the whole file of locks until the other end of the line replies."""
     with (folder / "locks").open("ab") as file:
         fcntl.lockf(file, fcntl.LOCK_EX)
         line.send("held")

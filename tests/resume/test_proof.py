@@ -39,7 +39,7 @@ Get = Callable[[str], Path]
 
 @pytest.fixture(scope="module")
 def run_of(tmp_path_factory: pytest.TempPathFactory) -> Get:
-    """Return a function that plays the run of a config once and returns its folder."""
+    """Return a function that plays a config's run once and returns its folder."""
     home = tmp_path_factory.mktemp("runs")
 
     def get(name: str) -> Path:
@@ -60,7 +60,7 @@ def columns_of(folder: Path, table: str) -> list[str]:
 
 
 def other_values(value: Any) -> list[Any]:
-    """Return what a value may have become: another one, none, another type, damaged text."""
+    """Return possible replacements for a value: another one, null, another type, and damaged text."""
     if isinstance(value, int | float):
         return [value + 1, 3 * value + 7, -5, None, "x", 1.5]
     if isinstance(value, str):
@@ -72,7 +72,7 @@ def other_values(value: Any) -> list[Any]:
 
 
 def mutations(folder: Path, table: str, column: str, offset: int, most: int) -> Iterator[object]:
-    """Change one value of one row in each way that SQLite allows, and put it back."""
+    """Change one value of one row in each way that SQLite allows, and restore it."""
     with closing(sqlite3.connect(folder / "run.db", isolation_level=None)) as db:
         keys = [name for (name,) in db.execute("SELECT name FROM pragma_table_info(?) WHERE pk ORDER BY pk", (table,))]
         key, marks = ", ".join(keys), ", ".join("?" * len(keys))
@@ -93,7 +93,7 @@ def mutations(folder: Path, table: str, column: str, offset: int, most: int) -> 
 
 
 def finding(folder: Path) -> str:
-    """Replay the run and return the difference; empty if it is identical."""
+    """Replay the run and return the difference, or an empty text if it is identical."""
     try:
         run = run_to_replay(folder, REPO)
     except UsageError as error:
@@ -110,7 +110,7 @@ CASES: Final = [(name, table, offset) for name in CONFIGS for table in TABLES fo
 def test_changed_value_in_any_column_is_detected(
     run_of: Get, tmp_path: Path, name: str, table: str, offset: int, at_length: bool
 ) -> None:
-    """Of the columns that there are: one that is added later fails here until replay handles it."""
+    """Of all existing columns, so a new column fails here until replay checks it."""
     folder = Path(copytree(run_of(name), tmp_path / "run"))
     unnoticed = [
         (column, value)
@@ -123,7 +123,7 @@ def test_changed_value_in_any_column_is_detected(
 
 
 def test_test_runs_cover_every_column(run_of: Get) -> None:
-    """Re-asks, fallbacks, failed calls, stated probabilities; waves."""
+    """They include re-asks, fallbacks, failed calls, stated probabilities and waves."""
     with closing(sqlite3.connect(run_of("waves") / "run.db")) as db:
         for table in ("decisions", "attempts", "tries", "texts", "prompts", "ended", "batches"):
             assert db.execute(f"SELECT count(*) FROM {table}").fetchone() > (1,) or table == "batches", table  # noqa: S608
@@ -144,7 +144,7 @@ def test_unverified_columns_are_documented() -> None:
 
 @pytest.mark.parametrize("name", in_gate(CONFIGS, ["models"]))
 def test_false_ranking_is_detected(run_of: Get, tmp_path: Path, shell: Shell, name: str) -> None:
-    """The sums that tables are made of, edited so that they still fit together."""
+    """The sums behind the tables are edited so that they are still consistent."""
     copytree(run_of(name), "r")
     with closing(sqlite3.connect("r/run.db")) as db, db:
         for table in ("contended", "pairs", "differences"):
@@ -226,7 +226,7 @@ def test_comparison_works_without_a_prompts_description(run_of: Get, shell: Shel
 
 
 def test_changed_sums_are_not_shown(run_of: Get, tmp_path: Path, shell: Shell) -> None:
-    """Impossible sums ended in a traceback, possible ones in a false ranking."""
+    """Impossible sums used to cause a traceback, and possible ones a false ranking."""
     folder = Path(copytree(run_of("models"), tmp_path / "run"))
     with closing(sqlite3.connect(folder / "run.db", isolation_level=None)) as db:
         db.execute("UPDATE tally SET sums = replace(sums, '\"pairs\":[[0,1,[4', '\"pairs\":[[0,1,[5')")

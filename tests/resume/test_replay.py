@@ -1,4 +1,4 @@
-"""`dubito replay RUN`: identical, or the first difference, without a network."""
+"""`dubito replay RUN` reports an identical run or the first difference, without a network."""
 
 import os
 import re
@@ -74,7 +74,7 @@ def test_an_unchanged_run_is_identical(run: Shell) -> None:
 
 @pytest.mark.at_length
 def test_two_processes_play_the_same_as_one(run: Shell) -> None:
-    """All of a chunk: outcomes, decisions, records, sums; the first difference too."""
+    """A chunk's outcomes, decisions, records, sums and first difference are the same."""
     kept = run_to_replay(Path("r"), run.folder)
     alone, shared, told = ReplayRecording(ModelLog(kept.db)), ReplayRecording(ModelLog(kept.db)), list[int]()
     models = kept.replay_models(alone)
@@ -99,7 +99,7 @@ def test_processes_are_started_only_for_enough_games(games: int, workers: int, m
 
 
 def test_replay_is_identical_in_another_folder_and_hash_seed(run: Shell, tmp_path: Path) -> None:
-    """Another working directory, where the prompt is not to be found: it is taken from the run."""
+    """The prompt is not in the other working directory, so it is read from the run."""
     assert run("export", "r", "run.zip").code == 0
     (tmp_path / "elsewhere").mkdir()
     words = (sys.executable, "-m", "dubito", "replay", str(tmp_path / "run.zip"))
@@ -195,7 +195,6 @@ def test_inconsistent_counts_are_a_difference(run: Shell) -> None:
 
 
 def test_changed_engine_rule_is_detected(run: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the liar were right."""
     monkeypatch.setattr("dubito.games.dubito.engine.is_honest", lambda cards, number: not is_honest(cards, number))
     said = run("replay", "r")
     assert said.code == 1
@@ -245,7 +244,7 @@ def test_an_export_that_cannot_be_written_leaves_nothing(run: Shell) -> None:
 
 
 def test_export_error_names_the_file(run: Shell) -> None:
-    """Not of the folder that it is unpacked into, which nobody has seen."""
+    """The user has never seen the temporary folder into which it is unpacked."""
     assert run("export", "r", "run.zip").code == 0
     said = run("replay", "run.zip", "--game", "8")
     assert (said.code, said.err) == (2, "dubito: run.zip has games 0 to 7: game 8 does not exist\n")

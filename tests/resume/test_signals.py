@@ -28,7 +28,7 @@ WORDS = {signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP", signal.SIGINT: "Ctr
 
 @contextmanager
 def group(folder: Path, *words: str, before: str = "") -> Iterator["subprocess.Popen[str]"]:
-    """`dubito run` as a job of its own; `before` is what its shell does first. Nothing of it outlives the test."""
+    """Start `dubito run` as a separate job, after the shell code in `before`. The job ends with the test."""
     command = ("/bin/sh", "-c", f'{before}exec "$@"', "sh", sys.executable, "-m", "dubito", "run", *words)
     environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     with subprocess.Popen(
@@ -48,7 +48,7 @@ def group(folder: Path, *words: str, before: str = "") -> Iterator["subprocess.P
 
 
 class Counted:
-    """Answers yes or, from the call of this number on, waits until it is let go; tells when that call has come."""
+    """Answers yes, but holds calls from this number on until it is released, and reports the first of them."""
 
     def __init__(self, then_waits: int | None) -> None:
         self.calls, self.reached, self.goes = 0, threading.Event(), threading.Event()
@@ -76,7 +76,7 @@ def models(folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> tup
 def test_interrupted_run_with_models_can_resume(
     tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    """And says so under the signal's name, which is in the exit code as shells have it."""
+    """The message names the signal, and the exit code contains it, as in shells."""
     counted = Counted(then_waits=15)
     with Server(counted) as server:
         words = models(tmp_path, server, monkeypatch)
@@ -105,7 +105,7 @@ def test_interrupted_run_with_models_can_resume(
 def test_second_signal_ends_run_at_once_with_calls_at_worst_price(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    """Whatever the server does. A signal that arrives twice, as `timeout` and shells send it, counts once."""
+    """Even if the server does not answer. A signal that arrives twice, as `timeout` and shells send it, counts once."""
     counted = Counted(then_waits=2)
     with Server(counted) as server:
         words = models(tmp_path, server, monkeypatch)
@@ -148,7 +148,7 @@ def test_watch_ends_at_first_signal_with_call_at_worst_price(tmp_path: Path, num
 
 
 def test_signal_is_handled_even_if_no_thread_wakes(tmp_path: Path) -> None:
-    """Whether another thread gets it, as here, or the first one just before it waits."""
+    """Whether another thread receives it, as here, or the main thread just before it waits."""
     heard, in_time = threading.Event(), list[bool]()
 
     def ended(games: int) -> None:
@@ -198,7 +198,7 @@ def test_signal_ends_a_server_like_ctrl_c(tmp_path: Path, name: str, number: sig
 
 
 def test_other_commands_report_the_signal(tmp_path: Path) -> None:
-    """In a game that waits for a person, say."""
+    """For example, in a game that waits for a person."""
     how = {"stdin": subprocess.PIPE}  # where nobody can type any more, the game ends by itself
     with start(tmp_path, "play", "ClaudeBot", "StefaBot", "--seed", "1", **how) as process:
         assert process.stdout is not None

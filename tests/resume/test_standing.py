@@ -1,4 +1,4 @@
-"""Progress, summary and `status` show the same three figures; and a stopped demo."""
+"""Progress, summary and `status` show the same three figures. Also tests a stopped demo."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def test_progress_summary_and_status_agree(
 def test_finished_games_behind_an_unfinished_deal_are_not_counted(
     shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first game hangs while others end: none of them is published, and nothing has a digest."""
+    """The first game hangs while others end, so no game is counted and there is no digest."""
     watch, goes = NoWait(), threading.Event()
     first_asks = [compute_draw(0, Place("", 0, 0, seat, 0, 0, ""), 0) for seat in range(3)]
 
@@ -76,7 +76,7 @@ def test_finished_games_behind_an_unfinished_deal_are_not_counted(
 
 
 class RefusingResults(NoWait):
-    """Lets the database refuse to store results from the first answer on, as a disk does that is full by then."""
+    """Makes the database refuse results after the first answer, as on a disk that has become full."""
 
     folder: Path
     has_begun = False
@@ -123,7 +123,7 @@ EXITS = ["Ctrl-C", "budget", "first call", "write fault", "offline miss"]
 def test_every_line_of_a_stopped_run_gives_the_same_counts(
     shell: Shell, tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str
 ) -> None:
-    """They are those of run.db: in the summary, the exit, the log, `status` and `--json`."""
+    """The summary, the exit, the log, `status` and `--json` agree with run.db."""
     folder = tmp_path / "run"
     run = stop(how, folder)
     ((finished, counted),) = rows(folder, "SELECT (SELECT count(*) FROM ended), (SELECT count(*) FROM games)")

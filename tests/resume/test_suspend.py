@@ -20,7 +20,7 @@ ANSWERED, GIVES_UP = 6, 13  # questions, and then failures of one, with probes a
 
 
 class Hurried(ModelProgress):
-    """Its clock runs ten seconds at each look, and it never sleeps; keeps what was waited for."""
+    """Advances its clock by ten seconds each time it is read, never sleeps, and records the reasons for waits."""
 
     def __init__(self) -> None:
         seconds = count(0, 10)
@@ -28,7 +28,7 @@ class Hurried(ModelProgress):
         self.whys: list[str] = []
 
     def sleep(self, seconds: float, why: str) -> None:
-        """No time at all."""
+        """Return at once."""
 
     def begin_wait(self, why: str) -> None:
         self.whys.append(why)
@@ -40,7 +40,7 @@ def failing(sequence: int) -> Response:
 
 
 def config(address: str, together: bool = False, **more: Any) -> Experiment:
-    """Four games of two model players at this server, each call of theirs tried twice; in turn, or at one table."""
+    """Return a config for four games of two model players with two tries per call, in turn or at one table."""
     one = contender("one", "m", base_url=f"{address}/v1", tries=2)
     two = contender("two", "m", "AnthropicBot", base_url=address, tries=2)
     base: dict[str, Any] = {
@@ -82,7 +82,7 @@ def test_requeued_games_have_the_same_result(tmp_path: Path) -> None:
 
 
 def test_other_games_continue_while_one_waits(tmp_path: Path) -> None:
-    """The one player's server fails until the other player's games have all ended."""
+    """One player's server fails until the other player's games have all ended."""
     ended = [0]
 
     def answer(heard: Incoming) -> Response:
@@ -117,9 +117,9 @@ def test_outage_stops_the_run_which_can_resume(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("together", in_gate([True, False], 1))
 def test_under_fallback_games_of_an_outage_are_asked_again(tmp_path: Path, together: bool) -> None:
-    """A question fails until it is given up, while probes are answered; from then on nobody is answered.
+    """A question fails until it is given up while probes succeed; then all calls fail.
 
-    Together: the one goes on to be asked in the game in which a fallback has played for the other.
+    If both play together, the other model is still asked in the game in which a fallback has played.
     """
     asked, down = [0], [True]
 

@@ -1,4 +1,4 @@
-"""An unwritable log or store ends a run with a message, and no thread waits forever."""
+"""If the log or store cannot be written, the run ends with a message, and no thread waits forever."""
 
 import resource
 import shutil
@@ -99,7 +99,7 @@ FULL = "database or disk is full"
 def test_full_disk_ends_run_that_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str, moment: int
 ) -> None:
-    """SQLite refuses to grow a file as it does on a full disk."""
+    """SQLite refuses to grow a file, as on a full disk."""
     folder, opened = tmp_path / "run", list[RunDb]()
     create, store_reply = RunDb.create, ReplyCache._store
 

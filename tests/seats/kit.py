@@ -19,7 +19,7 @@ from tests.cli.kit import Result, Shell
 
 @dataclass(slots=True)
 class Connection:
-    """What `dubito seat` prints for an agent."""
+    """The connection details that `dubito seat` prints for an agent."""
 
     url: str
     tokens: dict[str, str]
@@ -56,7 +56,7 @@ def play_agent(connection: Connection, token: str | None = None) -> list[dict[st
 
 
 def honest_answer(message: Mapping[str, Any]) -> Any:
-    """Answer like examples/programs/honest.py; in other games, with the first legal answer or the first card held."""
+    """Answer like examples/programs/honest.py. In other games, give the first legal answer or the first card held."""
     if message["node"] in ("A", "B", "C", "D", "E"):
         return message["facts"]["prev_about_to_win"] if message["node"] == "C" else message["node"] in ("B", "E")
     return message["legal"][0] if message["legal"] else [int(next(iter(message["facts"]["hand"])))]

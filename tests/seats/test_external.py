@@ -1,4 +1,4 @@
-"""A seat that is controlled from outside, at the guide's Kuhn poker."""
+"""A seat that is controlled from outside, in the guide's Kuhn poker."""
 
 import subprocess
 import sys
@@ -38,7 +38,7 @@ def seat_of(**how: Any) -> ExternalSeat:
 
 
 def ask_all(game: ExternalGame, reply: Callable[[ChatQuestion], ChatAnswer]) -> Iterator[ChatQuestion]:
-    """Every question of a game that is answered so."""
+    """Return every question of a game in which this is the answer."""
     question = game.begin()
     while question is not None:
         yield question
@@ -46,7 +46,7 @@ def ask_all(game: ExternalGame, reply: Callable[[ChatQuestion], ChatAnswer]) -> 
 
 
 def test_it_is_the_same_game_as_a_bots_that_answers_so() -> None:
-    """On the same cards, with the same draws of the opponent, in either seat."""
+    """With the same cards and the same draws of the opponent, in either seat."""
     registry, scores = find_bots(Path.cwd(), "kuhn"), set()
     for deal in range(12):
         names = ["Bold", "Coin"] if deal % 2 else ["Coin", "Bold"]
@@ -133,7 +133,7 @@ def test_missing_thing_is_one_sentence(how: dict[str, Any], sentence: str) -> No
 
 
 def test_it_needs_no_openspiel() -> None:
-    """And what does says so."""
+    """OpenSpiel's own plugin reports that it needs the library."""
     code = (
         "import sys; sys.modules['pyspiel'] = None\n"
         "from dubito.seats.external import set_up_seat\n"

@@ -1,4 +1,4 @@
-"""Players that are programs: their answers, their faults, and what is left of them after a run."""
+"""Players that are programs: their answers, their errors, and their remains after a run."""
 
 import io
 import json
@@ -346,7 +346,7 @@ GAMES = ("dubito", "bs", "defuse", "openspiel:kuhn_poker")
 
 
 def record_transcript(shell: Shell, monkeypatch: pytest.MonkeyPatch, game: str) -> str:
-    """Return the messages of a game until the second answer, and the last one."""
+    """Return the messages of a game up to the second answer, and the last message."""
     lines, exchange, send = list[str](), RunningProgram.exchange, RunningProgram.send
 
     def record_exchange(self: RunningProgram, messages: Sequence[Mapping[str, Any]], seconds: float) -> str:

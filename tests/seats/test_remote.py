@@ -1,4 +1,4 @@
-"""Agents over HTTP: their answers, what is refused, and how a run with them ends."""
+"""Agents over HTTP: their answers, what is rejected, and how a run with them ends."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A seat as a `verifiers` environment, asked over HTTP by that library's client."""
+"""A seat as a `verifiers` environment, whose client sends requests over HTTP."""
 
 import runpy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Short chunks, so that a few games are many chunks."""
+"""Short chunks, so that a few games fill many chunks."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Helpers for shards: short chunks, and the shards of an experiment played and merged."""
+"""Helpers for shards: short chunks, and functions that play and merge an experiment's shards."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -13,7 +13,7 @@ from tests.llm.kit import run_games
 
 
 def play_shards(of: Experiment, folder: Path, count: int, **calls: Any) -> list[Path]:
-    """Play every shard of an experiment, the last first; their folders, that one first too."""
+    """Play every shard of an experiment, the last first, and return their folders in that order."""
     folders = [folder / f"{number}-of-{count}" for number in range(count, 0, -1)]
     for number, one in zip(range(count, 0, -1), folders, strict=True):
         calls["cache"] = folder / f"cache-{number}"  # as on machines of their own

@@ -1,4 +1,4 @@
-"""Any executor gives the results of this process; foreign bytes are refused."""
+"""Any executor gives the same results as this process, and workers with other files are rejected."""
 
 import json
 import subprocess
@@ -122,7 +122,7 @@ class Faulty(BotBase):
 def test_an_error_in_a_chunk_cut_in_parts_keeps_the_deals_before_it(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last chunks are played in four parts each; here four deals are a chunk, and each a part."""
+    """The last chunks are played in four parts each. Here a chunk has four deals, so each part has one."""
     monkeypatch.setattr(chunk, "DEALS_PER_CHUNK", 4)
     shell.bot("fails_at_six.py", FAILS_AT_SIX)
     own = find_bots(shell.folder)
@@ -156,7 +156,7 @@ def test_a_stop_keeps_the_chunks_before_it(tmp_path: Path, short_chunks: int) ->
 
 
 class Lost(Executor):
-    """Loses whatever it is given."""
+    """An executor that loses every job."""
 
     def submit(self, *_: Any, **__: Any) -> Future[Any]:
         future: Future[Any] = Future()

@@ -1,4 +1,4 @@
-"""What `dubito merge` and `--shard` refuse, with names."""
+"""What `dubito merge` and `--shard` reject, with names."""
 
 import json
 import shutil
@@ -26,7 +26,7 @@ BOTS = ["RandomBoi", "StefaBot"]
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three shards of a run of six games, `1-of-3` to `3-of-3`."""
+    """Play three shards of a run of six games, `1-of-3` to `3-of-3`."""
     folder = tmp_path_factory.mktemp("shards")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chunk, "DEALS_PER_CHUNK", 2)

@@ -70,7 +70,7 @@ def replay_of(folder: Path) -> replay.ReplayResult:
 
 
 def test_merged_shards_of_models_are_one_run_and_replay_offline(short_chunks: int, tmp_path: Path) -> None:
-    """Who fails at the wire or in words fails in both; each shard asks each model once more, before its games."""
+    """Failed calls and unusable answers are the same in both. Each shard has its own preflight."""
     of = small(contender("one", base_url="house?faults=prose:0.3,server_error:0.1"), games=6, turns=5)
     whole = run_games(of, tmp_path / "whole", preflight=True, cache=tmp_path / "cache-of-the-whole")
     folders = play_shards(of, tmp_path, 3, preflight=True)

@@ -1,4 +1,4 @@
-"""The run folder: free, finished, resumable, or refused with the difference; never overwritten."""
+"""The run folder: free, finished, resumable, or rejected with the difference; never overwritten."""
 
 import errno
 import os
@@ -162,7 +162,7 @@ def test_differences_from_the_existing_run_are_listed(tmp_path: Path, change: di
 
 
 def test_checking_a_lock_does_not_hold_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever begins at the very moment of the look waits for its end."""
+    """A run that starts during the check waits until it ends."""
     fcntl = pytest.importorskip("fcntl")
     assert not is_locked(tmp_path)
     with lock_folder(tmp_path):
@@ -193,7 +193,7 @@ def test_yaml_has_the_same_bytes_with_and_without_libyaml(content: dict[str, Any
 def test_file_system_without_locks_does_not_block_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """As Lustre without `-o flock`, and some NFS: the run is played, and a warning says what to take care of."""
+    """For example, Lustre without `-o flock` and some NFS. The run is played, with a warning about the risk."""
 
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))

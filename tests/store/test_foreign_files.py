@@ -1,6 +1,6 @@
-"""Foreign files: invalid runs, exports and configs are refused in one sentence.
+"""Files from elsewhere: invalid runs, exports and configs are rejected with one sentence.
 
-They are not followed, waited for, or loaded into memory first.
+Links in them are not followed, and they are neither waited for nor loaded into memory first.
 """
 
 import csv
@@ -53,7 +53,7 @@ def refused(shell: Shell, *words: str) -> str:
 
 
 def change(statement: str, *values: object) -> None:
-    """Change their run by hand, whatever its tables say."""
+    """Change the run's database directly, even against its schema."""
     with closing(sqlite3.connect("theirs/run.db")) as connection, connection:
         connection.executescript("PRAGMA writable_schema=ON")
         connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '')")
@@ -205,7 +205,7 @@ def test_pipes_and_devices_are_not_waited_for(runs: Shell) -> None:
 
 
 def test_pipe_of_the_shell_is_read(shell: Shell) -> None:
-    """As `<(echo 'gammes: 1')` makes one."""
+    """Such as the one that `<(echo 'gammes: 1')` creates."""
     reads, writes = os.pipe()
     with open(reads), open(writes, "w") as pipe:
         pipe.write("gammes: 1\n")
@@ -290,7 +290,7 @@ def bomb(file: str, megabytes: int) -> None:
 
 
 def test_export_unpacks_to_a_normal_run(runs: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundredth of what was seen; and a header that says less changes nothing."""
+    """Bombs are rejected before they are unpacked, even if a header states a smaller size."""
     bomb("bomb.zip", 32)
     size = Path("bomb.zip").stat().st_size
     data = Path("bomb.zip").read_bytes()
@@ -314,7 +314,7 @@ def test_export_contains_exactly_three_parts(runs: Shell, name: str) -> None:
 
 
 def test_export_with_foreign_packing_is_refused(runs: Shell) -> None:
-    """Other methods of zip files take memory that their sizes do not tell."""
+    """Other compression methods can use more memory than the sizes suggest."""
     zipped("odd.zip", [("manifest.yaml", (FINISHED / "manifest.yaml").read_bytes())], zipfile.ZIP_LZMA)
     assert "odd.zip is not an exported run: its manifest.yaml uses an unknown compression method" in refused(
         runs, "replay", "odd.zip"

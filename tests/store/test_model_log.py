@@ -106,7 +106,7 @@ def test_repeated_try_is_refused(log: ModelLog) -> None:
 
 
 def test_totals_of_a_player(db: RunDb, log: ModelLog) -> None:
-    """Preflight calls are its calls, and no decisions; others' are others'."""
+    """Preflight calls count as calls of the player but not as decisions. Other players' calls do not count."""
     for key, player in (((-1, 0, 0, 0, 1), "one"), (TRY, "one"), ((*ATTEMPT, 2), "one"), ((3, 2, 0, 0, 1), "other")):
         opens(log, key, player)
     for key in ((-1, 0, 0, 0, 1), (*ATTEMPT, 2), (3, 2, 0, 0, 1)):
@@ -144,7 +144,7 @@ def test_totals_of_a_player(db: RunDb, log: ModelLog) -> None:
 
 
 def test_assumed_costs_are_updated(db: RunDb, log: ModelLog) -> None:
-    """By what replies have cost since; never above the worst, and not where the cost is known or has no price."""
+    """By the costs of later replies, up to the worst case, unless the cost is known or there is no price."""
     for number in (1, 2, 3):
         opens(log, (*ATTEMPT, number))
     opens(log, (*ATTEMPT, 4), priced=False)
@@ -159,7 +159,7 @@ def test_assumed_costs_are_updated(db: RunDb, log: ModelLog) -> None:
 
 
 def test_a_file_with_a_probe_and_a_loss_by_caching_is_read(log: ModelLog) -> None:
-    """Games have numbers from 0, a preflight has -1, a probe -2."""
+    """Game numbers start at 0; -1 is a preflight and -2 a probe."""
     for key in ((-2, 0, 0, 0, 1), (-1, 0, 0, 0, 1), TRY):
         opens(log, key)
         received(log, key, saved=-700_000)
@@ -183,7 +183,10 @@ def test_texts_are_stored_once_and_unchanged(db: RunDb, log: ModelLog) -> None:
 
 
 def test_similar_texts_are_stored_as_differences(db: RunDb, log: ModelLog) -> None:
-    """A tenth of the bytes; a text whose like is gone, changed or itself is damaged, and said so."""
+    """They take a tenth of the bytes.
+
+    A text is reported as damaged if it or the text that it refers to is missing or changed.
+    """
     long = "".join(map(chr, Random(1).choices(range(65, 122), k=6_000)))
     for number in range(20):
         record_attempt(log, (3, 1, number, 0), request=f"{long} question {number}", raw=f"{long} answer {number}")

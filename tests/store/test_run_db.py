@@ -1,4 +1,4 @@
-"""`run.db`: transactions, refusals, and its state after a failure."""
+"""`run.db`: transactions, rejections, and its state after a failure."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -144,7 +144,7 @@ def locked(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_store_in_a_read_only_folder_can_be_read(locked: Path) -> None:
-    """From a disk that is mounted to be read, say."""
+    """For example, on a disk that is mounted read-only."""
     locked.chmod(0o555)
     with RunDb.open(locked / "run.db") as db:
         db.check()
@@ -173,7 +173,7 @@ def _names(db: RunDb) -> list[str]:
 
 
 def test_pending_write_is_committed_after_the_current_one(tmp_path: Path) -> None:
-    """Nobody waits for ever, whoever has the connection: a transaction, a reader, or another who commits for all."""
+    """Nobody waits forever, whether a transaction, a reader or another committer has the connection."""
     names = [f"{thread}.{number}" for thread in range(8) for number in range(40)]
     with RunDb.create(tmp_path / "run.db") as db, ThreadPoolExecutor(9) as pool:
         reads = [pool.submit(_names, db) for _ in range(40)]

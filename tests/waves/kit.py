@@ -1,4 +1,4 @@
-"""A batch server from the providers' documents, and runs that wait for it."""
+"""A batch server written from the providers' documents, and runs that wait for it."""
 
 import json
 import os
@@ -34,7 +34,7 @@ Entry = dict[str, Any]  # as it was handed in
 
 @dataclass
 class Batch:
-    """A batch as the server keeps it."""
+    """A batch on the server."""
 
     id: str
     given: dict[str, Any]
@@ -44,10 +44,11 @@ class Batch:
 
 
 class Provider(Loopback):
-    """OpenAI and Anthropic, as far as batches go; live requests are answered as in a batch.
+    """The batch APIs of OpenAI and Anthropic. Live requests are answered as in a batch.
 
-    `befalls` receives each event (`file`, `batch`, `batched`, `look`, `content`) before it is answered: the test may
-    kill the client then. `lines` may change the lines of a file of replies. `tier` is the tier that replies state.
+    `befalls` receives each event (`file`, `batch`, `batched`, `look`, `content`) before it is answered, so the test can
+    kill the client at that moment. `lines` can change the lines of a file of replies. `tier` is the tier reported in
+    replies.
     """
 
     def __init__(self, tier: str = "batch") -> None:
@@ -90,12 +91,12 @@ class Provider(Loopback):
                 self.wfile.write(content)
 
             def log_message(self, *_: object) -> None:
-                """Say nothing."""
+                """Print nothing."""
 
         return Handler
 
     def answer(self, target: str, kind: str, raw: bytes) -> tuple[int, bytes]:
-        """Status and content."""
+        """Return the status and the content."""
         parts = urlsplit(target)
         path, query = parts.path, parse_qs(parts.query)
         with self._lock:
@@ -204,7 +205,7 @@ class Provider(Loopback):
         return "".join(f"{line}\n" for line in self.lines(lines)).encode()
 
     def reply(self, protocol: Api, body: dict[str, Any], tier: str | None = None) -> dict[str, Any]:
-        """Yes or no, by the request, and by whether the model could reason before it answered."""
+        """Answer yes or no, depending on the request and on whether the model could reason before its answer."""
         said = reply_body(protocol, json.dumps(_fill_fields(body), ensure_ascii=False))
         if tier is not None:
             (said["usage"] if protocol == "messages" else said)["service_tier"] = tier
@@ -212,7 +213,7 @@ class Provider(Loopback):
 
 
 class Killed(Exception):
-    """Whoever asked is dead."""
+    """The client was killed."""
 
 
 def _as_at_once(value: Any) -> Any:
@@ -243,7 +244,7 @@ def waiting(
     api_key_env: str | None = None,
     **config: Any,
 ) -> Experiment:
-    """Short games of one player a protocol, all of whom wait."""
+    """Return a config of short games with one player per protocol, all of whom use batches."""
     more: dict[str, Any] = {"tries": tries, "prompt": "reasoned", "api_key_env": api_key_env}
     more |= {} if wait is None else {"wait": wait}
     players = [
@@ -258,7 +259,7 @@ def _goes(of: Experiment, folder: Path) -> None:
 
 
 def killed(server: Provider, of: Experiment, folder: Path) -> None:
-    """Go on with the run in a process of its own, in which it is killed."""
+    """Continue the run in a separate process, in which it is killed."""
     started = SERVER.Process(target=_goes, args=(of, folder))
     started.start()
     assert started.pid is not None

@@ -228,7 +228,7 @@ def test_repeatedly_failing_request_is_abandoned(
 
 
 def test_a_batch_asks_the_same_bytes_as_the_live_run(tmp_path: Path) -> None:
-    """Of a Messages request only the time for which its prefix is cached differs."""
+    """In a Messages request, only the cache lifetime of the prefix differs."""
     with Provider() as server:
         live = play_to_end(waiting(server, *THREE, wait=None, turns=3), tmp_path / "live" / "run")
         batched = play_to_end(waiting(server, *THREE, turns=3), tmp_path / "batched" / "run")

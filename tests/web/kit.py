@@ -26,7 +26,7 @@ BOTS = ["ClaudeBot", "StefaBot", "MrDoubt"]
 
 @dataclass(slots=True)
 class Clock:
-    """A clock that only a test moves."""
+    """A clock that only the test advances."""
 
     now: float = 1_800_000_000.0
 
@@ -36,7 +36,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back."""
+    """A response."""
 
     status: int
     headers: Mapping[str, str]
@@ -49,7 +49,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Browser:
-    """Keeps its cookie, and says what a browser says."""
+    """An HTTP client that keeps its cookie and sends a browser's headers."""
 
     port: int
     cookie: str | None = None  # with its name
@@ -104,7 +104,7 @@ class Browser:
         return view
 
     def _seen(self, answer: Answer) -> Any:
-        """Return the page's state once the game rests. A model may take longer than a request waits."""
+        """Return the page's state once the game is at rest. A model can take longer than a request waits."""
         view = answer.json
         self.answers.append(view)
         while not (view["asked"] or view["over"] or view["trouble"]):
@@ -116,7 +116,7 @@ class Browser:
 
 
 def a_move(frame: Mapping[str, Any]) -> dict[str, Any]:
-    """Honest where possible; now and then a doubt."""
+    """Return an honest move if possible, and sometimes a doubt."""
     hand, number = frame["hand"], frame["number"]
     if not number:
         best = max(hand, key=hand.count)
@@ -130,7 +130,7 @@ def a_move(frame: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class WebServer:
-    """A server that runs: its tables, their clock, and their folder."""
+    """A running server with its tables, their clock, and their folder."""
 
     tables: Tables
     clock: Clock
@@ -156,7 +156,7 @@ def serve(
     others: Sequence[Opponents] = (),
     family: Callable[[], FamilyGames | None] = lambda: None,
 ) -> Iterator[WebServer]:
-    """Serve the web table on a free port, with these opponents or a registry's bots; `others` are for other games."""
+    """Serve the web table on a free port, with these opponents or a registry's bots. `others` are for other games."""
     clock = clock or Clock()
     those = opponents or guests_of(registry or find_bots(folder))
     tables = Tables(folder, {one.game.name: one for one in (those, *others)}, clock, most, family)
@@ -190,7 +190,10 @@ def table_with(home: Path, *players: Mapping[str, Any], first: int = FIRST, **co
 def in_events(
     reply: Mapping[str, Any], heard: int, then: threading.Event, error: Mapping[str, Any] | None = None
 ) -> Response:
-    """Stream a chat completion: this many characters at once; the rest is delayed, or replaced by an error."""
+    """Stream a chat completion.
+
+    The first `heard` characters are sent at once; the rest is delayed, or replaced by an error.
+    """
     text = json.dumps(reply)
     cut = text.index(": ") + 3 + heard
     rest = {"choices": [{"index": 0, "delta": {"content": text[cut:]}, "finish_reason": "stop"}]}

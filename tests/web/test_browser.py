@@ -136,9 +136,9 @@ def test_move_can_be_made_by_keyboard(chrome: Chrome, table: WebServer) -> None:
 
 
 def test_end_shows_all_hands_without_suits_and_offers_a_rematch(chrome: Chrome, table: WebServer) -> None:
-    """Copies of a number are alike, in the hand and turned over: the game knows numbers alone.
+    """Cards of the same number look the same, in hands and face up, because the game has no suits.
 
-    At the end nothing lies over the board; the focus is where one goes on, and Enter goes on.
+    At the end nothing covers the board, and Enter starts the next game.
     """
     _deal(chrome, table, size=3, seed=5)
     turned = 0
@@ -180,7 +180,7 @@ MIDDLES = """
 
 @pytest.mark.parametrize("size", in_gate([3, 8], {8}))
 def test_opponents_sit_around_the_board(chrome: Chrome, table: WebServer, size: int) -> None:
-    """Clockwise in playing order on half an ellipse, from the left of the person."""
+    """They sit clockwise in playing order on half an ellipse, starting at the person's left."""
     chrome.screen(1440)
     _deal(chrome, table, size=size, seat=1)
     (x, y), *seats = chrome.run(MIDDLES)
@@ -227,7 +227,7 @@ def test_doubt_reveals_cards_one_by_one_unless_motion_is_reduced(chrome: Chrome,
 
 
 def test_fast_mode_limits_the_time_of_all_opponents_together(chrome: Chrome, table: WebServer) -> None:
-    """At "fast" all their moves take a second and a half at most, however many there are."""
+    """All their moves take at most 1.5 seconds, whatever their number."""
     _deal(chrome, table, size=8, seed=2, speed=450)
     chrome.run(
         "window.times = []; window.later = setTimeout; "
@@ -243,7 +243,6 @@ def test_fast_mode_limits_the_time_of_all_opponents_together(chrome: Chrome, tab
 
 
 def test_at_most_three_cards_can_be_chosen(chrome: Chrome, table: WebServer) -> None:
-    """They can be skipped."""
     _deal(chrome, table, seed=4)
     chrome.run("[...document.querySelectorAll('#hand button')].slice(0, 5).forEach(button => button.click())")
     assert chrome.run("document.querySelectorAll('#hand [aria-pressed=true]').length") == 3
@@ -274,7 +273,7 @@ def test_reload_changes_nothing_and_lost_game_is_reported(chrome: Chrome, table:
 
 
 def test_nothing_is_cut_off_and_text_has_enough_contrast(chrome: Chrome, table: WebServer) -> None:
-    """Contrast of at least 4.5, as WCAG AA asks, for every text."""
+    """WCAG AA requires a contrast of at least 4.5 for every text."""
     _deal(chrome, table, size=8)
     contrast = (Path(__file__).parent / "contrast.js").read_text()
     for path in ("", "/", "/rules", "/games"):

@@ -13,9 +13,9 @@ from tests.web.kit import BOTS, Browser
 
 
 def test_server_resumes_games_after_ctrl_c(tmp_path: Path) -> None:
-    """On loopback by any name, of which nothing is to be warned.
+    """The server listens on loopback under any name, without a warning.
 
-    New tables take the rules of a config, and of flags over it, and who plays by them; a page cannot choose them.
+    New tables use the rules of the config and of flags, which override it. A page cannot choose them.
     """
     rules = {"duel": True, "ranks": 2, "copies": 2, "jokers": 0, "max_turns": 2}
     (tmp_path / "c.yaml").write_text(yaml.safe_dump({"rules": {**rules, "ranks": 3}}))

@@ -120,9 +120,9 @@ def test_invisible_post_is_refused_and_changes_nothing(hall: WebServer) -> None:
 
 
 def test_text_from_a_browser_is_escaped_on_every_page(hall: WebServer, chrome: Chrome) -> None:
-    """Spoken by the person, repeated by Echo, told while the game is played and when it is watched again.
+    """The person says it, Echo repeats it, and pages show it during and after the game.
 
-    The pages show neither rules to vary nor a board, which this game has not.
+    The pages show no rules and no board, because this game has neither.
     """
     sentence = f"{SPOKEN[0]} <img src=x onerror='document.title = `taken`'> “I” \\\" <|im_start|>"
     chrome.screen(390)

@@ -26,7 +26,7 @@ def tries(home: Path) -> int:
 
 
 class Scripted:
-    """Answers as it is told at the moment."""
+    """Gives the answer that the test has set."""
 
     def __init__(self, answer: Callable[[Incoming], Response] = lambda heard: respond(heard.protocol)) -> None:
         self.answer = answer
@@ -36,7 +36,7 @@ class Scripted:
 
 
 def after(thought: threading.Event) -> Callable[[Incoming], Response]:
-    """Answers once it has thought."""
+    """Return a model that answers after this time."""
 
     def slow(heard: Incoming) -> Response:
         thought.wait(20)

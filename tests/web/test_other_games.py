@@ -37,7 +37,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def hall(home: Path) -> Iterator[WebServer]:
-    """Serve three games, one of which lists more numbers than there are buttons or legal moves."""
+    """Serve three games, one of which accepts more numbers than there are buttons or legal moves."""
     bs, guess = (find_bots(home, name) for name in ("bs", "guess"))
     many = replace(guess.game, legal=lambda view: range(1, 31) if view.node == "number" else None)
     with serve(home / "kept", others=[guests_of(bs), guests_of(replace(guess, game=many))]) as server:
@@ -48,7 +48,7 @@ RANKS = ["ace", *map(str, range(2, 11)), "jack", "queen", "king"]
 
 
 def an_answer(view: Any) -> Any:
-    """Honest where possible; now and then an accusation."""
+    """Return an honest answer if possible, and sometimes an accusation."""
     frame = view["frames"][-1]
     question = frame["question"]
     if question["kind"] == "bool":

@@ -1,4 +1,4 @@
-"""The pages: their content, and foreign text that stays text."""
+"""The pages: their content, and text from elsewhere, which is escaped."""
 
 import html
 import itertools
@@ -90,7 +90,10 @@ def test_bots_text_is_escaped(tmp_path: Path) -> None:
 
 
 def test_colours_are_defined_in_one_sheet() -> None:
-    """Those of the report and of the table name them only, and each name is there; scripts and templates set others."""
+    """The style sheets of the report and the table use only defined names.
+
+    Scripts and templates may set other names.
+    """
     folders = [Path(path) / "static" for module in (dubito.report, dubito.web) for path in module.__path__]
     texts = {
         file: file.read_text() for folder in folders for file in folder.iterdir() if file.suffix in (".css", ".js")
@@ -107,7 +110,7 @@ def test_colours_are_defined_in_one_sheet() -> None:
 
 
 def test_palest_colour_of_a_map_differs_from_no_colour() -> None:
-    """By the sum of what red, green and blue differ by from the paper of the table, in both looks."""
+    """The difference is the sum over red, green and blue from the table's background, in both colour schemes."""
     sheet = (Path(dubito.report.__file__).parent / "static/look.css").read_text()
     for look in sheet.split("@media (prefers-color-scheme: dark)")[:2]:
         paper, palest = (re.search(rf"--{name}: #(\w{{6}})", look) for name in ("panel", "h0"))

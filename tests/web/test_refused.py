@@ -1,4 +1,4 @@
-"""Every forbidden request: a clear 4xx, one sentence, and nothing changed."""
+"""Every forbidden request gets a clear 4xx with one sentence, and changes nothing."""
 
 import http.client
 import json

@@ -54,7 +54,7 @@ def test_single_kind_of_win_is_called_a_win() -> None:
 
 
 def test_person_sees_results_against_each_bot(server: WebServer, browser: Browser) -> None:
-    """At the end, and in the lobby; a bot that sits twice at a table is one."""
+    """At the end and in the lobby. A bot with two seats at a table counts once."""
     ends = [browser.to_the_end(browser.sit(["RandomBoi", "RandomBoi", "StefaBot"], seed=seed)) for seed in range(2)]
     won = sum(end["result"] in ("hard_wins", "soft_wins") for end in ends)
     fared = {"RandomBoi": [won, 2 - won], "StefaBot": [won, 2 - won]}
@@ -121,7 +121,7 @@ def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("new_york")
 def test_date_of_a_game_comes_from_its_name() -> None:
-    """A file that somebody named has its own time; so has one whose name says what no clock here can show."""
+    """A file that was named by hand uses its modification time, and so does one whose name is not a valid time."""
     summary = Summary(changed=1_700_000_000_123_456_789, size=1)
     assert dealt_at("2026-11-22-140509-a1b2c3", summary) == datetime(2026, 11, 22, 14, 5, 9, tzinfo=UTC)
     for name in ("mine", "2026-13-22-140509-a1b2c3", "0001-01-01-000000-a1b2c3"):
@@ -129,7 +129,7 @@ def test_date_of_a_game_comes_from_its_name() -> None:
 
 
 def test_rematch_has_the_same_table_and_new_cards(server: WebServer, browser: Browser) -> None:
-    """The seat is by chance again, unless it was chosen."""
+    """The seat is random again unless it was chosen."""
     assert browser.post("/api/rematch", {}).status == 404
     view = browser.sit(seat=2, jokers=1)
     refused = browser.post("/api/rematch", {})

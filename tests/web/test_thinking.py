@@ -1,4 +1,4 @@
-"""A model at the table in a real browser: thinking, unreachable, continuing, with its words saved."""
+"""A model at the table in a real browser: thinking, unreachable, continuing, with its text saved."""
 
 import threading
 from pathlib import Path

@@ -174,7 +174,7 @@ def test_changed_game_is_reported(server: WebServer, browser: Browser) -> None:
 
 
 def refused(browser: Browser, name: str) -> str:
-    """Return the one sentence of an error page."""
+    """Return the one sentence on an error page."""
     page: Answer = browser("GET", f"/games/{quote(name)}")
     assert page.status == 400
     assert "<script" not in page.text

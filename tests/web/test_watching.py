@@ -37,7 +37,7 @@ def wanted(*names: str, **changes: Any) -> TableOrder:
 
 
 class Turns:
-    """Holds each turn back until it is let go."""
+    """Blocks each turn until it is released."""
 
     def __init__(self) -> None:
         self._free = threading.Semaphore(0)

@@ -1,4 +1,4 @@
-"""Helpers: test prompts, and positions of a few games."""
+"""Helpers: test prompts, and positions from a few games."""
 
 from functools import cache
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The workshop at a user's game that has nothing but facts."""
+"""The workshop with a user's game that has only facts."""
 
 import json
 import shutil

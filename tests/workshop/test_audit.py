@@ -49,7 +49,7 @@ def kuhn(shell: Shell) -> Shell:
 
 @pytest.mark.parametrize(("planted", "place"), PLANTED.values())
 def test_prompt_that_reveals_hidden_information_is_detected(kuhn: Shell, planted: str, place: str) -> None:
-    """The facts are equal in both worlds; only the bytes are not, in the prompt that shows the order."""
+    """The facts are equal in both worlds, but a prompt that shows their order has different bytes."""
     shutil.copytree(USER.parent, "prompts/kuhn/loud", dirs_exist_ok=True)
     exchange(Path("prompts/kuhn/loud/user.jinja"), ("What do you do?\n", f"What do you do?\n{planted}\n"))
     Path("prompts/kuhn/loud/more.jinja").write_text("Dealt:\n{{ deck | join }}\n")

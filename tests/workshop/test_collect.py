@@ -52,7 +52,7 @@ def sources(found: list[RecordedPosition]) -> list[tuple[int, int, int]]:
 
 
 class _Deaf:
-    """A model that is never reached, and a log that keeps nothing."""
+    """A model that is never reached, with a log that stores nothing."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -62,11 +62,11 @@ class _Deaf:
         raise AttemptFailed("unreachable", "deaf")
 
     def decision(self, *of: object) -> None:
-        """Forget it."""
+        """Store nothing."""
 
 
 def request_of(prompt: Prompt, settings: ModelSettings, one: RecordedPosition) -> str:
-    """Return the digest of what a model player with this prompt would send at this position."""
+    """Return the digest of the request that a model player with this prompt would send at this position."""
     deaf, node = _Deaf(), one.position.node
     player = Decider("x", settings, prompt, PlayerAI, deaf, deaf, 0, Rules(), lambda outcome: None)
     place = Place("x", 0, 0, one.position.seat, 0, 0, node)
@@ -76,7 +76,7 @@ def request_of(prompt: Prompt, settings: ModelSettings, one: RecordedPosition) -
 
 
 def test_recorded_positions_render_the_sent_request(tmp_path: Path) -> None:
-    """To the byte: the digests of all its requests, in all protocols, with prompts that were changed since."""
+    """Check the digests of all requests in all protocols, with prompts that were changed since."""
     own = prompt(tmp_path, user="{{ history | join('|') }} {{ question }} {{ answers }} {{ own_plays }} {{ players }}")
     models = [
         contender("a", "house-sharp", prompt="reasoned"),
@@ -103,7 +103,7 @@ def test_recorded_positions_render_the_sent_request(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("size", [3, 6])
 def test_a_watched_question_is_the_players_with_the_engines_truth(rules: Rules, size: int) -> None:
-    """Against players who note their own questions, and a second engine that is given the same outputs."""
+    """Compare with players that record their own questions, and with a second engine that gets the same outputs."""
     streams = DealStreams(3, size)
     table = deal_table([Entrant(f"p{seat}", asked_bot(rules, by_temper)) for seat in range(size)], rules, streams)
     watcher, game = (
@@ -129,7 +129,7 @@ def test_a_watched_question_is_the_players_with_the_engines_truth(rules: Rules, 
 
 
 class _Doubter(FiveNodes):
-    """Asks itself what it would answer elsewhere, before its turn and within it."""
+    """Asks itself what it would answer in other positions, before and during its turn."""
 
     def play(self, p: TurnData) -> TurnOutput:
         self.should_doubt(p)
@@ -152,7 +152,7 @@ class _Doubter(FiveNodes):
 
 
 class _Silent(PlayerAI):
-    """Answers no nodes."""
+    """A bot that answers no nodes."""
 
     def play(self, p: TurnData) -> TurnOutput:
         return self.play_truthfully(p, maximize=False) if p.board_cards == 0 else self.bluff(p, maximize=False)

@@ -76,7 +76,7 @@ def test_game_has_players_and_results(shell: Shell) -> None:
 
 
 def test_voluntary_and_forced_lies_are_in_games_and_decisions(shell: Shell) -> None:
-    """A seat's are all its bluffs; a decision to bluff led to one by choice, or came out honest."""
+    """A game has all of a seat's bluffs. A decision to bluff leads to a voluntary one, or turns out honest."""
     assert shell("export", "r", "--parquet", "d", "--quiet").code == 0
     games = {row["game"]: row for row in rows("games")}
     told = Counter[tuple[int, int, str]]()

@@ -42,7 +42,7 @@ def test_shipped_prompts_have_no_warnings(folder: str, at_length: bool) -> None:
 
 
 def test_the_sample_games_are_of_all_kinds() -> None:
-    """Else what is measured on them would be worth little."""
+    """Otherwise measurements on them would mean little."""
     starts = [game[0].position.events[0] for game in sample_games(GAME)]
     sizes = [len(start.player_ids) for start in starts if isinstance(start, GameStartEvent)]
     assert sorted(sizes) == sorted([3, 4, 5, 6, 7, 8] * 2)
@@ -77,7 +77,7 @@ def test_facts_missing_at_a_node_are_named(tmp_path: Path, node: str) -> None:
 
 
 def test_fact_counts_as_used_if_it_changes_the_text(tmp_path: Path) -> None:
-    """To name a fact is not enough; a look at it in a condition is."""
+    """Naming a fact in a condition without effect is not enough."""
     asks = ASKS + "{{ history }}{% if next_cards is none %}{% endif %}"
     never = prompt(tmp_path, "never", SHORT, asks)
     assert "next_cards" not in unused_facts(never, KEYS)
@@ -97,7 +97,7 @@ def test_another_value_is_another_one(value: object) -> None:
 
 
 def test_facts_that_imply_others_really_do() -> None:
-    """What the question and its effects are trusted to say, they say."""
+    """The question and its effects contain the facts that they are assumed to contain."""
     for game in sample_games(GAME):
         for one in game:
             values, turn = facts(one.position), one.position.turn

@@ -27,7 +27,7 @@ def test_own():
 
 
 def pytest_says(folder: Path, *words: str) -> tuple[int, str]:
-    """Exit code and output of pytest in this folder, with the plugin as an installation would load it."""
+    """Return pytest's exit code and output in this folder, with the plugin as an installation would load it."""
     environment = os.environ | {"PYTHONPATH": str(REPO), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = [sys.executable, "-m", "pytest", "-p", PLUGIN, "-p", "no:cacheprovider", "--color=no", *words]
     done = subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True, check=False)

@@ -1,4 +1,4 @@
-"""Position files with their hidden truth can be read back; contradictions are refused."""
+"""Position files with their hidden truth can be read back, and contradictions are rejected."""
 
 import json
 from collections.abc import Callable

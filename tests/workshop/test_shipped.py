@@ -12,7 +12,7 @@ from tests.cli.kit import Shell
 
 
 def test_shipped_positions_come_from_the_documented_command(shell: Shell) -> None:
-    """After a change of bots or engine: the line at the head of each file makes them anew; delete the old ones."""
+    """After a change to bots or the engine, delete the files and run the command in their first line."""
     for rule in ("immediate", "contested"):
         file = shipped_positions(GAME) / f"{rule}.yaml"
         line = f"# dubito prompts record prompts/positions/{rule}.yaml --count 20 --output prompts/positions"

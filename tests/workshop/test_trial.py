@@ -56,7 +56,7 @@ def answers(taken: list[TrialAnswer]) -> list[bool | None]:
 
 @pytest.mark.parametrize("api", in_gate(["responses", "chat", "messages"], 1))
 def test_the_answers_are_those_that_the_model_gives_to_the_prompt(tmp_path: Path, api: str) -> None:
-    """Against the house's policy, asked directly."""
+    """The fake model's policy is called directly for comparison."""
     trial = run_trial(tmp_path, entry(PLAIN, "a", api=api), entry(REASONED, "b", api=api))
     for number, sent in enumerate((PLAIN, REASONED)):
         said = [opinion("house-sharp", str(sent.render(one.position)), Random(0)) for one in FOUND.values()]
@@ -69,7 +69,7 @@ def test_the_answers_are_those_that_the_model_gives_to_the_prompt(tmp_path: Path
 
 
 def test_a_trial_is_made_once_and_then_free(tmp_path: Path) -> None:
-    """Again in its folder from what is kept there, elsewhere from the cache, with no call allowed."""
+    """It is repeated from its folder, or from the cache in another folder, with no calls allowed."""
     entries = entry(PLAIN, model="house-random"), entry(REASONED, "b")
     first = run_trial(tmp_path, *entries)
     for name in ("trial", "another"):
@@ -82,7 +82,7 @@ def test_a_trial_is_made_once_and_then_free(tmp_path: Path) -> None:
 
 
 def test_a_run_answers_for_the_positions_that_were_taken_from_it(tmp_path: Path) -> None:
-    """With its cache and its prompt; the same question in the same game has the same draw."""
+    """With the run's cache and prompt. The same question in the same game has the same draw."""
     player = contender("a", "house-random", prompt="reasoned")
     run_games(small(player, games=2, turns=20), tmp_path / "run")
     found = record_from_run(run_to_replay(tmp_path / "run", REPO), NODES, 10_000)
@@ -178,7 +178,7 @@ def test_positions_without_truth_are_asked_with_draws_of_their_own(tmp_path: Pat
 
 
 def test_a_body_is_billed_once_however_many_positions_share_it(tmp_path: Path) -> None:
-    """Two files of the same position are one question to the cache."""
+    """The cache treats two files with the same position as one question."""
     name, one = next(iter(FOUND.items()))
     trial = run_trial(tmp_path, entry(), found={name: one, f"copy-{name}": one})
     assert trial.spent.calls == 1
@@ -186,7 +186,7 @@ def test_a_body_is_billed_once_however_many_positions_share_it(tmp_path: Path) -
 
 
 def test_a_preflight_finds_a_wrong_model_before_any_question(tmp_path: Path) -> None:
-    """A call for each form of a prompt's answers; none where the cache has it, none offline."""
+    """It sends one call for each form of answer, but none if the cache has the reply or offline."""
     prompts = entry(PLAIN, "a", model="m"), entry(PLAIN, "b", model="m", sample=1), entry(REASONED, "c", model="m")
     with Server(lambda heard: Response(404, error_body("responses", "model_not_found", "there is no m"))) as server:
         lost = [replace(one, settings=one.settings.model_copy(update={"base_url": server.base_url("responses")}))

@@ -88,7 +88,7 @@ def test_own_positions_parameters_and_prices_of_another_server(shell: Shell) -> 
 
 
 def test_a_wrong_model_is_a_wrong_flag(shell: Shell) -> None:
-    """The prompt is no entry of a config."""
+    """The message names the flag, because there is no config entry."""
     with Server(lambda heard: Response(404, error_body("chat", "model_not_found", "there is no m"))) as server:
         where = ("--api", "chat", "--base-url", server.base_url("chat"))
         said = shell("prompts", "test", "plain", "--model", "openai:m", *where, "--quiet")
@@ -191,7 +191,7 @@ def trial(home: Path, shell: Shell) -> Shell:
 
 
 class Interrupts:
-    """Holds calls until it is released; the first one also sends Ctrl-C to the main thread."""
+    """Holds calls until it is released. The first one also sends Ctrl-C to the main thread."""
 
     def __init__(self) -> None:
         self.released, self.was_released = threading.Event(), list[bool]()

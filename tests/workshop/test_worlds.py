@@ -1,4 +1,4 @@
-"""Second worlds of Dubito look the same to the seat but differ in truth."""
+"""Second worlds of Dubito look the same to the seat but differ in the hidden truth."""
 
 from random import Random
 
@@ -32,7 +32,7 @@ def watched(rules: Rules, size: int) -> list[tuple[World, Position]]:
 @pytest.mark.parametrize("size", in_gate([3, 5, 8], 2))
 @pytest.mark.parametrize("rules", in_gate([Rules(win_rule="contested"), Rules(jokers=0), Rules()], 1), ids=str)
 def test_another_world_looks_the_same_to_the_seat(rules: Rules, size: int) -> None:
-    """And one of the two is the game that was played."""
+    """One of the two worlds is the game that was played."""
     chance, others, questions = Random(1), 0, watched(rules, size)
     for world, position in questions[::3]:
         assert world.replay_position(position) == position
