@@ -83,7 +83,7 @@ def _compile(root: Path, folder: Path) -> dict[str, str]:
     os.chdir(source)  # tracebacks show paths relative to this folder
     try:
         # Do not follow imports of dependencies: a build has none, and the SDKs would take ten times as long.
-        config = f"--config-file={root / 'pyproject.toml'}"  # and no other one
+        config = f"--config-file={root / 'pyproject.toml'}"  # ignore other config files
         flags = [config, "--ignore-missing-imports", "--follow-imports=silent", "--no-site-packages"]
         optimize = os.environ.get("MYPYC_OPT_LEVEL", "3")
         target = str(folder / "c")

@@ -43,8 +43,9 @@ from dubito.workshop.recordings import Origin, record_positions
 
 IN_FLIGHT = 32
 LATENCY = 0.2  # seconds
-USUAL = 22  # iterations of a function's loop in a microsecond, on the machine at the speed that targets are meant for
-CROWD, FAR = 512, 0.2  # games in flight, seconds
+# Iterations of the function's loop per microsecond, on a machine at the speed for which the targets are meant.
+USUAL = 22
+CROWD, FAR = 512, 0.2  # games in flight, and seconds of latency
 SETTINGS = ModelSettings(api="responses", model="house-sharp", base_url="house")
 
 

@@ -18,7 +18,7 @@ from tests.foreign.server import Foreign, Habits
 
 GAMES = 600
 A_CALL = 10_800.0  # approximate tokens per call, including the output
-CASES: dict[str, tuple[float, Callable[[], Habits]]] = {  # requests a minute, and the server
+CASES: dict[str, tuple[float, Callable[[], Habits]]] = {  # requests per minute, and the server
     "500 RPM, bursts of 8, headers": (500, lambda: Habits([Bucket(500, 8)], headers="openai", retry_after="ms")),
     "500 RPM, bursts of 500, headers": (500, lambda: Habits([Bucket(500, 500)], headers="openai", retry_after="exact")),
     "500 RPM, bursts of 8, whole seconds": (500, lambda: Habits([Bucket(500, 8)], retry_after="whole")),

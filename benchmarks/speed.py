@@ -65,7 +65,7 @@ def time_call(call: Callable[[], T]) -> tuple[T, float, float]:
 
 
 SEVEN = ["ConMan", "CalculatingLiar", "Player4", "Player1", "Player3", "Player2", "Hoarder"]
-OTHERS = (  # a game, its players, and the highest cost of one game, in iterations of a function's loop
+OTHERS = (  # game, players, and the highest cost of a game in iterations of the function's loop
     ("bs", "BS between Player1 to Player4", ["Player1", "Player2", "Player3", "Player4"], 10_000),
     ("bs", "BS between the seven", SEVEN, 30_000),
     ("defuse", "draw and defuse, Simple against Scared", ["Simple", "Scared"], 3_000),

@@ -32,7 +32,7 @@ def read_imports() -> dict[str, set[str]]:
             continue
         found = imports.setdefault(room, set())
         tree = ast.parse(path.read_text("utf-8"))
-        if room == "hooks":  # it imports types from the rooms whose hooks it lists, for type checkers only
+        if room == "hooks":  # type-only imports from all rooms whose hooks it lists
             tree.body = [node for node in tree.body if not isinstance(node, ast.If)]
         for node in ast.walk(tree):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []

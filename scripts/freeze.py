@@ -55,7 +55,7 @@ def replay_submission(file: Path) -> None:
 def write_golden() -> None:
     for module in ("prompts", "engine", "plugins.openspiel.games", "plugins.openspiel.training"):
         run_module(f"tests.{module}.golden")
-    for folder in sorted(REPO.glob("prompts/*/*/golden")):  # of games other than Dubito
+    for folder in sorted(REPO.glob("prompts/*/*/golden")):  # games other than Dubito
         prompt = folder.parent
         run_module("dubito", "prompts", "golden", "--game", prompt.parent.name, str(prompt))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-_NAMES: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")  # the dearest last
+_NAMES: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")  # the most expensive last
 CHROMIUM: Final = next(filter(None, map(shutil.which, _NAMES)), None)
 _FLAGS: Final = (
     "--headless",
@@ -24,10 +24,10 @@ _FLAGS: Final = (
     "--disable-component-update",
     "--disable-sync",
     "--disable-dev-shm-usage",
-    "--proxy-server=127.0.0.1:9",  # nothing listens there: whatever leaves this machine fails
+    "--proxy-server=127.0.0.1:9",  # nothing listens there, so every request that leaves this machine fails
     "--remote-debugging-pipe",
     "--hide-scrollbars",
-    "--renderer-process-limit=1",  # pages of one author: a process for each would only take time
+    "--renderer-process-limit=1",  # all pages are trusted, so one process is enough
     "--disable-site-isolation-trials",
     "--disable-features=BackForwardCache,IsolateOrigins,site-per-process",
 )
@@ -43,12 +43,12 @@ _KEYS: Final = {
     "Enter": 13,
 }
 _TYPED: Final = {" ": " ", "Enter": "\r"}
-_ON_3_AND_4: Final = (  # where Chromium looks for the pipe's ends
+_ON_3_AND_4: Final = (  # Chromium expects the ends of the pipe here
     "import os, sys, fcntl; ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]; "
     "os.dup2(ends[0], 3); os.dup2(ends[1], 4); "
     "os.execv(sys.argv[3], sys.argv[3:])"
 )
-_POLLS: Final = 1500  # a backstop: whatever has not come by then never comes
+_POLLS: Final = 1500  # gives up after this many polls
 
 
 class Chrome:
@@ -57,8 +57,8 @@ class Chrome:
     def __init__(self, to: int, of: int) -> None:
         self._to, self._of = os.fdopen(to, "wb", buffering=0), os.fdopen(of, "rb", buffering=0)
         self._read, self._number, self._session = b"", 0, ""
-        self.errors: list[str] = []  # console errors and warnings, exceptions, loads that failed
-        self.asked: list[str] = []  # every address that was asked for
+        self.errors: list[str] = []  # console errors and warnings, exceptions, failed loads
+        self.asked: list[str] = []  # every requested address
         self._loaded = 0
         target = self("Target.createTarget", url="about:blank")["targetId"]
         self._session = self("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -102,7 +102,7 @@ class Chrome:
     def open(self, page: Path | str, after: str = "") -> None:
         """Load a file or an address, with `after` appended, and wait until it is drawn."""
         address = page.resolve().as_uri() if isinstance(page, Path) else page
-        if not self._went(address + after):  # another part of the page that is open already
+        if not self._went(address + after):  # only the fragment differs from the open page
             self._went("about:blank")
             self._went(address + after)
         self.drawn()

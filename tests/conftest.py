@@ -37,7 +37,7 @@ def _beyond(host: object) -> bool:
 
 def _refuse(event: str, arguments: tuple[object, ...]) -> None:
     if event in ("socket.connect", "socket.sendto"):
-        address = arguments[1]  # of a file's socket, no tuple
+        address = arguments[1]  # a string for a Unix socket, otherwise a tuple
         host = address[0] if isinstance(address, tuple) else None
     elif event == "socket.getaddrinfo":
         host = arguments[0]
@@ -50,9 +50,10 @@ def _refuse(event: str, arguments: tuple[object, ...]) -> None:
 if not _REAL:
     sys.addaudithook(_refuse)
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so it is in the background of a shell; tests press Ctrl-C
+# Shells set this for background processes, but tests press Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # so it is under nohup; tests hang up
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup sets this, but tests send SIGHUP
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
@@ -64,7 +65,7 @@ settings.register_profile("gate", deadline=None, derandomize=True, database=None
 settings.register_profile("at length", settings.get_profile("gate"), max_examples=120)
 
 
-_at_length = False  # until the command line is read
+_at_length = False  # set when the command line is parsed
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -122,13 +123,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in long]
 
 
-gc.disable()  # until all is collected: it would be searched for garbage a hundred times
+gc.disable()  # during collection, which would otherwise trigger garbage collection a hundred times
 
 
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
-    gc.set_threshold(50_000)  # new objects: at Python's 700 a seventh of the suite's time went into looking
+    # New objects; with Python's default of 700, garbage collection takes a seventh of the suite's time.
+    gc.set_threshold(50_000)
 
 
 @pytest.fixture(scope="session")
@@ -188,7 +190,8 @@ def chromium() -> Iterator[Chrome]:
 @pytest.fixture
 def chrome(chromium: Chrome) -> Iterator[Chrome]:
     """Open a browser with a wide window. Messages on its console and requests to other hosts fail the test."""
-    if any(address.startswith("http") for address in chromium.asked):  # a file is quiet, and `open` leaves it
+    # Pages over HTTP can still send requests; pages from files do not.
+    if any(address.startswith("http") for address in chromium.asked):
         chromium.leave()
     chromium.forget()
     chromium.screen(1440)

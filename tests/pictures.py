@@ -22,7 +22,7 @@ CAUGHT = (
     "smollm2-reasoned.zip",
     1,
     (29, 30, 28),
-)  # run, game and turns: the model bluffs, is caught, and what came first
+)  # run, game, and turns: the bluff, the catch, and the turn before
 ONLY_THE_TABLE = """
 (() => {
   const style = document.createElement('style');

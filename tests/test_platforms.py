@@ -36,7 +36,7 @@ GUARDED: Final = {  # with `hasattr` or `sys.platform`
     "store/lock.py",
     "workshop/hangs.py",
 }
-POSIX_BY_THE_DOCS: Final = ("sandbox/", "plugins/tournament/")  # docs/programs.md, the tournament's page
+POSIX_BY_THE_DOCS: Final = ("sandbox/", "plugins/tournament/")  # docs/programs.md and the tournament's page name these
 PLACES: Final = re.compile(r"^/(proc|sys|dev)/")
 ON_WINDOWS: Final = """
 import os, select, selectors, signal, socket, subprocess, asyncio, uvicorn, multiprocessing.util, concurrent.futures
@@ -105,7 +105,6 @@ def test_type_checker_for_another_system_finds_only_listed_names(platform: str, 
 
 @pytest.mark.at_length
 def test_run_report_and_web_work_without_what_windows_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the command's process and its workers."""
     (tmp_path / "sitecustomize.py").write_text(ON_WINDOWS.format(names=sorted(ONLY_POSIX - RUNTIME)))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     ran = command(tmp_path, *RUN, "--output", "r")

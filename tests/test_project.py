@@ -163,7 +163,7 @@ def test_no_two_types_share_a_name() -> None:
 
 
 def test_a_function_has_one_owner_of_its_name() -> None:
-    """Except in games. Functions of commands have the commands' names."""
+    """Games may share names. Functions of commands have the commands' names."""
     owners: dict[str, list[str]] = {}
     for path in (REPO / "dubito").rglob("*.py"):
         if not {"games", "plugins"} & {*path.relative_to(REPO).parts}:
@@ -225,8 +225,8 @@ def lines_between(path: Path, first: str, end: str) -> int:
     return (starts[end] if end else last + 1) - (starts[first] if first else 1)
 
 
-WORDS = re.compile(r"bluff|doubt|joker|win_rule|max_turns", re.IGNORECASE)  # Dubito's
-WORDS_LEFT = {  # lines in rooms that serve every game; this list only shrinks
+WORDS = re.compile(r"bluff|doubt|joker|win_rule|max_turns", re.IGNORECASE)  # terms of Dubito
+WORDS_LEFT = {  # lines in folders that serve every game; this list may only shrink
     "api.py": 1,
     "cli/terminal.py": 2,
     "cli/watch.py": 1,
@@ -243,7 +243,7 @@ WORDS_LEFT = {  # lines in rooms that serve every game; this list only shrinks
 
 
 def test_game_terms_appear_only_in_the_games_folder() -> None:
-    """Except in the listed lines. A listed line that no longer exists must be removed from the list."""
+    """The list has exceptions. A listed line that no longer exists must be removed from it."""
     counts = {
         path.relative_to(REPO / "dubito").as_posix(): sum(map(bool, map(WORDS.search, path.read_text().splitlines())))
         for path in ours()
@@ -255,7 +255,7 @@ def test_game_terms_appear_only_in_the_games_folder() -> None:
 def test_no_two_files_import_each_other() -> None:
     """There are no import cycles, including late and type-only imports."""
     known = {".".join(path.relative_to(REPO).with_suffix("").parts).removesuffix(".__init__"): path for path in ours()}
-    del known["dubito"]  # which names what it leads to; it imports that only when it is used
+    del known["dubito"]  # a lazy module, which imports its contents only on use
     leads = {name: {found for found in imported_names(path) if found in known} - {name} for name, path in known.items()}
     assert len(leads) > 150
     while free := {name for name, others in leads.items() if not others & leads.keys()}:
@@ -277,8 +277,8 @@ def imported_names(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-DOORS = ("game_data", "facts", "player")  # to Dubito's package, for bots
-GROUND = ("errors", "files", "game")  # what a game may stand on
+DOORS = ("game_data", "facts", "player")  # re-exports of Dubito's package, for bots
+GROUND = ("errors", "files", "game")  # what a game may import
 
 
 def test_rooms_know_a_game_only_through_its_interface() -> None:
@@ -297,7 +297,7 @@ def test_rooms_know_a_game_only_through_its_interface() -> None:
     assert against == []
 
 
-MAY_USE = {"leaderboard": {"openspiel"}, "tournament": {"openspiel"}}  # plugins that use another where it is installed
+MAY_USE = {"leaderboard": {"openspiel"}, "tournament": {"openspiel"}}  # plugins that use another one if it is installed
 
 
 def test_the_core_imports_no_plugin_and_a_plugin_only_those_it_may_use() -> None:
@@ -311,7 +311,7 @@ def test_the_core_imports_no_plugin_and_a_plugin_only_those_it_may_use() -> None
     assert against == []
 
 
-EXTRAS = {  # what they bring, and the only folders that may import it
+EXTRAS = {  # extra -> its packages, and the only folders that may import them
     **dict.fromkeys(("gymnasium", "open_spiel", "pettingzoo", "pyspiel", "shimmy"), "dubito/plugins/openspiel"),
     **dict.fromkeys(("dask", "distributed"), "dubito/plugins/dask"),
     **dict.fromkeys(("datasets", "verifiers"), "dubito/seats"),
@@ -381,7 +381,7 @@ def imported(path: Path) -> Iterator[str]:
             modules = [f"{node.module}.{alias.name}" for alias in node.names]
         for module in modules:
             wing, _, rest = module.partition(".")
-            if wing == "bots" and "bots" in path.parts:  # a plugin's bots use those of the project
+            if wing == "bots" and "bots" in path.parts:  # a plugin's bots may import the project's
                 continue
             if wing in ("bots", "tests", "benchmarks"):
                 yield wing
@@ -471,11 +471,11 @@ def test_a_compiled_wheel_plays_the_same_and_names_a_bot(tmp_path: Path, monkeyp
     monkeypatch.setenv("DUBITO_COMPILE", "1")
     monkeypatch.setenv(
         "MYPYC_OPT_LEVEL", "0"
-    )  # what is compiled does the same at any level; `scripts/compiled` has -O3
+    )  # the optimization level does not affect results; `scripts/compiled` uses -O3
     command(REPO, sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path))
     (wheel,) = tmp_path.glob("dubito-*.whl")
     site, here = tmp_path / "site", tmp_path / "here"
-    with zipfile.ZipFile(wheel) as archive:  # the other test installs one
+    with zipfile.ZipFile(wheel) as archive:  # another test installs a wheel
         archive.extractall(site)
     monkeypatch.setenv("PATH", "")
     (here / "bots" / "manual").mkdir(parents=True)

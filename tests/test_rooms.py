@@ -33,7 +33,7 @@ BUDGETS: Final = {
     "dubito/plugins/mcp": 65,
     "dubito/plugins/openspiel": 4663,
     "dubito/plugins/tournament": 2325,
-    "dubito/report": 3750,  # with pages that compare two players side by side
+    "dubito/report": 3750,  # includes pages that compare two players side by side
     "dubito/sandbox": 1030,
     "dubito/seats": 790,
     "dubito/show": 1185,
@@ -56,7 +56,7 @@ def count_code_lines(source: str, module: ast.Module) -> int:
         node = to_visit.pop()
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
             code.difference_update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
-        # A docstring is within statements alone, which is quicker than to look at all expressions.
+        # Docstrings are expression statements, so other expressions need not be visited.
         for name in ("body", "orelse", "finalbody", "handlers", "cases"):
             nodes = getattr(node, name, None)
             to_visit += nodes if isinstance(nodes, list) else []

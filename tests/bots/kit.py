@@ -20,7 +20,7 @@ from dubito.games.dubito.record import ending, sentence
 
 REPO = Path(dubito.__file__).resolve().parent.parent
 REGISTRY = find_bots(REPO)
-NUMBER = 7  # the number of every made-up round
+NUMBER = 7  # the current number in every made-up round
 HIGHEST_DRAW = 1 - 2**-53
 
 NODES_A_TO_E = {

@@ -92,14 +92,14 @@ def test_opening_r24(yes: str, draws: Sequence[float], number: int, cards: list[
     [
         ((1, 7, 7, 7, 2), "E", (), [7, 7, 7]),  # all matching, at most three
         ((0, 7, 7, 2, 3), "E", (), [7, 7]),  # no joker among them
-        ((1, 7, 7, 7, 2), "", (0.34,), [7, 7]),  # a random number of the matching
+        ((1, 7, 7, 7, 2), "", (0.34,), [7, 7]),  # a random number of matching cards
         ((1, 7, 7, 7, 2), "", (0.99,), [7, 7, 7]),
         ((1, 7, 7, 2, 3), "", (0.99,), [7, 7]),  # randint(1, min(3, matching))
         ((1, 7, 7, 2, 3), "", (0.49,), [7]),
         ((1, 7, 7, 2, 3), "DE", (0, 0, 0), [1, 7, 7]),  # three random cards
-        ((1, 7, 7, 2, 3), "D", (0.67, 0.99, 0.99, 0.99), [3, 2, 7]),  # a random 1-3 of them
+        ((1, 7, 7, 2, 3), "D", (0.67, 0.99, 0.99, 0.99), [3, 2, 7]),  # one to three of them at random
         ((1, 7, 7, 2, 3), "D", (0.33, 0.5), [7]),
-        ((1, 2, 3, 4, 5), "E", (0, 0, 0), [1, 2, 3]),  # without the number: a forced bluff (R25)
+        ((1, 2, 3, 4, 5), "E", (0, 0, 0), [1, 2, 3]),  # lacks the number, so the bluff is forced (R25)
         ((0, 2, 3, 4, 5), "", (0, 0), [0]),
     ],
 )

@@ -115,7 +115,7 @@ OBSERVE_ALL = """
                 pass # player gone — clean up their belief entry if needed
 """
 
-# The helpers that the observe example names, written here: each keeps what it was told, and checks it.
+# The helpers that the source's observe example calls: each one records and checks its arguments.
 HELPERS = """
     told = []
 
@@ -140,7 +140,7 @@ HELPERS = """
         self.told.append("prior")
 """
 
-# The formulas of its table of signals, each with the value it names for a zero denominator.
+# The formulas in the source's table of signals, each with its value for a zero denominator.
 SIGNALS = """
     signals = []
 

@@ -20,12 +20,12 @@ from dubito.games.dubito.game import GAME
 from tests.bots.kit import NODES_A_TO_E, entrants, story_of
 from tests.engine.test_hostile import Quiet
 
-DEADLINE = 0.25  # seconds: long beside a turn, even on a machine that has much else to do
+DEADLINE = 0.25  # seconds: much longer than a turn, even on a busy machine
 
 
 def forever() -> None:
     while True:
-        signal.pause()  # takes no time of others
+        signal.pause()  # wait without using CPU time
 
 
 def looping() -> None:
@@ -40,11 +40,11 @@ def catching() -> None:
 
 
 def failing() -> None:
-    error = RuntimeError("release unlocked lock")  # as a wait may fail that is interrupted
+    error = RuntimeError("release unlocked lock")  # an interrupted wait can fail like this
     try:
         looping()
     except BaseException:
-        raise error from None  # made before: no alarm rings between two steps that call nothing
+        raise error from None  # created above, so that no alarm can interrupt its construction
 
 
 def waiting() -> None:
@@ -76,7 +76,7 @@ class Looping(Quiet):
 
     def maximize_first_hand(self, p: TurnData) -> bool:
         self.at("maximize_first_hand")
-        return False  # keeps cards of the number, so that D will be asked
+        return False  # keep cards of the number, so that D is asked
 
     def should_doubt(self, p: TurnData) -> bool:
         self.at("should_doubt")

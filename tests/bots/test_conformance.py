@@ -26,7 +26,7 @@ BOTS = sorted(
 )
 RULES = [Rules(win_rule=rule) for rule in get_args(WinRule)]
 SIZES = range(MIN_PLAYERS, MAX_PLAYERS + 1)
-SEED = 20_000  # any; the tests hold for all
+SEED = 20_000  # arbitrary; the tests hold for any seed
 
 
 def seated(name: str, size: int, deal: int) -> list[Entrant]:
@@ -149,7 +149,7 @@ def test_can_be_made_with_only_an_id(name: str) -> None:
     """R28: a config entry can be just the bot's name, since all settings have names and defaults."""
     bot = REGISTRY.bots[name]
     assert in_seat(bot.cls, (1, 2, 3)).id == 1
-    if bot.cls.__init__ is Player.__init__:  # its own, which has no signature where it is compiled
+    if bot.cls.__init__ is Player.__init__:  # inherited, and without a signature if it is compiled
         return
     myself, seat, *settings = inspect.signature(bot.cls.__init__).parameters.values()
     assert (myself.name, seat.name) == ("self", "id")

@@ -121,7 +121,7 @@ def test_imported_bot_is_not_the_bot_of_the_file(tmp_path: Path) -> None:
 
 
 def test_the_same_bytes_in_two_places_are_one_bot(tmp_path: Path) -> None:
-    """For example, in a clone and in the installed project. The installed file is used."""
+    """If a clone and the installed project contain the same bot, the installed file is used."""
     stefa = REGISTRY.bots["StefaBot"]
     write_bot(tmp_path, "stefa_bot", stefa.file.read_text())
     write_bot(tmp_path, "good", GOOD)
@@ -249,7 +249,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(asked: str, hint: str) -> 
         ("def f():\n    import random", False),
         ("def f():\n    from random import Random", False),
         ("import math, \\\n    random", False),
-        ("import \uff52andom", False),  # which Python reads as `random`
+        ("import \uff52andom", False),  # Python normalizes this to `random`
         ("import secrets", False),
         ("from numpy.random import default_rng", False),
         ("import math", True),

@@ -72,7 +72,8 @@ def test_a_bot_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_bots_of_the_project_answer_there() -> None:
-    manual = [bot for name, bot in REGISTRY.bots.items() if bot.kind == "manual" and name != "Solved"]  # who duels
+    # Solved plays only duels
+    manual = [bot for name, bot in REGISTRY.bots.items() if bot.kind == "manual" and name != "Solved"]
     for bot in manual:
         player, p = at_turn(bot.cls, HANDS, [TWO_SEVENS, A_LIE])
         nodes = isinstance(player, FiveNodes)

@@ -17,13 +17,13 @@ from dubito.game.table import Entrant, play_game
 from dubito.games.dubito.engine import Rules, deal_table
 from tests.bots.kit import REGISTRY
 
-pytestmark = pytest.mark.at_length  # the gate plays frozen games of these bots byte for byte
+pytestmark = pytest.mark.at_length  # the gate plays frozen games of these bots instead
 GAMES = 12_000
 SEED = 2024
 ALLOWED = 0.005
 ERRORS = 4
 
-PUBLISHED = {  # per cent of games won outright
+PUBLISHED = {  # percent of games with a hard win
     "ClaudeBot": 52.9,
     "AdaptyBoi": 44.2,
     "StefaBot": 43.5,

@@ -13,7 +13,7 @@ HOLDING = (NUMBER, 1, 2, 3, 4)
 LACKING = (0, 0, 1, 2, 3)  # jokers do not count as the number (R22)
 FOUND_BY_BISECTION = 1e-9
 
-ABDE = {  # bot -> chances of a yes at A, B, D, E, whatever the situation
+ABDE = {  # bot -> probabilities of a yes at A, B, D, E in any situation
     "RandomBoi": (1 / 2, 0, 1 / 2, 0),
     "AlwaysTruthful": (0, 1, 0, 1),
     "MrNoDoubt": (0, 1, 0, 1),

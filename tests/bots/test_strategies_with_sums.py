@@ -120,7 +120,7 @@ def test_adapty_boi_is_up_to_date_on_the_very_turn() -> None:
     """On its first turn, AdaptyBoi already knows that prev was always honest, and does not doubt."""
     player = in_seat(REGISTRY.bots["AdaptyBoi"].cls, HOLDING, framework=Random(1))
     before, after = data(9, 1, 1, 10)
-    player.rng = Scripted(0.2, 0.99, 0.95)  # above 1 - .9: no doubt; no forced one; above 1 - .1: no bluff
+    player.rng = Scripted(0.2, 0.99, 0.95)  # above 1 - .9: no doubt; it is not forced; above 1 - .1: no bluff
     output = player.play(regular(HOLDING, prev=before, next=after))
     assert (output.doubt, output.cards) == (False, [NUMBER])
 
@@ -141,7 +141,7 @@ def test_adapty_boi_clips_both_estimates() -> None:
 @pytest.mark.parametrize(
     ("hand", "neighbours", "expected"),
     [
-        (LACKING, data(2, 3, 3, 5), 0.6),  # h .4 <= d .6: with probability d
+        (LACKING, data(2, 3, 3, 5), 0.6),  # h .4 <= d .6: doubts with probability d
         (LACKING, data(1, 1, 1, 2), 0.5),  # h = d
         (LACKING, data(3, 2, 2, 5), 0.0),  # h .6 > d .4
         (HOLDING, data(2, 3, 3, 5), 0.0),  # it can play truthfully
@@ -189,7 +189,7 @@ def tipping_share(size: int, played: int, *, opened: bool = False, holds: bool =
 
 @pytest.mark.parametrize(
     ("size", "one", "two", "three"),
-    [  # twice the threshold (.75, .50, .30), less the card term .05, .30, .65
+    [  # twice the threshold (.75, .50, .30) minus the card term .05, .30, .65
         (1, None, None, 850),
         (4, None, None, 850),
         (5, 950, 700, 350),
@@ -204,7 +204,7 @@ def test_claude_bot_thresholds(size: int, one: int | None, two: int | None, thre
 
 @pytest.mark.parametrize(
     ("size", "one", "two", "three"),
-    [  # thresholds lower by .15: .60, .35, .15
+    [  # thresholds reduced by .15: .60, .35, .15
         (4, None, 900, 550),
         (5, 650, 400, 50),
         (17, 650, 400, 50),
@@ -265,7 +265,7 @@ def test_claude_bot_always_doubts_a_player_without_cards(opened: bool) -> None:
         (1, 0, 20, True),
         (1, 6, 20, True),
         (2, 6, 20, True),
-        (3, 6, 20, False),  # as many honest cards as a bluff puts down
+        (3, 6, 20, False),  # it holds as many matching cards as a bluff would play
         (3, 0, 20, False),
         (1, 7, 20, False),  # .35 is not below .35
         (1, 20, 20, False),
@@ -276,12 +276,12 @@ def test_claude_bot_bluffs_if_the_neighbour_rarely_doubts(
     matching: int, doubts: int, turns: int, expected: bool
 ) -> None:
     hand = (NUMBER,) * matching + (1, 2, 3)
-    prev = neighbour(0, doubts=10 - doubts // 2, not_first_turns=10)  # not the one it looks at
+    prev = neighbour(0, doubts=10 - doubts // 2, not_first_turns=10)  # irrelevant, since it uses the other neighbour
     p = regular(hand, prev=prev, next=neighbour(2, doubts=doubts, not_first_turns=turns))
     assert answer(bot("ClaudeBot", hand), "D", p) is expected
 
 
-# -- what these three answer without looking
+# -- decisions of these three that do not depend on the situation
 
 
 @pytest.mark.parametrize("name", ["RiskCounter", "AdaptyBoi", "ClaudeBot"])

@@ -19,9 +19,9 @@ from dubito.llm.settings import is_on_this_machine
 
 HERE: Final = Path(__file__).parent
 CASSETTES: Final = HERE / "recorded"
-INDEX: Final = CASSETTES / "index.yaml"  # whom they were recorded against, and what came of it
+INDEX: Final = CASSETTES / "index.yaml"  # the servers that were recorded, and the results
 KEYS: Final = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
-_KEPT_HEADERS: Final = ("content-type", "retry-after")  # all others are dropped, on both sides
+_KEPT_HEADERS: Final = ("content-type", "retry-after")  # all other headers are dropped from requests and responses
 _IDS: Final = {
     *("id", "request_id", "user", "safety_identifier", "system_fingerprint", "organization", "project"),
     *("signature", "encrypted_content", "prompt_cache_retention"),
@@ -36,8 +36,8 @@ class Block(str):
     __slots__ = ()
 
 
-FORMAT: Final = 1  # of vcrpy's
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's, where there is one
+FORMAT: Final = 1  # version of vcrpy's format
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's loader if available
 
 
 class _Dumper(yaml.SafeDumper):
@@ -139,7 +139,7 @@ def same_request(one: Any, other: Any) -> None:
 def played_whole(cassette: Any) -> Iterator[None]:
     """Check that each request inside the context has a recording, and that every recording was used."""
     finds: Callable[[Any], bool] = cassette.can_play_response_for
-    if not cassette.write_protected:  # it is being recorded
+    if not cassette.write_protected:  # the cassette is being recorded
         yield
         return
 
@@ -148,7 +148,7 @@ def played_whole(cassette: Any) -> Iterator[None]:
     def find(request: Any) -> bool:
         if not finds(request):
             missed.append(_missing(cassette, request))
-            pytest.fail(missed[0])  # no Exception, which an SDK would take for a lost connection; it ends the game
+            pytest.fail(missed[0])  # not an Exception, which an SDK would treat as a lost connection
         return True
 
     cassette.can_play_response_for = find

@@ -36,7 +36,8 @@ def main(words: Sequence[str]) -> int:
     }
     CASSETTES.mkdir(exist_ok=True)
     INDEX.write_text(yaml.safe_dump(index, sort_keys=True), encoding="utf-8")
-    loaded = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"  # dubito, by us
+    # This module has already imported dubito.
+    loaded = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
     return int(pytest.main([str(HERE / "test_recorded.py"), "--record-mode=rewrite", "--quiet", "-W", loaded]))
 
 

@@ -16,8 +16,8 @@ from tests.cassettes.kit import INDEX, played_whole
 from tests.games.bs import models as bs
 from tests.llm.kit import BOT_OF, PROTOCOLS, contender, run_games, small
 
-FAULTS: Final = "house?faults=fenced:0.2,wrong_string:0.1,refusal:0.1,rate_limit:0.1"  # so that there are re-asks
-OF_BS: Final = "bs-"  # before the name of a prompt of BS
+FAULTS: Final = "house?faults=fenced:0.2,wrong_string:0.1,refusal:0.1,rate_limit:0.1"  # faults that cause re-asks
+OF_BS: Final = "bs-"  # prefix of the names of BS prompts
 SCENES: Final = [(protocol, prompt) for protocol in PROTOCOLS for prompt in ("plain", "reasoned", f"{OF_BS}plain")]
 
 
@@ -45,7 +45,7 @@ def test_a_recorded_game(tmp_path: Path, protocol: Api, prompt: str, vcr: Any) -
     assert run.failure is None
     found = {"digest": run.results_digest, "outcomes": dict(run.models["model"].outcomes)}
     scene = f"{protocol}-{prompt}"
-    if not vcr.write_protected:  # it was recorded just now
+    if not vcr.write_protected:  # it has just been recorded
         index["results"][scene] = found
         INDEX.write_text(yaml.safe_dump(index, sort_keys=True), encoding="utf-8")
     assert found == index["results"][scene]

@@ -69,12 +69,12 @@ def _clause(sentence: str) -> str:
 
 @dataclass(frozen=True)
 class _Page:
-    commands: dict[str, str]  # by what they print
-    inside: dict[str, Any]  # the parts that stand in one place only, and are told there
+    commands: dict[str, str]  # command -> its printed keys
+    inside: dict[str, Any]  # parts that are used only once, and described there
 
     def keys(self, schema: dict[str, Any], indent: str = "") -> str:
         """Return one line per key. Keys with the same type and no description share a line."""
-        lines: dict[str, list[str]] = {}  # by what stands behind the keys
+        lines: dict[str, list[str]] = {}  # description -> keys that share it
         for key, of in schema["properties"].items():
             if key == "format":
                 continue

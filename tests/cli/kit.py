@@ -75,7 +75,7 @@ def start(folder: Path, *words: str, **how: Any) -> Iterator[subprocess.Popen[st
     """Start `python -m dubito` as a process in that folder. It ends with the test."""
     command = [sys.executable, "-m", "dubito", *words]
     path = os.pathsep.join(filter(None, (str(REPO), os.environ.get("PYTHONPATH"))))
-    environment = {"BROWSER": "true"} | os.environ | {"PYTHONPATH": path}  # the command `true` opens nothing
+    environment = {"BROWSER": "true"} | os.environ | {"PYTHONPATH": path}  # the command `true` opens no browser
     with subprocess.Popen(
         command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how
     ) as process:

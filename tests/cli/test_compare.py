@@ -52,7 +52,7 @@ def test_contenders_of_several_runs_compare_as_in_one_run(shell: Shell) -> None:
     assert verdict.startswith("Preliminary (fewer than 100 deals): ")
     assert tables.count("\n") == 1 + 3 + 2 + 3 + 1, "three contenders, three pairs, how many deals decide"
     assert shell("compare", "all").out in whole
-    fewer = re.compile(r"\s+[Aa]bout\s+[0-9,]+\s+more\s+games|\s+")  # a deal of `a` is two games, not three
+    fewer = re.compile(r"\s+[Aa]bout\s+[0-9,]+\s+more\s+games|\s+")  # a deal has two games in `a`, otherwise three
     assert fewer.sub(" ", said.out) == fewer.sub(" ", shell("compare", "all").out)
     assert said.out != shell("compare", "all").out
 

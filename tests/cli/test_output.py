@@ -102,8 +102,9 @@ def test_model_progress_is_a_bar_above_other_output(
 @pytest.mark.parametrize(
     ("course", "said"),
     [
-        (((10, 1), (20, 11)), ["", ", 29 s left"]),  # a machine that loads
-        (((4, 20), (20, 22), (40, 24)), [", 4 s left", ", 2 min left", ", 3 min left"]),  # from the cache, at first
+        (((10, 1), (20, 11)), ["", ", 29 s left"]),  # a machine that is still loading
+        # The first answers are from the cache.
+        (((4, 20), (20, 22), (40, 24)), [", 4 s left", ", 2 min left", ", 3 min left"]),
     ],
 )
 def test_time_left_follows_the_recent_speed(
@@ -130,8 +131,8 @@ def test_games_without_models_do_not_affect_time_left() -> None:
             forecast.count_question(game)
     forecast.end(10)
     played, left = forecast.parts(40)
-    assert played == 1 + 12 / 32  # the usual is at least what all have had
-    assert left == pytest.approx(20 / 32 + 28 * 2 / 12)  # most of those that are not begun ask nothing either
+    assert played == 1 + 12 / 32  # the usual number is at least what every game has asked
+    assert left == pytest.approx(20 / 32 + 28 * 2 / 12)  # most games that have not started will ask nothing either
 
 
 def test_progress_omits_calls_before_the_first_request() -> None:
@@ -187,7 +188,7 @@ def test_impossible_file_name_is_one_sentence(capsys: pytest.CaptureFixture[str]
 def test_output_to_a_full_disk_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with suppress(OSError), open("/dev/full", "w", buffering=1) as full:  # which cannot be closed either
+    with suppress(OSError), open("/dev/full", "w", buffering=1) as full:  # it cannot be closed either
         monkeypatch.setattr(sys, "stdout", full)
         with pytest.raises(SystemExit) as ended:
             main(["bots"])

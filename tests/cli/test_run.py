@@ -245,7 +245,7 @@ def test_ctrl_c_stops_and_saves_finished_games(tmp_path: Path) -> None:
     )
     with start(tmp_path, "run", *words, "--output", "out") as process:
         assert process.stderr is not None
-        progress = next(line for line in process.stderr if " of 10,000 games, " in line)  # something is kept
+        progress = next(line for line in process.stderr if " of 10,000 games, " in line)  # some games are stored
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert progress

@@ -54,7 +54,7 @@ def test_commands_describe_settings_consistently() -> None:
     found = set()
     for name, command in all_commands(cli):
         for key in options_of(command).keys() & {*SHORT_FORM_SETTINGS, *SPENDING, "in_flight", "bot_deadline"}:
-            if not name.startswith("dubito cache"):  # their --cache is a folder that is read
+            if not name.startswith("dubito cache"):  # there, --cache is a folder to inspect
                 assert options_of(command)[key].help == of_run[key].help, f"{name}: {key}"
                 found.add(name)
     assert {"dubito play", "dubito watch", "dubito estimate", "dubito prompts test"} < found

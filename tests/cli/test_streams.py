@@ -49,7 +49,7 @@ def test_killed_export_does_not_block_the_next(run: Shell, tmp_path: Path) -> No
     (tmp_path / "scratch").mkdir()
     program = (
         "import os, signal, shutil, dubito.store.folder as export\n"
-        "export.copyfileobj = lambda *words: os.kill(os.getpid(), signal.SIGKILL)\n"  # in the middle of its work
+        "export.copyfileobj = lambda *words: os.kill(os.getpid(), signal.SIGKILL)\n"  # in the middle of the export
         "from dubito.cli.main import main; main(['export', 'r', 'run.zip'])"
     )
     environment = os.environ | {"PYTHONPATH": str(REPO), "TMPDIR": str(tmp_path / "scratch")}

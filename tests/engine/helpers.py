@@ -59,7 +59,7 @@ def hand(game: State, seat: int) -> str:
 def snapshot(game: State) -> dict[str, Any]:
     """Return the whole state of a game, including private attributes, as comparable values."""
     state: dict[str, Any] = twin(cast(Any, game).__getstate__())
-    state.pop("_events", None)  # the list under construction
+    state.pop("_events", None)  # the list of the current turn
     state["hands"] = [(held.cards, held.counts) for held in state["hands"]]
     return state
 

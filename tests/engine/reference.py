@@ -27,8 +27,8 @@ class Turn(NamedTuple):
     free: bool
     opening: bool
     laid: tuple[int, ...]  # () for a doubt
-    honest: bool  # this play, or the one that was doubted
-    target: int | None  # whom the doubt was about
+    honest: bool  # this play, or the doubted one
+    target: int | None  # the player who was doubted
 
 
 class World(NamedTuple):
@@ -46,7 +46,7 @@ class World(NamedTuple):
     winners: tuple[int, ...] = ()
     pending: int | None = None
     log: tuple[Turn, ...] = ()
-    end: str = ""  # "over" with two left, "capped" when the turns are used up
+    end: str = ""  # "over" with two players left, "capped" after the last turn
     ranks: int = 13
     copies: int = 4
 

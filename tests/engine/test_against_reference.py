@@ -16,7 +16,7 @@ from tests.engine import reference
 from tests.engine.helpers import WIN_RULES, Deal, Setup, legal_outputs, new_game, output, position, random_output
 from tests.engine.reference import Told, World
 
-GAMES = 30  # of each combination of win rule, number of players and jokers; in the gate a third
+GAMES = 30  # per combination of win rule, number of players and jokers; a third of this in the gate
 
 
 def describe_event(event: Event) -> Told:
@@ -178,7 +178,7 @@ def test_engine_and_reference_agree_on_random_games(win_rule: WinRule, players: 
     assert play_all(win_rule, players, jokers, games)
 
 
-# How games begin that chance hardly ever makes; the rest of each is random.
+# Openings that random games almost never reach; the rest of each game is random.
 LINES: dict[str, list[tuple[str, str]]] = {
     "A2/AAA/34/56": [("A as 2", "A"), ("A as 2", "AAA")],
     "A2/AAA/34": [("A as 2", "A"), ("A as 2", "AAA")],

@@ -73,7 +73,7 @@ def test_r26_the_cards_have_moved_when_the_table_observes() -> None:
 
 
 def test_r26_the_order_within_a_turn() -> None:
-    """R26: first the doubt, then all discards in ascending order, then all wins in order of place."""
+    """R26: the doubt comes first, then all discards in ascending order, then all wins in order of place."""
     _, events = play("2/AAA222/34/5/A67", "contested", "2 as 2", "doubt")
     assert events[1:] == [DoubtResolvedEvent(1, 0, False, (2,), (2,), 2, 0), DiscardEvent(1, 2), PlayerWonEvent(0, 1)]
     _, events = play("2A8/AAA222/34/56", "immediate", "2A as 9", "A", "doubt")

@@ -109,7 +109,7 @@ def test_r13_the_fallback_is_random_boi_on_its_own_stream(methods: str, seed: in
 def test_r27_failure_of_a_bot_does_not_change_the_deal() -> None:
     """R27: even the bot's own later draws are the same as without the failure."""
     drawn = []
-    for first in (0, 99):  # fails in its first turn, or never
+    for first in (0, 99):  # fail in the first turn, or never
         at = table(position("23456789T/A/A/A"), failing("play", first=first, last=1), fallback=RandomBoi)
         if first == 0:
             step(at)

@@ -179,7 +179,7 @@ def test_r13_an_exception_in_init_is_blamed(error: BaseException) -> None:
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_r13_an_exception_in_observe_is_blamed(error: BaseException) -> None:
-    """R13: even at the start of the game."""
+    """R13: this also applies to the start of the game."""
     with pytest.raises(BotError) as caught:
         table(position(HANDS), scripted(), raising("observe", error))
     assert caught.value.reason.startswith(f"observe raised {type(error).__name__}: {error}")

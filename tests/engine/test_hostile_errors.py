@@ -97,7 +97,7 @@ def blamed(entrant: Entrant | type[PlayerAI]) -> str:
 @pytest.mark.parametrize(
     "error",
     [ExitingError, MuteIllegalOutput, TextError, NamelessError, TracelessError, Disguised],
-    ids=range(6),  # pytest would ask their names
+    ids=range(6),  # pytest would read their names
 )
 def test_r13_hostile_exception_is_blamed_on_the_bot(error: type[Exception]) -> None:
     assert blamed(Entrant("Throwing", Throwing, {"error": error})).startswith("Throwing (seat 0) failed in game 7")

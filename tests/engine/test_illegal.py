@@ -85,12 +85,12 @@ def numbers(game: Callable[[], State], *cases: tuple[Any, str]) -> list[Case]:
 
 
 CASES: list[Case] = [
-    # no output at all
+    # Not an output.
     (opening, None, "the output must be a TurnOutput, not None"),
     (opening, (False, 1, [1]), "the output must be a TurnOutput, not of type tuple"),
     (opening, LookAlike(), "the output must be a TurnOutput, not of type LookAlike"),
     (opening, Sub(False, 1, [1]), "the output must be a TurnOutput, not of type Sub"),
-    # an answer that is no bool
+    # The answer is not a bool.
     (regular, TurnOutput(1), "doubt must be True or False, not of type int"),
     (regular, TurnOutput(None, None, [1]), "doubt must be True or False, not None"),
     (regular, TurnOutput(Truth()), "doubt must be True or False, not of type Truth"),
@@ -101,7 +101,7 @@ CASES: list[Case] = [
     (regular, TurnOutput(True, None, (1,)), "a doubt must not include cards"),
     (regular, TurnOutput(True, None, ""), "a doubt must not include cards"),
     (regular, TurnOutput(True, None, Cards()), "a doubt must not include cards"),
-    # none or more than three cards
+    # No cards, or more than three.
     *plays(
         opening,
         1,
@@ -118,7 +118,7 @@ CASES: list[Case] = [
         (iter([1]), "cards must be a list of 1 to 3 cards, not of type list_iterator"),
         (Cards([1]), "cards must be a list of 1 to 3 cards, not of type Cards"),
     ),
-    # no card
+    # Not a card.
     *plays(
         opening,
         1,
@@ -139,7 +139,7 @@ CASES: list[Case] = [
         ((2, 2), "the hand holds 1 of card 2, not 2"),
     ),
     *plays(regular, None, ([2], "the hand holds 0 of card 2, not 1"), ([1, 1], "the hand holds 1 of card 1, not 2")),
-    # the number
+    # The number is illegal.
     *numbers(
         opening,
         (None, "an opening must declare a number from 1 to 13, not None"),
@@ -160,7 +160,7 @@ CASES: list[Case] = [
 
 
 def test_r13_an_illegal_output_is_refused(subtests: pytest.Subtests) -> None:
-    """R13: with a reason. The state is unchanged, and the same turn can be played again."""
+    """R13: the message gives a reason, the state is unchanged, and the same turn can be played again."""
     for make, wrong, reason in CASES:
         with subtests.test(make=make, wrong=wrong, reason=reason):
             game = make()

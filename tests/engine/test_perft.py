@@ -72,7 +72,7 @@ def divide(game: State, depth: int) -> str:
     return "\n".join(rows)
 
 
-MOST = 2_000  # ways at a depth that are counted in the gate
+MOST = 2_000  # only depths with fewer lines are counted in the gate
 
 
 @pytest.fixture

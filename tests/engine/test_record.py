@@ -141,7 +141,7 @@ def test_recorder_copies_outputs() -> None:
 
 
 def test_dump_and_load_are_inverse() -> None:
-    """Even with control characters in names, and without seed and deal. Each output is on its own line."""
+    """Names can contain control characters, and seed and deal can be missing. Each output is on its own line."""
     record = short()
     text = dump(record)
     assert load(text) == record

@@ -24,7 +24,7 @@ def test_r3_one_to_three_cards_go_face_down(laid: str) -> None:
 
 @BOTH
 def test_r4_no_doubt_on_an_empty_board(win_rule: WinRule) -> None:
-    """R4: at the start, and after a doubt has cleared the board."""
+    """R4: the board is empty at the start and after each doubt."""
     game = position("27/34/56", win_rule)
     for moves in ((), ("2 as 2", "doubt"), ("5 as 6", "doubt")):
         run(game, *moves)
@@ -120,7 +120,7 @@ def test_r7_free_turn_is_a_separate_turn() -> None:
 
 
 def test_r8_four_of_a_number_are_discarded_on_pick_up() -> None:
-    """R8: from the hand that grew. The number is then out of the game."""
+    """R8: they leave the hand that grew, and the number is then out of the game."""
     game = position("A2/AAA4/34")
     assert run(game, "A as A", "doubt") == [DoubtResolvedEvent(1, 0, False, (1,), (1,), 1, 0), DiscardEvent(1, 1)]
     assert hand(game, 1) == "4"
@@ -132,6 +132,6 @@ def test_r8_joker_does_not_complete_a_set() -> None:
     game = position("*A2/AA5/34")
     assert len(run(game, "*A as 3", "5", "doubt")) == 1
     assert hand(game, 1) == "*AAA5"
-    game = position("**2/5**/34")  # more jokers than any deck has
+    game = position("**2/5**/34")  # more jokers than in any deck
     assert len(run(game, "** as 3", "5", "doubt")) == 1
     assert hand(game, 1) == "****5"

@@ -16,10 +16,7 @@ def results(game: State) -> list[Result]:
 
 
 def test_r9_immediate_the_last_card_wins() -> None:
-    """R9: the win is at the end of the turn.
-
-    The cards stay on the board, and the next player continues with the number.
-    """
+    """R9: the player wins at the end of the turn. The cards stay, and the next player continues with the number."""
     game = position("AA/23/45/67")
     assert run(game, "AA as 9") == [CardsPlayedEvent(0, 9, 2), PlayerWonEvent(0, 1)]
     data = game.turn_data()
@@ -59,7 +56,7 @@ def test_r9_contested_right_doubt_returns_the_pending_winner() -> None:
 
 @BOTH
 def test_r9_a_hand_emptied_by_discarding_wins_at_once(win_rule: WinRule) -> None:
-    """R9: under both rules, for the wrong doubter and for the caught bluffer."""
+    """R9: this applies under both rules, to the wrong doubter and to the caught bluffer."""
     game = position("A2/AAA/34/56", win_rule)
     assert run(game, "A as A", "doubt")[1:] == [DiscardEvent(1, 1), PlayerWonEvent(1, 1)]
     game = position("A2/AAA/34/56", win_rule)

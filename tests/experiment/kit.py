@@ -39,7 +39,7 @@ def means(
 ) -> RunOptions:
     """Return the options of a test's run: its cache is next to its folder; no cap and no preflight unless requested."""
     options: dict[str, Any] = {"in_flight": 8, "cache": folder.parent / "cache", "offline": False, "preflight": False}
-    options["patience"] = 1e9  # seconds: in tests time passes by sleeping, of all threads together
+    options["patience"] = 1e9  # seconds; sleeps of all threads add up in tests
     how = CallOptions(**options | calls)
     return RunOptions(registry(game), workers, how, new_stop(workers), progress)
 

@@ -32,7 +32,7 @@ def test_each_contender_plays_both_seats_against_the_same_opponent() -> None:
         games = draw_lineups(whole, deal, DealStreams(0, deal))
         assert [one.game for one in games] == [*range(4 * deal, 4 * deal + 4)]
         assert [one.contender_seat for one in games] == [0, 1, 0, 1]
-        for place, contender in ((0, 0), (2, 3)):  # Medium is of the field, Sapper comes after it
+        for place, contender in ((0, 0), (2, 3)):  # Medium is also an opponent, Sapper is not
             first, second = games[place : place + 2]
             assert first.seats == second.seats[::-1]
             assert (first.seats[0], second.seats[1]) == (contender, contender)

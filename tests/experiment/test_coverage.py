@@ -42,7 +42,7 @@ def differences(folder: Path, contenders: tuple[Any, ...], **config: Any) -> lis
     return [two - one for one, two in zip(scores[::2], scores[1::2], strict=True)]
 
 
-pytestmark = pytest.mark.at_length  # in the gate intervals are tried on drawn numbers (test_statistics.py)
+pytestmark = pytest.mark.at_length  # the gate tests intervals with random numbers (test_statistics.py)
 
 
 @pytest.fixture(scope="module", params=["twins", "a strong and a weak bot"])

@@ -32,7 +32,7 @@ def test_r33_sizes_and_bots_are_uniform_with_replacement() -> None:
 
 def test_r33_contenders_take_one_seat_among_the_same_neighbours() -> None:
     contenders = ["AdaptyBoi", "ClaudeBot", "RandomBoi"]
-    places = [4, 1, 5]  # AdaptyBoi and RandomBoi come after the field, ClaudeBot is in it
+    places = [4, 1, 5]  # ClaudeBot is also an opponent; AdaptyBoi and RandomBoi come after the opponents
     plain = field_lineups(400, table_sizes=[3, 4])
     seats: Counter[tuple[int, int]] = Counter()
     for deal, games in enumerate(field_lineups(400, table_sizes=[3, 4], contenders=contenders, games=1200)):

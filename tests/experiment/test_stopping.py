@@ -9,8 +9,8 @@ import pytest
 from dubito.stats.rates import paired_difference
 from dubito.stats.stopping import PairTest, StopTest, anytime_difference, log_likelihoods, split_at_looks
 
-HALVES = (-2, -1, 0, 1, 2)  # what a deal's Scores differ by, in halves
-THREE = 0.06  # points, in halves
+HALVES = (-2, -1, 0, 1, 2)  # possible differences of Scores in a deal, in halves
+THREE = 0.06  # three points, in halves
 
 
 def compared(weights: tuple[float, ...], seed: int, comparisons: int, within: float = THREE) -> list[PairTest]:

@@ -11,7 +11,7 @@ from tests.conftest import in_gate
 from tests.experiment.test_statistics import sums
 
 ALIKE = [0.2] * 11
-FAR = [0.02, 0.05, 0.05, 0.1, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 0.8]  # as JustPutCards has it by the next player
+FAR = [0.02, 0.05, 0.05, 0.1, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 0.8]  # JustPutCards by its next player
 
 
 def sample_variation(rng: Random, rates: Sequence[float], seats: int) -> Variation:

@@ -9,7 +9,7 @@ MINUTE = 60.0
 class Limiter(Protocol):
     """A limit of a server."""
 
-    limit: float  # as its headers name it
+    limit: float  # as reported in headers
 
     def refresh(self, now: float) -> None:
         """Refill the bucket for the elapsed seconds."""

@@ -23,7 +23,7 @@ from dubito.llm.request import Api
 from tests.foreign.limits import Limiter
 from tests.llm.kit import PATH_OF, PROTOCOLS, error_body, reply_body
 
-Failure = Literal["502", "reset", "silence"]  # a gateway's error, a connection that is reset, no answer at all
+Failure = Literal["502", "reset", "silence"]  # a gateway error, a reset connection, no answer
 RetryAfter = Literal["ms", "exact", "whole", "date"] | None
 Style = Literal["openai", "anthropic"] | None
 OUTPUT_LIMITS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
@@ -34,16 +34,16 @@ class Habits:
     """The behaviour of a server. Times are in its own, accelerated seconds."""
 
     requests: Sequence[Limiter] = ()
-    tokens: Sequence[Limiter] = ()  # a call takes its input and its `max_output`
+    tokens: Sequence[Limiter] = ()  # a call uses its input tokens and its `max_output`
     headers: Style = None
     retry_after: RetryAfter = None
     latency: tuple[float, float] = (1.0, 3.0)
-    overloaded: tuple[int, float] | None = None  # from this call on, for so many seconds: 529
-    quota: str | None = None  # what a 429 says, instead of a rate limit's words
-    at_once: int | None = None  # calls under way that it takes; more are refused
-    crowded: "Answer | None" = None  # with this, else as for a rate limit
-    sick: float = 0.0  # the share of calls that fail, at random
-    failures: Sequence[Failure] = ("502",)  # how, each as often as the others
+    overloaded: tuple[int, float] | None = None  # first call, and seconds during which it answers 529
+    quota: str | None = None  # text of a 429 instead of a rate limit's
+    at_once: int | None = None  # limit of concurrent calls; more are refused
+    crowded: "Answer | None" = None  # the refusal; None: as for a rate limit
+    sick: float = 0.0  # share of calls that fail at random
+    failures: Sequence[Failure] = ("502",)  # kinds of failure, equally likely
     scale: float = 1.0
 
 
@@ -65,7 +65,7 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-LOST: Final = {"reset": Answer(0, ""), "silence": Answer(-1, "")}  # what no status says
+LOST: Final = {"reset": Answer(0, ""), "silence": Answer(-1, "")}  # failures without a status
 BAD_GATEWAY: Final = Answer(502, "<html><body><h1>502 Bad Gateway</h1></body></html>")
 Reply = Callable[[Api, dict[str, Any]], dict[str, Any] | Answer]
 
@@ -83,7 +83,7 @@ class Foreign:
         self.heard: list[Heard] = []
         self.under_way = self.most = 0
         self._start: float | None = None
-        self._burst: float | None = None  # when it began
+        self._burst: float | None = None  # start of the burst
         self._chance = random.Random(5)
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
@@ -129,7 +129,7 @@ class Foreign:
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
-            linger = struct.pack("ii", 1, 0)  # what is closed is reset
+            linger = struct.pack("ii", 1, 0)  # closing then sends a reset
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             writer.close()
 

@@ -11,8 +11,8 @@ from typing import Literal
 from dubito.llm.pacer import Limit, OpenCall, Pacer
 from tests.foreign.limits import Limiter
 
-_TRIP = 0.03  # seconds from us to the server, and back
-_PROBES = 5.0  # as the gate's
+_TRIP = 0.03  # seconds from the client to the server, and back
+_PROBES = 5.0  # seconds, as in the limiter
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ def error_body(message: str, **more: object) -> object:
     return {"error": {"message": message, **more}}
 
 
-CROWDED: Final[dict[str, tuple[int, object]]] = {  # status and body, as the servers send them
+CROWDED: Final[dict[str, tuple[int, object]]] = {  # status and body that servers send
     "Anthropic": (
         429,
         error_body("Number of concurrent connections has exceeded your rate limit.", type="rate_limit_error"),
@@ -128,7 +128,7 @@ AT_ONCE: Final[dict[str, Habits]] = {
 }
 
 
-@pytest.mark.at_length  # on a slow machine so few calls are under way that none is refused
+@pytest.mark.at_length  # a slow machine has too few calls in flight to be refused
 @pytest.mark.parametrize("name", AT_ONCE)
 def test_a_run_at_a_server_that_takes_few_at_once(tmp_path: Path, name: str) -> None:
     with Foreign(AT_ONCE[name]) as server:

@@ -11,11 +11,11 @@ from tests.conftest import in_gate
 from tests.foreign.limits import Bucket, Limiter, Window
 from tests.foreign.simulation import simulated
 
-RATE = 500.0  # requests a minute
-TOKENS = 3_000_000.0  # a minute
-A_CALL = 10_600.0  # tokens, those that it may put out counted
+RATE = 500.0  # requests per minute
+TOKENS = 3_000_000.0  # tokens per minute
+A_CALL = 10_600.0  # tokens, including the maximum output
 
-Case = tuple[Callable[[], Limiter], float, dict[str, Any]]  # the server's limit, calls a minute, what it tells
+Case = tuple[Callable[[], Limiter], float, dict[str, Any]]  # the server's limit, calls per minute, simulation options
 CASES: dict[str, Case] = {
     "small bursts, headers": (lambda: Bucket(RATE, 8), RATE, {"kind": "requests", "retry_after": "exact"}),
     "small bursts, headers, no time": (lambda: Bucket(RATE, 8), RATE, {"kind": "requests"}),

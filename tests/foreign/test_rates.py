@@ -13,10 +13,10 @@ from tests.foreign.limits import Bucket, Window
 from tests.foreign.server import Answer, Foreign, Habits, by_the_question
 from tests.llm.kit import error_body, outcomes_of, rows
 
-SCALE: Final = 30.0  # of the server's time, and of ours
-QUICK: Final = (0.2, 0.6)  # seconds that an answer takes
+SCALE: Final = 30.0  # acceleration of both clocks
+QUICK: Final = (0.2, 0.6)  # seconds per answer
 GAMES: Final = 8
-A_CALL: Final = 11_000.0  # tokens, about, those that it may put out counted
+A_CALL: Final = 11_000.0  # approximate tokens, including the maximum output
 
 LIMITED: Final[dict[str, Callable[[], Habits]]] = {
     "small bursts": lambda: Habits([Bucket(90, 4)], headers="openai", retry_after="ms", latency=QUICK, scale=SCALE),
@@ -98,7 +98,7 @@ def test_a_filter_that_declines_a_few_questions_stops_nothing(tmp_path: Path) ->
     assert rows(tmp_path / "run", "SELECT DISTINCT kind FROM tries WHERE state = 'failed'") == [("refused",)]
 
 
-SICK: Final[dict[str, tuple[float, int, dict[str, Any]]]] = {  # the share of calls that fail, games in flight, how
+SICK: Final[dict[str, tuple[float, int, dict[str, Any]]]] = {  # share of failing calls, games in flight, habits
     "three of ten": (0.3, 32, {"failures": ("502", "reset")}),
     "six of ten": (0.6, 32, {"failures": ("502", "reset")}),
     "six of ten, a game at a time": (0.6, 1, {}),
@@ -119,10 +119,7 @@ def test_failures_at_random_take_no_move(tmp_path: Path, unlimited: str, sick: s
 
 @pytest.mark.at_length
 def test_questions_that_are_never_answered_end_unreachable(tmp_path: Path) -> None:
-    """Only those questions, although six of ten other calls fail.
-
-    Each run has the same ones, whether others or probes are in flight.
-    """
+    """Other questions are answered, although six of ten calls fail. Each run has the same unreachable ones."""
 
     def poisoned(protocol: Api, body: dict[str, Any]) -> dict[str, Any] | Answer:
         if len(str(body)) % 10 == 0:

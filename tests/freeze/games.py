@@ -44,7 +44,7 @@ def requests(name: str) -> dict[str, str]:
     """Return a digest of all requests of a game's prompts, in each protocol, with one example per node."""
     game = find_game(name, REPO)
     found = {}
-    for title in [title for title in prompt_names(REPO, game) if title not in ARMS]:  # whose golden files freeze them
+    for title in [title for title in prompt_names(REPO, game) if title not in ARMS]:  # golden files freeze the others
         prompt = load_prompt(title, REPO, game)
         for protocol in PROTOCOLS:
             bodies = []

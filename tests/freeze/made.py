@@ -109,7 +109,7 @@ def _copy(run: Path, to: Path) -> None:
     for name in ("manifest.yaml", "all_games.yaml"):
         (to / name).write_bytes((run / name).read_bytes())
     with closing(sqlite3.connect(run / "run.db")) as connection:
-        connection.execute("VACUUM INTO ?", (str(to / "run.db"),))  # with what its journal holds
+        connection.execute("VACUUM INTO ?", (str(to / "run.db"),))  # including its journal
 
 
 def frozen() -> dict[str, dict[str, str]]:

@@ -44,7 +44,7 @@ AT_LENGTH: Final = frozenset(
         "tournament",
     }
 )
-CHANGED: Final = "manifest mismatch: the file of "  # said of a bot whose file was edited, as it may be
+CHANGED: Final = "manifest mismatch: the file of "  # bot files may be edited
 _MASKS: Final = (
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?([+-]\d\d:\d\d|Z| UTC)?", "<time>"),
     (r"\b\d+(\.\d+)? (ms|s|seconds|minutes)\b(?! (for|older|more))", "<time>"),
@@ -53,7 +53,7 @@ _MASKS: Final = (
     (r'"seconds": ?(\[[^]]*\]|[\d.]+)', '"seconds":<time>'),
     (r"127\.0\.0\.1:\d+", "127.0.0.1:<port>"),
     (r"\b3\.1\d\.\d+\b", "<python>"),
-    (r", the oldest [\d,]+ days? old\b", ""),  # of the cache's replies
+    (r", the oldest [\d,]+ days? old\b", ""),  # age of the replies in the cache
 )
 Speak = Callable[..., Result]
 
@@ -91,7 +91,7 @@ def _files(folder: str) -> Iterator[str]:
     lines = []
     for path in Path(folder).rglob("*.*"):
         if path.suffix in (".csv", ".html", ".json", ".yaml", ".jsonl") and "static" not in path.parts:
-            name = re.sub(r"-[0-9a-f]{12}\.", "-<digest>.", path.as_posix())  # of a position
+            name = re.sub(r"-[0-9a-f]{12}\.", "-<digest>.", path.as_posix())  # digest of a position
             lines.append(f"{name}  {digest(path)}")
     yield from sorted(lines)
 

@@ -11,6 +11,6 @@ from tests.freeze.games import DIGESTS, digests
 def test_models_are_asked_and_learners_see_the_same() -> None:
     frozen = json.loads(DIGESTS.read_text(encoding="utf-8"))
     found = digests()
-    # Without OpenSpiel fewer games are played.
+    # Without OpenSpiel, fewer games are checked.
     assert found
     assert found == {name: frozen[name] for name in found}

@@ -14,5 +14,5 @@ def test_a_scene_says_what_it_said(shell: Shell, name: str) -> None:
     if not playable(name):
         pytest.skip("OpenSpiel is an extra: pip install 'dubito[openspiel]'")
     said = play_scene(name, shell)
-    Path("said.txt").write_text(said, encoding="utf-8")  # kept with the folder of a test that fails
+    Path("said.txt").write_text(said, encoding="utf-8")  # pytest keeps the folder of a failed test
     assert said.splitlines() == said_file(name).read_text(encoding="utf-8").splitlines()

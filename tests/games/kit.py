@@ -25,7 +25,7 @@ OPENSPIEL: Final = (
 GAMES: Final = {game.name: game for game in find_games(REPO)}
 if find_spec("pyspiel"):
     GAMES.update((f"openspiel:{name}", find_game(f"openspiel:{name}", REPO)) for name in OPENSPIEL)
-IN_GATE: Final = [  # of OpenSpiel's the quickest, one of them with moves at once
+IN_GATE: Final = [  # the quickest of OpenSpiel's games, including one with simultaneous moves
     game for game in GAMES if ":" not in game or game.endswith((":kuhn_poker", ":liars_dice", "descending)"))
 ]
 EVERY_GAME: Final = in_gate(sorted(GAMES), IN_GATE)

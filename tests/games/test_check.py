@@ -230,7 +230,7 @@ STUBBORN = (
 def test_endless_call_is_reported_with_its_line(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, file: str, before: str, loop: str, call: str, within: str
 ) -> None:
-    """Even if the code catches every exception."""
+    """The code catches every exception, which must not prevent the interruption."""
     monkeypatch.setattr(hangs, "PATIENCE", 0.2)
     text = Path(file).read_text()
     assert text.count(before) == 1

@@ -76,17 +76,17 @@ def test_a_run_does_not_depend_on_its_workers(registry: Registry, game: Game, tm
     assert len(digests) == 1
 
 
-SHORT = {"dubito": {"max_turns": 20}, "bs": {"max_rounds": 1}}  # games of models that are long as they are
+SHORT = {"dubito": {"max_turns": 20}, "bs": {"max_rounds": 1}}  # shortens games of models
 
 
 def test_a_run_of_models_on_the_house_ends_and_replays(game: Game, shell: Shell) -> None:
     if game.name.startswith(("openspiel:dark_chess", "openspiel:gin_rummy")):
-        return  # games of a hundred moves; the others of the family ask in the same way
+        return  # this game has a hundred moves, and the family's others ask the same way
     if game.module("facts") is None:
         pytest.skip(f"no model plays {game.name} yet")
     size = game.seats[0]
     field = [bot.name for bot in registry_of(game.name).hand_written()][: size + 1]
-    games = 4 if size == 2 else 2  # two contenders; of two seats each has both
+    games = 4 if size == 2 else 2  # two contenders, each in both seats if there are two
     words = ("--game", game.name, "--bots", ",".join(field), "--table-sizes", f"{size}", "--games", f"{games}")
     rules = [f"--{rule.replace('_', '-')}={most}" for rule, most in SHORT.get(game.name, {}).items()]
     said = shell(
@@ -112,7 +112,7 @@ class BoldBot(OpenAIBot):
 
 def test_a_users_own_model_bot_plays_it(game: Game, shell: Shell) -> None:
     if game.name.startswith(("openspiel:dark_chess", "openspiel:gin_rummy")):
-        return  # as above
+        return  # see above
     folder = Path("bots/llms", "" if game.name == "dubito" else game.folder)
     folder.mkdir(parents=True)
     (folder / "bold_bot.py").write_text(BOLD)

@@ -13,7 +13,7 @@ from dubito.show.person import Sitting, set_up
 from dubito.web.tables import Question, frame_in_words
 from tests.games.kit import GAMES, registry_of
 
-ACTS = ["draw", "skip", "bottom", "see"]  # what may be done first in the deal of `seated`
+ACTS = ["draw", "skip", "bottom", "see"]  # the legal first moves in the deal of `seated`
 
 
 class Listed(View):

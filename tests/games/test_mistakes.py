@@ -13,7 +13,7 @@ from tests.games.kit import exchange, write_kuhn
 
 GAME = Path("games/kuhn/game.py")
 
-FACTS = {  # of `Game`, found with the game: what stands in the guide, what stands there now, what is said
+FACTS = {  # flaws of `Game`, found when it is loaded: text in the guide, replacement, message
     "no package": (
         "package=__package__,",
         "",
@@ -70,7 +70,7 @@ def test_flaw_of_a_game_is_reported_before_the_run_starts(shell: Shell, old: str
     assert not Path("r").exists()
 
 
-CODE = {  # of its own code, which stops a run in order: where it is, and what is said
+CODE = {  # flaws in its code, which stop a run in order: place and message
     "apply": (
         "self.acts.append(output)",
         "self.acts.insert(output)",

@@ -23,7 +23,7 @@ RULES: Final[Mapping[str, list[dict[str, Any]]]] = {
     ],
     "bs": [{}, {"max_rounds": 3}],
 }
-# Of each game: its `rules_version`, and the digest of what is played by it.
+# Each game's `rules_version` with the digest of its games.
 PLAYED: Final = {
     "dubito": (1, "966b45db6bd94baf"),
     "bs": (1, "0677b651c9a20ccf"),

@@ -102,7 +102,7 @@ def test_message_is_requested_and_read_as_a_string() -> None:
 
 @pytest.mark.parametrize("text", ["x" * 10_000, "one\ntwo", "live \u202eevil", ""])
 def test_invalid_message_is_asked_again_with_the_reason(text: str) -> None:
-    """Even if the game's own code accepts it. The message is not shortened, and the reason does not repeat it."""
+    """The game's own code accepts the message. It is not shortened, and the reason does not repeat it."""
     asked = list[Attempt]()
 
     def server(ask: Attempt) -> Reply:

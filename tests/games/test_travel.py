@@ -101,7 +101,7 @@ def test_run_resumes_where_the_game_is_installed(shell: Shell, site: Path, monke
     longer = shell(*("16" if word == "8" else word for word in MODELS), "r")
     assert longer.code == 0, longer.err
     assert shell("replay", "r").out.startswith("identical: 16 games")
-    monkeypatch.chdir("there")  # where the same bytes are one game
+    monkeypatch.chdir("there")  # this folder also contains the game, with the same bytes
     assert shell("replay", "../r").out.startswith("identical: 16 games")
 
 

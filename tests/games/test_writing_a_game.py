@@ -15,7 +15,7 @@ from tests.cli.kit import Shell
 from tests.games.kit import KUHN, WRITING, write_kuhn
 from tests.llm.kit import rows
 
-ENDS = {  # acts, and the chips that seat 0 wins if its card is the higher one, and if it is the lower one
+ENDS = {  # acts -> chips that seat 0 wins with the higher card and with the lower card
     ("pass", "pass"): (1, -1),
     ("pass", "bet", "pass"): (-1, -1),
     ("pass", "bet", "bet"): (2, -2),
@@ -32,7 +32,7 @@ def kuhn(shell: Shell) -> None:
 def test_the_commands_of_the_guide_run(shell: Shell) -> None:
     blocks = re.findall(r"^```sh\n(.*?)^```$", WRITING, re.MULTILINE | re.DOTALL)
     lines = [shlex.split(line) for block in blocks for line in block.splitlines()]
-    commands = [words for program, *words in lines if program == "dubito"]  # test_travel.py has pip's
+    commands = [words for program, *words in lines if program == "dubito"]  # test_travel.py runs pip's commands
     assert len(commands) == 3
     for words in commands:
         said = shell(*words, "--output", "run")

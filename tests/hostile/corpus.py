@@ -11,7 +11,7 @@ from dubito.llm.request import Api
 from tests.conftest import any_text
 from tests.llm.kit import reply_body
 
-_WILD: Final = 3500  # texts with three things wrong at once
+_WILD: Final = 3500  # texts with three random faults
 _LONG: Final = 200
 GOOD: Final = (
     '{"answer": true}',

@@ -15,8 +15,8 @@ class ErrorCase(NamedTuple):
 
     status: int
     body: Any
-    meaning: str  # a kind of TryFailed, or who has to mend it; `stray`: tried again before it is
-    wait: float | None = None  # seconds that it asks for
+    meaning: str  # a kind of TryFailed, or who has to fix it; `stray` is retried first
+    wait: float | None = None  # requested wait in seconds
 
 
 def openai(code: str | None, message: str, kind: str | None = "invalid_request_error", **more: Any) -> dict[str, Any]:
@@ -43,7 +43,7 @@ _IMAGES: Final = (
     *("image_too_small", "image_parse_error", "invalid_image_mode", "image_file_too_large"),
     *("unsupported_image_media_type", "empty_image_file", "image_file_not_found"),
 )
-RESPONSE_ERRORS: Final[Mapping[str, str]] = {  # each code of the SDK's ResponseError
+RESPONSE_ERRORS: Final[Mapping[str, str]] = {  # each code in the SDK's ResponseError
     **dict.fromkeys(("server_error", "vector_store_timeout", "failed_to_download_image"), "server"),
     "rate_limit_exceeded": "rate_limit",
     **dict.fromkeys(("invalid_prompt", "bio_policy", "misalignment_policy_violation"), "refused"),

@@ -22,8 +22,8 @@ from dubito.store.run_db import RunDb
 from tests.llm.kit import Clock, Incoming, Response, Server, respond
 from tests.prompts.kit import PROMPTS, REGISTRY
 
-_PATIENCE: Final = 1e9  # seconds: many decisions share an account, and one that waits long stops no other
-IN_FLIGHT: Final = 4  # calls that an account lets go at once
+_PATIENCE: Final = 1e9  # seconds; many decisions share an account, and a long wait must not stop the others
+IN_FLIGHT: Final = 4  # concurrent calls of an account
 
 Answer = Callable[[Incoming], Response]
 
@@ -32,12 +32,12 @@ Answer = Callable[[Incoming], Response]
 class Decided:
     """The result of one decision, with its tries and costs."""
 
-    answer: bool | None  # None: the fallback had to answer
+    answer: bool | None  # None: the fallback answered
     outcome: str
-    tries: tuple[str, ...]  # tokens of all attempts: `received`, or how they failed
-    errors: tuple[str, ...]  # what is kept of those that failed
-    assumed: tuple[bool, ...]  # whether the cost of each is not known
-    asked_again: str | None  # the words of the last re-ask
+    tries: tuple[str, ...]  # `received` or the kind of failure, for all attempts
+    errors: tuple[str, ...]  # stored texts of failed tries
+    assumed: tuple[bool, ...]  # whether each cost is unknown
+    asked_again: str | None  # text of the last re-ask
 
 
 class ServersAt:

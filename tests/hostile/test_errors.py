@@ -213,12 +213,12 @@ def test_a_call_of_a_tool_is_called_so(scene: Scene, protocol: Api) -> None:
     assert "it calls a tool, but there are no tools" in str(made.asked_again)
 
 
-WORDS = (None, "eos", "COMPLETE", "", 7, ["stop"], *["left out"] * 3)  # for an end, that no protocol has
+WORDS = (None, "eos", "COMPLETE", "", 7, ["stop"], *["left out"] * 3)  # finish reasons that no protocol defines
 
 
 @pytest.mark.parametrize(("protocol", "word"), [(PROTOCOLS[number % 3], word) for number, word in enumerate(WORDS)])
 def test_unknown_finish_reason_is_not_an_answer_fault(scene: Scene, protocol: Api, word: Any) -> None:
-    """With a complete answer; otherwise the text decides."""
+    """The text alone decides whether the reply is an answer."""
     for text, outcome in ((YES, "model"), (YES[:-1], "model_after_reask")):
         body = with_end(reply_body(protocol, text), protocol, word)
         made = scene(protocol, first(Response(body=json.dumps(body))))

@@ -27,7 +27,7 @@ TWINS: Final = ("malformed", "a key appears twice")
 NO_REPLY: Final = ("unreachable", None)
 MISSING: Final = ("malformed", "the field `answer` is missing")
 
-REPLIES: Final[Mapping[str, tuple[str, str | None]]] = {  # fault -> outcome or cause, words of the re-ask
+REPLIES: Final[Mapping[str, tuple[str, str | None]]] = {  # fault -> outcome or cause, and words of the re-ask
     "fenced": AROUND,
     "prose": AROUND,
     "escapes": AROUND,
@@ -59,7 +59,7 @@ REPLIES: Final[Mapping[str, tuple[str, str | None]]] = {  # fault -> outcome or 
     "html": NO_REPLY,
 }
 
-TRIES: Final[Mapping[str, str]] = {  # transport fault -> how the try failed, in every protocol
+TRIES: Final[Mapping[str, str]] = {  # transport fault -> kind of failure, in every protocol
     "rate_limit": "rate_limit",
     "rate_limit_bare": "rate_limit",
     "rate_limit_ms": "rate_limit",
@@ -78,7 +78,7 @@ TRIES: Final[Mapping[str, str]] = {  # transport fault -> how the try failed, in
     "stall_body": "deadline",
     "trickle": "deadline",
 }
-STRUCK: Final = {  # of those that are read alike the gate takes one
+STRUCK: Final = {  # the gate takes one of those that are parsed the same way
     *("fenced", "wrong_string", "nan", "extra_fields", "reasoning_only", "reasoning_cut", "refusal", "no_usage"),
     *("deep_body", "html", "rate_limit", "rate_limit_long", "server_error", "dropped", "cut_body", "stall_body"),
 }
@@ -153,5 +153,6 @@ def test_a_transport_fault_that_does_not_end(struck: Desk, protocol: Api, reques
     billed = TRIES[fault] in ("connection", "deadline")
     assert set(decided.assumed) == {billed}, "the request went out, and nobody said that it was not answered"
     if fault not in ENDLESS:
-        between, probes = 0.5 + 1 + 2 + 10 * 4, 11 * 0.5  # seconds at the most: full jitter, and before each probe
+        # Maximum seconds between tries (full jitter), and before each probe.
+        between, probes = 0.5 + 1 + 2 + 10 * 4, 11 * 0.5
         assert struck.clock.now - before <= between + probes

@@ -87,7 +87,7 @@ def check(ended: Ended, *codes: int) -> None:
     assert [char for char in ended.out + ended.err if not char.isprintable() and char != "\n"] == []
 
 
-@pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["messages"]))  # an SDK each
+@pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["messages"]))  # one protocol per SDK
 def test_server_text_is_escaped_in_the_terminal(shell: Shell, protocol: Api) -> None:
     with Server(hostile) as server:
         bots = [{"bot": "StefaBot", "name": NAMES[3]}, "UsualBot"]

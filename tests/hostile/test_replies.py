@@ -38,12 +38,12 @@ def _no_number(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-@lru_cache(1)  # under one form after the other
+@lru_cache(1)  # the same text is tested with each form in turn
 def read_as_json(text: str | None) -> Any:
     """Return the JSON value in a text, or None."""
     try:
         said = json.loads(text or "", object_pairs_hook=_no_twins, parse_constant=_no_number)
-        json.dumps(said, ensure_ascii=False).encode()  # half a character is none
+        json.dumps(said, ensure_ascii=False).encode()  # fails for half of a surrogate pair
     except (ValueError, RecursionError):
         return None
     return said

@@ -102,7 +102,7 @@ def refusing(heard: Incoming) -> Response:
 SERVERS: Final[Mapping[str, Callable[[Incoming], Response]]] = {
     answer.__name__: answer for answer in (plain, hidden, slashed, limited, broken, elsewhere, refusing)
 }
-CHECKED: Final = (("refusing", "messages"), ("limited", "chat"))  # it is the preflight that is answered so
+CHECKED: Final = (("refusing", "messages"), ("limited", "chat"))  # these are the preflight's responses
 
 
 @pytest.mark.parametrize(

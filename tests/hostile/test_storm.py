@@ -52,10 +52,10 @@ class Storm:
     run: RunResult
     games: int
     in_flight: int
-    calls: list[Call]  # the house's log
-    most: int  # calls under way at once, counted at the server
-    used: str  # the budget in its own words
-    threads: int  # more than before
+    calls: list[Call]  # the server's log
+    most: int  # maximum number of concurrent calls at the server
+    used: str  # the budget's description of its use
+    threads: int  # threads that are left over
 
 
 @contextmanager

@@ -27,11 +27,11 @@ from dubito.report.tables import Page
 from tests.cli.kit import run_in
 from tests.conftest import in_gate
 
-# The clipboard, the cursor, one byte for the same, the direction of writing, and characters without a width.
+# Clipboard, cursor, one-byte forms, text direction, and zero-width characters.
 STEERING: Final = (
     "\x1b]52;c;aGk=\x07\x1b[7;7H\x9b7;7H\x9d0;t\x9c\u202e\u2066\u200b\u200d\u2060\ufeff\u034f\U000e0041\x08\r"
 )
-_OWN: Final = re.compile(r"\x1b\[[0-9;?]*[mKAlhJ]")  # colours, a line that is drawn again, the cursor hidden
+_OWN: Final = re.compile(r"\x1b\[[0-9;?]*[mKAlhJ]")  # colours, redrawn lines, and hiding the cursor
 
 
 @pytest.fixture(scope="module")

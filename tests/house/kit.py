@@ -36,7 +36,7 @@ FORMATS: Final[Mapping[str, Any]] = {
     "messages": {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
 }
 PROTOCOLS: Final[Sequence[WireName]] = ("responses", "chat", "messages")
-SEEN: list[str] = []  # the prompts that the policy below has got
+SEEN: list[str] = []  # the prompts that the policy below received
 
 
 def _play(model: str, prompt: str, chance: Random, schema: Mapping[str, Any] | None) -> Opinion:

@@ -100,7 +100,8 @@ def test_the_log_has_the_digest_of_the_pipeline(house: House, client: openai.Ope
 OPEN_SCHEMA = {"type": "object", "properties": {"answer": {"type": "boolean"}}, "required": ["answer"]}
 BAD_SCHEMA = {"type": "json_schema", "json_schema": {"name": "a", "strict": True, "schema": OPEN_SCHEMA}}
 TOOL = {"type": "function", "function": {"name": "f"}}
-REFUSED: list[tuple[dict[str, Any], str, str]] = [  # beside what both protocols of OpenAI's refuse (test_openai.py)
+# In addition to what both of OpenAI's protocols reject (test_openai.py).
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"extra_body": {"messages": None}}, "missing_required_parameter", "messages"),
     ({"messages": [{"role": "user"}]}, "invalid_value", "messages[0].content"),
     ({"extra_body": {"input": "?"}}, "unknown_parameter", "input"),

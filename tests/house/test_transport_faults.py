@@ -199,7 +199,7 @@ def test_a_trickle_is_the_same_answer_byte_by_byte() -> None:
 
 
 def test_many_clients_on_hold_do_not_delay_the_shutdown(caplog: pytest.LogCaptureFixture) -> None:
-    gc.collect()  # the clients of other tests have their files no longer
+    gc.collect()  # so that no client of another test has open files
     threads, files = threading.active_count(), len(os.listdir("/dev/fd"))
     with ExitStack() as clients, struck(stall=0.5, stall_body=0.5) as house:
         connections = [clients.enter_context(bare(house, draw)) for draw in range(128)]

@@ -48,7 +48,7 @@ PATH_OF: Final[Mapping[Api, str]] = {
 KEY: Final = "sk-7f3a-the-key-of-the-test"
 AFTER_A_REFUSAL: Final = "\n\nThis is a card game among programs; bluffing is part of its rules and harms nobody. "
 YES: Final = '{"answer": true}'
-PROBE: Final = b"a check of the connection"  # what a preflight and a probe say
+PROBE: Final = b"a check of the connection"  # text of preflights and probes
 PLACE: Final = Place("Somebody", 7, 3, 2, 5, 0, "C")
 
 
@@ -94,7 +94,7 @@ class Response:
     body: str | bytes = ""
     headers: Mapping[str, str] = field(default_factory=lambda: {"content-type": "application/json"})
     lost: int | None = 0
-    waits: threading.Event | None = None  # for which the last byte waits
+    waits: threading.Event | None = None  # the last byte is sent when this is set
 
 
 class Loopback:
@@ -129,7 +129,7 @@ class Server(Loopback):
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            wbufsize = -1  # head and body in one packet
+            wbufsize = -1  # sends head and body in one packet
 
             def do_POST(self) -> None:
                 raw = self.rfile.read(int(self.headers["content-length"]))
@@ -347,7 +347,7 @@ class Script:
 
     def __init__(self, *outcomes: Outcome) -> None:
         self._outcomes = list(outcomes)
-        self.numbers: list[int] = []  # of the tries it got
+        self.numbers: list[int] = []  # numbers of the received tries
 
     def send(self, attempt: Attempt, number: int) -> Reply:
         self.numbers.append(number)

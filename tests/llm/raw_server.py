@@ -12,7 +12,7 @@ from tests.llm.kit import reply_body
 
 BODY: Final = json.dumps(reply_body("responses")).encode()
 
-# What is written for a request, by the number of the connection and of the request on it; None: closed without a byte.
+# Returns the bytes to write, given the number of the connection and of the request on it. None closes without a byte.
 Answer = Callable[[int, int], Iterator[bytes] | None]
 
 
@@ -25,8 +25,9 @@ class RawServer:
     """A server that runs as long as its context, and closes connections that are idle for longer than its patience."""
 
     def __init__(self, answers: Answer, patience: float | None = None) -> None:
-        self.requests: list[int] = []  # the connection of each
-        self.asked, self.left = threading.Event(), threading.Event()  # somebody has asked; a connection has ended
+        self.requests: list[int] = []  # the connection of each request
+        # Set after a request, and after the end of a connection.
+        self.asked, self.left = threading.Event(), threading.Event()
         self._answers, self._patience = answers, patience
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._threads = [threading.Thread(target=self._accept)]
@@ -57,7 +58,7 @@ class RawServer:
     def _serve(self, connection: socket.socket, number: int) -> None:
         connection.settimeout(self._patience)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with suppress(OSError), connection, connection.makefile("rb") as reader:  # the client left
+        with suppress(OSError), connection, connection.makefile("rb") as reader:  # the client has left
             asked = 0
             while _read_request(reader):
                 self.requests.append(number)

@@ -68,7 +68,7 @@ def test_a_server_of_another_protocol_names_the_flag(shell: Shell) -> None:
         said = run(shell, "openai:my-model", "--base-url", address)
     told = f"{address} answers in Chat Completions, but openai:my-model uses the Responses API; set `--api chat`"
     assert f"dubito: {told} (`api: chat` in a config); 0 of 2 games are saved" in said.err
-    said = run(shell, "openai:my-model", "--base-url", address)  # nobody is there now
+    said = run(shell, "openai:my-model", "--base-url", address)  # nothing listens there any more
     told = (
         f"nothing answers at {address} (connection refused); start the server, or correct `--base-url` (`base_url` in"
     )

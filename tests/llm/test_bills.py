@@ -31,7 +31,7 @@ from tests.llm.kit import (
     small,
 )
 
-NAMES = {  # of the input, the output, the details of either
+NAMES = {  # names of input, output, and the details of each
     "responses": ("input_tokens", "output_tokens", "input_tokens_details", "output_tokens_details"),
     "chat": ("prompt_tokens", "completion_tokens", "prompt_tokens_details", "completion_tokens_details"),
     "messages": ("input_tokens", "output_tokens", None, "output_tokens_details"),
@@ -131,12 +131,12 @@ def chat_counts(into: int, out: int, total: int | None, reasoning: int | None = 
 @pytest.mark.parametrize(
     ("said", "output"),
     [
-        (chat_counts(279, 6, 374, 89), 95),  # xAI: reasoning beside the completion
+        (chat_counts(279, 6, 374, 89), 95),  # xAI: reasoning is not part of the completion
         (chat_counts(10_120, 1499, 14_428, 2809), 4308),
-        (chat_counts(100, 20, 700), 600),  # Gemini: thoughts are in the total only
-        (chat_counts(100, 50, 150, 30), 50),  # OpenAI: reasoning within the output
+        (chat_counts(100, 20, 700), 600),  # Gemini: thoughts are only in the total
+        (chat_counts(100, 50, 150, 30), 50),  # OpenAI: reasoning is part of the output
         (chat_counts(100, 50, None, 30), 50),
-        (chat_counts(100, 6, None, 89), 95),  # more than the output is no part of it
+        (chat_counts(100, 6, None, 89), 95),  # more reasoning than output cannot be part of it
         (chat_counts(100, 6, 106, 89), 95),
         (chat_counts(100, 50, 20), 50),
     ],
@@ -250,10 +250,10 @@ def chat(into: int, out: int, total: int, cached: int = 0, reasoning: int = 0) -
     return {"prompt_tokens": into, "completion_tokens": out, "total_tokens": total} | details | beside
 
 
-LATE = responses(10_000, 500)  # at 2 and 10: 0.02 + 0.005
+LATE = responses(10_000, 500)  # $2 and $10 per million tokens: 0.02 + 0.005
 CACHED = messages(1_000, 500, 6_000, 2_000)
 REPLIES: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], dict[str, Any], str]] = {
-    # server, model, what was asked for, what the reply says besides, its usage, and the bill in dollars
+    # Server, model, request options, reply options, usage, and the bill in dollars.
     "plain": (OPENAI, "gpt-6-sol", {}, {"service_tier": "default"}, LATE, "0.025"),
     # 2,000 at 2, 8,000 at 0.20: 0.004 + 0.0016 + 0.005
     "cached": (OPENAI, "gpt-6-sol", {}, {}, responses(10_000, 500, 8_000), "0.0106"),
@@ -269,7 +269,7 @@ REPLIES: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], dict[str, Any
     ),
     "flex": (OPENAI, "gpt-6-sol", {"service_tier": "flex"}, {"service_tier": "flex"}, LATE, "0.0125"),
     "flex, and the reply says nothing": (OPENAI, "gpt-6-sol", {"service_tier": "flex"}, {}, LATE, "0.025"),
-    # 4,000 at 1, 400 at 5, half of it: (0.004 + 0.002) / 2
+    # 4,000 at 1, 400 at 5, half price: (0.004 + 0.002) / 2
     "batch": (OPENAI, "gpt-6.1-terra", {}, {"service_tier": "batch"}, responses(4_000, 400), "0.003"),
     "priority": (OPENAI, "gpt-6-sol", {}, {"service_tier": "priority"}, LATE, "0.05"),
     "fast": (OPENAI, "gpt-6-sol", {"service_tier": "fast"}, {"service_tier": "priority"}, LATE, "0.05"),
@@ -278,25 +278,25 @@ REPLIES: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], dict[str, Any
     "ultrafast": (OPENAI, "gpt-6.1-sol", {}, {"service_tier": "ultrafast"}, LATE, "0.15"),
     "overstated: 3 times until 2027-02-28": (OPENAI, "gpt-6.2-sol", {}, {"service_tier": "ultrafast"}, LATE, "0.15"),
     "overstated: nobody knows this tier": (OPENAI, "gpt-6-sol", {}, {"service_tier": "warp"}, LATE, "0.15"),
-    # 272,000 at 2, 1,000 at 10: 0.544 + 0.01; one token more, and it is 4 and 15: 1.088004 + 0.015
+    # 272,000 at 2, 1,000 at 10: 0.544 + 0.01. With one token more, the rates are 4 and 15: 1.088004 + 0.015
     "not yet long": (OPENAI, "gpt-6-sol", {}, {}, responses(272_000, 1_000), "0.554"),
     "long": (OPENAI, "gpt-6-sol", {}, {}, responses(272_001, 1_000), "1.103004"),
-    # 100,000 at 4, 300,000 at 0.20, 2,000 at 15, half of it: (0.4 + 0.06 + 0.03) / 2
+    # 100,000 at 4, 300,000 at 0.20, 2,000 at 15, half price: (0.4 + 0.06 + 0.03) / 2
     "long, cached, flex": (
         *(OPENAI, "gpt-6.1-sol", {}, {"service_tier": "flex"}, responses(400_000, 2_000, 300_000), "0.245"),
     ),
-    # 180,000 at 4, 100,000 at 10, 1,000 at 15, twice: (0.72 + 1 + 0.015) * 2
+    # 180,000 at 4, 100,000 at 10, 1,000 at 15, double price: (0.72 + 1 + 0.015) * 2
     "long, 12 h, priority": (
         *(OPENAI, "gpt-6.2-sol", TWELVE, {"service_tier": "priority"}),
         *(responses(280_000, 1_000, 0, 100_000, ttl_12h_tokens=100_000), "3.47"),
     ),
     # 1,000 at 4, 6,000 at 0.20, 2,000 at 5, 500 at 20: 0.004 + 0.0012 + 0.01 + 0.01
     "5 min": (ANTHROPIC, "claude-opus-5-5", {}, {}, CACHED, "0.0252"),
-    # the 2,000 at 8: 0.016 instead of 0.01
+    # 2,000 at 8 cost 0.016 instead of 0.01
     "1 h": (ANTHROPIC, "claude-opus-5-5", {}, {}, messages(1_000, 500, 6_000, 0, 2_000), "0.0312"),
     "batch of messages": (ANTHROPIC, "claude-opus-5-5", {}, {}, CACHED | {"service_tier": "batch"}, "0.0126"),
     "fast mode": (ANTHROPIC, "claude-opus-5-5", {"speed": "fast"}, {}, CACHED | {"speed": "fast"}, "0.0504"),
-    # 1,000 at 4, 500 at 20, twice: (0.004 + 0.01) * 2
+    # 1,000 at 4, 500 at 20, double price: (0.004 + 0.01) * 2
     "fast mode, and the reply says nothing": (
         *(ANTHROPIC, "claude-opus-5-5", {"speed": "fast"}, {}, messages(1_000, 500), "0.028"),
     ),
@@ -305,14 +305,14 @@ REPLIES: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], dict[str, Any
     "fast in the US": (
         *(ANTHROPIC, "claude-opus-5", {}, {}, messages(1_000, 1_000, speed="fast", inference_geo="us"), "0.066"),
     ),
-    # 100,000 at 0.10, 1,000 at 0.50; above it 5 times: 120,000 at 0.50, 1,000 at 2.50
+    # 100,000 at 0.10, 1,000 at 0.50; five times as much above the limit: 120,000 at 0.50, 1,000 at 2.50
     "Haiku's 100,000": (ANTHROPIC, "claude-haiku-5-5", {}, {}, messages(100_000, 1_000), "0.0105"),
     "Haiku, long": (ANTHROPIC, "claude-haiku-5-5", {}, {}, messages(120_000, 1_000), "0.0625"),
-    # thoughts stand in the total alone: 100 at 0.50, 600 at 3
+    # Thoughts are only in the total: 100 at 0.50, 600 at 3.
     "Gemini": (GEMINI, "gemini-3-flash-preview", {}, {}, chat(100, 20, 700), "0.00185"),
-    # reasoning beside the output: 279 at 2, 95 at 6
+    # Reasoning in addition to the output: 279 at 2, 95 at 6.
     "xAI": (XAI, "grok-4.7", {}, {}, chat(279, 6, 374, 0, 89), "0.001128"),
-    # more cached than there is input: 100 at 0.30, 300 at 0.006, 10 at 1.20
+    # More cached tokens than input: 100 at 0.30, 300 at 0.006, 10 at 1.20.
     "counted beside": (DEEPSEEK, "deepseek-flash", {}, {}, chat(100, 10, 110, 300), "0.0000438"),
 }
 
@@ -340,10 +340,10 @@ def test_decisions_are_billed_by_their_input_alone() -> None:
 
 
 RUN_PRICE = Price(2_000_000, 100_000, 2_500_000, 10_000_000)
-EACH = 100 * RUN_PRICE.input + 20 * RUN_PRICE.output  # picodollars of one of the server's replies
+EACH = 100 * RUN_PRICE.input + 20 * RUN_PRICE.output  # picodollars per reply of the server
 ERROR = {"code": "server_error", "message": "no"}
 CHOICE = {"index": 0, "message": {"role": "assistant", "content": "I thi"}, "finish_reason": "error", "error": ERROR}
-BEGUN: dict[Api, dict[str, Any]] = {  # an error after a part of an answer
+BEGUN: dict[Api, dict[str, Any]] = {  # an error after part of an answer
     "responses": {"status": "failed", "error": ERROR},
     "chat": {"choices": [CHOICE]},
 }
@@ -390,7 +390,6 @@ def test_an_error_after_a_part_of_an_answer_is_billed(
 
 @pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, 1))
 def test_an_error_alone_costs_nothing(tmp_path: Path, protocol: Api) -> None:
-    """Like an error with its own status."""
     tries, _ = tries_after(tmp_path / "r", Response(body=json.dumps(ALONE)), protocol)
     state, kind, error, cost, assumed, kept = tries[0]
     assert (state, kind, cost, assumed, kept) == ("failed", "server", 0, 0, 1)
@@ -412,7 +411,7 @@ def test_error_with_status_200_is_a_failed_call(shell: Shell) -> None:
 
 
 def test_cap_holds_with_separate_reasoning_tokens(tmp_path: Path) -> None:
-    """As at xAI. Counting completion tokens alone would give a tenth of the bill."""
+    """Reasoning tokens are separate, as at xAI; completion tokens alone would give a tenth of the bill."""
     usage = {
         "prompt_tokens": 300,
         "completion_tokens": 20,

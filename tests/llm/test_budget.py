@@ -127,7 +127,7 @@ GAPPED = {name: value for name, value in ENTRY.items() if name != "cache_write"}
 
 
 def test_incomplete_price_is_refused(shell: Shell) -> None:
-    """Even for a model that is not used, because a price in the file is there on purpose."""
+    """This includes models that are not used, because a price in the file is there on purpose."""
     words = "m: cache_write is missing: set it in USD per million tokens"
     assert refused(shell, prices={"m": GAPPED}).startswith(f"prices: {words}")
     Path("p.yaml").write_text(yaml.safe_dump({"fine": ENTRY, "m": GAPPED}))
@@ -224,7 +224,7 @@ PRICES = read_prices(
     REPO,
 )
 MODELS = dict(zip(PROTOCOLS, PRICES, strict=True))
-ALL = Caps(calls=10**6, tokens=10**12, usd=10**18)  # so that all three are counted
+ALL = Caps(calls=10**6, tokens=10**12, usd=10**18)  # high caps, so that all three are counted
 
 
 def play(house: House, folder: Path, caps: Caps) -> tuple[RunResult, str]:
@@ -312,7 +312,7 @@ def test_a_cap_that_is_not_reached_changes_nothing(tmp_path: Path, whole: tuple[
         spent = check_books(run, house, said)
     assert run.failure is None
     assert run.results_digest == complete.results_digest
-    asked = billed([call for call in house.calls if call.draw != PROBE])  # a probe of an account in trouble is none
+    asked = billed([call for call in house.calls if call.draw != PROBE])  # probes do not count
     assert (asked.tokens, asked.usd) == (took.tokens, took.usd)
     assert spent.calls > took.calls
 

@@ -158,7 +158,7 @@ def test_cache_never_evicts(cache: ReplyCache, folder: Path) -> None:
 
 
 def test_eviction_setting_is_corrected(folder: Path) -> None:
-    diskcache.Cache(str(folder)).close()  # diskcache's own settings: least recently stored, at a gigabyte
+    diskcache.Cache(str(folder)).close()  # diskcache's defaults: least recently stored, 1 GB
     ReplyCache(folder).close()
     with closing(diskcache.Cache(str(folder))) as theirs:
         assert (theirs.eviction_policy, theirs.cull_limit) == ("none", 0)

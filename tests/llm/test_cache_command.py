@@ -55,7 +55,6 @@ def test_stats_count_the_replies_by_server_and_model(shell: Shell) -> None:
 
 
 def test_stats_mentions_other_caches(shell: Shell) -> None:
-    """For example, those of a demo in another folder."""
     fill(("house", 1, "a"))
     Path("runs").mkdir()
     shutil.copytree("cache", "runs/demo-1/cache")
@@ -224,11 +223,12 @@ def test_explain_a_changed_line_of_the_prompt(shell: Shell, before: str, after: 
 @pytest.mark.parametrize(
     ("entries", "expected"),
     [
-        ([("house", 1, "b"), ("house", 2, "a")], ("house", 1, "b")),  # the same request, before the same draw
-        ([("house", 12, "b"), ("house", 3, "a")], ("house", 3, "a")),  # the same draw, before a longer beginning
-        ([("house", 12, "a"), ("house", 3, "a")], ("house", 12, "a")),  # the longer beginning
+        ([("house", 1, "b"), ("house", 2, "a")], ("house", 1, "b")),  # the same request is preferred to the same draw
+        # The same draw is preferred to a longer common beginning.
+        ([("house", 12, "b"), ("house", 3, "a")], ("house", 3, "a")),
+        ([("house", 12, "a"), ("house", 3, "a")], ("house", 12, "a")),  # the longer common beginning
         ([("http://127.0.0.1:1/v1", 1, "a"), ("house", 1, "b")], ("http://127.0.0.1:1/v1", 1, "a")),
-        ([("http://127.0.0.1:1/v1", 3, "a"), ("house", 3, "a")], ("house", 3, "a")),  # last of all the server
+        ([("http://127.0.0.1:1/v1", 3, "a"), ("house", 3, "a")], ("house", 3, "a")),  # the server is compared last
     ],
 )
 def test_explain_picks_the_nearest_entry(

@@ -18,7 +18,7 @@ from tests.llm.raw_server import RawServer, answer
 from tests.llm.test_providers import build_attempt
 
 SHORT: Final = 0.3  # seconds
-PATIENCE: Final = 20.0  # seconds after which the server itself gives up, and a test has failed
+PATIENCE: Final = 20.0  # seconds after which the server gives up and the test fails
 Manner = Callable[[], Iterator[bytes]]
 
 

@@ -55,7 +55,6 @@ def form_at(node: str) -> QuestionForm:
 
 @pytest.mark.parametrize("name", GAMES)
 def test_requests_match_the_sdks_types(name: str) -> None:
-    """At every node of every game that supports decision models."""
     pytest.importorskip("pyspiel") if ":" in name else None
     game = find_game(name, REPO)
     for title in ("plan-reasoned", "plain") if name == "dubito" else ("plain",):
@@ -133,14 +132,14 @@ def odds(*pairs: tuple[Any, Any]) -> list[dict[str, Any]]:
     return [{"value": value, "probability": share} for value, share in pairs]
 
 
-WHOLE: Final[dict[str, Callable[[list[Any]], list[Any]]]] = {  # nothing of the reply can be used
+WHOLE: Final[dict[str, Callable[[list[Any]], list[Any]]]] = {  # makes the whole reply unusable
     "one missing": lambda answers: answers[:-1],
     "one doubled": lambda answers: [answers[0], *answers],
     "reordered": lambda answers: [answers[0], answers[2], answers[1]],
     "no name": changed(1, name=None),
     "another kind": changed(1, type="predicate", probability=0.5),
 }
-ONE: Final[dict[str, Callable[[list[Any]], list[Any]]]] = {  # the first answer
+ONE: Final[dict[str, Callable[[list[Any]], list[Any]]]] = {  # changes the first answer
     "not offered": changed(0, choice="maybe"),
     "a text for a boolean": changed(0, choice="true"),
     "null": changed(0, choice=None),
@@ -249,7 +248,7 @@ def test_only_declined_questions_are_asked_again(shell: Shell) -> None:
         return answers if again else [{"type": "refusal", "name": answers[0]["name"]}, *answers[1:]]
 
     dear = {"gpt-6-luna": {"input": 1, "cached_input": 1, "cache_write": 1, "output": 1000}}
-    with Server(serving(declines)) as server:  # nothing is reserved for output
+    with Server(serving(declines)) as server:  # no output tokens are reserved
         config = config_file(decider(server), games=2, prices=dear, budget={"usd": 1})
         assert (
             shell("run", config, "--output", "r", "--quiet", "--no-preflight", "--no-report", "--in-flight", "1").code
@@ -420,7 +419,7 @@ FAULTS: Final = {
 def test_house_faults_have_their_causes(shell: Shell, fault: str) -> None:
     outcomes = FAULTS[fault]
     player = contender("one", "house-sharp", prompt="plan", api="decisions", base_url=f"house?faults={fault}:1")
-    if fault == "html":  # no reply: tried again
+    if fault == "html":  # not a reply, so it is retried
         player["base_url"] = "house?faults=html:0.5"
     config = config_file(player, games=1, on_unusable="fallback")
     said = shell("run", config, "--output", "r", "--quiet", "--no-preflight", "--no-report", "--patience", "30s")

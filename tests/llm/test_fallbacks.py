@@ -51,7 +51,7 @@ def failing(status: int, kind: str = "some_error", message: str = "no") -> Answe
     )
 
 
-CAUSES: dict[str, tuple[Answer, str, int]] = {  # the server, the cause, requests a decision
+CAUSES: dict[str, tuple[Answer, str, int]] = {  # the server, the cause, requests per decision
     "prose": (always("Yes, I doubt it."), "malformed", 2),
     "fences": (always(f"```json\n{YES}\n```"), "malformed", 2),
     "thoughts": (always(f"<think>He lies.</think>{YES}"), "malformed", 2),
@@ -65,7 +65,7 @@ CAUSES: dict[str, tuple[Answer, str, int]] = {  # the server, the cause, request
 }
 
 
-TWINS = {"fences", "thoughts", "no text", "a filter", "all thought"}  # read as others are
+TWINS = {"fences", "thoughts", "no text", "a filter", "all thought"}  # parsed like other cases
 
 
 @pytest.mark.parametrize("name", in_gate(CAUSES, CAUSES.keys() - TWINS))

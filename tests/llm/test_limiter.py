@@ -64,7 +64,7 @@ def test_no_more_tries_than_slots_at_once() -> None:
         with lock:
             inside += 1
             most = max(most, inside)
-        full.wait(20)  # three come in together, always
+        full.wait(20)  # three always arrive together
         with lock:
             inside -= 1
         return reply()
@@ -145,7 +145,7 @@ def test_the_longest_wait_counts() -> None:
     together = threading.Barrier(3)
 
     def slowed(asked: Attempt, number: int) -> Reply:
-        together.wait(20)  # all three were sent before the first one's answer
+        together.wait(20)  # all three were sent before the first answer
         raise limited((3, 7, 5)[asked.place.decision])
 
     with ThreadPoolExecutor(3) as pool:

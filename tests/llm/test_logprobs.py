@@ -55,13 +55,13 @@ def sure(*tokens: str) -> Tokens:
         # The value begins inside a token, or is cut into several.
         ([*sure('{"answer'), ('":true', {'":true': -0.5, '":false': -1.5})], "answer", 0.731),
         ([*sure('{"answer":'), ("fa", {"tr": -2.0, "fa": -0.2}), *sure("lse", "}")], "answer", 0.142),
-        # What an earlier text says about an answer does not count.
+        # Values in an earlier text do not count.
         ([*sure('<think>{"answer":', "false", '}</think>{"answer":'), ("true", {"true": -0.1})], "answer", 1.0),
         ([*sure('{"reasoning":"\\"answer\\": false","answer":'), ("true", {"true": -1, "false": -1})], "answer", 0.5),
         # Several questions in one reply.
         ([*sure('{"C":'), ("true", {"true": -1, "false": -1}), *sure(',"D":', "false", "}")], "C", 0.5),
         ([*sure('{"C":'), ("true", {"true": -1, "false": -1}), *sure(',"D":', "false", "}")], "D", 0.0),
-        # The reply has no such field, or it is not true or false.
+        # The reply does not have the field, or its value is not a boolean.
         (sure('{"answer":', "0.5", "}"), "answer", None),
         (LLAMA, "C", None),
     ],

@@ -27,7 +27,7 @@ from tests.resume.killing import start
 
 LISTED = {"input": 2, "cached_input": 0.2, "cache_write": 2.5, "output": 10}
 PRICE = Price(2_000_000, 200_000, 2_500_000, 10_000_000)
-Ends = Callable[[int], Response | None]  # how the call of this number ends; None: with its answer
+Ends = Callable[[int], Response | None]  # response to the call of this number; None: its answer
 
 
 class Biller:
@@ -65,7 +65,8 @@ SILENT = Response(body=json.dumps(reply_body("chat", usage=None)))
 
 
 ENDS = {"dropped": DROPPED, "cut": CUT, "no usage": SILENT}
-HOW_OFTEN = [(25, 0.05, True), (4, 0.2, False), (25, 0.05, False), (4, 0.2, True)]  # each so manieth; a preflight
+# Every n-th call; with or without a preflight.
+HOW_OFTEN = [(25, 0.05, True), (4, 0.2, False), (25, 0.05, False), (4, 0.2, True)]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +150,7 @@ def test_cost_of_calls_cut_off_by_a_kill_is_assumed(tmp_path: Path, shell: Shell
 
     def answer(heard: Incoming) -> Response:
         said = biller(heard)
-        never.wait(0.03)  # as long as a model may take
+        never.wait(0.03)  # the duration of a model's answer
         return said
 
     with Server(answer) as server:

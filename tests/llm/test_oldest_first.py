@@ -22,7 +22,7 @@ from tests.llm.kit import Incoming, Response, Script, Sender, Server, ask, playe
 from tests.resume.kit import go
 
 TARIFF = Tariff(Price(1, 1, 1, 1), max_output=1000)
-PAST = PastGames(dict.fromkeys(range(10), 10), replies=100, spent=Spend(100, 5000, 500))  # 10 calls a game
+PAST = PastGames(dict.fromkeys(range(10), 10), replies=100, spent=Spend(100, 5000, 500))  # 10 calls per game
 
 
 class Waits:

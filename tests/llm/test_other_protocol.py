@@ -9,7 +9,7 @@ from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.llm.kit import PROTOCOLS, Response, Server, player_at, respond, rows, run_cli
 
-WRONG_PATH = {  # what is said of a path that the server does not know
+WRONG_PATH = {  # messages about a path that the server does not know
     "responses": (" has no /responses (status 40", "uses the Responses API: set `api: chat` in the entry of"),
     "chat": (" has no /chat/completions (status 40", "uses Chat Completions: set `api: responses` in the entry of"),
     "messages": (" has no /v1/messages (status 40", "uses the Messages API: set `api: chat` in the entry of"),
@@ -48,7 +48,7 @@ def test_address_without_a_path_gets_a_hint(shell: Shell) -> None:
 
 @pytest.mark.parametrize(("asked", "spoken"), in_gate(PAIRS, [("responses", "messages"), ("chat", "responses")]))
 def test_reply_of_another_protocol_is_rejected(shell: Shell, asked: Api, spoken: Api) -> None:
-    """Even if it contains an answer. Its tokens count if they can be parsed."""
+    """It is rejected even if it contains an answer. Its tokens count if they can be parsed."""
     with Server(lambda _: respond(spoken)) as server:
         ended = run_cli(shell, player_at(server, asked, max_output=99, tries=2))
     assert ended.code == 3
@@ -57,5 +57,5 @@ def test_reply_of_another_protocol_is_rejected(shell: Shell, asked: Api, spoken:
     assert said in ended.err
     assert rows(Path("r"), "SELECT count(*) FROM decisions") == [(0,)]
     assert len(server.heard) == 1
-    read = {asked, spoken} == {"responses", "messages"}  # these two count in the same words
+    read = {asked, spoken} == {"responses", "messages"}  # these two name token counts the same
     assert rows(Path("r"), "SELECT DISTINCT assumed, tokens FROM tries") == [(0, 120 if read else 0)]

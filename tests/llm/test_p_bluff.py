@@ -8,7 +8,7 @@ from typing import Any
 from dubito.experiment.run import RunResult
 from tests.llm.kit import Incoming, Response, Server, player_at, respond, rows, run_games, small
 
-Stated = Callable[[int], Any]  # number of the request -> what is stated; no field for Ellipsis
+Stated = Callable[[int], Any]  # request number -> stated value; Ellipsis omits the field
 
 
 def at_c(heard: Incoming) -> bool:

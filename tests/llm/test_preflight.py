@@ -69,7 +69,7 @@ def test_preflight_comes_first_and_asks_a_games_questions(shell: Shell, protocol
     checked, rest = server.heard[:forms], server.heard[forms:]
     assert checks(server.heard) == checked, "once for each form, and before all else"
     assert rest
-    said = ("input", "messages", "system", "prompt_cache_key")  # the key is one of a seat's texts
+    said = ("input", "messages", "system", "prompt_cache_key")  # the cache key is derived from the seat's texts
     for check in checked:
         alike = [each for each in rest if schema_of(each) == schema_of(check)]
         assert {key: value for key, value in check.body.items() if key not in said} in [
@@ -159,7 +159,7 @@ def test_preflight_can_be_skipped_in_the_config(shell: Shell) -> None:
     assert checks(server.heard) == []
 
 
-UNREAD: dict[str, tuple[Callable[[Api], Response], str]] = {  # what comes, and the setting to look at
+UNREAD: dict[str, tuple[Callable[[Api], Response], str]] = {  # the response, and the setting that the message mentions
     "prose": (lambda protocol: respond(protocol, "Sure, I am ready."), "`read`"),
     "a refusal": (lambda protocol: respond(protocol, "I cannot.", "refusal"), "`prompt`"),
     "cut off": (lambda protocol: respond(protocol, None, "length"), "`max_output`"),
@@ -172,7 +172,7 @@ UNREAD: dict[str, tuple[Callable[[Api], Response], str]] = {  # what comes, and 
 
 @pytest.mark.parametrize(("protocol", "odd"), [(PROTOCOLS[place % 3], odd) for place, odd in enumerate(UNREAD)])
 def test_an_answer_that_cannot_be_read_stops_the_run(shell: Shell, protocol: Api, odd: str) -> None:
-    """After one re-ask, as in a game. Once the server is repaired, the same command asks again and continues."""
+    """The question is asked twice, as in a game. Once the server is repaired, the same command continues."""
     (answer, setting), mended = UNREAD[odd], list[bool]()
     with Server(lambda heard: respond(protocol) if mended else answer(protocol)) as server:
         said = stopped(run_cli(shell, player_at(server, protocol)))
@@ -228,10 +228,7 @@ def test_a_run_stops_when_the_first_answers_are_all_unusable(shell: Shell, odd: 
 
 
 def test_run_stopped_for_unusable_answers_can_resume(shell: Shell) -> None:
-    """With the same command.
-
-    Stored answers do not count, since the model may have changed, and are not bought again.
-    """
+    """Stored unusable answers do not count, since the model may have changed, and are not bought again."""
     said = ["Hm."]
     with Server(lambda heard: respond(heard.protocol, *said) if said else respond(heard.protocol)) as server:
         who, flags = player_at(server, "chat"), ["--no-preflight", "--in-flight", "1"]
@@ -299,7 +296,6 @@ def test_account_error_stops_in_the_preflight(
 
 @pytest.mark.usefixtures("unhurried")
 def test_silent_server_stops_in_the_preflight(shell: Shell) -> None:
-    """Even with `suspend`."""
     words = "unreachable: 40 tries; last error: status 503"
     with Server(lambda _: Response(503)) as server:
         ended = run_cli(shell, player_at(server, tries=2), flags=["--patience", "30m"], provider_errors="suspend")
@@ -320,7 +316,7 @@ def test_first_faulty_player_is_named(shell: Shell) -> None:
 
 @pytest.mark.usefixtures("unhurried")
 def test_run_stopped_by_the_preflight_can_resume(shell: Shell) -> None:
-    """With the same command. Questions without an answer are sent again."""
+    """The same command sends questions without an answer again."""
     answers = [Response(503)]
     with Server(lambda heard: answers[0] if answers else respond("responses")) as server:
         stopped(run_cli(shell, player_at(server, tries=2)))

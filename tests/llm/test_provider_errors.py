@@ -83,7 +83,7 @@ def test_error_that_the_user_must_fix_is_an_account_fault(
         assert "the very reason" in said
 
 
-WAITS: list[tuple[dict[str, str], float | None]] = [  # headers, and the seconds that they ask for
+WAITS: list[tuple[dict[str, str], float | None]] = [  # headers, and the seconds that they request
     ({"retry_after": "7"}, 7.0),
     ({"retry_after": "0.25"}, 0.25),
     ({"retry_after": "0"}, None),
@@ -198,7 +198,7 @@ def test_a_dropped_connection_is_a_failed_try(line: Line, protocol: Api, lost: i
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_refused_connection_is_a_failed_try(protocol: Api) -> None:
-    with socket.socket() as bound:  # bound but not listening: nobody else can have the port
+    with socket.socket() as bound:  # bound but not listening, so that nothing else uses the port
         bound.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{bound.getsockname()[1]}"
         account = Account(protocol, address, None)
@@ -222,7 +222,7 @@ def test_error_body_can_be_anything(line: Line, protocol: Api, body: str) -> Non
 
 
 def test_key_echoed_by_the_server_is_redacted(line: Line, at_length: bool, subtests: pytest.Subtests) -> None:
-    """In a sentence, twice, alone, in a page, and across the point where the text is shortened."""
+    """The key is in a sentence, twice, alone, in a page, and across the point where the text is shortened."""
     for protocol in PROTOCOLS:
         for status in [400, 401, 402, 403, 404, 408, 409, 413, 418, 422, 429, 500, 503, 529]:
             with subtests.test(protocol=protocol, status=status):

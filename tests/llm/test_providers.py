@@ -225,7 +225,7 @@ def test_one_client_serves_many_tries_and_closes(protocol: Api) -> None:
         call.close()
         with pytest.raises((TryFailed, RuntimeError), match=r"closed|Connection"):
             call.send(build_attempt(protocol), 6, 20.0)
-    provider(server, protocol).close()  # which was never used, and has nothing to close
+    provider(server, protocol).close()  # it was never used, so there is nothing to close
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

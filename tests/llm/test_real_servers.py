@@ -124,7 +124,7 @@ def test_same_count_for_growing_prompts_is_a_cut_in_play(shell: Shell, count: in
     ],
 )
 def test_token_counts_of_growing_prompts_reveal_a_cut(tokens: list[int], cut: bool) -> None:
-    """With prompts of 7,000, 8,000 and 9,000 characters."""
+    """The prompts have 7,000, 8,000 and 9,000 characters."""
     counts, causes = PromptCounts(), set[str]()
     for place, count in enumerate(tokens):
         usage = {"prompt_tokens": count, "completion_tokens": 1}

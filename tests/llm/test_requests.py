@@ -26,7 +26,7 @@ def built(protocol: Api, system: str = "S", again: tuple[tuple[str, str], ...] =
     return build_request(settings(protocol, **changes), Exchange(system, "U", FORM.schema, again), "the-prompt")
 
 
-# llama.cpp refuses an item of the assistant that does not state its type.
+# llama.cpp rejects an assistant item without a type.
 TYPED_TALK = [{"type": "message", **turn} if turn["role"] == "assistant" else turn for turn in TALK]
 
 

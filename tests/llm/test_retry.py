@@ -91,9 +91,9 @@ POISON = Sender(poison)
     ],
 )
 def test_request_that_alone_keeps_failing_is_given_up(others: int, sick: float, tries: int, failures: range) -> None:
-    """Later if other requests also fail, or if there are few.
+    """It takes longer if other requests also fail, or if there are few.
 
-    With one game at a time, only probes succeed in between.
+    With one game, only probes succeed in between.
     """
     crowd = Crowd(others, sick, tries=tries)
     with pytest.raises(AttemptFailed) as failed:

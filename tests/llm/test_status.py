@@ -11,7 +11,7 @@ from tests.cli.kit import Shell
 from tests.llm.kit import Incoming, Response, Server, outcomes_of, player_at, respond, rows, run_cli
 
 PRICE = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
-EACH = 100 * 2_000_000 + 20 * 10_000_000  # picodollars of one of the server's replies
+EACH = 100 * 2_000_000 + 20 * 10_000_000  # picodollars per reply of the server
 
 
 def lines(shell: Shell, folder: str = "r") -> list[str]:

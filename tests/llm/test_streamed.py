@@ -170,7 +170,7 @@ def test_a_stream_that_breaks_is_a_failed_try_that_may_be_billed(line: Line, pro
         streamed(line, protocol, Response(body=half, headers=STREAM))
     assert (failed.value.kind, failed.value.billed) == ("server", True)
     assert streamed(line, protocol, respond(protocol)) == (json.dumps(reply_body(protocol)), [])
-    assert "stream" not in line.server.heard[-1].body  # its next try, for another stream might be as odd
+    assert "stream" not in line.server.heard[-1].body  # the retry does not ask for a stream, which could be as odd
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -26,7 +26,8 @@ from tests.llm.kit import (
 )
 
 PRICE = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
-USAGES: Mapping[Api, dict[str, Any]] = {  # each says: 100 in, 60 of them cached, 5 kept, 20 out
+# Each means: 100 input tokens (60 cached, 5 cache writes) and 20 output tokens.
+USAGES: Mapping[Api, dict[str, Any]] = {
     "responses": {
         "input_tokens": 100,
         "input_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 5},
@@ -44,7 +45,7 @@ USAGES: Mapping[Api, dict[str, Any]] = {  # each says: 100 in, 60 of them cached
         "output_tokens": 20,
     },
 }
-EACH = 35 * 2_000_000 + 60 * 100_000 + 5 * 2_500_000 + 20 * 10_000_000  # picodollars of such a reply
+EACH = 35 * 2_000_000 + 60 * 100_000 + 5 * 2_500_000 + 20 * 10_000_000  # picodollars per reply
 SAVED = 60 * 1_900_000 - 5 * 500_000
 
 
@@ -101,7 +102,7 @@ def test_decisions_fallbacks_and_tokens(shell: Shell) -> None:
 
 @pytest.mark.parametrize("protocol", in_gate(PROTOCOLS, ["messages"]))
 def test_summary_shows_total_cost_cost_per_game_and_saving(shell: Shell, protocol: Api) -> None:
-    """Including the cost of the preflight."""
+    """The total includes the cost of the preflight."""
     with Server(billing()) as server:
         ended = run_cli(shell, player_at(server, protocol), prices={"some-model": PRICE})
     row, calls = models(ended)["asker"], len(server.heard)

@@ -37,7 +37,7 @@ from tests.llm.kit import reply as a_reply
 NODES: Final = {node.name: node for node in GAME.nodes}
 TURN: Final = build_turn_form(("p_bluff", "answer"), tuple(NODES[name] for name in "CDE"))
 PLAN: Final = load_prompt("plan", REPO)
-LAST: Final = {"A": False, "B": True, "C": False, "D": False, "E": True}  # never doubts, is honest, plays many
+LAST: Final = {"A": False, "B": True, "C": False, "D": False, "E": True}  # never doubts, is honest, plays many cards
 
 
 def read(text: str) -> tuple[dict[str, Any], str]:

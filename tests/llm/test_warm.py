@@ -22,7 +22,7 @@ class WritingServer:
     def __init__(self) -> None:
         self.written = Counter[str]()
         self._kept, self._changed = set[str](), threading.Condition()
-        self.failing: set[str] = set()  # beginnings whose first request is refused
+        self.failing: set[str] = set()  # beginnings whose first request is rejected
 
     def __call__(self, heard: Incoming) -> Response:
         start = heard.conversation[0]["content"]
@@ -33,7 +33,7 @@ class WritingServer:
             if start not in self._kept:
                 self.written[start] += 1
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: self.written[start] > 1, 0.2)  # whether others come as well
+                self._changed.wait_for(lambda: self.written[start] > 1, 0.2)  # wait for further requests
                 self._kept.add(start)
         return respond("responses")
 

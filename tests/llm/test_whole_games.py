@@ -19,7 +19,7 @@ from tests.conftest import in_gate
 from tests.llm.kit import Script, ask, contender, reply, rows, run_cli, run_games, small
 
 TARIFF = Tariff(Price(1, 1, 1, 1), max_output=1000)
-PAST = PastGames({0: 10, 1: 20}, replies=20, spent=Spend(25, 4000, 200))  # 15 questions a game, 1.25 calls a reply
+PAST = PastGames({0: 10, 1: 20}, replies=20, spent=Spend(25, 4000, 200))  # 15 questions per game, 1.25 calls per reply
 
 MANY = PastGames(dict.fromkeys(range(12), 15), replies=180, spent=Spend(180, 9000, 900))
 

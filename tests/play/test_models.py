@@ -42,12 +42,12 @@ def test_a_game_with_a_configs_players_is_played_and_kept(play: Play) -> None:
     assert taken == [(record.number, 1, "model")]
 
 
-SILENCE = 20  # failures
+SILENCE = 20  # failures in a row
 
 
 def test_obstacle_is_reported_and_retried(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_KEY", KEY)
-    answers = iter([True, False] + [False] * SILENCE)  # within a turn, and for long
+    answers = iter([True, False] + [False] * SILENCE)  # fails during a turn, for a long time
 
     def sometimes(heard: Incoming) -> Response:
         if next(answers, True):
@@ -63,7 +63,7 @@ def test_obstacle_is_reported_and_retried(play: Play, monkeypatch: pytest.Monkey
     assert KEY not in said.out + said.err
     assert rows(Path("games"), "SELECT DISTINCT outcome FROM decisions") == [("model",)]
     ((asked, last),) = rows(Path("games"), "SELECT count(*), max(decision) FROM decisions")
-    assert asked == last + 1  # each once, none left out
+    assert asked == last + 1  # each question is sent once
 
 
 def test_a_model_by_its_short_name_needs_no_config(play: Play) -> None:

@@ -17,7 +17,7 @@ from tests.play.conftest import Play
 FOUR = ("Player1", "Player2", "Player3", "Player4")
 BS = ("watch", "--game", "bs", *FOUR)
 SEATED = ("--game", "bs", "--seed", "4", "--seat", "1")
-WHATEVER = "\n".join(("no", "a", *map(str, range(2, 11)), "j", "q", "k", ""))  # one of it is legal
+WHATEVER = "\n".join(("no", "a", *map(str, range(2, 11)), "j", "q", "k", ""))  # one of these inputs is legal
 BAD = (
     "from dubito.games.bs.bot import BSBot\nclass Bad(BSBot):\n    def request_cards(self, n, t): return []\n"
     "    def bs(self, s, n, c, t): return False\n"
@@ -220,7 +220,7 @@ def test_a_model_sits_at_a_game_of_the_users_own(play: Play) -> None:
 
 
 def test_draw_and_defuse_is_typed_by_letters(play: Play) -> None:
-    typed = "x\ns\n" + "\n0\n" * 30  # draws, and puts the bomb on top
+    typed = "x\ns\n" + "\n0\n" * 30  # draws cards, and puts the bomb on top
     said = play("Medium", "--game", "defuse", "--seed", "5", "--seat", "0", typed=typed)
     assert said.code == 0, said.err
     assert "Enter draws; s see, k skip, b bottom\n> 'x' is not an action: press Enter to draw" in said.out

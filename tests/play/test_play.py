@@ -27,7 +27,8 @@ from tests.web.kit import a_move, guests_of
 
 SEATED = ("--seed", "4", "--seat", "1")
 HAND = "Your hand: 2 2 2 3 5 5 7 7 8 9 10 queen king joker"
-WHATEVER = "ace\n2\n3\n4\n5\n6\n7\n8\n9\n10\njack\nqueen\nking\ndoubt\njoker as 7\njoker\n" * 1000  # one of it is legal
+# One of these inputs is legal.
+WHATEVER = "ace\n2\n3\n4\n5\n6\n7\n8\n9\n10\njack\nqueen\nking\ndoubt\njoker as 7\njoker\n" * 1000
 BAD = "from dubito.player import PlayerAI\nclass Bad(PlayerAI):\n    def play(self, p): return list(self.cards)\n"
 
 

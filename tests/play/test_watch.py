@@ -209,7 +209,7 @@ def test_a_run_is_followed_to_its_end_and_only_read(shell: Shell, capsys: pytest
         with closing(FollowedRun(Path("runs/r"), Path.cwd())) as followed:
             print_new_games(followed, lambda: None, False, goes_on)
     out, err = capsys.readouterr()
-    assert out.startswith("Game 5: ")  # what was told before was read by the run's own shell
+    assert out.startswith("Game 5: ")  # the run's own shell has read the earlier output
     assert out.count("The game is over") == 1
     assert err.splitlines()[0] == "3 games skipped"
     before = [(path, path.read_bytes()) for path in (manifest, Path("runs/r/run.db"))]

@@ -50,7 +50,7 @@ def test_without_plugins_the_rest_works_and_plays_the_same(tmp_path: Path, whole
     tree, here = tmp_path / "tree", tmp_path / "here"
     here.mkdir()
     for folder in ("dubito", "bots", "prompts"):
-        # With what is compiled there already.
+        # Includes compiled modules.
         shutil.copytree(REPO / folder, tree / folder)
     for name in deleted:
         shutil.rmtree(tree / "dubito" / "plugins" / name)

@@ -19,10 +19,10 @@ from tests.conftest import in_gate
 
 REPO = Path(dubito.__file__).resolve().parent.parent
 REGISTRY = find_bots(REPO)
-ARMS = ("disguised", "hud", "may-deceive", "must-not-lie", "others-honest")  # which vary `plain`: test_arms.py
+ARMS = ("disguised", "hud", "may-deceive", "must-not-lie", "others-honest")  # variants of `plain`; see test_arms.py
 SIZES = range(MIN_PLAYERS, MAX_PLAYERS + 1)
 RULES = [Rules(), Rules(win_rule="contested"), Rules(jokers=0)]
-TABLES = in_gate(  # in the gate each size once, and each of the rules twice
+TABLES = in_gate(  # the gate uses each size once and each rule twice
     [(rules, size) for rules in RULES for size in SIZES], [(RULES[size % len(RULES)], size) for size in SIZES]
 )
 

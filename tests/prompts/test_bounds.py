@@ -12,9 +12,9 @@ from dubito.llm.prompts import Prompt
 
 BESIDE = {"prompt.yaml": "title: t\nanswer: [answer]\n", "system.jinja": "{{ answer_format }}"}
 MOST_MAX_STEPS = templates._MAX_STEPS
-FEWER = 20_000  # steps: where the bound really lies is tried once
+FEWER = 20_000  # steps; only one test uses the real limit
 STEPS, WIDTH, LONGER = f"takes more than {FEWER:,} steps", "a width in a format", "would be too long"
-MOST = 60 << 10  # kilobytes, where many of these took gigabytes
+MOST = 60 << 10  # kilobytes; some of these templates used gigabytes
 
 
 def doubled(way: str) -> str:

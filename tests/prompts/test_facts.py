@@ -211,7 +211,7 @@ def test_more_cards_than_left_are_certainly_a_bluff() -> None:
     held = position("234567/555*8/9TJQK", "immediate")
     values = facts_after(held, 1, "234 as 5")
     assert values["number_elsewhere"] == 3
-    assert values["sure_bluff"] is True  # one five and one joker at most
+    assert values["sure_bluff"] is True  # at most one five and one joker
     spare = facts_after(position("234567/5558/9TJQK"), 1, "234 as 5")
     assert spare["sure_bluff"] is False  # one five and two jokers
 

@@ -90,7 +90,7 @@ def rendered(name: str) -> list[list[tuple[int, RenderedPrompt]]]:
     """Render the questions of whole games with three to eight players, with the seats that were asked."""
     prompt = load_prompt(name, REPO)
     games = [turns(rules, size, 0) for size in SIZES for rules in RULES[:2]]
-    most = 1 if prompt.asks_turn else None  # requests a turn
+    most = 1 if prompt.asks_turn else None  # requests per turn
     return [[(one.seat, prompt.render(one)) for _, asked in game for one in asked[:most]] for game in games]
 
 

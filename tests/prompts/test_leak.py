@@ -38,7 +38,7 @@ def questions(game: State) -> Iterator[tuple[str, dict[str, bool]]]:
 
 @pytest.mark.parametrize(("rules", "size"), in_gate(itertools.product(RULES, SIZES), [(RULES[1], 3)]), ids=str)
 def test_worlds_with_other_unseen_cards_render_the_same_bytes(rules: Rules, size: int, at_length: bool) -> None:
-    """At every possible question in every turn of a whole game. The gate uses one of the prompts in turn."""
+    """Compare every possible question in every turn of a whole game. The gate uses one of the prompts in turn."""
     chance, decisions, in_turn = Random(size), 0, cycle(PROMPTS.values())
     for game, asked in turns(rules, size, 1):
         world = another(asked[0], chance)

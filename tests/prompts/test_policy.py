@@ -170,7 +170,7 @@ def by_the_prompt(position: Position, chance: Random) -> bool:
 
 @pytest.mark.parametrize("rules", in_gate(RULES[:2], 1), ids=str)
 def test_house_sharp_beats_random_boi_clearly(rules: Rules, at_length: bool) -> None:
-    """R10: at tables of three to six, in the same seat with the same cards and hand-written neighbours."""
+    """R10: both play at tables of three to six, in the same seat with the same cards and neighbours."""
     deals = 120 if at_length else 16
     others = [REGISTRY.bots[name].cls for name in ("RandomBoi", "ClaudeBot", "StefaBot", "UsualBot", "AdaptyBoi")]
     scores = []

@@ -47,7 +47,7 @@ def models(folder: Path, games: int = 6) -> RunResult:
     """Return a run of two model players in turn, with some re-asks and some failures."""
 
     def answer(heard: Incoming) -> Response:
-        question = str(heard.conversation[-1]["content"])  # blocks, on messages
+        question = str(heard.conversation[-1]["content"])  # Messages uses blocks
         if heard.protocol == "messages" and "queens" in question:
             return respond(heard.protocol, HOSTILE)
         if not heard.re_asked and "kings" in question:

@@ -43,7 +43,7 @@ def game_with(run: Path, nodes: str = "C", attempts: int = 1) -> tuple[Path, int
 def test_every_page_opens_without_an_error(
     which: str, width: int, dark: bool, chrome: Chrome, request: pytest.FixtureRequest, at_length: bool
 ) -> None:
-    """In the gate, only the longest and the shortest of the bots' similar pages, and one game."""
+    """The gate opens only the longest and the shortest of the bots' similar pages, and one game."""
     run: Path = request.getfixturevalue(which)
     pages = [path for path in (run / "report").rglob("*.html") if path.parent.name not in ("bots", "games")]
     bots = sorted((run / "report" / "bots").glob("*.html"), key=lambda page: page.stat().st_size)
@@ -213,7 +213,7 @@ def test_each_decision_has_a_link(stating_run: Path, chrome: Chrome) -> None:
     assert (chosen, len(chrome.run(seen))) == (["Reply"], 1)
     assert '"answer"' in chrome.run(seen)[0]
     chrome.run("document.querySelector('.linked [role=tab]').focus()")
-    chrome.key("ArrowRight")  # stays on this turn
+    chrome.key("ArrowRight")  # the viewer stays on this turn
     assert "Do you doubt?" in chrome.run(seen)[0]
     assert chrome.run("location.hash") == f"#turn-{turn}-C"
     said = chrome.text("#thoughts")
@@ -228,7 +228,7 @@ def test_each_decision_has_a_link(stating_run: Path, chrome: Chrome) -> None:
         chrome.go_to(f"turn-{one['turn']}")
         assert words.format(one["wrong"]) in chrome.text("#thoughts")
     chrome.run("document.activeElement.blur()")
-    chrome.key("h")  # a model's words tell of its cards
+    chrome.key("h")  # hides hands, and also model texts, since they reveal cards
     assert chrome.run("document.querySelectorAll('.thought, .decision').length") == 0
     assert "Press “Show hands” (H) to see both." in chrome.text("#decisions")
     chrome.key("h")
@@ -324,7 +324,7 @@ def test_on_a_phone_filters_collapse_and_games_are_cards(models_run: Path, chrom
         )
         assert chrome.run(f"{wide} <= {width}")
     box = "(box => box.scrollWidth <= box.clientWidth)(document.querySelector('#games .scroll'))"
-    assert chrome.run(box)  # all of a row is in view
+    assert chrome.run(box)  # the whole row is in view
     titles = chrome.run("[...document.querySelectorAll('#games thead th')].map(one => one.textContent)")
     assert chrome.run("[...document.querySelector('#games tbody tr').cells].map(one => one.dataset.title)") == titles
     chrome.click(".filters summary")
@@ -380,7 +380,7 @@ def test_a_table_is_sorted_by_its_headers(bots_run: Path, chrome: Chrome) -> Non
     chrome.key("Enter")
     assert chrome.run(column) == [f"{count}" for count in reversed(games)]
     chrome.run("document.querySelectorAll('#players tbody td')[2].textContent = '-'")
-    for _ in range(2):  # whatever the order, what nobody knows comes last
+    for _ in range(2):  # unknown values come last in both orders
         chrome.click("#players thead th:nth-child(4) button")
         assert chrome.run(column)[-1] == "-"
     chrome.click("#players thead th:nth-child(2) button")

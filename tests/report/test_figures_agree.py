@@ -71,7 +71,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "games": 30,
         "table_sizes": [3],
         "rules": {"max_turns": 36},
-        # The fault strikes the preflight question too.
+        # The fault also affects the preflight's question.
         "on_unusable": "fallback",
     },
     "a model that falls back, until decided": {
@@ -207,7 +207,6 @@ def test_headline_agrees_with_the_ranks(shown: Shown) -> None:
 
 
 def test_the_verdict_is_the_same_everywhere(shown: Shown) -> None:
-    """On the page, in the terminal with and without tables, in `--json`, and in `compare`."""
     plain = " ".join(shown.said("run", "c.yaml", "--output", "r", "--quiet", "--workers", "1").split())
     assert shown.run["verdict"] == shown.answer
     for text in (plain, " ".join(shown.terminal.split())):
@@ -220,7 +219,7 @@ def test_the_verdict_is_the_same_everywhere(shown: Shown) -> None:
 
 
 def test_status_agrees_with_the_run_about_pairs(shown: Shown) -> None:
-    """For a run that stops when its pairs are decided, even if fallbacks leave no winner."""
+    """The run stops when its pairs are decided, or when only fallbacks leave a pair open."""
     first = next(iter(shown.run["ranking"][0]["rates"]))
     pairs = {frozenset((pair["one"], pair["other"])): pair["differences"][first] for pair in shown.run["pairs"]}
     found = json.loads(shown.said("status", "r", "--json"))["pairs"]
@@ -319,7 +318,6 @@ NAMES = ("bot", "contender", "player", "against", "other", "first", "second", "n
 
 
 def test_a_player_has_one_kind(shown: Shown) -> None:
-    """In every table with a player's name: on all pages, in CSV, JSON, the terminal, `compare` and `--json`."""
     manifest = yaml.safe_load((shown.folder / "r/manifest.yaml").read_text())["identity"]
     entries = [*manifest["bots"], *manifest["contenders"]]
     kinds = {one["name"]: "stand-in" if one["name"] in ("gpt-9", "opus") else "hand-written" for one in entries}

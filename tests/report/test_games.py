@@ -44,7 +44,8 @@ def test_filters_match_the_games(bots_run: Path) -> None:
             if "cards" not in turn:
                 assert mistakes == (["doubted an honest play"] if before["honest"] else [])
             else:
-                bluff = not lay["honest"] and lay["seat"] not in lay["won"]  # nobody may doubt who has left (R4)
+                # A player who has left cannot be doubted (R4).
+                bluff = not lay["honest"] and lay["seat"] not in lay["won"]
                 assert let_pass == (["let a bluff pass"] if bluff else [])
             assert not (mistakes and let_pass)
 

@@ -18,7 +18,7 @@ def row_of(run: Path, kind: str) -> tuple[str, str]:
     cells = {row[0].strip(): row[1].strip() for row in page.tables["highlights"][1:]}
     links = [str(attrs["href"]) for tag, attrs in page.elements if tag == "a" and "href" in attrs]
     at = [row["highlight"] for row in data(run / "report", "highlights")].index(kind)
-    return cells[kind], [link for link in links if link.startswith("games/")][at]  # they come first
+    return cells[kind], [link for link in links if link.startswith("games/")][at]  # links to games come first
 
 
 def test_highlights_are_the_largest_pickup_and_longest_lies(bots_run: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_saved_game_is_shared_with_the_record_it_has(shell: Shell) -> None:
     assert PICTURE.findall(Path("game.html").read_text()) == []
     assert shell("share", "g.json", "--url", "https://me.github.io/games/").code == 0
     assert '<meta property="og:image" content="https://me.github.io/games/game.png">' in Path("game.html").read_text()
-    assert {"#facc15", "#60a5fa", "#f87171"} <= drawn_in(Path("game.png").read_bytes())  # a line for each seat
+    assert {"#facc15", "#60a5fa", "#f87171"} <= drawn_in(Path("game.png").read_bytes())  # one line per seat
 
 
 def test_picture_needs_pillow_and_page_or_site_does_not(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def test_runs_are_a_site_with_an_index(models_run: Path, stating_run: Path, shel
     page = Page(Path("s/index.html"))
     assert "Two." in page.words
     assert [row[1].strip() for row in page.tables["runs"][1:]] == ["Dubito", "Dubito"]
-    chrome.screen(390)  # where a run is a card, with its answer in view
+    chrome.screen(390)  # here a run is a card with its result in view
     chrome.open(Path("s/index.html"))
     ends = "[...document.querySelectorAll('#runs td')].map(cell => cell.getBoundingClientRect().right)"
     assert max(chrome.run(ends)) < 390
@@ -191,7 +191,7 @@ def test_runs_are_a_site_with_an_index(models_run: Path, stating_run: Path, shel
         assert (Path("s") / link).is_file() or link == "#main"
     pictures = pictures_linked(Path("s"), "https://me.github.io/site/")
     assert [*pictures] == ["index.html", "run/index.html", "two/index.html"]
-    assert all("#facc15" in drawn for drawn in pictures.values())  # a player's point
+    assert all("#facc15" in drawn for drawn in pictures.values())  # the point of a player
     assert "two</p>" in Path("s/two/games/0.html").read_text()
     again = shell("report", "two.zip", "two.zip", "--site", "t")
     assert (again.code, Path("t").exists()) == (2, False)

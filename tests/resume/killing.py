@@ -41,7 +41,7 @@ class Watched:
             try:
                 taken.append(self.calls.get(timeout=0.2))
             except Empty:
-                continue  # look at the process again
+                continue  # check the process again
         return taken
 
 

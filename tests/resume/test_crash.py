@@ -28,7 +28,7 @@ def config(house: House, game: str, games: int) -> dict[str, Any]:
     """Return a config for games of two models in turn, one of which gives reasons."""
     knows = "house-sharp" if game == "dubito" else "house-careful"
     one = contender("one", knows, prompt="reasoned", base_url=house.openai_base_url)
-    two = contender("two", api="chat", base_url=house.openai_base_url)  # one SDK: each start has to import it
+    two = contender("two", api="chat", base_url=house.openai_base_url)  # one SDK, which each start has to import
     more = {"games": games, "provider_errors": "suspend", "in_flight": IN_FLIGHT}
     return {"game": game, "contenders": [one, two], **more, **GAMES[game]}
 
@@ -82,7 +82,7 @@ def test_killed_run_with_two_workers_resumes_to_the_same_result(tmp_path: Path, 
             while rows(tmp_path / "cut", "SELECT coalesce(sum(games), 0) FROM chunks") < [(tenth * 1000,)]:
                 assert process.poll() is None
             process.send_signal(signal.SIGKILL)
-            process.communicate(timeout=60)  # workers and trackers have this output too: it ends when they have ended
+            process.communicate(timeout=60)  # workers and trackers share this output, so it ends when they have exited
             assert process.returncode == -signal.SIGKILL
     assert ended_here(shell, "c.yaml", "--output", "cut", "--quiet") == digest
     assert same_games(tmp_path / "cut", tmp_path / "whole")

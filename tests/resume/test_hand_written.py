@@ -13,7 +13,7 @@ from tests.resume.kit import read_results
 
 BOTS = ["StefaBot", "ClaudeBot", "RandomBoi"]
 SHORT = {"max_turns": 12}
-DEALS = 20  # of a chunk, in this process: there never is more than one to play, so no other is started
+DEALS = 20  # deals per chunk; there is never more than one chunk to play, so no worker is started
 GAMES = DEALS + 6
 
 

@@ -92,7 +92,7 @@ def test_kill_before_caching_buys_nothing_twice(tmp_path: Path, at_length: bool)
         of = played_at(house, games=24 if at_length else 6)
         go(of, tmp_path / "whole" / "run", in_flight=IN_FLIGHT)
         whole, games = len(house.calls), rows(tmp_path / "whole" / "run", "SELECT * FROM games ORDER BY game")
-        go(of, folder, stop_after=1, in_flight=1)  # so that cache and run are there
+        go(of, folder, stop_after=1, in_flight=1)  # create the cache and the run
         for _ in range(20 if at_length else 1):
             asked = len(house.calls)
             running = process(of, folder)

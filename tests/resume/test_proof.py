@@ -102,7 +102,7 @@ def finding(folder: Path) -> str:
         return str(replay(run, 1, lambda games: None).difference or "")
 
 
-TABLES: Final = [*_expected_schema()[1]]  # each that there is: a run with another one cannot be opened
+TABLES: Final = [*_expected_schema()[1]]  # every table, since a run with others cannot be opened
 CASES: Final = [(name, table, offset) for name in CONFIGS for table in TABLES for offset in (0, 1, -1)]
 
 
@@ -110,7 +110,7 @@ CASES: Final = [(name, table, offset) for name in CONFIGS for table in TABLES fo
 def test_changed_value_in_any_column_is_detected(
     run_of: Get, tmp_path: Path, name: str, table: str, offset: int, at_length: bool
 ) -> None:
-    """Of all existing columns, so a new column fails here until replay checks it."""
+    """All existing columns are tested, so a new column fails here until replay checks it."""
     folder = Path(copytree(run_of(name), tmp_path / "run"))
     unnoticed = [
         (column, value)

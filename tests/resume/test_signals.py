@@ -105,7 +105,7 @@ def test_interrupted_run_with_models_can_resume(
 def test_second_signal_ends_run_at_once_with_calls_at_worst_price(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    """Even if the server does not answer. A signal that arrives twice, as `timeout` and shells send it, counts once."""
+    """The server may never answer. A signal that arrives twice, as `timeout` and shells send it, counts once."""
     counted = Counted(then_waits=2)
     with Server(counted) as server:
         words = models(tmp_path, server, monkeypatch)
@@ -115,7 +115,7 @@ def test_second_signal_ends_run_at_once_with_calls_at_worst_price(
             os.killpg(process.pid, number)
             assert f"{WORDS[number]} again stops immediately" in process.stdout.readline()
             if number != signal.SIGINT:
-                os.killpg(process.pid, number)  # the same still
+                os.killpg(process.pid, number)  # a duplicate of the same signal
             assert process.poll() is None
             until = time.monotonic() + 20
             while process.poll() is None and time.monotonic() < until:
@@ -148,7 +148,7 @@ def test_watch_ends_at_first_signal_with_call_at_worst_price(tmp_path: Path, num
 
 
 def test_signal_is_handled_even_if_no_thread_wakes(tmp_path: Path) -> None:
-    """Whether another thread receives it, as here, or the main thread just before it waits."""
+    """Another thread can receive it, as here, or the main thread just before it waits."""
     heard, in_time = threading.Event(), list[bool]()
 
     def ended(games: int) -> None:
@@ -198,8 +198,8 @@ def test_signal_ends_a_server_like_ctrl_c(tmp_path: Path, name: str, number: sig
 
 
 def test_other_commands_report_the_signal(tmp_path: Path) -> None:
-    """For example, in a game that waits for a person."""
-    how = {"stdin": subprocess.PIPE}  # where nobody can type any more, the game ends by itself
+    """One of these commands is a game that waits for a person."""
+    how = {"stdin": subprocess.PIPE}  # with standard input closed, the game would end
     with start(tmp_path, "play", "ClaudeBot", "StefaBot", "--seed", "1", **how) as process:
         assert process.stdout is not None
         process.stdout.readline()

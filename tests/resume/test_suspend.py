@@ -16,7 +16,7 @@ from tests.experiment.kit import experiment, means, registry
 from tests.llm.kit import PROBE, Incoming, Response, Server, contender, outcomes_of, respond, rows
 from tests.resume.kit import go, read_results
 
-ANSWERED, GIVES_UP = 6, 13  # questions, and then failures of one, with probes answered between them
+ANSWERED, GIVES_UP = 6, 13  # answered questions, then failures of one while probes succeed
 
 
 class Hurried(ModelProgress):

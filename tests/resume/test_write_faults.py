@@ -22,7 +22,7 @@ DEADLINE_SECONDS = 60
 
 
 def remove_folder(folder: Path) -> None:
-    # Renamed first: a thread may create a file in the folder while it is deleted.
+    # Rename first, because a thread can create a file in the folder during the deletion.
     shutil.rmtree(folder.rename(folder.with_name("removed")))
 
 
@@ -55,7 +55,7 @@ CASES = [(fault, moment) for fault in FAULTS for moment in (0, GAMES // 2, GAMES
 
 @pytest.mark.parametrize(("fault", "moment"), in_gate(CASES, [("folder removed", 10), ("no descriptors", 20)]))
 def test_unwritable_log_ends_run_with_message(tmp_path: Path, fault: str, moment: int) -> None:
-    """At its start, while games play, and with the last one."""
+    """Writing fails at the start, while games play, or with the last game."""
     folder, broken, failures = tmp_path / "run", list[int](), list[str]()
 
     def break_at(games: int) -> None:

@@ -46,7 +46,7 @@ def ask_all(game: ExternalGame, reply: Callable[[ChatQuestion], ChatAnswer]) -> 
 
 
 def test_it_is_the_same_game_as_a_bots_that_answers_so() -> None:
-    """With the same cards and the same draws of the opponent, in either seat."""
+    """Both games have the same cards and the same draws of the opponent, in either seat."""
     registry, scores = find_bots(Path.cwd(), "kuhn"), set()
     for deal in range(12):
         names = ["Bold", "Coin"] if deal % 2 else ["Coin", "Bold"]

@@ -43,7 +43,7 @@ class HonestBot(BotBase):
     def bluff_regular(self, p):
         return False
 """
-# Answers hello, then plays honestly until its fault, which is the last line here.
+# Answers hello, then plays honestly until the fault in its last line.
 FAULTY = """import json, os, socket, sys, time
 def say(value): print(json.dumps(value), flush=True)
 for line in sys.stdin:
@@ -182,7 +182,7 @@ def test_java_player_of_source_project_wins_as_often_as_ours(shell: Shell) -> No
     assert result.code == 0, result.err
     document = json.loads(result.out)
     assert document["verdict"].startswith("No significant difference")
-    # Player1 wins 15 % of its games in this pool with itself.
+    # Player1 wins 15 % of its games against copies of itself in this pool.
     won = [row["rates"]["wins"] for row in document["contenders"]]
     assert all(rate["low"] < 0.15 < rate["high"] for rate in won), won
 
@@ -248,7 +248,7 @@ def test_sixty_hostile_programs_change_no_result_of_another_player(shell: Shell)
     assert found[0] == found[1]
 
 
-# At the 60th question, it tells the test by a named pipe and waits; or it ends, unless there is a file.
+# At the 60th question it notifies the test through a named pipe and waits, or exits if there is no file.
 WAITS = """
 import os, time
 asked = 0
@@ -331,7 +331,7 @@ def test_invalid_program_is_refused_before_the_run(shell: Shell, settings: dict[
     assert not (shell.folder / "run").exists()
 
 
-# Plays any of our games: the first legal answer, or the first card in its hand.
+# Plays any of our games with the first legal answer, or the first card in its hand.
 ANY_GAME = """import json, sys
 for line in sys.stdin:
     message = json.loads(line)

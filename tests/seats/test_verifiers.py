@@ -14,7 +14,7 @@ from tests.cli.kit import REPO, Shell
 from tests.games.kit import write_kuhn
 
 pytest.importorskip("verifiers", reason="verifiers is not installed, so no seat was its environment: '.[verifiers]'")
-pytestmark = pytest.mark.filterwarnings("ignore")  # of the library's own
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings in the library
 
 
 @pytest.fixture(autouse=True)

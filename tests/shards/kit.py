@@ -16,7 +16,7 @@ def play_shards(of: Experiment, folder: Path, count: int, **calls: Any) -> list[
     """Play every shard of an experiment, the last first, and return their folders in that order."""
     folders = [folder / f"{number}-of-{count}" for number in range(count, 0, -1)]
     for number, one in zip(range(count, 0, -1), folders, strict=True):
-        calls["cache"] = folder / f"cache-{number}"  # as on machines of their own
+        calls["cache"] = folder / f"cache-{number}"  # separate caches, as on separate machines
         assert run_games(cut_shard(of, number, count, registry()), one, **calls).failure is None
     return folders
 

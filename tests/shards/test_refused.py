@@ -223,7 +223,7 @@ def test_merge_reports_spending_and_the_remaining_budget(shell: Shell, short_chu
     assert said[-1].startswith("dubito: 1 is unfinished: ")
     said = shell("merge", "1", "2", "--budget", "calls=500", "--no-report").err.splitlines()
     left = 500 - used - other
-    whole = 3 * (used + left)  # of which a third is this shard's
+    whole = 3 * (used + left)  # a third of this is the shard's
     share = f"to finish 1 with its share ({left} calls): --shard 1/2 --budget calls={whole} "
     share += "(--budget applies to all 2 shards together; this run still spends at most 500 calls)"
     assert said[:-1] == [spent, f"left of the budget: {left} calls", share]

@@ -18,7 +18,7 @@ from tests.llm.kit import contender, rows, run_games, small
 from tests.shards.kit import everything_in, merged, play_shards, read_result_files
 
 BOTS = ["RandomBoi", "StefaBot"]
-ASKED = ("tries", "attempts", "texts")  # when it was asked, and for how long, is no result
+ASKED = ("tries", "attempts", "texts")  # times and durations may differ
 
 
 @pytest.mark.parametrize("contenders", [[], ["AdaptyBoi", "ClaudeBot"]])

@@ -193,7 +193,7 @@ def test_yaml_has_the_same_bytes_with_and_without_libyaml(content: dict[str, Any
 def test_file_system_without_locks_does_not_block_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """For example, Lustre without `-o flock` and some NFS. The run is played, with a warning about the risk."""
+    """Lustre without `-o flock` and some NFS have none. The run is played, with a warning about the risk."""
 
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))

@@ -205,7 +205,7 @@ def test_pipes_and_devices_are_not_waited_for(runs: Shell) -> None:
 
 
 def test_pipe_of_the_shell_is_read(shell: Shell) -> None:
-    """Such as the one that `<(echo 'gammes: 1')` creates."""
+    """`<(echo 'gammes: 1')` creates such a pipe."""
     reads, writes = os.pipe()
     with open(reads), open(writes, "w") as pipe:
         pipe.write("gammes: 1\n")
@@ -350,7 +350,7 @@ def test_a_long_run_of_bots_fits_into_the_bounds(shell: Shell) -> None:
 def test_invalid_rows_are_one_sentence(runs: Shell, statement: str, words: str) -> None:
     change(statement)
     for command in (("report", "theirs"), ("export", "theirs", "--parquet", "d", "--quiet")):
-        if command[0] == "export" and "usage" in statement:  # of which a dataset tells nothing
+        if command[0] == "export" and "usage" in statement:  # a dataset does not include usage
             continue
         said = runs(*command)
         assert (said.code, said.err.count("\n")) in ((2, 1), (3, 1)), said

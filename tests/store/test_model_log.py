@@ -144,7 +144,7 @@ def test_totals_of_a_player(db: RunDb, log: ModelLog) -> None:
 
 
 def test_assumed_costs_are_updated(db: RunDb, log: ModelLog) -> None:
-    """By the costs of later replies, up to the worst case, unless the cost is known or there is no price."""
+    """Later replies update them, up to the worst case, unless the cost is known or there is no price."""
     for number in (1, 2, 3):
         opens(log, (*ATTEMPT, number))
     opens(log, (*ATTEMPT, 4), priced=False)

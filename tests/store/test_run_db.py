@@ -144,7 +144,7 @@ def locked(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_store_in_a_read_only_folder_can_be_read(locked: Path) -> None:
-    """For example, on a disk that is mounted read-only."""
+    """The folder can be on a disk that is mounted read-only."""
     locked.chmod(0o555)
     with RunDb.open(locked / "run.db") as db:
         db.check()

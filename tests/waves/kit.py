@@ -27,9 +27,9 @@ from tests.resume.kit import go
 SERVER: Final = get_context("forkserver")
 SERVER.set_forkserver_preload(["tests.waves.kit", "openai"])  # slow to import
 _DAY: Final = 86_400
-THOUGHTS: Final = "one\u2028two\u2029three\x85four"  # line breaks for `str.splitlines`, and not for JSON Lines
+THOUGHTS: Final = "one\u2028two\u2029three\x85four"  # line breaks for `str.splitlines` but not for JSON Lines
 
-Entry = dict[str, Any]  # as it was handed in
+Entry = dict[str, Any]  # an entry as submitted
 
 
 @dataclass
@@ -55,10 +55,11 @@ class Provider(Loopback):
         self.tier = tier
         self.bought: Counter[tuple[str, str]] = Counter()  # by request and draw
         self.batches: list[Batch] = []
-        self.live: list[bytes] = []  # bodies of requests that were asked at once
-        self.handed_in: list[bytes] = []  # the bytes of each batch, or of its file
-        self.client = 0  # the process that may be killed
-        self.kills: list[tuple[str, int]] = []  # at which event, the how-manieth since then, it is killed
+        self.live: list[bytes] = []  # bodies of live requests
+        self.handed_in: list[bytes] = []  # the bytes of each batch or file
+        self.client = 0  # the process that can be killed
+        # Event, and the number of its occurrences after which the client is killed.
+        self.kills: list[tuple[str, int]] = []
         self.befalls: Callable[[str], None] = lambda event: None
         self.lines: Callable[[list[str]], list[str]] = lambda lines: lines
         self._events: Counter[str] = Counter()
@@ -192,7 +193,7 @@ class Provider(Loopback):
 
     def _content(self, batch: Batch) -> bytes:
         lines = []
-        for entry in reversed(batch.entries):  # in any order
+        for entry in reversed(batch.entries):  # the order of results is arbitrary
             if "params" in entry:
                 result = {"type": "succeeded", "message": self.reply("messages", entry["params"], self.tier)}
                 lines.append(json.dumps({"custom_id": entry["custom_id"], "result": result}, ensure_ascii=False))

@@ -26,11 +26,11 @@ from tests.resume.kit import go
 from tests.waves.kit import Provider, killed, play_to_end, waiting
 
 THREE: tuple[Api, ...] = ("responses", "chat", "messages")
-POINTS = [  # where a run is killed: how often what has happened since the last time
-    ("batched", 1),  # OpenAI has the batch, and nobody knows
-    ("batched", 2),  # Anthropic has
+POINTS = [  # kill the run at this occurrence of the event
+    ("batched", 1),  # OpenAI has the batch, but the run does not know
+    ("batched", 2),  # Anthropic has the batch
     ("content", 1),
-    ("batch", 1),  # the file is there, the batch is not
+    ("batch", 1),  # the file exists, but not the batch
     ("file", 1),
     ("look", 1),
     ("look", 4),
@@ -50,7 +50,7 @@ def test_each_request_is_bought_once_after_a_kill(tmp_path: Path, at_length: boo
         for number in range(points):
             killed(server, of, folder)
             moved = tmp_path / str(number + 1) / "run"
-            shutil.move(folder.parent / "run", moved)  # its cache stays behind
+            shutil.move(folder.parent / "run", moved)  # without its cache
             folder = moved
         run = play_to_end(of, folder)
         assert server.kills == []
@@ -75,7 +75,7 @@ def test_number_of_waves_is_the_longest_games_requests(tmp_path: Path, at_length
 
 @pytest.mark.parametrize("fault", in_gate(BATCH_FAULTS, {"expired_batch", "doubled_entries"}))
 def test_games_with_faults_equal_the_live_run(tmp_path: Path, fault: str) -> None:
-    share = 0.3 if fault in ("failed_batch", "expired_batch", "missing_entries") else 1.0  # such a one is sent again
+    share = 0.3 if fault in ("failed_batch", "expired_batch", "missing_entries") else 1.0  # such batches are sent again
     with House() as quiet, House(faults=Faults(**{fault: share})) as house:
         digests = []
         for at, wait in ((quiet, {}), (house, {"wait": "batch"})):
@@ -84,14 +84,14 @@ def test_games_with_faults_equal_the_live_run(tmp_path: Path, fault: str) -> Non
             digests.append(play_to_end(of, tmp_path / ("b" if wait else "a") / "run").results_digest)
         bought = [(call.request, call.draw) for call in house.calls if call.status == 200]
     assert digests[0] == digests[1]
-    if fault != "missing_entries":  # what was lost was bought, and its cost is assumed
+    if fault != "missing_entries":  # lost entries were bought, so their cost is assumed
         assert len(set(bought)) == len(bought)
     lost = rows(tmp_path / "b" / "run", "SELECT count(*) FROM tries WHERE state = 'failed' AND assumed")
     assert (lost[0][0] > 0) == (fault == "missing_entries")
 
 
 PRICE = {"input": 2, "cached_input": 0.1, "cache_write": 2.5, "output": 10}
-EACH = 100 * 2_000_000 + 20 * 10_000_000  # picodollars of one of the server's replies, asked at once
+EACH = 100 * 2_000_000 + 20 * 10_000_000  # picodollars per live reply of the server
 
 
 @pytest.mark.parametrize("tier", in_gate(["batch", "default"], 1))
@@ -208,7 +208,7 @@ def test_unsupported_wait_is_one_sentence(shell: Shell) -> None:
 def test_repeatedly_failing_request_is_abandoned(
     tmp_path: Path, kind: str, status: int, cause: str, tries: int
 ) -> None:
-    broken: list[str] = []  # the draw of the first
+    broken: list[str] = []  # draw of the first request
 
     def lines(all_of: list[str]) -> list[str]:
         entries = [json.loads(line) for line in all_of]

@@ -52,7 +52,7 @@ class Browser:
     """An HTTP client that keeps its cookie and sends a browser's headers."""
 
     port: int
-    cookie: str | None = None  # with its name
+    cookie: str | None = None  # including its name
     turn: int = 0
     answers: list[Any] = field(default_factory=list)
 

@@ -73,7 +73,7 @@ def at_home(table: WebServer, chrome: Chrome) -> Iterator[None]:
 def _deal(chrome: Chrome, table: WebServer, size: int = 4, seat: int = 0, seed: int = 1, speed: int = 0) -> None:
     chrome.forget_what_is_stored(f"http://127.0.0.1:{table.port}")
     chrome.open(f"http://127.0.0.1:{table.port}/")
-    chrome.until("document.querySelectorAll('.opponent[hidden]').length === 4")  # its script has run
+    chrome.until("document.querySelectorAll('.opponent[hidden]').length === 4")  # the script has run
     chrome.run("window.confirm = () => true")
     chrome.run(DEAL.format(size=size, seat=seat, seed=seed, speed=speed, long=LONG))
     chrome.until(f"location.pathname === '/table' && ({ASKED} || {OVER})")
@@ -98,7 +98,7 @@ def test_game_played_by_mouse_is_saved_and_can_be_viewed(chrome: Chrome, table: 
     record = load(path.read_text())
     assert list(replay(record)) == record.story
     log: list[tuple[int, str]] = chrome.run(LOG)
-    assert len(log) == len(record.story)  # the deal for the seal
+    assert len(log) == len(record.story)  # the deal has a line instead of the seal
     chrome.run("document.querySelector('#watch').click()")
     chrome.until("location.pathname.startsWith('/games/') && document.querySelector('#viewer')?.hidden === false")
     last = len(record.outputs)
@@ -115,7 +115,7 @@ def test_game_played_by_mouse_is_saved_and_can_be_viewed(chrome: Chrome, table: 
 def test_move_can_be_made_by_keyboard(chrome: Chrome, table: WebServer) -> None:
     _deal(chrome, table, seed=2)
     chrome.run("document.querySelector('#speed').focus()")
-    chrome.key("Tab")  # over the skip button, which is disabled
+    chrome.key("Tab")  # skips the disabled skip button
     assert chrome.run("document.activeElement === document.querySelector('#hand button')")
     chrome.key("ArrowRight")
     chrome.key(" ")
@@ -132,7 +132,7 @@ def test_move_can_be_made_by_keyboard(chrome: Chrome, table: WebServer) -> None:
     lines: list[str] = chrome.run("[...document.querySelectorAll('#log li')].map(line => line.textContent)")
     mine = next(place for place, line in enumerate(lines) if line.startswith("You play 2 cards"))
     assert mine
-    assert chrome.text("#heard") == " ".join(reversed(lines[: mine + 1]))  # all of it, though nothing was waited for
+    assert chrome.text("#heard") == " ".join(reversed(lines[: mine + 1]))  # every line, although the page did not wait
 
 
 def test_end_shows_all_hands_without_suits_and_offers_a_rematch(chrome: Chrome, table: WebServer) -> None:
@@ -184,7 +184,7 @@ def test_opponents_sit_around_the_board(chrome: Chrome, table: WebServer, size: 
     chrome.screen(1440)
     _deal(chrome, table, size=size, seat=1)
     (x, y), *seats = chrome.run(MIDDLES)
-    # Clockwise, from the bottom of the felt.
+    # Clockwise, starting at the bottom of the table.
     angles = [(math.atan2(at_y - y, at_x - x) - math.pi / 2) % math.tau for at_x, at_y in seats]
     assert len(angles) == size - 1
     assert angles == sorted(angles)
@@ -221,9 +221,9 @@ def test_doubt_reveals_cards_one_by_one_unless_motion_is_reduced(chrome: Chrome,
         if calm:
             assert (cards, verdict) == ([], [])
         else:
-            assert cards == sorted({*cards})  # one after the other
+            assert cards == sorted({*cards})  # one after another
             assert len(cards) == chrome.run("document.querySelectorAll('#pile .flip').length")
-            assert cards[-1] < verdict[0] < 2200  # the time that the frame stands
+            assert cards[-1] < verdict[0] < 2200  # duration of the frame
 
 
 def test_fast_mode_limits_the_time_of_all_opponents_together(chrome: Chrome, table: WebServer) -> None:
@@ -269,7 +269,7 @@ def test_reload_changes_nothing_and_lost_game_is_reported(chrome: Chrome, table:
     chrome.until("document.querySelector('#error').innerText !== ''")
     assert _text(chrome, "#error") == "You have no game here. Start one first."
     chrome.until("document.querySelector('#prompt').innerText.startsWith('No game to show.')")
-    chrome.errors.clear()  # the console tells of the 404s
+    chrome.errors.clear()  # the console reports 404s
 
 
 def test_nothing_is_cut_off_and_text_has_enough_contrast(chrome: Chrome, table: WebServer) -> None:

@@ -70,7 +70,7 @@ def test_other_host_has_a_warning_and_the_named_game_comes_first(tmp_path: Path)
             assert Browser(port)("GET", "/", headers={"Host": called}).status == 200
         for called, origin, status in (
             ("mine.example", "https://mine.example", 200),
-            (f"localhost:{port}", "https://two.github.dev", 200),  # as a proxy calls it that changes the Host
+            (f"localhost:{port}", "https://two.github.dev", 200),  # behind a proxy that changes the Host
             ("mine.example", "https://evil.example", 403),
             ("mine.example", "https://evil.mine.example", 403),
         ):

@@ -33,7 +33,7 @@ def test_hard_game_starts_immediately(hall: WebServer, chrome: Chrome) -> None:
     ]
     chrome.run("document.querySelector('[name=name]').value = 'Ada <b>'")
     chrome.run("document.querySelector('.levels label:last-child').click()")
-    chrome.run("document.querySelector('#start button').click()")  # the page goes: it is not drawn again
+    chrome.run("document.querySelector('#start button').click()")  # the page is left and not drawn again
     chrome.until("location.pathname === '/table' && document.querySelectorAll('#seats .seat').length === 3")
     assert (
         chrome.run("[...document.querySelectorAll('#seats .name')].map(e => e.textContent).join()").count("Sherlock")

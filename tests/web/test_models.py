@@ -99,7 +99,7 @@ def test_table_is_visible_but_locked_while_a_model_thinks(home: Path) -> None:
         card = seen["frames"][0]["hand"][0]
         seen = browser.post("/api/moves", {"turn": 0, "answer": {"cards": [card], "number": 9}}).json
         turn = seen["turn"]
-        while not seen["frames"] or seen["frames"][-1]["to_move"] != 2:  # MrDoubt plays its turns first
+        while not seen["frames"] or seen["frames"][-1]["to_move"] != 2:  # MrDoubt moves first
             seen = browser("GET", f"/api/table?since={turn}").json
         assert (seen["asked"], seen["over"], seen["trouble"]) == (False, False, None)
         refused = browser.post("/api/moves", {"turn": seen["turn"], "answer": {"doubt": True}})

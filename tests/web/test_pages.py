@@ -63,7 +63,7 @@ def test_a_finished_game_is_listed_and_opens(server: WebServer, browser: Browser
     assert told["story"][:-1] == [" ".join(frame["said"]) for frame in frames]
     mine = [(before, turn) for before, turn in itertools.pairwise([{}, *told["turns"]]) if turn["seat"] == end["me"]]
     met = [turn for before, turn in mine if before.get("honest") is False and "cards" in before]
-    met = [turn for turn in met if "cards" not in turn or turn["let_pass"]]  # else it could not be doubted
+    met = [turn for turn in met if "cards" not in turn or turn["let_pass"]]  # only plays that could be doubted
     caught = sum("cards" not in turn for turn in met)
     own = sum(turn.get("honest") is False for _, turn in mine)
     assert own > 1

@@ -54,7 +54,7 @@ def test_single_kind_of_win_is_called_a_win() -> None:
 
 
 def test_person_sees_results_against_each_bot(server: WebServer, browser: Browser) -> None:
-    """At the end and in the lobby. A bot with two seats at a table counts once."""
+    """The end and the lobby show them. A bot with two seats at a table counts once."""
     ends = [browser.to_the_end(browser.sit(["RandomBoi", "RandomBoi", "StefaBot"], seed=seed)) for seed in range(2)]
     won = sum(end["result"] in ("hard_wins", "soft_wins") for end in ends)
     fared = {"RandomBoi": [won, 2 - won], "StefaBot": [won, 2 - won]}
@@ -64,7 +64,7 @@ def test_person_sees_results_against_each_bot(server: WebServer, browser: Browse
     for name, text in (("damaged", "{}"), ("bots-alone", (FOLDER / "three_immediate.json").read_text())):
         (server.folder / f"{name}.json").write_text(text)
     assert browser.view()["against"] == fared
-    assert {*server.tables.summaries.against("dubito")} == {*fared}  # with others no person has played
+    assert {*server.tables.summaries.against("dubito")} == {*fared}  # no person has played against others
     assert browser.sit()["against"] == {}
 
 
@@ -84,7 +84,7 @@ def test_summary_is_cached_until_the_file_changes(
 
     monkeypatch.setattr(module, "saved_record", noted)
     assert Summaries(server.folder)() == first
-    assert read == [server.folder / "missing.json"]  # what could not be read is tried again
+    assert read == [server.folder / "missing.json"]  # unreadable files are tried again
     path = server.folder / f"{end['record']}.json"
     os.utime(path, ns=(0, 0))
     again = Summaries(server.folder)
@@ -143,7 +143,7 @@ def test_rematch_has_the_same_table_and_new_cards(server: WebServer, browser: Br
     assert browser.to_the_end(again)["seed"] != end["seed"]
     browser.to_the_end(browser.sit(seed=1))
     seats: set[int] = set()
-    while len(seats) < 2:  # by chance: one in four
+    while len(seats) < 2:  # the random seats are equal once in four tries
         assert browser.post("/api/rematch", {}).status == 201
         seats.add((view := browser.at_rest())["me"])
         browser.to_the_end(view)

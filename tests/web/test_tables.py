@@ -139,7 +139,7 @@ def test_second_server_with_another_folder_loses_no_game(tmp_path: Path) -> None
     with serve(tmp_path / "one") as one, serve(tmp_path / "two") as two:
         here, there = one.browser(), two.browser()
         view, other = here.sit(seat=0), there.sit(seat=0, seed=2)
-        jar = dict(str(browser.cookie).split("=") for browser in (here, there))  # a browser has one for all ports
+        jar = dict(str(browser.cookie).split("=") for browser in (here, there))  # browsers share cookies between ports
         sent = "; ".join(f"{name}={secret}" for name, secret in jar.items())
         assert Browser(one.port, sent).view() == view
         assert Browser(two.port, sent).view() == other
@@ -197,7 +197,7 @@ def test_table_expires(server: WebServer, browser: Browser) -> None:
     browser.sit(seat=0)
     view = browser.at_rest()
     server.clock.now += LIFE
-    view = browser.play(a_move(view["frames"][-1]))  # in time, and touched by it
+    view = browser.play(a_move(view["frames"][-1]))  # in time, which extends its life
     server.clock.now += LIFE
     assert browser.view()["turn"] == view["turn"]
     server.clock.now += 1
@@ -219,10 +219,10 @@ def test_number_of_tables_is_limited(tmp_path: Path) -> None:
             503,
             "All 2 tables are in use. Finish a game, or try again later.",
         )
-        two.sit()  # takes the place of their own
+        two.sit()  # replaces this visitor's own table
         assert len(list((tmp_path / "running").iterdir())) == 2
         server.clock.now += LIFE + 1
-        three.sit()  # nobody came back to the others
+        three.sit()  # the other visitors have not returned
         assert len(list((tmp_path / "running").iterdir())) == 1
 
 

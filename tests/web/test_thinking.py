@@ -42,7 +42,7 @@ def test_models_words_are_saved_after_thinking_and_retries(chrome: Chrome, home:
         chrome.open(f"http://127.0.0.1:{server.port}/")
         assert (
             chrome.run("document.querySelector('#lobby').bot[0].value") == "<b>asker</b>"
-        )  # a config's model comes first
+        )  # a config's models are listed first
         chrome.until("document.querySelectorAll('.opponent[hidden]').length === 4")
         chrome.run(DEAL)
         chrome.until("document.querySelector('#own.asked') !== null")

@@ -84,7 +84,7 @@ def test_reasons_appear_before_the_game_ends(chrome: Chrome, home: Path) -> None
         assert chrome.run((Path(__file__).parent / "contrast.js").read_text()) == []
         chrome.key("ArrowLeft")
         turns.go()
-        chrome.until(SHOWS.format("deal (2 turns follow)"))  # whoever has stepped back stays there
+        chrome.until(SHOWS.format("deal (2 turns follow)"))  # a viewer who has stepped back stays there
         chrome.key("End")
         turns.go(2)
         chrome.until("document.title.includes('The game: nobody wins')")
@@ -233,7 +233,7 @@ def test_saved_game_is_shown_from_the_deal(chrome: Chrome, home: Path) -> None:
 def test_game_starts_with_its_own_page(home: Path) -> None:
     with playing(wanted("StefaBot", "ClaudeBot", "MrDoubt"), lambda: None) as live, served(live) as port:
         browser = Browser(port)
-        news = asks_news(browser("GET", "/games/0").text)  # which any site can ask for, but not read
+        news = asks_news(browser("GET", "/games/0").text)  # other sites can request the page but not read it
         other = browser("GET", f"{news[:-1]}x")
         assert (other.status, other.json) == (
             400,

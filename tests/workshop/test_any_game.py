@@ -33,7 +33,7 @@ def questions() -> list[RecordedPosition]:
 @pytest.fixture(autouse=True)
 def _there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(HOME)
-    find_game("guess", HOME)  # whatever other tests have played since
+    find_game("guess", HOME)  # reload the game, which other tests may have changed
     sample_games.cache_clear()
 
 
@@ -85,7 +85,7 @@ def test_prompt_is_checked_against_its_games_facts(home: Shell) -> None:
     names = []
     for name, check in prompt_checks(folder, GAME):
         names.append(name)
-        if name != "beginning_stays":  # so short a prompt tells more anew than it told
+        if name != "beginning_stays":  # the prompt is so short that most of it changes
             check()
     nodes = [f"{kind}[{node}]" for kind in ("renders", "golden") for node in NODES]
     assert names == ["loads", *nodes, "system_text_stays", "beginning_stays"], "there are no second worlds"

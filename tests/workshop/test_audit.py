@@ -10,7 +10,7 @@ from tests.cli.kit import Shell
 from tests.games.kit import GAMES, write_kuhn
 
 FACTS, USER = Path("games/kuhn/facts.py"), Path("prompts/kuhn/plain/user.jinja")
-PLANTED = {  # below the four lines of the user text: what is planted, and which line of which file tells
+PLANTED = {  # inserted after the four lines of the user text: the leak, and the file and line that are reported
     "a value": ("Cards:\n{{ deck | join }}", "user.jinja, line 6"),
     "a branch": ("{{ seat }}\n{% if (deck | join).endswith('queen') %}\nQueen.\n{% endif %}", "user.jinja, line 6"),
     "a loop": ("{% for card in deck %}\n- one is\n  the {{ card }}\n{% endfor %}", "user.jinja, line 7"),

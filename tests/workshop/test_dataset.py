@@ -33,7 +33,7 @@ def shell(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
 
 def rows(name: str) -> list[dict[str, Any]]:
     """Return the rows of a table of the dataset."""
-    from pyarrow import parquet  # by who runs these tests alone: it takes a while
+    from pyarrow import parquet  # slow, so imported only here
 
     found: list[dict[str, Any]] = parquet.read_table(f"d/{name}.parquet").to_pylist()
     return found

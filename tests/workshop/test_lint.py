@@ -27,7 +27,7 @@ from tests.workshop.kit import PLAIN, prompt
 SHORT = "{{ rule_text }} {{ objective }} {{ seat }}"
 ASKS = "{{ question }} {{ if_true }} {{ if_false }} {{ hand }}"
 KEYS = PLAIN.variables
-SOME = sample_games(GAME)[::5]  # of three table sizes, under both win rules
+SOME = sample_games(GAME)[::5]  # three table sizes, under both win rules
 
 
 def of_node(node: str) -> list[Position]:

@@ -12,7 +12,7 @@ from dubito.workshop.recordings import RecordedPosition
 from dubito.workshop.trial import ALL, TrialAnswer, compare_answers, score_rows, tally_statements
 from tests.workshop.kit import positions
 
-OF_C = positions(40, "C")  # four of each of ten deals
+OF_C = positions(40, "C")  # four for each of ten deals
 
 
 def make_answer(
@@ -30,7 +30,7 @@ def truth(one: RecordedPosition) -> bool:
 def test_rates_are_correct_and_clustered_by_deal() -> None:
     assert len({one.deal for one in OF_C}) == 10
     deals = sorted({one.deal for one in OF_C}, key=str)
-    right_in = deals[:7]  # everything right in seven deals, everything wrong in three
+    right_in = deals[:7]  # seven deals are right, and three wrong
     judged = [make_answer(one, truth(one) is (one.deal in right_in)) for one in OF_C]
     (node, everything) = score_rows(judged, None)
     assert (node.node, everything.node) == ("C", ALL)

@@ -29,7 +29,7 @@ from tests.house.kit import opinion
 from tests.llm.kit import Incoming, NoWait, Response, Server, contender, error_body, respond, rows, run_games, small
 from tests.workshop.kit import PLAIN, REASONED, prompt
 
-FOUND = dict(list(read_folder(shipped_positions(GAME), GAME).items())[::4])  # two of each node
+FOUND = dict(list(read_folder(shipped_positions(GAME), GAME).items())[::4])  # two per node
 
 
 def entry(prompt: Any = PLAIN, name: str = "p", **settings: Any) -> TrialEntry:
@@ -82,7 +82,7 @@ def test_a_trial_is_made_once_and_then_free(tmp_path: Path) -> None:
 
 
 def test_a_run_answers_for_the_positions_that_were_taken_from_it(tmp_path: Path) -> None:
-    """With the run's cache and prompt. The same question in the same game has the same draw."""
+    """The trial uses the run's cache and prompt, and the same question in the same game has the same draw."""
     player = contender("a", "house-random", prompt="reasoned")
     run_games(small(player, games=2, turns=20), tmp_path / "run")
     found = record_from_run(run_to_replay(tmp_path / "run", REPO), NODES, 10_000)

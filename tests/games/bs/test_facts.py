@@ -176,7 +176,7 @@ def test_picked_up_cards_are_known_until_maybe_played() -> None:
     hands = with_hands(*HANDS).hands
     wrong = (hands[0].cards[:2], True, False, False)  # seat 1 takes two 0s
     unknown = ([hands[1].cards[4]], *NOBODY)
-    seen = ([hands[1].cards[0]], True, False, False)  # seat 0 takes the 1 up, and sees that it was no 0
+    seen = ([hands[1].cards[0]], True, False, False)  # seat 0 takes the 1, and sees that it was not a 0
 
     def known(*moves: Any) -> tuple[list[int], int]:
         player = facts_of(with_hands(*HANDS), 0, *moves)["players"][1]

@@ -53,7 +53,7 @@ def test_illegal_outputs_are_refused_and_change_nothing() -> None:
     ]
     for output, words in outputs:
         refused(game, output, words)
-    game.apply([Card(*mine[0])])  # one that is equal to a card is that card
+    game.apply([Card(*mine[0])])  # an equal object counts as the card
     answers: list[tuple[Any, str]] = [
         (None, "not None"),
         (1, "type int"),

@@ -21,7 +21,7 @@ from dubito.games.bs.table import Table
 from tests.games.bs import reference
 from tests.games.bs.kit import play_deal
 
-GAMES = 40  # at length; in the gate a quarter, more than twice what goes through every branch of both
+GAMES = 40  # a quarter of this in the gate still covers every branch twice
 PLACES = {PILE: reference.PILE, UNKNOWN: reference.UNKNOWN}
 
 

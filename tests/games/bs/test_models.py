@@ -33,7 +33,7 @@ from tests.llm.kit import Incoming, NoWait, Server, respond
 PLAIN: Final = load_prompt("plain", REPO, GAME)
 MALFORMED: Final = "fallback:malformed"
 ILLEGAL: Final = "fallback:illegal"
-Said = str | Callable[[list[int]], str]  # by the cards that are held
+Said = str | Callable[[list[int]], str]  # a function of the held cards
 
 CARDS: Final[list[tuple[Said, str]]] = [
     *((text, MALFORMED) for text in ('"3"', "3", "null", "true", '["3"]', "[[3]]", "[3, [3]]", "[3.0]", "[1.5]")),

@@ -46,10 +46,10 @@ def table(pile: int = 0, mover_holds: int = 9, mine: int = 9, mover: int = 1, **
         (Player3, [5, 3, 5], 3, [3]),
         (Player3, [5, 3, 5], 4, [5, 3]),
         (Player4, [5, 3, 5], 4, [5, 3]),
-        (CalculatingLiar, [4, 9, 8, 9], 0, [9]),  # asked for 4, 8, 12, 3, 7, 11, 2, 6, 10, 1, 5, 9 from now on
+        (CalculatingLiar, [4, 9, 8, 9], 0, [9]),  # its next numbers are 4, 8, 12, 3, 7, 11, 2, 6, 10, 1, 5, 9
         (RiskTaker, [4, 9, 8], 0, [9]),
         (ConMan, [4, 9, 8, 0, 0], 0, [0, 0]),
-        (Hoarder, [4, 0, 8, 0, 9], 0, [4, 0, 8, 0, 9]),  # 0, 4, 8, 12: 9 would have to wait
+        (Hoarder, [4, 0, 8, 0, 9], 0, [4, 0, 8, 0, 9]),  # its next numbers are 0, 4, 8, 12, so 9 would have to wait
         (Hoarder, [8, 0, 4], 0, [0]),
         (TwoCard, [5, 3, 5], 5, [5, 5]),
         (TwoCard, [5, 3, 6], 3, [3, 5]),
@@ -110,7 +110,7 @@ def test_the_generator_draws_as_in_the_other_language() -> None:
 def test_calculating_liar_remembers_its_own_cards_on_the_pile() -> None:
     player = seated(CalculatingLiar, [0, 0, 7])
     player.request_cards(0, table(pile=3, mover=0))
-    assert player.bs(1, 0, 1, table(pile=6))  # two of its own lie there, two are still in its hand
+    assert player.bs(1, 0, 1, table(pile=6))  # two matching cards are on the pile, and two in its hand
     assert not player.bs(1, 0, 1, table(pile=5)), "the pile was taken"
 
 
@@ -134,12 +134,13 @@ def test_jerk_pads_its_plays_at_random() -> None:
 
 
 def test_jerk_counts_claims_on_this_pile() -> None:
-    asked = [(2, 2), (2, 4), (2, 6), (1, 6), (2, 3)]  # n_cards, pile: the fourth play lies on no more than was said
+    # (n_cards, pile): the pile under the fourth play has no more cards than were declared.
+    asked = [(2, 2), (2, 4), (2, 6), (1, 6), (2, 3)]
     player = seated(Jerk, [5])
     assert [player.bs(1, 0, n_cards, table(pile=pile)) for n_cards, pile in asked] == [False, False, True, False, False]
     assert player.seen[0] == 3
     whims = [seated(Jerk, [5], deal).bs(1, 0, 1, table(pile=1)) for deal in range(2000)]
-    assert 30 < sum(whims) < 70  # 0.025 of them
+    assert 30 < sum(whims) < 70  # the expected share is 0.025
 
 
 @pytest.mark.parametrize(

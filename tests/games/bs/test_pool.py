@@ -20,9 +20,9 @@ from dubito.games.bs.engine import State
 from dubito.games.bs.table import Table
 from tests.games.bs.kit import play_deal
 
-GAMES = 3000  # at length; the gate plays frozen games of these bots byte for byte
+GAMES = 3000  # only at length; the gate plays frozen games of these bots instead
 ERRORS = 3.5  # standard errors of tolerance; the games are seeded
-RATES = {  # of the reference, 200,000 games of the controller
+RATES = {  # from 200,000 games of the source's controller
     ConMan: 0.6073,
     CalculatingLiar: 0.5753,
     Player4: 0.2807,

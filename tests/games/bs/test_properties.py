@@ -17,9 +17,9 @@ class Setup(NamedTuple):
     """The setup of a random game."""
 
     seed: int
-    honest: float  # how often a mover that can plays the number asked
+    honest: float  # how often a player that can plays the requested number
     accuses: float
-    most: int  # cards of a lie
+    most: int  # cards in a lie
     max_rounds: int
 
 

@@ -92,7 +92,7 @@ def test_b4_pile_has_the_cards_in_played_order() -> None:
     turn(game, game.hands[1].cards[:1])
     one = Card(1, 0)
     assert game.pile.cards == [five, zero, one]
-    turn(game, game.hands[2].cards[:1], 0)  # a wrong accusation: seat 0 takes all of it, behind what it holds
+    turn(game, game.hands[2].cards[:1], 0)  # a wrong accusation: seat 0 adds the pile to the end of its hand
     assert game.hands[0].cards == [other, five, zero, one, Card(2, 0)]
 
 
@@ -106,7 +106,7 @@ def test_b5_the_three_others_are_asked_in_seat_order(mover: int, asked: list[int
     while game.view().node == "bs":
         assert game.view().mover == mover
         seen.append(game.seat)
-        game.apply(True)  # also after a yes
+        game.apply(True)  # even after a yes
     assert seen == asked
 
 
@@ -154,7 +154,7 @@ def test_b5_one_of_several_accusers_and_its_card_are_drawn() -> None:
         drawn[game.pile.cards[0]] += 1
         assert sum(counts.accusations_drawn for counts in game.counts) == 1
     assert len(drawn) == 9
-    assert all(abs(times - 200) < 60 for times in drawn.values()), drawn  # 60: four and a half standard errors
+    assert all(abs(times - 200) < 60 for times in drawn.values()), drawn  # 60 is four and a half standard errors
 
 
 def test_b5_chance_is_the_stream_that_dealt() -> None:
@@ -209,8 +209,8 @@ def test_finished_game_refuses_moves() -> None:
 
 def test_seat_counts() -> None:
     game = small()
-    turn(game, game.hands[0].cards[:2], 1)  # honest, wrongly accused: seat 1 takes two cards
-    turn(game, game.hands[1].cards[1:3], 0)  # a lie, rightly accused: seat 0 loses its last card
+    turn(game, game.hands[0].cards[:2], 1)  # an honest play is accused, so seat 1 takes two cards
+    turn(game, game.hands[1].cards[1:3], 0)  # a lie is accused, and seat 0 loses its last card
     assert game.winner == 0
     ending = game.ending()
     assert dict(zip(SEAT_COUNTS, zip(*ending.counts, strict=True), strict=True)) == {

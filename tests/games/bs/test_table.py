@@ -89,7 +89,7 @@ def test_hand_is_live_and_in_the_order_drawn() -> None:
     assert (len(view), view[1], view[-1], view.first(2)) == (4, Card(0, 0), Card(5, 1), [Card(5, 0), Card(0, 0)])
     assert (view.of(5), view.count(5), view.of(6), view.count(6)) == ([Card(5, 0), Card(5, 1)], 2, [], 0)
     assert repr(view) == "HandView([5, 0, 0, 5])"
-    turn(game, view.of(5), 2)  # a lie that is caught: what seat 0 takes up comes last
+    turn(game, view.of(5), 2)  # a caught lie: the cards that seat 0 picks up come last
     assert [card.number for card in view] == [0, 0, 5, 5]
 
 

@@ -182,7 +182,7 @@ def test_turn_continued_by_a_fallback_starts_again() -> None:
     assert player is not None
     assert player.play(game.view()) == "see"
     game.apply("see")
-    game.apply("see")  # by somebody else
+    game.apply("see")  # by the fallback
     assert player.play(game.view()) == "see"
     assert asked == [3, 1]
 
@@ -202,7 +202,7 @@ def test_sapper_beats_the_best_bot_of_the_source() -> None:
     assert (first + second) / 2 > 0.68
 
 
-# The source's: the shares of 10,000 games in each order, and of 100,000 with Simple first.
+# The source's win rates in 10,000 games per order, and in 100,000 with Simple first.
 @pytest.mark.parametrize(
     ("one", "other", "wins"),
     in_gate([("Simple", "Scared", 0.2165), ("Simple", "Medium", 0.1945), ("Scared", "Medium", 0.3407)], 1),

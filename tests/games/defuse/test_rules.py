@@ -67,7 +67,7 @@ def test_a_skip_ends_the_turn_without_a_draw() -> None:
 
 @pytest.mark.parametrize("pile", ["bomb see skip nothing", "see bomb", "bomb"])
 def test_a_see_shows_three_from_the_top_to_one_seat(pile: str) -> None:
-    """D3: fewer if the pile has fewer. Everybody observes that a see was played."""
+    """D3: a smaller pile shows fewer cards. Everybody observes that a see was played."""
     game = with_cards(pile, "see see")
     top = tuple(pile.split()[:3])
     assert game.apply("see") == [PlayEvent(0, "see"), LookEvent(top, only=0)]

@@ -17,7 +17,7 @@ from tests.cli.kit import Shell
 from tests.games.kit import write_kuhn
 
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed, so no seat was its task: '.[inspect]'")
-pytestmark = pytest.mark.filterwarnings("ignore")  # of the library's own
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings in the library
 
 
 @pytest.fixture(autouse=True)

@@ -141,7 +141,7 @@ def read_files(site: Path) -> dict[str, bytes]:
 @pytest.mark.at_length
 def test_pages_are_identical_in_another_folder_with_two_workers(folder: Path, site: Path) -> None:
     shutil.copytree(folder / "submissions", folder / "elsewhere")
-    with pytest.raises(AssertionError):  # it ends with exit code 1
+    with pytest.raises(AssertionError):  # the command exits with code 1
         run_in(
             folder,
             "leaderboard",
@@ -405,7 +405,7 @@ def test_review_attests_the_row(submission: Path, shell: Shell) -> None:
     said = shell("leaderboard", "review", str(submission), "--by", "Ada", "--sample", "50", "--cache", "own", "--quiet")
     assert said.out.splitlines() == [
         "50 of 50 requests got two answers: the first equals the submission's in 50, and both are equal in 50; "
-        "calls: 101",  # with the preflight's
+        "calls: 101",  # including the preflight's
         "review: alone/m.review.yaml",
     ]
     review = Review.model_validate(yaml.safe_load(Path("alone/m.review.yaml").read_text()))

@@ -27,7 +27,7 @@ BOOKS = {
     "leduc-1": "ce171e391d051755",
 }
 
-FOLDERS = {  # of the bots that play by a book
+FOLDERS = {  # folders of the bots in a book
     "dubito-1": "bots/manual",
     "dubito-sizes-1": "bots/manual",
     "bs-1": "bots/manual/bs",
@@ -78,11 +78,11 @@ def test_rating_does_not_depend_on_workers(
 def test_small_game_has_exact_best_response(shell: Shell, rated: Callable[..., RatingObject]) -> None:
     pytest.importorskip("pyspiel")
     found = rated("FirstLegal", "--book", cut("kuhn-1", shell.folder))
-    assert found.exact == pytest.approx(1.0)  # it always passes: whoever bets wins the pot
+    assert found.exact == pytest.approx(1.0)  # the player always passes, so an opponent that bets wins the pot
     assert found.exact_draws is None
     assert rated("CounterBot", "--book", "./small.yaml").exact_draws == 100, "it does not say how it plays"
     assert [one.name for one in found.taken] == ["Solved", "CounterBot"]
-    assert found.taken[1].rate.value == pytest.approx(1.0)  # which it has seen
+    assert found.taken[1].rate.value == pytest.approx(1.0)  # it was fitted to this player
 
 
 def test_differences_from_the_book_are_listed(shell: Shell, rated: Callable[..., RatingObject]) -> None:
@@ -154,7 +154,7 @@ def test_each_half_of_the_deals_chooses_neighbours_for_the_other() -> None:
     odd = [RatedGame(2 * n + 1, [("before", 3), ("after", 1 + n % 2)], 2 - 2 * (n % 2)) for n in range(20)]
     found = beside_worst(even + odd, ["A", "B", "C", "D"], GAME.results.measures[0])
     assert dict(found.who) == {"before": ["A", "D"], "after": ["B", "C"]}
-    assert found.games == 20  # the even deals with C behind, which all were won, and the odd ones with B
+    assert found.games == 20  # even deals with C behind, all of them won, and odd ones with B
     assert found.rate.value == 1.0
 
 
@@ -175,7 +175,7 @@ def test_rating_of_built_in_bots_does_not_depend_on_workers(
     if FOLDERS[name] == "openspiel":
         pytest.importorskip("pyspiel")
     registry = find_bots(Path("/"), read_book(name).book.game)
-    usual = registry.game.rules()  # by which all books are
+    usual = registry.game.rules()  # all books use these rules
     playing = (bot for bot in registry.bots.values() if not rules_incompatibility(usual, bot.cls))
     bot = next((bot.name for bot in playing if bot.file.stem == stem), None)
     if bot is None:

@@ -95,7 +95,7 @@ def test_without_the_extra_the_message_names_it(shell: Shell, monkeypatch: pytes
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a named pipe")
 def test_server_ends_with_a_run_that_is_killed(shell: Shell, model: Path) -> None:
     os.mkfifo(shell.folder / "m.gguf.alive")
-    # The server holds the other end of the pipe.
+    # The server has opened the other end of the pipe.
     with start(shell.folder, *RUN, "--output", "r") as process, open(shell.folder / "m.gguf.alive") as alive:
         process.kill()
         assert select.select([alive], [], [], 20)[0], "the pipe ends with the server"

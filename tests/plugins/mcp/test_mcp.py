@@ -16,7 +16,7 @@ import httpx2
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-MODES = ("auto", "legacy")  # a client that needs no handshake, and an older one
+MODES = ("auto", "legacy")  # a client without a handshake, and an older one
 
 
 def run_client(connection: Connection, mode: str, use: Callable[[Any], Awaitable[None]]) -> None:

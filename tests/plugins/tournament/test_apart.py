@@ -104,7 +104,7 @@ NAMELESS = "import os\nk = [open('x', 'wb') for n in range(3) if not (os.path.ex
     ],
 )
 def test_hidden_data_is_counted(tmp_path: Path, work: str, why: str) -> None:
-    """In paths that are too long to be named, and in deleted files that are still open."""
+    """The data are in paths that are too long to be named, and in deleted files that are still open."""
     (tmp_path / "hide.py").write_text(f"{work}\nimport time; time.sleep(9)\n")
     hide = f'cd "$DUBITO_DATA"; {sys.executable} -S -E {tmp_path}/hide.py'
     for line in met(tmp_path, acting(hide), data_gb=0.001, move_seconds=5.0):

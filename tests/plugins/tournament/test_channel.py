@@ -25,7 +25,7 @@ def test_lines_beyond_the_pipe_size_are_sent_later(tmp_path: Path) -> None:
     with running(tmp_path, "read go; head -c 5000000 | wc -c") as (channel, table):
         table.send(channel, b"x" * 5_000_000)
         assert channel.pending
-        table.send(channel, b"\n")  # behind it
+        table.send(channel, b"\n")  # queued after it
         assert channel.flushed == channel.started
     with running(tmp_path, "head -c 5000002 | tr -d x") as (channel, table):
         table.send(channel, b"x" * 5_000_000 + b"y\n")
@@ -66,7 +66,7 @@ def test_failed_start_does_not_keep_other_pipes_open(tmp_path: Path) -> None:
     missing = Channel(start_directly((str(tmp_path / "missing"),), tmp_path, PATH))
     channel = Channel(
         start_directly(("sh", "-c", "echo 1; read go"), tmp_path, PATH)
-    )  # gets the numbers of the missing one's pipes
+    )  # reuses the file descriptors of the missing bot's pipes
     table = MatchTable((missing, channel))
     try:
         table.shut(missing)

@@ -147,7 +147,7 @@ def test_memory_limit_covers_all_processes(tmp_path: Path) -> None:
 @pytest.mark.skipif(len(available_cores()) < 2, reason="a core for each bot takes two")
 @pytest.mark.parametrize("apart", in_gate([True, False], [False]))
 def test_busy_bot_stays_on_its_core(tmp_path: Path, apart: bool) -> None:
-    """Even if the system does not support isolation."""
+    """This works even if the system does not support isolation."""
     path = config(tmp_path, {"hog": f"{PYTHON} hog.py 8", "thinker": HONEST["thinker"]})
     for line in met(read(path, {}), tmp_path / "run", apart):
         assert line.strikes == []

@@ -114,7 +114,7 @@ def test_one_overrun_or_crash_shuts_a_bot_down(kind: StrikeKind) -> None:
         one.time_out(0)
     else:
         one.handle_crash(0)
-    one.receive(0, b"late")  # of no interest any more
+    one.receive(0, b"late")  # too late to matter
     assert kinds(one) == [(0, kind)]
     turn = one.turn()
     assert turn is not None

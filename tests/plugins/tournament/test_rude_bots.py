@@ -30,7 +30,7 @@ def test_good_bots_exit_without_strikes(meet: Meet) -> None:
         assert sorted(line.returns) == [-1.0, 1.0]
 
 
-ANSWERS = {  # which a pipe could spoil; more of them in test_match.py
+ANSWERS = {  # answers that a pipe could garble; test_match.py has more
     "NUL": r"printf '1\000\n'",
     "bad UTF-8": r"printf '\377\n'",
     "empty": "echo",
@@ -63,7 +63,7 @@ ALONE = "forking into another session"
 
 @pytest.mark.parametrize(("how", "apart"), [*((how, True) for how in CRASHES), (ALONE, False)])
 def test_exit_of_a_bot_is_detected_immediately(meet: Meet, how: str, apart: bool) -> None:
-    """In both seats, with a move time that the test would not wait for."""
+    """The test would not wait for the move time."""
     for line in meet(CRASHES[how], apart=apart, move_seconds=100.0):
         assert strikes(line, "one") == ["crash"]
         assert strikes(line, "other") == []
@@ -161,7 +161,6 @@ def test_endless_standard_error_ends_with_the_match(meet: Meet) -> None:
     ("last", "status"), [("exit 4", 4), (":", "SIGTERM"), ("trap '' TERM; sleep 60; sleep 60", "SIGKILL")]
 )
 def test_bot_that_does_not_exit_is_killed(meet: Meet, last: str, status: int | str) -> None:
-    """Without a strike."""
     for line in meet(acting(FIRST, last=last)):
         assert line.strikes == []
         assert ending(line, "one") == status

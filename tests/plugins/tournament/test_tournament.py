@@ -41,7 +41,7 @@ DRAWN = acting(
     'echo "$DUBITO_SEED $legal" | cksum | { read -r sum rest; set -- $legal; '
     '[ $((sum % 2)) = 0 ] && echo "$1" || eval "echo \\${$#}"; }'
 )
-LEARNS = acting(  # counts its matches, and takes its first actions in every third of them
+LEARNS = acting(  # counts its matches, and plays the first action in every third
     '[ $((n % 3)) = 0 ] && echo "${legal%% *}" || echo "${legal##* }"',
     first='n=0; [ -e "$DUBITO_DATA/n" ] && read -r n < "$DUBITO_DATA/n"; echo $((n + 1)) > "$DUBITO_DATA/n"',
 )
@@ -90,7 +90,7 @@ if __name__ == "__main__":
     of = tournament(home, STUBBORN, matches=2, pairs=2, **PATIENT)
     play_tournament(of, home / "run", silent, lambda n: print(n, flush=True))
 """
-PATIENT = {"move_seconds": 5.0, "grace_seconds": 5.0}  # a slow moment of the machine is nobody's fault
+PATIENT = {"move_seconds": 5.0, "grace_seconds": 5.0}  # long enough for a slow machine
 STUBBORN = {
     "first": acting(FIRST, first="trap '' TERM HUP INT; (trap '' HUP; exec setsid sleep 600 >&2) &"),
     "last": LAST,
@@ -111,7 +111,7 @@ def test_killed_tournament_leaves_no_bots_and_resumes(tmp_path: Path, referee: l
             assert process.stdout is not None
             seen = [int(next(process.stdout)) for _ in range(4)]
             process.send_signal(signal.SIGKILL)
-            rest = process.stdout.read()  # its child processes hold the pipe too, so they have ended
+            rest = process.stdout.read()  # child processes hold the pipe too, so they have exited
         assert seen[0] == kept or kept == 0
         log = open_log(tmp_path / "run")
         kept = sum(len(lines) for _, lines in log.read_lines())
@@ -425,7 +425,7 @@ def test_copies_of_a_program_are_refused_by_default(tmp_path: Path) -> None:
 
 
 def test_programs_with_different_other_files_are_distinct(tmp_path: Path) -> None:
-    """For example, programs that a kit starts, each with its own player file."""
+    """A kit can start several programs, each with its own player file."""
     for name, player in (("one", GOOD), ("two", LAST)):
         (tmp_path / name).mkdir()
         kit.write(tmp_path / name, "main.sh", '#!/bin/sh\nexec "${0%main.sh}player.sh"\n')

@@ -15,7 +15,7 @@ from dubito.plugins.tournament.rules import V2, load
 from dubito.sandbox import warden
 from tests.plugins.tournament import kit
 
-SLOWLY = {"ponder_seconds": 5.0}  # for machines with other things to do
+SLOWLY = {"ponder_seconds": 5.0}  # for busy machines
 
 
 def bot(act: str = 'echo "${legal%% *}"', pondering: str = "echo ponder", over: str = "echo 'match over'") -> str:
@@ -61,7 +61,7 @@ def test_observations_are_packed_like_openspiels_referee(tmp_path: Path) -> None
         state.apply_action(action)
     public, private, *legal = dialect.node(state, 0, [0, 1]).split()
     assert legal == [b"0", b"1"]
-    assert b64decode(public) == bytes([1, 0b11])  # both have put in one: 1 1
+    assert b64decode(public) == bytes([1, 0b11])  # both players have bet one chip
     assert b64decode(private)[0] == 1
     assert dialect.node(state, 1, None).count(b" ") == 1
     assert dialect.closing_line(-1.5) == b"match over -1\n"

@@ -39,7 +39,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if self.alive.exists():
-            os.open(self.alive, os.O_WRONLY)  # for as long as this process lives
+            os.open(self.alive, os.O_WRONLY)  # stays open until this process exits
         if self.path != "/v1/chat/completions":
             self.send_error(404)
             return

@@ -51,7 +51,7 @@ def test_solved_against_uniform_gets_the_computed_value(tmp_path: Path) -> None:
         rate = duels.rate(solved, run.experiment.names.index("UniformRandom"), seat)
         assert rate.value is not None
         assert rate.low < exact[seat] < rate.high
-        assert 0.02 < (rate.high - rate.low) / 2 < 0.06  # the interval is in the game's own return
+        assert 0.02 < (rate.high - rate.low) / 2 < 0.06  # the interval is in units of the game's return
     assert run.bot_notes["Solved"].startswith("cfr+, 1,000 iterations: nash_conv 0.000")
 
 
@@ -112,4 +112,4 @@ def test_three_at_kuhn_poker_have_an_equal_share(tmp_path: Path) -> None:
     sums = [run.tally.tables["clusters"][player,][2] for player in range(2)]
     seats = [sum(run.tally.tables["seats"].get((player, 3, b), [0])[0] for b in range(3)) for player in range(2)]
     assert sum(seats) == 900
-    assert sum(sums) == 2000 * 900  # all returns together are 0: each seat is 2 above the least, in thousandths
+    assert sum(sums) == 2000 * 900  # returns add up to 0; each is stored in thousandths above the minimum of -2

@@ -23,7 +23,7 @@ from dubito.plugins.openspiel.state import (  # noqa: E402
     names_at,
 )
 
-OTHERS = ("python_", "dubito", "chat_game")  # games in Python, which are there once somebody has imported them
+OTHERS = ("python_", "dubito", "chat_game")  # Python games, which exist only after an import
 LISTED = [one for one in members() if one.why_not is None and not one.name.startswith(OTHERS)]
 PLAYED = [one.name for one in LISTED]
 TWO = [one.name for one in LISTED if one.seats[0] == 2 and one.about != "nothing is hidden"]
@@ -55,7 +55,7 @@ def test_a_hidden_game_of_two_starts_and_ends(subtests: pytest.Subtests) -> None
 @pytest.mark.parametrize("name", in_gate(PLAYED, PLAYED[::4]))
 def test_names_of_a_list_are_those_of_the_moves(name: str) -> None:
     """If a schema lists a game's names, moves have no other names."""
-    if name in (*NEED_PARAMETERS, "pathfinding"):  # which is for one without them
+    if name in (*NEED_PARAMETERS, "pathfinding"):  # these need parameters
         return
     game = find_game(f"openspiel:{name}", REPO)
     (node,) = game.nodes
@@ -75,7 +75,7 @@ def test_names_of_a_list_are_those_of_the_moves(name: str) -> None:
 def test_the_list_of_names_is_that_of_games_that_have_one() -> None:
     assert all_names(pyspiel.load_game("leduc_poker")) == ("fold", "call", "raise")
     assert all_names(pyspiel.load_game("dark_chess")) is None
-    assert all_names(pyspiel.load_game("go_fish")) is None  # its names are said by states only
+    assert all_names(pyspiel.load_game("go_fish")) is None  # only its states list names
 
 
 def test_moves_with_equal_names_are_distinguished() -> None:
@@ -118,7 +118,7 @@ def test_moves_with_equal_names_are_distinguished() -> None:
 def test_unplayable_game_is_refused(name: str, said: str, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError, match=said):
         find_game(name, REPO)
-    assert capfd.readouterr().err == ""  # the engine says what it raises there as well
+    assert capfd.readouterr().err == ""  # the engine also prints what it raises
 
 
 def test_game_has_one_canonical_name() -> None:

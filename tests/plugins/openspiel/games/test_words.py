@@ -151,7 +151,7 @@ def gin_games(knocks: bool) -> Iterator[Any]:
 def other_world(state: Any, seat: int, chance: Random) -> Any:
     """Return the same game with unseen cards exchanged, or None if that is impossible."""
     entries, unseen = state.full_history(), set(range(52))
-    dealt = state.get_game().new_initial_state()  # a copy of it takes a hundredth of the time
+    dealt = state.get_game().new_initial_state()  # copying it is a hundred times faster
     replay, other = dealt, dealt.clone()
     for entry in entries:
         replay.apply_action(entry.action)

@@ -81,7 +81,7 @@ def test_the_names_of_melds_are_the_engines() -> None:
     told = [f"Player: 1 Action: {name[:1].upper()}{name[1:]}" for name in names]
     assert [state.action_to_string(1, action) for action in range(game.num_distinct_actions())] == told
     threes = play_knock("Th", hands=("As 2s 3s 3c 3d 3h Kc Kd Kh 2h", POOR.replace("Kc", "8d")))
-    assert {"As2s3s", "3s3d3h"} <= set(legal(threes))  # the 3s is in a run, or with its like
+    assert {"As2s3s", "3s3d3h"} <= set(legal(threes))  # the 3s is part of a run or of a set
     do(threes, "As2s3s")
     assert "3c3d3h" in legal(threes)
     assert "3s3d3h" not in legal(threes)
@@ -172,7 +172,7 @@ def test_a_knock() -> None:
         assert (CARDS[card] in legal(state)) == fits
     do(state, "Th")
     assert state.discard_pile() == numbers("Th")
-    for laid in range(4):  # 44, 38, 23, 2 points are left
+    for laid in range(4):  # 44, 38, 23 or 2 points are left
         assert ("pass" in legal(state)) == (points(state.hands()[0]) <= 10) == (laid == 3)
         do(state, LAID[laid])
     assert state.current_player() == 1
@@ -200,10 +200,10 @@ def test_a_knock() -> None:
 def test_laying_off() -> None:
     other = "7c 8c 9c Tc 3c 2c Ac Ks Kd Kh"
     state = play_knock("Th", *LAID, hands=(READY, other))
-    assert legal(state) == ["3c", "7c", "pass"]  # the run's ends; one 7c, which is also the fourth of its rank
+    assert legal(state) == ["3c", "7c", "pass"]  # the ends of the run, and a 7c that is also the fourth of its rank
     for card, then in {"7c": ["3c", "8c", "pass"], "8c": ["3c", "pass"], "3c": ["2c", "pass"], "2c": ["pass"]}.items():
         do(state, card)
-        assert legal(state) == then, card  # neither 9c nor Ac: two at each end
+        assert legal(state) == then, card  # neither 9c nor Ac, but two cards at each end
     do(state, "pass")
     assert legal(state) == ["pass", "KsKdKh"]
     unlaid = state.clone()
@@ -232,7 +232,7 @@ GIN = "As 2s 3s 4c 5c 6c 7s 7d 7h 7c"
 )
 @pytest.mark.parametrize(("game", "bonus"), [("gin_rummy", 25), ("gin_rummy(gin_bonus=40)", 40)])
 def test_gin(game: str, bonus: int) -> None:
-    other = "4s 8c 9h Jh Jc Qd Kc Ks 9d Qh"  # the 4s could be laid off on a knock without gin
+    other = "4s 8c 9h Jh Jc Qd Kc Ks 9d Qh"  # the 4s could be laid off if the knock were not gin
     laid = ("As2s3s", "4c5c6c", "7s7c7d7h", "pass")
     state = play_knock("Th", *laid, hands=(GIN, other), game=game)
     assert legal(state) == ["pass"]
@@ -256,7 +256,7 @@ def test_results() -> None:
     assert results(POOR) == [92 - 2, 2 - 92]
     melded = ("TsTcTd", "8c8d8h", "9s9d9h")
     assert results("Ts Tc Td 8d 8c 8h 9s 9d 9h Ac", *melded) == [-1 - 25, 1 + 25]
-    assert results("Ts Tc Td 8d 8c 8h 9s 9d 9h 2c", *melded) == [0, 0]  # as much deadwood is not undercut
+    assert results("Ts Tc Td 8d 8c 8h 9s 9d 9h 2c", *melded) == [0, 0]  # equal deadwood is not an undercut
     assert results("Ts Tc Td 8d 8c 8h 9s 9d 9h Ac", *melded, game="gin_rummy(undercut_bonus=7)") == [-8, 8]
     state = deal_gin(POOR, READY, "Th", "pass", "draw upcard", "knock", "Th", *LAID, "pass", "pass")
     assert state.returns() == [-90, 90]

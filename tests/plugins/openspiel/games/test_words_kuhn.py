@@ -53,7 +53,7 @@ def test_every_game_goes_as_the_rules_say(players: int) -> None:
                 assert state.returns() == results
             else:
                 assert legal(state) == ["pass", "bet"]
-    assert ends == {2: 30, 3: 312, 4: 3960}[players]  # deals times ways to bet: 6 x 5, 24 x 13, 120 x 33
+    assert ends == {2: 30, 3: 312, 4: 3960}[players]  # deals times betting sequences: 6 x 5, 24 x 13, 120 x 33
 
 
 @says(
@@ -68,8 +68,8 @@ def test_a_card_each_is_dealt_unseen() -> None:
     for seat in (0, 1):
         told = {words_of(game).holds(after(game, cards), seat) for cards in permutations(range(3), 2)}
         assert told == {f"the {card}; pot 2 chips: {shares[seat]}" for card in ("jack", "queen", "king")}
-    assert after(game, (2, 1), "pass", "pass").returns() == [1, -1]  # the king wins of the queen,
-    assert after(game, (0, 1), "pass", "pass").returns() == [-1, 1]  # the queen of the jack
+    assert after(game, (2, 1), "pass", "pass").returns() == [1, -1]  # the king beats the queen
+    assert after(game, (0, 1), "pass", "pass").returns() == [-1, 1]  # the queen beats the jack
 
 
 def test_every_sentence_is_played() -> None:

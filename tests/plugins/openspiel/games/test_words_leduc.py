@@ -19,7 +19,8 @@ class Table:
         self.players, self.first = players, first
         self.put = [1] * players
         self.folded: set[int] = set()
-        self.rounds: list[tuple[int, set[int]]] = [(0, set())]  # raises, and who has called or raised since the last
+        # Number of raises, and the seats that have acted since the last one.
+        self.rounds: list[tuple[int, set[int]]] = [(0, set())]
         self.seat = first
 
     def legal(self) -> list[str]:

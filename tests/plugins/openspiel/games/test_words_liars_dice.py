@@ -34,7 +34,7 @@ def check(state: Any, dice: int, sides: int, rule: str) -> None:
     if state.is_terminal():
         number, face = bid_of(acts[-2])
         holds = sum(die in (face, sides) for die in rolled) >= number
-        bidder = len(acts) % 2  # seat 0 begins and they take turns: of two acts the bid was seat 0's
+        bidder = len(acts) % 2  # seats alternate, so with two acts the bid was seat 0's
         winner = bidder if holds else 1 - bidder
         assert state.returns() == [1 if seat == winner else -1 for seat in (0, 1)]
         return
@@ -65,7 +65,7 @@ CLAIMS = (
 
 @says(*CLAIMS)
 def test_every_game_goes_as_the_rules_say() -> None:
-    """After one roll, all bids and calls (8,192 states); after every other roll, each bid followed by a call."""
+    """One roll is followed by all bids and calls (8,192 states), every other roll by each bid and a call."""
     game = load("liars_dice")
     for state in tree(after(game, (0, 5))):
         check(state, 1, 6, "reset-face")

@@ -15,8 +15,8 @@ KUHN: Final = "kuhn_poker"
 KUHN_3: Final = "kuhn_poker(players=3)"
 DICE: Final = "liars_dice(numdice=1,dice_sides=3)"
 LEDUC: Final = "leduc_poker"
-TOGETHER: Final = "tiny_hanabi"  # both win the same
-AUCTION: Final = "first_sealed_auction(max_value=5)"  # the sum of the returns depends on the play
+TOGETHER: Final = "tiny_hanabi"  # both players get the same return
+AUCTION: Final = "first_sealed_auction(max_value=5)"  # the sum of the returns is not constant
 SMALL: Final = (KUHN, KUHN_3, DICE)
 
 

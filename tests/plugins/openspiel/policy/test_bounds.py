@@ -65,7 +65,7 @@ def test_bounds_of_nash_conv_hold(name: str, every: int) -> None:
 
 @pytest.mark.parametrize(("name", "free"), [(KUHN, ["2", "1b"]), (KUHN, ["0", "2"]), (KUHN_3, ["3", "2b"])])
 def test_the_upper_bound_of_nash_conv_is_reached(name: str, free: list[str]) -> None:
-    """By rows with one certain action, for one seat or both."""
+    """Rows with one certain action reach it, for one seat or both."""
     tree = tree_of(name)
     table = uniform(tree)
     rows = ({0: 1.0, 1: 0.0}, {0: 0.0, 1: 1.0})

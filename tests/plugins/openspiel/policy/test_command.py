@@ -27,7 +27,7 @@ def nash_conv_of(out: str, player: str) -> float:
 
 def of_openspiel(row: Callable[[str], Row]) -> float:
     """Return OpenSpiel's own value for a policy of Kuhn poker. `row` returns the probabilities for a state."""
-    from open_spiel.python import policy  # by who runs these tests alone: it takes a while
+    from open_spiel.python import policy  # slow, so imported only here
     from open_spiel.python.algorithms import exploitability
 
     game = pyspiel.load_game("kuhn_poker")
@@ -138,7 +138,7 @@ def test_unusable_answer_is_listed_with_its_cause(shell: Shell, fault: str) -> N
     level = {"pass": 0.5, "bet": 0.5}
     found = nash_conv_of(said.out, "openai:m")
     assert found == pytest.approx(of_openspiel(lambda s: level if s[0] == "2" else bold_row(s)), abs=1e-9)
-    for best in (0.0, 0.3, 1.0):  # whatever stood in these four rows, it lies between the bounds
+    for best in (0.0, 0.3, 1.0):  # any values of these four rows are within the bounds
         other = {"pass": 1 - best, "bet": best}
         conv = of_openspiel(lambda s, row=other: row if s[0] == "2" else bold_row(s))  # type: ignore[misc]
         assert rows[0]["nash_conv_least"] - 1e-9 <= conv <= rows[0]["nash_conv_most"] + 1e-9
@@ -280,7 +280,8 @@ def test_observing_bot_gets_its_seats_events(shell: Shell) -> None:
         "        self.seen += ''.join(entry.text for entry in getattr(event, 'entries', ()) if entry.by is not None)\n"
     )
     said = shell("policy", "Mixed", *KUHN)
-    exact = of_openspiel(lambda s: {"pass": float(len(s) == 1), "bet": float(len(s) > 1)})  # after the first move
+    # Passes after the first move, and bets otherwise.
+    exact = of_openspiel(lambda s: {"pass": float(len(s) == 1), "bet": float(len(s) > 1)})
     assert nash_conv_of(said.out, "Mixed") == pytest.approx(exact, abs=1e-9)
 
 

@@ -54,7 +54,7 @@ def test_best_response_of_a_worked_example(shell: Shell) -> None:
 @pytest.mark.at_length
 def test_a_duel_that_is_far_too_large_is_refused_before_it_is_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = small(ranks=3, max_turns=4).engine
-    monkeypatch.delattr(type(engine.new_initial_state()), "child")  # without which nothing is
+    monkeypatch.delattr(type(engine.new_initial_state()), "child")  # solving needs this method
     with pytest.raises(UsageError, match=r"^dubito has more than 50,000 histories, and a policy"):
         Tree(engine, 10**6)
 

@@ -18,7 +18,7 @@ from tests.cli.kit import Shell
 from tests.conftest import in_gate
 from tests.plugins.openspiel.policy.kit import DICE, KUHN, KUHN_3, LEDUC, by_chance, tree_of, versus
 
-End = tuple[float, float, tuple[OwnDecision, ...]]  # how probable, what the seat got, what it decided
+End = tuple[float, float, tuple[OwnDecision, ...]]  # probability, return of the seat, its decisions
 
 
 def ends(tree: Tree, seat: int, tables: Sequence[PolicyTable]) -> Iterator[End]:
@@ -54,7 +54,7 @@ def bad(tree: Tree) -> PolicyTable:
 
 @pytest.mark.parametrize("name", [KUHN, KUHN_3, DICE, LEDUC])
 def test_correction_keeps_the_mean_with_any_table(name: str) -> None:
-    """Over the whole tree, with a random policy, the player's own, another player's, and a bad one."""
+    """Compute the mean over the whole tree with a random policy, the player's own, another player's, and a bad one."""
     tree = tree_of(name)
     hero, others = by_chance(tree, 1), by_chance(tree, 2)
     for seat, exact in enumerate(versus(tree, hero, others)[:2]):
@@ -142,7 +142,7 @@ def test_an_opponent_that_misstates_its_play_is_named(shell: Shell, act: str, ga
 
 
 def test_a_truthful_opponent_is_accused_once_in_a_thousand_at_most() -> None:
-    """Over all sequences of actions with their probabilities, for a state seen often, and for states seen in turn."""
+    """Compute the probability of all action sequences, for one state seen often and for several states seen in turn."""
     for row, states in product(({0: 0.95, 1: 0.05}, {0: 0.8, 1: 0.1, 2: 0.1}), (["a"], ["a", "b"])):
         accused = [
             actions for actions in product(row, repeat=7) if refuted(zip(cycle(states), actions, strict=False), row)

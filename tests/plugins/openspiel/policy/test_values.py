@@ -69,9 +69,9 @@ def test_kuhn_against_a_player_who_always_bets() -> None:
     assert first.value == pytest.approx(1 / 3)  # -1 with the jack, 0 with the queen, 2 with the king
     assert gains(tree, bold) == pytest.approx([1 / 3, 1 / 3])
     jack, later = (next(loss for loss in losses(tree, bold) if loss.state.string == string) for string in ("0", "0pb"))
-    assert (jack.loss, jack.reach) == pytest.approx((1 / 3, 1 / 3))  # it loses 2 instead of 1, every third deal
+    assert (jack.loss, jack.reach) == pytest.approx((1 / 3, 1 / 3))  # it loses 2 instead of 1 in every third deal
     assert jack.best == 0
-    assert (later.loss, later.reach) == (0, 0)  # it never passes first
+    assert (later.loss, later.reach) == (0, 0)  # this player never passes first
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -9,7 +9,7 @@ import pyspiel
 import dubito.plugins.openspiel.spiel  # noqa: F401, registers them
 
 DUEL: Final = "dubito(players=2,duel=true,ranks=3,copies=3,jokers=1,win_rule=contested,max_turns=8)"
-SHORT: Final = (  # of each game, with caps that keep it short
+SHORT: Final = (  # one of each game, with caps that keep it short
     *(f"dubito(players={players},max_turns=8)" for players in range(3, 9)),
     "dubito(players=4,jokers=0,win_rule=contested,max_turns=20)",
     "dubito(moves=cards,max_turns=8)",

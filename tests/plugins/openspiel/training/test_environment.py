@@ -22,7 +22,7 @@ def make() -> Make:
 
 
 @pytest.mark.parametrize(("game", "parameters"), GAMES)
-@pytest.mark.filterwarnings("ignore:Agent's m.* observation space value is")  # shimmy gives no bounds
+@pytest.mark.filterwarnings("ignore:Agent's m.* observation space value is")  # shimmy sets no bounds
 def test_pettingzoos_own_tests_pass(make: Make, game: str, parameters: dict[str, Any]) -> None:
     from pettingzoo.test import api_test, seed_test
 

@@ -32,7 +32,7 @@ def test_pyspiels_own_test_of_a_game_passes(name: str) -> None:
 @pytest.mark.parametrize("file", sorted(GOLDEN.glob("*.txt")))
 def test_playthrough_is_unchanged(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After an intended change, `python -m tests.plugins.openspiel.training.golden` rewrites it."""
-    other = "open_spiel.python.mfg.games.linear_quadratic"  # a game that no playthrough is of, and that takes SciPy
+    other = "open_spiel.python.mfg.games.linear_quadratic"  # a game without a playthrough that needs SciPy
     if other not in sys.modules:
         monkeypatch.setitem(sys.modules, other, ModuleType(other))
     from open_spiel.python.algorithms.generate_playthrough import playthrough
@@ -110,7 +110,7 @@ def test_recall_returns_a_copy(name: str) -> None:
 
 
 def test_picked_up_pile_of_bs_reveals_its_cards() -> None:
-    """Row by row of its tensor, back to the start of the pile, possibly with a card that an accuser lost."""
+    """Check each row of the tensor back to the start of the pile, which can include a card that an accuser lost."""
     learnt, at = 0, 0
     for state in states("dubito_bs(max_rounds=12)"):
         new_entries, at = state.course.log[at:], len(state.course.log)
@@ -193,7 +193,7 @@ def test_illegal_action_is_refused_and_changes_nothing(name: str) -> None:
         assert (state.history(), state.legal_actions()) == (before, legal)
     with pytest.raises(IllegalOutput, match="99 is not legal for chance here"):
         new(name).apply_action(99)
-    assert refused > 100 or "moves" not in name  # at the nodes of Dubito all that there is is legal
+    assert refused > 100 or "moves" not in name  # at Dubito's nodes every action is legal
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_its_bots_take_seats() -> None:
     assert firsts == {(JACK, PASS), (QUEEN, PASS), (KING, BET)}
 
 
-@pytest.mark.filterwarnings("ignore:Agent's m.* observation space value is")  # shimmy gives no bounds
+@pytest.mark.filterwarnings("ignore:Agent's m.* observation space value is")  # shimmy sets no bounds
 def test_pettingzoos_own_tests_pass() -> None:
     pytest.importorskip("shimmy", reason="shimmy is not installed, so a game of one's own was not PettingZoo's")
     from pettingzoo.test import api_test, seed_test

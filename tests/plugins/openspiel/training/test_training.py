@@ -34,7 +34,7 @@ def test_it_shows_the_heart_of_the_agent() -> None:
 
 def test_its_other_examples_run() -> None:
     pytest.importorskip("shimmy", reason="shimmy is not installed, so the page was not tried in full: '.[pettingzoo]'")
-    others = [block for block in BLOCKS if not block.startswith("# ")]  # files are tried in tests of their own
+    others = [block for block in BLOCKS if not block.startswith("# ")]  # other tests run the files
     assert len(others) == 2
     for block in others:
         exec(compile(block, "docs/training.md", "exec"), {})  # noqa: S102, the project's own page

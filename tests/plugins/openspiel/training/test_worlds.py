@@ -59,7 +59,7 @@ def test_world_depends_only_on_the_seats_observations(name: str) -> None:
 
 @pytest.mark.parametrize("name", in_gate(GAMES, 1))
 def test_same_seat_moves_in_a_sampled_world(name: str) -> None:
-    """Whether the mover is another seat or chance, during a turn or a shuffle, and for any observing seat."""
+    """The mover is another seat or chance, during a turn or a shuffle."""
     chance, movers = Random(3), set[tuple[bool, bool]]()
     for _ in range(4 if name == "dubito_defuse" else 1):
         state = new(name)
@@ -82,7 +82,7 @@ def test_worlds_have_the_probabilities_of_the_shuffle() -> None:
     for draw in range(200):
         world = state.resample_from_infostate(0, Random(draw).random)
         held[world.course.engine.hands[1]["see"]] += 1
-    sees = 8 - state.course.engine.hands[0]["see"]  # of the 19 cards that seat 0 was not dealt
+    sees = 8 - state.course.engine.hands[0]["see"]  # among the 19 cards that seat 0 was not dealt
     ways = [comb(sees, dealt) * comb(19 - sees, 5 - dealt) for dealt in range(2, 6)]
     for left in (0, 1):
         assert held[left] / held.total() == pytest.approx(ways[left] / sum(ways), abs=0.1)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
-MOST = int(sys.argv[1])  # bytes of one kind: enough to be too much, and no more; a second word leaves out files
+MOST = int(sys.argv[1])  # bytes of each kind, just above the limit; a second argument skips files
 BLOCK = b"\1" * (1 << 20)
 
 
@@ -44,7 +44,7 @@ def hold() -> None:
 for folder in folders() if len(sys.argv) == 2 else ():
     print("filled", folder, fill(folder), file=sys.stderr, flush=True)
 hold()
-time.sleep(0.5)  # it thinks, and whoever looks at its memory now and then sees it
+time.sleep(0.5)  # long enough for the referee to measure its memory
 
 input(), input()
 while not (line := input()).startswith("end of game"):

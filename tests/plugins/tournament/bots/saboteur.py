@@ -29,7 +29,7 @@ def cut() -> None:
 
 
 overwrite()
-if sum(name.isdigit() for name in os.listdir("/proc")) > 20:  # this is no world of its own, but somebody's machine
+if sum(name.isdigit() for name in os.listdir("/proc")) > 20:  # not an isolated environment but a real machine
     print("wrote what it likes", file=sys.stderr)
     sys.exit()
 cut()

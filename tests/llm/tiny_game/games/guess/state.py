@@ -20,7 +20,7 @@ NODES: Final = (
     Node("number", "number", Whole()),
     Node("sure", "sure", Bool()),
 )
-MOST: Final = 9  # of a number
+MOST: Final = 9  # the highest number
 
 
 class Rules(BaseModel):
