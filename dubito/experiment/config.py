@@ -36,8 +36,8 @@ def _model_setting(key: str) -> Any:
 class BudgetConfig(Checked):
     """The `budget` section of a config. Unset limits do not apply."""
 
-    usd: float | None = setting("Most dollars.", gt=0, allow_inf_nan=False)
-    calls: int | None = setting("Most calls.", ge=1)
+    usd: float | None = setting("Maximum cost in dollars.", gt=0, allow_inf_nan=False)
+    calls: int | None = setting("Maximum number of calls.", ge=1)
     tokens: int | None = setting("Maximum number of tokens, input plus output.", ge=1)
 
 
@@ -47,7 +47,7 @@ class StopConfig(Checked):
     within: float = setting(
         "Difference in points below which players count as equal.", ..., gt=0, le=10**6, allow_inf_nan=False
     )
-    most: int = setting("Most deals.", ..., ge=30, le=10**8)
+    most: int = setting("Maximum number of deals.", ..., ge=30, le=10**8)
 
 
 @dataclass(frozen=True, slots=True)
