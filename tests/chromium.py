@@ -170,7 +170,7 @@ class Chrome:
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._read:
             got = self._of.read(1 << 16)
-            assert got, "the browser is gone"
+            assert got, "the browser has exited"
             self._read += got
         line, _, self._read = self._read.partition(b"\0")
         said: dict[str, Any] = json.loads(line)

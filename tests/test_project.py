@@ -38,7 +38,7 @@ def test_the_gate_runs_exactly_the_test_command_of_the_readme() -> None:
     main_job, tests = [block for block in blocks if block.startswith("python3 -m venv .venv")]
     assert (REPO / ".ci" / "run").read_text().rstrip().splitlines()[-1] == tests
     assert main_job.endswith(".venv/bin/dubito demo")
-    assert "\n" not in "".join(blocks), "each is one pasteable line"
+    assert "\n" not in "".join(blocks), "each block must be one line that can be pasted"
 
 
 def test_readme_fits_on_one_screen() -> None:
@@ -75,7 +75,7 @@ def test_every_page_has_its_place_on_the_site() -> None:
     listed = [(index.parent / link).resolve() for link in re.findall(r"\]\((\S+\.md)\)", index.read_text())]
     pages = {*REPO.glob("docs/*.md"), *REPO.glob("dubito/plugins/*/docs/*.md")} - {index}
     assert pages - {*listed} == set()
-    assert len(listed) == len({*listed}), "a page has one place"
+    assert len(listed) == len({*listed}), "a page must be listed once"
 
 
 @pytest.mark.at_length
@@ -158,7 +158,9 @@ def test_no_two_types_share_a_name() -> None:
             for name in types_of(path):
                 owners.setdefault(name, []).append(str(path.relative_to(REPO)))
     assert len(owners) > 300
-    assert owners.pop("Run") == ["dubito/api.py", "dubito/experiment/stored.py"], "the public one holds the stored one"
+    assert owners.pop("Run") == ["dubito/api.py", "dubito/experiment/stored.py"], (
+        "the public class wraps the stored one"
+    )
     assert {name: files for name, files in owners.items() if len(files) > 1} == {}
 
 
@@ -260,7 +262,7 @@ def test_no_two_files_import_each_other() -> None:
     assert len(leads) > 150
     while free := {name for name, others in leads.items() if not others & leads.keys()}:
         leads = {name: others for name, others in leads.items() if name not in free}
-    assert leads == {}, "what is left is in a circle, or imports one that is"
+    assert leads == {}, "these modules are in an import cycle, or import one that is"
 
 
 def ours() -> Iterator[Path]:
@@ -465,7 +467,7 @@ print(sum(bot.fastest is not bot.cls and bot.fastest.__name__ == name for name, 
 
 
 @pytest.mark.at_length
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here (cc), so nothing was compiled")
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc) is installed")
 def test_a_compiled_wheel_plays_the_same_and_names_a_bot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It runs outside the clone, without a compiler on the path."""
     monkeypatch.setenv("DUBITO_COMPILE", "1")

@@ -42,7 +42,7 @@ class Scripted(Random):
         self.values = list(values)
 
     def random(self) -> float:
-        assert self.values, "drew once more than the test allows"
+        assert self.values, "the test provides too few draws"
         return self.values.pop(0)
 
 

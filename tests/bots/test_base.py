@@ -179,5 +179,5 @@ def test_unwritten_nodes_are_known_before_a_game() -> None:
             return True
 
     assert missing_nodes(BotBase) == ["A (bluff_first_hand)", "C (should_doubt)", "D (bluff_regular)"]
-    assert missing_nodes(Half) == ["A (bluff_first_hand)", "D (bluff_regular)"], "its play ends in the nodes"
+    assert missing_nodes(Half) == ["A (bluff_first_hand)", "D (bluff_regular)"], "its play uses the nodes"
     assert missing_nodes(Three) == missing_nodes(Whole) == missing_nodes(PlayerAI) == []

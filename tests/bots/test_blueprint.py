@@ -231,5 +231,5 @@ def test_the_table_of_signals_can_be_computed_each_turn(tmp_path: Path) -> None:
     dishonesty, doubting, _, about_to_win, opener, *_ = (set(column) for column in zip(*rows, strict=True))
     assert {0.0, 0.5, 1.0} <= dishonesty
     assert {0.0, 0.5} <= doubting
-    assert about_to_win == {True, False}, "under `contested` prev may have no cards (R9)"
+    assert about_to_win == {True, False}, "under `contested`, prev may have no cards (R9)"
     assert opener == {True, False}

@@ -159,7 +159,7 @@ def test_can_be_made_with_only_an_id(name: str) -> None:
 @pytest.mark.parametrize("name", BOTS)
 def test_prompt_states_its_purpose_and_origin(name: str) -> None:
     bot = REGISTRY.bots[name]
-    assert bot.summary.endswith("."), "the first line of its docstring is a sentence"
+    assert bot.summary.endswith("."), "the first line of its docstring must be a sentence"
     assert len(bot.summary) <= 120
     assert isinstance(bot.cls.origin, str)
     assert bot.cls.origin.strip()

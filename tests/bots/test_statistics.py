@@ -112,7 +112,9 @@ def test_all_rates_together_fit_the_published_ones(run: Run) -> None:
     for name, published in PUBLISHED.items():
         rate = run.hard_wins[name].rate()
         misses.append((rate.share - published / 100) / sqrt(rate.error**2 + ALLOWED**2))
-    assert sqrt(fmean(miss**2 for miss in misses)) < 1.8, "a chi-squared of 11 exceeds this once in 5,000"
+    assert sqrt(fmean(miss**2 for miss in misses)) < 1.8, (
+        "a chi-squared with 11 degrees of freedom exceeds this once in 5,000"
+    )
 
 
 @pytest.mark.parametrize(("free", "published"), [(False, 36.7), (True, 43.1)])

@@ -183,7 +183,7 @@ def tipping_share(size: int, played: int, *, opened: bool = False, holds: bool =
             ),
         )
     ]
-    assert doubting == list(range(1001 - len(doubting), 1001)), "more suspicion never makes it doubt less"
+    assert doubting == list(range(1001 - len(doubting), 1001)), "more suspicion must not make it doubt less"
     return doubting[0] if doubting else None
 
 

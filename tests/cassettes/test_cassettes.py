@@ -33,7 +33,7 @@ def test_each_scene_has_exactly_one_cassette() -> None:
     assert {path.stem for path in CASSETTES.glob("*.yaml")} - {"index"} == names == set(index()["results"])
     ends = {end for result in index()["results"].values() for end in result["outcomes"]}
     assert "model" in ends
-    assert index()["against"] == "providers" or "model_after_reask" in ends, "a re-ask is among them"
+    assert index()["against"] == "providers" or "model_after_reask" in ends, "the games must include a re-ask"
 
 
 @pytest.mark.vcr
@@ -127,8 +127,8 @@ def test_planted_secrets_are_removed(tmp_path: Path, protocol: Api, monkeypatch:
         player = player_at(server, protocol, api_key_env=variable)
         with vcrpy.use_cassette(str(file), decode_compressed_response=True, **hooks):
             run_games(small(player, games=1, turns=3), tmp_path / "run", in_flight=1)
-        assert KEY in str(server.heard[0].headers), "it was really sent"
+        assert KEY in str(server.heard[0].headers), "the key must have been sent"
     text = file.read_text()
     for planted in (KEY, COOKIE, ORGANISATION, UUID, "planted", "req_0123", server.address):
         assert planted not in text
-    assert "no answer of" in re.sub(r"[\s\\]+", " ", text), "the rest of it is kept"
+    assert "no answer of" in re.sub(r"[\s\\]+", " ", text), "the rest of the text must be kept"

@@ -49,4 +49,4 @@ def test_a_recorded_game(tmp_path: Path, protocol: Api, prompt: str, vcr: Any) -
         index["results"][scene] = found
         INDEX.write_text(yaml.safe_dump(index, sort_keys=True), encoding="utf-8")
     assert found == index["results"][scene]
-    assert 2 <= len(vcr) < 50, "vcrpy looks through all of them for each request"
+    assert 2 <= len(vcr) < 50, "vcrpy searches all of them for each request"

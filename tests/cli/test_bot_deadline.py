@@ -29,7 +29,7 @@ def test_looping_bot_stops_the_run_by_name(shell: Shell, games: int, workers: in
     said = shell(*RUN, "--games", f"{games}", "--workers", f"{workers}", "--bot-deadline", "0.25")
     assert said.code == 3
     assert f" failed in game {game}, deal {game}, {LATE}; {game:,} of {games:,} games are saved in out" in said.err
-    assert "bot_deadline" not in Path("out/manifest.yaml").read_text(), "no finished run depends on it"
+    assert "bot_deadline" not in Path("out/manifest.yaml").read_text(), "finished runs do not depend on it"
 
 
 def test_fallback_plays_the_turn_and_is_replayed(shell: Shell) -> None:

@@ -50,7 +50,7 @@ def test_contenders_of_several_runs_compare_as_in_one_run(shell: Shell) -> None:
     assert (said.code, said.err) == (0, "")
     verdict, _, tables = said.out.partition("Contenders, in the same seat of the same deals\n")
     assert verdict.startswith("Preliminary (fewer than 100 deals): ")
-    assert tables.count("\n") == 1 + 3 + 2 + 3 + 1, "three contenders, three pairs, how many deals decide"
+    assert tables.count("\n") == 1 + 3 + 2 + 3 + 1, "three contenders, three pairs, and the number of deciding deals"
     assert shell("compare", "all").out in whole
     fewer = re.compile(r"\s+[Aa]bout\s+[0-9,]+\s+more\s+games|\s+")  # a deal has two games in `a`, otherwise three
     assert fewer.sub(" ", said.out) == fewer.sub(" ", shell("compare", "all").out)
@@ -91,14 +91,14 @@ def test_bounds_of_opponents_are_shown(shell: Shell) -> None:
         said = [shell("run", config, "--quiet").out for config in (alone, seated)]
     title = "Fallbacks in all seats: results if every game with a fallback had been a loss or a hard win"
     assert "Fallbacks of contenders: " in said[0]
-    assert [title in out for out in said] == [False, True], "the contenders' table has said it"
+    assert [title in out for out in said] == [False, True], "the contenders' table already has it"
     header, row = said[1].split(f"{title}\n")[1].splitlines()[:2]
     assert re.split("  +", header)[3:] == ENDS
     name, _, games, share, low, high, *hard = re.split("  +", row)
     results = yaml.safe_load(next(Path("runs").glob("seated-*/all_games.yaml")).read_text())
     assert (name, int(games)) == ("flawed", results["flawed"]["total"]["games"])
     assert 0 < float(share) <= 100
-    assert [low, high] == hard, "no soft wins at three players"
+    assert [low, high] == hard, "there are no soft wins with three players"
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ def test_hands_are_shown_only_on_request(shell: Shell) -> None:
     assert "[really " not in hidden
     assert shown.splitlines()[1].startswith("   1. [StefaBot holds ")
     told = [line.split(" [really")[0] for line in shown.splitlines() if ". [" not in line[:8]]
-    assert told == hidden.splitlines(), "the same game, only with more said"
+    assert told == hidden.splitlines(), "the same game with more details"
 
 
 def test_equal_names_are_distinguished_by_seat(shell: Shell) -> None:

@@ -213,7 +213,7 @@ def test_progress_in_a_log_advances_during_long_games(
         make_pause.append("seen")
         assert said.wait(30)
         said.clear()
-        assert said.wait(30), "and again"
+        assert said.wait(30), "the second message is missing"
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) >= 2
     assert "7 of 40 games, 5 calls, seen" in lines[-1]

@@ -86,7 +86,7 @@ def test_a_run_prints_its_ranking_and_keeps_it_on_disk(shell: Shell) -> None:
     for name, (_, _, _, score, low, high, *_) in ranking.items():
         assert float(low) <= float(score) <= float(high)
         hard = results[name]["hard_wins"]["games"] / results[name]["total"]["games"]
-        assert float(score) == pytest.approx(100 * hard, abs=0.06), "no soft wins at three players"
+        assert float(score) == pytest.approx(100 * hard, abs=0.06), "there are no soft wins with three players"
     assert "turns per game: " in said.out
     assert "run folder: mine" in said.out
     files = sorted(path.name for path in Path("mine").iterdir())
@@ -161,7 +161,7 @@ def test_bot_error_stops_the_run_and_is_reported_r13(shell: Shell) -> None:
     assert 0 < kept < 300
     assert sum(bot["total"]["games"] for bot in results.values()) >= 3 * kept
     again = shell("run", "--bots", "Faulty,StefaBot", "--games", "300", "--quiet", "--output", "out")
-    assert (again.code, again.err) == (3, said.err), "it goes on, and comes to the same game"
+    assert (again.code, again.err) == (3, said.err), "the run continues and fails in the same game"
 
 
 def test_run_can_resume_after_the_bot_is_fixed(shell: Shell) -> None:

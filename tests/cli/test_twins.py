@@ -117,4 +117,4 @@ def test_run_of_identical_contenders_has_no_winner(shell: Shell, name: str, bot:
     del config["games"]
     assert run_differences(shell, config).keys() == {0}
     with opened_run(shell.folder / "r") as run:
-        assert [how for _, (_, how) in run.tally.rows("decided")] == [0], "known to be within 1 point"
+        assert [how for _, (_, how) in run.tally.rows("decided")] == [0], "the difference is known to be within 1 point"

@@ -39,7 +39,7 @@ class Card(int):
     """An int subclass with arbitrary behaviour."""
 
     def __eq__(self, other: object) -> bool:
-        raise AssertionError("the engine runs no code of the bot's")
+        raise AssertionError("the engine must not run the bot's code")
 
     __hash__ = int.__hash__
 
@@ -48,20 +48,20 @@ class Cards(list[int]):
     """A list subclass with arbitrary behaviour."""
 
     def __len__(self) -> int:
-        raise AssertionError("the engine runs no code of the bot's")
+        raise AssertionError("the engine must not run the bot's code")
 
     def __iter__(self) -> Iterator[int]:
-        raise AssertionError("the engine runs no code of the bot's")
+        raise AssertionError("the engine must not run the bot's code")
 
 
 class Truth:
     """An object that is neither True nor False."""
 
     def __bool__(self) -> bool:
-        raise AssertionError("the engine runs no code of the bot's")
+        raise AssertionError("the engine must not run the bot's code")
 
     def __repr__(self) -> str:
-        raise AssertionError("the engine runs no code of the bot's")
+        raise AssertionError("the engine must not run the bot's code")
 
 
 @dataclass

@@ -72,7 +72,7 @@ def test_a_worked_example() -> None:
     assert one.brier.value == pytest.approx(0.95 / 4)
     assert one.brier.low < 0.95 / 4 < one.brier.high
     assert one.base_rate == 0.25
-    assert one.base_brier == pytest.approx(0.25 * 0.75), "that of always stating 1/4"
+    assert one.base_brier == pytest.approx(0.25 * 0.75), "the score for always stating 1/4"
     rows = [(b.low, b.statements, b.mean, b.dishonest.value) for b in one.bins]
     assert rows == [(0.2, 1, 0.2, 0.0), (0.3, 1, 0.3, 0.0), (0.9, 2, 0.9, 0.5)]
 
@@ -118,7 +118,9 @@ def test_statements_of_one_deal_do_not_narrow_the_intervals() -> None:
         assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high))
     assert single.brier.high - single.brier.low < 0.12
     with_silent_deals = calibration(*random_deals(200, 1), *([make_statement(None, True)] for _ in range(9)))
-    assert (with_silent_deals.brier, with_silent_deals.bins) == (single.brier, single.bins), "they tell nothing"
+    assert (with_silent_deals.brier, with_silent_deals.bins) == (single.brier, single.bins), (
+        "deals without statements have no effect"
+    )
 
 
 def test_chunks_add_up_in_any_grouping() -> None:
@@ -168,7 +170,7 @@ def test_statements_are_compared_with_the_actual_cards(tmp_path: Path, win_rule:
         assert {s.stated for s in game.statements} == {0.0, 0.25, 1.0, None}
         assert {s.impossible for s in game.statements if s.stated is None} == {True, False}
         judged.update(s.dishonest for s in game.statements)
-    assert min(judged.values()) > 100, "both happened often"
+    assert min(judged.values()) > 100, "both cases must be frequent"
 
 
 def test_fallback_seats_are_removed_with_their_game() -> None:

@@ -61,7 +61,7 @@ def test_several_pairs_are_tested_by_holms_method() -> None:
     assert significant_pairs([seen(2.2), seen(2.2), seen(9)]) == {2}
     apart = seen(2.5).difference(False, 3)
     assert apart.rate.low > 0, "its own interval excludes 0"
-    assert apart.more_games, "and Holm's test does not tell it apart"
+    assert apart.more_games, "but the difference is not significant by Holm's test"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,9 @@ def test_r33_every_pair_is_compared_on_its_own_seat() -> None:
             assert difference.rate.value == pytest.approx(mean(expected))
             assert difference.rate.low == pytest.approx(mean(expected) - half, abs=1e-4)
             assert difference.rate.high == pytest.approx(mean(expected) + half, abs=1e-4)
-    assert {pair.differences["score"].more_games for pair in pairs[:2]} == {0}, "the best bot is seen to be better"
+    assert {pair.differences["score"].more_games for pair in pairs[:2]} == {0}, (
+        "the best bot is already significantly better"
+    )
 
 
 def test_number_of_games_to_a_significant_difference() -> None:
@@ -103,7 +105,7 @@ def test_number_of_games_to_a_significant_difference() -> None:
     (pair,) = contender_pairs(summed(*deals), make_contenders("a", "b"), RESULTS)
     assert pair.differences["score"].rate.low < 0 < pair.differences["score"].rate.high
     assert pair.differences["score"].more_games == pytest.approx(2 * (wanted - 20), abs=4), "each deal is two games"
-    assert pair.differences["hard_wins"] == pair.differences["score"], "with no soft win"
+    assert pair.differences["hard_wins"] == pair.differences["score"], "there are no soft wins"
     four = contender_pairs(
         summed(*[(*deal, LOSS, LOSS) for deal in deals]), make_contenders("a", "b", "c", "d"), RESULTS
     )[0]
@@ -114,14 +116,16 @@ def test_number_of_games_to_a_significant_difference() -> None:
     apart = [Contender("a"), Contender("b", run=1), Contender("c", run=1), Contender("d", run=2)]
     over_runs = contender_pairs(summed(*[(*deal, LOSS, LOSS) for deal in deals]), apart, RESULTS)[0]
     assert over_runs.differences["score"].more_games == 0.75 * (four.differences["score"].more_games or 0), (
-        "run 2 need not go on"
+        "run 2 need not continue"
     )
 
 
 def test_equal_players_never_become_significant() -> None:
     (pair,) = contender_pairs(summed((HARD, SOFT), (LOSS, SOFT)), make_contenders("a", "b"), RESULTS)
     assert (pair.differences["score"].rate.value, pair.differences["score"].more_games) == (0.0, None)
-    assert pair.differences["hard_wins"].more_games is not None, "but by hard wins they may be"
+    assert pair.differences["hard_wins"].more_games is not None, (
+        "the difference in hard wins may still become significant"
+    )
 
 
 def test_single_contender_has_no_pair() -> None:

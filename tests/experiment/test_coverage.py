@@ -70,7 +70,7 @@ def test_95_of_100_intervals_cover_the_true_difference(population: list[int], de
 def test_intervals_of_identical_players_include_zero(tmp_path: Path) -> None:
     """Fifty runs of 20 deals are really played."""
     population = differences(tmp_path, TWINS, table_sizes=[3])
-    assert len({*population}) > 1, "twins play games of their own"
+    assert len({*population}) > 1, "twins play different games"
     contain = 0
     for start in range(0, 1000, 20):
         run = population[start : start + 20]

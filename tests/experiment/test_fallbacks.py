@@ -59,7 +59,7 @@ def test_bounds_of_a_player_cover_all_its_seats(deals: list[list[Game]]) -> None
         assert row.bounds.seats == len(seats)
         assert row.bounds.rates["score"] == pytest.approx((worst[0], best[0]))
         assert row.bounds.rates["hard_wins"] == pytest.approx((worst[1], best[1]))
-        assert worst[0] < (row.rates["score"].value or 0) < best[0], "the headline stays as played"
+        assert worst[0] < (row.rates["score"].value or 0) < best[0], "the headline counts games as played"
 
 
 def test_bounds_of_a_contender_cover_only_its_seat(deals: list[list[Game]]) -> None:
@@ -104,7 +104,7 @@ def test_verdict_counts_fallback_games_both_ways(deals: list[list[Game]], share:
     found = pair.differences["score"]
     assert (found.verdict.worst, found.verdict.best) == pytest.approx((worst, best))
     assert worst < 0 < best
-    assert found.verdict.is_significant, "ClaudeBot plays RandomBoi"
+    assert found.verdict.is_significant, "ClaudeBot plays against RandomBoi"
     assert found.verdict.is_open == (share > 0.02)
     assert (found.verdict.winner, found.more_games) == ((None, None) if share > 0.02 else (0, 0))
 

@@ -59,8 +59,8 @@ def test_r30_r31_every_field_of_every_bucket() -> None:
                 del expected[side]
             for field, value in expected.items():
                 assert actual[field] == (None if value is None else pytest.approx(value, rel=1e-12))
-    assert any(results[name]["unfinished"]["games"] for name in BOTS), "the cap was tried"
-    assert results["ClaudeBot"]["hard_wins"]["avg_cards"] == 0, "winners hold no card"
+    assert any(results[name]["unfinished"]["games"] for name in BOTS), "some games must reach the cap"
+    assert results["ClaudeBot"]["hard_wins"]["avg_cards"] == 0, "winners hold no cards"
 
 
 def test_r30_total_is_the_sum_of_the_other_four() -> None:

@@ -71,7 +71,7 @@ def test_a_score_in_halves_is_scaled() -> None:
     rate = clustered_rate(*sums([(1, 2)] * 20 + [(1, 1)] * 40 + [(1, 0)] * 40), scale=2)
     assert rate.value == pytest.approx(0.4)
     assert rate.low < 0.4 < rate.high
-    assert rate.high - rate.low < 0.2, "a score varies less than a coin of the same mean"
+    assert rate.high - rate.low < 0.2, "a score varies less than a coin with the same mean"
 
 
 @pytest.mark.parametrize(("deals", "statements"), [(150, 4), (5, 15), (20, 15)])
@@ -105,7 +105,7 @@ def test_unsampled_data_has_a_rate_without_interval() -> None:
     nothing, alike = Sums(0, 0, 0, 0, 0, 0), Sums(*sums([(2, 0)] * 30))
     assert sampled_rate(3, 10, nothing) == Rate(0.3, 0.0, 1.0)
     assert sampled_rate(0, 0, nothing).value is None
-    assert sampled_rate(6, 600, alike) == wilson(0.01, 300), "a deal counts as one"
+    assert sampled_rate(6, 600, alike) == wilson(0.01, 300), "a deal counts as one seat"
 
 
 @pytest.mark.parametrize(("deals", "sampled"), in_gate([(600, 30), (1500, 150)], 1))
@@ -142,7 +142,7 @@ def test_paired_differences() -> None:
     assert (rate.low, rate.high) == pytest.approx((0.125 * (1 - 2.1314), 0.125 * (1 + 2.1314)), abs=1e-4)
     halves = paired_difference(16, 4, 16, scale=2)
     assert (halves.value, halves.low, halves.high) == pytest.approx((rate.value, rate.low, rate.high))
-    assert paired_difference(4, 2, 4).low == -1.0, "no difference is greater than 1"
+    assert paired_difference(4, 2, 4).low == -1.0, "differences are at most 1"
 
 
 def test_equal_differences_use_the_rule_of_three() -> None:
@@ -160,7 +160,7 @@ def test_number_of_deals_to_significance() -> None:
         squares = round((0.41**2 + d * d) * n)
         assert deals_to_significance(n, total, squares) == pytest.approx(pairs, rel=0.03)
     assert deals_to_significance(16, 2, 4) == deals_to_significance(16, -4, 16) == 126, (
-        "(2.8 / .125)^2 .25, in any unit"
+        "(2.8 / .125)^2 * .25 in any unit"
     )
     for alike in ((16, 0, 4), (16, 16, 16), (1, 1, 1), (0, 0, 0)):
         assert deals_to_significance(*alike) is None

@@ -69,7 +69,7 @@ def test_first_look_is_after_30_deals_then_every_10() -> None:
         test.add(2)
         verdicts.append(test.verdict)
     assert verdicts == [None] * 29 + ["told apart"] * 2
-    assert (test.deals, test.sign, test.way) == (30, 1, 1.0), "what is decided stays as it was"
+    assert (test.deals, test.sign, test.way) == (30, 1, 1.0), "a verdict does not change"
 
 
 def test_pairs_share_the_error_rate_and_all_must_be_decided() -> None:
@@ -120,7 +120,9 @@ def test_anytime_interval_matches_its_formula() -> None:
     half = math.sqrt(s2) * math.sqrt(2 * (n * r + 1) / (n * n * r) * math.log(math.sqrt(n * r + 1) / 0.05))
     rate = anytime_difference(n, d, d2, 0.06, 2)
     assert (rate.value, rate.low, rate.high) == pytest.approx((0.075, 0.075 - half / 2, 0.075 + half / 2))
-    assert anytime_difference(20, 0, 0, 0.06, 2).high == pytest.approx(0.15), "where all are alike, the rule of three"
+    assert anytime_difference(20, 0, 0, 0.06, 2).high == pytest.approx(0.15), (
+        "the rule of three applies if all are equal"
+    )
 
 
 def test_test_gives_up_after_three_times_the_deals() -> None:

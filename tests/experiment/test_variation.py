@@ -76,7 +76,7 @@ def test_one_seat_per_group_gives_no_estimate() -> None:
         assert found.beyond.low == 0
         assert found.beyond.high > 0.4
         assert found.chance is not None
-        assert found.chance < 0.5, "no more than a rate can vary"
+        assert found.chance < 0.5, "this is the maximum variation of a rate"
     for little in (variation([3], [10]), variation([3, 0], [10, 0]), variation([], [])):
         assert little == Variation(None, None, Rate(None))
 
@@ -105,7 +105,7 @@ def test_the_design_effect_is_how_much_seats_repeat_each_other() -> None:
     assert design_effect([Sums(*sums(single))]) == pytest.approx(1.0, abs=1e-9)
     tripled = [Sums(*sums([(3, 3 * y) for _, y in single[part::2]])) for part in (0, 1)]
     assert design_effect(tripled) == pytest.approx(3.0, rel=0.01)
-    assert design_effect([Sums(*sums([(2, 1)] * 20))]) == 1.0, "what varies less is not trusted to"
+    assert design_effect([Sums(*sums([(2, 1)] * 20))]) == 1.0, "the effect is at least 1"
     assert design_effect([Sums(1, 2, 4, 1, 1, 2), Sums(0, 0, 0, 0, 0, 0)]) == 1.0
 
 

@@ -78,9 +78,9 @@ def test_places_are_no_rate_in_headers_either() -> None:
 @pytest.mark.parametrize("at_once", [1, 2, 8, 30])
 def test_as_fast_as_so_many_at_once(at_once: int, in_flight: int) -> None:
     end = simulated(None, in_flight, 1000, at_once=at_once, latency=(0.2, 0.4))
-    assert end.seconds <= 1000 * 0.3 / at_once * 1.25, "a fifth is the way there and back"
+    assert end.seconds <= 1000 * 0.3 / at_once * 1.25, "a fifth of the time is spent in transit"
     assert end.refused <= in_flight + 10
-    assert end.pace.per_minute() is None, "the rate was never at fault"
+    assert end.pace.per_minute() is None, "the rate was not the cause"
 
 
 def test_one_more_at_once_is_tried_and_kept_where_it_is_taken() -> None:

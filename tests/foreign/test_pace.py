@@ -75,7 +75,7 @@ def test_a_call_at_a_time_is_not_slowed(told: str) -> None:
 
 def test_nothing_slows_calls_that_no_limit_refuses() -> None:
     end = simulated(None, 512, 10_000, latency=(2.0, 2.0))
-    assert end.seconds <= 10_000 / 512 * 2 + 2 + 3.5, "the first call, and the start, which grows within seconds"
+    assert end.seconds <= 10_000 / 512 * 2 + 2 + 3.5, "includes the first call and the slow start"
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -99,8 +99,8 @@ def test_after_a_pause_one_call_goes_first() -> None:
     assert pace.delay(2.0, {}) == pytest.approx(3.1)
     assert pace.delay(5.2, {}) <= 0.05
     pace.start(5.3)
-    assert pace.delay(5.4, {}) > 0, "nobody goes with the probe"
-    assert pace.delay(5.9, {}) == 0, "nothing bad was heard of it"
+    assert pace.delay(5.4, {}) > 0, "no other call is sent with the probe"
+    assert pace.delay(5.9, {}) == 0, "the probe was not refused"
 
 
 def test_servers_own_pace_is_shown() -> None:

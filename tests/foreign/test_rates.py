@@ -52,7 +52,7 @@ def test_a_rate_limit_changes_nothing(tmp_path: Path, unlimited: str, limits: st
     assert outcomes_of(tmp_path / "run").keys() == {"model"}
     assert run.results_digest == unlimited
     if limits == "nothing told" and in_flight > 1:
-        assert server.count(429) > 0, "it is there"
+        assert server.count(429) > 0, "the limit must be reached"
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_exhausted_daily_limit_stops_the_run_which_can_resume(tmp_path: Path, un
         cut = play_at(server, tmp_path / "run", 8, games=GAMES)
         assert "asks to wait" in str(cut.failure)
         assert "`patience` is 30 min" in str(cut.failure)
-        assert server.count(429) <= 8, "nobody knocks at a closed door"
+        assert server.count(429) <= 8, "no calls are sent during the wait"
         day.limit = 10**6
         run = play_at(server, tmp_path / "run", 8, games=GAMES)
     assert run.failure is None

@@ -28,7 +28,7 @@ def test_games_end_as_they_did(shell: Shell, name: str) -> None:
 
 def test_demo_has_the_same_result(shell: Shell, at_length: bool) -> None:
     if not at_length:
-        pytest.skip("takes long: --at-length")
+        pytest.skip("slow test: use --at-length")
     Path("demo.yaml").write_text(yaml.safe_dump(GAME.demo))
     assert said_digest(shell("run", "demo.yaml", "--output", "r", "--quiet").out) == FROZEN["results"]["demo"]
 

@@ -64,5 +64,5 @@ def test_messages_cannot_run_code_in_a_page(shell: Shell) -> None:
     assert shell("report", "r", "--games", "0,1").code == 0
     pages = [*Path("r/report").rglob("*.html"), *Path("r/report").rglob("*.js")]
     told = [page for page in pages if "alert(1)" in unescape(page.read_text())]
-    assert told, "it is told, and no part of a page"
+    assert told, "the text is shown but does not become markup"
     assert not [page for page in pages if "<script>alert(1)" in page.read_text()]

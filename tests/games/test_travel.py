@@ -174,7 +174,7 @@ def test_games_path_is_used_like_the_working_directory(shell: Shell, at_length: 
     write_kuhn(Path("there"))
     path = ("--games-path", "there")
     assert re.search(r"^kuhn .* there/games/kuhn$", shell("games", *path).out, re.MULTILINE)
-    assert "\nkuhn " not in shell("games").out, "it ends with the command"
+    assert "\nkuhn " not in shell("games").out, "the path applies only to the command"
     assert shell("games", "check", "kuhn", *quick, *path).out.startswith("kuhn passed all checks")
     assert "Careful" in shell("bots", "--game", "kuhn", *path).out
     assert shell(*MODELS, "r", *path).code == 0
@@ -184,7 +184,7 @@ def test_games_path_is_used_like_the_working_directory(shell: Shell, at_length: 
         told = shell(*words, *path)
         assert told.code == 0, told.err
     assert shell("prompts", "lint", "plain", "--game", "kuhn", *path).code == 0
-    assert shell("run", "--game", "kuhn", "--help", *path).code == 0, "its rules are listed there"
+    assert shell("run", "--game", "kuhn", "--help", *path).code == 0, "its rules are listed in the help"
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_a_games_path_without_games_is_one_sentence(shell: Shell, made: tuple[st
         said = shell(*words, "--games-path", "F")
         assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
         assert sentence in said.err
-        assert games_path() == (), "it ends with the command, however that ends"
+        assert games_path() == (), "the path is reset however the command ends"
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_package_cannot_replace_a_shipped_game(shell: Shell, site: Path) -> None
 
 def test_conflicting_games_are_both_named(shell: Shell, site: Path) -> None:
     write_kuhn(Path.cwd())
-    assert shell(*RUN, "r").code == 0, "the same bytes are one game"
+    assert shell(*RUN, "r").code == 0, "the same bytes are the same game"
     game = Path("games/kuhn/game.py")
     game.write_text(f"{game.read_text()}# another\n")
     said = shell(*RUN, "r")

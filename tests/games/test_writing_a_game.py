@@ -119,7 +119,7 @@ def test_every_bot_meets_every_other_in_both_seats(shell: Shell) -> None:
         assert run.game.name == "kuhn"
         seats = {tuple(row[5:7]) for (row,) in rows(Path("r"), "SELECT outcome FROM games")}
         assert len(run.names) == 2
-    assert len(seats) == 2, "the two bots, in either order"
+    assert len(seats) == 2, "the two bots play in either order"
 
 
 def test_model_is_asked_again_after_an_invalid_act(shell: Shell) -> None:

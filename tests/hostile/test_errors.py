@@ -86,7 +86,7 @@ def test_an_error_with_a_status(scene: Scene, at_length: bool, subtests: pytest.
         with subtests.test(number=number, name=name):
             for protocol in PROTOCOLS if at_length else [PROTOCOLS[number % 3]]:
                 made = check(scene, protocol, STATUSES[name])
-                assert made is None or set(made.assumed) == {False}, "what was refused costs nothing"
+                assert made is None or set(made.assumed) == {False}, "rejected requests cost nothing"
 
 
 EACH_BODY = [(protocol, name) for protocol in PROTOCOLS for name in BODIES[protocol]]
@@ -112,7 +112,7 @@ def test_an_error_with_status_200(scene: Scene, protocol: Api, name: str) -> Non
     if isinstance(wrong.body, dict) and wrong.body.get("usage"):
         assert not made.assumed[0]
     elif wrong.meaning == "server":
-        assert made.assumed[0] == shaped, "something may have been written, and nobody says how much"
+        assert made.assumed[0] == shaped, "part of an answer may have been generated at unknown cost"
     elif not begun:
         assert not made.assumed[0]
 
@@ -135,7 +135,7 @@ def test_non_reply_with_status_200_is_never_cached(tmp_path: Path, protocol: Api
             assert (made.outcome, set(made.tries)) == ("fallback:unreachable", {"server"})
             assert scene(protocol, first(error)).outcome == "model"
     with closing(ReplyCache(tmp_path / "cache")) as cache:
-        assert len(cache) == 2, "those of the decisions; a probe needs no keeping"
+        assert len(cache) == 2, "only decisions are cached, not probes"
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_unknown_finish_reason_is_not_an_answer_fault(scene: Scene, protocol: Ap
         body = with_end(reply_body(protocol, text), protocol, word)
         made = scene(protocol, first(Response(body=json.dumps(body))))
         assert made.outcome == outcome
-    assert scene.server.heard[1].conversation[-2]["content"] == YES[:-1], "it is quoted"
+    assert scene.server.heard[1].conversation[-2]["content"] == YES[:-1], "the re-ask quotes the answer"
 
 
 def with_end(body: dict[str, Any], protocol: Api, word: Any) -> dict[str, Any]:

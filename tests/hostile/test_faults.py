@@ -116,18 +116,18 @@ def test_a_content_fault(struck: Desk, protocol: Api, request: pytest.FixtureReq
     if expected == "unreachable":
         assert (decided.outcome, decided.answer, decided.asked_again) == ("fallback:unreachable", None, None)
         assert len(decided.tries) >= 3
-        assert set(decided.tries) == {"server"}, "it was tried again, and was never a reply"
+        assert set(decided.tries) == {"server"}, "it is retried and never used as a reply"
         return
     if words is None:
         assert (decided.outcome, decided.tries, decided.asked_again) == (expected, ("received",), None)
         assert type(decided.answer) is bool
     else:
         assert (decided.outcome, decided.answer) == (f"fallback:{expected}", None)
-        assert decided.tries == ("received", "received"), "a reply in full is no reason to try again, but to ask again"
+        assert decided.tries == ("received", "received"), "a complete reply leads to a re-ask, not a retry"
         assert decided.asked_again is not None
         assert words in decided.asked_again
         assert '{"answer": true} or {"answer": false}' in decided.asked_again
-    assert set(decided.assumed) == {not CONTENT_FAULTS[fault].has_usage}, "what it cost is known or assumed, never none"
+    assert set(decided.assumed) == {not CONTENT_FAULTS[fault].has_usage}, "the cost is either known or assumed"
     assert struck.clock.slept == []
 
 
@@ -148,10 +148,10 @@ def test_a_transport_fault_that_does_not_end(struck: Desk, protocol: Api, reques
     decided = struck.decide(protocol, **settings)
     assert decided.outcome == "fallback:unreachable"
     assert set(decided.tries) == {TRIES[fault]}
-    assert len(decided.tries) == 14 or fault in ENDLESS, "a probe has the same short deadline, and may pass it"
-    assert decided.asked_again is None, "who cannot be reached cannot be asked again"
+    assert len(decided.tries) == 14 or fault in ENDLESS, "probes have the same short deadline and can exceed it"
+    assert decided.asked_again is None, "an unreachable model cannot be asked again"
     billed = TRIES[fault] in ("connection", "deadline")
-    assert set(decided.assumed) == {billed}, "the request went out, and nobody said that it was not answered"
+    assert set(decided.assumed) == {billed}, "the request was sent and may have been answered"
     if fault not in ENDLESS:
         # Maximum seconds between tries (full jitter), and before each probe.
         between, probes = 0.5 + 1 + 2 + 10 * 4, 11 * 0.5

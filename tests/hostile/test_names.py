@@ -101,7 +101,7 @@ def test_server_text_is_escaped_in_the_terminal(shell: Shell, protocol: Api) -> 
         for command in ("replay r --game 0", "replay r --game 1 --show-hands"):
             told = shell(*command.split())
             check(told)
-            assert "\\x1b[2J" in told.out, "it is told, harmless"
+            assert "\\x1b[2J" in told.out, "the text is shown with its control characters escaped"
 
 
 HIDDEN: Final = (

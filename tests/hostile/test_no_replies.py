@@ -100,7 +100,9 @@ def test_non_reply_is_retried(scene: Scene, at_length: bool, subtests: pytest.Su
                 assert (made.outcome, made.answer, made.tries) == ("model", True, ("server", "received"))
                 assert words in made.errors[0]
                 assert f"with status {said.status}" in made.errors[0]
-                assert made.assumed == (lost, False), "what may have been billed is counted, a proxy's page is not"
+                assert made.assumed == (lost, False), (
+                    "replies that may be billed are counted, but a proxy's page is not"
+                )
 
 
 def test_first_line_describes_the_game(scene: Scene) -> None:

@@ -102,7 +102,7 @@ def corpus() -> tuple[str, ...]:
 
 
 def test_the_replies_are_ten_thousand() -> None:
-    assert len(corpus()) > 9_500, "with those that are generated"
+    assert len(corpus()) > 9_500, "the corpus must include generated texts"
     assert sum(oracle(text, PLAIN) is not None or oracle(text, REASONED) is not None for text in corpus()) > 50
 
 

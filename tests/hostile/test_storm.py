@@ -106,7 +106,7 @@ def each(request: pytest.FixtureRequest, storms: tuple[Storm, Storm]) -> Storm:
 
 def test_it_was_a_storm(each: Storm, at_length: bool) -> None:
     struck = Counter(call.fault for call in each.calls)
-    assert len(struck) > (30 if at_length else 20), "most faults of it"
+    assert len(struck) > (30 if at_length else 20), "most kinds of faults must occur"
     assert 0.3 < 1 - struck[None] / len(each.calls) < 0.5
     outcomes = {outcome for log in each.run.models.values() for outcome in log.outcomes}
     assert outcomes >= {"model", "model_after_reask", *(["fallback:malformed"] if at_length else [])}

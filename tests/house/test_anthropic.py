@@ -85,7 +85,7 @@ def test_marked_system_text_counts_as_cached(
 ) -> None:
     usage = create(client, system=system, messages=user_messages("123"), **extra).usage
     assert usage.cache_read_input_tokens == cached
-    assert usage.input_tokens + cached == 2001, "cached ones not included"
+    assert usage.input_tokens + cached == 2001, "input tokens exclude cached ones"
     assert (usage.cache_creation_input_tokens, usage.output_tokens) == (0, 4)
 
 

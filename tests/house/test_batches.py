@@ -54,7 +54,7 @@ def test_batched_responses_match_single_ones() -> None:
         with pytest.raises(openai.NotFoundError):
             client.batches.retrieve("batch_none")
     digests = [call.request for call in house.calls if call.status == 200]
-    assert len(set(digests)) == 1, "a batch's requests are those that are asked at once"
+    assert len(set(digests)) == 1, "requests in a batch equal live requests"
 
 
 def test_a_batch_of_messages() -> None:
@@ -85,7 +85,7 @@ def test_a_batch_of_messages() -> None:
         del hour["ttl"]
         client.messages.create(**params, system=system)
     at_once, in_batch = house.calls[-1], house.calls[0]
-    assert at_once.request == in_batch.request, "it is the request that is asked at once"
+    assert at_once.request == in_batch.request, "the request equals the live one"
 
 
 def test_failed_batch_states_the_reason() -> None:

@@ -14,10 +14,10 @@ HALF = Faults(rate_limit=0.25, server_error=0.25)
 def test_answers_repeat_for_a_draw_and_differ_over_draws(ask: Asker, protocol: str) -> None:
     first = [ask(protocol, draw=draw) for draw in range(24)]
     with House(policy=POLICY) as other, Asker(other) as again:
-        assert [again(protocol, draw=draw) for draw in range(24)] == first, "to the byte, in another house too"
+        assert [again(protocol, draw=draw) for draw in range(24)] == first, "another server returns the same bytes"
     answers = [answer_in(body) for _, body in first]
     assert {True, False} == set(answers)
-    assert len({body for _, body in first}) == 24, "every draw is a reply of its own"
+    assert len({body for _, body in first}) == 24, "every draw has a different reply"
 
 
 def test_answers_differ_over_requests(ask: Asker) -> None:
@@ -46,8 +46,8 @@ def test_a_try_changes_the_fault_and_never_the_answer(protocol: str) -> None:
     statuses = [status for status, _ in tries]
     assert {200, 429, 500} == set(statuses)
     assert 8 < statuses.count(200) < 24
-    assert len({body for status, body in tries if status == 200}) == 1, "the answer is the draw's, not the try's"
-    assert others != statuses, "a draw has faults of its own"
+    assert len({body for status, body in tries if status == 200}) == 1, "the answer depends on the draw, not on the try"
+    assert others != statuses, "faults depend on the draw"
 
 
 def test_faults_only_increase_with_their_probability() -> None:
@@ -64,7 +64,7 @@ def test_content_fault_belongs_to_the_reply(protocol: str) -> None:
         replies = [[ask(protocol, draw=draw, attempt=attempt) for attempt in (1, 2)] for draw in range(20)]
         struck = [call.fault for call in house.calls[::2]]
     assert all(reply == tries[0] for tries in replies for reply in tries)
-    assert 3 < struck.count("prose") < 17, "a draw has faults of its own"
+    assert 3 < struck.count("prose") < 17, "faults depend on the draw"
 
 
 def test_a_try_that_passes_gets_the_same_reply_under_any_faults() -> None:

@@ -73,7 +73,7 @@ def test_the_policy_sees_all_text_in_order(client: openai.OpenAI) -> None:
 def test_a_long_system_message_counts_as_cached(client: openai.OpenAI, role: str, letters: int, cached: int) -> None:
     usage = create(client, messages=[*make_messages("x" * letters, role), *make_messages("12345")]).usage
     assert usage.prompt_tokens_details.cached_tokens == cached
-    assert usage.prompt_tokens == letters // 4 + 2, "cached ones included"
+    assert usage.prompt_tokens == letters // 4 + 2, "includes cached tokens"
 
 
 @pytest.mark.parametrize("name", ["max_completion_tokens", "max_tokens"])

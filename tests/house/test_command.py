@@ -24,7 +24,7 @@ def test_it_serves_until_ctrl_c(tmp_path: Path) -> None:
         assert process.stdout is not None
         first, second, third, fourth = (process.stdout.readline().split() for _ in range(4))
         assert third[:5] == ["fake", "models:", "house-random,", "house-honest,", "house-sharp,"], (
-            "then those of other games"
+            "models of other games come last"
         )
         assert fourth == ["Press", "Ctrl-C", "to", "stop"]
         with openai.OpenAI(base_url=first[2], api_key="any", max_retries=0) as client:

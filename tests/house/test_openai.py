@@ -71,7 +71,7 @@ def test_long_instructions_count_as_cached(client: openai.OpenAI, letters: int, 
     for request in ({"instructions": long, "input": "12345"}, {"input": as_message}):
         usage = create(client, **request).usage
         assert usage.input_tokens_details.cached_tokens == cached
-        assert usage.input_tokens == letters // 4 + 2, "cached ones included"
+        assert usage.input_tokens == letters // 4 + 2, "includes cached tokens"
 
 
 def test_headers_match_the_provider(client: openai.OpenAI) -> None:

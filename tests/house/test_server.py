@@ -44,7 +44,7 @@ def test_every_call_is_one_record(tmp_path: Path) -> None:
     assert third == Call("responses", path, "gpt-9", 404, third.request, "0", 1)
     assert third.request != first.request
     body = {"model": "gpt-9", "input": [{"role": "user", "content": "12345"}], **FORMATS["responses"]}
-    assert third.request == Request("responses", "/responses", body).digest, "the digest that the pipeline keeps"
+    assert third.request == Request("responses", "/responses", body).digest, "the pipeline stores the same digest"
     assert (fourth.protocol, fourth.path, fourth.understood) == ("messages", "/v1/messages", False)
     body = {"model": "house-random", "max_tokens": 9, "system": system, "messages": messages}
     assert fourth.request == Request("messages", "/v1/messages", body).digest
@@ -54,7 +54,7 @@ def test_every_call_is_one_record(tmp_path: Path) -> None:
         ("/v1/models", None, 200),
         ("/v1/nothing", None, 404),
     ]
-    assert house.calls == calls, "readable after the end"
+    assert house.calls == calls, "the log can be read after the end"
 
 
 def test_a_log_is_continued(tmp_path: Path) -> None:
@@ -101,9 +101,9 @@ def test_shutdown_leaves_no_threads() -> None:
         house.__exit__(None, None, None)  # while a client still holds its connection
         assert threading.active_count() == before
         with socket.socket() as probe:
-            assert probe.connect_ex(("127.0.0.1", port)) != 0, "nobody listens"
+            assert probe.connect_ex(("127.0.0.1", port)) != 0, "nothing listens on the port"
     with House(port, policy=POLICY) as again, Asker(again) as ask:
-        assert again.port == port, "the port is free at once"
+        assert again.port == port, "the port is free immediately"
         assert ask("responses")[0] == 200
 
 
@@ -113,7 +113,7 @@ def test_shutdown_does_not_wait_for_latency() -> None:
         while len(house.calls) < 8:
             assert not any(future.done() for future in asked)
         house.__exit__(None, None, None)
-        assert [future.result()[0] for future in asked] == [200] * 8, "what was under way was answered"
+        assert [future.result()[0] for future in asked] == [200] * 8, "calls in flight were answered"
 
 
 HALF_A_REQUEST = b"POST /v1/responses HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{"

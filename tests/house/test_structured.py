@@ -55,7 +55,7 @@ def test_the_text_fits_the_schema(answer: bool) -> None:
     assert (rich.nothing, rich.number, rich.cards, rich.mood, rich.word) == (None, 0, [], Mood.CALM, "a")
     assert rich.reason
     assert text == json.dumps(json.loads(text), separators=(",", ":")), "compact"
-    assert list(json.loads(text)) == list(Rich.model_fields), "a model thinks before it answers"
+    assert list(json.loads(text)) == list(Rich.model_fields), "fields are in order, so models reason before they answer"
 
 
 def test_optional_fields_are_omitted_except_the_answer() -> None:

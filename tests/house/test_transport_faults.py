@@ -118,7 +118,9 @@ def test_a_broken_connection_is_a_connection_error(name: str) -> None:
     with struck(**{name: 1}) as house:
         for protocol in PROTOCOLS:
             kind = type(error_of(house, protocol))
-            assert kind in (openai.APIConnectionError, anthropic.APIConnectionError), "not its subclass for timeouts"
+            assert kind in (openai.APIConnectionError, anthropic.APIConnectionError), (
+                "it is not the subclass for timeouts"
+            )
         calls = house.calls
     assert [call.protocol for call in calls] == list(PROTOCOLS)
     for call in calls:
@@ -182,7 +184,7 @@ def test_half_a_body_and_then_nothing(caplog: pytest.LogCaptureFixture) -> None:
         assert_silent(house, connection)
         assert wait_for_calls(house, 1)[0].status == 0
         house.__exit__(None, None, None)
-        assert rest(connection) in (b"", None), "the house went, the client heard no more"
+        assert rest(connection) in (b"", None), "the server has stopped, so nothing more arrives"
     assert not caplog.records
 
 
@@ -206,7 +208,7 @@ def test_many_clients_on_hold_do_not_delay_the_shutdown(caplog: pytest.LogCaptur
         calls = wait_for_calls(house, 128)
         house.__exit__(None, None, None)
         assert {len(rest(connection) or b"") > 0 for connection in connections} == {True, False}
-        assert house.calls == calls, "one record each"
+        assert house.calls == calls, "each call has one record"
     assert {(call.fault, call.status) for call in calls} == {("stall", 0), ("stall_body", 0)}
-    assert not caplog.records, "the server had nobody to wait for"
+    assert not caplog.records, "the server did not wait for a client"
     assert (threading.active_count(), len(os.listdir("/dev/fd"))) == (threads, files)

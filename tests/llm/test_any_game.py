@@ -90,11 +90,11 @@ def test_a_model_plays_a_whole_game_by_its_nodes(tmp_path: Path) -> None:
         outputs = finished(table)
         taken = decisions(log)
     assert len(outputs) == len(taken) == len(journal.decisions) == 16
-    assert {one.outcome for one in taken} == {"model"}, "house-random plays what is legal"
+    assert {one.outcome for one in taken} == {"model"}, "house-random plays legal moves"
     assert [one.node for one in taken] == [*NODES] * 4
     assert [one.turn for one in taken] == [*range(1, 9)] * 2, "every answer is a move"
     assert {type(one.answer) for one in taken} == {str, list, int, bool}
-    assert isinstance(outputs[1], tuple), "of the model's list the game makes its own output"
+    assert isinstance(outputs[1], tuple), "the game converts the model's list to its own type"
 
 
 def test_game_repeats_from_cache_and_recording(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_illegal_answer_is_asked_again_then_falls_back(tmp_path: Path) -> None:
     }
     assert journal.fallback_seats == {0, 1}
     assert outputs[1] == (table.state.hands[0][0],), "the fallback's move is played"
-    assert taken[1].answer == [table.state.hands[0][0]], "and kept as the answer that makes it"
+    assert taken[1].answer == [table.state.hands[0][0]], "it is stored as the answer that leads to the move"
     assert [one.answer for one in taken[2:4]] == [1, True]
 
 
@@ -294,10 +294,10 @@ def test_the_fallback_watches_the_game_and_plays_from_its_seat(tmp_path: Path) -
     for player in other.players:
         seen = player._fallback.seen  # type: ignore[union-attr]
         assert len(seen) == 1 + len(outputs)
-    assert outputs[2::4] == [9] * 4, "the last legal one"
+    assert outputs[2::4] == [9] * 4, "the last legal number"
     kept = [decision for decision in journal.decisions if "fallback:malformed" in str(decision)]
     assert len(kept) == 4
-    assert all("number 9" in str(decision) for decision in kept), "as the game makes an answer of it"
+    assert all("number 9" in str(decision) for decision in kept), "answers are shown in the game's words"
 
 
 def test_preflight_asks_once_for_each_form_of_answer() -> None:

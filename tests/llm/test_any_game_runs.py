@@ -81,7 +81,7 @@ def test_estimate_uses_the_games_own_fake_model(home: Shell) -> None:
     said = home("estimate", config(paid, prices=prices))
     assert said.code == 0, said.err
     (row,) = [line.split() for line in said.out.splitlines() if line.startswith("paid ")]
-    assert row[1:3] == ["model", "32"], "eight decisions a game, four games"
+    assert row[1:3] == ["model", "32"], "eight decisions per game in four games"
 
 
 def test_cache_miss_is_explained(home: Shell) -> None:

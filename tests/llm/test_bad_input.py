@@ -90,7 +90,7 @@ def test_unknown_model_is_reported(shell: Shell) -> None:
         address = house.openai_base_url
         said = sentence_after_no_game(run_cli(shell, contender("Asker", "house-sharpp") | {"base_url": address}))
     assert said.startswith(f"{address} (no key) has no model 'house-sharpp', or `api` or `base_url` is wrong: ")
-    assert "Available models: house-sharp, " in said, "and the models of the other games behind it"
+    assert "Available models: house-sharp, " in said, "the models of other games follow"
     assert "; change `model` in the entry of 'Asker'; 0 of 2 games are saved in r" in said
 
 

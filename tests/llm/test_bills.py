@@ -427,7 +427,7 @@ def test_cap_holds_with_separate_reasoning_tokens(tmp_path: Path) -> None:
     assert run.failure is not None
     assert "the budget is used up" in str(run.failure)
     calls = len(server.heard)
-    assert 0 < calls * true <= cap, "the server's own bill"
+    assert 0 < calls * true <= cap, "the server's own bill is within the cap"
     assert rows(tmp_path / "r", "SELECT sum(picodollars), max(assumed) FROM tries") == [(calls * true, 0)]
 
 
@@ -442,7 +442,7 @@ def test_cap_holds_if_a_server_reports_zero_tokens(tmp_path: Path, protocol: Api
         run = run_games(players, tmp_path / "r", **how)
     assert run.failure is not None
     assert "the budget is used up" in str(run.failure)
-    assert 0 < len(server.heard) * EACH <= cap, "the server's own bill"
+    assert 0 < len(server.heard) * EACH <= cap, "the server's own bill is within the cap"
     ((usd, assumed),) = rows(tmp_path / "r", "SELECT sum(picodollars), sum(assumed) FROM tries")
     assert (usd <= cap, assumed) == (True, len(server.heard))
 

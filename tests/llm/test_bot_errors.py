@@ -28,5 +28,5 @@ def test_fallback_turn_is_remembered_as_the_players_own(shell: Shell) -> None:
     assert said.code == 0, said.err
     (line,) = [line for line in said.out.splitlines() if "The fallback played" in line]
     failed = int(line.split("The fallback played ")[1].split()[0])
-    assert failed == 2, "the turns that were made to fail, and no later one"
+    assert failed == 2, "only the turns that were made to fail"
     assert rows(Path("r"), "SELECT count(*) FROM decisions")[0][0] > 10

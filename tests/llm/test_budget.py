@@ -103,7 +103,9 @@ def test_dollars_need_a_price(shell: Shell) -> None:
             "{input: 30, cached_input: 30, cache_write: 30, output: 180}}"
         )
         assert not Path("r").exists()
-        assert run_cli(shell, player_at(server), games=1, budget={"tokens": 10**9}).code == 0, "other caps need none"
+        assert run_cli(shell, player_at(server), games=1, budget={"tokens": 10**9}).code == 0, (
+            "other caps need no price"
+        )
 
 
 def test_prices_come_from_the_config_or_a_file(shell: Shell) -> None:
@@ -166,7 +168,9 @@ def test_dollar_budget_refuses_tools_charged_by_the_call(shell: Shell) -> None:
         )
         assert server.heard == []
         free = {"some-model": dict.fromkeys(ENTRY, 0)}
-        assert run_cli(shell, player, games=1, budget={"usd": 5}, prices=free).code == 0, "a server of one's own"
+        assert run_cli(shell, player, games=1, budget={"usd": 5}, prices=free).code == 0, (
+            "the user's own server is free"
+        )
 
 
 PRICE = Price(2_000_000, 100_000, 2_500_000, 10_000_000)
@@ -299,7 +303,7 @@ def test_no_run_exceeds_its_cap_and_counts_agree(
     with playing(tmp_path, caps, rate_limit=0.15, server_error=0.1) as (run, house, said):
         spent = check_books(run, house, said)
     assert getattr(spent, cap) <= most
-    assert getattr(spent, cap) > 0.2 * most, "it stopped long before it had to"
+    assert getattr(spent, cap) > 0.2 * most, "the run stopped far below the cap"
     assert f"raise `budget.{cap}`" in str(run.failure)
     assert {call.status for call in house.calls} >= {200, 429, 500}
     check_counted_games(run, complete)
@@ -324,7 +328,7 @@ def test_run_stopped_by_its_budget_resumes_with_more(tmp_path: Path, whole: tupl
         cut, _ = play(house, tmp_path, replace(ALL, tokens=took.tokens // 2))
         assert cut.failure is not None
         again, said = play(house, tmp_path, replace(ALL, tokens=took.tokens // 2))
-        assert again.failure is not None, "the same cap is as used up as before"
+        assert again.failure is not None, "the cap is still used up"
         run, said = play(house, tmp_path, ALL)
     assert run.failure is None
     assert check_books(run, house, said) == took

@@ -45,7 +45,7 @@ def says(received: RawReply) -> Callable[[], RawReply]:
 
 
 def never() -> RawReply:
-    raise AssertionError("it was asked, though the reply was there")
+    raise AssertionError("a request was sent although the reply is cached")
 
 
 def test_first_reply_is_always_reused(cache: ReplyCache, folder: Path) -> None:
@@ -189,7 +189,7 @@ def test_file_instead_of_the_cache_folder_is_refused(folder: Path, content: byte
     assert folder.read_bytes() == content
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can write everywhere")
 def test_a_read_only_folder_is_refused(folder: Path) -> None:
     ReplyCache(folder).close()
     for path in (*folder.iterdir(), folder):

@@ -47,8 +47,8 @@ def test_connection_closed_before_the_request_is_a_connect_error(many: bool) -> 
         with pytest.raises(httpcore2.ConnectError):
             line.ours.read(9)
         assert line.deadline.pop_stale()
-        assert not line.deadline.pop_stale(), "said once"
-        assert line.deadline.max_idle < 1, "so long it idles no more"
+        assert not line.deadline.pop_stale(), "the flag is reset"
+        assert line.deadline.max_idle < 1, "connections may no longer be idle for that long"
 
 
 @pytest.mark.parametrize("reset", [False, True])
@@ -112,7 +112,7 @@ def test_a_new_connection_that_is_closed_may_have_been_billed() -> None:
         with pytest.raises(TryFailed) as failed:
             call()
         assert (failed.value.kind, failed.value.billed) == ("connection", True)
-    assert server.requests == [1], "and is not asked again here"
+    assert server.requests == [1], "the request is not repeated at this level"
 
 
 def test_a_used_connection_closed_when_asked_may_be_billed() -> None:

@@ -63,7 +63,7 @@ def late(call: Provider, protocol: Api) -> TryFailed:
 def test_slow_server_is_abandoned_at_the_deadline(protocol: Api, manner: str) -> None:
     with dawdler(manner) as server, closing(provider(server, protocol)) as call:
         error = late(call, protocol)
-        assert server.left.wait(PATIENCE / 2), "it would have gone on"
+        assert server.left.wait(PATIENCE / 2), "the server must notice the disconnect"
     assert (error.kind, error.billed, error.retry_after) == ("deadline", True, None)
     assert str(error) == "no complete answer within the deadline of 0.3 s"
 
@@ -75,7 +75,7 @@ def test_connection_is_not_reused_after_a_deadline(manner: str) -> None:
         assert late(call, "responses").kind == "deadline"
         for number in (3, 4):
             assert call.send(build_attempt("responses"), number, PATIENCE).status == 200
-        assert server.requests == [1, 1, 2, 2], "good connections are used again, the slow one is not"
+        assert server.requests == [1, 1, 2, 2], "good connections are reused, but not the slow one"
 
 
 def test_deadline_applies_only_to_its_call() -> None:
@@ -84,7 +84,7 @@ def test_deadline_applies_only_to_its_call() -> None:
         failed = list[TryFailed]()
         thread = threading.Thread(target=lambda: failed.append(late(call, "responses")))
         thread.start()
-        assert server.asked.wait(PATIENCE), "the slow one is to come first"
+        assert server.asked.wait(PATIENCE), "the slow call must arrive first"
         for number in range(5):
             assert call.send(build_attempt("responses"), number, PATIENCE).status == 200
         thread.join(PATIENCE)
@@ -119,5 +119,5 @@ def test_run_stops_if_all_calls_pass_their_deadline(tmp_path: Path) -> None:
         who = player_at(server, deadline=SHORT, tries=1)
         run = run_games(small(who, games=1, turns=3), tmp_path / "run", patience=5)
     log = run.models["asker"]
-    assert "cannot be reached" in str(run.failure), "nobody is answered"
+    assert "cannot be reached" in str(run.failure), "no call was answered"
     assert log.deadlines == log.calls == log.assumed > 0

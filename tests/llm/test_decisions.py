@@ -72,7 +72,7 @@ def test_requests_match_the_sdks_types(name: str) -> None:
             for question in questions:
                 assert question["instructions"].endswith(("?", ".")), question
                 assert 2 <= len(question.get("choices", "12")) <= 255
-            assert "Reply with" not in json.dumps(request.body), "no JSON is written by this model"
+            assert "Reply with" not in json.dumps(request.body), "this model writes no JSON"
             assert name != "dubito" or "one a request" not in json.dumps(request.body)
 
 
@@ -255,7 +255,7 @@ def test_only_declined_questions_are_asked_again(shell: Shell) -> None:
             == 0
         )
     asked = [[question["name"] for question in heard.body["questions"]] for heard in server.heard]
-    assert {len(names) for names in asked[1::2]} == {1}, "what was declined, alone"
+    assert {len(names) for names in asked[1::2]} == {1}, "only the declined question is asked again"
     assert [names[:1] for names in asked[::2]] == asked[1::2]
     assert set(outcomes_of(Path("r"))) == {"model", "model_after_reask"}
 

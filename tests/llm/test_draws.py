@@ -71,8 +71,12 @@ def test_the_account_of_a_player() -> None:
     )
     chat = account_for(settings("chat", base_url=None))
     assert chat == Account("chat", "https://api.openai.com/v1", "OPENAI_API_KEY")
-    assert account_for(settings("chat", base_url="https://api.openai.com/v1/")) == chat, "spelled out or not"
+    assert account_for(settings("chat", base_url="https://api.openai.com/v1/")) == chat, (
+        "an explicit default address is the same account"
+    )
     elsewhere = account_for(settings(base_url="https://models.example/v1", api_key_env="MINE"))
     assert elsewhere == Account("responses", "https://models.example/v1", "MINE")
-    assert account_for(settings(base_url="https://models.example/v1")).key_env is None, "nobody's key by oversight"
+    assert account_for(settings(base_url="https://models.example/v1")).key_env is None, (
+        "keys are never sent to other servers by default"
+    )
     assert account_for(settings(api_key_env="MINE")).key_env == "MINE"

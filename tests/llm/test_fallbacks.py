@@ -76,7 +76,7 @@ def test_each_cause_is_counted(tmp_path: Path, name: str) -> None:
         players = [player_at(server, protocol, protocol, tries=3) for protocol in PROTOCOLS]
         run = run_games(small(*players, games=3, turns=3), tmp_path / "run", in_flight=1)
     assert run.failure is None
-    assert run.tally.games == 3, "a game with a fallback is never dropped"
+    assert run.tally.games == 3, "games with a fallback are counted"
     for protocol, log in run.models.items():
         assert set(log.outcomes) == {f"fallback:{cause}"}
         assert log.decisions > 1
@@ -122,7 +122,7 @@ def test_usable_answer_to_a_re_ask_counts_as_the_models(tmp_path: Path, first: A
         else:
             last, again_asked = heard.conversation[-2:]
             assert last["role"] == "assistant"
-            assert last["content"], "an empty message is refused by providers"
+            assert last["content"], "providers reject empty messages"
             assert again_asked["content"].startswith(asked_again)
     assert rows(run.folder, "SELECT DISTINCT answer FROM decisions") == [(1,)]
 
@@ -146,7 +146,7 @@ def test_number_of_re_asks_is_a_player_setting(tmp_path: Path, reasks: int, requ
     log = run.models["asker"]
     assert len(server.heard) == requests * log.decisions
     drawn = {heard.headers["x-dubito-draw"] for heard in server.heard}
-    assert len(drawn) == len(server.heard), "each attempt is a sample of its own"
+    assert len(drawn) == len(server.heard), "each attempt has its own draw"
 
 
 WATCHER = '''

@@ -60,7 +60,7 @@ def test_fields_are_in_the_prompts_order() -> None:
 
 
 def test_prompt_describes_the_reply() -> None:
-    assert "{" in answer_format(("answer",), GAME.nodes), "an example"
+    assert "{" in answer_format(("answer",), GAME.nodes), "the text contains an example"
     said = answer_format(ALL, GAME.nodes)
     assert said.startswith("Reply with a JSON object and nothing else. Its fields, in this order: ")
     assert "at question C only" in said

@@ -125,11 +125,11 @@ def test_a_rate_limit_stops_the_accounts_other_calls_as_long() -> None:
     first, second, third = Timed(clock, limited(7)), Timed(clock), Timed(clock)
     fail(1, lambda: through(traffic, first).send(ask(1), 1))
     attempts(clock, elsewhere, third).ask(ask(3))
-    assert (third.sent, clock.slept) == ([0.0], []), "another account"
+    assert (third.sent, clock.slept) == ([0.0], []), "another account is not affected"
     attempts(clock, traffic, second).ask(ask(2))
     assert (first.sent, second.sent) == ([0.0], [7.0])
     attempts(clock, traffic, second).ask(ask(2))
-    assert second.sent[1] < 8, "when it is over it is over"
+    assert second.sent[1] < 8, "the pause ends on time"
 
 
 def test_a_rate_limited_call_waits_like_the_others() -> None:
@@ -251,7 +251,9 @@ def test_call_waiting_for_the_gate_reserves_no_budget() -> None:
     script = Script()
     assert in_turn(narrow, limited(5), script).result().text
     assert set(held) == {Spend()}
-    assert narrow.budget.spent == Spend(1) + narrow.tariff.worst(ask(2).request), "and what was not sent costs nothing"
+    assert narrow.budget.spent == Spend(1) + narrow.tariff.worst(ask(2).request), (
+        "requests that were not sent cost nothing"
+    )
 
 
 def test_waiting_for_budget_is_not_an_outage() -> None:

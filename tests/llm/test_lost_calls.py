@@ -85,7 +85,7 @@ def test_lost_reply_is_assumed_to_cost_the_average(tmp_path: Path, end: str, oft
     assert log.picodollars == pytest.approx(biller.bill, rel=within)
     ((counted,),) = rows(tmp_path / "r", "SELECT sum(picodollars) FROM tries")
     assert counted == log.picodollars - log.likely + log.at_worst
-    assert counted > biller.bill + log.assumed * 8192 * PRICE.output // 2, "a cap knows of the worst only"
+    assert counted > biller.bill + log.assumed * 8192 * PRICE.output // 2, "the cap counts only the worst case"
 
 
 def test_budget_error_states_the_worst_case_of_lost_calls(tmp_path: Path) -> None:

@@ -33,14 +33,14 @@ def test_new_run_repeats_refusals_and_reports_the_cache_age(shell: Shell, protoc
         refuses = False
         age_the_cache(3)
         first = shell(*run, "healed", "--offline")
-        assert outcomes_of(Path("healed")) == outcomes_of(Path("sick")), "offline takes what there is"
+        assert outcomes_of(Path("healed")) == outcomes_of(Path("sick")), "an offline run uses whatever is cached"
         assert len(server.heard) == calls
         healed = shell(*run, "new")
         assert "refused" not in str(outcomes_of(Path("new")))
         assert len(server.heard) > calls
         asked = len(server.heard)
         assert shell(*run, "sick").code == shell(*run, "new").code == 0
-        assert len(server.heard) == asked, "a run that goes on keeps its own"
+        assert len(server.heard) == asked, "a resumed run keeps its own replies"
     assert first.code == healed.code == 0
     assert f"{calls:,} of {calls:,} replies came from the cache, the oldest 3 days old\n" in first.out + first.err
 

@@ -35,7 +35,9 @@ def test_an_account_silent_for_longer_than_patience_stops_all(kind: FailureKind)
     script = Script()
     with pytest.raises(AccountFault, match=r"`patience` is 30 min: .*`base_url`") as stopped:
         through(traffic, script).send(ask(), 1)
-    assert ("a longer `deadline`" in str(stopped.value)) == (kind == "deadline"), "a slow server may only need time"
+    assert ("a longer `deadline`" in str(stopped.value)) == (kind == "deadline"), (
+        "a slow server may only need more time"
+    )
     assert script.numbers == [], "nothing more is sent"
 
 
@@ -97,7 +99,7 @@ def test_games_abandoned_during_an_outage_are_requeued() -> None:
     call = limited_calls(traffic, "server", None, *times("server", 2))
     fail(1, call)
     traffic.give_up(ask(game=2))
-    assert traffic.lost_games == set(), "silence is no outage yet"
+    assert traffic.lost_games == set(), "silence is not yet an outage"
     call()
     traffic.give_up(ask(game=1))
     fail(1, call)
@@ -158,7 +160,7 @@ def test_any_answer_ends_an_outage() -> None:
     with ThreadPoolExecutor(3) as pool:
         early = pool.submit(through(traffic, Sender(slow)).send, ask(1), 1)
         assert under_way.wait(20)
-        waits = pool.submit(traffic.wait_for_answer, ask(), lambda: pytest.fail("somebody else asks"), since=1)
+        waits = pool.submit(traffic.wait_for_answer, ask(), lambda: pytest.fail("another call was sent"), since=1)
         under_way.clear()
         later = pool.submit(through(traffic, Sender(slow)).send, ask(2), 1)
         assert under_way.wait(20)
@@ -197,7 +199,7 @@ def test_waiting_calls_end_with_the_run() -> None:
     fail(1, limited_calls(traffic, limited(60)))
     with pytest.raises(Interrupted):
         limited_calls(traffic)()
-    assert clock.now < 60, "at once, not when the wait were over"
+    assert clock.now < 60, "it stops at once and not after the wait"
 
 
 def test_pace_is_shown_while_it_delays_calls() -> None:
@@ -207,7 +209,7 @@ def test_pace_is_shown_while_it_delays_calls() -> None:
     answer = replace(reply(), received=replace(reply().received, headers=told))
     call = limited_calls(traffic, answer, answer, answer)
     call()
-    assert traffic.describe_pace() is None, "nothing had to wait"
+    assert traffic.describe_pace() is None, "no call had to wait"
     for _ in range(2):
         call()
     assert traffic.describe_pace() == "paced at 480 requests/min by the server"

@@ -67,7 +67,7 @@ def test_preflight_comes_first_and_asks_a_games_questions(shell: Shell, protocol
         assert run_cli(shell, who, games=1).code == 0
     forms = 1 if prompt == "plain" else 2
     checked, rest = server.heard[:forms], server.heard[forms:]
-    assert checks(server.heard) == checked, "once for each form, and before all else"
+    assert checks(server.heard) == checked, "one call per form, before all others"
     assert rest
     said = ("input", "messages", "system", "prompt_cache_key")  # the cache key is derived from the seat's texts
     for check in checked:
@@ -77,7 +77,7 @@ def test_preflight_comes_first_and_asks_a_games_questions(shell: Shell, protocol
         ]
         assert len(check.raw) > 4000
         assert "=== facts ===" in check.last
-        assert "so far:" in check.last or "discards the four" in check.last, "a game is under way"
+        assert "so far:" in check.last or "discards the four" in check.last, "the question is from a game in progress"
     assert len({schema_of(check) for check in checked}) == forms
 
 
@@ -92,7 +92,7 @@ def test_preflight_question_is_as_long_as_in_late_turns(shell: Shell, seated: bo
         assert run_cli(shell, *contenders, **more).code == 0
     first, *rest_of_run = [len(each.raw) for each in server.heard]
     assert first > 0.8 * max(rest_of_run)
-    assert checks(server.heard) == [], "longer than the example positions"
+    assert checks(server.heard) == [], "the preflight question is longer than the example positions"
 
 
 def schema_of(heard: Incoming) -> str:
@@ -126,7 +126,7 @@ def test_players_with_equal_requests_share_the_preflight(shell: Shell) -> None:
         others: list[dict[str, Any]] = [{"parameters": {"user": "x"}}, {"prompt": "reasoned"}, {"max_output": 99}]
         different = [player_at(server, name=f"other {number}", **more) for number, more in enumerate(others)]
         assert run_cli(shell, *alike, *different, games=5).code == 0
-    assert len(checks(server.heard)) == 5, "two of them for the two forms of the reasoned answers"
+    assert len(checks(server.heard)) == 5, "the reasoned answers have two forms"
     asked = rows(Path("r"), "SELECT player, seat, origin FROM attempts WHERE game < 0 ORDER BY seat, decision")
     names = [("a", 0), ("b", 1), ("other 0", 2), ("other 1", 3), ("other 1", 3), ("other 2", 4)]
     assert asked == [(name, seat, "cache" if name == "b" else "live") for name, seat in names]
@@ -234,7 +234,7 @@ def test_run_stopped_for_unusable_answers_can_resume(shell: Shell) -> None:
         who, flags = player_at(server, "chat"), ["--no-preflight", "--in-flight", "1"]
         assert run_cli(shell, who, flags=flags, **LONG).code == 3
         assert run_cli(shell, who, flags=flags, **LONG).code == 3
-        assert len(server.heard) == 40, "20 new ones each time"
+        assert len(server.heard) == 40, "each run sends 20 new ones"
         said.clear()
         assert run_cli(shell, who, flags=flags, **LONG).code == 0
     assert outcomes_of(Path("r")).keys() == {"fallback:malformed", "model"}

@@ -409,11 +409,11 @@ def test_old_list_prices_are_reported() -> None:
     )
     later = read + timedelta(days=9999)
     assert old_price_warning(OPENAI, "gpt-6-sol", {"gpt-6-sol": Price(1, 2, 3, 4)}, later) is None, (
-        "it is the user's own"
+        "the price is the user's own"
     )
     assert old_price_warning(OPENAI, "no-such-model", {}, later) is None
     assert old_price_warning("http://127.0.0.1:1/v1", "gpt-6-sol", {}, later) is None
-    assert old_price_warning(HOUSE, "house-sharp", {}, later) is None, "it costs nothing for ever"
+    assert old_price_warning(HOUSE, "house-sharp", {}, later) is None, "this server is always free"
 
 
 @pytest.mark.parametrize(

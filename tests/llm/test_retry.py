@@ -142,7 +142,7 @@ def test_repeatedly_failed_request_lets_others_go_first() -> None:
 
     limiter = RateLimiter(traffic, 60, Sender(send))
     assert Retry(limiter, settings(tries=4), traffic, Clock().sleep, PROBE).ask(ask()).text
-    assert probed == [4, 5, 6], "behind the fourth, the fifth and the sixth try"
+    assert probed == [4, 5, 6], "probes follow the fourth, fifth and sixth try"
 
 
 def test_preflight_does_not_wait_for_other_calls() -> None:
@@ -150,7 +150,7 @@ def test_preflight_does_not_wait_for_other_calls() -> None:
     traffic = AccountTraffic(ACCOUNT, 1, timing(Clock()))
     before_all = ask(game=-1)
     assert Retry(script, settings(), traffic, Clock().sleep, PROBE).ask(before_all).text
-    assert script.numbers == [1, 2, 3, 4, 5], "the first to ask sends no probe"
+    assert script.numbers == [1, 2, 3, 4, 5], "the first call sends no probe"
 
 
 def test_account_fault_is_not_retried() -> None:
@@ -190,7 +190,7 @@ def test_backoff_is_below_a_doubling_ceiling(kind: FailureKind) -> None:
     ceilings = [0.5, 1, 2, 4, 4, 4, 4, 4, 4]
     assert len(clock.slept) == len(ceilings)
     assert all(0 <= wait <= ceiling for wait, ceiling in zip(clock.slept, ceilings, strict=True))
-    assert len(set(clock.slept)) == len(clock.slept), "with full jitter"
+    assert len(set(clock.slept)) == len(clock.slept), "jitter makes all waits different"
 
 
 def test_wait_message_names_account_and_reason() -> None:

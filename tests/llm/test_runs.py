@@ -55,7 +55,9 @@ def test_player_with_another_sample_gets_other_answers(tmp_path: Path) -> None:
     assert draws(run, "one") == draws(run, "same")
     assert draws(run, "one").isdisjoint(draws(run, "other"))
     both = run.models["one"], run.models["same"]
-    assert sum(log.calls for log in both) == both[0].attempts == both[1].attempts, "asked and paid for once"
+    assert sum(log.calls for log in both) == both[0].attempts == both[1].attempts, (
+        "each request is sent and paid for once"
+    )
     assert run.models["other"].calls == run.models["other"].attempts
 
 

@@ -61,7 +61,7 @@ def run_at(
     with Server(answer) as server:
         ended = run_cli(shell, player_at(server, protocol, **settings), flags=flags, games=1)
     for heard in server.heard:
-        assert KEYS[settings["api_key_env"]] in str(heard.headers), "the key was really sent"
+        assert KEYS[settings["api_key_env"]] in str(heard.headers), "the key must have been sent"
     assert server.heard
     return ended, server.heard
 

@@ -128,7 +128,9 @@ def test_each_player_is_charged_its_own_calls(shell: Shell) -> None:
     assert calls["one"] + calls["twin"] == len(server.heard)
     for name in ("one", "twin"):
         assert shown[name]["cost"] == dollars(EACH * calls[name])
-    assert (shown["free"]["cost"], shown["free"]["cost per game"]) == ("$0.0000", "$0.0000"), "the house costs nothing"
+    assert (shown["free"]["cost"], shown["free"]["cost per game"]) == ("$0.0000", "$0.0000"), (
+        "the built-in server is free"
+    )
 
 
 def test_calls_without_usage_count_as_the_worst_case(shell: Shell) -> None:
@@ -144,7 +146,7 @@ def test_calls_without_usage_count_as_the_worst_case(shell: Shell) -> None:
     into = tokens - 99 * calls
     assert (count, assumed, saved) == (calls, calls, 0)
     assert cost == into * 2_500_000 + 99 * calls * 10_000_000
-    assert into >= sum(len(heard.raw) for heard in server.heard), "no byte that was sent is left out"
+    assert into >= sum(len(heard.raw) for heard in server.heard), "every sent byte counts"
     row = models(ended)["asker"]
     assert (row["cost"], row["tokens in"], row["tokens out"]) == (dollars(cost), "0", "0")
 

@@ -146,7 +146,9 @@ def test_only_failed_and_needed_answers_are_asked_again(tmp_path: Path) -> None:
     ) as doubter:
         run_of(doubter, tmp_path / "doubts")
     assert first
-    assert not any(heard.re_asked and "C" in str(heard.conversation[-2]) for heard in doubter.heard), "C was enough"
+    assert not any(heard.re_asked and "C" in str(heard.conversation[-2]) for heard in doubter.heard), (
+        "an answer to C was enough"
+    )
 
 
 def test_unusable_reply_is_asked_again_before_fallback(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_each_prefix_is_cached_once_with_many_calls_in_flight(tmp_path: Path) ->
     with Server(writing) as server:
         run = play(server, tmp_path / "run")
     assert run.failure is None
-    assert len(writing.written) == 3, "one for each seat"
+    assert len(writing.written) == 3, "one write per seat"
     assert set(writing.written.values()) == {1}
     assert len(server.heard) > 2 * AT_ONCE
 
@@ -82,7 +82,7 @@ def test_expired_prefix_is_warmed_up_again() -> None:
     clock.now = 299
     assert not is_alone(of, 1)
     clock.now = 599
-    assert not is_alone(of, 1), "each use keeps it for longer"
+    assert not is_alone(of, 1), "each use extends its lifetime"
     clock.now = 900
     assert is_alone(of, 1)
 
@@ -90,7 +90,7 @@ def test_expired_prefix_is_warmed_up_again() -> None:
 def test_stop_interrupts_the_wait_for_the_first_request() -> None:
     of = beginnings(Clock(), stops=True)
     with of.turn(ask().request), pytest.raises(Interrupted), of.turn(ask(5).request):
-        pytest.fail("the first has not ended")
+        pytest.fail("the first call has not ended")
 
 
 def test_unshared_prefixes_are_forgotten() -> None:

@@ -41,7 +41,7 @@ def test_deal_starts_only_if_deals_in_progress_are_affordable() -> None:
     of = budget(PAST, calls=60)
     assert [of.admit([game]) is None for game in (2, 3, 4, 5)] == [True, True, True, False]
     of.end_game(2)
-    assert of.admit([5]) is None, "what a game did not take is there for the next"
+    assert of.admit([5]) is None, "the next game can use what this game did not need"
 
 
 def test_cost_of_a_deal_includes_all_its_games() -> None:
@@ -80,7 +80,7 @@ def test_restarted_game_needs_its_full_cost() -> None:
 def test_before_the_first_end_only_affordable_deals_start() -> None:
     of = budget(calls=3 * ASSUMED_QUESTIONS - 1)
     assert of.admit([0]) is None
-    assert of.admit([1]) is not None, "no call was made, so nobody knows what one may take"
+    assert of.admit([1]) is not None, "without calls there is no estimate"
     answer_questions(of, 0, Usage(1, 0, 0, 1, 0))
     assert of.admit([1]) is None
     assert of.admit([2]) is not None
@@ -90,13 +90,13 @@ def test_free_replies_count_for_length_but_not_for_cost() -> None:
     of = budget(calls=1000, tokens=100_000)
     for game in range(3):
         assert of.admit([game]) is None
-        assert of.admit([game + 10]) is not None, "nothing was ever paid: one at a time"
+        assert of.admit([game + 10]) is not None, "without paid calls, one game starts at a time"
         answer_questions(of, game, None, times=20)
         of.end_game(game)
     assert of.admit([3]) is None
     answer_questions(of, 3, Usage(1500, 0, 0, 500, 0))
     admitted = [of.admit([game]) is None for game in (4, 5, 6)]
-    assert admitted == [True, False, False], "19 more questions and then 20, each of 2,000 tokens"
+    assert admitted == [True, False, False], "19 more questions and then 20, with 2,000 tokens each"
 
 
 def test_recorded_games_start_with_any_budget() -> None:
@@ -149,7 +149,7 @@ def test_cap_is_mostly_spent_on_counted_games(tmp_path: Path, mix: str, cap: int
     assert "raise `budget.calls`" in str(run.failure)
     asked = dict(rows(run.folder, "SELECT game, count(*) FROM attempts WHERE game >= 0 GROUP BY game"))
     uncounted = [game for game in asked if game >= run.tally.games]
-    assert len({game // of.games_per_deal for game in uncounted}) <= 2, "only the last open deals are paid for in vain"
+    assert len({game // of.games_per_deal for game in uncounted}) <= 2, "only the last open deals are not counted"
     assert sum(count for game, count in asked.items() if game < run.tally.games) > 0.6 * cap
 
 

@@ -59,7 +59,7 @@ def test_only_show_hands_reveals_hidden_cards(shell: Shell) -> None:
     hidden, shown = shell(*BS).out.splitlines(), shell(*BS, "--show-hands").out.splitlines()
     assert not any(word in line for line in hidden for word in ("[", "really", "lie", "BS"))
     told = [line.split(" [")[0] for line in shown if not line[5:].strip().startswith("[")]
-    assert told == hidden, "the same game, only with more said"
+    assert told == hidden, "the same game with more details"
     assert any(line.endswith(": a lie]") for line in shown)
     assert any(line.endswith("says BS]") for line in shown)
     assert sum(" holds " in line and "[" in line for line in shown) == int(shown[-1].removesuffix(" turns"))

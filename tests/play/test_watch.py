@@ -82,8 +82,8 @@ def test_models_reasons_are_shown_before_its_move(shell: Shell) -> None:
     assert lines[first] == f"   2.   {name}: Doubt? No. Stated: 74 % a bluff; it was a bluff. “{why}”"
     assert lines[first - 1].startswith(f"   2. [{name} holds ")
     assert next(line for line in lines[first:] if line.startswith(f"   2. {name} ")).endswith("honest]")
-    assert all(re.match(r" *\d+\. |The |\d", line) for line in lines), "a record a line"
-    assert shell(*GAME, "--show-hands").out == said.out, "from the cache, the same"
+    assert all(re.match(r" *\d+\. |The |\d", line) for line in lines), "one record per line"
+    assert shell(*GAME, "--show-hands").out == said.out, "the output from the cache is the same"
     assert (Path("games") / "run.db").exists()
 
 
@@ -105,13 +105,13 @@ def test_saved_game_is_narrated_as_played(shell: Shell) -> None:
 def test_on_a_terminal_a_game_is_in_colour_and_wrapped(shell: Shell, on_a_terminal: OnATerminal) -> None:
     told = on_a_terminal(lambda: shell(*GAME, "--pace", "at-once", "--show-hands"))
     assert f"{ESCAPE}1;31ma bluff{ESCAPE}0m" in told
-    assert "Open with a bluff? " in told, "a question tells nothing"
+    assert "Open with a bluff? " in told, "questions reveal nothing"
     assert f"{ESCAPE}1;36mStefaBot{ESCAPE}0m" in told
     assert " is thinking ..." in told
     plain = re.sub(r"\033\[[\d;]*[mK]", "", re.sub(r"[^\n]*\r\033\[2K", "", told))
     assert max(map(len, plain.splitlines())) <= 80
     piped = shell(*GAME, "--show-hands").out
-    assert plain.split() == piped.split(), "the same words"
+    assert plain.split() == piped.split(), "only the line breaks differ"
     assert plain.index("“I hold ") < plain.index("The game is over")
 
 

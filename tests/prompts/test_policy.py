@@ -75,7 +75,7 @@ def test_house_sharp_answers_prompts_like_bare_facts(at_length: bool) -> None:
     assert answers.total() == many
     assert {node for node, _ in answers} == set(NODES)
     for node in "CD":
-        assert min(answers[node, True], answers[node, False]) > many / 40, "or every answer would be right"
+        assert min(answers[node, True], answers[node, False]) > many / 40, "both answers must be frequent"
     assert len(stated) > 30
 
 

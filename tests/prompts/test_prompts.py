@@ -240,7 +240,7 @@ def test_a_chapter_of_the_history_ends_where_the_seat_had_to_move(tmp_path: Path
     assert lines == values["history"]
     starts = [chapter.split("|")[0] for chapter in rendered.history[1:]]
     assert all(text.startswith(f"seat {position.seat} ") for text in starts)
-    assert rendered.user == str(len(lines)), "the user text may still tell it all"
+    assert rendered.user == str(len(lines)), "the user text may still use all facts"
 
 
 @pytest.mark.parametrize("changed", ["seat", "rule_text", "history", "own_moves"])

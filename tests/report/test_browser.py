@@ -60,7 +60,7 @@ def test_every_page_opens_without_an_error(
         assert len(charts) > 0 or page.name not in ("strategy.html", "neighbours.html")
         assert chrome.run(FADED) == chrome.run(WIDER), page
         if (which, width, page.name) == ("models_run", 390, "index.html"):
-            assert max(chrome.run(HEADERS)) < 62, "two lines"
+            assert max(chrome.run(HEADERS)) < 62, "headers have at most two lines"
 
 
 @pytest.mark.parametrize("width", [390, 1440])
@@ -118,7 +118,7 @@ def test_the_viewer_steps_by_keys_buttons_and_links(bots_run: Path, chrome: Chro
     chrome.open(page)
     assert chrome.text("#turn").startswith(f"turn {game['opens']} of {last}")
     assert chrome.text("#said").startswith(game["story"][game["opens"] - 1])
-    assert "cards" not in game["turns"][game["opens"] - 1], "a lie is found out there"
+    assert "cards" not in game["turns"][game["opens"] - 1], "a lie is revealed there"
     chrome.key("Home")
     assert chrome.text("#turn").startswith("deal")
     for key, expected in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", last), ("Home", 0)):

@@ -28,7 +28,7 @@ def test_boldest_lie_exists_and_was_not_caught(models_run: Path) -> None:
     for address, cards in found:
         turn, after = linked(report, address)
         assert (turn["marks"], len(turn["cards"])) == (["bluff"], int(cards))
-        assert after["cards"], "it was let pass"
+        assert after["cards"], "the lie was not doubted"
 
 
 @pytest.mark.parametrize("which", ["models_run", "stating_run"])
@@ -119,7 +119,7 @@ def test_page_of_a_bot_links_its_caught_bluffs_and_false_doubts(bots_run: Path) 
         seen |= {row["which"] for row in rows}
         for which in ("caught bluff", "mistake"):
             piles = [row["pile"] for row in rows if row["which"] == which]
-            assert piles == sorted(piles, reverse=True), "the costliest first"
+            assert piles == sorted(piles, reverse=True), "the most expensive comes first"
         links = re.findall(r'<a href="../(games/\d+.html#turn-\d+)">game', bot_page(path).read_text())
         for row, address in zip(rows, links, strict=True):
             turn, after = linked(bots_run / "report", address)

@@ -166,7 +166,7 @@ def test_a_player_has_one_rank(shown: Shown) -> None:
     if not shown.run["pairs"]:
         assert set(every.values()) >= {"1"}
         alone = shown.lines("of the same deals") if shown.run["contenders"] else []
-        assert not any("rank" in row for row in alone), "one contender has the rank that it has among all players"
+        assert not any("rank" in row for row in alone), "a single contender has its rank among all players"
         return
     told = {(pair["one"], pair["other"]): pair["differences"] for pair in shown.run["pairs"]}
     ranks = {one["name"]: "1" for one in shown.run["contenders"]}
@@ -355,7 +355,7 @@ def test_charts_and_sentences_distinguish_kinds_of_players(shown: Shown) -> None
         drawn |= {cell.strip() for key in page.tables for cell in page.tables[key][0]}
     assert drawn >= labels
     if several:
-        assert not drawn & kinds.keys(), "nobody is drawn by a name alone"
+        assert not drawn & kinds.keys(), "charts must use labels instead of bare names"
         assert all(f"{name} (" in shown.answer for name in kinds if name in shown.answer)
     game = Page(shown.report / "games/0.html")
     (told,) = (one for one in game.json if isinstance(one, dict) and "kinds" in one)
@@ -414,7 +414,7 @@ def test_voluntary_and_forced_lies_add_up(shown: Shown) -> None:
         (alone,) = data(shown.report, f"bot-{names.index(row['bot'])}-lies")
         assert alone == row
         if row["bot"] in ("AlwaysTruthful", "MrNoDoubt", "SusBoi", "opus"):
-            assert row["chosen"] == 0, "it never does where it could be honest"
+            assert row["chosen"] == 0, "it never lies if it could be honest"
     assert sum(row["forced"] for row in counted) > 0
     page = Page(shown.report / "strategy.html")
     assert f"Counted in all {shown.run['kept']} games" in page.words
@@ -436,7 +436,7 @@ def test_models_choices_match_its_decisions(shown: Shown) -> None:
         assert counted[name]["lies"] == len(own)
         assert counted[name]["chosen"] == len([place for place in own if asked.get(place)])
         assert counted[name]["forced"] == len([place for place in own if place not in asked])
-        assert name == "opus" or own, "there is something to compare"
+        assert name == "opus" or own, "there must be something to compare"
         assert counted[name]["meant"] == sum(asked.values()) >= counted[name]["chosen"]
 
 

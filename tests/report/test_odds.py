@@ -32,13 +32,13 @@ def odds_in(folder: str, game: int = 0) -> odds.Playouts:
 def test_playouts_end_with_a_winner_and_repeat(shell: Shell) -> None:
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", "--games", "1", "--quiet", "--output", "r").code == 0
     found = odds_in("r")
-    assert [sum(row) for row in found.won] == [3] * len(found.won), "one of them wins each game"
+    assert [sum(row) for row in found.won] == [3] * len(found.won), "each playout has one winner"
     assert len({*map(tuple, found.won)}) > 2
-    assert {*found.won[-1]} == {0, 3}, "after the last move there is nothing to draw"
+    assert {*found.won[-1]} == {0, 3}, "the result is certain after the last move"
     kept = Path("r/odds/0.json")
     assert odds_in("r") == found
     kept.write_text(kept.read_text().replace("[[", "[[[", 1))
-    assert odds_in("r") == found, "what was damaged is found anew"
+    assert odds_in("r") == found, "damaged odds are recomputed"
     kept.unlink()
     assert odds_in("r") == found
 

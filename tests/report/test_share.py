@@ -203,7 +203,7 @@ def test_game_with_too_many_moves_is_refused_early(
     bots_run: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def tell(games: ReplayedGames, game: int) -> dict[str, Any]:
-        raise AssertionError("the story of the game was told")
+        raise AssertionError("the game's story was described")
 
     monkeypatch.setattr("dubito.show.run.ReplayedGames.play", tell)
     monkeypatch.setattr("dubito.report.share._MAX_MOVES", 5)

@@ -33,7 +33,7 @@ def config(house: House, game: str, games: int) -> dict[str, Any]:
     return {"game": game, "contenders": [one, two], **more, **GAMES[game]}
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are not available")
 @pytest.mark.at_length
 @pytest.mark.parametrize("game", GAMES)
 def test_killed_run_with_models_resumes_to_the_same_result(tmp_path: Path, shell: Shell, game: str) -> None:
@@ -61,7 +61,7 @@ def test_killed_run_with_models_resumes_to_the_same_result(tmp_path: Path, shell
     assert same_games(tmp_path / "cut", tmp_path / "whole")
     bought = Counter((call.request, call.draw) for call in calls if call.status == 200 and call.output_tokens)
     twice = sum(count - 1 for count in bought.values())
-    assert twice <= many * IN_FLIGHT, "only what was in flight at a kill"
+    assert twice <= many * IN_FLIGHT, "only calls in flight at a kill can repeat"
     ((received,),) = rows(tmp_path / "cut", "SELECT count(*) FROM tries WHERE state = 'received'")
     assert received <= sum(bought.values()) + sum(call.status == 200 and not call.output_tokens for call in calls)
 

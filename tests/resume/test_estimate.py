@@ -44,9 +44,9 @@ def test_free_estimate_covers_the_runs_usage(shell: Shell, monkeypatch: pytest.M
     players = json.loads(shell("estimate", file, "--json").out)["players"]
     assert {player["name"]: player["kind"] for player in players} == kinds
     writes = {player["name"]: player["tokens_out"] for player in players}
-    assert writes["decides"] == [0, 0], "a decision model writes nothing, and thinks nothing"
+    assert writes["decides"] == [0, 0], "decision models have no output and no reasoning"
     assert cost[0] >= (tokens_in[0] * 0.1 + tokens_out[0] * 5) / 1e6
-    assert list(shell.folder.iterdir()) == [shell.folder / file], "it leaves nothing behind"
+    assert list(shell.folder.iterdir()) == [shell.folder / file], "it creates no files"
     free = contender("one", "house-sharp", prompt="reasoned")
     decides = contender("decides", "house-sharp", prompt="reasoned", api="decisions")
     shell("run", config_file(free, decides, contender("two"), games=3, name="d.yaml"), "--output", "r", "--quiet")
@@ -67,7 +67,7 @@ def test_estimate_uses_earlier_runs(shell: Shell) -> None:
     low, high = figures(line_of(said.out, "one"))[0]
     assert low < 10 * made < high
     assert line_of(said.out, "one").endswith("run r")
-    assert "total: $0.0000\n" in said.out, "the house costs nothing"
+    assert "total: $0.0000\n" in said.out, "the built-in server is free"
     shorter = figures(shell("estimate", "longer.yaml", "--games", "6", "--from", "r").out.splitlines()[2])[0]
     assert shorter[1] < high
 
@@ -119,7 +119,7 @@ def test_typical_value_comes_first_and_is_the_runs_own(shell: Shell, monkeypatch
     spent = json.loads(shell("status", "r", "--json").out)["models"][0]
     printed = json.loads(shell("estimate", file, "--from", "r", "--json").out)
     typical = printed["players"][0]["typical"]
-    assert typical["calls"] == spent["calls"] - 1, "without the preflight's"
+    assert typical["calls"] == spent["calls"] - 1, "the estimate does not include the preflight"
     assert typical["usd"] == printed["typical_usd"] == pytest.approx(spent["usd"], rel=0.3)
     said = shell("estimate", file, "--from", "r").out
     assert re.search(r"^one +model +(\d+) \(\d+ to \d+\) ", said, re.MULTILINE)

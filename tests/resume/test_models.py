@@ -35,7 +35,7 @@ def test_stopped_run_resumes_to_the_same_result(
     run = go(models(), folder, in_flight=in_flight, cache=tmp_path / "fresh")
     assert run.results_digest == whole[0].results_digest
     assert read_results(folder) == whole[1]
-    assert calls(folder) == whole[2], "with a fresh cache each time: the tape answers what was asked before"
+    assert calls(folder) == whole[2], "the recording answers earlier questions, although each cache is new"
     assert [run.models[name].outcomes for name in run.models] == [log.outcomes for log in whole[0].models.values()]
 
 

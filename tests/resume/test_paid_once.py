@@ -69,7 +69,7 @@ def wait_for_call(house: House, calls: int) -> None:
         if len(house.calls) > calls:
             return
         time.sleep(0.02)
-    raise AssertionError("nobody asked")
+    raise AssertionError("no call arrived")
 
 
 def until_stuck(folder: Path) -> None:
@@ -107,8 +107,8 @@ def test_kill_before_caching_buys_nothing_twice(tmp_path: Path, at_length: bool)
         after = bought(house)
     assert run.failure is None
     assert rows(folder, "SELECT * FROM games ORDER BY game") == games
-    assert len(house.calls) == 2 * whole, "in all, what two undisturbed runs take"
-    assert set(after.values()) == {2}, "once in each of the two runs"
+    assert len(house.calls) == 2 * whole, "both runs send as many calls as undisturbed ones"
+    assert set(after.values()) == {2}, "each request was sent once per run"
     assert rows(folder, "SELECT DISTINCT state FROM tries") == [("received",)]
     assert rows(folder, "SELECT count(*) FROM tries") == rows(tmp_path / "whole" / "run", "SELECT count(*) FROM tries")
 
@@ -134,9 +134,9 @@ def test_reply_that_could_not_be_cached_is_not_bought_again(tmp_path: Path) -> N
             full = run_games(of, tmp_path / "run", in_flight=3)
             assert "cannot write the cache" in str(full.failure)
             assert "is the disk full?" in str(full.failure)
-            assert len(server.heard) == 3, "one in each game under way"
+            assert len(server.heard) == 3, "one call for each game in progress"
             assert run_games(of, tmp_path / "run", in_flight=3).failure is not None
-            assert len(server.heard) == 3, "as full as before, and nothing bought"
+            assert len(server.heard) == 3, "the disk is still full, and nothing was bought"
         run = run_games(of, tmp_path / "run", in_flight=3)
     assert run.failure is None
     log = run.models["asker"]

@@ -53,7 +53,7 @@ def test_hand_written_bots_stop_after_the_same_deal_with_any_number_of_workers(t
     assert deals % 10 == 0
     assert read_results(one) == read_results(two)
     longer = experiment(**BOTS, stop={"within": 8, "most": 2500})
-    assert play_all(longer, one).tally.games == 3 * deals, "what is decided is not played on"
+    assert play_all(longer, one).tally.games == 3 * deals, "a decided run does not continue"
 
 
 def test_models_stop_after_the_deciding_deal(whole: Path) -> None:
@@ -73,7 +73,7 @@ def test_stopped_run_stays_stopped_after_the_same_deal(
     assert decided(folder) == decided(whole)
     assert read_results(folder) == read_results(whole)
     counted = "SELECT count(*) FROM attempts"
-    assert rows(folder, counted) == rows(whole, counted), "nothing was asked that an undisturbed run does not ask"
+    assert rows(folder, counted) == rows(whole, counted), "an undisturbed run sends the same requests"
 
 
 @pytest.mark.at_length
@@ -127,7 +127,7 @@ def test_every_view_names_its_intervals_and_progress(shell: Shell) -> None:
     (pair,) = found["pairs"]
     score, other = pair["differences"].values()
     assert (found["state"], score["interval"], other["interval"]) == ("finished", "anytime", "anytime")
-    assert other["verdict"] is None, "the test is of the first measure"
+    assert other["verdict"] is None, "only the first measure is tested"
     verdict = score["verdict"]
     assert verdict in ("told apart", "within")
     apart = "yes" if verdict == "told apart" else "less than 8 apart"

@@ -74,11 +74,11 @@ def test_requeued_games_have_the_same_result(tmp_path: Path) -> None:
     )
     assert any("cannot be reached" in why for why in watch.whys)
     assert all("AnthropicBot" not in why for why in watch.whys)
-    assert not any(watch.waiting.values()), "nobody waits any more"
+    assert not any(watch.waiting.values()), "no call is waiting any more"
     numbers = rows(
         tmp_path / "run", "SELECT max(try) FROM tries WHERE player = 'one' GROUP BY game, seat, decision, attempt"
     )
-    assert {number for (number,) in numbers} == {4}, "the numbers of tries go on when a game is taken up again"
+    assert {number for (number,) in numbers} == {4}, "try numbers continue when a game is resumed"
 
 
 def test_other_games_continue_while_one_waits(tmp_path: Path) -> None:
@@ -136,8 +136,8 @@ def test_under_fallback_games_of_an_outage_are_asked_again(tmp_path: Path, toget
         cut = go(of, tmp_path / "run", watch=Hurried(), in_flight=1, patience=300)
         assert "cannot be reached: no answer for " in str(cut.failure)
         assert rows(tmp_path / "run", "SELECT count(*) FROM attempts WHERE cause = 'unreachable'") == [(0,)]
-        assert outcomes_of(tmp_path / "run").keys() <= {"model"}, "nothing of the games put back is decided"
-        assert asked[0] > ANSWERED + GIVES_UP, "it was given up, and the next one asked"
+        assert outcomes_of(tmp_path / "run").keys() <= {"model"}, "requeued games have no decisions"
+        assert asked[0] > ANSWERED + GIVES_UP, "it was given up, and the next question was asked"
         down[0] = False
         run = go(of, tmp_path / "run", watch=Hurried(), in_flight=1)
     assert (run.failure, run.tally.games) == (None, 4)

@@ -219,7 +219,7 @@ def test_web_table_stops_programs_while_person_thinks(tmp_path: Path, monkeypatc
             assert "Programs" in browser("GET", "/").text
             view = browser.sit(["Mine", "StefaBot"], seat=0)
             while not view["over"]:
-                assert len([*marked_processes(tmp_path / "games")]) <= 2, "only its empty sandbox"
+                assert len([*marked_processes(tmp_path / "games")]) <= 2, "only its empty sandbox may remain"
                 view = browser.play(a_move(view["frames"][-1]))
             assert view["errors"] == []
     assert view["kinds"] == ["person", "program", "hand-written"]
@@ -288,7 +288,7 @@ def test_resumed_game_sends_program_all_earlier_messages(shell: Shell, honest_di
     assert honest_digest in shell("replay", "run").out
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are not available")
 @pytest.mark.at_length
 def test_killed_run_leaves_no_process_and_resumes(shell: Shell, honest_digest: str) -> None:
     write_waiting_program(shell.folder)

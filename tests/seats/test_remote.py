@@ -208,7 +208,7 @@ def test_agents_and_models_are_contenders_on_the_same_deals(shell: Shell, monkey
     assert kinds >= {("one", "agent"), ("two", "agent"), ("house:house-sharp", "stand-in")}
     both = json.loads(shell("run", "c.yaml", "--output", "run", "--json").out)["contenders"]
     scores = [row for row in both if row["name"] in ("one", "two")]
-    assert scores[0] | {"name": ""} == scores[1] | {"name": ""}, "equal agents on equal deals"
+    assert scores[0] | {"name": ""} == scores[1] | {"name": ""}, "equal agents on equal deals have equal scores"
 
 
 def test_poll_returns_once_run_is_over() -> None:

@@ -76,7 +76,7 @@ def test_the_script_for_mpi_takes_any_executor(work: Path, short_chunks: int) ->
     with ThreadPoolExecutor(2, initializer=started.append, initargs=(True,)) as threads:
         mpi = module_of(CLUSTERS / "mpi.py")
         mpi.run(Path("experiment.yaml"), Path("threads"), threads, lambda: 2)
-    assert started, "its workers were asked"
+    assert started, "the cluster's workers must have been used"
     run_games(resolve(parse_config(CONFIG, "test"), find_bots(REPO)), work / "whole")
     assert everything_in(Path("threads")) == everything_in(work / "whole")
 

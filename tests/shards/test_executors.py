@@ -151,7 +151,7 @@ def test_a_stop_keeps_the_chunks_before_it(tmp_path: Path, short_chunks: int) ->
         how = means(tmp_path / "run", progress=lambda games: how.stop.set() if games else None)
         run = play(of, tmp_path / "run", replace(how, pool=WorkerPool(threads, lambda: 1)))
     assert (run.interrupted, run.failure) == (True, None)
-    assert run.tally.games in (2, 4), "the chunk that was there, and one that came meanwhile"
+    assert run.tally.games in (2, 4), "the finished chunk, and possibly one that arrived in the meantime"
     assert played_by(ThreadPoolExecutor(1), of, tmp_path / "run").tally.games == 40
 
 

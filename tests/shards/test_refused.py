@@ -191,7 +191,7 @@ def test_shard_has_its_own_folder_and_label(shell: Shell, short_chunks: int) -> 
 def test_a_budget_is_the_runs_and_a_shard_has_its_share(shell: Shell, short_chunks: int) -> None:
     config = config_file(contender("one"), games=6, budget={"usd": 0.5, "calls": 200})
     said = shell("run", config, "--shard", "1/2", "--offline", "--output", "r")
-    assert (said.code, said.out) == (3, ""), "nothing is in the cache, and nobody may be asked"
+    assert (said.code, said.out) == (3, ""), "the cache is empty, and no request may be sent"
     first, *_ = said.err.splitlines()
     assert first == "note: this shard's share of the run's budget is $0.1667, 66 calls"
 
@@ -212,7 +212,7 @@ def test_merge_reports_spending_and_the_remaining_budget(shell: Shell, short_chu
         words = ("--shard", f"{number}/2", "--budget", budget, "--output", f"{number}", "--quiet", "--no-preflight")
         return shell("run", config, *words)
 
-    assert play(1, "calls=9").code == 3, "its share is 3"
+    assert play(1, "calls=9").code == 3, "the shard's part is 3"
     assert play(2, "calls=900").code == 0
     ((used,), (other,)) = (rows(Path(each), "SELECT count(*) FROM tries")[0] for each in "12")
     tokens = sum(rows(Path(each), "SELECT sum(tokens) FROM tries")[0][0] for each in "12")

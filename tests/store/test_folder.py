@@ -39,7 +39,7 @@ def test_stored_games_are_counted_in_whole_deals(tmp_path: Path) -> None:
     assert count_kept_games(tmp_path / "new", RUN) is None
     assert count_kept_games(tmp_path, RUN) is None, "an empty folder is free"
     with lock_folder(tmp_path / "claimed"):
-        assert count_kept_games(tmp_path / "claimed", RUN) is None, "and one that holds nothing but the lock"
+        assert count_kept_games(tmp_path / "claimed", RUN) is None, "a folder with only a lock is free"
     a_run(tmp_path / "deep" / "run", games=2)
     assert count_kept_games(tmp_path / "deep" / "run", RUN) == 2
 

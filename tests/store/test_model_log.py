@@ -192,7 +192,7 @@ def test_similar_texts_are_stored_as_differences(db: RunDb, log: ModelLog) -> No
         record_attempt(log, (3, 1, number, 0), request=f"{long} question {number}", raw=f"{long} answer {number}")
     kept = dict(db.read("SELECT digest, length(text) FROM texts"))
     assert len(kept) == 40
-    assert sum(sorted(kept.values())[:-2]) < 38 * 120, "but for the first of each kind"
+    assert sum(sorted(kept.values())[:-2]) < 38 * 120, "all but the first of each kind are small"
     for digest in kept:
         assert sha256(log.text(digest).encode()).hexdigest() == digest
     whole = [digest for digest, size in kept.items() if size > 3_000]
@@ -247,7 +247,7 @@ def test_request_is_found_by_decision_or_digest(log: ModelLog) -> None:
 def test_paid_reply_is_found_by_server_request_and_draw(log: ModelLog) -> None:
     asked = ("a server", "a request", "d")
     opens(log)
-    assert log.find_paid_reply(*asked) is None, "it is under way"
+    assert log.find_paid_reply(*asked) is None, "the call is still in flight"
     received(log)
     assert log.find_paid_reply(*asked) == RawReply(200, "a body", {"request-id": "1"})
     for others in (("another", *asked[1:]), (asked[0], "another", asked[2]), (*asked[:2], "another")):

@@ -29,7 +29,7 @@ def test_server_resumes_games_after_ctrl_c(tmp_path: Path) -> None:
             browser.port = int(address.removesuffix("/").rpartition(":")[2])
             assert address == f"http://{host}:{browser.port}/"
             lobby = browser("GET", "/").text
-            assert 'data-value="&#34;contested&#34;"' in lobby, "what nobody has settled is offered"
+            assert 'data-value="&#34;contested&#34;"' in lobby, "settings that are not fixed are offered"
             view = browser.sit(BOTS, seat=0) if first else browser.view()
             assert view["asked"]
             assert ('<option value="Solved"' in lobby) != first

@@ -75,7 +75,7 @@ def test_models_reply_stays_in_quotes_everywhere(shell: Shell) -> None:
         assert all(line.isprintable() for line in text.splitlines())
         assert len(re.findall("^legal: ", text, re.MULTILINE)) == 1
         told = re.findall("^seat . says (.*)$", text, re.MULTILINE)
-        assert len(told) == 3, "one of each seat"
+        assert len(told) == 3, "one per seat"
         heard |= set(map(json.loads, told))
     assert heard >= set(SPOKEN)
     assert shell("replay", "r").code == 0
@@ -145,4 +145,4 @@ def test_text_from_a_browser_is_escaped_on_every_page(hall: WebServer, chrome: C
     assert "taken" not in chrome.run("document.title")
     assert "Deal 0 of seed 3." in chrome.text("#about")
     assert chrome.run("document.querySelector('#board').offsetHeight") == 0
-    assert "Echo votes." in chrome.text("main"), "no empty line, though nobody observes for whom"
+    assert "Echo votes." in chrome.text("main"), "votes are shown without the choice, which nobody observes"

@@ -234,7 +234,7 @@ def test_each_kind_of_answer_has_its_control(hall: WebServer, chrome: Chrome) ->
     chrome.run("[...document.querySelectorAll('#answer button')].at(-1).click()")
     chrome.until(f"{ASKED} && document.querySelector('.tick') !== null")
     ticks = "[...document.querySelectorAll('.tick')].map(tick => tick.textContent.trim())"
-    assert chrome.run(ticks) == ["1", "2", "3", "5"], "all cards there are, since the game does not say which it holds"
+    assert chrome.run(ticks) == ["1", "2", "3", "5"], "all cards are shown, since the game does not say which are held"
     chrome.run("document.querySelectorAll('.tick input')[1].click()")
     chrome.click("#answer button")
     chrome.until(f"{ASKED} && document.querySelector('#answer [type=number]') !== null")
@@ -242,19 +242,19 @@ def test_each_kind_of_answer_has_its_control(hall: WebServer, chrome: Chrome) ->
     for none in ("", "31"):
         chrome.run(f"document.querySelector('#answer [type=number]').value = '{none}'")
         chrome.click("#answer button")
-        assert chrome.text("#error") == "", "nothing was sent"
+        assert chrome.text("#error") == "", "no request was sent"
     chrome.run("document.querySelector('#answer [type=number]').value = '12'")
     chrome.click("#answer button")
     chrome.until("document.querySelector('#error').textContent !== ''")
     assert chrome.text("#error") == "12 is not legal now."
-    assert len(chrome.errors) == 1, "the browser's own word for a 400"
+    assert len(chrome.errors) == 1, "the browser's own message for a 400"
     chrome.forget()
     chrome.run("document.querySelector('#answer [type=number]').value = '7'")
     chrome.click("#answer button")
     chrome.until(f"{ASKED} && document.querySelector('#answer button')?.textContent === 'Yes'")
     chrome.run("document.querySelectorAll('#answer button')[1].click()")
     chrome.until(f"{ASKED} && document.querySelector('#answer button')?.textContent === 'high'")
-    assert chrome.run(buttons) == ["high", "low"], "what it has used up is no button"
+    assert chrome.run(buttons) == ["high", "low"], "used hints have no button"
 
 
 def test_lobby_pictures_games_of_an_installed_family_and_lists_the_rest(home: Path) -> None:

@@ -88,7 +88,7 @@ def test_prompt_is_checked_against_its_games_facts(home: Shell) -> None:
         if name != "beginning_stays":  # the prompt is so short that most of it changes
             check()
     nodes = [f"{kind}[{node}]" for kind in ("renders", "golden") for node in NODES]
-    assert names == ["loads", *nodes, "system_text_stays", "beginning_stays"], "there are no second worlds"
+    assert names == ["loads", *nodes, "system_text_stays", "beginning_stays"], "the game has no second worlds"
     said = home("prompts", "lint", "plain", "--game", "guess")
     assert said.code == 0
     assert [line.split()[0] for line in said.out.splitlines()[2:6]] == [*NODES]

@@ -97,7 +97,7 @@ def test_recorded_positions_render_the_sent_request(tmp_path: Path) -> None:
             rendered[place] = name, request_of(prompts[name], settings[name], one)
     assert len(rendered) > 40
     assert rendered == sent
-    assert len(found) > 2 * len(rendered), "the other seats' questions are taken too"
+    assert len(found) > 2 * len(rendered), "other seats' questions are collected too"
 
 
 @pytest.mark.parametrize("rules", RULES)
@@ -165,9 +165,7 @@ def test_only_questions_of_the_walk_are_collected() -> None:
     )
     found = record_positions(table, Origin(None, 1, 1, 1), GAME, rules)
     assert {one.position.seat for one in found} == {0, 2}
-    assert all(parse_position(one.text, GAME) == one for one in found), (
-        "what is no question of the walk would be refused"
-    )
+    assert all(parse_position(one.text, GAME) == one for one in found), "questions outside the walk could not be parsed"
     assert len(found) > 20
 
 
@@ -177,7 +175,7 @@ def test_positions_are_spread_over_nodes_and_games_and_repeat() -> None:
     assert Counter(one.position.node for one in found) == dict.fromkeys(NODES, 4)
     assert Counter(game for game, _, _ in sources(found)) == dict.fromkeys(range(10), 2)
     assert record_from_config(games, registry(), NODES, 20) == found
-    assert len({decision for _, _, decision in sources(found)}) > 8, "early ones and late ones"
+    assert len({decision for _, _, decision in sources(found)}) > 8, "early and late decisions are collected"
     of_c = record_from_config(games, registry(), "C", 20)
     assert Counter(one.position.node for one in of_c) == {"C": 20}
     assert set(Counter(game for game, _, _ in sources(of_c)).values()) == {2}

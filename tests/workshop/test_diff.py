@@ -85,7 +85,7 @@ def test_golden_writes_the_projects_golden_files(shell: Shell) -> None:
     assert said.out.splitlines() == [f"written: {file}" for file in files]
     own = {file.name: text for file, text in renderings("plain").items()}
     for file in files:
-        assert file.read_text().split() == own[file.name].split(), "but for the ends of lines"
+        assert file.read_text().split() == own[file.name].split(), "only line ends may differ"
 
 
 def test_golden_that_cannot_be_written_is_one_sentence(shell: Shell) -> None:

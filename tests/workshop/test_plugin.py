@@ -92,14 +92,14 @@ def test_failures_are_readable(project: Path) -> None:
     assert f"if this is intended, run dubito prompts golden {mine}" in said
     assert "Traceback" not in said
     assert "checks.py" not in said
-    assert "tests/test_own.py" not in said, "the command line says what to collect"
+    assert "tests/test_own.py" not in said, "the command line determines what is collected"
 
 
 def test_no_line_does_nothing_and_a_wrong_line_is_named(project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
     code, said = pytest_says(project, "-v", "-s")
     assert (code, read_outcomes(said)) == (0, {}), said
-    assert f"['dubito', 'dubito.workshop', '{PLUGIN}']" in said, "what is imported"
+    assert f"['dubito', 'dubito.workshop', '{PLUGIN}']" in said, "only these modules are imported"
     (project / "pyproject.toml").write_text('[tool.pytest.ini_options]\ndubito_prompts = ["prompts/none"]\n')
     code, said = pytest_says(project)
     assert code == 4

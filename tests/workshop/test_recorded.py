@@ -58,7 +58,9 @@ def test_a_folder_is_read_by_name_and_a_bad_file_is_named(tmp_path: Path) -> Non
     (tmp_path / "deep" / "notes.txt").write_text("nothing")
     found = read_folder(tmp_path / "deep", GAME)
     assert list(found.items()) == [("a.json", two), ("b.json", one)]
-    assert digest_of_folder(found) != digest_of_folder({"a.json": one, "b.json": two}), "a trial numbers them so"
+    assert digest_of_folder(found) != digest_of_folder({"a.json": one, "b.json": two}), (
+        "a trial numbers positions by file name"
+    )
     (tmp_path / "deep" / "c.json").write_text("{}")
     with pytest.raises(UsageError, match=r"deep/c\.json: this is not a position"):
         read_folder(tmp_path / "deep", GAME)

@@ -36,7 +36,9 @@ def test_rates_are_correct_and_clustered_by_deal() -> None:
     assert (node.node, everything.node) == ("C", ALL)
     assert node.right == everything.right == clustered_rate(10, 40, 160, 28, 7 * 16, 7 * 16)
     assert node.right.value == 0.7
-    assert node.right.low < clustered_rate(40, 40, 40, 28, 28, 28).low - 0.1, "as of forty deals it would be narrower"
+    assert node.right.low < clustered_rate(40, 40, 40, 28, 28, 28).low - 0.1, (
+        "treating positions as independent would narrow the interval"
+    )
     yes = sum(one.answer is True for one in judged)
     assert (node.positions, node.yes.value) == (40, yes / 40)
     assert (node.invalid.value, node.causes) == (0.0, {})

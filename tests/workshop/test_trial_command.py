@@ -37,7 +37,7 @@ def test_a_trial_in_print(shell: Shell) -> None:
     assert lines[14] == "reasoned and plain at positions that both answered"
     assert lines[21].split()[:5] == ["all", "40", "100.0", "[91.2,", "100.0]"]
     assert "Stated probability that the last play is dishonest (node C), against the truth" in lines
-    assert lines[-3] == "calls: 83, cost $0.0000", "three of them the preflight's"
+    assert lines[-3] == "calls: 83, cost $0.0000", "includes three preflight calls"
     assert lines[-2].startswith("run folder: runs/prompts-reasoned-")
     assert lines[-1].startswith("reasoned and plain give the same answer at 40 of 40 positions")
     again = shell("prompts", "test", "reasoned", "--against", "plain", *HOUSE, "--offline")
@@ -82,9 +82,11 @@ def test_own_positions_parameters_and_prices_of_another_server(shell: Shell) -> 
     assert said.code == 0
     assert [(body["temperature"], body["max_tokens"], body["model"]) for body in bodies] == [(0.5, 77, "m")] * 3
     of_c = said.out.splitlines()[2].split()
-    assert of_c[-4:] == ["100", "0", "20", "$3.0000"], "3 dollars a thousand, by 100 tokens in and 20 out"
+    assert of_c[-4:] == ["100", "0", "20", "$3.0000"], "$3 per thousand, with 100 input and 20 output tokens"
     assert said.out.splitlines()[-3:-1] == ["calls: 3, cost $0.0090", "run folder: r"]
-    assert re.fullmatch(r"1 of 3 questions, \S+ questions/s\n", said.err), "one at first, and every five seconds"
+    assert re.fullmatch(r"1 of 3 questions, \S+ questions/s\n", said.err), (
+        "one line at the start, and one every five seconds"
+    )
 
 
 def test_a_wrong_model_is_a_wrong_flag(shell: Shell) -> None:

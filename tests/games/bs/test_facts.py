@@ -186,7 +186,9 @@ def test_picked_up_cards_are_known_until_maybe_played() -> None:
     assert known(*wrong, *unknown, *after) == ([0, 0], 1)
     assert known(*wrong, *seen, *after) == ([0, 0], 0)
     third = facts_of(with_hands(*HANDS), 2, *wrong, *unknown)["players"]
-    assert [player["known_cards"] for player in third if player["seat"] == 1] == [[0, 0]], "all saw it was honest"
+    assert [player["known_cards"] for player in third if player["seat"] == 1] == [[0, 0]], (
+        "everyone saw that it was honest"
+    )
 
 
 def test_picked_up_pile_reveals_earlier_lies() -> None:
@@ -207,7 +209,7 @@ def test_a_history_only_grows_from_question_to_question() -> None:
         told = facts(asked.position)
         before, moves = last.get(asked.position.seat, ([], 0))
         assert told["history"][: len(before)] == before
-        assert len(told["own_moves"]) == moves, "each question after the first comes behind one more move"
+        assert len(told["own_moves"]) == moves, "each question follows one more move"
         assert all(told["history"][place].startswith("You ") for place in told["own_moves"])
         last[asked.position.seat] = (told["history"], moves + 1)
 

@@ -14,7 +14,7 @@ class Hostile:
     """An object whose use raises an exception."""
 
     def fail(self, *args: object) -> Any:
-        raise AssertionError("code of a bot's was run")
+        raise AssertionError("the bot's code must not run")
 
     __eq__ = __ne__ = __lt__ = __hash__ = __iter__ = __len__ = __bool__ = __getitem__ = __index__ = fail
     __repr__ = __str__ = fail

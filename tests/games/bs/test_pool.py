@@ -57,7 +57,7 @@ def test_win_rates_match_the_controller(pool: Pool) -> None:
     sat = Counter(bot for bots, _ in pool for bot in bots)
     won = Counter(bots[game.winner] for bots, game in pool if game.winner is not None)
     rates = {bot.__name__: (won[bot] / sat[bot], rate) for bot, rate in RATES.items()}
-    assert won.total() == len(pool), "no game without a winner"
+    assert won.total() == len(pool), "every game must have a winner"
     assert [
         name for (name, (found, rate)), bot in zip(rates.items(), RATES, strict=True) if not near(found, rate, sat[bot])
     ] == []

@@ -125,9 +125,9 @@ def test_prompts_are_shown_and_tried_by_the_games_name(shell: Shell) -> None:
     assert "house-random at 24 positions in 24 deals" in said.out
     assert "right: accused lies and accepted honest plays (node bs)" in said.out
     (judged,) = [line.split() for line in said.out.splitlines() if line.startswith("plain  ") and " bs " in line]
-    assert "-" not in judged[:9], "the truth says which answers are right"
+    assert "-" not in judged[:9], "the truth determines which answers are right"
     flips = [line for line in said.out.splitlines() if line.startswith("different: cards-")]
-    assert flips, "two samples by chance differ, and cards are named"
+    assert flips, "two random samples differ, and cards have names"
     assert all(" [" in line.split(": ")[2] for line in flips)
 
 

@@ -142,7 +142,7 @@ def test_a_liar_takes_the_pile_and_its_accuser_loses_a_card(lie: list[int]) -> N
     assert len(numbers_in_hand(game, 3)) == 2
     (card,) = game.pile.cards
     assert sorted([*numbers_in_hand(game, 3), card.number]) == [3, 8, 8]
-    assert events == [PlayEvent(0, 0, len(lie)), TurnEvent(1, (3, 3, 3, 2))], "who accused is not told"
+    assert events == [PlayEvent(0, 0, len(lie)), TurnEvent(1, (3, 3, 3, 2))], "events do not name the accusers"
 
 
 def test_b5_one_of_several_accusers_and_its_card_are_drawn() -> None:

@@ -66,7 +66,7 @@ def test_rating_does_not_depend_on_workers(
     two = rated(*words, "--workers", "2", "--output", "two")
     assert one.results_digests == two.results_digests
     assert one.model_copy(update={"folders": []}) == two.model_copy(update={"folders": []})
-    assert one == rated(*words, "--output", "one"), "printed again"
+    assert one == rated(*words, "--output", "one"), "the second command prints the same"
     for part in ("field", "exploiters"):
         assert shell("replay", f"one/{part}", "--workers", "1").code == 0
         with opened_run(shell.folder / "one" / part) as run:
@@ -80,7 +80,7 @@ def test_small_game_has_exact_best_response(shell: Shell, rated: Callable[..., R
     found = rated("FirstLegal", "--book", cut("kuhn-1", shell.folder))
     assert found.exact == pytest.approx(1.0)  # the player always passes, so an opponent that bets wins the pot
     assert found.exact_draws is None
-    assert rated("CounterBot", "--book", "./small.yaml").exact_draws == 100, "it does not say how it plays"
+    assert rated("CounterBot", "--book", "./small.yaml").exact_draws == 100, "CounterBot does not publish its policy"
     assert [one.name for one in found.taken] == ["Solved", "CounterBot"]
     assert found.taken[1].rate.value == pytest.approx(1.0)  # it was fitted to this player
 
@@ -111,7 +111,7 @@ def test_counter_bot_is_fitted_to_the_player(shell: Shell, rated: Callable[..., 
     for name in ("AlwaysTruthful", "MrDoubt"):
         rated(name, "--book", book, "--output", name)
     taken = rated("CounterBot", "--book", book).taken
-    assert [one.name for one in taken] == ["Sherlock", "CounterBot 2"], "fitted to the other one"
+    assert [one.name for one in taken] == ["Sherlock", "CounterBot 2"], "CounterBot 2 is fitted to the other player"
     with opened_run(shell.folder / "AlwaysTruthful/exploiters") as answer:
         sherlock, counter = answer.planned.contenders
         assert sherlock.settings == {}
@@ -179,7 +179,7 @@ def test_rating_of_built_in_bots_does_not_depend_on_workers(
     playing = (bot for bot in registry.bots.values() if not rules_incompatibility(usual, bot.cls))
     bot = next((bot.name for bot in playing if bot.file.stem == stem), None)
     if bot is None:
-        pytest.skip("it does not play this one")
+        pytest.skip("this bot does not support the game")
     one, two = (rated(bot, "--book", name, "--workers", str(many), "--output", str(many)) for many in (1, 2))
     assert one.model_copy(update={"folders": []}) == two.model_copy(update={"folders": []})
 

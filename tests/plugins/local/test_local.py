@@ -54,7 +54,7 @@ def test_recorded_run_of_a_real_model_replays_and_is_reported(shell: Shell) -> N
     assert shell("report", str(export), "--output", "report").code == 0
     first_page = (shell.folder / "report" / "index.html").read_text()
     assert "Every model answer was usable" in first_page
-    assert "smollm2</" in first_page, "an export's report has the file's name"
+    assert "smollm2</" in first_page, "the report of an export is named after its file"
 
 
 def test_moment_in_the_readme_is_in_the_recorded_run(shell: Shell) -> None:
@@ -92,10 +92,10 @@ def test_without_the_extra_the_message_names_it(shell: Shell, monkeypatch: pytes
     assert "pip install 'dubito[local]'" in refused.err
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a named pipe")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are not available")
 def test_server_ends_with_a_run_that_is_killed(shell: Shell, model: Path) -> None:
     os.mkfifo(shell.folder / "m.gguf.alive")
     # The server has opened the other end of the pipe.
     with start(shell.folder, *RUN, "--output", "r") as process, open(shell.folder / "m.gguf.alive") as alive:
         process.kill()
-        assert select.select([alive], [], [], 20)[0], "the pipe ends with the server"
+        assert select.select([alive], [], [], 20)[0], "the pipe must close with the server"

@@ -14,7 +14,7 @@ from tests.plugins.tournament import kit
 
 pytest.importorskip("pyspiel", reason="OpenSpiel is not installed, so no match was refereed: pip install open_spiel")
 if sys.platform == "win32":
-    pytest.skip("the referee needs groups of processes", allow_module_level=True)
+    pytest.skip("the referee needs process groups", allow_module_level=True)
 
 
 @pytest.fixture(autouse=True, scope="session")

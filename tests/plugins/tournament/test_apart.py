@@ -25,7 +25,7 @@ def met(folder: Path, one: str, other: str = GOOD, **config: object) -> list[Mat
     (folder / "run" / "secret").write_text("abracadabra")
     pair = kit.pair(folder, one, other, apart=True, **config)
     if not pair.enforced_limits()["bots isolated"]:
-        pytest.skip("the system makes no worlds for bots here, so that nothing was tried")
+        pytest.skip("this system does not support isolating bots")
     lines = list(pair.play(range(2)))
     assert warden.sweep(str(folder / "run")) == 0
     return lines

@@ -63,7 +63,7 @@ def test_example_can_be_played_ranked_and_replayed(shell: Shell, tmp_path: Path)
 def test_example_bots_follow_the_protocol(tmp_path: Path, name: str) -> None:
     path = EXAMPLES / name
     if name.endswith(".c"):
-        compiler = shutil.which("cc") or pytest.skip("no C compiler here")
+        compiler = shutil.which("cc") or pytest.skip("no C compiler is installed")
         subprocess.run([compiler, "-O2", "-o", tmp_path / "last", path], check=True)
         path = tmp_path / "last"
     command = (sys.executable, str(path)) if name.endswith(".py") else (str(path),)

@@ -54,7 +54,7 @@ def met(told: Tournament, run: Path, apart: bool = True) -> list[MatchLine]:
     facts = pair.enforced_limits()
     assert facts["own core"] or len(cores) < 2
     if apart and not facts["bots isolated"]:
-        pytest.skip("the system makes no worlds for bots here, so that nothing was tried")
+        pytest.skip("this system does not support isolating bots")
     return list(pair.play(range(2)))
 
 
@@ -144,7 +144,7 @@ def test_memory_limit_covers_all_processes(tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.skipif(len(available_cores()) < 2, reason="a core for each bot takes two")
+@pytest.mark.skipif(len(available_cores()) < 2, reason="needs two cores")
 @pytest.mark.parametrize("apart", in_gate([True, False], [False]))
 def test_busy_bot_stays_on_its_core(tmp_path: Path, apart: bool) -> None:
     """This works even if the system does not support isolation."""
@@ -155,7 +155,7 @@ def test_busy_bot_stays_on_its_core(tmp_path: Path, apart: bool) -> None:
 
 
 @pytest.mark.at_length
-@pytest.mark.skipif(len(available_cores()) < 2, reason="a core for each bot takes two")
+@pytest.mark.skipif(len(available_cores()) < 2, reason="needs two cores")
 def test_hostile_bots_do_not_change_other_results(tmp_path: Path) -> None:
     logs: list[Log] = []
     for name, bots in (("without", HONEST), ("with", HONEST | HOSTILE)):

@@ -185,7 +185,7 @@ def test_the_engines_own_bots_alone_are_handed_the_state() -> None:
 
     class Spy(pyspiel.Bot):  # type: ignore[misc, name-defined]
         def step(self, state: object) -> int:
-            raise AssertionError("it was handed the state")
+            raise AssertionError("the bot received the state")
 
     assert view.asked_of(pyspiel.make_simple_gin_rummy_bot(view.parameters, view.seat)) in view.names
     with pytest.raises(TypeError, match="the engine's own bots"):

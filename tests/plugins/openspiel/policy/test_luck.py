@@ -67,7 +67,7 @@ def test_correction_keeps_the_mean_with_any_table(name: str) -> None:
             less = [(chance, luck.corrected(decided)) for chance, _, decided in all_ends]
             assert sum(chance * value for chance, value in less) == pytest.approx(exact, abs=1e-9)
             spreads.append(spread(less))
-        assert spreads[1] < min(spreads[0], spreads[4]), "its own table takes most"
+        assert spreads[1] < min(spreads[0], spreads[4]), "its own policy removes most of the variance"
 
 
 def test_deterministic_policy_has_no_luck_left() -> None:
@@ -86,7 +86,7 @@ def test_table_is_fitted_to_other_deals() -> None:
     assert fitted(tree, done, uniform(tree))[state.string] == {0: 0.5 / 4, 1: 3.5 / 4}
     games = [LuckyGame(deal, 0, (0, 1), 1.0, [(state.string, int(deal == 0))]) for deal in range(5)]
     less = corrected_returns(tree, games, lambda game: uniform(tree), uniform(tree))
-    assert len({round(value, 9) for value in less[1:]}) == 1, "each of these saw the other three, and the first"
+    assert len({round(value, 9) for value in less[1:]}) == 1, "each of these states saw the other three, and the first"
     folds = [fitted(tree, (d for g in games if g.deal != deal for d in g.decisions), uniform(tree)) for deal in (0, 1)]
     assert less[0] == SeatLuck(tree, 0, folds[0], uniform(tree)).corrected(games[0].decisions)
     assert less[1] == SeatLuck(tree, 0, folds[1], uniform(tree)).corrected(games[1].decisions)
@@ -106,7 +106,7 @@ def test_compare_shows_raw_and_corrected_scores(shell: Shell) -> None:
         widths = [found[kind]["high"] - found[kind]["low"] for kind in ("raw", "corrected")]
         assert (widths[0] / widths[1]) ** 2 == pytest.approx(found["times"])
         assert found["raw"]["low"] < found["corrected"]["value"] < found["raw"]["high"]
-    assert other["times"] > 10, "FirstLegal draws no lots"
+    assert other["times"] > 10, "FirstLegal uses no randomness"
     assert both["corrected"]["value"] == pytest.approx(one["corrected"]["value"] - other["corrected"]["value"])
 
 
@@ -170,7 +170,7 @@ def test_no_truthful_opponent_of_thousands_is_accused_more_often(name: str) -> N
             row = table[state.string]
             test.add(state.string, chance.choices([*row], [*row.values()])[0], row)
         accused += test.refuted
-    assert accused <= 6, "2 are expected at most"
+    assert accused <= 6, "at most 2 are expected"
 
 
 def test_correction_needs_opponents_that_state_their_strategy(shell: Shell) -> None:

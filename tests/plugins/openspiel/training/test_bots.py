@@ -41,7 +41,7 @@ def test_bots_play_as_they_play_in_the_harness() -> None:
     truthful, never, always, _ = counts.values()
     assert never[2] == 0 < never[3]
     assert always[2] > 0.9 * always[3] > 10
-    assert truthful[0] < 0.8 * truthful[1], "it bluffs only where it must"
+    assert truthful[0] < 0.8 * truthful[1], "it bluffs only if it must"
 
 
 def test_the_better_bot_wins_at_draw_and_defuse() -> None:
@@ -108,7 +108,7 @@ def test_a_new_game_is_played_by_a_new_instance() -> None:
     assert len(Watcher.made) == 8
     assert Watcher.made[0].rng.random() != Watcher.made[4].rng.random()
     again = play_bots(DUBITO, [SeatedBot(DUBITO, seat, Watcher) for seat in range(4)], 0)
-    assert str(again) == str(first), "its chance follows from its seed and the number of the game"
+    assert str(again) == str(first), "randomness depends only on the seed and the game's number"
 
 
 class Spy(Medium):

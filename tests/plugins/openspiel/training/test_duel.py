@@ -21,7 +21,7 @@ def deals(name: str) -> dict[tuple[int, ...], float]:
                 go(state.child(outcome), odds * chance)
         else:
             hand = tuple(state.course.hand(0))
-            assert hand not in found, "a hand is one history"
+            assert hand not in found, "each hand must have one history"
             found[hand] = odds
 
     go(new(name), 1.0)

@@ -43,7 +43,7 @@ def test_a_seat_cannot_tell_the_worlds_apart(name: str) -> None:
             assert world.legal_actions() == state.legal_actions()
             for show in ("information_state_string", "observation_string", "information_state_tensor"):
                 assert getattr(world, show)(seat) == getattr(state, show)(seat)
-    assert others > (0.5 if "duel" in name else 0.9) * worlds > 5, "of two, one often knows what the other holds"
+    assert others > (0.5 if "duel" in name else 0.9) * worlds > 5, "in a duel a seat often knows the other hand"
 
 
 @pytest.mark.parametrize("name", in_gate(GAMES, 1))
