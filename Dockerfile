@@ -1,5 +1,5 @@
-# Dubito without installing Python: docker build -t dubito . && docker run --rm dubito demo
-# The table in the browser: docker run --rm -p 8000:8000 dubito web --host 0.0.0.0 --port 8000 --allow-host localhost
+# Run Dubito without installing Python: docker build -t dubito . && docker run --rm dubito demo
+# Play in the browser: docker run --rm -p 8000:8000 dubito web --host 0.0.0.0 --port 8000 --allow-host localhost
 FROM python:3.13-slim AS build
 WORKDIR /source
 COPY pyproject.toml hatch_build.py README.md LICENSE ./

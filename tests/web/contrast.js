@@ -1,4 +1,4 @@
-// The texts of a page whose colour is too near their ground's, as [text, contrast].
+// Returns the texts of a page with too little contrast to their background, as [text, contrast].
 (() => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const rgb = (colour) => {

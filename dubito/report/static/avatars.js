@@ -1,4 +1,4 @@
-// Draws a player's face from the name, so a name always has the same face: people are round, bots square, models hexagons.
+// Draws a player's face from the name, so that it never changes. People are round, bots square, models hexagons.
 "use strict";
 window.dubitoAvatar = (() => {
   const INK = "#20303a";
@@ -24,7 +24,7 @@ window.dubitoAvatar = (() => {
   ];
   const MOUTHS = ["M26 43q6 5 12 0", "M26 44h12", "M25 44q8 3 13-1", "M27 44q6 3 11-2"];
 
-  // Returns a function that picks numbers below a count, the same ones for the same name.
+  // Returns a function that picks a number below a count. Its picks depend only on the name.
   function picker(name) {
     let hash = 2166136261;
     for (const letter of name) hash = Math.imul(hash ^ letter.codePointAt(0), 16777619) >>> 0;

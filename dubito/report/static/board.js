@@ -4,7 +4,7 @@ window.dubitoBoard = (view) => {
   const { game, make, count } = view;
   const $ = (id) => document.getElementById(id);
   const NUMBERS = ["no", "one", "two", "three"];
-  const CROWDED = 7; // seats, from which on faces shrink
+  const CROWDED = 7; // with this many seats, faces shrink
   const first = game.me ?? 0; // the seat in front
 
   const draw = window.dubitoCards.byLetter;
@@ -18,7 +18,7 @@ window.dubitoBoard = (view) => {
     return make("div", "hand", held, cards);
   }
 
-  // Clockwise around the felt, beginning with the seat in front.
+  // Seats are placed clockwise, starting with the seat in front.
   function place(item, seat) {
     const turned = (2 * Math.PI * ((seat - first + game.names.length) % game.names.length)) / game.names.length;
     item.style.setProperty("--x", `${50 - 36 * Math.sin(turned)}%`);
@@ -60,7 +60,7 @@ window.dubitoBoard = (view) => {
     });
   }
 
-  // The plays of the round, the last one first and large; what was doubted everybody has seen.
+  // The plays of the round, latest first and large. Everyone has seen doubted cards.
   function pile(turn, at) {
     const doubt = turn && !turn.cards;
     const plays = doubt
@@ -126,7 +126,7 @@ window.dubitoBoard = (view) => {
     return make("p", "", ...(drawn.length ? [list, " "] : []), said);
   }
 
-  // A game without cards of its own: seats and boards as text. The truth is shown with the hands.
+  // A game without drawn cards shows seats and boards as text. Hidden values are shown with the hands.
   function panels(state, turn) {
     $("seats").replaceChildren(...game.names.map((_, seat) => {
       const panel = state.find((one) => one[3] === seat);

@@ -25,7 +25,7 @@ window.dubitoCards = (() => {
     clubs:
       "M12 2a4.3 4.3 0 0 0-3.6 6.6A4.3 4.3 0 1 0 11 15.4C10.9 18 10 20 8.5 22h7C14 20 13.1 18 13 15.4a4.3 4.3 0 1 0 2.6-6.8A4.3 4.3 0 0 0 12 2z",
     diamonds: "M12 2l7.5 10L12 22 4.5 12z",
-    pip: "M12 7a5 5 0 1 0 .1 0z", // of a card without a suit
+    pip: "M12 7a5 5 0 1 0 .1 0z", // on cards without a suit
     "die-1": die("d"),
     "die-2": die("a", "g"),
     "die-3": die("a", "d", "g"),
@@ -47,7 +47,7 @@ window.dubitoCards = (() => {
   const SIGNS = ["★", "A", "2", "3", "4", "5", "6", "7", "8", "9", "10", "J", "Q", "K"];
   const SUITS = ["spades", "hearts", "clubs", "diamonds", "pip"];
   const LONGEST_SIGN = 12; // letters that fit on a card; longer names are tags
-  // Where the pips of a card of 100 by 140 are, as on printed cards.
+  // Positions of the pips on a card of 100 by 140, as on printed cards.
   const COLUMN = [[50, 36], [50, 104]];
   const FOUR = [[34, 36], [66, 36], [34, 104], [66, 104]];
   const SIX = [[34, 34], [66, 34], [34, 70], [66, 70], [34, 106], [66, 106]];
@@ -80,7 +80,7 @@ window.dubitoCards = (() => {
   const PAPER =
     `<rect x="1" y="1" width="98" height="138" rx="10" fill="var(--card)" stroke="var(--card-line)" stroke-width="1.5"/>`;
 
-  // A coin where cards have no suit, as in an Italian deck; else the suit.
+  // Returns the suit, or a coin, as in an Italian deck, for cards without one.
   function pip([x, y], radius, suit) {
     const at = `transform="translate(${x} ${y}) scale(${radius / 10})"`;
     if (suit !== "pip") return `<g ${at}><path transform="scale(.95) translate(-12 -12)" d="${ICONS[suit]}"/></g>`;
@@ -97,13 +97,13 @@ window.dubitoCards = (() => {
     return `${corner}<g transform="rotate(180 50 70)">${corner}</g>${middle}`;
   }
 
-  function svg(markup, box = "0 0 100 140") { // of our own text alone
+  function svg(markup, box = "0 0 100 140") { // only for trusted markup
     const holder = document.createElement("template");
     holder.innerHTML = `<svg viewBox="${box}" aria-hidden="true">${markup.replace(/\s*\n\s*/g, "")}</svg>`;
     return holder.content.firstChild;
   }
 
-  // Defines a part that many cards share; then a card holds no text, which would be read twice.
+  // Defines a part that many cards share. Cards then contain no text, which screen readers would read twice.
   function define(id, markup) {
     if (document.getElementById(id)) return;
     const defined = svg(`<defs><g id="${id}">${markup}</g></defs>`);
@@ -120,7 +120,7 @@ window.dubitoCards = (() => {
 
   const outline = (icon) => ICONS[icon] ?? (/^m[\d\s.-]/i.test(icon) ? icon : "");
 
-  // A card with an icon and a word on it, or with either.
+  // Draws a card with an icon, a word, or both.
   function tool(sign, icon) {
     const drawn = svg(PAPER);
     const path = outline(icon);
@@ -152,12 +152,12 @@ window.dubitoCards = (() => {
     return card;
   }
 
-  // A card with only a number, or a joker.
+  // Draws a card that has only a number, or a joker.
   function draw(sign, name, tag = "span") {
     return face([name, sign, "pip"], tag);
   }
 
-  // The back of a card: all share one drawing, since a table has dozens.
+  // Draws the back of a card. All backs share one drawing, because a table has dozens.
   function back() {
     let lattice = "";
     for (let row = 0; row < 9; row++) {
@@ -177,7 +177,7 @@ window.dubitoCards = (() => {
     return card;
   }
 
-  // Lays cards out as a fan. They overlap as far as the width requires.
+  // Arranges cards as a fan. They overlap as much as the width requires.
   function fan(list, cards) {
     list.classList.add("fan");
     list.replaceChildren(...cards.map((card, place) => {
@@ -189,7 +189,7 @@ window.dubitoCards = (() => {
     list.style.setProperty("--half", Math.max(1, (cards.length - 1) / 2));
   }
 
-  // Replace the text after the first colon, or all text if there is no colon, with drawn cards.
+  // Replaces the text after the first colon, or all text if there is no colon, with drawn cards.
   function drawnIn(words, faces) {
     if (!faces.length) return [words];
     const lead = words.slice(0, words.indexOf(":") + 1);
@@ -199,7 +199,7 @@ window.dubitoCards = (() => {
     return lead ? [`${lead} `, list] : [list];
   }
 
-  // Draws cards that are named by a letter each, as in the data of games.
+  // Draws cards that are each named by a letter, as in the data of games.
   const NAMES = { "*": "joker", A: "ace", T: "10", J: "jack", Q: "queen", K: "king" };
   const byLetter = (letter) => draw({ "*": "★", T: "10" }[letter] || letter, NAMES[letter] || letter);
 

@@ -9,7 +9,7 @@ window.dubitoCourses = (view) => {
     return element;
   }
 
-  // A line for each seat over the turns; a click goes to the turn.
+  // Draws a line per seat over the turns. A click opens the turn.
   function course(high, label, of) {
     const last = game.turns.length;
     const drawn = shape("svg", {
@@ -41,7 +41,7 @@ window.dubitoCourses = (view) => {
     return make("p", "note", title, ...seats);
   }
 
-  // The number of cards of each seat, with a tick for each lie, longer if it was caught.
+  // Draws each seat's number of cards, with a tick for each lie. Ticks of caught lies are longer.
   function hands() {
     const states = view.states();
     const most = Math.max(...states.flatMap((state) => state.hands.map((hand) => hand.length)));
@@ -63,7 +63,7 @@ window.dubitoCourses = (view) => {
     return [drawn, legend("Cards in hand: "), ...(hasLies ? [ticks] : [])];
   }
 
-  // Each seat's winning chances by turn.
+  // Draws each seat's winning chances by turn.
   function chances() {
     const { won, playouts, stand_in: standIn, why } = game.odds;
     if (why) return game.sent ? [] : [make("p", "note", `Winning chances are not shown: ${why}.`)]; // a shared page does not mention them

@@ -1,4 +1,4 @@
-// A model's decisions: what it was asked, what it replied, what that cost, and what it stated.
+// A model's decisions: requests, replies, costs, and stated probabilities.
 "use strict";
 window.dubitoDecisions = (view) => {
   const { game, shared, make, link, count } = view;
@@ -7,9 +7,9 @@ window.dubitoDecisions = (view) => {
     cache: "from the cache",
     tape: "from the recording (before the run was resumed)",
   };
-  const FALLBACK = "fallback:"; // begins an outcome; the cause follows
+  const FALLBACK = "fallback:"; // prefix of an outcome, followed by the cause
   const OUTCOMES = { model: "answered", model_after_reask: "answered after a re-ask" };
-  let numbered = 0; // panels of tabs, so far
+  let numbered = 0; // number of tab panels created
 
   function read(runs, pieces) {
     let text = "";
@@ -17,7 +17,7 @@ window.dubitoDecisions = (view) => {
     return text;
   }
 
-  // Tabs, as [title, texts]. Arrow keys switch between them.
+  // Creates tabs from [title, texts] pairs. Arrow keys switch between them.
   function tabs(name, parts) {
     const list = make("div", "tabs");
     list.role = "tablist";
@@ -85,7 +85,7 @@ window.dubitoDecisions = (view) => {
     if (of > 1) box.append(make("h4", "", number ? `Re-ask ${number}` : "First request"));
     box.append(make("p", "cost", cost(one)));
     const said = one.said.map(([role, runs]) => [role, read(runs, game.pieces)]);
-    const alone = said.length === 1; // else each message has its role above it
+    const alone = said.length === 1; // otherwise each message has its role as a heading
     const prompt = said.flatMap(([role, words]) => (alone ? [words] : [make("p", "note", `${role}:`), words]));
     const reply = one.reply !== null
       ? read(one.reply, game.pieces)
@@ -117,13 +117,13 @@ window.dubitoDecisions = (view) => {
     const said = `Stated probability that ${one.stating}: ${Math.round(100 * one.p_bluff)} %.`;
     const gauge = make("meter");
     gauge.value = one.p_bluff;
-    gauge.setAttribute("aria-hidden", "true"); // the number is beside it
+    gauge.setAttribute("aria-hidden", "true"); // the number is next to it
     if (one.truth === null) return make("p", "", said, " ", gauge);
     const truth = make("span", one.truth ? "bluff" : "honest", one.truth ? `✗ ${one.truths[0]}` : `✓ ${one.truths[1]}`);
     return make("p", "", said, " ", gauge, "Actually: ", truth, ".");
   }
 
-  // The probabilities that the model stated for its answers. A question that was asked once per case is left out.
+  // Shows the probabilities that the model stated for its answers, except for questions asked once per case.
   function odds(one, attempts) {
     const told = attempts.map((each) => each.odds?.[one.node] ?? each.odds?.answer).filter(Boolean).at(-1);
     if (!told) return null;
@@ -131,7 +131,7 @@ window.dubitoDecisions = (view) => {
     return make("p", "note", `Probabilities stated by the model: ${shares.join(", ")}.`);
   }
 
-  // A model's answer and reason, beside the table.
+  // Shows a model's answer and reason next to the table.
   function thought(one) {
     const who = make(
       "p",
@@ -153,7 +153,7 @@ window.dubitoDecisions = (view) => {
     return box;
   }
 
-  // A decision with its requests and replies; `opened` is the link of the one to unfold.
+  // Shows a decision with its requests and replies. `opened` is the link of the decision to expand.
   function decision(one, opened) {
     const outcome = make("span", one.outcome.startsWith(FALLBACK) ? "outcome fallback" : "outcome", outcomeOf(one));
     const heading = make(
@@ -183,7 +183,7 @@ window.dubitoDecisions = (view) => {
       make("small", "", `Decision ${one.number}, seat ${one.seat}, node ${one.node} (${one.method})`),
     );
     const box = make("article", "decision", heading, asked, about);
-    box.id = `asked-${one.link}`; // not the address itself: the browser would scroll past the table
+    box.id = `asked-${one.link}`; // not the link itself, or the browser would scroll past the table
     box.classList.toggle("linked", opened === one.link);
     const told = one.outcome.startsWith(FALLBACK) ? null : odds(one, first.attempts);
     if (told) heading.after(told);
@@ -191,7 +191,7 @@ window.dubitoDecisions = (view) => {
     return box;
   }
 
-  // Only the end of a prompt differs from the previous one.
+  // Shows only the end of the prompt, where it differs from the previous one.
   function toEnds(element) {
     for (const body of element.querySelectorAll("pre")) body.scrollTop = body.scrollHeight;
   }

@@ -1,13 +1,13 @@
 // Follows a game or a run in progress: polls the server and updates the viewer.
 "use strict";
 window.DUBITO_FOLLOW = (viewer) => {
-  const POLL = 500; // milliseconds between two questions
+  const POLL = 500; // milliseconds between polls
   const { game, shared } = viewer;
   const { news: address, ...which } = game.live;
   const line = Object.assign(document.createElement("p"), { id: "news", className: "note" });
   const [speed, hands] = ["speed", "open"].map((id) => document.getElementById(id));
-  let newer = null; // a game of the run that was finished since
-  let waits = false; // for it
+  let newer = null; // the run's next finished game
+  let waits = false; // whether the reader waits for it
 
   async function follow() {
     let wait = POLL;
@@ -27,7 +27,7 @@ window.DUBITO_FOLLOW = (viewer) => {
     setTimeout(follow, wait);
   }
 
-  // How much of each list is final. Decisions for the next turn may still change.
+  // The length of the final part of each list. Decisions for the next turn may still change.
   function has() {
     const turns = game.turns.length;
     const decisions = game.decisions.filter((one) => one.turn <= turns).length;
@@ -45,7 +45,7 @@ window.DUBITO_FOLLOW = (viewer) => {
       game.warnings,
     ]);
 
-  // A reader at the newest turn moves on to the next one. Others stay where they are.
+  // Readers at the newest turn move on to the next one. Others stay where they are.
   function take(news, had) {
     const wasAtNewest = viewer.isAtNewest();
     const before = looks();
@@ -70,12 +70,12 @@ window.DUBITO_FOLLOW = (viewer) => {
 
   const goOn = () => location.assign(`${newer}#play`);
 
-  // A reader at the end of a game moves on to the run's next game.
+  // Readers at the end of a game move on to the run's next game.
   viewer.playedOut = () => {
     waits = true;
     if (newer !== null) goOn();
   };
-  // Settings are kept from one game to the next.
+  // Keeps settings from one game to the next.
   const [chosen, isOpen] = JSON.parse(sessionStorage.getItem("dubito watch") || "[]");
   if (chosen) speed.value = chosen;
   if (isOpen === false) hands.click();

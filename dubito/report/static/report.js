@@ -11,10 +11,10 @@
     colours: ["--c0", "--c1", "--c2", "--c3", "--c4", "--c5"].map(css),
   });
 
-  // Colour and symbol of a series, by its place.
+  // Colour and symbol of a series by its index.
   const drawnAs = (place) => [place % 6, place % 4];
 
-  const LINES = 3; // of a name beside a chart: the rest stands in its tooltip and in the table
+  const LINES = 3; // lines of a name next to a chart; the tooltip and the table have the whole name
   const pen = document.createElement("canvas").getContext("2d");
   const font = () => getComputedStyle(document.body).fontFamily;
   const wide = (text) => {
@@ -23,7 +23,7 @@
   };
   const labelWidth = (spec, box) =>
     Math.ceil(Math.min(300, box.clientWidth * 0.36, Math.max(60, ...spec.names.map(wide))));
-  const paired = (spec) => spec.series.length > 1; // one above the other
+  const paired = (spec) => spec.series.length > 1; // two series per row
   const rowHeight = (spec, box) =>
     spec.names.reduce(
       (most, name) => Math.max(most, 15 * broken(name, labelWidth(spec, box)).split("\n").length + 10),
@@ -41,7 +41,7 @@
     return box;
   }
 
-  // Format as in the tables: with enough digits that the ends of a narrow interval differ.
+  // Formats as in the tables, with enough digits that the ends of a narrow interval differ.
   function percent([value, low, high]) {
     if (low === undefined) return value.toFixed(1);
     const digits = [1, 2].find((few) => low.toFixed(few) !== high.toFixed(few)) ?? 3;
@@ -106,10 +106,10 @@
     };
   }
 
-  // Wrap a name to fit beside a chart. Each name of a pair starts a new line.
+  // Wraps a name to fit next to a chart. Each name of a pair starts a new line.
   const broken = (name, width) => name.split(/ (?=against )/).map((part) => inLines(part, width)).join("\n");
 
-  // A word longer than a line is broken after punctuation, or else anywhere.
+  // Words longer than a line are broken after punctuation, or otherwise anywhere.
   function inLines(name, width) {
     const lines = [""];
     const fits = (text) => wide(text.trimEnd()) <= width;
@@ -262,7 +262,7 @@
   }
 
   function scatter(spec, style) {
-    let taken = []; // where labels stand: one that would lie on another is moved below it
+    let taken = []; // positions of labels, so that overlapping ones are moved down
     const free = (x, y, right) => {
       while (taken.some((other) => other.right === right && Math.abs(other.x - x) < 90 && Math.abs(other.y - y) < 13)) {
         y += 3;

@@ -1,4 +1,4 @@
-// A shared game opens with a short clip: the round that ends in its best moment. Without motion it opens at that moment.
+// A shared game starts with a short clip of the round that ends in its best moment. Without motion it starts there.
 "use strict";
 window.dubitoShared = ({ game, show, play }) => {
   const LONGEST_CLIP = 6; // turns
@@ -14,7 +14,7 @@ window.dubitoShared = ({ game, show, play }) => {
     try {
       await navigator.clipboard.writeText(line.textContent);
       copy.textContent = "Copied";
-    } catch { // the browser does not allow it: the reader can copy the selected text
+    } catch { // if the browser forbids it, the reader can copy the selected text
       getSelection().selectAllChildren(line);
     }
   });

@@ -1,7 +1,7 @@
-// Tables: sort on a click, fade at the edges if they can be scrolled, and filter the list of games.
+// Tables: sort on a click, fade the edges if they can be scrolled, and filter the list of games.
 "use strict";
 (() => {
-  // Sort cells by their first number or their text. Dashes come last.
+  // Sorts cells by their first number or their text. Dashes come last.
   function key(cell, numeric) {
     const said = cell.dataset.sort ?? cell.textContent.trim();
     if (!numeric) return said === "-" ? null : said;
@@ -17,7 +17,7 @@
   function sort(table, column, header) {
     const numeric = header.classList.contains("n");
     const now = header.getAttribute("aria-sort");
-    const down = now ? now === "ascending" : numeric; // numbers begin with the most, words with A
+    const down = now ? now === "ascending" : numeric; // numbers start with the highest, words with A
     for (const body of table.tBodies) {
       const rows = [...body.rows].filter((row) => row.className !== "group")
         .map((row) => [key(row.cells[column], numeric), row]);
@@ -46,7 +46,7 @@
     const faded = () => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
     box.addEventListener("scroll", faded, { passive: true });
     new ResizeObserver(faded).observe(box);
-    faded(); // of what is folded nothing is observed until it opens
+    faded(); // collapsed tables are not observed until they open
   }
 
   // "NAME place 1" or "NAME (lost)" is one search term: a result of that player.
@@ -58,7 +58,7 @@
     return words;
   }
 
-  // How a cell passes a filter: it equals the choice, names the player, is at least the number, or is not zero.
+  // Filters pass a cell that equals the choice, names the player, is at least the number, or is not zero.
   const PASSES = {
     is: (cell, wanted) => cell === wanted,
     names: (cell, wanted) => `, ${cell}`.includes(`, ${wanted} (`),
@@ -66,9 +66,9 @@
     some: (cell) => parseFloat(cell.replace(/,/g, "")) > 0,
   };
 
-  const NARROW = matchMedia("(max-width: 40rem)"); // as report.css has it
+  const NARROW = matchMedia("(max-width: 40rem)"); // as in report.css
 
-  // On a phone a row becomes a card whose cells have labels.
+  // On a phone, rows become cards with labelled cells.
   function cards(table) {
     const headers = [...table.tHead.rows[0].cells];
     for (const row of table.tBodies[0].rows) {
@@ -80,7 +80,7 @@
     return headers;
   }
 
-  // On a phone the filters are folded, and a menu sets the order of the games.
+  // On a phone, the filters are collapsed, and a menu sets the order of the games.
   function folding(form) {
     const box = form.querySelector(".filters");
     const fold = () => {

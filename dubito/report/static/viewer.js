@@ -1,4 +1,4 @@
-// The game viewer: goes through a game turn by turn. It shows the states in the page and knows no rules. All texts are
+// The game viewer: steps through a game. It shows the states stored in the page and knows no rules. All texts are
 // set as text, never as HTML. The table is drawn by board.js, charts by courses.js, models' decisions by decisions.js.
 "use strict";
 (() => {
@@ -7,13 +7,13 @@
   const $ = (id) => document.getElementById(id);
   const MISTAKE = "model mistake";
   const story = []; // the lines of the game in words
-  const first = game.first ?? 0; // turns before those on this page
+  const first = game.first ?? 0; // number of turns before this page
   let last;
   let states;
   let finds;
   let at = 0;
   let open = true;
-  let timer = 0; // of the next turn, while the game plays
+  let timer = 0; // timer for the next turn during playback
   let until = Infinity; // the turn to stop at
 
   // --- The page's data ---
@@ -58,10 +58,10 @@
   }
 
   const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
-  const isOver = () => game.over !== false; // only a game that is watched says so
+  const isOver = () => game.over !== false; // set only for games in progress
   const isNewest = () => at === last;
   const decisionsAt = (turn) => game.decisions.filter((one) => turn && one.turn === turn);
-  // The decisions to show with this turn. The newest turn also shows the decisions for the next one.
+  // Returns the decisions to show with this turn. The newest turn includes those for the next one.
   const decisionsHere = () => [...decisionsAt(at), ...(isNewest() && !isOver() ? decisionsAt(last + 1) : [])];
 
   const view = {
@@ -80,7 +80,7 @@
   const courses = window.dubitoCourses(view);
   const decisions = window.dubitoDecisions(view);
 
-  // --- Parts that do not depend on the turn; they grow while a game is played ---
+  // --- Parts that do not depend on the turn, but grow during a game in progress ---
 
   function tell() {
     last = game.turns.length;
@@ -164,7 +164,7 @@
   }
 
   function showDecisions(opened) {
-    const here = decisionsHere().sort((one, other) => (other.link === opened) - (one.link === opened)); // what was linked to comes first
+    const here = decisionsHere().sort((one, other) => (other.link === opened) - (one.link === opened)); // the linked one comes first
     const hidden = here.length
       ? [make("p", "note", "Model requests and replies reveal their cards. Press “Show hands” (H) to see both.")]
       : [];
@@ -191,7 +191,7 @@
   // --- Playing ---
 
   function play(stopAt = Infinity) {
-    if (isNewest() && !isOver()) return; // it goes on by itself
+    if (isNewest() && !isOver()) return; // new turns appear by themselves
     if (isNewest()) step(0);
     until = stopAt;
     $("said").setAttribute("aria-live", "off");
@@ -232,12 +232,12 @@
   function decoded(text) {
     try {
       return decodeURIComponent(text);
-    } catch { // a lone %, which names nothing here
+    } catch { // an invalid escape
       return text;
     }
   }
 
-  // A linked decision is beside the table or, on a phone, in a sheet over its lower half.
+  // Shows a linked decision next to the table or, on a phone, in a sheet over its lower half.
   function bringUp(box) {
     const sheet = $("decisions");
     const close = make("button", "close", "Close");
@@ -252,7 +252,7 @@
     else box.scrollIntoView({ block: "nearest" });
   }
 
-  // #turn-7, or #turn-7-C for a decision.
+  // Reads #turn-7, or #turn-7-C for a decision.
   function fromAddress() {
     const named = /^#turn[-=](\d+)(-.+)?$/.exec(decoded(location.hash));
     pause();
@@ -289,7 +289,7 @@
   $("slider").addEventListener("input", (event) => goTo(Number(event.target.value)));
   document.addEventListener("keydown", press);
   window.addEventListener("hashchange", fromAddress);
-  // Used by live.js, for a game or a run in progress, and by sender.js.
+  // Used by live.js for games and runs in progress, and by sender.js.
   const viewer = {
     game,
     shared,
@@ -306,7 +306,7 @@
   tell();
   addNeighbours();
   $("proof").textContent = game.proof;
-  $("story").open = !game.live && matchMedia("(min-width: 64rem)").matches; // a game that is watched is not told before it is shown
+  $("story").open = !game.live && matchMedia("(min-width: 64rem)").matches; // a live game's log must not run ahead of the table
   $("viewer").hidden = false;
   if (game.live) window.DUBITO_FOLLOW(viewer);
   fromAddress();
