@@ -1,7 +1,7 @@
-"""Put `bots`, `prompts` and `examples` into the wheel's package `dubito`.
+"""Add `bots`, `prompts` and `examples` to the package `dubito` in the wheel.
 
-With DUBITO_COMPILE=1 it also compiles hot modules and Dubito's bots (docs/performance.md). An editable install uses
-the clone's folders and stays pure Python.
+With DUBITO_COMPILE=1 it also compiles hot modules and Dubito's bots (docs/performance.md). An editable install uses the
+folders as they are.
 """
 
 import os

@@ -19,7 +19,7 @@ FILE = Path(__file__).parent.parent / "data" / "perft.txt"
 
 
 class Line(NamedTuple):
-    """A line of the file."""
+    """A position with the number of move sequences at each depth."""
 
     win_rule: WinRule
     hands: str

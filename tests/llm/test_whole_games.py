@@ -37,7 +37,7 @@ def answer_questions(of: Budget, game: int, usage: Usage | None, times: int = 1)
 
 
 def test_deal_starts_only_if_deals_in_progress_are_affordable() -> None:
-    """A game takes 15 x 1.25 calls."""
+    """A game is expected to take 15 questions of 1.25 calls each."""
     of = budget(PAST, calls=60)
     assert [of.admit([game]) is None for game in (2, 3, 4, 5)] == [True, True, True, False]
     of.end_game(2)

@@ -86,7 +86,7 @@ def check_certain(values: dict[str, Any], game: State) -> None:
 
 @GAMES
 def test_facts_match_the_engine(rules: Rules, size: int) -> None:
-    """R9, R20-R23, R26: at every question of whole games."""
+    """Compare facts with the engine at every question of whole games (R9, R20-R23, R26)."""
     asked = sure = held = 0
     for deal in range(3):
         for game, positions in turns(rules, size, deal):
@@ -105,7 +105,7 @@ def test_facts_match_the_engine(rules: Rules, size: int) -> None:
 
 @GAMES
 def test_the_witness_counts_like_the_engine(rules: Rules, size: int) -> None:
-    """R20-R23: each seat's PlayerData is computed from the events alone."""
+    """Compute each seat's PlayerData from the events alone (R20-R23)."""
     for game, positions in turns(rules, size, 9):
         one = positions[-1] if positions else None
         if one is not None:

@@ -34,8 +34,6 @@ Entry = dict[str, Any]  # an entry as submitted
 
 @dataclass
 class Batch:
-    """A batch on the server."""
-
     id: str
     given: dict[str, Any]
     entries: list[Entry]

@@ -1,4 +1,4 @@
-"""Bold: the last legal move, and all of its cards."""
+"""Bold, a bot for the guessing game."""
 
 from typing import Any
 

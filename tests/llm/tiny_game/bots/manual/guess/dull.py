@@ -1,4 +1,4 @@
-"""Dull: the first legal move, always."""
+"""Dull, a bot for the guessing game."""
 
 from typing import Any
 
