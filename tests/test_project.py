@@ -255,7 +255,7 @@ def test_game_terms_appear_only_in_the_games_folder() -> None:
 
 
 def test_no_two_files_import_each_other() -> None:
-    """There are no import cycles, including late and type-only imports."""
+    """Imports have no cycles, including late and type-only imports."""
     known = {".".join(path.relative_to(REPO).with_suffix("").parts).removesuffix(".__init__"): path for path in ours()}
     del known["dubito"]  # a lazy module, which imports its contents only on use
     leads = {name: {found for found in imported_names(path) if found in known} - {name} for name, path in known.items()}
@@ -469,7 +469,7 @@ print(sum(bot.fastest is not bot.cls and bot.fastest.__name__ == name for name, 
 @pytest.mark.at_length
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc) is installed")
 def test_a_compiled_wheel_plays_the_same_and_names_a_bot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It runs outside the clone, without a compiler on the path."""
+    """The wheel runs outside the clone, without a compiler on the path."""
     monkeypatch.setenv("DUBITO_COMPILE", "1")
     monkeypatch.setenv(
         "MYPYC_OPT_LEVEL", "0"

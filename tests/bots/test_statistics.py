@@ -107,7 +107,7 @@ def test_hard_win_rates_are_the_published_ones(run: Run, name: str) -> None:
 
 
 def test_all_rates_together_fit_the_published_ones(run: Run) -> None:
-    """Each single test tolerates one deviating bot; together the eleven allow little deviation."""
+    """Test all rates together, since each single test tolerates one deviating bot."""
     misses = []
     for name, published in PUBLISHED.items():
         rate = run.hard_wins[name].rate()

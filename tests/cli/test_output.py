@@ -45,7 +45,7 @@ def test_table_that_fits_is_not_split(prints: Prints) -> None:
 
 @pytest.mark.parametrize("columns", [30, 40, 50, 60])
 def test_wide_table_is_split_without_truncated_cells(prints: Prints, columns: int) -> None:
-    """Each part repeats the columns that identify a row, here the bot and the table size."""
+    """Each part of a split table repeats the columns that identify a row, here the bot and the table size."""
     lines = prints(columns)
     assert max(map(len, lines)) <= columns
     found = words(lines)[1:]
@@ -83,7 +83,7 @@ def test_without_a_terminal_a_row_is_a_line(
 def test_model_progress_is_a_bar_above_other_output(
     columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is not truncated even on a narrow terminal."""
+    """The bar is not truncated even on a narrow terminal."""
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

@@ -110,7 +110,7 @@ def test_r2_cards_are_dealt_in_turn_from_the_first_seat() -> None:
 
 
 def test_r2_deal_with_a_set_is_repeated() -> None:
-    """R2: one hand with four of a number is enough, in any seat. Nothing of the deal is kept."""
+    """R2: a deal is repeated if any hand has four cards of a number. Nothing of it is kept."""
     good = sorted(DECK)
     last_seat_has_a_set = sorted(DECK, key=lambda card: card == 13)
     last_seat_has_a_set = [card for card in last_seat_has_a_set if card != 13]

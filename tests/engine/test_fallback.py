@@ -121,7 +121,7 @@ def test_r27_failure_of_a_bot_does_not_change_the_deal() -> None:
 
 
 def test_r13_a_bot_that_fails_to_observe_still_plays() -> None:
-    """R13: there is no turn for the fallback to play, but each error is recorded."""
+    """R13: the fallback has no turn to play, but each error is recorded."""
     at = table(position("A2345/34/56"), failing("observe"), scripted("3"), fallback=RandomBoi)
     step(at)
     step(at)

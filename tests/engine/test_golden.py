@@ -92,7 +92,7 @@ def test_a_changed_output_is_noticed(game: Golden) -> None:
 
 @EVERY_GAME
 def test_changed_hidden_card_is_noticed(game: Golden) -> None:
-    """Each played card is replaced by each other value; the last line is a digest of all cards."""
+    """Replace each played card by each other value. The last line is a digest of all cards."""
     record = load_golden(game)
     for turn, output in enumerate(record.outputs, start=1):
         for value in () if output.cards is None else {value for value in range(14) if value != output.cards[0]}:

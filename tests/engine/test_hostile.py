@@ -179,7 +179,6 @@ def test_r13_an_exception_in_init_is_blamed(error: BaseException) -> None:
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_r13_an_exception_in_observe_is_blamed(error: BaseException) -> None:
-    """R13: this also applies to the start of the game."""
     with pytest.raises(BotError) as caught:
         table(position(HANDS), scripted(), raising("observe", error))
     assert caught.value.reason.startswith(f"observe raised {type(error).__name__}: {error}")
@@ -250,7 +249,6 @@ def test_r13_bot_cannot_change_the_game_through_its_view() -> None:
 
 
 def test_r13_a_bot_that_changes_its_output_leaves_the_record() -> None:
-    """R13: the record contains what was played."""
     game = position("A2/34/56")
     recorder = Recorder(game)
     played, events = step(table(game, Meddling), announce=True)

@@ -160,7 +160,7 @@ CASES: list[Case] = [
 
 
 def test_r13_an_illegal_output_is_refused(subtests: pytest.Subtests) -> None:
-    """R13: the message gives a reason, the state is unchanged, and the same turn can be played again."""
+    """R13: an illegal output is rejected with a reason. The state is unchanged, and the turn can be played again."""
     for make, wrong, reason in CASES:
         with subtests.test(make=make, wrong=wrong, reason=reason):
             game = make()
@@ -204,7 +204,7 @@ def test_r13_an_output_without_fields_is_refused() -> None:
 
 
 def test_r13_changing_the_output_afterwards_changes_nothing() -> None:
-    """R13: the engine copies the bot's list."""
+    """R13: the engine copies the list of cards in a bot's output."""
     game, laid = opening(), [1, 2]
     output = TurnOutput(False, 1, laid)
     game.apply(output)

@@ -154,7 +154,7 @@ def test_dump_and_load_are_inverse() -> None:
 
 
 def test_record_has_a_number_only_with_models() -> None:
-    """Other files keep their format, and old ones can be read."""
+    """Records of games without models keep their format, and old ones can be read."""
     assert "number" not in json.loads(dump(short()))
     assert load(dump(short())).number is None
     game = position("A2/34/*6")

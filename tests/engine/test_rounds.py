@@ -120,7 +120,7 @@ def test_r7_free_turn_is_a_separate_turn() -> None:
 
 
 def test_r8_four_of_a_number_are_discarded_on_pick_up() -> None:
-    """R8: they leave the hand that grew, and the number is then out of the game."""
+    """R8: the set leaves the hand that grew, and its number is out of the game."""
     game = position("A2/AAA4/34")
     assert run(game, "A as A", "doubt") == [DoubtResolvedEvent(1, 0, False, (1,), (1,), 1, 0), DiscardEvent(1, 1)]
     assert hand(game, 1) == "4"

@@ -197,7 +197,7 @@ def test_a_bot_may_be_copied_with_its_streams() -> None:
 
 
 def test_r27_a_stream_is_a_random_of_its_eight_bytes() -> None:
-    """R27: it also stores the same state between calls of `gauss()`."""
+    """R27: like `Random`, a stream stores state between calls of `gauss()`."""
     seeds = bytes(range(200, 224))
     for place, name in enumerate(STREAMS):
         plain = Random(int.from_bytes(seeds[place * 8 : place * 8 + 8], "little"))

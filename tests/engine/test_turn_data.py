@@ -37,7 +37,7 @@ def test_r20_the_whole_turn_data_of_a_turn() -> None:
 
 
 def test_r21_streak_counts_the_plays_since_the_last_doubt() -> None:
-    """R21: it counts the whole table's plays, not cards. Every doubt resets it."""
+    """R21: the streak counts the whole table's plays, not cards. Every doubt resets it."""
     game = position("AA23J/345/5678")
     seen = []
     for move in ("AA as 9", "3", "56", "2", "doubt", "4 as 4", "7", "doubt", "J as A"):

@@ -56,7 +56,7 @@ def test_r9_contested_right_doubt_returns_the_pending_winner() -> None:
 
 @BOTH
 def test_r9_a_hand_emptied_by_discarding_wins_at_once(win_rule: WinRule) -> None:
-    """R9: this applies under both rules, to the wrong doubter and to the caught bluffer."""
+    """R9: test both rules, for the wrong doubter and for the caught bluffer."""
     game = position("A2/AAA/34/56", win_rule)
     assert run(game, "A as A", "doubt")[1:] == [DiscardEvent(1, 1), PlayerWonEvent(1, 1)]
     game = position("A2/AAA/34/56", win_rule)

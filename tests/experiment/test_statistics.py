@@ -167,7 +167,7 @@ def test_number_of_deals_to_significance() -> None:
 
 
 def test_constant_result_has_an_interval() -> None:
-    """Each of seven seats per deal has .81, so nothing varies and a deal counts as one seat."""
+    """All seven seats of every deal have .81. Nothing varies, so a deal counts as one seat."""
     deals, y = 20_000, 7 * 81 * 10**10
     rate = clustered_rate(deals, 7 * deals, 49 * deals, y * deals, y * y * deals, 7 * y * deals, scale=10**12)
     plain = wilson(0.81, deals)

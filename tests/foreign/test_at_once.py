@@ -99,7 +99,7 @@ def test_one_more_at_once_is_tried_and_kept_where_it_is_taken() -> None:
 
 
 def test_nothing_left_for_ever_is_doubted() -> None:
-    """Some proxies always send the same headers. They are believed only after a refusal."""
+    """Some proxies always send the same rate limit headers, which are believed only after a refusal."""
     pace, now = Pacer(), 0.0
     told = [Limit("requests", 2.0, 0.0, 60.0)]
     for number in range(40):

@@ -119,7 +119,10 @@ def test_failures_at_random_take_no_move(tmp_path: Path, unlimited: str, sick: s
 
 @pytest.mark.at_length
 def test_questions_that_are_never_answered_end_unreachable(tmp_path: Path) -> None:
-    """Other questions are answered, although six of ten calls fail. Each run has the same unreachable ones."""
+    """Six of ten calls fail, but only the questions that never get an answer are unreachable.
+
+    Each run has the same ones.
+    """
 
     def poisoned(protocol: Api, body: dict[str, Any]) -> dict[str, Any] | Answer:
         if len(str(body)) % 10 == 0:

@@ -165,7 +165,7 @@ def test_sound_game_in_a_folder_has_no_flaws(shell: Shell, tmp_path_factory: pyt
 
 
 def test_game_of_the_guide_has_no_flaws(shell: Shell) -> None:
-    """It is checked by folder without its module `training`, and by name with it."""
+    """Check the guide's game by folder without its module `training`, and by name with it."""
     write_kuhn(Path.cwd())
     checked(shell, "games/kuhn", "--quick")
     write_kuhn_course(Path.cwd())

@@ -101,7 +101,6 @@ def choose_protocol(name: str) -> Api:
     ("protocol", "name"), in_gate(EACH_BODY, [(choose_protocol(name), name) for _, name in EACH_BODY])
 )
 def test_an_error_with_status_200(scene: Scene, protocol: Api, name: str) -> None:
-    """It keeps its own kind, and is never used as a reply."""
     wrong = BODIES[protocol][name]
     made = check(scene, protocol, wrong)
     if made is None:

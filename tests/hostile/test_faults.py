@@ -135,7 +135,7 @@ def test_a_content_fault(struck: Desk, protocol: Api, request: pytest.FixtureReq
 def test_a_transport_fault_that_does_not_end(struck: Desk, protocol: Api, request: pytest.FixtureRequest) -> None:
     """Each try fails with its own kind, and the request ends as unreachable.
 
-    That takes 14 tries instead of 12 with `tries: 3`, because probes are answered in between from the third on. Rate
+    Giving up takes 14 tries instead of 12 with `tries: 3`, because probes are answered from the third try on. Rate
     limits use up no tries.
     """
     fault = request.node.callspec.params["struck"]

@@ -173,7 +173,7 @@ def test_sdks_accept_unknown_fields(name: str) -> None:
 
 
 def test_fault_changes_the_answer_of_a_filled_schema() -> None:
-    """Other fields of the schema are unchanged."""
+    """A fault changes the answer but no other field of the schema."""
     policy = Policy(("house-honest",), lambda model, prompt, chance, schema: Opinion(False, True, 0.25))
     properties = {"reasoning": {"type": "string"}, "p_bluff": {"type": "number"}, "answer": {"type": "boolean"}}
     schema = {"type": "object", "additionalProperties": False, "properties": properties, "required": [*properties]}

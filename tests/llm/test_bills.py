@@ -78,7 +78,7 @@ def test_empty_usage_details_count_as_zero(protocol: Api, details: Any) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_null_usage_details_count_as_zero(protocol: Api) -> None:
-    """Some servers other than the providers' send nulls."""
+    """Some compatible servers send null details."""
     into = dict.fromkeys(["cached_tokens", "cache_write_tokens"])
     out = dict.fromkeys(["reasoning_tokens", "thinking_tokens"])
     apart = dict.fromkeys(["cache_read_input_tokens", "cache_creation_input_tokens"])
@@ -375,7 +375,7 @@ def tries_after(folder: Path, server_says: Response, protocol: Api) -> tuple[lis
 def test_an_error_after_a_part_of_an_answer_is_billed(
     tmp_path: Path, protocol: Api, usage: bool, assumed: bool
 ) -> None:
-    """It is billed by its usage or at the worst case. Row and budget agree, and the body is stored."""
+    """The call is billed by its usage or at the worst case. Row and budget agree, and the body is stored."""
     body = reply_body(protocol, **BEGUN[protocol])
     said = Response(body=json.dumps(body if usage else {**body, "usage": None}))
     tries, budget = tries_after(tmp_path / "r", said, protocol)

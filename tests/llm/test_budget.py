@@ -129,7 +129,7 @@ GAPPED = {name: value for name, value in ENTRY.items() if name != "cache_write"}
 
 
 def test_incomplete_price_is_refused(shell: Shell) -> None:
-    """This includes models that are not used, because a price in the file is there on purpose."""
+    """An incomplete price is rejected even if its model is not used."""
     words = "m: cache_write is missing: set it in USD per million tokens"
     assert refused(shell, prices={"m": GAPPED}).startswith(f"prices: {words}")
     Path("p.yaml").write_text(yaml.safe_dump({"fine": ENTRY, "m": GAPPED}))

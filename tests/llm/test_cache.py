@@ -300,7 +300,7 @@ def test_invalid_entry_text_is_refused(cache: ReplyCache, folder: Path, text: st
 
 
 def test_unchanged_entries_have_no_faults(cache: ReplyCache, folder: Path) -> None:
-    """Otherwise the tests above would prove nothing."""
+    """Check that the tests above fail because of their changes."""
     cache.get_or_ask(*PARTS, says(GOOD))
     cache.get_or_ask(PARTS[0], OTHER, PARTS[2], says(GOOD))
     rewrite(folder)

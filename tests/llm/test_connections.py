@@ -39,7 +39,7 @@ def test_connection_is_reused() -> None:
 
 @pytest.mark.parametrize("many", [False, True])
 def test_connection_closed_before_the_request_is_a_connect_error(many: bool) -> None:
-    """It does not matter whether the end of the request could still be written."""
+    """The end of the request may or may not have been written."""
     with Line() as line:
         line.exchange()
         line.theirs.close()

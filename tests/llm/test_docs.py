@@ -185,7 +185,7 @@ def test_bots_own_answer_is_in_the_next_question(
 
 @pytest.mark.parametrize("page", ["servers.md", "money.md"])
 def test_the_configs_of_other_servers_and_of_money_are_accepted(shell: Shell, page: str) -> None:
-    """They run offline, so that everything is checked and only replies are missing."""
+    """Run the configs offline, so that everything is checked and only replies are missing."""
     found = blocks("yaml", (REPO / "docs" / page).read_text())
     assert found
     for number, text in enumerate(found):

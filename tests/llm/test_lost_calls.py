@@ -89,7 +89,7 @@ def test_lost_reply_is_assumed_to_cost_the_average(tmp_path: Path, end: str, oft
 
 
 def test_budget_error_states_the_worst_case_of_lost_calls(tmp_path: Path) -> None:
-    """Otherwise the message would contradict the much smaller displayed cost. This holds before and after a stop."""
+    """A figure without the worst case would contradict the much smaller displayed cost."""
     with Server(Biller(every(4, DROPPED))) as server:
         players = small(player_at(server, "chat"), games=40)
         for usd in (PICO // 2, PICO):

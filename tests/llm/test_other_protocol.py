@@ -48,7 +48,7 @@ def test_address_without_a_path_gets_a_hint(shell: Shell) -> None:
 
 @pytest.mark.parametrize(("asked", "spoken"), in_gate(PAIRS, [("responses", "messages"), ("chat", "responses")]))
 def test_reply_of_another_protocol_is_rejected(shell: Shell, asked: Api, spoken: Api) -> None:
-    """It is rejected even if it contains an answer. Its tokens count if they can be parsed."""
+    """The reply contains an answer but is rejected. Its tokens count if they can be parsed."""
     with Server(lambda _: respond(spoken)) as server:
         ended = run_cli(shell, player_at(server, asked, max_output=99, tries=2))
     assert ended.code == 3

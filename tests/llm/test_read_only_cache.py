@@ -107,7 +107,7 @@ def as_nobody() -> Iterator[None]:
 
 
 def test_read_only_cache_can_be_read(tmp_path: Path) -> None:
-    """Nothing is written to it, and no request is sent."""
+    """A run writes nothing to a read-only cache, and sends no request."""
     outside = Path(mkdtemp())  # a folder that other users can enter
     try:
         with closing(ReplyCache(outside / "cache")) as cache:

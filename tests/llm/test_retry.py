@@ -91,10 +91,7 @@ POISON = Sender(poison)
     ],
 )
 def test_request_that_alone_keeps_failing_is_given_up(others: int, sick: float, tries: int, failures: range) -> None:
-    """It takes longer if other requests also fail, or if there are few.
-
-    With one game, only probes succeed in between.
-    """
+    """A request gets more tries if other requests also fail, or if there are few."""
     crowd = Crowd(others, sick, tries=tries)
     with pytest.raises(AttemptFailed) as failed:
         crowd.decides(POISON)
@@ -106,7 +103,7 @@ def test_request_that_alone_keeps_failing_is_given_up(others: int, sick: float, 
 
 
 def test_an_outage_counts_against_no_request() -> None:
-    """Nobody gets an answer for a long time. The request fails a few more times after others succeed again."""
+    """All calls fail for a long time. The request fails a few more times after others succeed again."""
     crowd = Crowd(0)
     down = Script(*times("connection", 50))
     crowd.at_random = down.send  # type: ignore[assignment, method-assign]

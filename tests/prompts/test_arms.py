@@ -103,7 +103,7 @@ def arm(folder: Path, extends: str, **files: str) -> Prompt:
 
 
 def test_prompt_extends_a_sibling_or_a_shipped_prompt(tmp_path: Path) -> None:
-    """Its own files override those that it extends. A run stores all of them, and then needs neither folder."""
+    """A prompt's own files override those that it extends. A run stores all of them, and then needs neither folder."""
     position = example_position("C")
     prompt = arm(tmp_path / "mine", "plain", paragraph="Seat {{ seat }}, be bold.", user="{{ question }}\n")
     rendered = prompt.render(position)

@@ -207,7 +207,7 @@ def test_discarded_set_is_in_no_hand() -> None:
 
 
 def test_more_cards_than_left_are_certainly_a_bluff() -> None:
-    """R5: the player's own cards count, and jokers that the other may hold."""
+    """R5: count the player's own cards, and jokers that the other may hold."""
     held = position("234567/555*8/9TJQK", "immediate")
     values = facts_after(held, 1, "234 as 5")
     assert values["number_elsewhere"] == 3

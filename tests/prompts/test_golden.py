@@ -32,7 +32,7 @@ def test_example_positions_cover_many_facts() -> None:
 
 
 def test_every_line_of_the_facts_has_its_meaning() -> None:
-    """Each line is explained at some node, and each explanation has a line. `seat N` represents one line per player."""
+    """Each line of the facts is explained at some node, and each explanation has a line."""
     values = facts(example_position("C"))
     block = PLAIN.render(example_position("C")).user.partition("=== facts ===\n")[2].partition("=== end")[0]
     names = {line.partition(":")[0] for line in block.splitlines()}

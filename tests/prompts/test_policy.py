@@ -59,7 +59,7 @@ def recorded(many: int) -> Iterator[Position]:
 
 
 def test_house_sharp_answers_prompts_like_bare_facts(at_length: bool) -> None:
-    """It also states the same probability, so the prompt loses or inverts nothing."""
+    """The stated probability is also the same, so the prompt loses or inverts nothing."""
     many = 2000 if at_length else 250
     answers = Counter[tuple[str, bool]]()
     stated, in_turn = set[float | None](), cycle(PROMPTS.items())

@@ -186,7 +186,7 @@ def test_a_player_has_one_rank(shown: Shown) -> None:
 
 
 def test_headline_agrees_with_the_ranks(shown: Shown) -> None:
-    """It names all first players, and the winners differ significantly from the players that they beat."""
+    """The headline names all first players, and its winners differ significantly from the players that they beat."""
     ranks = {name: rank for name, rank in ranked(shown.run["ranking"], "name").items() if rank != "-"}
     first = {name for name, rank in ranks.items() if rank == "1"}
     if set(ranks.values()) == {"1"}:
@@ -457,7 +457,7 @@ def dishonest(run: Path) -> set[tuple[int, int, int]]:
 
 
 def test_lies_of_changed_bots_are_not_counted(tmp_path: Path) -> None:
-    """They would play differently, so the page says so and `--json` has none."""
+    """Changed bots would play differently, so the page says so and `--json` has no lies."""
     bot = tmp_path / "bots/manual/mine.py"
     bot.parent.mkdir(parents=True)
     text = (REPO / "bots/manual/usual_bot.py").read_text().replace("class UsualBot", "class Mine")

@@ -86,7 +86,7 @@ def test_run_without_pairs_has_no_page_to_compare(bots_run: Path) -> None:
 
 
 def test_site_compares_contenders_of_several_runs(tmp_path: Path) -> None:
-    """They played the same deals. Each position links to both reports."""
+    """The runs have the same deals. Each position links to both reports."""
     runs = {
         name: played(tmp_path / name, games=8, contenders=[name], seed=seed)
         for name, seed in (("ClaudeBot", 0), ("MrDoubt", 0), ("StefaBot", 1))

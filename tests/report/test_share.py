@@ -31,7 +31,6 @@ def record_on(page: Path) -> str:
 def test_a_game_of_a_run_opens_alone_and_plays_again(
     which: str, game: int, shell: Shell, chrome: Chrome, request: pytest.FixtureRequest
 ) -> None:
-    """These runs contain hostile names and replies."""
     said = shell("share", str(request.getfixturevalue(which)), "--game", f"{game}", "--output", "sent.html")
     assert said.code == 0, said.err
     page = Path("sent.html")
@@ -245,7 +244,7 @@ def test_long_game_keeps_turns_around_its_best_moment_and_says_so(
 
 
 def test_shared_page_is_about_its_sender(shell: Shell, chrome: Chrome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It shows the name, the best moment, a line to copy, and how to play the same cards: a command and a link."""
+    """The page shows the name, the best moment, a line to copy, and how to play the same cards."""
     record = load((FOLDER / "three_immediate.json").read_text())
     Path("g.json").write_text(dump(replace(record, players=[GUEST, *record.players[1:]])))
     name = r"Ada \1 <b>"

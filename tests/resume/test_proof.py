@@ -123,7 +123,6 @@ def test_changed_value_in_any_column_is_detected(
 
 
 def test_test_runs_cover_every_column(run_of: Get) -> None:
-    """They include re-asks, fallbacks, failed calls, stated probabilities and waves."""
     with closing(sqlite3.connect(run_of("waves") / "run.db")) as db:
         for table in ("decisions", "attempts", "tries", "texts", "prompts", "ended", "batches"):
             assert db.execute(f"SELECT count(*) FROM {table}").fetchone() > (1,) or table == "batches", table  # noqa: S608

@@ -148,7 +148,7 @@ def test_watch_ends_at_first_signal_with_call_at_worst_price(tmp_path: Path, num
 
 
 def test_signal_is_handled_even_if_no_thread_wakes(tmp_path: Path) -> None:
-    """Another thread can receive it, as here, or the main thread just before it waits."""
+    """The signal reaches another thread, as here, or the main thread just before it waits."""
     heard, in_time = threading.Event(), list[bool]()
 
     def ended(games: int) -> None:

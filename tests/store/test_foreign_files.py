@@ -314,7 +314,7 @@ def test_export_contains_exactly_three_parts(runs: Shell, name: str) -> None:
 
 
 def test_export_with_foreign_packing_is_refused(runs: Shell) -> None:
-    """Other compression methods can use more memory than the sizes suggest."""
+    """Compression methods other than deflate can use more memory than the sizes suggest."""
     zipped("odd.zip", [("manifest.yaml", (FINISHED / "manifest.yaml").read_bytes())], zipfile.ZIP_LZMA)
     assert "odd.zip is not an exported run: its manifest.yaml uses an unknown compression method" in refused(
         runs, "replay", "odd.zip"

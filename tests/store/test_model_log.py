@@ -183,7 +183,7 @@ def test_texts_are_stored_once_and_unchanged(db: RunDb, log: ModelLog) -> None:
 
 
 def test_similar_texts_are_stored_as_differences(db: RunDb, log: ModelLog) -> None:
-    """They take a tenth of the bytes.
+    """Differences take a tenth of the bytes.
 
     A text is reported as damaged if it or the text that it refers to is missing or changed.
     """

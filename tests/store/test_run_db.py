@@ -173,7 +173,7 @@ def _names(db: RunDb) -> list[str]:
 
 
 def test_pending_write_is_committed_after_the_current_one(tmp_path: Path) -> None:
-    """Nobody waits forever, whether a transaction, a reader or another committer has the connection."""
+    """No thread waits forever, whether a transaction, a reader or another committer has the connection."""
     names = [f"{thread}.{number}" for thread in range(8) for number in range(40)]
     with RunDb.create(tmp_path / "run.db") as db, ThreadPoolExecutor(9) as pool:
         reads = [pool.submit(_names, db) for _ in range(40)]

@@ -180,7 +180,7 @@ MIDDLES = """
 
 @pytest.mark.parametrize("size", in_gate([3, 8], {8}))
 def test_opponents_sit_around_the_board(chrome: Chrome, table: WebServer, size: int) -> None:
-    """They sit clockwise in playing order on half an ellipse, starting at the person's left."""
+    """Opponents sit clockwise in playing order on half an ellipse, starting at the person's left."""
     chrome.screen(1440)
     _deal(chrome, table, size=size, seat=1)
     (x, y), *seats = chrome.run(MIDDLES)

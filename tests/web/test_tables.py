@@ -307,7 +307,7 @@ def test_failing_bot_is_replaced_and_reported(tmp_path: Path) -> None:
 
 
 def test_table_of_visitor_without_cookie_expires_within_the_hour(tmp_path: Path) -> None:
-    """So a program that opens many tables blocks others for at most an hour."""
+    """A program that opens many tables can block other visitors for at most an hour."""
     with serve(tmp_path, most=2) as server:
         returns, loses = server.browser(), server.browser()
         returns.sit(seat=0)

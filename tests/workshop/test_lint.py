@@ -42,7 +42,6 @@ def test_shipped_prompts_have_no_warnings(folder: str, at_length: bool) -> None:
 
 
 def test_the_sample_games_are_of_all_kinds() -> None:
-    """Otherwise measurements on them would mean little."""
     starts = [game[0].position.events[0] for game in sample_games(GAME)]
     sizes = [len(start.player_ids) for start in starts if isinstance(start, GameStartEvent)]
     assert sorted(sizes) == sorted([3, 4, 5, 6, 7, 8] * 2)

@@ -69,7 +69,7 @@ def test_the_answers_are_those_that_the_model_gives_to_the_prompt(tmp_path: Path
 
 
 def test_a_trial_is_made_once_and_then_free(tmp_path: Path) -> None:
-    """It is repeated from its folder, or from the cache in another folder, with no calls allowed."""
+    """A trial is repeated from its folder, or from the cache in another folder, with no calls allowed."""
     entries = entry(PLAIN, model="house-random"), entry(REASONED, "b")
     first = run_trial(tmp_path, *entries)
     for name in ("trial", "another"):
@@ -186,7 +186,7 @@ def test_a_body_is_billed_once_however_many_positions_share_it(tmp_path: Path) -
 
 
 def test_a_preflight_finds_a_wrong_model_before_any_question(tmp_path: Path) -> None:
-    """It sends one call for each form of answer, but none if the cache has the reply or offline."""
+    """The preflight sends one call for each form of answer, but none if the reply is cached or the run is offline."""
     prompts = entry(PLAIN, "a", model="m"), entry(PLAIN, "b", model="m", sample=1), entry(REASONED, "c", model="m")
     with Server(lambda heard: Response(404, error_body("responses", "model_not_found", "there is no m"))) as server:
         lost = [replace(one, settings=one.settings.model_copy(update={"base_url": server.base_url("responses")}))

@@ -146,7 +146,7 @@ def test_a_liar_takes_the_pile_and_its_accuser_loses_a_card(lie: list[int]) -> N
 
 
 def test_b5_one_of_several_accusers_and_its_card_are_drawn() -> None:
-    """Each of three accusers has probability 1/3, and each of its three cards again 1/3."""
+    """One of three accusers is chosen with probability 1/3, and then one of its three cards."""
     drawn: Counter[Card] = Counter()
     for seed in range(1800):
         game = small(seed)
@@ -258,7 +258,7 @@ def test_b3_forfeited_game_has_no_winner() -> None:
 
 
 def test_copy_of_a_game_continues_the_same() -> None:
-    """Its cards are equal but no longer the deck's own objects."""
+    """The copy has equal cards, which are no longer the deck's own objects."""
     game = deal_game(4)
     turn(game, game.hands[0].cards[:3], 2)
     for copy in (deepcopy(game), pickle.loads(pickle.dumps(game))):  # noqa: S301, its own bytes

@@ -155,7 +155,7 @@ def play_mistake(game: State, wrong: type[DefuseBot], **how: Any) -> Any:
 
 
 def test_a_mistake_stops_falls_back_or_forfeits(subtests: pytest.Subtests) -> None:
-    """D4: the source's "cheated and therefore loses" is `forfeit`."""
+    """D4: `forfeit` is what the source calls "cheated and therefore loses"."""
     for wrong, words in WRONG:
         with subtests.test(wrong=wrong, words=words):
             with pytest.raises(BotError) as caught:

@@ -147,7 +147,7 @@ def test_memory_limit_covers_all_processes(tmp_path: Path) -> None:
 @pytest.mark.skipif(len(available_cores()) < 2, reason="needs two cores")
 @pytest.mark.parametrize("apart", in_gate([True, False], [False]))
 def test_busy_bot_stays_on_its_core(tmp_path: Path, apart: bool) -> None:
-    """This works even if the system does not support isolation."""
+    """Pinning a bot to its core works even if the system does not support isolation."""
     path = config(tmp_path, {"hog": f"{PYTHON} hog.py 8", "thinker": HONEST["thinker"]})
     for line in met(read(path, {}), tmp_path / "run", apart):
         assert line.strikes == []
@@ -187,7 +187,7 @@ for folder in ("/tmp", "/run", "/dev/shm", "/var/tmp"):
 
 
 def test_bot_has_loopback_and_empty_temporary_folders(tmp_path: Path) -> None:
-    """They are empty again in every match."""
+    """The temporary folders are empty again in every match."""
     bot = LOOPBACK + (Path(__file__).parent / "bots/drawn.py").read_text()
     path = config(tmp_path, {"talks": f"{sys.executable} talks.py", "drawn": HONEST["drawn"]})
     (tmp_path / "talks.py").write_text(bot)

@@ -142,7 +142,7 @@ def test_three_illegal_answers_shut_a_bot_down(meet: Meet) -> None:
 
 
 def test_end_of_standard_error_is_saved(meet: Meet) -> None:
-    """There is more than fits into a pipe, and some of it is written after the match."""
+    """The bot writes more than fits into a pipe, and continues after the match."""
     loud = acting(f"head -c 1000000 /dev/zero >&2; {FIRST}", last="echo the end >&2; exit 0")
     for line in meet(loud):
         assert line.strikes == []

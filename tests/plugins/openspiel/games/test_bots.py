@@ -57,7 +57,7 @@ def test_solved_against_uniform_gets_the_computed_value(tmp_path: Path) -> None:
 
 @pytest.mark.at_length
 def test_contenders_differ_by_the_computed_value(tmp_path: Path) -> None:
-    """Both play the same deals in both seats. Nearly all of 20 intervals at 95 % contain the exact difference."""
+    """Two contenders play the same deals in both seats. Nearly all of 20 intervals contain the exact difference."""
     engine = pyspiel.load_game("kuhn_poker")
     tree = Tree(engine)
     table, level = solve(engine).table, uniform(tree)

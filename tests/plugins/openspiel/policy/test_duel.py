@@ -122,7 +122,7 @@ def test_model_is_asked_the_questions_of_a_game() -> None:
 
 
 def test_certain_knowledge_with_a_small_deck() -> None:
-    """There are two cards of each number, so a player who holds one knows that two of it are a bluff."""
+    """With two cards per number, a player who holds one knows that a play of two is a bluff."""
     game = small()
     states = {state.string: state for state in Tree(game.engine).states}
     seen = {

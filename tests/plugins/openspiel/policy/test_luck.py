@@ -130,7 +130,7 @@ class Liar(OpenSpielBot):
     in_gate([("view.legal[-1]", 40), ("view.legal[0]", 200), ("view.legal[self.rng.random() < 0.8]", 400)], 1),
 )
 def test_an_opponent_that_misstates_its_play_is_named(shell: Shell, act: str, games: int) -> None:
-    """Its games are not corrected, because the corrected mean would be wrong."""
+    """If an opponent misstates its play, games are not corrected, because the corrected mean would be wrong."""
     shell.bot("liar.py", LIAR % act, "manual/openspiel")
     words = "--game", "openspiel:kuhn_poker", "--bots", "Liar", "--contenders", "Solved,FirstLegal", "--quiet"
     assert shell("run", *words, "--games", str(2 * games), "--output", f"r{games}").code == 0

@@ -99,7 +99,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 
 def test_the_draft_of_another_process_is_left_alone(tmp_path: Path) -> None:
-    """Otherwise two processes that want the same solution would delete each other's file."""
+    """Two processes can solve the same game at the same time without deleting each other's file."""
     solution_in(tmp_path, load(KUHN), iterations=2)
     (file,) = tmp_path.iterdir()
     draft = file.rename(tmp_path / f"{file.name}.part")

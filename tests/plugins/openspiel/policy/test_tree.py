@@ -9,7 +9,7 @@ from tests.plugins.openspiel.policy.kit import DICE, KUHN, KUHN_3, LEDUC, load, 
 
 @pytest.mark.parametrize(("name", "count"), [(KUHN, 12), (KUHN_3, 48), (DICE, 192), (LEDUC, 936)])
 def test_every_information_state_is_found(name: str, count: int) -> None:
-    """Each is found once, and its history leads to it."""
+    """Every information state is found once, and its history leads to it."""
     game, states = load(name), tree_of(name).states
     assert len(states) == len({state.string for state in states}) == count
     assert [state.seat for state in states] == sorted(state.seat for state in states)

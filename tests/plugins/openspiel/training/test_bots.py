@@ -84,7 +84,7 @@ class Watcher(BotBase):
 
 
 def test_a_bot_observes_what_its_seat_does() -> None:
-    """It observes nothing after its win, nor the last decision, because pyspiel informs bots before each decision."""
+    """A bot does not observe the last decision, because pyspiel informs bots before each decision."""
     missed = []
     for seed in range(4):
         Watcher.made = []
@@ -139,7 +139,7 @@ class Counting(Watcher):
 
 
 def test_bot_treats_clones_like_the_state() -> None:
-    """It also plays two games without being told that a new one starts."""
+    """A bot also plays two games without being told that a new one starts."""
     Watcher.made = []
     bot = SeatedBot(DUBITO, 0, Counting)
     for seed in (4, 5):

@@ -156,7 +156,7 @@ def test_other_hands_are_not_revealed_in_bs() -> None:
 
 @pytest.mark.parametrize(("players", "kept"), [(3, 0.685), (8, 0.990)])
 def test_all_deals_without_a_set_are_equally_likely(players: int, kept: float) -> None:
-    """Their share of all permutations of the deck is known (R2), since cards of equal value are interchangeable."""
+    """Count the deals without a set: their share of all permutations is known (R2)."""
     all_orders = 13 * log(factorial(4)) + log(2) - log(factorial(54))
     for seed in range(8):
         state, chance, chances = new(f"dubito(players={players})"), Random(seed), 0.0
