@@ -36,7 +36,7 @@ from dubito.llm.pipeline import Pipeline, PipelineOptions
 from dubito.llm.prompts import OWN_PROMPTS, Prompt, RenderedPrompt, SeatTexts, load_prompt
 from dubito.llm.protocols import Exchange, build_request, read_reply
 from dubito.llm.request import Attempt, Place, RawReply
-from dubito.llm.settings import Account, ModelSettings, account_for
+from dubito.llm.settings import Account, ModelSettings, build_account
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from dubito.workshop.recordings import Origin, record_positions
@@ -157,7 +157,7 @@ def time_cached_decision(name: str, of: Sequence[Position], folder: Path, addres
     """Return the CPU time of a decision with a cache hit, from facts to answer, as the median of five rounds."""
     prompt = load_prompt(name, OWN_PROMPTS.parent)
     with pipeline(folder / f"own-{name}", address) as opened:
-        account = account_for(SETTINGS)
+        account = build_account(SETTINGS)
         ask = opened.build_asks("bench", SETTINGS, None).ask
         whole = asks(prompt, of, 0)
         per_second(ask, whole, IN_FLIGHT)
@@ -218,7 +218,7 @@ def main() -> None:
 
 def speeds(of: Sequence[Attempt], folder: Path, address: str, threads: int) -> tuple[float, float]:
     """Return the calls per second of the bare SDK, and through the pipeline."""
-    provider = Provider(account_for(SETTINGS), address, "no-key-needed", threads)
+    provider = Provider(build_account(SETTINGS), address, "no-key-needed", threads)
     create = provider._client[0].responses.with_raw_response.create
 
     def call_sdk(ask: Attempt) -> object:

@@ -17,7 +17,7 @@ from speed import time_call
 from dubito.experiment import replay
 from dubito.experiment import run as runner
 from dubito.experiment.config import Config
-from dubito.experiment.replay import run_to_replay
+from dubito.experiment.replay import read_replayable_run
 from dubito.experiment.resolve import CallOptions, check_models, resolve
 from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
@@ -35,7 +35,7 @@ def time_replay(registry: Registry, folder: Path) -> None:
     calls = CallOptions(32, folder / "cache", False, preflight=False)
     experiment = check_models(resolve(config, registry), registry, calls)
     run = runner.play(experiment, folder / "run", runner.RunOptions(registry, 1, calls, new_stop(1)))
-    kept = run_to_replay(folder / "run", registry.working_directory)
+    kept = read_replayable_run(folder / "run", registry.working_directory)
     found, seconds, iterations = time_call(lambda: replay.replay(kept, 1, lambda games: None))
     assert found.difference is None, found.difference
     assert found.results_digest == run.results_digest

@@ -30,7 +30,7 @@ from dubito.experiment.resolve import CallOptions, resolve
 from dubito.experiment.workers import new_stop
 from dubito.game.find import Registry, find_bots
 from dubito.games.dubito.engine import RESULTS
-from dubito.stats.tally import tally_of, unpack_outcome
+from dubito.stats.tally import sum_deals, unpack_outcome
 from dubito.store.run_db import Chunk, RunDb
 
 HERE = Path(__file__).resolve().parent.parent
@@ -115,7 +115,7 @@ def parts(registry: Registry, folder: Path) -> dict[str, float]:
     play = time.process_time() - start
     deals = [[unpack_outcome(row, RESULTS)] for row in played.outcomes]
     start = time.process_time()
-    tally = tally_of(deals, RESULTS)
+    tally = sum_deals(deals, RESULTS)
     tallied = time.process_time() - start
     with RunDb.create(folder / "parts.db") as db:
         start = time.process_time()

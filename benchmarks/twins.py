@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parent.parent
 TARGET = 0.9
 
 
-def twins(seed: int, arguments: argparse.Namespace, registry: Registry) -> Experiment:
+def build_twins(seed: int, arguments: argparse.Namespace, registry: Registry) -> Experiment:
     """Return two players that differ only in which samples they receive."""
     twin = {"bot": "OpenAIBot", "model": "house-random", "base_url": "house"}
     config = {
@@ -60,7 +60,7 @@ def main() -> None:
     start = time.perf_counter()
     for seed in range(arguments.runs):
         with tempfile.TemporaryDirectory() as name:
-            rate = compare_twins(twins(seed, arguments, registry), registry, Path(name)).differences["score"].rate
+            rate = compare_twins(build_twins(seed, arguments, registry), registry, Path(name)).differences["score"].rate
         contain += rate.low <= 0 <= rate.high
         differ += rate.value != 0
         shown = f"{rate.value:+.3f} [{rate.low:+.3f}, {rate.high:+.3f}]"

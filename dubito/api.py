@@ -19,13 +19,13 @@ from dubito.errors import DubitoError, one_line
 from dubito.experiment.compare import compare_runs
 from dubito.experiment.config import parse_config, read_config
 from dubito.experiment.plan import default_run_folder, open_executor, plan_experiment
-from dubito.experiment.replay import check_to_replay
+from dubito.experiment.replay import check_replayable
 from dubito.experiment.replay import replay as replay_run
 from dubito.experiment.resolve import call_options
 from dubito.experiment.run import RunOptions, find_finished_run, play
 from dubito.experiment.stored import Run as StoredRun
-from dubito.experiment.stored import opened_run
-from dubito.experiment.workers import cores, new_stop
+from dubito.experiment.stored import open_recorded_run
+from dubito.experiment.workers import core_count, new_stop
 from dubito.game import Game
 from dubito.game.find import find_bots, find_game
 from dubito.llm.protocols import parse_stored_request
@@ -132,7 +132,7 @@ class Run:
         self.path = Path(path)
         with ExitStack() as stack:
             folder = stack.enter_context(unpack(self.path)) if self.path.is_file() else self.path
-            self.stored: StoredRun = stack.enter_context(opened_run(folder, Path.cwd()))
+            self.stored: StoredRun = stack.enter_context(open_recorded_run(folder, Path.cwd()))
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -194,7 +194,7 @@ class Run:
     def read_decisions(self, game: int) -> Iterator[ModelDecision]:
         """Yield the models' decisions in a game."""
         log = ModelLog(self.stored.db)
-        for row in self._decision_rows.of_game(game):
+        for row in self._decision_rows.rows_of_game(game):
             yield ModelDecision(
                 seat=row["seat"],
                 decision=row["decision"],
@@ -227,8 +227,8 @@ class Run:
         Raises:
             ReplayDiffers: A game, a sum or a call differs from the run.
         """
-        check_to_replay(self.stored)
-        result = replay_run(self.stored, workers or cores(), lambda games: None)
+        check_replayable(self.stored)
+        result = replay_run(self.stored, workers or core_count(), lambda games: None)
         if result.difference is not None:
             details = "; ".join(one_line(detail, 400) for detail in result.difference.details)
             raise ReplayDiffers(f"{result.difference}: {details}")
@@ -258,7 +258,7 @@ def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any
     experiment, calls = plan_experiment(checked, None, registry, calls)
     folder = Path(checked.output) if checked.output else default_run_folder(file, experiment)
     if find_finished_run(experiment, registry, folder) is None:
-        workers = checked.workers or cores()
+        workers = checked.workers or core_count()
         with open_executor(checked) as pool:
             played = play(experiment, folder, RunOptions(registry, workers, calls, new_stop(workers), pool=pool))
         if played.failure is not None:

@@ -127,7 +127,7 @@ class StopSignal(KeyboardInterrupt):
 OUT_OF_MEMORY: Final = "out of memory: raise the limit (`ulimit -v`), or lower in_flight or workers"
 
 
-def signal_of(error: BaseException | None) -> int:
+def signal_number(error: BaseException | None) -> int:
     return error.number if isinstance(error, StopSignal) else signal.SIGINT
 
 
@@ -178,7 +178,7 @@ def end_sentence(sentence: str) -> str:
     return sentence if sentence.endswith((".", "?", "!")) else f"{sentence}."
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 

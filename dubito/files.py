@@ -252,17 +252,17 @@ class _FastLoader(_StrictLoader):
             setattr(self, event, getattr(parts, event))
 
 
-class Checked(BaseModel):
+class CheckedModel(BaseModel):
     """A model that refuses extra keys and type conversion."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class NoRules(Checked):
+class NoRules(CheckedModel):
     """The `rules` of a game without variants."""
 
 
-def fault(error: ValidationError, whole: str = "the file", within: str = "") -> str:
+def describe_fault(error: ValidationError, whole: str = "the file", within: str = "") -> str:
     first = error.errors()[0]
     where = ".".join(map(str, (*([within] if within else []), *first["loc"]))) or whole
     return f"{one_line(where)}: {one_line(first['msg'])}"

@@ -48,7 +48,9 @@ class Command(NamedTuple):
 class ModelServer(NamedTuple):
     """A kind of model server that a run starts and stops: `base_url: NAME`, or NAME:MODEL in the short form."""
 
-    place: str  # "package.module:object" with `fingerprint` and `start`, as in `dubito.experiment.servers.Starts`
+    place: (
+        str  # "package.module:object" with `fingerprint` and `start`, as in `dubito.experiment.servers.StartFunction`
+    )
     settings: Mapping[str, Any]  # settings of a player in the short form, unless the user sets them
 
 

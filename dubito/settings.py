@@ -10,7 +10,7 @@ from pydantic import Field
 from pydantic.fields import FieldInfo
 
 from dubito.errors import UsageError, one_line
-from dubito.files import Checked, from_yaml
+from dubito.files import CheckedModel, from_yaml
 
 
 def setting(about: str, default: Any = None, group: str = "", metavar: str = "", usual: str = "", **checks: Any) -> Any:
@@ -60,10 +60,10 @@ class Setting:
         return kinds[0] if get_origin(annotation) in (Union, UnionType) and len(kinds) == 1 else annotation
 
     @property
-    def keys_model(self) -> type[Checked] | None:
+    def keys_model(self) -> type[CheckedModel] | None:
         """The model of the setting's keys, if it is a mapping with fixed keys."""
         kind = self.kind
-        return kind if isinstance(kind, type) and issubclass(kind, Checked) else None
+        return kind if isinstance(kind, type) and issubclass(kind, CheckedModel) else None
 
     @property
     def metavar(self) -> str:

@@ -12,7 +12,7 @@ import click
 from dubito.cli.descriptors import limit_in_flight
 from dubito.cli.options import SPENDING, config_options, flags, setting_options
 from dubito.cli.output import GamesProgress, note
-from dubito.errors import RunStopped, UsageError, describe_signal, format_error, one_line, signal_of, suggestion
+from dubito.errors import RunStopped, UsageError, describe_signal, format_error, one_line, signal_number, suggestion
 from dubito.experiment.config import SETTINGS, Config, parse_config
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import PROVIDERS, CallOptions, call_options
@@ -32,13 +32,13 @@ asking_options = flags(
 )
 
 
-def _config_of(given: Mapping[str, Any]) -> Config:
+def _build_config(given: Mapping[str, Any]) -> Config:
     """Build a config from a command's flags, ignoring flags that are not config settings."""
     return parse_config({}, "the command", {key: value for key, value in given.items() if key in SETTINGS})
 
 
 def limited_call_options(given: Mapping[str, Any]) -> CallOptions:
-    calls = call_options(_config_of(given), Path.cwd())
+    calls = call_options(_build_config(given), Path.cwd())
     return replace(calls, in_flight=limit_in_flight(calls.in_flight))
 
 
@@ -51,7 +51,9 @@ def settings_of_model(model: str, given: Mapping[str, Any], game: Game) -> Model
     entry = dict(PROVIDERS[provider])
     provider_bot: Any = find_bots(Path.cwd(), game.name).find(entry.pop("bot")).cls
     settings: dict[str, Any] = {"model": model_name, **provider_bot.defaults, **entry}
-    settings |= {key: value for key, value in _config_of(given).server.items() if key != "base_url" or key not in entry}
+    settings |= {
+        key: value for key, value in _build_config(given).server.items() if key != "base_url" or key not in entry
+    }
     settings |= {one.key: one.parse(given[one.key]) for one in _OF_MODEL if given[one.key] is not None}
     try:
         return identify_weights(model, check_settings("--model", settings))
@@ -71,7 +73,7 @@ def suggest_resume(folder: Path, flags: bool = False) -> Iterator[None]:
     except RunStopped as error:
         raise RunStopped(f"{format_error(error, as_flags=flags)}; {how_to_resume}") from None
     except KeyboardInterrupt as error:
-        number = signal_of(error)
+        number = signal_number(error)
         note(f"dubito: stopped by {describe_signal(number)}; {how_to_resume}")
         raise click.exceptions.Exit(128 + number) from None
 

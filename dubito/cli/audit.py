@@ -29,10 +29,10 @@ def audit_games(names: Sequence[str]) -> int:
     output names the template's line, the first byte that differs and the leaked fact or observation. Lines that start
     with `look` may be intended. The exit code is 1 if there is a leak.
     """
-    return max([_print_leaks(_audit_of_game(name)) for name in names])
+    return max([_print_leaks(_audit_game(name)) for name in names])
 
 
-def _audit_of_game(name: str) -> Audit:
+def _audit_game(name: str) -> Audit:
     folder, here = Path(name), Path.cwd()
     if (folder / MODULE).is_file():
         here, name = folder.resolve().parents[1], folder.resolve().name
@@ -50,10 +50,10 @@ def audit_prompts(names: Sequence[str], game: Game) -> int:
     be intended. The exit code is 1 if there is a leak.
     """
     is_given = click.get_current_context().get_parameter_source("game") is not ParameterSource.DEFAULT
-    return max([_print_leaks(_audit_of_prompt(name, game, is_given)) for name in names])
+    return max([_print_leaks(_audit_prompt(name, game, is_given)) for name in names])
 
 
-def _audit_of_prompt(name: str, game: Game, is_given: bool) -> Audit:
+def _audit_prompt(name: str, game: Game, is_given: bool) -> Audit:
     """Return a prompt's audit for `game` if --game was given, else for the game its folder belongs to."""
     folder, here = Path(name), Path.cwd()
     if (folder / DESCRIPTION).is_file():

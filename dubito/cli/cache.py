@@ -17,7 +17,7 @@ from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.stored import store_errors_as_usage_errors
 from dubito.llm.cache import CacheEntry, ReplyCache, compute_key
 from dubito.llm.protocols import read_reply
-from dubito.llm.recording import differing_parts, nearest
+from dubito.llm.recording import differing_parts, find_nearest
 from dubito.llm.request import parse_json
 from dubito.report.documents import CachedModel, CacheObject
 from dubito.store.folder import DATABASE
@@ -207,7 +207,7 @@ def _explain(opened: ReplyCache, request: StoredRequest) -> None:
         say(f"the cache has a reply: {key}")
         return
     damaged: list[str] = []
-    entry = nearest(_readable_entries(opened, damaged), request.server, request.text, request.draw)
+    entry = find_nearest(_readable_entries(opened, damaged), request.server, request.text, request.draw)
     _note_damaged(damaged)
     if entry is None:
         say(f"the cache {opened.folder} {'has no readable replies' if damaged else 'is empty'}")

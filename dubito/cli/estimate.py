@@ -11,7 +11,7 @@ from dubito.cli.output import note, print_document, say, table
 from dubito.errors import UsageError
 from dubito.experiment.config import parse_config, read_config
 from dubito.experiment.estimate import Estimate as PlayerFigures
-from dubito.experiment.estimate import Figure, add_up, estimate_duration, useful_in_flight
+from dubito.experiment.estimate import Figure, estimate_duration, sum_figures, useful_in_flight
 from dubito.experiment.estimate import estimate as estimate_players
 from dubito.experiment.experiment import describe_fake_models
 from dubito.experiment.resolve import (
@@ -73,20 +73,20 @@ def _print(games: str, found: Sequence[PlayerFigures], in_flight: int) -> None:
     headers = ["model player", "kind", "calls", "tokens in", "tokens out", "cost", "based on"]
     rows = []
     for one in found:
-        cost = "no price" if one.picodollars is None else _in_words(one.picodollars, _money)
-        counts = [_in_words(figure, "{:,.0f}".format) for figure in (one.calls, one.tokens_in, one.tokens_out)]
+        cost = "no price" if one.picodollars is None else _format_figure(one.picodollars, _money)
+        counts = [_format_figure(figure, "{:,.0f}".format) for figure in (one.calls, one.tokens_in, one.tokens_out)]
         rows.append([one.player, one.kind, *counts, cost, one.source])
     table(f"{games}; typical values, with 95 % ranges in brackets", headers, rows)
     if total := _total_cost(found):
-        say(f"total: {_in_words(total, _money)}")
-    per_call = ", ".join(_in_words(figure, "{:.2g}".format) for figure in sorted({one.seconds for one in found}))
-    duration = _in_words(estimate_duration(found, in_flight), format_duration)
+        say(f"total: {_format_figure(total, _money)}")
+    per_call = ", ".join(_format_figure(figure, "{:.2g}".format) for figure in sorted({one.seconds for one in found}))
+    duration = _format_figure(estimate_duration(found, in_flight), format_duration)
     say(f"time: {duration}, at {per_call} s per call, {in_flight} in flight")
 
 
 def _total_cost(found: Sequence[PlayerFigures]) -> Figure | None:
     priced = [one.picodollars for one in found if one.picodollars is not None]
-    return add_up(priced) if priced else None
+    return sum_figures(priced) if priced else None
 
 
 def _document(games: int, found: Sequence[PlayerFigures], in_flight: int) -> EstimateObject:
@@ -123,14 +123,14 @@ def _document(games: int, found: Sequence[PlayerFigures], in_flight: int) -> Est
 
 
 def _usd(picodollars: Figure | None) -> Figure | None:
-    return picodollars and picodollars.scaled(1 / PICO)
+    return picodollars and picodollars.rescale(1 / PICO)
 
 
 def _money(picodollars: float) -> str:
     return dollars(round(picodollars))
 
 
-def _in_words(figure: Figure, write: Callable[[float], str]) -> str:
+def _format_figure(figure: Figure, write: Callable[[float], str]) -> str:
     """Return the typical value, followed by the range unless it is a single value."""
     low, typical, high = map(write, figure)
     return typical if low == high else f"{typical} ({low} to {high})"

@@ -42,11 +42,11 @@ def export(run: Path, file: Path | None, parquet: Path | None, quiet: bool) -> N
 
 
 def _export_dataset(run: Path, parquet: Path, quiet: bool) -> None:
-    from dubito.experiment.replay import run_to_replay
+    from dubito.experiment.replay import read_replayable_run
     from dubito.workshop.dataset import write_dataset
 
     with open_run_folder(run) as folder:
-        replayed_run = run_to_replay(folder)
+        replayed_run = read_replayable_run(folder)
         with replayed_run.db, GamesProgress(replayed_run.experiment.games, quiet, time.monotonic) as progress:
             progress(0)
             write_dataset(replayed_run, parquet, progress)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from dubito.cli.main import LateListing
+from dubito.cli.main import LazyListing
 from dubito.cli.options import game_option, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import one_line
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PLACES: Final = {"audit": "dubito.cli.audit:audit_games", "check": "dubito.cli.lists:check"}
 
 
-@click.group(cls=LateListing, places=_PLACES, invoke_without_command=True)
+@click.group(cls=LazyListing, places=_PLACES, invoke_without_command=True)
 @click.option("--openspiel", is_flag=True, help="List OpenSpiel's games, and why some cannot be played.")
 @games_path_option
 @json_option
@@ -47,7 +47,7 @@ def check(game: str, quick: bool) -> int:
     information. Lines that start with `look` may be intended.
     """
     # Imported late: listing games does not need them.
-    from dubito.game.flaws import flaws_of
+    from dubito.game.flaws import find_definition_flaws
     from dubito.workshop.conformance import find_flaws
     from dubito.workshop.subject import Flaw, Subject
 
@@ -55,7 +55,9 @@ def check(game: str, quick: bool) -> int:
     here, name = (folder.resolve().parents[1], folder.resolve().name) if folder.is_dir() else (Path.cwd(), game)
     checked = find_game(name, here, flawed=True)
     subject = Subject(checked, here)
-    flaws = [Flaw(subject.main, flaw) for flaw in flaws_of(checked)] or find_flaws(subject, [*game_checks()], quick)
+    flaws = [Flaw(subject.main, flaw) for flaw in find_definition_flaws(checked)] or find_flaws(
+        subject, [*game_checks()], quick
+    )
     problems = lines = 0
     for flaw in flaws:
         say(f"{'' if flaw.sure else 'look: '}{flaw.file}: {flaw.sentence}")
@@ -132,7 +134,7 @@ def _format_seats(seats: tuple[int, int]) -> str:
     return f"{least}" if least == most else f"{least} to {most}"
 
 
-@click.group(cls=LateListing, places={"check": "dubito.cli.lists:check_bot"}, invoke_without_command=True)
+@click.group(cls=LazyListing, places={"check": "dubito.cli.lists:check_bot"}, invoke_without_command=True)
 @game_option
 @json_option
 @click.pass_context

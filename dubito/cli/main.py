@@ -33,7 +33,7 @@ from dubito.errors import (
     UsageError,
     describe_signal,
     one_line,
-    signal_of,
+    signal_number,
 )
 from dubito.game.native import describe_engine
 from dubito.game.packages import HOME, set_games_path
@@ -69,7 +69,7 @@ class _NamedPath(click.Path):
         return super().convert(value, param, ctx)
 
 
-class LateListing(Listing):
+class LazyListing(Listing):
     """A group that imports a command's module only when the command is used, so that `--help` is fast."""
 
     def __init__(self, *rest: Any, places: Mapping[str, str], **more: Any) -> None:
@@ -118,7 +118,7 @@ class LateListing(Listing):
         return _first_sentence(text[1] if text else "")
 
 
-class Program(LateListing):
+class Program(LazyListing):
     """The top-level group: the commands of the core and of plugins, under headings."""
 
     def __init__(self, *rest: Any, **more: Any) -> None:
@@ -261,7 +261,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
     except (BotError, GameError, RunStopped) as error:
         return _report_error(str(error), 3)
     except (KeyboardInterrupt, click.Abort) as error:
-        number = signal_of(error.__cause__ if isinstance(error, click.Abort) else error)
+        number = signal_number(error.__cause__ if isinstance(error, click.Abort) else error)
         return _report_error(f"stopped by {describe_signal(number)}", 128 + number)
     except BrokenPipeError:
         # The process that read the output has ended.

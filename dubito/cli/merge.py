@@ -10,13 +10,13 @@ import click
 from dubito.cli.asking import limited_call_options
 from dubito.cli.options import config_options, games_path_option, json_option, open_run_folder
 from dubito.cli.output import note, print_document, say, show
-from dubito.cli.summary import document_of, print_next_steps, print_summary, write_run_report
+from dubito.cli.summary import build_document, print_next_steps, print_summary, write_run_report
 from dubito.experiment.compare import check_comparable, compare_runs, list_arms, list_caveats
 from dubito.experiment.experiment import describe_fake_models, player_labels
 from dubito.experiment.run import find_finished_run
 from dubito.experiment.shards import IncompleteShards, default_folder, describe_spending, read_shards
 from dubito.experiment.shards import merge as merge_shards
-from dubito.experiment.stored import Run, opened_run
+from dubito.experiment.stored import Run, open_recorded_run
 from dubito.game.find import find_bots
 from dubito.hooks import comparison_parts
 from dubito.llm.budget import Caps
@@ -53,9 +53,9 @@ def merge(
     RUN... are the folders of the shards. Missing, unfinished, duplicate or foreign shards are reported. The cost of all
     models is always printed.
     """
-    shards = _shards_of(runs, limited_call_options({"budget": budget}).caps)
+    shards = _load_shards(runs, limited_call_options({"budget": budget}).caps)
     registry = find_bots(Path.cwd(), shards[0].planned.game)
-    whole = shards[0].experiment.whole
+    whole = shards[0].experiment.unsharded
     for player in whole.players:
         registry.find(player.bot)
     folder = output or default_folder(shards)
@@ -66,7 +66,7 @@ def merge(
         print_summary(run, tables)
     index = write_run_report(folder, new=True) if report else None
     if as_json:
-        print_document(MergeObject(shards=[str(shard.folder) for shard in shards], run=document_of(run, index)))
+        print_document(MergeObject(shards=[str(shard.folder) for shard in shards], run=build_document(run, index)))
         return 0
     if index is not None:
         say(f"report: {index}")
@@ -74,7 +74,7 @@ def merge(
     return 0
 
 
-def _shards_of(runs: tuple[Path, ...], caps: Caps) -> list[Run]:
+def _load_shards(runs: tuple[Path, ...], caps: Caps) -> list[Run]:
     """Return the shards after printing what they have spent. Raises UsageError if any is missing or unfinished."""
     try:
         shards = read_shards(runs)
@@ -100,7 +100,7 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
     """
     with ExitStack() as stack:
         folders = [stack.enter_context(open_run_folder(run)) for run in runs or (None,)]
-        stored = [stack.enter_context(opened_run(folder)) for folder in folders]
+        stored = [stack.enter_context(open_recorded_run(folder)) for folder in folders]
         check_comparable(stored)
         notes, comparison = list_caveats(stored), compare_runs(stored)
         arms, parts = list_arms(stored, comparison), [*comparison_parts(stored, comparison)]

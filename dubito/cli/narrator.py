@@ -13,8 +13,8 @@ from dubito.cli.output import PlainVoice, Voice, note, say
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.files import write_whole
 from dubito.game import Game
-from dubito.game.record import Forfeit, records_of
-from dubito.game.words import describe_forfeit, describe_question, words_of
+from dubito.game.record import Forfeit, load_records
+from dubito.game.words import describe_forfeit, describe_question, load_words
 from dubito.show.company import Thought
 from dubito.show.session import Moment, Session
 
@@ -32,8 +32,8 @@ class Narrator:
 
     def narrate(self, session: Session) -> None:
         self._session = session
-        self._teller = words_of(session.game).Teller(session.state, session.label)
-        self._voice(words_of(session.game).sentence(session.state.start, session.label))
+        self._teller = load_words(session.game).Teller(session.state, session.label)
+        self._voice(load_words(session.game).sentence(session.state.start, session.label))
         while not session.over:
             if not session.state.over:
                 self._begin_move()
@@ -54,7 +54,7 @@ class Narrator:
         state, game = self._session.state, self._session.game
         truth = game.truth(state) if self._show_hands and not state.over else None
         name = self._session.label(thought.seat)
-        self.print_aside(thought.in_words(name, describe_question(game, thought.node), game.node(thought.node), truth))
+        self.print_aside(thought.to_line(name, describe_question(game, thought.node), game.node(thought.node), truth))
         self._show_thinking()
 
     def show_partial_reply(self, seat: int, words: str) -> None:
@@ -65,7 +65,7 @@ class Narrator:
         self._seat, turn = state.seat, state.turns_played + 1
         if turn > self._turn:
             self._wait()
-            self._hand_to_show = self._teller.holds(self._seat) if self._show_hands else ""
+            self._hand_to_show = self._teller.describe_hand(self._seat) if self._show_hands else ""
         self._turn = turn
         self._show_thinking()
 
@@ -81,7 +81,7 @@ class Narrator:
     def _print_move(self, moment: Moment) -> None:
         output, session = moment.output, self._session
         forfeited = isinstance(output, Forfeit)
-        for each in () if forfeited else self._teller.moved(moment.seat, output, moment.events):
+        for each in () if forfeited else self._teller.describe_move(moment.seat, output, moment.events):
             truth = f"[{each.truth}]" if self._show_hands and each.truth else ""
             if text := " ".join(filter(None, (each.said, truth))):
                 self._print_line(text)
@@ -117,7 +117,7 @@ def check_save(path: Path | None) -> None:
 def save_record(path: Path, game: Game, record: Any) -> None:
     """Write a game's record and print its path; raises RunStopped."""
     try:
-        write_whole(path, records_of(game).dump(record))
+        write_whole(path, load_records(game).dump(record))
     except RunStopped as error:
         raise RunStopped(f"the game is over, but {error}") from None
     say(f"record: {path}")

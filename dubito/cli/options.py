@@ -57,7 +57,7 @@ PORT_DEFAULT: Final = "8765, or a free one if that is taken"
 SAVED_GAMES_DEFAULT: Final = "games, or saved if games contains your own game packages"
 
 
-def _use(ctx: click.Context, param: click.Parameter | None, folders: Sequence[Path]) -> None:
+def _set_games_path_option(ctx: click.Context, param: click.Parameter | None, folders: Sequence[Path]) -> None:
     if folders:
         set_games_path(folders)
 
@@ -69,7 +69,7 @@ games_path_option = click.option(
     # Must be parsed first because games are looked up by name in these folders.
     is_eager=True,
     expose_value=False,
-    callback=_use,
+    callback=_set_games_path_option,
     metavar="FOLDER",
     help="Also load games, bots and prompts from FOLDER. Can be repeated.",
 )
@@ -178,7 +178,7 @@ class GameCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; raises UsageError if a rule belongs to another game."""
         known, rest = self._parse_known_flags(ctx, list(args))
-        _use(ctx, None, [Path(folder) for folder in known.get("games_path") or ()])
+        _set_games_path_option(ctx, None, [Path(folder) for folder in known.get("games_path") or ()])
         is_asked = any(word.startswith("--") for word in rest) or not {*args}.isdisjoint(ctx.help_option_names)
         rules: list[click.Parameter] = self._rules(self._game(known, rest)) if is_asked else []
         ctx.meta[_RULES] = rules

@@ -32,7 +32,7 @@ from dubito.errors import IllegalOutput, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import describe_fake_models, player_labels
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots
-from dubito.game.words import words_of
+from dubito.game.words import load_words
 from dubito.llm.settings import SHORT_FORM_SETTINGS
 from dubito.show.company import Opponents, as_sentence, describe_trouble
 from dubito.show.person import Sitting, seat_person, set_up
@@ -79,7 +79,7 @@ def play(
     play --game defuse Sapper`.
     """
     checked = rules_at_table(config, game, rules)
-    against = bots or (words_of(game).BOTS or _default_bots(game))[: game.seats_by(checked)[1] - 1]
+    against = bots or (load_words(game).BOTS or _default_bots(game))[: game.seat_range(checked)[1] - 1]
     check_save(save)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
@@ -126,7 +126,7 @@ def _default_bots(game: Game) -> list[str]:
 
 
 def _print_welcome(sitting: Sitting, voice: Voice) -> None:
-    seats = [sitting.to_me(sitting.label(seat)) for seat in range(len(sitting.setup.players))]
+    seats = [sitting.address_person(sitting.label(seat)) for seat in range(len(sitting.setup.players))]
     voice(f"Players, in playing order: {', '.join(seats)}.")
     voice(sitting.rules()[0])
     voice(f"{sitting.words.HOW} {_COMMANDS}")
@@ -169,7 +169,7 @@ def _play_typed_move(sitting: Sitting, voice: Voice) -> tuple[Moment, list[str]]
     """Ask the person until the answer is legal, then play it."""
     _show(sitting, voice)
     while True:
-        keys = sitting.words.keys(sitting.state)
+        keys = sitting.words.key_hint(sitting.state)
         line = read_line(f"{keys}\n> " if keys else "> ").strip() or sitting.words.ENTER
         if line in ("help", "?", "rules"):
             for rule in sitting.rules():
@@ -184,14 +184,14 @@ def _play_typed_move(sitting: Sitting, voice: Voice) -> tuple[Moment, list[str]]
                 voice(f"{turn:4}. {text}")
         elif line:
             try:
-                return sitting.step(sitting.words.read(line, sitting.state, sitting.me))
+                return sitting.step(sitting.words.parse_line(line, sitting.state, sitting.me))
             except (IllegalOutput, UsageError) as error:
                 voice(as_sentence(str(error)))
 
 
 def _show(sitting: Sitting, voice: Voice) -> None:
     voice()
-    for line in sitting.words.sees(sitting.state, sitting.me, sitting.label):
+    for line in sitting.words.describe_view(sitting.state, sitting.me, sitting.label):
         voice(line)
 
 

@@ -17,22 +17,22 @@ from dubito.cli.asking import (
     settings_of_model,
     suggest_resume,
 )
-from dubito.cli.main import LateListing
+from dubito.cli.main import LazyListing
 from dubito.cli.options import game_option, games_path_option, json_option
 from dubito.cli.output import note, say, show, table
 from dubito.cli.trials import judge_trial, test_with_cassette
 from dubito.errors import UsageError, one_line
 from dubito.experiment.config import parse_config, read_config
-from dubito.experiment.replay import check_to_replay
+from dubito.experiment.replay import check_replayable
 from dubito.experiment.resolve import check_model_calls, price_of_model, resolve
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored import open_recorded_run
 from dubito.files import read_text
 from dubito.game import Game, Position
 from dubito.game.find import Registry, find_bots
 from dubito.llm.price_list import end_of_model_warning
 from dubito.llm.prices import Price, dollars
 from dubito.llm.prompts import game_of_folder, load_prompt, prompt_names, prompt_roots
-from dubito.llm.settings import ModelSettings, account_for
+from dubito.llm.settings import ModelSettings, build_account
 from dubito.report.run_tables import calibration_bins, calibration_table
 from dubito.report.tables import cell_text
 from dubito.stats.players import calibrations
@@ -44,13 +44,13 @@ from dubito.workshop.lint import FIRST_DECISION, prompt_differences
 from dubito.workshop.lint import lint as advice_on
 from dubito.workshop.recordings import (
     RecordedPosition,
+    load_workshop_part,
     position_files,
     read_folder,
     record_from_config,
     record_from_run,
     sample_games,
     shipped_positions,
-    workshop_part,
     write_files,
 )
 from dubito.workshop.trial import (
@@ -80,7 +80,7 @@ _PLACES: Final = {
 }
 
 
-@click.group(cls=LateListing, places=_PLACES)
+@click.group(cls=LazyListing, places=_PLACES)
 def prompts() -> None:
     """List, show, audit and test prompts."""
 
@@ -90,7 +90,7 @@ def prompts() -> None:
 @game_option
 def lint(name: str, game: Game) -> None:
     """Check a prompt's length, cacheable share and contents."""
-    prompt = load_prompt(name, Path.cwd(), game_of(name, game))
+    prompt = load_prompt(name, Path.cwd(), resolve_game(name, game))
     games = sample_games(prompt.game)
     advice = advice_on(prompt, games)
     cells = [
@@ -104,11 +104,11 @@ def lint(name: str, game: Game) -> None:
         say(f"- {one_line(finding, 1000)}")
     if not advice.findings:
         say("no findings")
-    if workshop_part(prompt.game, "world_pairs", None) is None:
+    if load_workshop_part(prompt.game, "world_pairs", None) is None:
         note(f"leaks of hidden information are not checked: {prompt.game.name} has no world_pairs")
 
 
-def nodes_of(game: Game) -> list[str]:
+def node_names(game: Game) -> list[str]:
     return [node.name for node in game.nodes]
 
 
@@ -117,12 +117,12 @@ def main_node(game: Game) -> str:
 
 
 def check_node(game: Game, node: str | None) -> None:
-    names = nodes_of(game)
+    names = node_names(game)
     if node is not None and node not in names:
         raise click.BadParameter(f"{node!r} is not one of {', '.join(map(repr, names))}.", param_hint="'--node'")
 
 
-def at_position(command: Callable[..., Any]) -> Callable[..., Any]:
+def position_options(command: Callable[..., Any]) -> Callable[..., Any]:
     node = click.option("--node", metavar="NODE", help="Use the example position of this node. [default: C, in Dubito]")
     file = click.option(
         "--position", "file", type=click.Path(path_type=Path), metavar="FILE", help="Use this recorded position."
@@ -130,7 +130,7 @@ def at_position(command: Callable[..., Any]) -> Callable[..., Any]:
     return node(file(command))
 
 
-def position_of(game: Game, node: str | None, file: Path | None) -> Position:
+def choose_position(game: Game, node: str | None, file: Path | None) -> Position:
     """Return the position that these options select; raises UsageError."""
     check_node(game, node)
     if node is not None and file is not None:
@@ -143,7 +143,7 @@ def position_of(game: Game, node: str | None, file: Path | None) -> Position:
     return position
 
 
-def game_of(name: str, game: Game) -> Game:
+def resolve_game(name: str, game: Game) -> Game:
     is_given = click.get_current_context().get_parameter_source("game") is not ParameterSource.DEFAULT
     return game if is_given or "/" not in name or not Path(name).is_dir() else game_of_folder(Path(name), Path.cwd())
 
@@ -166,30 +166,30 @@ def list_prompts(game: Game) -> None:
 
 @click.command()
 @click.argument("name")
-@at_position
+@position_options
 @game_option
 def show_prompt(name: str, node: str | None, file: Path | None, game: Game) -> None:
     """Show the system and user text of a prompt for one position.
 
     NAME is a prompt's name or folder.
     """
-    game = game_of(name, game)
-    position = position_of(game, node, file)
+    game = resolve_game(name, game)
+    position = choose_position(game, node, file)
     say(str(load_prompt(name, Path.cwd(), game).render(position)))
 
 
 @click.command()
 @click.argument("one", metavar="A")
 @click.argument("other", metavar="B")
-@at_position
+@position_options
 @game_option
 def diff(one: str, other: str, node: str | None, file: Path | None, game: Game) -> int:
     """Show the difference between prompts A and B at one position.
 
     Each is a prompt's name or folder. The exit code is 1 if they differ.
     """
-    game, here = game_of(one, game), Path.cwd()
-    position = position_of(game, node, file)
+    game, here = resolve_game(one, game), Path.cwd()
+    position = choose_position(game, node, file)
     old, new = load_prompt(one, here, game), load_prompt(other, here, game)
     lines = list(prompt_differences(old, new, position))
     for line in lines:
@@ -199,7 +199,7 @@ def diff(one: str, other: str, node: str | None, file: Path | None, game: Game) 
     elsewhere = []
     if node is None and file is None:
         example = game.facts.example_position
-        elsewhere = [name for name in nodes_of(game) if any(prompt_differences(old, new, example(name)))]
+        elsewhere = [name for name in node_names(game) if any(prompt_differences(old, new, example(name)))]
     same = f"identical at node {main_node(game)}, but different at {', '.join(elsewhere)}; see them with --node"
     say(same if elsewhere else "identical")
     return 1 if elsewhere else 0
@@ -213,7 +213,7 @@ def golden(name: str, game: Game) -> None:
 
     The files are named `golden/NODE.txt` in the prompt's folder and contain its text at each example position.
     """
-    files = golden_files(load_prompt(name, Path.cwd(), game_of(name, game)))
+    files = golden_files(load_prompt(name, Path.cwd(), resolve_game(name, game)))
     write_files(files)
     for file in files:
         say(f"written: {file}")
@@ -237,7 +237,7 @@ def record(what: Path, output: Path, count: int, node: str | None) -> None:
         raise UsageError(f"{what} has no such positions because its bots do not answer one node at a time")
     write_files(position_files(positions, output))
     nodes = Counter(one.position.node for one in positions)
-    by_node = ", ".join(f"{name} {nodes[name]}" for name in nodes_of(positions[0].game) if nodes[name])
+    by_node = ", ".join(f"{name} {nodes[name]}" for name in node_names(positions[0].game) if nodes[name])
     fewer = "" if len(positions) == count else f" (of {count} requested; there are no more)"
     deals = len({one.deal for one in positions})
     say(f"written: {len(positions)} positions{fewer} from {deals} deals in {output}: {by_node}")
@@ -256,13 +256,13 @@ def _record_positions(what: Path, node: str | None, count: int) -> list[Recorded
 
 def _nodes(registry: Registry, node: str | None) -> Sequence[str]:
     check_node(registry.game, node)
-    return nodes_of(registry.game) if node is None else [node]
+    return node_names(registry.game) if node is None else [node]
 
 
 def _record_from_run(folder: Path, node: str | None, count: int) -> list[RecordedPosition]:
-    with opened_run(folder) as run_source:
+    with open_recorded_run(folder) as run_source:
         nodes = _nodes(run_source.registry, node)
-        check_to_replay(run_source)
+        check_replayable(run_source)
         positions = record_from_run(run_source, nodes, count)
     for mismatch in dict.fromkeys(run_source.mismatches):
         note(f"manifest mismatch: {mismatch}")
@@ -292,7 +292,7 @@ def _print_answers(entries: Sequence[TrialEntry], trial: Trial, price: Price | N
         for row in score_rows(answers, price)
     ]
     causes = sorted({cause for _, row in rows for cause in row.causes})
-    right: str | None = workshop_part(entries[0].prompt.game, "RIGHT", None)
+    right: str | None = load_workshop_part(entries[0].prompt.game, "RIGHT", None)
     headers = ["prompt", "node", "positions", "yes %", *(["right %"] if right else []), "invalid %", *causes]
     headers += ["tokens in", "cached in", "tokens out", "cost per 1,000"]
     cells = [
@@ -379,7 +379,7 @@ def test(
         return test_with_cassette(name, cassette, calls, expected, quiet, as_json)
     if record is not None and against is not None:
         raise UsageError("--record: a cassette covers one prompt; record each prompt separately, without --against")
-    game = game_of(name, game)
+    game = resolve_game(name, game)
     settings = settings_of_model(model, flags, game)
     entries = _entries([name] if against is None else [name, against], settings, game)
     recorded = read_folder(_folder(game) if positions is None else positions, game)
@@ -397,7 +397,7 @@ def test(
 
 
 def _note_end(settings: ModelSettings) -> None:
-    if sentence := end_of_model_warning(account_for(settings).server, settings.model, datetime.now(UTC).date()):
+    if sentence := end_of_model_warning(build_account(settings).server, settings.model, datetime.now(UTC).date()):
         note(sentence)
 
 

@@ -12,12 +12,12 @@ from dubito.cli.options import games_path_option, open_run_folder
 from dubito.cli.output import GamesProgress, note, say
 from dubito.errors import UsageError, one_line
 from dubito.experiment import replay as run_replay
-from dubito.experiment.replay import rebuild_table, run_to_replay
+from dubito.experiment.replay import read_replayable_run, rebuild_table
 from dubito.experiment.stored import Run
-from dubito.experiment.workers import cores
+from dubito.experiment.workers import core_count
 from dubito.files import read_text
 from dubito.game.find import DUBITO, find_game
-from dubito.game.record import read_game_name, records_of
+from dubito.game.record import load_records, read_game_name
 from dubito.game.words import labels, seat_label
 from dubito.llm.recording import Differs
 from dubito.llm.request import AttemptFailed, Place, Reply
@@ -47,11 +47,11 @@ def replay(what: Path | None, game: int | None, show_hands: bool, workers: int |
 
 
 def _replay_run(folder: Path, game: int | None, show_hands: bool, workers: int | None, quiet: bool) -> int:
-    run = run_to_replay(folder)
+    run = read_replayable_run(folder)
     if game is not None:
         return _show_game(run, game, show_hands)
     with GamesProgress(run.experiment.games, quiet, time.monotonic) as progress:
-        result = run_replay.replay(run, workers or cores(), progress)
+        result = run_replay.replay(run, workers or core_count(), progress)
     for mismatch in result.mismatches:
         note(f"manifest mismatch: {mismatch}")
     if result.difference is not None:
@@ -93,7 +93,7 @@ def _show_game(run: Run, wanted: int, show_hands: bool) -> int:
 def _replay_record(file: Path) -> int:
     text = read_text(file)
     game = find_game(read_game_name(text, DUBITO), Path.cwd())
-    records = records_of(game)
+    records = load_records(game)
     record = records.load(text)
     for recorded, replayed in zip_longest(record.story, records.replay(record)):
         if recorded != replayed:

@@ -13,7 +13,7 @@ from dubito.cli.options import games_path_option, open_run_folder, site_url_opti
 from dubito.cli.output import note, say
 from dubito.cli.share import is_saved_game, load_shared_game
 from dubito.errors import UsageError, one_line
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored import open_recorded_run
 from dubito.files import write_whole
 from dubito.report.share import shared_page
 from dubito.report.site import FOLDER, write_report, write_site
@@ -98,7 +98,7 @@ def _write_pages(run: Path | None, output: Path | None, games: str | None, odds:
         chosen = output is not None or games is not None or odds
         if opens and not chosen and index.exists() and index.stat().st_mtime >= last_written(folder):
             return index
-        with opened_run(folder) as opened:
+        with open_recorded_run(folder) as opened:
             if opened.changed_game:
                 note(f"manifest mismatch: {opened.changed_game}")
         name = run.stem if run is not None and run.is_file() else ""

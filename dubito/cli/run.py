@@ -17,7 +17,7 @@ import click
 from dubito.cli.descriptors import limit_in_flight
 from dubito.cli.options import GameCommand, config_options, games_path_option, json_option
 from dubito.cli.output import GamesProgress, note, print_document, say
-from dubito.cli.summary import document_of, exit_code, print_next_steps, print_summary, write_run_report
+from dubito.cli.summary import build_document, exit_code, print_next_steps, print_summary, write_run_report
 from dubito.errors import describe_signal, one_line
 from dubito.experiment.config import SETTINGS, Config, parse_config, read_config
 from dubito.experiment.experiment import Experiment
@@ -34,7 +34,7 @@ from dubito.experiment.resolve import (
     unused_address_warnings,
 )
 from dubito.experiment.run import RunOptions, RunResult, find_finished_run, play
-from dubito.experiment.workers import Stop, WorkerPool, cores, new_stop, set_from_thread
+from dubito.experiment.workers import Stop, WorkerPool, core_count, new_stop, set_from_thread
 from dubito.game.find import Registry, find_bots
 from dubito.llm.threads import STOP_GRACE_SECONDS
 
@@ -110,7 +110,7 @@ def print_result(
         print_summary(result, tables or by_table_size, by_table_size)
     index = write_run_report(result.folder, new) if report and result.tally.games else None
     if as_json:
-        print_document(document_of(result, index))
+        print_document(build_document(result, index))
     elif index is not None:
         say(f"report: {index}")
     code = exit_code(result)
@@ -155,7 +155,7 @@ def play_with_progress(
     seats: "Mapping[str, AgentSeat] | None" = None,
 ) -> RunResult:
     """Play with a progress line. The first Ctrl-C stops the run cleanly."""
-    asks, workers = bool(recorded_specs(experiment, registry)), workers or cores()
+    asks, workers = bool(recorded_specs(experiment, registry)), workers or core_count()
     if asks and not calls.offline:
         calls = replace(calls, in_flight=limit_in_flight(calls.in_flight))
     stop, models = new_stop(1 if asks else workers), ModelProgress(notify=note)

@@ -11,7 +11,7 @@ import click
 from dubito.cli.options import open_run_folder, page_url_option, saved_games_folder
 from dubito.cli.output import say
 from dubito.errors import UsageError, one_line
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored import open_recorded_run
 from dubito.files import write_whole
 from dubito.report.sender import SharedGame
 from dubito.report.share import shared_file, shared_game, shared_page
@@ -41,7 +41,7 @@ def share(what: Path | None, game: int | None, person: str, output: Path | None,
     else:
         if game is None:
             raise UsageError(_suggest_games(what))
-        with open_run_folder(what) as folder, opened_run(folder, Path.cwd()) as source:
+        with open_run_folder(what) as folder, open_recorded_run(folder, Path.cwd()) as source:
             shared, path = shared_game(source, game), output or Path(f"game-{game}.html")
     if path.is_dir():
         raise UsageError(f"{one_line(str(path))} is a folder", hint=f"name a file: --output {path / 'game.html'}")

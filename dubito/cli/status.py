@@ -16,7 +16,7 @@ from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.counts import GameCounts
 from dubito.experiment.experiment import describe_fake_models
 from dubito.experiment.stop import PairStanding, describe_standing, describe_stop_rule, pair_standings
-from dubito.experiment.stored import Run, opened_run, read_player_kinds, store_errors_as_usage_errors
+from dubito.experiment.stored import Run, open_recorded_run, read_player_kinds, store_errors_as_usage_errors
 from dubito.game import PlayerKind
 from dubito.llm.prices import PICO, dollars
 from dubito.report import documents
@@ -43,10 +43,10 @@ def status(run: Path | None, as_json: bool) -> None:
         _list_runs(run, runs, as_json)
         return
     with open_run_folder(run) as folder:
-        _status_of(folder, str(run or folder), as_json)
+        _print_run_status(folder, str(run or folder), as_json)
 
 
-def _status_of(folder: Path, name: str, as_json: bool) -> None:
+def _print_run_status(folder: Path, name: str, as_json: bool) -> None:
     manifest = run_folder.load_manifest(folder)
     if run_folder.is_policy(manifest):
         _status_of_policies(folder, name, manifest["identity"], as_json)
@@ -57,7 +57,7 @@ def _status_of(folder: Path, name: str, as_json: bool) -> None:
         with store_errors_as_usage_errors(), RunDb.open(folder / run_folder.DATABASE) as db:
             _status_of_trial(ModelLog(db), name, read_player_kinds(manifest), as_json)
         return
-    with opened_run(folder) as run:
+    with open_recorded_run(folder) as run:
         log = ModelLog(run.db)
         counts = run.counts
         pairs = pair_standings(run)
@@ -68,7 +68,7 @@ def _status_of(folder: Path, name: str, as_json: bool) -> None:
             games=run.planned.games,
             kept=counts.counted,
             finished=counts.finished,
-            state=state_of(run),
+            state=run_state(run),
             pairs=documents.pair_statuses(pairs),
             replies=counts.replies if log.players() else None,
             results_digest=run.results_digest if counts.counted else None,
@@ -154,7 +154,7 @@ def _list_awaited(log: WaveLog) -> dict[str, Any]:
         )
         for batch in log.batches()
     ]
-    return {"awaited": batches, "to_be_sent": len(log.unsent())}
+    return {"awaited": batches, "to_be_sent": len(log.unsent_entries())}
 
 
 def _format_minute(seconds: float) -> str:
@@ -231,7 +231,7 @@ def _list_runs(folder: Path, runs: Sequence[Path], as_json: bool) -> None:
             note(f"cannot be read: {run.fault}")
 
 
-def state_of(run: Run) -> RunState:
+def run_state(run: Run) -> RunState:
     return "finished" if run.is_finished else "playing" if is_locked(run.folder) else "stopped"
 
 
@@ -244,12 +244,12 @@ def _row_of_run(folder: Path) -> ListedRun:
             return listed()
         if is_policy(manifest):
             return listed(game=str(manifest["identity"]["policy"]))
-        with opened_run(folder) as run:
+        with open_recorded_run(folder) as run:
             costs = [log.picodollars for log in run.models.values()]
             known = [cost for cost in costs if cost is not None]
             return listed(
                 game=run.planned.game,
-                state=state_of(run),
+                state=run_state(run),
                 games=run.planned.games,
                 kept=run.game_count,
                 models=[*run.models],

@@ -37,7 +37,7 @@ from dubito.report.run_tables import (
     sizes_table,
     turns_per_game,
 )
-from dubito.report.tables import ResultTable, Value, cell_text, kind_of, player_columns, texts
+from dubito.report.tables import ResultTable, Value, cell_text, column_kind, player_columns, texts
 from dubito.report.verdicts import describe_verdict
 from dubito.stats.players import calibrations
 from dubito.stats.ranking import (
@@ -87,7 +87,7 @@ def print_end(run: RunResult) -> None:
             kinds[name],
             cell_text(order.rank(name), "count"),
             f"{of:,}",
-            cell_text(rates[first.key], kind_of(first)),
+            cell_text(rates[first.key], column_kind(first)),
         ]
         for name, of, rates in rows[:_MAX_SUMMARY_ROWS]
     ]
@@ -215,7 +215,7 @@ def write_run_report(folder: Path, new: bool) -> Path | None:
         return None
 
 
-def document_of(run: RunResult, report: Path | None) -> RunObject:
+def build_document(run: RunResult, report: Path | None) -> RunObject:
     """Return the run as the `--json` object."""
     experiment, results, counted, folder = run.experiment, run.game.results, run.counts.counted, str(run.folder)
     stopped = describe_signal(run.stop_signal) if run.interrupted else None

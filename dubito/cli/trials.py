@@ -10,9 +10,9 @@ from dubito.cli.asking import question_progress
 from dubito.cli.output import note, print_document, say
 from dubito.errors import UsageError, one_line
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.replay import check_to_replay
+from dubito.experiment.replay import check_replayable
 from dubito.experiment.resolve import CallOptions, model_settings, model_specs
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored import open_recorded_run
 from dubito.report.documents import Interval, PromptResult, TrialObject
 from dubito.store.model_log import ModelLog
 from dubito.workshop.cassettes import PromptChanged, load_cassette, load_entry, play_cassette, record_run, save_cassette
@@ -49,13 +49,13 @@ def record_cassette(run: Path, file: Path, player: str | None, count: int) -> No
 
     `dubito prompts test PROMPT --cassette FILE` uses the cassette.
     """
-    with opened_run(run) as stored_run:
+    with open_recorded_run(run) as stored_run:
         players = {spec.name: spec for spec in model_specs(stored_run.experiment, stored_run.registry)}
         if player is None and len(players) == 1:
             (player,) = players
         if player not in players:
             raise UsageError(f"name a model player of this run with --player: {', '.join(map(one_line, players))}")
-        check_to_replay(stored_run)
+        check_replayable(stored_run)
         nodes = [node.name for node in stored_run.registry.game.nodes]
         positions = record_from_run(stored_run, nodes, _MANY * count)
         settings = model_settings(players[player], stored_run.registry)

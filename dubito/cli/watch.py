@@ -229,13 +229,13 @@ _STOP_GRACE_SECONDS: Final = 5.0
 
 
 def serve_game(wanted: TableOrder, wait: Callable[[], None], site: WebAddress) -> None:
-    with playing(wanted, wait) as live:
+    with play_live(wanted, wait) as live:
         _serve(live, *site)
     say("stopped")
 
 
 @contextmanager
-def playing(wanted: TableOrder, wait: Callable[[], None]) -> Iterator[LiveGame]:
+def play_live(wanted: TableOrder, wait: Callable[[], None]) -> Iterator[LiveGame]:
     """Play the game in a thread once a page is opened. `wait` pauses before each turn."""
     stop = threading.Event()
     with open_game(wanted, stop.is_set) as game, ExitStack() as opened:

@@ -243,7 +243,7 @@ def _unpack_contender(run: Run, row: bytes) -> tuple[int, Measured]:
     outcome = run.outcome(row)
     if outcome.contender_seat is None:
         raise UsageError(f"{run}: {MANIFEST} and {DATABASE} are not from the same run")
-    return outcome.contender_seat, outcome.measured(results)[outcome.contender_seat]
+    return outcome.contender_seat, outcome.measure_seats(results)[outcome.contender_seat]
 
 
 def _read_fallback_seats(run: Run, first: int, last: int) -> set[tuple[int, ...]]:

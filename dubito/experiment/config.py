@@ -14,7 +14,7 @@ from pydantic import ConfigDict, PrivateAttr, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.experiment import OnBotError, OnUnusable, ProviderErrors
-from dubito.files import Checked, describe_invalid, read_yaml
+from dubito.files import CheckedModel, describe_invalid, read_yaml
 from dubito.game.find import DUBITO
 from dubito.llm.request import Api
 from dubito.llm.settings import SHORT_FORM_SETTINGS, ModelSettings, ReplyPart, RulesRole
@@ -33,7 +33,7 @@ def _model_setting(key: str) -> Any:
     )
 
 
-class BudgetConfig(Checked):
+class BudgetConfig(CheckedModel):
     """The `budget` section of a config. Unset limits do not apply."""
 
     usd: float | None = setting("Maximum cost in dollars.", gt=0, allow_inf_nan=False)
@@ -41,7 +41,7 @@ class BudgetConfig(Checked):
     tokens: int | None = setting("Maximum number of tokens, input plus output.", ge=1)
 
 
-class StopConfig(Checked):
+class StopConfig(CheckedModel):
     """The `stop` section of a config: when a comparison is decided, and the maximum number of deals."""
 
     within: float = setting(
@@ -65,7 +65,7 @@ class SettingSources:
         return f"{self.file}: {'.'.join(map(str, loc))}"
 
 
-class Config(Checked):
+class Config(CheckedModel):
     """All settings of an experiment."""
 
     model_config = ConfigDict(str_min_length=1)

@@ -19,7 +19,7 @@ from dubito.errors import UsageError, one_line
 from dubito.experiment import run as runner
 from dubito.experiment.experiment import Experiment, PlayerSpec, kind_of_player
 from dubito.experiment.resolve import CallOptions, model_settings, model_specs, price_of_model
-from dubito.experiment.stored import Run, opened_run
+from dubito.experiment.stored import Run, open_recorded_run
 from dubito.experiment.workers import new_stop
 from dubito.game import PlayerKind
 from dubito.game.find import Registry
@@ -46,7 +46,7 @@ class Figure(NamedTuple):
     def range(self) -> tuple[float, float]:
         return self.low, self.high
 
-    def scaled(self, factor: float) -> "Figure":
+    def rescale(self, factor: float) -> "Figure":
         return Figure(*(factor * value for value in self))
 
 
@@ -54,7 +54,7 @@ NOTHING: Final = Figure(0, 0, 0)
 _DEFAULT_SECONDS: Final = Figure(1, 3, 10)  # seconds per call, if no run was measured
 
 
-def add_up(figures: Iterable[Figure]) -> Figure:
+def sum_figures(figures: Iterable[Figure]) -> Figure:
     """Return the sum of fully correlated figures."""
     return Figure(*map(sum, zip(*figures, strict=True)))
 
@@ -140,9 +140,9 @@ def _play_sample(
     experiment: Experiment, registry: Registry, options: CallOptions, specs: Sequence[PlayerSpec], thoughts: int
 ) -> dict[str, _Measurement]:
     """Play a few deals in a temporary folder, replacing every model with a fake one."""
-    from dubito.house.core import models_of  # imported late, since most commands need no built-in server
+    from dubito.house.core import model_names  # imported late, since most commands need no built-in server
 
-    fake_model = {**_FAKE_MODEL, "model": models_of(registry.game)[-1]}
+    fake_model = {**_FAKE_MODEL, "model": model_names(registry.game)[-1]}
 
     def fake(spec: PlayerSpec) -> PlayerSpec:
         return replace(spec, settings={**spec.settings, **fake_model}) if spec.prompt else spec
@@ -161,7 +161,7 @@ def _play_sample(
         run = runner.play(sample, folder, runner.RunOptions(registry, 1, calls, new_stop(1)))
         if run.failure is not None:
             raise run.failure
-        with opened_run(folder) as played:
+        with open_recorded_run(folder) as played:
             log, source = ModelLog(played.db), f"{games} free games with fake models"
             totals_of = {spec.name: _totals_by_deal(log, spec.name, played) for spec in specs}
             return {
@@ -173,7 +173,7 @@ def _play_sample(
 def _read_players(folder: Path) -> list[_RecordedPlayer]:
     """Return the model players of a run that called their model."""
     players = []
-    with opened_run(folder) as run:
+    with open_recorded_run(folder) as run:
         log = ModelLog(run.db)
         for player in [*run.planned.bots, *run.planned.contenders]:
             model = player.settings.get("model")
@@ -215,7 +215,7 @@ def _estimate(
             # The provider may cache nothing.
             high = total(lambda t: t.input * max(price.input, price.cache_write)).high + tokens_out.high * price.output
         factor = float(price.terms.highest_factor(PricingOptions(batch=wait is not None)))
-        money = Figure(by_thoughts[0].low, by_thoughts[1].typical, high).scaled(factor)
+        money = Figure(by_thoughts[0].low, by_thoughts[1].typical, high).rescale(factor)
     kind = kind_of_player(spec)
     return Estimate(spec.name, kind, measured.source, calls, tokens_in, tokens_out, money, measured.seconds)
 
@@ -238,8 +238,8 @@ def _estimate_total(values: Sequence[float], deals: int) -> Figure:
 
 def estimate_duration(estimates: Sequence[Estimate], in_flight: int) -> Figure:
     """Return how many seconds all calls take, limited by reply times or by the speed of one process."""
-    replies = add_up(Figure(*map(mul, each.calls, each.seconds)) for each in estimates).scaled(1 / in_flight)
-    process = add_up(each.calls for each in estimates).scaled(_PROCESS_SECONDS)
+    replies = sum_figures(Figure(*map(mul, each.calls, each.seconds)) for each in estimates).rescale(1 / in_flight)
+    process = sum_figures(each.calls for each in estimates).rescale(_PROCESS_SECONDS)
     return Figure(*map(max, replies, process))
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 # Pydantic depends on this package, which can be imported without Pydantic.
 from annotated_types import Interval, MinLen
 
-from dubito.errors import listed, one_line
+from dubito.errors import join_names, one_line
 from dubito.game import LineupKind, PlayerKind
 from dubito.game.find import DUBITO
 
@@ -60,7 +60,9 @@ def player_labels(kinds: Mapping[str, PlayerKind]) -> Callable[[str], str]:
 
 def describe_fake_models(kinds: Mapping[str, PlayerKind]) -> str | None:
     names = [one_line(name) for name, kind in kinds.items() if kind == "stand-in"]
-    return f"These are fake models: a built-in server on this machine answers for {listed(names)}." if names else None
+    return (
+        f"These are fake models: a built-in server on this machine answers for {join_names(names)}." if names else None
+    )
 
 
 def contender_seats(table_sizes: Sequence[int]) -> int:
@@ -164,7 +166,7 @@ class Experiment:
         return range(first, first + self.deals)
 
     @property
-    def whole(self) -> "Experiment":
+    def unsharded(self) -> "Experiment":
         return replace(self, games=self.shard.games, shard=None) if self.shard else self
 
     def identity(self) -> dict[str, Any]:
@@ -196,7 +198,7 @@ class Experiment:
         """Return 8 hex digits that identify the run. All of its shards have the same digest."""
         from dubito.store.folder import without_key_names  # imported late, since workers need no run folder
 
-        identity = without_key_names(self.whole.identity())
+        identity = without_key_names(self.unsharded.identity())
         text = json.dumps(identity, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return sha256(text.encode()).hexdigest()[:8]
 

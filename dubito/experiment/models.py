@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from dubito.errors import listed
+from dubito.errors import join_names
 from dubito.experiment.counts import GameCounts, count_games
 from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.experiment.progress import GameTracker, ModelProgress
@@ -302,7 +302,7 @@ def open_programs(
             player = build_program(spec, experiment, registry, partial(record, PROGRAM_SERVER))
             players[spec.name] = replace(player, pool=pool, records_faults=experiment.on_bot_error != "stop")
         if confinement is not None and (missing := list_missing_limits(confinement)):
-            warn(f"programs run without some limits that Dubito can enforce elsewhere: {listed(missing)}")
+            warn(f"programs run without some limits that Dubito can enforce elsewhere: {join_names(missing)}")
         yield players
 
 
@@ -345,5 +345,5 @@ class Models:
             return GameServices(self.deciders[name], journal)
         return self.programs[name].open_game(seats) if name in self.programs else None
 
-    def asks(self, name: str) -> bool:
+    def is_recorded(self, name: str) -> bool:
         return name in self.deciders or name in self.programs

@@ -10,7 +10,7 @@ from dubito.experiment.config import Config
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.resolve import CallOptions, check_models, recorded_specs, resolve
 from dubito.experiment.shards import FOLDER_NAME, caps_of_shard, cut_shard, parse_shard
-from dubito.experiment.workers import WorkerPool, cores
+from dubito.experiment.workers import WorkerPool, core_count
 from dubito.game.find import Registry
 from dubito.hooks import find_executor
 
@@ -61,7 +61,7 @@ def open_executor(config: Config, notify: Callable[[str], None] = lambda text: N
         yield None
         return
     start = find_executor(config.executor, config.sources.locate("executor"))
-    with start(config.scheduler, config.workers or cores()) as pool:
+    with start(config.scheduler, config.workers or core_count()) as pool:
         if not pool.capacity():
             notify("waiting for the first worker to join the scheduler")
         yield pool

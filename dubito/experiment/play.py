@@ -14,11 +14,11 @@ from dubito.experiment.experiment import Experiment, PlayerSpec
 from dubito.game import Ending, Player
 from dubito.game.bot_deadline import limit_bot_time
 from dubito.game.find import Bot, Registry
-from dubito.game.flaws import flaws_of_ending
+from dubito.game.flaws import find_ending_flaws
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, GameCode, Table, play_game, step
 from dubito.stats.players import Statement
-from dubito.stats.tally import Outcome, Tally, outcome_of, tally_of
+from dubito.stats.tally import Outcome, Tally, build_outcome, sum_deals
 
 if TYPE_CHECKING:
     from dubito.experiment.models import Models
@@ -43,12 +43,12 @@ def draw_lineups(experiment: Experiment, deal: int, streams: DealStreams) -> lis
     First the table size is drawn, then the bots seat by seat as the game's `lineup` says, then the contenders' seat.
     """
     seats, contender_seat = _draw_seats(experiment, deal, streams)
-    return [_lineup(experiment, deal, place, seats, contender_seat) for place in range(experiment.games_per_deal)]
+    return [_build_lineup(experiment, deal, place, seats, contender_seat) for place in range(experiment.games_per_deal)]
 
 
 def draw_lineup(experiment: Experiment, deal: int, place: int, streams: DealStreams) -> Lineup:
     """Return a single game of a deal, by its index in `draw_lineups`."""
-    return _lineup(experiment, deal, place, *_draw_seats(experiment, deal, streams))
+    return _build_lineup(experiment, deal, place, *_draw_seats(experiment, deal, streams))
 
 
 def _draw_seats(experiment: Experiment, deal: int, streams: DealStreams) -> tuple[list[int], int | None]:
@@ -60,7 +60,9 @@ def _draw_seats(experiment: Experiment, deal: int, streams: DealStreams) -> tupl
     return seats, int(draw() * size) if experiment.contenders else None
 
 
-def _lineup(experiment: Experiment, deal: int, place: int, drawn: list[int], contender_seat: int | None) -> Lineup:
+def _build_lineup(
+    experiment: Experiment, deal: int, place: int, drawn: list[int], contender_seat: int | None
+) -> Lineup:
     game, seats = deal * experiment.games_per_deal + place, [*drawn]
     if contender_seat is None:
         return Lineup(game, seats, None)
@@ -101,7 +103,7 @@ def split_evenly(deals: range, of: int) -> list[range]:
     return [deals[len(deals) * k // of : len(deals) * (k + 1) // of] for k in range(of)]
 
 
-def chunk_of(deals: range) -> int:
+def chunk_number(deals: range) -> int:
     return deals.start // DEALS_PER_CHUNK
 
 
@@ -171,14 +173,14 @@ class ChunkPlayer:
         self.experiment = experiment
         self.results = registry.game.results
         self._game, self._rules = registry.game, registry.game.rules_of_run(experiment.rules)
-        self._entrants = [self._entrant(player, registry.find(player.bot)) for player in experiment.players]
+        self._entrants = [self._make_entrant(player, registry.find(player.bot)) for player in experiment.players]
         self._fallback: type[Player] | None = None
         if experiment.on_bot_error == "fallback":
             self._fallback = registry.fallback
         self._forfeits = experiment.on_bot_error == "forfeit"
         self._ending_is_sound = False  # checked when the first game ends
 
-    def _entrant(self, player: PlayerSpec, bot: Bot) -> Entrant:
+    def _make_entrant(self, player: PlayerSpec, bot: Bot) -> Entrant:
         """Return the entrant. Compiled classes accept neither settings nor a deadline."""
         cls = bot.cls if player.settings else bot.fastest
         if (seconds := self.experiment.bot_deadline) is not None:
@@ -187,7 +189,7 @@ class ChunkPlayer:
 
     def play(self, deals: range, stop: Callable[[], bool]) -> ChunkResult:
         """Play deals of one chunk between hand-written bots. `stop` is checked before each deal."""
-        result = ChunkResult(chunk_of(deals))
+        result = ChunkResult(chunk_number(deals))
         finished: list[list[Outcome]] = []
         for deal in deals:
             if stop():
@@ -201,7 +203,7 @@ class ChunkPlayer:
         result.deals = len(finished)
         try:
             result.outcomes = [outcome.pack() for outcomes in finished for outcome in outcomes]
-            result.tally = tally_of(finished, self.results)
+            result.tally = sum_deals(finished, self.results)
         except Exception:
             for deal, outcomes in zip(deals, finished, strict=False):
                 for outcome in outcomes:
@@ -213,7 +215,7 @@ class ChunkPlayer:
         """Raise GameError if the ending of a game is invalid. Later endings are checked only after an error."""
         counts = [own[:-1] for own in outcome.counts]
         ending = Ending(outcome.capped, outcome.game_counts, outcome.marks, counts)
-        for flaw in flaws_of_ending(ending, self.results, len(outcome.seats)):
+        for flaw in find_ending_flaws(ending, self.results, len(outcome.seats)):
             raise GameCode(self._game, deal * self.experiment.games_per_deal, deal).fault(flaw)
 
     def _play_deal(self, deal: int, result: ChunkResult) -> list[Outcome]:
@@ -221,21 +223,21 @@ class ChunkPlayer:
         outcomes = []
         for lineup in draw_lineups(self.experiment, deal, streams):
             with GameCode(self._game, lineup.game, deal) as code:
-                table = self._table(deal, lineup, streams)
+                table = self._build_table(deal, lineup, streams)
                 code.state = table.state
                 play_game(table)
-                outcomes.append(self._outcome(table, lineup, code))
+                outcomes.append(self._build_outcome(table, lineup, code))
             if table.errors and result.first_fallback is None:
                 result.first_fallback = table.errors[0]
         return outcomes
 
-    def _outcome(self, table: Table, lineup: Lineup, code: GameCode) -> Outcome:
+    def _build_outcome(self, table: Table, lineup: Lineup, code: GameCode) -> Outcome:
         """Return the outcome of a finished game. Raises GameError if this process's first ending is invalid."""
         if not self._ending_is_sound:
-            for flaw in flaws_of_ending(table.state.ending(), self.results, len(lineup.seats)):
+            for flaw in find_ending_flaws(table.state.ending(), self.results, len(lineup.seats)):
                 raise code.fault(flaw)
             self._ending_is_sound = True
-        return outcome_of(table.state, lineup.seats, lineup.contender_seat, table.fallback_turns)
+        return build_outcome(table.state, lineup.seats, lineup.contender_seat, table.fallback_turns)
 
     def play_with_models(self, deal: int, lineup: Lineup, streams: DealStreams, models: "Models") -> GamePlayed:
         """Play one game with model players and record its outputs. Raises BotError, GameError or RunStopped."""
@@ -244,7 +246,7 @@ class ChunkPlayer:
 
         journal = Journal()
         with GameCode(self._game, lineup.game, deal) as code:
-            table = self._table(deal, lineup, streams, models, journal)
+            table = self._build_table(deal, lineup, streams, models, journal)
             code.state = table.state
             try:
                 played = self._play_recorded(table, lineup, journal, code)
@@ -267,7 +269,7 @@ class ChunkPlayer:
             from dubito.game.record import Forfeit  # imported late, since games without models have no record
 
             outputs.append(asdict(Forfeit(table.errors[0].seat)))
-        outcome = self._outcome(table, lineup, code)
+        outcome = self._build_outcome(table, lineup, code)
         record = json.dumps({**deal_json, "outputs": outputs}, separators=(",", ":"))
         return GamePlayed(
             lineup.game,
@@ -287,9 +289,9 @@ class ChunkPlayer:
         deal, place = divmod(game, self.experiment.games_per_deal)
         streams = DealStreams(self.experiment.seed, deal)
         lineup = draw_lineup(self.experiment, deal, place, streams)
-        return self._table(deal, lineup, streams, models), lineup
+        return self._build_table(deal, lineup, streams, models), lineup
 
-    def _table(
+    def _build_table(
         self,
         deal: int,
         lineup: Lineup,

@@ -20,7 +20,7 @@ from dubito.llm.prompts import Prompt
 from dubito.llm.protocols import parse_stored_request, read_recorded_reply, read_reply
 from dubito.llm.recording import Differs, RecordingEnded, ReplayRecording
 from dubito.llm.request import Place, RawReply, Reply, Request, compute_draw
-from dubito.llm.settings import ModelSettings, account_for
+from dubito.llm.settings import ModelSettings, build_account
 from dubito.stats.tally import Tally, read_tally
 from dubito.store.model_log import TOKENS, ModelLog
 from dubito.store.run_db import PROGRAM_SERVER, RunDb
@@ -185,13 +185,13 @@ class _Calls:
             spec.name: model_settings(spec, run.registry) for spec in model_specs(run.experiment, run.registry)
         }
         self._programs = {spec.name for spec in program_specs(run.experiment, run.registry)}
-        self._names = lru_cache(maxsize=1)(self._players_of)
+        self._names = lru_cache(maxsize=1)(self._read_players)
         self._request = lru_cache(maxsize=64)(self._read_request)
 
     def check_attempts(self) -> None:
         """Check the attempts of preflights, and the origin of each reply."""
         for player, server in self._run.db.read("SELECT DISTINCT player, server FROM attempts"):
-            if server != (PROGRAM_SERVER if player in self._programs else self._server_of(player)):
+            if server != (PROGRAM_SERVER if player in self._programs else self._get_server(player)):
                 raise Differs(_DATABASE, f"{one_line(player)} does not use the server {one_line(server)}", [])
         empty = " AND ".join(f"{name} IS NULL" for name in ("raw", "model", *TOKENS))
         received = "SELECT 1 FROM tries t WHERE t.state = 'received' AND t.raw = a.raw AND"
@@ -236,15 +236,15 @@ class _Calls:
             self._check_try(call)
 
     def _check_try(self, call: _Try) -> None:
-        settings = self._settings_of(call.player, call.name)
+        settings = self._get_settings(call.player, call.name)
         reply = None if call.raw is None else read_reply(settings.api, RawReply(200, self._log.text(call.raw)))
         usage, worst = reply.usage if reply else None, call.tokens
         if self._run.db.read("SELECT 1 FROM texts WHERE digest = ?", (call.request,)):
             tariff = Tariff(None, settings.max_output if settings.api != "decisions" else 0)
-            worst = tariff.worst(self._request(call.request)).tokens
+            worst = tariff.worst_cost(self._request(call.request)).tokens
         used = usage.input + usage.output if usage else worst
         expected: dict[str, tuple[object, set[Any]]] = {
-            "account": (call.account.rpartition(" (")[0], {account_for(settings).server}),
+            "account": (call.account.rpartition(" (")[0], {build_account(settings).server}),
             "usage": (call.usage, {json.dumps(usage.counts) if usage else None}),
             "state": (call.state, _possible_states(reply)),
             "tokens": (call.tokens, {used} if call.state in ("received", "open") else {0, used}),
@@ -265,10 +265,10 @@ class _Calls:
                 details = [f"recorded: {stored}", f"expected: {' or '.join(sorted(map(str, allowed)))}"]
                 raise Differs(call.name, f"its {column} does not match its request, reply and settings", details)
 
-    def _server_of(self, player: str) -> str:
-        return account_for(self._settings_of(player, "an attempt")).server
+    def _get_server(self, player: str) -> str:
+        return build_account(self._get_settings(player, "an attempt")).server
 
-    def _settings_of(self, player: str, where: str) -> ModelSettings:
+    def _get_settings(self, player: str, where: str) -> ModelSettings:
         if player not in self._settings:
             raise Differs(where, f"the run has no model player {one_line(player, 60)!r}", [])
         return self._settings[player]
@@ -276,7 +276,7 @@ class _Calls:
     def _read_request(self, digest: str) -> Request:
         return parse_stored_request(self._log.text(digest))
 
-    def _players_of(self, game: int) -> Mapping[int, str]:
+    def _read_players(self, game: int) -> Mapping[int, str]:
         experiment = self._run.experiment
         deal, place = divmod(game, experiment.games_per_deal)
         lineup = draw_lineup(experiment, deal, place, DealStreams(experiment.seed, deal))

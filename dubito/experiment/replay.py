@@ -42,7 +42,7 @@ from dubito.llm.recording import Differs, ReplayRecording, ReplyCallback
 from dubito.stats.players import cluster_sums
 from dubito.stats.ranking import all_games
 from dubito.stats.rates import Rate, Sums, clustered_rate
-from dubito.stats.tally import Outcome, Tally, outcome_of, read_outcome, read_record, read_tally, unpack_outcome
+from dubito.stats.tally import Outcome, Tally, build_outcome, read_outcome, read_record, read_tally, unpack_outcome
 from dubito.store import folder as run_folder
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import Chunk, RunDb
@@ -54,13 +54,13 @@ LIES: Final[tuple[Lie, ...]] = get_args(Lie)
 MAX_LIE_GAMES: Final = 1_000  # maximum number of games in which lies are counted, since each has to be replayed
 
 
-def run_to_replay(folder: Path, home: Path | None = None) -> Run:
+def read_replayable_run(folder: Path, home: Path | None = None) -> Run:
     run = read_run(folder, home)
-    check_to_replay(run)
+    check_replayable(run)
     return run
 
 
-def check_to_replay(run: Run) -> None:
+def check_replayable(run: Run) -> None:
     run.db.check(run.planned.first_game)
     read_tally(run.db, run.game.results)
     _ = run.mismatches
@@ -160,7 +160,7 @@ def replay_moves(run: Run, number: int) -> Iterator[tuple[Any, Any]]:
         yield state, output
         if output is not None:
             make_move(state, output)
-    replayed = outcome_of(ended, outcome.seats, outcome.contender_seat, [own[-1] for own in outcome.counts])
+    replayed = build_outcome(ended, outcome.seats, outcome.contender_seat, [own[-1] for own in outcome.counts])
     if replayed.pack() != row:
         raise UsageError(f"game {number} of {one_line(str(run.folder))} is played differently now")
 
@@ -247,7 +247,7 @@ def count_lies_in_folder(folder: Path) -> LieCounts | None:
     with run.db:
         if run.game.lie is None:
             return None
-        check_to_replay(run)
+        check_replayable(run)
         return count_lies(run) if run.has_same_bots else None
 
 
@@ -304,7 +304,7 @@ def _replay_deals(folder: Path, home: Path, beside: Sequence[Path], deals: range
 
 @lru_cache(maxsize=1)
 def _open_replay(folder: Path, home: Path) -> tuple[ThreadedChunks, ReplayRecording]:
-    run = run_to_replay(folder, home)
+    run = read_replayable_run(folder, home)
     recording = ReplayRecording(ModelLog(run.db))
     models = run.replay_models(recording)
     assert models is not None
@@ -349,9 +349,9 @@ def replay(run: Run, workers: int, progress: Callable[[int], None]) -> ReplayRes
             replay_uncounted_games(run, models)
             check_calls(run, recording)
     except Differs as error:
-        difference = Differs(error.where, error.what, [run.without_folder(detail) for detail in error.details])
+        difference = Differs(error.where, error.what, [run.strip_folder(detail) for detail in error.details])
     except DubitoError as error:
-        details = [run.without_folder(str(error))]
+        details = [run.strip_folder(str(error))]
         difference = Differs(f"game {games} or later", "the run cannot be replayed", details)
     return ReplayResult(games, recording.decisions, db.results_digest(), run.mismatches, tally, difference)
 

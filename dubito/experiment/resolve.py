@@ -40,12 +40,12 @@ from dubito.llm.price_list import (
 from dubito.llm.prices import PICO, Price
 from dubito.llm.settings import (
     ModelSettings,
-    account_for,
-    faults_in,
+    build_account,
+    build_settings,
     ignored_address_variable,
     is_house,
     load_key,
-    settings_for,
+    parse_faults,
 )
 from dubito.settings import Setting
 
@@ -77,7 +77,7 @@ def resolve(config: Config, registry: Registry, fills_tables: bool = True) -> Ex
     """
     game = registry.game
     rules = rules_of_config(config, game)
-    sizes = _parse_table_sizes(config, *game.seats_by(rules))
+    sizes = _parse_table_sizes(config, *game.seat_range(rules))
     if config.on_bot_error == "forfeit" and not game.forfeits:
         where = config.sources.locate("on_bot_error")
         raise UsageError(f"{game.name} does not support forfeits", where=where, hint="choose stop or fallback")
@@ -239,7 +239,7 @@ def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> Play
         ) from None
     _check_complete(bot, name, settings)
     if bot.cls.is_model:
-        settings_for(bot.cls, name, settings)
+        build_settings(bot.cls, name, settings)
     if bot.cls.is_program:
         from dubito.seats.program import check_program  # imported late, since few runs have programs
 
@@ -423,7 +423,7 @@ def recorded_specs(experiment: Experiment, registry: Registry) -> list[PlayerSpe
 
 
 def model_settings(spec: PlayerSpec, registry: Registry) -> ModelSettings:
-    return settings_for(registry.find(spec.bot).cls, spec.name, spec.settings, registry.game)
+    return build_settings(registry.find(spec.bot).cls, spec.name, spec.settings, registry.game)
 
 
 def check_models(experiment: Experiment, registry: Registry, options: CallOptions) -> Experiment:
@@ -483,7 +483,7 @@ def _check_probabilities(name: str, settings: ModelSettings, prompt: "Prompt", g
 def check_model_calls(name: str, settings: ModelSettings, game: Game, options: CallOptions) -> None:
     """Raise UsageError for problems that would stop a run at its first call, such as a missing key or price."""
     if not options.offline:
-        load_key(account_for(settings), name)
+        load_key(build_account(settings), name)
     check_house(name, settings, game)
     if settings.api == "decisions":
         from dubito.llm.questions import check_askable  # imported late, since few players use this API
@@ -494,7 +494,7 @@ def check_model_calls(name: str, settings: ModelSettings, game: Game, options: C
     if price_of_model(settings, options) is None:
         raise UsageError(
             f"{one_line(name)}: budget.usd needs the price of {one_line(settings.model)!r} at "
-            f"{account_for(settings).server}, which is unknown",
+            f"{build_account(settings).server}, which is unknown",
             hint="remove budget.usd, or add this line with the provider's prices in USD per million tokens "
             f"(these are the highest known prices): {price_to_fill_in(settings.model)}",
         )
@@ -504,7 +504,7 @@ def check_model_calls(name: str, settings: ModelSettings, game: Game, options: C
 def _check_surcharges(name: str, settings: ModelSettings, options: CallOptions) -> None:
     """Raise UsageError if the price does not cover a player's parameters, since that breaks the budget."""
     price = price_of_model(settings, options)
-    if price is None or not price.worst(1, 1):  # a model without a price is free in any mode
+    if price is None or not price.worst_cost(1, 1):  # a model without a price is free in any mode
         return
     if (tool := find_charged_by_call(settings.parameters)) is not None:
         raise UsageError(
@@ -533,12 +533,12 @@ def check_house(name: str, settings: ModelSettings, game: Game) -> None:
     """Raise UsageError if the built-in server does not support this model or these faults."""
     if not settings.base_url or not is_house(settings.base_url):
         return
-    from dubito.house.core import models_of  # imported late, since most runs need no server
+    from dubito.house.core import model_names  # imported late, since most runs need no server
 
-    if settings.model not in models_of(game):
-        known = ", ".join(sort_by_similarity(settings.model, models_of(game)))
+    if settings.model not in model_names(game):
+        known = ", ".join(sort_by_similarity(settings.model, model_names(game)))
         raise UsageError(f"{one_line(name)}: the house has no model {one_line(settings.model, 80)!r}; it has {known}")
-    faults = faults_in(settings.base_url)
+    faults = parse_faults(settings.base_url)
     if faults:
         from dubito.house.faults import Faults  # imported late, since most runs need no server
 
@@ -562,18 +562,18 @@ def find_fallback(name: str, settings: ModelSettings, registry: Registry) -> typ
 
 
 def price_of_model(settings: ModelSettings, options: CallOptions) -> Price | None:
-    return find_price(account_for(settings).server, settings.model, options.prices, settings.api)
+    return find_price(build_account(settings).server, settings.model, options.prices, settings.api)
 
 
 def end_of_model_warnings(experiment: Experiment, registry: Registry, today: date) -> list[str]:
     every = [model_settings(spec, registry) for spec in model_specs(experiment, registry)]
-    warnings = [end_of_model_warning(account_for(each).server, each.model, today) for each in every]
+    warnings = [end_of_model_warning(build_account(each).server, each.model, today) for each in every]
     return sorted({warning for warning in warnings if warning})
 
 
 def old_price_warnings(experiment: Experiment, registry: Registry, options: CallOptions, today: date) -> list[str]:
     every = [model_settings(spec, registry) for spec in model_specs(experiment, registry)]
-    warnings = [old_price_warning(account_for(each).server, each.model, options.prices, today) for each in every]
+    warnings = [old_price_warning(build_account(each).server, each.model, options.prices, today) for each in every]
     return sorted({warning for warning in warnings if warning})
 
 

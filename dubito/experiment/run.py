@@ -26,7 +26,7 @@ from dubito.experiment.play import (
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import CallOptions, model_specs, recorded_specs
 from dubito.experiment.stop import RunDecision
-from dubito.experiment.stored import list_contenders, opened_run
+from dubito.experiment.stored import list_contenders, open_recorded_run
 from dubito.experiment.threads import ThreadedChunks
 from dubito.experiment.workers import Stop, WorkerPool, join_chunks, play_pieces
 from dubito.files import write_whole
@@ -105,7 +105,7 @@ def find_finished_run(experiment: Experiment, registry: Registry, folder: Path) 
     counted = run_folder.count_kept_games(folder, build_manifest(experiment, registry))
     if not counted or (counted != experiment.games and experiment.stop is None):
         return None
-    with opened_run(folder) as stored:
+    with open_recorded_run(folder) as stored:
         if counted != experiment.games and not stored.is_decided:
             return None
         run = load_progress(stored.db, experiment, folder, registry)

@@ -9,7 +9,7 @@ from dubito.errors import UsageError, one_line
 from dubito.game import Game
 from dubito.hooks import import_place, model_servers
 from dubito.llm.request import Api
-from dubito.llm.settings import HOUSE, ModelSettings, embedded_kind, faults_in
+from dubito.llm.settings import HOUSE, ModelSettings, embedded_kind, parse_faults
 
 if TYPE_CHECKING:
     from dubito.house.server import House
@@ -24,7 +24,7 @@ class StartedServer(Protocol):
     slots: int  # number of calls that the server handles at once
 
 
-class Starts(Protocol):
+class StartFunction(Protocol):
     """The interface of the function named by a plugin's `ModelServer.place`."""
 
     def fingerprint(self, model: str) -> str:
@@ -52,8 +52,8 @@ def identify_weights(name: str, settings: ModelSettings) -> ModelSettings:
     return settings.model_copy(update={"base_url": f"{kind}{identified}"})
 
 
-def _find_starter(kind: str) -> Starts:
-    starter: Starts = import_place(model_servers()[kind].place)
+def _find_starter(kind: str) -> StartFunction:
+    starter: StartFunction = import_place(model_servers()[kind].place)
     return starter
 
 
@@ -92,7 +92,7 @@ class EmbeddedServers:
         from dubito.house.faults import Faults  # imported late, since most runs need no server
         from dubito.house.server import House
 
-        faults = faults_in(server)
+        faults = parse_faults(server)
         if server not in self._houses:
             policy, failing = house_policy([self._game]), Faults.parse(faults) if faults else None
             self._houses[server] = self._running.enter_context(House(policy=policy, faults=failing))

@@ -15,7 +15,7 @@ from typing import Any, Final
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.experiment import Experiment, Shard
 from dubito.experiment.play import DEALS_PER_CHUNK, chunk_numbers, first_game_of_chunk
-from dubito.experiment.stored import Run, opened_run
+from dubito.experiment.stored import Run, open_recorded_run
 from dubito.files import write_whole
 from dubito.game.find import Registry
 from dubito.llm.budget import Caps
@@ -85,14 +85,14 @@ def describe_spending(shards: Sequence[Run], caps: Caps) -> list[str]:
         return sentences
     if len(shards) < of:
         return [*sentences, "name all shards to see how much of the budget is left"]
-    remaining = caps.minus(spent)
+    remaining = caps.subtract(spent)
     sentences.append(f"left of the budget: {remaining.describe()}")
     missing, before = sum(run.planned.games - run.game_count for run in shards), 0
     for run in shards:
         if games := run.planned.games - run.game_count:
             part = remaining.share(before, before + games, missing)
             before += games
-            budget = _budget_for(run, part)
+            budget = _format_budget_flag(run, part)
             shard = f"{shard_of(run).number}/{of}"
             sentences.append(
                 f"to finish {run} with its share ({part.describe()}): --shard {shard} --budget {budget} "
@@ -101,7 +101,7 @@ def describe_spending(shards: Sequence[Run], caps: Caps) -> list[str]:
     return sentences
 
 
-def _budget_for(run: Run, more: Caps) -> str:
+def _format_budget_flag(run: Run, more: Caps) -> str:
     """Return the `--budget` of the whole run that allows this shard to spend `more`."""
     wholes = {}
     for name in ("usd", "calls", "tokens"):
@@ -150,7 +150,7 @@ def read_shards(folders: Iterable[Path]) -> list[Run]:
 
 def _read_shard(folder: Path) -> Run:
     """Read a shard and its sums. The store is closed, since a thousand stores could not stay open."""
-    with opened_run(folder) as run:
+    with open_recorded_run(folder) as run:
         if run.planned.shard is None:
             raise UsageError(f"{run} is a whole run, not a shard, so it cannot be merged")
         run.db.check(run.planned.first_game)

@@ -16,7 +16,7 @@ from dubito.experiment.stored import Run, list_contenders
 from dubito.game import Game, Results
 from dubito.stats.ranking import contender_pairs
 from dubito.stats.stopping import FIRST_LOOK, PairTest, PairVerdict, StopTest, scale_difference
-from dubito.stats.tally import contender_scores, read_tally, tally_of, unpack_outcome
+from dubito.stats.tally import contender_scores, read_tally, sum_deals, unpack_outcome
 
 _DIFFERENT: Final = "significantly different"
 
@@ -62,7 +62,7 @@ class RunDecision:
             played.number,
             deals,
             played.outcomes[: deals * m],
-            tally=tally_of(by_deal, self._results),
+            tally=sum_deals(by_deal, self._results),
             first_fallback=played.first_fallback,
             decided=True,
         )

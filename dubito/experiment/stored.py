@@ -23,7 +23,7 @@ from dubito.experiment.experiment import (
     kind_of_player,
     player_labels,
 )
-from dubito.files import fault
+from dubito.files import describe_fault
 from dubito.game import Game, PlayerKind
 from dubito.game.find import NoSuchGame, Registry, find_bots, find_game, package_of, source_of
 from dubito.game.packages import missing_game_hint
@@ -70,7 +70,7 @@ def read_player_kinds(manifest: Mapping[str, Any]) -> dict[str, PlayerKind]:
     try:
         return {player.name: kind_of_player(player) for player in map(_PLAYER.validate_python, entries)}
     except ValidationError as error:
-        raise UsageError(f"{MANIFEST} is damaged: {fault(error)}") from None
+        raise UsageError(f"{MANIFEST} is damaged: {describe_fault(error)}") from None
 
 
 def list_contenders(experiment: Experiment, models: Mapping[str, PlayerLog], run: int = 0) -> list[Contender]:
@@ -94,7 +94,7 @@ class Run:
     def __str__(self) -> str:
         return one_line(str(self.folder))
 
-    def without_folder(self, message: str) -> str:
+    def strip_folder(self, message: str) -> str:
         return message.replace(f"{self.folder}/", "")
 
     @cached_property
@@ -322,11 +322,11 @@ def _parse_manifest(content: Mapping[str, Any], folder: Path) -> _Manifest:
             json.dumps({**content, "identity": identity}, default=str, skipkeys=True), strict=True
         )
     except ValidationError as error:
-        raise UsageError(f"{one_line(str(folder / MANIFEST))} is damaged: {fault(error)}") from None
+        raise UsageError(f"{one_line(str(folder / MANIFEST))} is damaged: {describe_fault(error)}") from None
 
 
 @contextmanager
-def opened_run(folder: Path, home: Path | None = None) -> Iterator[Run]:
+def open_recorded_run(folder: Path, home: Path | None = None) -> Iterator[Run]:
     run = read_run(folder, home)
     with store_errors_as_usage_errors(), run.db:
         yield run

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from dubito.errors import DubitoError, RunStopped
-from dubito.experiment.play import ChunkPlayer, ChunkResult, GamePlayed, Lineup, chunk_of, draw_lineups
+from dubito.experiment.play import ChunkPlayer, ChunkResult, GamePlayed, Lineup, chunk_number, draw_lineups
 from dubito.experiment.progress import ModelProgress
 from dubito.game.streams import DealStreams
 from dubito.llm.request import AccountFault, BatchPending, Interrupted, Suspended
 from dubito.llm.threads import STOP_GRACE_SECONDS, start_threads, wait_for_threads
 from dubito.stats.players import add_fallback_seats, add_statements
-from dubito.stats.tally import tally_of
+from dubito.stats.tally import sum_deals
 
 if TYPE_CHECKING:
     from dubito.experiment.models import Models
@@ -77,7 +77,7 @@ class GameQueue:
         """Wait for the next game. Return None when all games are played, on a stop, or when the queue is closed."""
         with self._changed:
             while not self._closed and not self._stop():
-                if self._games or self._next_deal_opens():
+                if self._games or self._open_next_deal():
                     self._playing += 1
                     return self._games.popleft()
                 due = min(self._requeued, key=lambda waiting: waiting.due, default=None)
@@ -109,7 +109,7 @@ class GameQueue:
         self._waiting.clear()
         self._changed.notify_all()
 
-    def _next_deal_opens(self) -> bool:
+    def _open_next_deal(self) -> bool:
         if not self._deals:
             return False
         self.refusal = self._admit([queued.game[1].game for queued in self._deals[0] if queued.has_models])
@@ -164,7 +164,7 @@ class ThreadedChunks:
 
         After a stop or an error, return the deals before the first unfinished one.
         """
-        deals = [self._games_of(number) for number in numbers]
+        deals = [self._draw_games(number) for number in numbers]
         queue = self._queue(deals, stop)
         worker = GameWorker(self, queue)
         wanted = max(1, min(self.in_flight, sum(map(len, deals))))
@@ -186,17 +186,17 @@ class ThreadedChunks:
         if queue.fault is not None:
             errors[_NO_GAME] = queue.fault
         refused = None if stop() or queue.refusal is None else AccountFault(queue.refusal)
-        return self._collect(chunk_of(numbers), deals, finished, errors, refused)
+        return self._collect(chunk_number(numbers), deals, finished, errors, refused)
 
     def _queue(self, deals: list[list[tuple[int, Lineup]]], stop: Callable[[], bool]) -> GameQueue:
         tracker = self.models.tracker
         admit = tracker.budget.admit if tracker else lambda games: None
         names = self.player.experiment.names
-        model_places = {place for place, name in enumerate(names) if self.models.asks(name)}
+        model_places = {place for place, name in enumerate(names) if self.models.is_recorded(name)}
         queued = [[QueuedGame(game, not model_places.isdisjoint(game[1].seats)) for game in games] for games in deals]
         return GameQueue(queued, self.model_progress.clock, stop, admit, self.models.next_wave)
 
-    def _games_of(self, deal: int) -> list[tuple[int, Lineup]]:
+    def _draw_games(self, deal: int) -> list[tuple[int, Lineup]]:
         experiment = self.player.experiment
         return [(deal, lineup) for lineup in draw_lineups(experiment, deal, DealStreams(experiment.seed, deal))]
 
@@ -232,7 +232,7 @@ class ThreadedChunks:
             result.decision_digests = [game.decision_digest for game in all_games]
         result.records = [game.record for game in all_games]
         result.first_fallback = next((game.bot_error for game in all_games if game.bot_error is not None), None)
-        result.tally = tally_of([[game.outcome for game in whole] for whole in finished], results)
+        result.tally = sum_deals([[game.outcome for game in whole] for whole in finished], results)
         for whole in finished:
             add_fallback_seats(result.tally, [(game.outcome, game.fallback_seats) for game in whole], results)
             add_statements(result.tally, [(game.outcome.seats[s.seat], s) for game in whole for s in game.statements])

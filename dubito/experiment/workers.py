@@ -30,7 +30,7 @@ from typing import Any, Final, TypeVar
 from dubito import __version__
 from dubito.errors import BotError, GameError, RunStopped, UsageError, one_line
 from dubito.experiment.experiment import Experiment, PlayerSpec, Shard, StopRule
-from dubito.experiment.play import ChunkPlayer, ChunkResult, chunk_of, deals_of_chunk, split_evenly
+from dubito.experiment.play import ChunkPlayer, ChunkResult, chunk_number, deals_of_chunk, split_evenly
 from dubito.game import Results
 from dubito.game.find import Registry, digest_of_game, find_bots
 from dubito.game.packages import games_path, set_games_path
@@ -79,7 +79,7 @@ def play_deals(job: str, deals: range, should_stop: Callable[[], bool] = lambda:
 def decode_result(packed: bytes | None, deals: range, results: Results) -> ChunkResult:
     """Decode a result of `play_deals`. None means that the deals were abandoned. Raises RunStopped on a refusal."""
     if packed is None:
-        return ChunkResult(chunk_of(deals), stopped=True)
+        return ChunkResult(chunk_number(deals), stopped=True)
     begin = _LENGTH.size + _LENGTH.unpack_from(packed)[0]
     head = json.loads(packed[_LENGTH.size : begin])
     if "refused" in head:
@@ -88,7 +88,7 @@ def decode_result(packed: bytes | None, deals: range, results: Results) -> Chunk
     for length in head["lengths"]:
         ends.append(ends[-1] + length)
     return ChunkResult(
-        chunk_of(deals),
+        chunk_number(deals),
         head["deals"],
         [packed[first:end] for first, end in pairwise(ends)],
         tally=Tally.from_json(head["tally"], results),
@@ -167,7 +167,7 @@ def available_cores() -> list[int]:
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [*range(os.cpu_count() or 1)]
 
 
-def cores() -> int:
+def core_count() -> int:
     return len(available_cores())
 
 
@@ -250,7 +250,9 @@ def run_in_order(
     try:
         while True:
             ahead = max(1, pool.capacity()) * _MAX_CHUNKS_AHEAD - 1
-            while not ((pending and chunk_of(pending[-1][0]) - chunk_of(pending[0][0]) >= ahead) or stop.is_set()):
+            while not (
+                (pending and chunk_number(pending[-1][0]) - chunk_number(pending[0][0]) >= ahead) or stop.is_set()
+            ):
                 if (deals := next(jobs, None)) is None:
                     break
                 with block_signals():

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cas
 
 from dubito.errors import IllegalOutput, UsageError, one_line
 from dubito.game.legal import View as View
-from dubito.game.legal import legal_of
+from dubito.game.legal import read_legal
 from dubito.game.seating import Player as Player
 from dubito.game.seating import Seating as Seating
 from dubito.game.seating import fallback_for as fallback_for
@@ -318,15 +318,15 @@ class Results:
         return ("games", *self.counts, *(("position",) if self.standing else ()))
 
     @cached_property
-    def by_bucket(self) -> tuple[tuple[int, ...], ...] | None:
+    def values_by_bucket(self) -> tuple[tuple[int, ...], ...] | None:
         """All measures of each bucket. Measures that are counts are None."""
         if any(measure.count for measure in self.measures):
             return None
         return tuple(zip(*(measure.values for measure in self.measures), strict=True))
 
     def measure_values(self, bucket: int, counts: Sequence[int]) -> tuple[int, ...]:
-        if self.by_bucket is not None:
-            return self.by_bucket[bucket]
+        if self.values_by_bucket is not None:
+            return self.values_by_bucket[bucket]
         return tuple(
             counts[self.counts.index(measure.count)] if measure.count else measure.values[bucket]
             for measure in self.measures
@@ -376,7 +376,7 @@ def no_rules(**settings: Any) -> "BaseModel":
     return NoRules(**settings)
 
 
-def unanswered(base: type[Player], nodes: Sequence[Node]) -> Callable[[type[Player]], list[str]]:
+def make_missing_check(base: type[Player], nodes: Sequence[Node]) -> Callable[[type[Player]], list[str]]:
     """Return a function for `Game.missing`, for games whose bots must answer every node.
 
     Bots that define `play` are never incomplete.
@@ -447,7 +447,7 @@ class Game:
     # The inverse: returns an answer that leads to this output or an equivalent one.
     answer_of: Callable[[str, Any], Any] = lambda node, output: output
     # The legal outputs at a view, or None if there are too many to list. Set this if the views' `legal` is different.
-    legal: Callable[[Any], Sequence[Any] | None] = legal_of
+    legal: Callable[[Any], Sequence[Any] | None] = read_legal
     # Asks the questions of a turn, if it can have several: a generator function of a bot and its view that yields
     # nodes, receives the answers and returns the output. None if every move is the answer to the view's node.
     walk: Callable[[Any, Any], Generator[str, Any, Any]] | None = None
@@ -495,20 +495,20 @@ class Game:
 
         This requires at least three seats, and measures that depend on the bucket.
         """
-        return self.seats[1] > 2 and self.results.by_bucket is not None
+        return self.seats[1] > 2 and self.results.values_by_bucket is not None
 
     @property
     def is_duel(self) -> bool:
         """Whether the game has two seats, so that a pair and a seat describe a whole table."""
         return self.seats[1] == 2
 
-    def seats_by(self, rules: Any) -> tuple[int, int]:
+    def seat_range(self, rules: Any) -> tuple[int, int]:
         """Return the minimum and maximum number of seats under these rules."""
         return self.seats_of(rules) if self.seats_of else self.seats
 
     def deal_game(self, rules: Any, seats: int, chance: Random) -> Any:
         """Deal a game. Raises UsageError if the game does not support that many seats."""
-        least, most = self.seats_by(rules)
+        least, most = self.seat_range(rules)
         if least <= seats <= most:
             return self.deal(rules, seats, chance)
         # The deal may explain the problem with a UsageError. Ignore errors of code that relies on a valid count.
@@ -534,9 +534,9 @@ class Game:
         They are the view's list, or the answers to a yes-or-no or multiple-choice question that the view accepts. Only
         the view can list cards, messages and numbers.
         """
-        return self.legal_answers_of(state.view(), state.cards(state.seat, DealStreams(0, 0).seat(state.seat)))
+        return self.legal_answers_at(state.view(), state.cards(state.seat, DealStreams(0, 0).seat(state.seat)))
 
-    def legal_answers_of(self, view: Any, cards: Any) -> list[Any] | None:
+    def legal_answers_at(self, view: Any, cards: Any) -> list[Any] | None:
         """Return the legal answers at a view, given the seat's cards, or None if there is no list."""
         node, legal = self.node(view.node), self.legal(view)
         if legal is not None:

@@ -51,7 +51,7 @@ def limit_bot_time(cls: type[P], seconds: float, nodes: Sequence[Node]) -> type[
         call("observe", lambda: cast(Any, cls).observe(self, event))
 
     methods: dict[str, Any] = {"__module__": cls.__module__, "__doc__": cls.__doc__, "__init__": __init__, "play": play}
-    if cls.observes():  # leave `observe` out if the bot does not define it, so that no events are built
+    if cls.needs_events():  # leave `observe` out if the bot does not define it, so that no events are built
         methods["observe"] = observe
     timed: type[P] = cast(Any, type(cls))(cls.__name__, (cls,), methods)
     return timed

@@ -26,7 +26,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from dubito.errors import UsageError, find_similar, one_line, suggestion
 from dubito.game import Family, Game, Player, without_bytecode
-from dubito.game.flaws import flaws_of
+from dubito.game.flaws import find_definition_flaws
 from dubito.game.native import compiled_twin
 from dubito.game.packages import (
     HOME,
@@ -186,7 +186,7 @@ def _load_game(package: GamePackage, working_directory: Path, flawed: bool = Fal
         named = f"its entry point, {package.name}" if package.distribution else "its folder"
         raise UsageError(f"{shown}: the game is named {game.name!r}; its name must be that of {named}")
     if isinstance(game, Game) and not flawed and not package.is_own:
-        for flaw in flaws_of(game):
+        for flaw in find_definition_flaws(game):
             raise UsageError(f"{shown}: {flaw}")
     return game
 
@@ -283,7 +283,7 @@ class Bot(NamedTuple):
     kind: BotKind
     digest: str  # sha256 of the file
     repeatable: bool  # False if it uses randomness that cannot be seeded
-    missing: Sequence[str] = ()  # unanswered nodes, at which a game would stop
+    missing: Sequence[str] = ()  # make_missing_check nodes, at which a game would stop
     unused: Sequence[str] = ()  # other bot classes in the file, which cannot be played
 
     @property
@@ -319,7 +319,7 @@ class BrokenBot(NamedTuple):
     def __str__(self) -> str:
         return f"{_short_path(self.file)}: {self.reason}"
 
-    def is_called(self, name: str) -> bool:
+    def has_name(self, name: str) -> bool:
         """Return whether the name refers to this file."""
         return name == self.name or _is_same_name(self.file.stem, name)
 
@@ -346,7 +346,7 @@ class Registry:
         if self.program is not None and name == self.program.name:
             return self.program
         for broken in self.broken:
-            if broken.is_called(name):
+            if broken.has_name(name):
                 raise UsageError(f"bot {one_line(name)!r} cannot be used: {broken}")
         if bot := next((bot for bot in self.bots.values() if name in bot.unused), None):
             raise UsageError(
@@ -487,7 +487,7 @@ def _load_bot(kind: BotKind, file: Path, own: Path, game: Game) -> Bot:
         source = file.read_bytes()
         digest = sha256(source).hexdigest()
         foreign = game.module("source")
-        code = foreign.converted(source) if foreign else None
+        code = foreign.convert_source(source) if foreign else None
         repeatable = _is_repeatable(source) if code is None else _imports(source).isdisjoint(foreign.UNSEEDED)
         module = import_file(_module_name(file, own), file, source, game, code)
         if code is not None:

@@ -12,11 +12,11 @@ from dubito.errors import one_line
 from dubito.game import Answer, Ending, Game, LineupKind, Node, Player, Results, Text
 
 
-def flaws_of(game: Game) -> Iterator[str]:
+def find_definition_flaws(game: Game) -> Iterator[str]:
     """Yield the flaws in a game's definition."""
     if not (isinstance(game.summary, str) and game.summary and len(game.summary.splitlines()) == 1):
         yield "summary must be one line that describes the game"
-    if not _package_is_there(game.package):
+    if not _is_package_installed(game.package):
         yield "package must be the package with the game's modules; set package=__package__"
     least, most = game.seats if isinstance(game.seats, tuple) and len(game.seats) == 2 else (0, 0)
     if not (type(least) is type(most) is int and 1 <= least <= most):
@@ -32,7 +32,7 @@ def _shorten(value: object) -> str:
     return one_line(repr(value), 60)
 
 
-def _package_is_there(package: str) -> bool:
+def _is_package_installed(package: str) -> bool:
     try:
         return bool(package) and find_spec(package) is not None
     except (ImportError, ValueError):
@@ -76,41 +76,45 @@ def _check_results(game: Game) -> Iterator[str]:
         yield "results: measures is empty, but the ranking needs a first measure"
     for measure in results.measures:
         if measure.count:
-            yield from _unknowns(f"measure {measure.key}: count", [measure.count], results.seat_counts, "seat_counts")
+            yield from _find_unknown(
+                f"measure {measure.key}: count", [measure.count], results.seat_counts, "seat_counts"
+            )
         elif len(measure.values) != len(results.buckets):
             yield f"results: measure {measure.key} has {len(measure.values)} values for {len(results.buckets)} buckets"
         elif not 0 <= min(measure.values) <= max(measure.values) <= measure.scale:
             yield f"results: measure {measure.key} has a value that is not between 0 and its scale, {measure.scale}"
     if not results.headline:
         yield "results: headline is empty, but reports show it for pairs and seats"
-    yield from _unknowns("headline", results.headline, keys, "measures")
-    yield from _unknowns("scoreboard", results.scoreboard, results.buckets, "buckets")
-    yield from _unknowns("averaged", results.averaged, results.seat_counts, "seat_counts")
+    yield from _find_unknown("headline", results.headline, keys, "measures")
+    yield from _find_unknown("scoreboard", results.scoreboard, results.buckets, "buckets")
+    yield from _find_unknown("averaged", results.averaged, results.seat_counts, "seat_counts")
     for habit in results.habits:
-        yield from _unknowns(f"habit {habit.key}", [habit.count, habit.of], results.seat_counts, "seat_counts")
+        yield from _find_unknown(f"habit {habit.key}", [habit.count, habit.of], results.seat_counts, "seat_counts")
     habits = [habit.key for habit in results.habits]
-    yield from _unknowns("charted", results.charted, habits, "habits")
-    yield from _unknowns("lies", [results.lies] if results.lies else [], habits, "habits")
-    yield from _unknowns("lie_nodes", results.lie_nodes, [node.name for node in game.nodes], "nodes")
-    yield from _unknowns("unfinished", [results.unfinished] if results.unfinished else [], results.buckets, "buckets")
+    yield from _find_unknown("charted", results.charted, habits, "habits")
+    yield from _find_unknown("lies", [results.lies] if results.lies else [], habits, "habits")
+    yield from _find_unknown("lie_nodes", results.lie_nodes, [node.name for node in game.nodes], "nodes")
+    yield from _find_unknown(
+        "unfinished", [results.unfinished] if results.unfinished else [], results.buckets, "buckets"
+    )
     if not results.game_counts:
         yield "results: game_counts is empty, but must begin with the number of turns"
 
 
-def _unknowns(fact: str, names: Collection[str], known: Collection[str], where: str) -> Iterator[str]:
+def _find_unknown(fact: str, names: Collection[str], known: Collection[str], where: str) -> Iterator[str]:
     for name in names:
         if name not in known:
             yield f"results: {fact} names {_shorten(name)}, which is not in {where} ({', '.join(known) or 'empty'})"
 
 
-def flaws_of_position(position: Any) -> Iterator[str]:
+def find_position_flaws(position: Any) -> Iterator[str]:
     """Yield missing fields of a position that the code that asks models needs."""
     for name, meaning in (("seat", "the seat being asked"), ("node", "the name of the node being asked")):
         if not hasattr(position, name):
             yield f"a {type(position).__name__} has no `{name}`; add this field, {meaning}"
 
 
-def flaws_of_ending(ending: Any, results: Results, seats: int) -> Iterator[str]:
+def find_ending_flaws(ending: Any, results: Results, seats: int) -> Iterator[str]:
     """Yield the flaws in an ending for this number of seats."""
     if not isinstance(ending, Ending):
         yield f"ending() returns {_shorten(ending)}, but must return an Ending"

@@ -49,7 +49,7 @@ def _suggest_spelling(view: type[View]) -> str:
     return ""
 
 
-def legal_of(view: Any) -> Sequence[Any] | None:
+def read_legal(view: Any) -> Sequence[Any] | None:
     """Return the view's `legal()`, or None if the view has no such method."""
     legal = getattr(view, "legal", None)
     return legal() if callable(legal) else None

@@ -189,7 +189,7 @@ def _installed_packages(name: str | None = None) -> list[GamePackage]:
             for point in dist.entry_points:
                 if point.group == GROUP and name in (None, point.name):
                     pinned = _pin_version(dist)
-                    packages.setdefault((pinned.partition("==")[0].lower(), point.name), _package_at(point, pinned))
+                    packages.setdefault((pinned.partition("==")[0].lower(), point.name), _load_package(point, pinned))
         except Exception as error:  # metadata can contain anything, and most packages have no games
             if name is None and _mentions_games(dist):
                 pinned = _pin_version(dist)
@@ -213,7 +213,7 @@ def _pin_version(dist: "Distribution") -> str:
         return "a package without a name"
 
 
-def _package_at(point: "EntryPoint", pinned: str) -> GamePackage:
+def _load_package(point: "EntryPoint", pinned: str) -> GamePackage:
     package = GamePackage(point.name, Path(), point.value, pinned)
     shown = f"{pinned}, entry point {one_line(f'{point.name} = {point.value!r}', 120)}"
     if not _is_package_name(point.value):

@@ -11,10 +11,10 @@ from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeVar, c
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 
 from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
-from dubito.files import Checked, check_format, fault
+from dubito.files import CheckedModel, check_format, describe_fault
 from dubito.game import Game, State
 from dubito.game.streams import DealStreams
-from dubito.game.words import describe_forfeit, seat_label, words_of
+from dubito.game.words import describe_forfeit, load_words, seat_label
 
 FORMAT: Final = "dubito game 2"
 
@@ -78,7 +78,7 @@ def refuse_other_format(text: str, known: str, shown: str) -> None:
         check_format(stated, known, shown)
 
 
-def as_lines(content: Mapping[str, Any], lists: Collection[str]) -> str:
+def format_lines(content: Mapping[str, Any], lists: Collection[str]) -> str:
     """Format JSON with one line per key and one line per item of these lists."""
     lines = []
     for key, value in content.items():
@@ -98,7 +98,7 @@ def _json(value: Any) -> str:
     return json.dumps(asdict(value) if is_dataclass(value) else value, ensure_ascii=False)  # type: ignore[arg-type]
 
 
-def record_as_lines(record: Any, lists: Collection[str]) -> str:
+def format_record(record: Any, lists: Collection[str]) -> str:
     """Format a record as JSON with these keys last.
 
     Records without model calls have no `number`.
@@ -106,7 +106,7 @@ def record_as_lines(record: Any, lists: Collection[str]) -> str:
     content = {each.name: getattr(record, each.name) for each in fields(record)}
     if record.number is None:
         del content["number"]
-    return as_lines(dict(sorted(content.items(), key=lambda item: (item[0] in lists, item[0]))), lists)
+    return format_lines(dict(sorted(content.items(), key=lambda item: (item[0] in lists, item[0]))), lists)
 
 
 P = TypeVar("P")
@@ -134,7 +134,7 @@ class PositionFile(Generic[P]):
             if isinstance(value, tuple) and value and is_dataclass(value[0]):
                 lists.append(each.name)
                 content[each.name] = [*map(self._item, value)]
-        return as_lines(content, lists)
+        return format_lines(content, lists)
 
     def _item(self, item: Any) -> dict[str, Any]:
         usual = {} if self.usual else {each.name: each.default for each in fields(item)}
@@ -148,7 +148,7 @@ class PositionFile(Generic[P]):
             why = self.fault(position)
         except ValidationError as error:
             refuse_other_format(text, self.format, "this position")
-            why = fault(error)
+            why = describe_fault(error)
         except UsageError as error:
             why = str(error)
         if why is not None:
@@ -163,7 +163,7 @@ class PositionFile(Generic[P]):
     def _file(self) -> type[BaseModel]:
         known: dict[str, Any] = {"format": Literal[self.format], **self._types}
         known = {name: (kind, ...) for name, kind in known.items()} | {"hidden": (Any, None)}
-        return create_model("_File", __base__=Checked, **known)
+        return create_model("_File", __base__=CheckedModel, **known)
 
 
 def digest_line(*parts: object) -> str:
@@ -185,7 +185,7 @@ class Recorder:
 
     def __init__(self, game: Game, state: State, rules: Mapping[str, Any]) -> None:
         self._game, self._state, self._rules = game, state, dict(rules)
-        self._teller = words_of(game).Teller(state, seat_label)
+        self._teller = load_words(game).Teller(state, seat_label)
         self._seat = state.seat
         self.dealt = game.deal_to_json(state)
         self.outputs: list[Any] = []
@@ -198,7 +198,7 @@ class Recorder:
             self.story.append(f"turn {turn}: {describe_forfeit(output.seat, seat_label, self._game)}")
             return
         self.outputs.append(self._game.output_to_json(output))
-        for line in self._teller.moved(self._seat, output, events):
+        for line in self._teller.describe_move(self._seat, output, events):
             truth = line.truth and f"[{line.truth}]"
             self.story.append(f"turn {turn}: {' '.join(filter(None, (line.said, truth)))}")
         self._seat = self._state.seat
@@ -232,7 +232,7 @@ class Records:
 
     def dump(self, record: Any) -> str:
         """Return the record as the text of a file."""
-        return record_as_lines(record, {"outputs", "story"})
+        return format_record(record, {"outputs", "story"})
 
     def load(self, text: str) -> Any:
         """Parse a record. Raises UsageError if it is invalid."""
@@ -243,7 +243,7 @@ class Records:
             self._game.rules(**record.rules)
         except ValidationError as error:
             refuse_other_format(text, FORMAT, "this game")
-            raise UsageError(f"this is not a game record: {fault(error)}") from None
+            raise UsageError(f"this is not a game record: {describe_fault(error)}") from None
         return record
 
     def replay(self, record: Any) -> Iterator[str]:
@@ -277,7 +277,7 @@ class Records:
         return state, (output_of(game, output) for output in record.outputs)
 
 
-def records_of(game: Game) -> Records:
+def load_records(game: Game) -> Records:
     module = game.module("record")
     return Records(game) if module is None else cast(Records, module)
 

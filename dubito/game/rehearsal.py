@@ -11,7 +11,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 
 
-def after(
+def bot_after(
     moves: Sequence[Any],
     bot: str | type[Player],
     *,
@@ -51,7 +51,7 @@ def set_up_turn(
     table = Table(dealt(), entrants, DealStreams(0, 0))
     for move in moves:
         events = table.state.apply(move)
-        table.tell(events, table.state.turns_played)
+        table.send_events(events, table.state.turns_played)
     return table.players[table.state.seat], table.state.view()
 
 

@@ -62,7 +62,7 @@ class Player(Generic[Held]):
         """Receive what the table saw of a move. Called after every move. Does nothing by default."""
 
     @classmethod
-    def observes(cls) -> bool:
+    def needs_events(cls) -> bool:
         """Return whether to send events. Events are not built if no player observes."""
         return cls.observe is not Player.observe
 

@@ -69,9 +69,11 @@ class Table:
             self._seatings.append(Seating(seat, number, deal, streams.seat(seat), look, service, rules))
         self._substitutes: dict[int, Player] = {}
         self.players = [self._seat(seat, entrant) for seat, entrant in enumerate(entrants)]
-        self.watchers = [seat for seat, player in enumerate(self.players) if player is not None and player.observes()]
+        self.watchers = [
+            seat for seat, player in enumerate(self.players) if player is not None and player.needs_events()
+        ]
         if self.watchers:
-            self.tell([state.start], 1)
+            self.send_events([state.start], 1)
 
     def _seat(self, seat: int, entrant: Entrant) -> Player | None:
         try:
@@ -106,7 +108,7 @@ class Table:
     def bot_error(self, seat: int, turn: int, reason: str) -> BotError:
         return BotError(self.entrants[seat].name, seat, self.number, self.deal, turn, reason)
 
-    def tell(self, events: Sequence[GameEvent], turn: int) -> None:
+    def send_events(self, events: Sequence[GameEvent], turn: int) -> None:
         """Send events to the players who observe.
 
         A winner observes nothing after its win (R26).
@@ -153,7 +155,7 @@ def step(table: Table, announce: bool = False) -> tuple[Any, Sequence[Any]]:
                 if announce:
                     # The bot may modify its lists while it observes, so keep a copy.
                     output = state.copy_of(output)
-                    table.tell(events, state.turns_played)
+                    table.send_events(events, state.turns_played)
                 return output, events
     if state.over:  # the seat forfeited
         return None, []
@@ -173,7 +175,7 @@ def _play_fallback(table: Table, seat: int, announce: bool) -> tuple[Any, Sequen
         events = state.apply(output, announce)
     except IllegalOutput as error:
         raise table.bot_error(seat, turn, f"its fallback also failed: {one_line(str(error))}") from None
-    table.tell(events, state.turns_played)
+    table.send_events(events, state.turns_played)
     return output, events
 
 

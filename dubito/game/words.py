@@ -1,6 +1,6 @@
 """Text about a game for people, and parsing of moves that people enter.
 
-`words_of(game)` returns the functions of the game's `words` module, with defaults from `Words` for the rest.
+`load_words(game)` returns the functions of the game's `words` module, with defaults from `Words` for the rest.
 """
 
 import re
@@ -88,10 +88,10 @@ class Teller(Protocol):
     the `Marks` of the last move.
     """
 
-    def holds(self, seat: int) -> str:
+    def describe_hand(self, seat: int) -> str:
         """Describe a seat's cards. Return an empty string if they cannot be described."""
 
-    def moved(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
+    def describe_move(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
         """Return the text for a move, given what players observed of it."""
 
     def panels(self) -> list[Panel]:
@@ -117,12 +117,14 @@ class Words:
     QUESTIONS: Mapping[str, str] = {}  # short form of each node's question, by node
     FACES: Mapping[str, Face] = {}  # by card name; other cards are drawn as their name
     SLOGAN: str = ""  # headline of the lobby; the title if empty
-    DRAWN_LINES: Sequence[str] = (HAND,)  # starts of lines of `sees` that a page omits because it draws them
+    DRAWN_LINES: Sequence[str] = (HAND,)  # starts of lines of `describe_view` that a page omits because it draws them
     # Name, sign and icon of the cards that illustrate the game; some of its faces if empty.
     PICTURE: Sequence[tuple[str, str, str]] = ()
-    TO_ME: Mapping[str, str] = {ME: "you"}  # replacements, applied in order, that address a sentence to the person
+    SECOND_PERSON: Mapping[str, str] = {
+        ME: "you"
+    }  # replacements, applied in order, that address a sentence to the person
     viewer_data: Callable[..., dict[str, Any]] | None = None  # data for the game's own viewer, which replaces panels
-    fits: Callable[..., bool] | None = (
+    decision_fits_turn: Callable[..., bool] | None = (
         None  # whether a model can have been asked this on its turn, in a game with `viewer_data`
     )
 
@@ -139,9 +141,9 @@ class Words:
 
     def rules(self, rules: Any, seats: int) -> list[str]:
         """Return the rules in force, one sentence or paragraph per item."""
-        return [end_sentence(sentence) for sentence in (self._game.summary, self.in_short(rules)) if sentence]
+        return [end_sentence(sentence) for sentence in (self._game.summary, self.summarize_rules(rules)) if sentence]
 
-    def in_short(self, rules: Any) -> str:
+    def summarize_rules(self, rules: Any) -> str:
         """Return the variable rules and their values."""
         return ", ".join(f"{key}: {value}" for key, value in rules.model_dump().items())
 
@@ -151,11 +153,11 @@ class Words:
         pairs = ", ".join(f"{key} {value}" for key, value in values.items())
         return f"{type(event).__name__}: {pairs}" if pairs else type(event).__name__
 
-    def to_me(self, text: str) -> str:
+    def address_person(self, text: str) -> str:
         """Return the sentence addressed to the person whose label is `ME`."""
-        return to_person(text, self.TO_ME)
+        return to_second_person(text, self.SECOND_PERSON)
 
-    def sees(self, state: Any, seat: int, label: Label) -> list[str]:
+    def describe_view(self, state: Any, seat: int, label: Label) -> list[str]:
         """Return lines with what the seat to move sees and is asked.
 
         They contain nothing that is hidden from the seat.
@@ -169,11 +171,11 @@ class Words:
         """Return the names of the cards to draw for the seat, or an empty list to only use words."""
         return ()
 
-    def keys(self, state: Any) -> str:
+    def key_hint(self, state: Any) -> str:
         """Return a short hint on what to type now, or an empty string if `HOW` is sufficient."""
         return ""
 
-    def read(self, line: str, state: Any, seat: int) -> Any:
+    def parse_line(self, line: str, state: Any, seat: int) -> Any:
         """Parse a typed line into an output that may be illegal. Raises UsageError."""
         node = self._node(state)
         answer = _parse_typed(line, node)
@@ -190,7 +192,7 @@ class Words:
             answer = _check_message(answer, node.answer)
         return self._output(node, answer, state, seat)
 
-    def holding(self, state: Any, seat: int) -> list[int]:
+    def playable_cards(self, state: Any, seat: int) -> list[int]:
         """Return the cards that the seat can answer with, each as often as it is held.
 
         By default, all cards of the game.
@@ -253,7 +255,7 @@ def _as_text(value: Any) -> str:
     return one_line(str(value), 1000)
 
 
-def words_of(game: Game) -> Words:
+def load_words(game: Game) -> Words:
     """Return a game's words, with defaults for what its module does not define."""
     words, module = Words(game), game.module("words")
     for name in dir(words):
@@ -262,27 +264,27 @@ def words_of(game: Game) -> Words:
     return words
 
 
-def options_of(game: Game) -> list[Option]:
+def list_options(game: Game) -> list[Option]:
     """Return the rules of a game that players can change on a page."""
-    return [Option(*option) for option in words_of(game).OPTIONS]
+    return [Option(*option) for option in load_words(game).OPTIONS]
 
 
 _MAX_PICTURED: Final = 3
 
 
-def picture_of(words: Words) -> list[list[str]]:
+def choose_picture(words: Words) -> list[list[str]]:
     """Return the name, sign and icon of the cards that illustrate a game, by default some of its faces."""
     if words.PICTURE:
         return [[*card] for card in words.PICTURE]
     names = [*words.FACES]
     step = max(1, len(names) // _MAX_PICTURED)
-    return faces_of(words, names[::step][:_MAX_PICTURED])
+    return list_faces(words, names[::step][:_MAX_PICTURED])
 
 
-def bots_of(game: Game, there: Sequence[Any]) -> list[str]:
+def default_bots(game: Game, there: Sequence[Any]) -> list[str]:
     """Return a person's default opponents among the bots `there`. The list is never empty."""
     names = [one.name for one in there if not one.asks]
-    return [name for name in words_of(game).BOTS if name in names] or names
+    return [name for name in load_words(game).BOTS if name in names] or names
 
 
 def strengths(game: Game, there: Sequence[Any]) -> list[tuple[str, list[str]]]:
@@ -290,7 +292,7 @@ def strengths(game: Game, there: Sequence[Any]) -> list[tuple[str, list[str]]]:
 
     Return an empty list if there are fewer than two.
     """
-    words, names = words_of(game), [one.name for one in there]
+    words, names = load_words(game), [one.name for one in there]
     of_each = [("easy", words.EASY), ("medium", words.BOTS), ("hard", words.HARD)]
     levels = [(name, [bot for bot in bots if bot in names]) for name, bots in of_each]
     levels = [(name, bots) for name, bots in levels if bots]
@@ -305,21 +307,21 @@ def display_name(game: Game) -> str:
 
 def describe_question(game: Game, node: str) -> str:
     """Return a short form of a node's question, by default the name of the bots' method."""
-    return words_of(game).QUESTIONS.get(node) or f"{game.node(node).method.replace('_', ' ').capitalize()}?"
+    return load_words(game).QUESTIONS.get(node) or f"{game.node(node).method.replace('_', ' ').capitalize()}?"
 
 
-def marks_of(teller: Teller) -> Marks:
+def read_marks(teller: Teller) -> Marks:
     """Return the marks of the last move, or empty marks if the game's teller has none."""
     marks: Callable[[], Marks] | None = getattr(teller, "marks", None)
     return marks() if marks else Marks()
 
 
-def faces_of(words: Words, names: Sequence[str]) -> list[list[str]]:
+def list_faces(words: Words, names: Sequence[str]) -> list[list[str]]:
     """Return what a page draws: the name, sign and icon of each card."""
     return [[name, *words.FACES.get(name, Face(name))] for name in names]
 
 
-def to_person(text: str, to_me: Mapping[str, str]) -> str:
+def to_second_person(text: str, to_me: Mapping[str, str]) -> str:
     """Address a sentence to the person whose label is `ME`.
 
     After these replacements, any remaining label becomes "you", with a verb in the second person.
@@ -345,13 +347,13 @@ def _second_person(verb: str) -> str:
     return verb[:-2] if verb.endswith(("sses", "shes", "ches", "xes", "zzes")) else verb.removesuffix("s")
 
 
-def to_others(text: str, called: str = THE_PERSON) -> str:
+def to_third_person(text: str, called: str = THE_PERSON) -> str:
     """Return a sentence about the seat labelled `ME` for other readers."""
     at_start = f"{called[:1].upper()}{called[1:]}"
     return _BEGINS.sub(lambda found: f"{found[1]}{at_start}", text).replace(ME, called)
 
 
-def facts_in(prompt_text: str) -> dict[str, str]:
+def parse_facts(prompt_text: str) -> dict[str, str]:
     """Parse the last block of facts in a prompt, for fake models. Return an empty mapping if there is none."""
     _, begun, block = prompt_text.rpartition("=== facts ===\n")
     block, ended, _ = block.partition("\n=== end of facts ===")
@@ -359,7 +361,7 @@ def facts_in(prompt_text: str) -> dict[str, str]:
     return {name: value for name, _, value in (line.partition(": ") for line in lines)}
 
 
-def legal_in(prompt_text: str) -> list[str]:
+def parse_legal(prompt_text: str) -> list[str]:
     """Parse the last line like `legal: draw skip` in a prompt, for fake models.
 
     Return an empty list if there is none.
@@ -369,7 +371,7 @@ def legal_in(prompt_text: str) -> list[str]:
     return [part.strip() for part in line.removeprefix(_LEGAL).split("|") if part.strip()]
 
 
-def counted(n: int, noun: str = "card") -> str:
+def pluralize(n: int, noun: str = "card") -> str:
     """Return a number with its noun: 1 card, 2 cards."""
     return f"{n} {noun}{'s' * (n != 1)}"
 
@@ -395,7 +397,7 @@ def labels(players: Sequence[str], me: int | None) -> Label:
     return cache(label)  # cached because a story names its seats hundreds of times
 
 
-def names_to(players: Sequence[str], me: int | None, called: str = "You") -> list[str]:
+def name_seats(players: Sequence[str], me: int | None, called: str = "You") -> list[str]:
     """Return the names of all seats, with `called` as the person's name."""
     label = labels(players, me)
     return [called if seat == me else label(seat) for seat in range(len(players))]
@@ -404,7 +406,7 @@ def names_to(players: Sequence[str], me: int | None, called: str = "You") -> lis
 def person_sentences(words: Words, events: Sequence[GameEvent], label: Label, me: int) -> list[str]:
     """Return what this seat observes of a move, in sentences addressed to the person."""
     return [
-        words.to_me(sentence)
+        words.address_person(sentence)
         for event in events
         if event.only in (None, me)
         if (sentence := words.sentence(event, label))
@@ -421,10 +423,10 @@ class _PlainTeller:
         self._words, self._game, self._state, self._label = words, game, state, label
         self._dealt = _plain_text(game.deal_to_json(state))
 
-    def holds(self, seat: int) -> str:
+    def describe_hand(self, seat: int) -> str:
         return ""
 
-    def moved(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
+    def describe_move(self, seat: int, output: Any, events: Sequence[Any]) -> list[Line]:
         answer = _plain_text(self._game.output_to_json(output))
         sentences = [self._words.sentence(event, self._label) for event in events if event.only is None]
         return [Line(" ".join(sentences), f"{self._label(seat)} gives {answer}")]

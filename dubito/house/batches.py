@@ -56,7 +56,7 @@ class _Batch:
     def has_ended(self) -> bool:
         return self.polls >= (_LATE_POLLS if self.fault == "late_batch" else 1)
 
-    def results_of(self, *, is_good: bool) -> list[_EntryResult]:
+    def select_results(self, *, is_good: bool) -> list[_EntryResult]:
         return [result for result in self.results if (result.status == 200) == is_good]
 
 
@@ -103,7 +103,7 @@ class BatchDesk:
         return self._wires[_MESSAGES if request.url.path.startswith(_ANTHROPIC) else "/v1/responses"]
 
     def _upload(self, request: Request, raw: bytes) -> bytes:
-        content = _file_in(request.headers.get("content-type", ""), raw)
+        content = _parse_file(request.headers.get("content-type", ""), raw)
         file_id = f"file-{sha256(content).hexdigest()[:24]}"
         self._files[file_id] = content
         return canonical_bytes({"id": file_id, "object": "file", "bytes": len(content), "purpose": "batch"})
@@ -145,7 +145,7 @@ class BatchDesk:
         parts = name.split("-")
         _, draw, _, number = parts if len(parts) == _NAME_PARTS else ("", "0", "", "1")
         own_headers = {"x-dubito-draw": draw, TRY_HEADER: number}
-        request = HouseRequest.of(wire.name, wire.base, path, own_headers, canonical_bytes(body))
+        request = HouseRequest.parse(wire.name, wire.base, path, own_headers, canonical_bytes(body))
         answer = self._core.create(wire, request, headers)
         # An entry with a connection fault is not processed.
         if answer.delivery is not None:
@@ -178,7 +178,7 @@ class BatchDesk:
 
     def _show(self, batch: _Batch) -> bytes:
         """Return a batch in its protocol's format."""
-        good, bad = len(batch.results_of(is_good=True)), len(batch.results_of(is_good=False))
+        good, bad = len(batch.select_results(is_good=True)), len(batch.select_results(is_good=False))
         if batch.path == _MESSAGES:
             return canonical_bytes(_anthropic_object(batch, good))
         has_failed = batch.fault == "failed_batch"
@@ -202,7 +202,7 @@ class BatchDesk:
     def _content(self, request: Request, raw: bytes) -> bytes:
         request.path_params["id"], _, kind = request.path_params["id"].partition(".")
         batch = self._find(request)
-        return _file(batch, kind, [_openai_line(result) for result in batch.results_of(is_good=kind == "out")])
+        return _file(batch, kind, [_openai_line(result) for result in batch.select_results(is_good=kind == "out")])
 
     def _results(self, request: Request, raw: bytes) -> bytes:
         batch = self._find(request)
@@ -211,7 +211,7 @@ class BatchDesk:
         return _file(batch, "out", [_anthropic_line(result) for result in batch.results])
 
 
-def _file_in(kind: str, raw: bytes) -> bytes:
+def _parse_file(kind: str, raw: bytes) -> bytes:
     """Return the file from a multipart form."""
     _, _, boundary = kind.partition("boundary=")
     for part in raw.split(b"--" + boundary.strip('"').encode()):

@@ -17,7 +17,7 @@ from typing import IO, Any, Final
 from dubito.errors import UsageError, sort_by_similarity
 from dubito.game import ODDS, REASON, STATED, Game, HousePolicy
 from dubito.game.find import DUBITO
-from dubito.game.words import legal_in
+from dubito.game.words import parse_legal
 from dubito.house.events import EVENTS, stream_reply
 from dubito.house.faults import CONTENT_FAULTS, DECISION_FAULTS, PAGE, ContentFault, Delivery, Faults
 from dubito.house.request import TRY_HEADER, HouseRequest, JsonBody, Opinion, Refusal, answer_text, canonical_bytes
@@ -210,7 +210,7 @@ def house_policy(games: Sequence[Game]) -> Policy:
     return Policy(tuple(policies), answer)
 
 
-def models_of(game: Game) -> tuple[str, ...]:
+def model_names(game: Game) -> tuple[str, ...]:
     return (RANDOM, *_policies(game))
 
 
@@ -228,7 +228,8 @@ def form_opinion(policy: HousePolicy | None, text: str, chance: Random, schema: 
         return decide(policy, text, chance, schema["questions"])
     if nodes := _batched_nodes(text, schema):
         each = {
-            node: form_opinion(policy, _keep_question(text, node), chance, _schema_of(schema, node)) for node in nodes
+            node: form_opinion(policy, _keep_question(text, node), chance, _select_schema(schema, node))
+            for node in nodes
         }
         stated = [one.stated for one in each.values() if one.stated is not None]
         understood = all(one.understood for one in each.values())
@@ -257,7 +258,7 @@ def decide(policy: HousePolicy | None, text: str, chance: Random, questions: Seq
         name = question.get("name", "")
         if question["type"] == "choice":
             values = [choice["value"] for choice in question["choices"]]
-            opinion = form_opinion(policy, _keep_question(text, name.partition("-")[0]), chance, _schema_for(values))
+            opinion = form_opinion(policy, _keep_question(text, name.partition("-")[0]), chance, _build_schema(values))
             choice = opinion.answer if isinstance(values[0], bool) else str(opinion.answer)
             is_sure = choice in values and policy is not None and opinion.understood
             choice = choice if choice in values else values[0]
@@ -267,7 +268,7 @@ def decide(policy: HousePolicy | None, text: str, chance: Random, questions: Seq
             understood = understood and opinion.understood
             answers.append(_choice(name, choice, values, shares))
         else:
-            nodes = _nodes_in(text) if policy else []
+            nodes = _parse_nodes(text) if policy else []
             stated = (form_opinion(policy, _keep_question(text, node), chance).stated for node in nodes)
             share = next((each for each in stated if each is not None), 0.5)
             answers.append({"type": "predicate", "name": name, "probability": share})
@@ -280,19 +281,19 @@ def _choice(name: str, choice: Any, values: Sequence[Any], shares: Sequence[floa
     return {"type": "choice", "name": name, "choice": choice, "confidence": confidence, "probabilities": rows}
 
 
-def _schema_for(values: Sequence[Any]) -> _Schema:
+def _build_schema(values: Sequence[Any]) -> _Schema:
     kind = {"type": "boolean"} if isinstance(values[0], bool) else {"type": "string", "enum": values}
     return {"properties": {"answer": kind}}
 
 
-def _nodes_in(text: str) -> list[str]:
+def _parse_nodes(text: str) -> list[str]:
     lines = _NODE.findall(text)
     return lines[-1].split() if lines else [""]
 
 
 def _batched_nodes(text: str, schema: _Schema | None) -> list[str]:
     fields = (schema or {}).get("properties", {})
-    return [node for node in _nodes_in(text) if node in fields] if "answer" not in fields else []
+    return [node for node in _parse_nodes(text) if node in fields] if "answer" not in fields else []
 
 
 def _keep_question(text: str, node: str) -> str:
@@ -308,7 +309,7 @@ def _answer_schema(schema: _Schema | None) -> _Schema:
     return part
 
 
-def _schema_of(schema: _Schema | None, node: str) -> _Schema:
+def _select_schema(schema: _Schema | None, node: str) -> _Schema:
     return {"properties": {"answer": (schema or {})["properties"][node]}}
 
 
@@ -318,7 +319,7 @@ def random_answer(schema: _Schema | None, text: str, chance: Random) -> Opinion:
     Without such a list, the answer is not marked as understood, unless it is a yes-or-no answer or a message.
     """
     part = _answer_schema(schema)
-    legal = legal_in(text)
+    legal = parse_legal(text)
     match part.get("type"):
         case "string" if "description" in part and not legal:
             return Opinion(chance.choice(_MESSAGES), understood=True)
@@ -328,12 +329,12 @@ def random_answer(schema: _Schema | None, text: str, chance: Random) -> Opinion:
         case "number":
             return Opinion(0.5, understood=True)
         case "integer":
-            return _pick_one(_numbers_in(legal), [0], chance)
+            return _pick_one(_parse_numbers(legal), [0], chance)
         case "object" if part.get("properties"):
             return _equal_shares(legal, part["properties"])
         case "array" if "enum" in part.get("items", {}):
             cards = part["items"]["enum"]
-            return _pick_some([card for card in _numbers_in(legal) if card in cards], cards, chance)
+            return _pick_some([card for card in _parse_numbers(legal) if card in cards], cards, chance)
         case _:
             return Opinion(chance.random() < 0.5, understood=True)
 
@@ -353,5 +354,5 @@ def _pick_some(held: Sequence[int], possible: Sequence[int], chance: Random) -> 
     return Opinion(chance.sample(held, chance.randint(1, len(held))), understood=True)
 
 
-def _numbers_in(words: Sequence[str]) -> list[int]:
+def _parse_numbers(words: Sequence[str]) -> list[int]:
     return [int(word) for word in words if word.removeprefix("-").isdecimal()]

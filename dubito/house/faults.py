@@ -46,12 +46,12 @@ def _change_body(pack: Callable[[JsonBody, int], bytes]) -> ContentFault:
 CONTENT_FAULTS: Final[Mapping[str, ContentFault]] = {
     "fenced": _change_text(lambda text: f"```json\n{text}\n```"),
     "prose": _change_text(lambda text: f"I have thought about it. My answer is {text}. I hope this helps!"),
-    "wrong_string": _change_text(lambda text: _replace_answer(text, _as_text(_answer_in(text)))),
-    "wrong_number": _change_text(lambda text: _replace_answer(text, _as_number(_answer_in(text)))),
+    "wrong_string": _change_text(lambda text: _replace_answer(text, _as_text(_find_answer(text)))),
+    "wrong_number": _change_text(lambda text: _replace_answer(text, _as_number(_find_answer(text)))),
     "wrong_null": _change_text(lambda text: _replace_answer(text, None)),
     "nan": _change_text(lambda text: _replace_answer(text, float("nan"))),
     "no_answer": _change_text(lambda text: "{}"),
-    "duplicate_keys": _change_text(lambda text: f'{text[:-1]},"answer":{json.dumps(not _answer_in(text))}}}'),
+    "duplicate_keys": _change_text(lambda text: f'{text[:-1]},"answer":{json.dumps(not _find_answer(text))}}}'),
     "extra_fields": _change_text(lambda text: f'{text[:-1]},"confidence":"high"}}'),
     "surrogate": _change_text(lambda text: f'{text[:-1]},"mood":"\ud83d"}}'),
     "escapes": _change_text(lambda text: f"{_ESCAPES}{text}"),
@@ -115,7 +115,7 @@ BATCH_FAULTS: Final[Sequence[str]] = (
 NO_REPLIES: Final = frozenset({"truncated_json", "broken_json", "deep_body", "wrong_shape", "empty_body", "html"})
 
 
-def _answer_in(text: str) -> Any:
+def _find_answer(text: str) -> Any:
     content = json.loads(text)
     answer = content.get("answer") if isinstance(content, dict) else None
     return '"answer":true' in text if answer is None or isinstance(answer, bool) else answer

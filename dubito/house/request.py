@@ -33,7 +33,7 @@ class HouseRequest:
     raw: bytes
 
     @classmethod
-    def of(cls, protocol: str, base: str, path: str, headers: Mapping[str, str], raw: bytes) -> "HouseRequest":
+    def parse(cls, protocol: str, base: str, path: str, headers: Mapping[str, str], raw: bytes) -> "HouseRequest":
         text = headers.get(TRY_HEADER, "1")
         number = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
         return cls(protocol, base, path, headers.get(_DRAW_HEADER, "0"), number, raw)
@@ -118,7 +118,7 @@ def first_tokens(text: str, count: int) -> str:
     return text.encode(errors="surrogatepass")[: 4 * count].decode(errors="ignore")
 
 
-def texts_in(content: object, name: str) -> Iterator[str]:
+def read_texts(content: object, name: str) -> Iterator[str]:
     """Yield the text of a content, or the texts of its blocks. Raises Refusal if it is neither text nor blocks."""
     if isinstance(content, str):
         yield content

@@ -206,7 +206,7 @@ def _find_wire(request: Request) -> Wire:
 
 
 async def _read_request(wire: Wire, request: Request) -> HouseRequest:
-    return HouseRequest.of(wire.name, wire.base, request.url.path, request.headers, await request.body())
+    return HouseRequest.parse(wire.name, wire.base, request.url.path, request.headers, await request.body())
 
 
 class _Protocol(H11Protocol):

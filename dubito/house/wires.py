@@ -20,8 +20,8 @@ from dubito.house.request import (
     first_tokens,
     read_limit,
     read_model,
+    read_texts,
     section,
-    texts_in,
     tokens,
 )
 
@@ -226,9 +226,9 @@ class AnthropicWire(Wire):
             content, name = message.get("content"), f"messages.{place}.content"
             for block in blocks(content, name) if isinstance(content, list) else []:
                 marked = len(texts) if block.get("cache_control") is not None else marked
-                texts += texts_in([block], name)
-            texts += texts_in(content, name) if not isinstance(content, list) else []
-        system = [] if body.get("system") is None else list(texts_in(body["system"], "system"))
+                texts += read_texts([block], name)
+            texts += read_texts(content, name) if not isinstance(content, list) else []
+        system = [] if body.get("system") is None else list(read_texts(body["system"], "system"))
         cached = system + texts[:marked] if marked else _cacheable_texts(body, system)
         return ReadPrompt(
             model=model,
@@ -296,7 +296,7 @@ def _cacheable_texts(body: JsonBody, system: list[str]) -> list[str]:
         return []
     parts = blocks(body["system"], "system")
     marks = [place for place, block in enumerate(parts) if block.get("cache_control") is not None]
-    return list(texts_in(parts[: marks[-1] + 1], "system")) if marks else []
+    return list(read_texts(parts[: marks[-1] + 1], "system")) if marks else []
 
 
 def _messages_schema(output: JsonBody) -> Mapping[str, Any] | None:
@@ -519,7 +519,7 @@ def _chat_texts(value: object) -> Iterator[tuple[str, str]]:
         # After a refusal, the assistant's message has no content.
         if role == "assistant" and content is None:
             continue
-        for text in texts_in(content, f"messages[{place}].content"):
+        for text in read_texts(content, f"messages[{place}].content"):
             yield role, text
 
 
@@ -631,13 +631,13 @@ class ResponsesWire(OpenAIWire):
 def responses_texts(body: JsonBody) -> Iterator[tuple[str, str]]:
     """Yield the role and text of each text. The input is a string or a list of items, some of which are messages."""
     if body.get("instructions") is not None:
-        for text in texts_in(body["instructions"], "instructions"):
+        for text in read_texts(body["instructions"], "instructions"):
             yield "developer", text
     if isinstance(body["input"], str):
         yield "user", body["input"]
         return
     for place, item in enumerate(blocks(body["input"], "input")):
-        for text in texts_in(item.get("content") or [], f"input[{place}].content"):
+        for text in read_texts(item.get("content") or [], f"input[{place}].content"):
             yield str(item.get("role")), text
 
 

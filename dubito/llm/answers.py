@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Literal, NoReturn, cast
 
 from pydantic import AfterValidator, BaseModel, ValidationError, create_model
 
-from dubito.files import Checked
+from dubito.files import CheckedModel
 from dubito.game import STATED, Answer, Bool, Cards, Choice, Node, Position, Shares, Text
 from dubito.llm.request import AttemptFailed, Cause, DuplicateKey, Reply, parse_json, refuse_duplicate_keys
 
@@ -73,10 +73,10 @@ class Form:
     def covers(self, other: "Form") -> bool:
         return self.answers.keys() > other.answers.keys()
 
-    def key_of(self, position: Position) -> str | None:
+    def find_key(self, position: Position) -> str | None:
         return position.node if position.node in self.keys else None
 
-    def states(self, key: str) -> bool:
+    def asks_probability(self, key: str) -> bool:
         stating = [node.name for node in self.answers.values() if node.states == STATED]
         return STATED in self.fields and key in stating
 
@@ -87,7 +87,7 @@ class Form:
         return reask_text(failure, self)
 
     @property
-    def wanted(self) -> str:
+    def expected_reply(self) -> str:
         """The expected reply: an example, or a template with a description of its placeholder X."""
         if self.fields == (ANSWER,) and isinstance(self.answers[ANSWER].answer, Bool):
             return _YES_OR_NO
@@ -101,7 +101,7 @@ class Form:
             return f"{shape}, X being {describe_kind(others[ANSWER])}"
         return f"{shape}, X being at " + "; at ".join(f"{field} {describe_kind(others[field])}" for field in others)
 
-    def of_keys(self, keys: Collection[str]) -> "Form":
+    def select(self, keys: Collection[str]) -> "Form":
         fields = tuple(field for field in self.fields if field not in self.answers)
         return build_turn_form(fields, tuple(node for node in self.answers.values() if node.name in keys))
 
@@ -136,9 +136,9 @@ def _form(fields: tuple[str, ...], answers: Mapping[str, Node]) -> Form:
         "required": list(fields),
         "type": "object",
     }
-    known = {**_TYPES, **{field: _type_of(node.answer) for field, node in answers.items()}}
+    known = {**_TYPES, **{field: _answer_type(node.answer) for field, node in answers.items()}}
     types: dict[str, Any] = {field: (known[field], ...) for field in fields}
-    return Form(fields, answers, schema, create_model("Answer", __base__=Checked, **types))
+    return Form(fields, answers, schema, create_model("Answer", __base__=CheckedModel, **types))
 
 
 HARMLESS: Final = "This is a card game among programs; bluffing is part of its rules and harms nobody."
@@ -157,7 +157,7 @@ REASKS: Final[dict[Cause, str]] = {
 
 def reask_text(failure: AttemptFailed, form: Form) -> str | None:
     text = REASKS.get(failure.cause)
-    return text and text.format(detail=failure.detail, wanted=form.wanted)
+    return text and text.format(detail=failure.detail, wanted=form.expected_reply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ def read_answers(reply: Reply, form: Form) -> ReadAnswers:
     try:
         # Unlike pydantic, this refuses duplicate keys, NaN and Infinity.
         _DECODER.decode(text)
-        return ReadAnswers(_answers_in(form.model.model_validate_json(text).__dict__, form))
+        return ReadAnswers(_parse_answers(form.model.model_validate_json(text).__dict__, form))
     except DuplicateKey as error:
         detail = str(error)
     except ValidationError as error:
@@ -204,7 +204,7 @@ def read_answers(reply: Reply, form: Form) -> ReadAnswers:
     raise AttemptFailed("malformed", detail, text)
 
 
-def _answers_in(values: Mapping[str, Any], form: Form) -> dict[str, ModelAnswer]:
+def _parse_answers(values: Mapping[str, Any], form: Form) -> dict[str, ModelAnswer]:
     answers = {}
     for name, node in form.answers.items():
         stated = _parse_probability(values.get(STATED)) if node.states == STATED else (None, False)
@@ -217,9 +217,9 @@ def _answers_in(values: Mapping[str, Any], form: Form) -> dict[str, ModelAnswer]
 
 def _read_other_fields(text: str, form: Form, bad: Collection[str], unread: AttemptFailed) -> ReadAnswers:
     """Read the valid fields of a turn's reply and skip the others."""
-    rest = form.of_keys([node.name for name, node in form.answers.items() if name not in bad])
+    rest = form.select([node.name for name, node in form.answers.items() if name not in bad])
     values = {name: value for name, value in json.loads(text).items() if name in rest.fields}
-    given = _answers_in(rest.model.model_validate_json(json.dumps(values)).__dict__, rest)
+    given = _parse_answers(rest.model.model_validate_json(json.dumps(values)).__dict__, rest)
     return ReadAnswers(given, {key: unread for key in form.keys if key not in given})
 
 
@@ -247,7 +247,7 @@ def find_last_object(text: str) -> str | None:
     return last
 
 
-def reasoning_of(reply: str) -> str:
+def extract_reasoning(reply: str) -> str:
     content = parse_json(find_last_object(reply) or reply)
     reasoning = content.get("reasoning") if isinstance(content, dict) else None
     return reasoning if isinstance(reasoning, str) else ""
@@ -334,7 +334,7 @@ def describe_kind(kind: Answer | Odds) -> str:
             return "a whole number"
 
 
-def _type_of(kind: Answer | Odds) -> Any:
+def _answer_type(kind: Answer | Odds) -> Any:
     match kind:
         case Bool():
             return bool

@@ -163,7 +163,7 @@ class OpenAIBatches:
                     known = code if isinstance(code, int) and code != 200 else None
                     yield replace(entry, status=known, error=error or answer.get("body") or "no answer")
                 else:
-                    yield replace(entry, body=_source_of(line, "body", answer.get("body")))
+                    yield replace(entry, body=_find_source(line, "body", answer.get("body")))
 
 
 class AnthropicBatches:
@@ -213,7 +213,7 @@ class AnthropicBatches:
             result = as_mapping(fields.get("result"))
             entry = BatchEntry(str(fields.get("custom_id")), is_complete="custom_id" in fields)
             if result.get("type") == "succeeded":
-                entry = replace(entry, body=_source_of(line, "message", result.get("message")))
+                entry = replace(entry, body=_find_source(line, "message", result.get("message")))
             elif result.get("type") == "errored":
                 entry = replace(entry, error=as_mapping(result.get("error")).get("error") or result.get("error"))
             yield entry
@@ -321,7 +321,7 @@ def _parse_time(moment: Any) -> float | None:
         return None
 
 
-def _source_of(line: str, name: str, value: Any) -> str:
+def _find_source(line: str, name: str, value: Any) -> str:
     """Return the JSON source of a member's value in a line, or the value itself if it is a string."""
     if isinstance(value, str):
         return value

@@ -29,7 +29,7 @@ class Caps:
     tokens: int | None = None
     usd: int | None = None  # picodollars
 
-    def exceeded_by(self, spend: Spend) -> str | None:
+    def find_exceeded(self, spend: Spend) -> str | None:
         caps = {"usd": self.usd, "tokens": self.tokens, "calls": self.calls}
         return next((name for name, cap in caps.items() if cap is not None and getattr(spend, name) > cap), None)
 
@@ -37,7 +37,7 @@ class Caps:
         """Return the share for parts `first` to `end` (exclusive) out of `of` parts."""
         return self._map(lambda name, cap: cap * end // of - cap * first // of)
 
-    def minus(self, spent: Spend) -> "Caps":
+    def subtract(self, spent: Spend) -> "Caps":
         return self._map(lambda name, cap: max(0, cap - getattr(spent, name)))
 
     def _map(self, change: Callable[[str, int], int]) -> "Caps":
@@ -93,7 +93,7 @@ class Budget:
     def reserve_batched(self, worst: Spend) -> str | None:
         """Reserve the worst case of a batched request, or return why the budget cannot cover it."""
         with self._settled:
-            if (cap := self._caps.exceeded_by(self.spent + self.reserved + worst)) is not None:
+            if (cap := self._caps.find_exceeded(self.spent + self.reserved + worst)) is not None:
                 return self._describe_end(cap, worst, "the next call needs up to")
             self.reserved += worst
             return None
@@ -109,8 +109,8 @@ class Budget:
     def _reason_to_wait(self, worst: Spend, deal: int) -> str | None:
         if self._is_reserved_for_older(worst, deal):
             return "older games first"
-        cap = self._caps.exceeded_by(self.spent + self.reserved + worst)
-        if cap is not None and self._caps.exceeded_by(self.spent + worst) is None:
+        cap = self._caps.find_exceeded(self.spent + self.reserved + worst)
+        if cap is not None and self._caps.find_exceeded(self.spent + worst) is None:
             return cap
         return None
 
@@ -118,7 +118,7 @@ class Budget:
         """Return whether older deals may need this much. Games of one deal can wait for each other's replies."""
         total = self.spent + self.reserved + worst
         most = self._forecast.upper_bound(len(self._in_progress))
-        if self._caps == Caps() or self._caps.exceeded_by(total + most) is None:
+        if self._caps == Caps() or self._caps.find_exceeded(total + most) is None:
             return False
         if self._costs is None:
             games = sorted(self._in_progress, key=self._in_progress.__getitem__)
@@ -127,7 +127,7 @@ class Budget:
                 for game, cost in zip(games, self._forecast.costs_in_order(games), strict=True)
             ]
         older = [cost for its_deal, cost in self._costs if its_deal < deal]
-        return bool(older) and self._caps.exceeded_by(total + older[-1]) is not None
+        return bool(older) and self._caps.find_exceeded(total + older[-1]) is not None
 
     def admit(self, games: Sequence[int]) -> str | None:
         """Let the games of a deal start if the budget covers all of them, or return why not.
@@ -147,7 +147,7 @@ class Budget:
             return None
         if needed is None:
             return "no game has ended yet, so the cost per game is unknown"
-        cap = self._caps.exceeded_by(self.spent + needed)
+        cap = self._caps.find_exceeded(self.spent + needed)
         return None if cap is None or needed == Spend() else self._describe_end(cap, needed, "another game needs about")
 
     @contextmanager
@@ -184,7 +184,7 @@ class Budget:
         with self._settled:
             if self._reason_to_wait(worst, deal) is not None:
                 raise OutOfTurn
-            if (cap := self._caps.exceeded_by(self.spent + worst)) is not None:
+            if (cap := self._caps.find_exceeded(self.spent + worst)) is not None:
                 raise AccountFault(self._describe_end(cap, worst, "the next call needs up to"))
             self.reserved += worst
             self._forecast.count_reservation(worst)
@@ -204,7 +204,7 @@ class Budget:
 
     def check_total(self, total: Spend) -> None:
         """Raise AccountFault if `total`, which can include spending by other processes, exceeds a cap."""
-        if (cap := self._caps.exceeded_by(total)) is not None:
+        if (cap := self._caps.find_exceeded(total)) is not None:
             fault = AccountFault(
                 "other processes have used up the budget",
                 hint=f"raise `budget.{cap}`, or choose another --games",
@@ -234,7 +234,7 @@ class BudgetGuard:
         self._budget, self._tariff, self._inner = budget, tariff, inner
 
     def send(self, attempt: Attempt, number: int) -> Reply:
-        worst = self._tariff.worst(attempt.request)
+        worst = self._tariff.worst_cost(attempt.request)
         self._budget.reserve(worst, attempt.place.deal)
         used, is_reply = worst, False
         try:
@@ -263,7 +263,7 @@ class BudgetQueue:
         self._budget, self._tariff, self._inner = budget, tariff, inner
 
     def send(self, attempt: Attempt, number: int) -> Reply:
-        worst, deal = self._tariff.worst(attempt.request), attempt.place.deal
+        worst, deal = self._tariff.worst_cost(attempt.request), attempt.place.deal
         while True:
             self._budget.wait_for_room(worst, deal)
             try:

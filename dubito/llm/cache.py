@@ -21,7 +21,7 @@ import diskcache
 
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.files import check_format
-from dubito.llm.request import RawReply, Request, canonical, compute_digest
+from dubito.llm.request import RawReply, Request, canonical_json, compute_digest
 from dubito.store.lock import ByteLocks
 from dubito.store.model_log import decompress
 from dubito.store.run_db import readonly_uri
@@ -135,7 +135,7 @@ class CacheEntry:
 
 
 def compute_key(server: str, request: str, draw: str) -> str:
-    return compute_digest(canonical([_FORMAT, server, request, draw]))
+    return compute_digest(canonical_json([_FORMAT, server, request, draw]))
 
 
 class ReplyCache:
@@ -219,7 +219,7 @@ class ReplyCache:
         with flight:
             entry = self._find(key, server, request, draw)
             if entry is None or not is_usable(entry[0]):
-                with self._locked(key, waiting, check_stop):
+                with self._lock_key(key, waiting, check_stop):
                     # Another process may have stored the reply by now.
                     entry = self._find(key, server, request, draw)
                     if entry is None or not is_usable(entry[0]):
@@ -242,7 +242,7 @@ class ReplyCache:
         return None if row is None else (self._parse_reply(key, row[0], server, request.digest, draw), row[1])
 
     @contextmanager
-    def _locked(
+    def _lock_key(
         self, key: str, waiting: Callable[[], AbstractContextManager[object]], check_stop: Callable[[], None]
     ) -> Iterator[None]:
         """Prevent other processes from requesting this key inside the context."""

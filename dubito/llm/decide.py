@@ -29,7 +29,7 @@ from dubito.llm.request import (
     Cause,
     Place,
     Reply,
-    canonical,
+    canonical_json,
     compute_digest,
     compute_draw,
 )
@@ -87,7 +87,7 @@ class Journal:
     stated: list[StatedProbability] = field(default_factory=list)
 
     def digest(self) -> bytes:
-        return sha256(canonical(self.decisions).encode()).digest()
+        return sha256(canonical_json(self.decisions).encode()).digest()
 
 
 _MAX_UNUSABLE: Final = 20  # the run stops after this many attempts of a player, all unusable
@@ -243,7 +243,7 @@ class Decider:
             journal.fallback_seats.add(place.seat)
         digests = conversation.digests[earlier:]
         journal.decisions.append([place.seat, place.decision, place.node, given.answer, outcome, digests])
-        if conversation.states(key) and not outcome.startswith(FALLBACK_OUTCOME):
+        if conversation.asks_probability(key) and not outcome.startswith(FALLBACK_OUTCOME):
             journal.stated.append(StatedProbability(place.seat, place.decision, given.stated, given.impossible))
         fields = (place.game, place.seat, place.decision, turn, place.node, given.answer, outcome, given.stated)
         self.log.decision(Decision(*fields))
@@ -252,7 +252,7 @@ class Decider:
 
 
 class Conversation:
-    """The questions of one turn and their re-asks, which repeat only unanswered questions."""
+    """The questions of one turn and their re-asks, which repeat only make_missing_check questions."""
 
     def __init__(
         self,
@@ -291,9 +291,9 @@ class Conversation:
     def was_extracted(self, key: str) -> bool:
         return self._answers[key][1] in self._extracted
 
-    def states(self, key: str) -> bool:
+    def asks_probability(self, key: str) -> bool:
         """Return whether this question has a stated probability, in the reply's text or derived from its tokens."""
-        return self.form.states(key) or bool(self._settings.belief and self._nodes[key].states)
+        return self.form.asks_probability(key) or bool(self._settings.belief and self._nodes[key].states)
 
     @property
     def _nodes(self) -> Mapping[str, Node]:
@@ -310,7 +310,7 @@ class Conversation:
     @property
     def _open_form(self) -> AnyForm:
         keys = [key for key in self.form.keys if key not in self._answers and key not in self._failed]
-        return self.form if len(keys) == len(self.form.keys) else self.form.of_keys(keys)
+        return self.form if len(keys) == len(self.form.keys) else self.form.select(keys)
 
     def _attempt(self) -> None:
         number, form, rendered = len(self.digests), self._open_form, self.rendered

@@ -58,7 +58,7 @@ def format_duration(seconds: float) -> str:
 class Timing:
     """Clocks and waits, which cannot change the results of a completed run."""
 
-    patience: float  # seconds for which an account can leave calls unanswered
+    patience: float  # seconds for which an account can leave calls make_missing_check
     sleep: Sleep
     waiting: Waiting
     clock: Callable[[], float]  # seconds
@@ -122,7 +122,7 @@ class AccountTraffic:
                     now = self._timing.clock()
                     seconds = self._pacer.delay(now, _estimate_costs(attempt))
                     if seconds < _MIN_WAIT:
-                        self._health_of(attempt).in_flight += 1
+                        self._get_health(attempt).in_flight += 1
                         return self._pacer.start(now)
                     if seconds == inf:
                         self._changed.wait(_POLL_SECONDS)
@@ -148,7 +148,7 @@ class AccountTraffic:
                 health.lost_games.clear()
 
     def fail(self, attempt: Attempt, call: OpenCall, error: TryFailed, max_pause: float) -> None:
-        """Learn from an unanswered call. Raises AccountFault once patience has run out."""
+        """Learn from an make_missing_check call. Raises AccountFault once patience has run out."""
         limits = read_limits(error.headers, self._timing.time())
         with self._ending(attempt) as health:
             now = self._timing.clock()
@@ -180,13 +180,13 @@ class AccountTraffic:
 
     def counts(self, attempt: Attempt) -> CallCounts:
         with self._changed:
-            health = self._health_of(attempt)
+            health = self._get_health(attempt)
             return CallCounts(self._pacer.started, health.answered, health.failed)
 
     def is_idle(self, attempt: Attempt) -> bool:
         """Return whether no calls to the model are in flight or waiting for other calls to be answered."""
         with self._changed:
-            health = self._health_of(attempt)
+            health = self._get_health(attempt)
             return not health.in_flight and not health.waiting
 
     def wait_for_answer(self, attempt: Attempt, send_probe: Callable[[], object], since: int) -> None:
@@ -196,11 +196,11 @@ class AccountTraffic:
         """
         why = f"for {self.account} (no answer)"
         with self._changed:
-            health = self._health_of(attempt)
+            health = self._get_health(attempt)
             health.waiting += 1
         try:
             with self._timing.waiting(why):
-                while not self._is_answered(health, since):
+                while not self._has_later_answer(health, since):
                     if health.probing.acquire(blocking=False):
                         try:
                             self._probe(health, since, send_probe, why)
@@ -210,7 +210,7 @@ class AccountTraffic:
             with self._changed:
                 health.waiting -= 1
 
-    def _is_answered(self, health: ModelHealth, since: int) -> bool:
+    def _has_later_answer(self, health: ModelHealth, since: int) -> bool:
         """Return whether a later call was answered, after a short wait for calls in flight."""
         with self._changed:
             if health.latest_answered <= since and (health.in_flight or health.probing.locked()):
@@ -230,7 +230,7 @@ class AccountTraffic:
     def give_up(self, attempt: Attempt) -> None:
         """Remember the game of an unreachable decision, so that it is reopened if an outage is detected."""
         with self._changed:
-            health = self._health_of(attempt)
+            health = self._get_health(attempt)
             if health.silent_since is not None:
                 health.lost_games.add(attempt.place.game)
 
@@ -259,14 +259,14 @@ class AccountTraffic:
             by = "by the server" if self._pacer.is_rate_reported else "to stay within the server's limits"
             return f"paced at {rate:,.0f} requests/min {by}"
 
-    def _health_of(self, attempt: Attempt) -> ModelHealth:
+    def _get_health(self, attempt: Attempt) -> ModelHealth:
         model = str(attempt.request.body.get("model"))
         return self._health.setdefault(model, ModelHealth(model))
 
     @contextmanager
     def _ending(self, attempt: Attempt) -> Iterator[ModelHealth]:
         with self._changed:
-            health = self._health_of(attempt)
+            health = self._get_health(attempt)
             health.in_flight -= 1
             self._changed.notify_all()
             yield health

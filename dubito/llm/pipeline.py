@@ -26,7 +26,7 @@ from dubito.llm.prices import CostEstimator, Price, Tariff
 from dubito.llm.protocols import Exchange, build_request
 from dubito.llm.request import Api, Asks, Attempt, Place, Reply, Request, Sends
 from dubito.llm.retry import Retry
-from dubito.llm.settings import Account, ModelSettings, account_for, embedded_kind, has_limits_by_model, load_key
+from dubito.llm.settings import Account, ModelSettings, build_account, embedded_kind, has_limits_by_model, load_key
 from dubito.llm.stages import (
     CachedReplies,
     EarlierAttempts,
@@ -90,7 +90,7 @@ class Pipeline:
         # An offline run makes no calls.
         caps = Caps() if options.offline else caps
         past, wave_log, timing = PastGames(log.ended_games(), *log.cost_of_games()), WaveLog(log), options.timing
-        reserved = wave_log.reserved()
+        reserved = wave_log.reserved_spend()
         spent, assumed = log.spent() - reserved, log.spent(assumed=True) - reserved
         self.budget = Budget(caps, timing.waiting, spent, past, assumed, reserved)
         self.waves = Waves(log, wave_log, self.budget, timing, suspend=options.suspend, in_flight=options.in_flight)
@@ -106,7 +106,7 @@ class Pipeline:
 
     def build_asks(self, name: str, settings: ModelSettings, price: Price | None) -> Asks:
         """Compose the stages of a player's calls. Raises UsageError if a call would need a missing API key."""
-        account, options, log = account_for(settings), self._options, self._log
+        account, options, log = build_account(settings), self._options, self._log
         if options.offline:
             asks: Asks = Offline(self._cache, log, account)
         elif settings.wait is not None:
@@ -124,11 +124,11 @@ class Pipeline:
         return Recording(self._log, server, self.budget, options.timing, self._earlier, options.count_reply, inner)
 
     def _build_retry(self, name: str, settings: ModelSettings, price: Price | None) -> Retry:
-        account, budget, timing = account_for(settings), self.budget, self._options.timing
+        account, budget, timing = build_account(settings), self.budget, self._options.timing
         tariff = Tariff(price, settings.max_output if settings.api != "decisions" else 0)
         estimator = self._estimators[name] = CostEstimator(tariff, self._earlier_replies(name))
         provider, traffic = self._provider(account, name, settings.model), self._traffic(account, settings.model)
-        prefixes, cap = self._prefixes_for(account), settings.retry_after_cap
+        prefixes, cap = self._get_prefixes(account), settings.retry_after_cap
 
         logged = LoggedCalls(self._log, budget, account, settings, estimator, timing.clock, provider)
         calls = ReadingProgress(self._reading, logged) if settings.parameters.get("return_progress") else logged
@@ -144,7 +144,7 @@ class Pipeline:
             raise UsageError(
                 f"{one_line(name)}: wait: only the games of `dubito run` can wait for a batch", hint="remove it"
             )
-        tariff, account = Tariff(price, settings.max_output, batch=True), account_for(settings)
+        tariff, account = Tariff(price, settings.max_output, batch=True), build_account(settings)
         estimator = CostEstimator(tariff, self._earlier_replies(name))
         lane = Lane(account, self._provider(account, name, settings.model), settings, estimator)
         self._estimators[name] = estimator
@@ -194,7 +194,7 @@ class Pipeline:
                 provider.close()
             self._cache.close()
 
-    def _prefixes_for(self, account: Account) -> PromptPrefixes:
+    def _get_prefixes(self, account: Account) -> PromptPrefixes:
         with self._lock:
             return self._prefixes.setdefault(account, PromptPrefixes(self._options.timing))
 
@@ -229,4 +229,4 @@ class BatchOrLive:
     live: Asks
 
     def ask(self, attempt: Attempt) -> Reply:
-        return self.waves.wait(attempt) if attempt.place.in_game else self.live.ask(attempt)
+        return self.waves.wait(attempt) if attempt.place.is_in_game else self.live.ask(attempt)

@@ -83,7 +83,7 @@ class Preflight:
 
     def _stop_or_warn(self, error: AttemptFailed) -> None:
         self._has_found_cut |= error.cause == "cut"
-        fault = self._fault(error)
+        fault = self._build_fault(error)
         if self.warn is None:
             raise fault from None
         self.warn(str(fault))
@@ -94,11 +94,11 @@ class Preflight:
         An unreadable reply from the cache does not prove that the server is faulty, so another sample is requested.
         """
         draw, number = "preflight", 1
-        while not self._is_answered(decision, sample, draw):
+        while not self._try_asking(decision, sample, draw):
             number += 1
             draw = f"preflight {number}"
 
-    def _is_answered(self, decision: int, sample: "Sample", draw: str) -> bool:
+    def _try_asking(self, decision: int, sample: "Sample", draw: str) -> bool:
         """Return whether this sample contains an answer. Raises AttemptFailed if new replies cannot be read."""
         before = len(self._replies)
         try:
@@ -128,7 +128,7 @@ class Preflight:
         self._replies.append((attempt.request.body, reply))
         return reply
 
-    def _fault(self, error: AttemptFailed) -> AccountFault:
+    def _build_fault(self, error: AttemptFailed) -> AccountFault:
         """Return the error for a player whose answers cannot be read."""
         if error.cause == "cut":
             return AccountFault(f"the preflight of {one_line(self.name)}: {error.detail}", hint=CONTEXT_HINT)

@@ -18,7 +18,7 @@ import yaml
 from pydantic import ConfigDict, Field, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.files import Checked, read_yaml
+from dubito.files import CheckedModel, read_yaml
 from dubito.llm.prices import Price, Terms, has_long_ttl
 from dubito.llm.protocols import STANDARD_MODES, service_modes
 from dubito.llm.settings import HOUSE, embedded_kind
@@ -35,7 +35,7 @@ _CHARGED_BY_CALL: Final = ("tools", "web_search_options", "search_parameters", "
 _Factors = dict[str, Annotated[float, Field(gt=0, le=100)]]
 
 
-class _LongInput(Checked):
+class _LongInput(CheckedModel):
     model_config = ConfigDict(allow_inf_nan=False, defer_build=True)
 
     tokens: int = Field(ge=0)
@@ -43,7 +43,7 @@ class _LongInput(Checked):
     output_times: float = Field(ge=1, le=100)
 
 
-class _Entry(Checked):
+class _Entry(CheckedModel):
     model_config = ConfigDict(allow_inf_nan=False, defer_build=True)
 
     input: float = Field(ge=0, le=_MAX_PRICE)

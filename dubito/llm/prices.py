@@ -35,7 +35,7 @@ class PricingOptions:
     batch: bool = False  # whether it is in a batch, even if the reply names a standard tier
 
     @staticmethod
-    def of_request(request: Request, batch: bool = False) -> "PricingOptions":
+    def from_request(request: Request, batch: bool = False) -> "PricingOptions":
         # Searching the text is faster than walking the body.
         long_ttl = '"ttl"' in request.text and has_long_ttl(request.body)
         # Batches cache everything marked for the cache for an hour.
@@ -125,7 +125,7 @@ class Price:
     def cache_saving(self, usage: Usage) -> int:
         return usage.cached * (self.input - self.cached_input) - usage.cache_write * (self.cache_write - self.input)
 
-    def worst(self, input_tokens: int, output_tokens: int, options: PricingOptions = _STANDARD) -> int:
+    def worst_cost(self, input_tokens: int, output_tokens: int, options: PricingOptions = _STANDARD) -> int:
         rate = max(self.input, self.cached_input, self.cache_write, self.long_write if options.long_ttl else 0)
         tokens_cost = self._with_long_input(input_tokens, input_tokens * rate, output_tokens * self.output)
         return ceil(tokens_cost * self.terms.highest_factor(options))
@@ -140,12 +140,12 @@ class Tariff:
     batch: bool = False
 
     def options(self, request: Request) -> PricingOptions:
-        return PricingOptions.of_request(request, self.batch)
+        return PricingOptions.from_request(request, self.batch)
 
-    def worst(self, request: Request) -> Spend:
+    def worst_cost(self, request: Request) -> Spend:
         """Return the maximum cost of a call, given that a token has at least one byte."""
         input_tokens = len(request.text)
-        usd = self.price.worst(input_tokens, self.max_output, self.options(request)) if self.price else 0
+        usd = self.price.worst_cost(input_tokens, self.max_output, self.options(request)) if self.price else 0
         return Spend(1, input_tokens + self.max_output, usd)
 
     def cost(self, usage: Usage, charges: Charges = PLAIN, options: PricingOptions = _STANDARD) -> Spend:
@@ -186,7 +186,7 @@ class CostEstimator:
             return (self._input_cost / self._bytes, self._largest_output) if self._bytes else None
 
     def estimate(self, request: Request) -> int | None:
-        worst, rates = self.tariff.worst(request).usd, self.rates
+        worst, rates = self.tariff.worst_cost(request).usd, self.rates
         if self.tariff.price is None:
             return None
         return worst if rates is None else min(worst, int(len(request.text) * rates[0]) + rates[1])

@@ -26,11 +26,11 @@ from typing import Any, Final, Literal
 from jinja2.meta import find_undeclared_variables
 from pydantic import Field, ValidationError, field_validator
 
-from dubito.errors import UsageError, find_similar, listed, one_line, suggestion
-from dubito.files import Checked, fault, from_yaml
+from dubito.errors import UsageError, find_similar, join_names, one_line, suggestion
+from dubito.files import CheckedModel, describe_fault, from_yaml
 from dubito.game import STATED, Bool, Game, Position
 from dubito.game.find import DUBITO, find_game
-from dubito.game.flaws import flaws_of_position
+from dubito.game.flaws import find_position_flaws
 from dubito.game.packages import all_packages, find_package, own_folder, plugin_folders, roots
 from dubito.llm import answers
 from dubito.llm.questions import ANSWER_FORMAT, QuestionForm, build_question_form
@@ -114,7 +114,7 @@ class SeatTexts:
         self._history, self._ends = history, ends
 
 
-class Description(Checked):
+class Description(CheckedModel):
     """The contents of `prompt.yaml`."""
 
     title: str = Field(min_length=1)
@@ -182,7 +182,7 @@ class Prompt:
 
     def _example(self, node: str) -> Any:
         position = self._facts.example_position(node)
-        for flaw in flaws_of_position(position):
+        for flaw in find_position_flaws(position):
             raise UsageError(f"facts.py of {self.game.name}: {flaw}")
         return position
 
@@ -278,7 +278,7 @@ class Prompt:
         visible = [chapter for chapter in chapters if any(piece.text.strip() for piece in chapter)]
         return system, [piece for chapter in visible for piece in chapter], user
 
-    def path_of(self, template: str) -> Path:
+    def template_path(self, template: str) -> Path:
         return self._files.paths[template]
 
     def fill(
@@ -305,7 +305,7 @@ class Prompt:
             return RenderedPrompt(texts.system, self._user.render(values), history)
         # A template is the user's code and can raise anything.
         except Exception as error:
-            where = self._files.location_of(error)
+            where = self._files.find_location(error)
             raise UsageError(f"{where}: {describe_template_error(error)}", hint="correct the template") from None
 
     def _render_history(
@@ -374,7 +374,7 @@ def describe_unknown_prompt(name: str, working_directory: Path, game: Game) -> s
         others |= {file.parent.parent.name for file in root.glob(f"*/*/{DESCRIPTION}") if file.parent.name == name}
         others |= {DUBITO} if (root / name / DESCRIPTION).is_file() else set()
     of = "" if game.name == DUBITO else f" of {game.name}"
-    elsewhere = f" ({listed(sorted(others))} {'has' if len(others) == 1 else 'have'} one)" if others else ""
+    elsewhere = f" ({join_names(sorted(others))} {'has' if len(others) == 1 else 'have'} one)" if others else ""
     known = [*prompt_names(working_directory, game), *_similar_paths(name, working_directory)]
     hint = suggestion(name, known) if known else f"the game has none yet: write one in prompts/{game.folder}"
     return f"no prompt{of} is named {one_line(name)!r}{elsewhere}: {hint}"
@@ -431,7 +431,7 @@ def _parse_description(path: Path, text: str) -> Description:
         return Description.model_validate(from_yaml(text, one_line(str(path))))
     except ValidationError as error:
         hint = f"it needs `title: ...` and `answer: [answer]`, or [reasoning, {STATED}, answer]"
-        raise UsageError(f"{path}: {fault(error)}", hint=hint) from None
+        raise UsageError(f"{path}: {describe_fault(error)}", hint=hint) from None
 
 
 def title_and_paragraph(sources: Mapping[str, str]) -> tuple[str, str]:

@@ -30,7 +30,7 @@ from dubito.llm.request import (
     refuse_duplicate_keys,
     replace_surrogates,
 )
-from dubito.llm.settings import MAX_TOKENS, ModelSettings, asks_provider, is_house
+from dubito.llm.settings import MAX_TOKENS, ModelSettings, is_house, uses_provider_address
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=refuse_duplicate_keys)
 # The text and finish of a reply that contradicts itself.
@@ -230,11 +230,11 @@ class Chat:
             "model": settings.model,
             "messages": [*exchange.system_message("system"), *exchange.other_messages()],
         }
-        is_openai = asks_provider(settings) or is_house(settings.base_url or "")
+        is_openai = uses_provider_address(settings) or is_house(settings.base_url or "")
         body[settings.output_limit or ("max_completion_tokens" if is_openai else "max_tokens")] = settings.max_output
         if is_openai:
             body |= {"prompt_cache_key": cache_key, "store": False}
-        if asks_provider(settings):
+        if uses_provider_address(settings):
             # Otherwise, the project's settings apply, at another price.
             body["service_tier"] = "default"
         if settings.response_format == "json_schema":
@@ -312,7 +312,7 @@ class Messages:
             "messages": _marked_messages(exchange),
             "output_config": as_mapping(parameters.pop("output_config", None)) | form,
         }
-        if asks_provider(settings):
+        if uses_provider_address(settings):
             # Otherwise the request may be served at the priority price.
             body["service_tier"] = "standard_only"
         return Request("messages", "/v1/messages", body | parameters)
@@ -391,7 +391,7 @@ class Responses:
             "store": False,
             "text": as_mapping(parameters.pop("text", None)) | {"format": schema},
         }
-        if asks_provider(settings):
+        if uses_provider_address(settings):
             # Otherwise, the project's settings apply, at another price.
             body["service_tier"] = "default"
         return Request("responses", "/responses", body | parameters)

@@ -87,7 +87,7 @@ class ErrorReader:
         if is_late:
             return TryFailed("deadline", f"no complete answer within the deadline of {deadline:g} s", billed=sent)
         dns, refused = _cause(error, socket.gaierror), _cause(error, ConnectionRefusedError)
-        proxy = None if is_on_this_machine(self._address) else _proxy_for(self._address)
+        proxy = None if is_on_this_machine(self._address) else _find_proxy(self._address)
         if proxy and (dns or refused):
             return TryFailed("connection", f"nothing answers at the proxy {proxy}: start it, or correct HTTPS_PROXY")
         if dns is not None:
@@ -122,7 +122,7 @@ class ErrorReader:
             target = self._quote(headers.get("location", "nowhere"))
             return self.blame(attempt, "base_url", f"redirects to another address (status {status})", target)
         verdict = judge_error(status, text, headers)
-        if verdict.meaning == "model" and _names_path(text, attempt) and attempt.request.protocol in _PATHS:
+        if verdict.meaning == "model" and _mentions_path(text, attempt) and attempt.request.protocol in _PATHS:
             return self._read_unknown_path(status, self._quote(text), attempt)
         return self._read_verdict(verdict, f"status {status}", text, attempt)
 
@@ -135,7 +135,7 @@ class ErrorReader:
             if isinstance(failed, TryFailed):
                 failed.billed = body.generated is True or (body.generated is None and verdict.meaning == "server")
             return failed
-        spoken = detect_protocol(received.raw) if body.kind == "json" and not attempt.place.in_game else None
+        spoken = detect_protocol(received.raw) if body.kind == "json" and not attempt.place.is_in_game else None
         if spoken is not None:
             fields = setting_fields("api", attempt.place.player, spoken)
             problem = f"{self._address} answers in {_API_NAMES[spoken]}, but {_describe_api(attempt)}"
@@ -229,7 +229,7 @@ def _describe_api(attempt: Attempt) -> str:
     return f"{one_line(attempt.place.player)} uses {_API_NAMES[attempt.request.protocol]}"
 
 
-def _proxy_for(address: str) -> str | None:
+def _find_proxy(address: str) -> str | None:
     """Return the host and port of the environment's proxy for this address, without credentials."""
     parts, proxies = urlsplit(address), getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
@@ -238,7 +238,7 @@ def _proxy_for(address: str) -> str | None:
     return one_line(proxy.partition("://")[2].rpartition("@")[2].strip("/") or proxy, 80)
 
 
-def _names_path(text: str, attempt: Attempt) -> bool:
+def _mentions_path(text: str, attempt: Attempt) -> bool:
     names_model = "model" in text.lower() or str(attempt.request.body.get("model")) in text
     return not text.strip() or (not names_model and _UNKNOWN_PATH.search(text) is not None)
 

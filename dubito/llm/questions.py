@@ -42,7 +42,7 @@ class DecisionQuestion:
     def to_answer(self, value: Any) -> Any:
         """Return the node's answer for a chosen value."""
         first, second, *_ = self.content["choices"]
-        value = first["value"] if second == _duplicate_of(first["value"]) else value
+        value = first["value"] if second == _duplicate_value(first["value"]) else value
         is_whole = isinstance(self.node.answer, Whole) and str(value).lstrip("-").isdecimal()
         return int(value) if is_whole else value
 
@@ -68,10 +68,10 @@ class QuestionForm:
     def covers(self, other: "QuestionForm") -> bool:
         return {*self.kind.split()} > {*other.kind.split()}
 
-    def key_of(self, position: Position) -> str | None:
+    def find_key(self, position: Position) -> str | None:
         return next((question.name for question in self.questions if question.position == position), None)
 
-    def of_keys(self, keys: Collection[str]) -> "QuestionForm":
+    def select(self, keys: Collection[str]) -> "QuestionForm":
         """Return a form with these questions and with their nodes' stated probabilities."""
         nodes = {question.node.name for question in self.questions if question.name in keys}
         questions = [
@@ -81,7 +81,7 @@ class QuestionForm:
         ]
         return QuestionForm(tuple(questions))
 
-    def states(self, key: str) -> bool:
+    def asks_probability(self, key: str) -> bool:
         node = next(question.node.name for question in self.questions if question.name == key)
         return any(question.position is None and question.node.name == node for question in self.questions)
 
@@ -162,7 +162,7 @@ def _read_choice(question: DecisionQuestion, answer: Mapping[str, Any], reply: R
     raise AttemptFailed("malformed", f"at {question.name!r} {fault}", reply.text)
 
 
-def odds_in(reply: str) -> dict[str, list[list[Any]]]:
+def parse_odds(reply: str) -> dict[str, list[list[Any]]]:
     """Return the probability of each answer, by question, from a decision or a reply with `say: odds`.
 
     The mapping is empty for any other reply.
@@ -222,11 +222,11 @@ def _choices(node: Node, facts: Mapping[str, Any]) -> list[dict[str, Any]] | Non
             return None
     values = list(dict.fromkeys(map(str, legal))) if isinstance(legal, list | tuple) else []
     if len(values) == 1:
-        return [{"value": values[0]}, _duplicate_of(values[0])]
+        return [{"value": values[0]}, _duplicate_value(values[0])]
     return [{"value": value} for value in values] if _MIN_VALUES <= len(values) <= _MAX_VALUES else None
 
 
-def _duplicate_of(value: object) -> dict[str, Any]:
+def _duplicate_value(value: object) -> dict[str, Any]:
     """Return a duplicate of the only legal value, since a choice needs at least two."""
     return {"value": f"nothing but {value}", "description": "The same: nothing else is legal."}
 

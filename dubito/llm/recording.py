@@ -32,7 +32,7 @@ class RequestDifference:
     stored: str
 
 
-def nearest(entries: Iterable[CacheEntry], server: str, request: str, draw: str) -> CacheEntry | None:
+def find_nearest(entries: Iterable[CacheEntry], server: str, request: str, draw: str) -> CacheEntry | None:
     """Return the entry that is most similar to a request, or None if there are no entries."""
 
     def similarity(entry: CacheEntry) -> tuple[bool, bool, int, bool]:

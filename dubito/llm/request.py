@@ -34,7 +34,7 @@ ReplyOrigin = Literal["live", "cache", "tape"]
 _CANONICAL: Final = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
 
-def canonical(value: Any) -> str:
+def canonical_json(value: Any) -> str:
     return _CANONICAL.encode(value)
 
 
@@ -84,7 +84,7 @@ class Request:
 
     @cached_property
     def text(self) -> str:
-        return canonical({"protocol": self.protocol, "path": self.path, "body": self.body})
+        return canonical_json({"protocol": self.protocol, "path": self.path, "body": self.body})
 
     @cached_property
     def digest(self) -> str:
@@ -146,7 +146,7 @@ class Reply:
 
     @property
     def digest(self) -> str:
-        return compute_digest(canonical([self.text, self.finish]))
+        return compute_digest(canonical_json([self.text, self.finish]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class Place:
         return (self.game, self.seat, self.decision, self.attempt)
 
     @property
-    def in_game(self) -> bool:
+    def is_in_game(self) -> bool:
         return self.game >= 0
 
     def __str__(self) -> str:
@@ -198,7 +198,7 @@ class Asks(Protocol):
 
 def compute_draw(seed: int, place: Place, sample: int) -> str:
     parts = [seed, place.deal, place.seat, place.decision, place.attempt, sample]
-    return compute_digest(canonical(["draw", 1, *parts]))[:16]
+    return compute_digest(canonical_json(["draw", 1, *parts]))[:16]
 
 
 Cause = Literal["unreachable", "refused", "rejected", "truncated", "too_long", "cut", "malformed", "illegal"]

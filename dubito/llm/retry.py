@@ -143,7 +143,7 @@ class AttemptRetries:
         return self.stage.inner.send(self.attempt, next(self.numbers))
 
     def is_worth_another(self, state: "RetryCallState") -> bool:
-        error = _error_of(state)
+        error = _get_error(state)
         if self.rejections < _REJECTED_RESENDS and _may_be_a_mistake(error):
             self.rejections += 1
             return True
@@ -161,15 +161,15 @@ class AttemptRetries:
 
     def raise_end(self, state: "RetryCallState") -> Reply:
         assert self.end is not None
-        raise self.end from _error_of(state)
+        raise self.end from _get_error(state)
 
     def wait_seconds(self, state: "RetryCallState") -> float:
-        error = _error_of(state)
+        error = _get_error(state)
         if self.rejections:
             return random.uniform(0, _REJECTED_WAIT)
         if not isinstance(error, TryFailed) or error.kind == "rate_limit":
             return 0.0  # the rate limiter waits
-        doublings = _GAME_DOUBLINGS if self.attempt.place.in_game else _PREFLIGHT_DOUBLINGS
+        doublings = _GAME_DOUBLINGS if self.attempt.place.is_in_game else _PREFLIGHT_DOUBLINGS
         return backoff(error, min(self.streak.failures, doublings), self.stage.settings.retry_after_cap)
 
     def sleep(self, seconds: float) -> None:
@@ -184,7 +184,7 @@ class AttemptRetries:
             stage.sleep(seconds, f"for {stage.traffic.account} ({_REASONS[self.failure]})")
             is_alone = stage.traffic.is_idle(self.attempt)
             is_down = streak.failures >= stage.settings.tries if is_alone else streak.uncounted > 0
-            if stage.probe is not None and self.attempt.place.in_game and is_down:
+            if stage.probe is not None and self.attempt.place.is_in_game and is_down:
                 stage.traffic.wait_for_answer(self.attempt, stage.send_probe, streak.last.sends)
 
     def _find_end(self, error: TryFailed) -> AttemptFailed | Suspended | None:
@@ -196,7 +196,7 @@ class AttemptRetries:
         streak, tries, traffic = self.streak, self.stage.settings.tries, self.stage.traffic
         if error.kind in FINAL_FAILURES:
             return AttemptFailed(cast(Cause, error.kind), str(error))
-        if not self.attempt.place.in_game:
+        if not self.attempt.place.is_in_game:
             is_sick = error.spent is None and (error.kind != "connection" or error.billed)
             if streak.failures < (max(tries, _PREFLIGHT_FAILURES) if is_sick else tries):
                 return None
@@ -211,7 +211,7 @@ class AttemptRetries:
         return AttemptFailed("unreachable", streak.describe(traffic.counts(self.attempt), error))
 
 
-def _error_of(state: "RetryCallState") -> BaseException | None:
+def _get_error(state: "RetryCallState") -> BaseException | None:
     return state.outcome.exception() if state.outcome else None
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import ConfigDict, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
-from dubito.files import Checked, describe_problem
+from dubito.files import CheckedModel, describe_problem
 from dubito.game import Game
 from dubito.hooks import model_servers
 from dubito.llm.request import Api, nested_items
@@ -57,7 +57,7 @@ ReplyPart = Literal["strict", "last_object"]
 RulesRole = Literal["system", "user"]
 
 
-class ModelSettings(Checked):
+class ModelSettings(CheckedModel):
     """A model player's settings in a config, besides `bot` and `name`."""
 
     model_config = ConfigDict(defer_build=True)
@@ -111,7 +111,9 @@ class Account:
         return f"{self.server} ({self.key_env or 'no key'})"
 
 
-def settings_for(cls: type[object], name: str, settings: Mapping[str, Any], game: Game | None = None) -> ModelSettings:
+def build_settings(
+    cls: type[object], name: str, settings: Mapping[str, Any], game: Game | None = None
+) -> ModelSettings:
     """Return a player's settings, with defaults from its class and the game. Raises UsageError."""
     defaults: Mapping[str, Any] = getattr(cls, "defaults", {})
     fallback = {"fallback": game.fallback} if game else {}
@@ -144,7 +146,7 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
         server = checked.base_url.strip()
         checked = checked.model_copy(update={"base_url": server})
         _check_url(name, server)
-        if checked.api_key_env is None and not is_on_this_machine(server) and not asks_provider(checked):
+        if checked.api_key_env is None and not is_on_this_machine(server) and not uses_provider_address(checked):
             raise _refusal(
                 name,
                 "base_url",
@@ -155,7 +157,7 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> ModelSettings:
     return checked
 
 
-def describe_invalid_setting(name: str, error: "ErrorDetails", model: type[Checked]) -> UsageError:
+def describe_invalid_setting(name: str, error: "ErrorDetails", model: type[CheckedModel]) -> UsageError:
     """Describe a Pydantic error in a player's settings. `model` is the class that declares them."""
     setting = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
@@ -194,7 +196,7 @@ def ignored_address_variable(settings: ModelSettings) -> str | None:
     """Return the environment variable with a server address that the player ignores, if there is one."""
     _, address, variable = _PROVIDERS[settings.api]
     value = os.environ.get(variable, "").strip().rstrip("/")
-    return variable if asks_provider(settings) and value not in ("", address) else None
+    return variable if uses_provider_address(settings) and value not in ("", address) else None
 
 
 def _check_parameters(name: str, api: Api, parameters: Mapping[str, Any]) -> None:
@@ -261,11 +263,11 @@ def setting_fields(setting: str, player: str, value: str = "") -> SettingFields:
     return {"setting": setting, "player": player, "value": value, "where": where}
 
 
-def account_for(settings: ModelSettings) -> Account:
+def build_account(settings: ModelSettings) -> Account:
     usual_key, address, _ = _PROVIDERS[settings.api]
     server = settings.base_url or address
     key_env = settings.api_key_env
-    if key_env is None and asks_provider(settings):
+    if key_env is None and uses_provider_address(settings):
         key_env = usual_key
     return Account(settings.api, server.rstrip("/"), key_env)
 
@@ -280,11 +282,11 @@ def is_house(server: str) -> bool:
     return server == HOUSE or server.startswith(_HOUSE_WITH_FAULTS)
 
 
-def faults_in(server: str) -> str:
+def parse_faults(server: str) -> str:
     return server.removeprefix(_HOUSE_WITH_FAULTS) if server != HOUSE else ""
 
 
-def asks_provider(settings: ModelSettings) -> bool:
+def uses_provider_address(settings: ModelSettings) -> bool:
     return settings.base_url is None or settings.base_url.rstrip("/") == _PROVIDERS[settings.api][1]
 
 

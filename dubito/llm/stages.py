@@ -34,7 +34,7 @@ class EarlierAttempts:
     may_exist: bool
 
     def find_finished(self, attempt: Attempt) -> RecordedAttempt | None:
-        return self.log.finished_attempt(attempt.place.key) if self.may_exist and attempt.place.in_game else None
+        return self.log.finished_attempt(attempt.place.key) if self.may_exist and attempt.place.is_in_game else None
 
     def find_paid_reply(self, server: str, attempt: Attempt) -> Reply | None:
         """Find a reply that arrived before the run was stopped but may be missing from the cache."""
@@ -67,7 +67,7 @@ class Recording:
         self.budget.count_question(place.game)
         recorded = self.earlier.find_finished(attempt)
         reply = self._ask_and_record(attempt) if recorded is None else self._recorded_reply(recorded, attempt)
-        if place.in_game:
+        if place.is_in_game:
             self.count_reply(reply.origin)
         return reply
 
@@ -88,7 +88,7 @@ class Recording:
                 reply=reply.digest if reply else None,
                 raw=reply.received.raw if reply else None,
                 # A preflight without a reply is repeated.
-                cause=cause if place.in_game else None,
+                cause=cause if place.is_in_game else None,
                 origin=reply.origin if reply else "live",
                 usage=reply.usage.counts if reply and reply.usage else None,
                 model=reply.model if reply else None,
@@ -205,7 +205,7 @@ class LoggedCalls:
 
     def send(self, attempt: Attempt, number: int) -> Reply:
         request, tariff = attempt.request, self.estimator.tariff
-        key, worst = (*attempt.place.key, number), tariff.worst(request)
+        key, worst = (*attempt.place.key, number), tariff.worst_cost(request)
         start, estimate = self.clock(), self.estimator.estimate(request)
         fields = (attempt.place.player, str(self.account), request.digest, attempt.draw, worst)
         check = self.budget.check_total if self.log.is_shared else None
@@ -240,7 +240,7 @@ def log_reply(
     Returns the reply, the cost, and the error if the body is not a reply.
     """
     request, tariff = attempt.request, estimator.tariff
-    reply, worst = read_reply(request.protocol, received), tariff.worst(request)
+    reply, worst = read_reply(request.protocol, received), tariff.worst_cost(request)
     usage, price = reply.usage, tariff.price
     used = tariff.cost(usage, reply.charges, tariff.options(request)) if usage else worst
     failed = error_in_reply(errors, reply, attempt, used)

@@ -111,7 +111,7 @@ class _Reader:
 
     @property
     def visible_text(self) -> str:
-        return "\n".join(filter(None, (self.thoughts, _reasoning_in(self.text))))[-_MAX_SHOWN:]
+        return "\n".join(filter(None, (self.thoughts, _extract_reasoning(self.text))))[-_MAX_SHOWN:]
 
     def add(self, data: str) -> None:
         raise NotImplementedError
@@ -241,7 +241,7 @@ def _add_delta(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
             message[key] = value
 
 
-def _reasoning_in(text: str) -> str:
+def _extract_reasoning(text: str) -> str:
     """Return the reasoning in an unfinished JSON reply."""
     try:
         reply = from_json(text[:_MAX_PARSED], allow_partial="trailing-strings")

@@ -157,7 +157,7 @@ class TemplateFiles:
             raise UsageError(f"{self.paths[name]}: {problem}; correct it") from None
         return tree
 
-    def location_of(self, error: BaseException) -> str:
+    def find_location(self, error: BaseException) -> str:
         """Return the file and line of the template that raised an error."""
         names = {str(path) for path in self.paths.values()}
         place, trace = str(self.paths[TEMPLATES[0]].parent), error.__traceback__
@@ -259,9 +259,9 @@ class _Environment(ImmutableSandboxedEnvironment):
         super().__init__(finalize=self._write_value, **options)
         self._meter = _Meter()
         filters = {**self.filters, "quoted": quoted}
-        self.filters = {name: self._metered(name, function) for name, function in filters.items()}
+        self.filters = {name: self._wrap_metered(name, function) for name, function in filters.items()}
         tests: Mapping[str, Any] = self.tests
-        self.tests = {name: self._metered(name, test) for name, test in tests.items()}
+        self.tests = {name: self._wrap_metered(name, test) for name, test in tests.items()}
 
     def start_rendering(self, name: str | None) -> None:
         self._meter.left, self._meter.name = _MAX_STEPS, name
@@ -320,10 +320,10 @@ class _Environment(ImmutableSandboxedEnvironment):
             self._meter.texts.append(recorded)
         for piece in pieces:
             if is_whole_text:
-                recorded.append(Piece(piece, *self._location_of(pieces)))
+                recorded.append(Piece(piece, *self._find_location(pieces)))
             yield piece
 
-    def _location_of(self, pieces: Any) -> tuple[str, int]:
+    def _find_location(self, pieces: Any) -> tuple[str, int]:
         """Return the template and line of the last piece, which may be in an included template."""
         while True:
             # An include iterates over the inner generator.
@@ -379,11 +379,11 @@ class _Environment(ImmutableSandboxedEnvironment):
         self._meter.left -= 100
         return super()._load_template(name, globals)
 
-    def _metered(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap_metered(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a filter or test to count its arguments and result, and to refuse huge results in advance."""
 
         @wraps(function)
-        def metered(*args: Any, **kwargs: Any) -> Any:
+        def metered_call(*args: Any, **kwargs: Any) -> Any:
             args = (*map(self._without_iterator, args),)
             values = [value for value in args if not isinstance(value, Context | EvalContext | Environment)]
             values += kwargs.values()
@@ -398,7 +398,7 @@ class _Environment(ImmutableSandboxedEnvironment):
                 self.count_size(values)
             return self.count_size(function(*args, **kwargs))
 
-        return metered
+        return metered_call
 
     def _without_iterator(self, value: Any) -> Any:
         return [*self._count_each(value)] if isinstance(value, Iterator) else value

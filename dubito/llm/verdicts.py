@@ -236,7 +236,7 @@ def _has(text: str, words: tuple[str, ...]) -> bool:
 def _parse_parts(text: str) -> _ErrorParts:
     """Parse an error. If its form is unknown, its whole text becomes the message."""
     codes, words, has_reasons = set[str](), list[str](), False
-    for part in _objects_in(parse_json(text), _MAX_NESTING):
+    for part in _find_error_objects(parse_json(text), _MAX_NESTING):
         codes |= {str(part[name]).lower() for name in ("code", "type", "error_code") if part.get(name)}
         words += [part[name] for name in ("message", "error", "detail") if isinstance(part.get(name), str)]
         has_reasons |= isinstance(part.get("reasons"), list)
@@ -244,7 +244,7 @@ def _parse_parts(text: str) -> _ErrorParts:
     return _ErrorParts(frozenset(codes), "\n".join(words).lower() or folded, folded, has_reasons)
 
 
-def _objects_in(value: Any, depth: int) -> Iterator[dict[str, Any]]:
+def _find_error_objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:
     """Yield the error object and the objects nested in it."""
     if isinstance(value, str) and value.startswith(("{", "[")):
         value = parse_json(value)
@@ -254,12 +254,12 @@ def _objects_in(value: Any, depth: int) -> Iterator[dict[str, Any]]:
     if isinstance(value, dict) and depth:
         yield value
         for name in ("error", "innererror", "details", "metadata", "raw", "message"):
-            yield from _objects_in(value.get(name), depth - 1)
+            yield from _find_error_objects(value.get(name), depth - 1)
 
 
 def _find_status(error: Any) -> int | None:
     """Return the HTTP status that an error in a body corresponds to, or None."""
-    for part in _objects_in(error, _MAX_NESTING):
+    for part in _find_error_objects(error, _MAX_NESTING):
         for name in ("code", "status", "type"):
             value = part.get(name)
             if isinstance(value, str) and value in _STATUS_OF:
@@ -282,7 +282,7 @@ def _find_delay(parts: _ErrorParts) -> float | None:
 
 
 def _details(folded: str) -> Iterator[dict[str, Any]]:
-    for part in _objects_in(parse_json(folded), _MAX_NESTING):
+    for part in _find_error_objects(parse_json(folded), _MAX_NESTING):
         details = part.get("details")
         yield from (each for each in details if isinstance(each, dict)) if isinstance(details, list) else ()
 

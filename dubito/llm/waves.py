@@ -150,7 +150,7 @@ class Waves:
                 where = (place.player, place.game, place.deal, place.seat, place.decision, place.attempt, place.node)
                 entry = Awaited(str(lane.account), request.digest, attempt.draw, *where, body=body_text(request.body))
                 self._wave_log.add(entry, request.text)
-                self._budget.expect(lane.tariff.worst(request))
+                self._budget.expect(lane.tariff.worst_cost(request))
             elif logged.cause is not None:
                 raise AttemptFailed(cast(Cause, logged.cause), logged.detail or "")
         raise BatchPending(f"for the next wave to {lane.account}")
@@ -192,9 +192,9 @@ class Waves:
         """
         groups = defaultdict[tuple[Account, str, str], list[_Row]](list)
         no_budget: str | None = None
-        for entry in self._wave_log.unsent():
-            attempt, lane = self._attempt_of(entry), self._lanes[entry.player]
-            if (no_budget := self._budget.reserve_batched(lane.tariff.worst(attempt.request))) is not None:
+        for entry in self._wave_log.unsent_entries():
+            attempt, lane = self._build_attempt(entry), self._lanes[entry.player]
+            if (no_budget := self._budget.reserve_batched(lane.tariff.worst_cost(attempt.request))) is not None:
                 # Later games wait for the next wave.
                 break
             row = replace(entry, number=self._log.count_tries(attempt.place.key) + 1)
@@ -218,19 +218,19 @@ class Waves:
         with self._wave_log.transaction():
             for entry, attempt in rows:
                 estimator = self._lanes[entry.player].estimator
-                estimate, worst = estimator.estimate(attempt.request), estimator.tariff.worst(attempt.request)
+                estimate, worst = estimator.estimate(attempt.request), estimator.tariff.worst_cost(attempt.request)
                 fields = (entry.player, entry.account, entry.request, entry.draw, worst)
                 self._log.open_try(entry.key, *fields, priced=estimate is not None, likely=estimate)
             self._wave_log.add_batch(batch, [entry for entry, _ in rows])
 
-    def _attempt_of(self, entry: Awaited) -> Attempt:
+    def _build_attempt(self, entry: Awaited) -> Attempt:
         # The logged request has sorted keys; the server must get the original order.
         request = replace(parse_stored_request(self._log.text(entry.request)), body=parse_json(entry.body))
         where = (entry.game, entry.deal, entry.seat, entry.decision, entry.attempt, entry.node)
         return Attempt(request, entry.draw, Place(entry.player, *where))
 
     def _rows(self, batch: SentBatch) -> list[_Row]:
-        return [(entry, self._attempt_of(entry)) for entry in self._wave_log.entries_in(batch.name)]
+        return [(entry, self._build_attempt(entry)) for entry in self._wave_log.batch_entries(batch.name)]
 
     def _submit_if_new(self, result: _WaveResult, pending: _OpenBatch) -> _OpenBatch | None:
         """Submit a batch unless the server already has it. Return it, or None if it has ended."""
@@ -324,7 +324,7 @@ class Waves:
             for name, (entry, attempt) in zip(_names(batch, rows), rows, strict=True):
                 answer = BatchEntry(name) if status.failed else entries.get(name)
                 used, is_reply = self._log_entry(entry, attempt, answer, self._timing.time() - batch.since, result)
-                worst = self._lanes[entry.player].tariff.worst(attempt.request)
+                worst = self._lanes[entry.player].tariff.worst_cost(attempt.request)
                 settlements.append((entry.game, worst, used, is_reply))
                 result.replies += is_reply
             self._wave_log.end_batch(batch.name)
@@ -347,7 +347,7 @@ class Waves:
         else:
             used, failed = Spend(calls=1), TryFailed("server", "it was not processed")
             if answer is None:
-                used = lane.tariff.worst(attempt.request)
+                used = lane.tariff.worst_cost(attempt.request)
                 failed = TryFailed("server", "its result is missing", billed=True)
             elif answer.error is not None:
                 failed = lane.provider.errors.read_batch_entry(answer.status, answer.error, attempt)

@@ -16,10 +16,10 @@ from dubito.report.run_tables import (
     attempts_table,
     calibration_bins,
     calibration_table,
+    chance_level_columns,
     decisions_table,
     models_table,
-    rates_of,
-    shares_of,
+    rate_columns,
     use_table,
 )
 from dubito.report.scan import Scan
@@ -33,12 +33,12 @@ from dubito.report.tables import (
     ResultTable,
     Section,
     Value,
+    column_kind,
     counts,
-    ends_of,
-    kind_of,
     player_columns,
     points,
     texts,
+    value_range,
 )
 from dubito.stats.players import Calibration, calibrations
 from dubito.stats.ranking import (
@@ -59,7 +59,7 @@ def habit_columns(results: Results) -> list[Column]:
 
 def strategy(source: Run, scanned: Scan, lies: LieCounts | str | None) -> Page:
     """Return the strategy page. `lies` contains the counted lies, or the reason why they cannot be counted."""
-    order = players_ranked(source)
+    order = rank_order(source)
     sections = [
         Section("How games end", _outcome_blocks(source, order)),
         Section("Counts", [_counts_table(source, order)]),
@@ -74,7 +74,7 @@ def strategy(source: Run, scanned: Scan, lies: LieCounts | str | None) -> Page:
     return Page("strategy.html", "Strategy", sections)
 
 
-def players_ranked(source: Run) -> list[int]:
+def rank_order(source: Run) -> list[int]:
     return [source.names.index(row.name) for row in source.rows]
 
 
@@ -149,7 +149,7 @@ def _outcome_blocks(source: Run, order: Sequence[int]) -> list[Block]:
     rows = source.rows
     labels = [source.label(row.name) for row in rows]
     endings = [*zip(map(str, results.buckets), results.endings, strict=True)]
-    rates = [column for column in rates_of(results) if column.key in results.buckets]
+    rates = [column for column in rate_columns(results) if column.key in results.buckets]
     chart = Chart(
         "stacked",
         "How each bot's games end",
@@ -247,7 +247,7 @@ def neighbours(source: Run, scanned: Scan) -> Page:
 
 def _deviations(source: Run, scanned: Scan) -> list[Block]:
     results = source.game.results
-    order, rate = players_ranked(source), results.rate
+    order, rate = rank_order(source), results.rate
     if results.charted:
         first = results.charted[0]
         order.sort(key=lambda player: (-(scanned.style(player, first).value or 0.0), source.names[player]))
@@ -284,10 +284,10 @@ def _stronger_side(difference: Rate) -> str | None:
 
 def _neighbour_maps(source: Run, scanned: Scan, measure: Measure) -> list[Block]:
     """Return two heat maps of a measure, by next and by previous player, on the same scale."""
-    order, title = players_ranked(source), measure.name
+    order, title = rank_order(source), measure.name
     shown = order[:_MAX_MAPPED]
     maps = {side: [_cells(source, measure, side, player) for player in shown] for side, _ in SIDES}
-    ends = ends_of(cell for rows in maps.values() for row in rows for cell in row)
+    ends = value_range(cell for rows in maps.values() for row in rows for cell in row)
     return [
         HeatMap(
             f"{title} by {name} player, %",
@@ -340,7 +340,7 @@ def bot_pages(
     for row in rows:
         page = _bot_page(source, scanned, lies, row, examples.get(row.name))
         if stories:
-            lie_section = stories.section(source.names.index(row.name), players_ranked(source))
+            lie_section = stories.section(source.names.index(row.name), rank_order(source))
             page = replace(page, sections=[*lie_section, *page.sections])
         pages.append(page)
     return pages
@@ -371,10 +371,10 @@ def _bot_page(
 def _results_and_habits(source: Run, scanned: Scan, row: RankingRow, player: int) -> list[Block]:
     lines: list[list[Value]] = []
     results_of_game = source.game.results
-    for column in rates_of(results_of_game):
+    for column in rate_columns(results_of_game):
         share = row.equal_share.get(column.key)
         lines.append([column.title, row.rates[column.key], share if row.games else None])
-    kind, unit = kind_of(results_of_game.measures[0]), "" if results_of_game.measures[0].span else ", %"
+    kind, unit = column_kind(results_of_game.measures[0]), "" if results_of_game.measures[0].span else ", %"
     columns = [
         *texts("what"),
         Column("value", f"value{unit}", kind),
@@ -394,16 +394,16 @@ def _results_and_habits(source: Run, scanned: Scan, row: RankingRow, player: int
 
 def _seats(source: Run, scanned: Scan, player: int, key: str) -> list[Block]:
     results = source.game.results
-    rates = [column for column in rates_of(results) if column.key in results.headline]
+    rates = [column for column in rate_columns(results) if column.key in results.headline]
     columns = [Column("size", "table size"), Column("seat", "seat"), *counts("games")]
-    columns += [*rates, shares_of(results)[0]]
+    columns += [*rates, chance_level_columns(results)[0]]
     cells: list[list[Value]] = []
     for size in table_sizes(source.tally):
         for seat in range(size):
             if games := scanned.seats(player, size, seat):
                 seated = [scanned.measure_in_seat(player, size, seat, column.key) for column in rates]
                 cells.append([size, seat, games, *seated, results.equal_share(size).get(results.headline[0])])
-    return [ResultTable(f"{key}-by-seat", "By seat; seat 0 plays first", columns, cells, scanned.missing)]
+    return [ResultTable(f"{key}-by-seat", "By seat; seat 0 plays first", columns, cells, scanned.coverage_notes)]
 
 
 def _model_sections(source: Run, name: str, key: str, examples: ResultTable | None) -> Sequence[Section]:

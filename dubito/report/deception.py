@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from dubito.experiment.replay import LieCounts, LieRate, TrackedPlay, TrackedResponse
 from dubito.experiment.stored import Run
 from dubito.game import FALLBACK_OUTCOME, STATED
-from dubito.game.words import counted
+from dubito.game.words import pluralize
 from dubito.report.tables import (
     Block,
     Column,
@@ -71,8 +71,14 @@ class Stories:
                 figures.append((f"{lies.capitalize()} that were caught", self.lies.share(player, "caught")))
             if self.source.game.lie_mark:
                 figures.append((f"{lies.capitalize()} it catches", self.lies.share(player, "hits")))
-            links = [(f"Boldest {lie}", *self._link_to(one), self._cards_of(one)) for one in self.boldest(player)[:1]]
-            links += [("Worst mistake", *self._link_to(one), self._cards_of(one)) for one in self.mistakes(player)[:1]]
+            links = [
+                (f"Boldest {lie}", *self._build_link(one), self._describe_cards(one))
+                for one in self.boldest_lies(player)[:1]
+            ]
+            links += [
+                ("Worst mistake", *self._build_link(one), self._describe_cards(one))
+                for one in self.mistakes(player)[:1]
+            ]
             text = " ".join(self._describe_skill(player))
             cards.append(Tiles(name, self.source.kinds[name], f"bots/{player}.html", figures, text, links))
         return cards
@@ -93,12 +99,12 @@ class Stories:
             blocks += [self._parts_table(player, key), self._opponents_table(player, order, key)]
         return [Section(f"{lies.capitalize()} and {call}s", blocks)]
 
-    def exposed(self, player: int) -> list[TrackedPlay]:
+    def called_lies(self, player: int) -> list[TrackedPlay]:
         """Return the player's lies that others called."""
         plays = (one for one in self.lies.tracked_plays if one.player == player and one.lie)
         return self._with_pages(one for one in plays if any(called for _, called in one.called))
 
-    def boldest(self, player: int) -> list[TrackedPlay]:
+    def boldest_lies(self, player: int) -> list[TrackedPlay]:
         voluntary = (one for one in self.lies.tracked_plays if one.player == player and one.lie == "chosen")
         passed = [one for one in voluntary if one.called and not any(called for _, called in one.called)]
         return self._with_pages(passed)
@@ -127,12 +133,12 @@ class Stories:
             for seat, turn, outcome, stated in self.source.db.read(query, (game,))
         }
 
-    def _link_to(self, one: TrackedPlay | TrackedResponse) -> tuple[str, str]:
+    def _build_link(self, one: TrackedPlay | TrackedResponse) -> tuple[str, str]:
         turn = self.turns[one.game][one.seat, one.move]
-        what = counted(one.cards) if isinstance(one, TrackedPlay) else self._mistake(one)
+        what = pluralize(one.cards) if isinstance(one, TrackedPlay) else self._mistake(one)
         return f"games/{one.game}.html#turn-{turn}", f"{what}, {one.pile} at stake · game {one.game}, turn {turn}"
 
-    def _cards_of(self, one: TrackedPlay | TrackedResponse) -> str:
+    def _describe_cards(self, one: TrackedPlay | TrackedResponse) -> str:
         """Return the cards of a play, or the cards that a response is about."""
         turn = self.turns[one.game][one.seat, one.move]
         return self.cards[one.game][turn - 1 if isinstance(one, TrackedPlay) else turn - 2]
@@ -199,11 +205,11 @@ class Stories:
     def _compare_halves(self, player: int) -> Iterator[str]:
         """Describe in which half of a game the player lies more, if there is a significant difference."""
         plays = [one for one in self.lies.tracked_plays if one.player == player]
-        early, late = (self._chosen(one for one in plays if one.late is half) for half in (False, True))
+        early, late = (self._voluntary_rate(one for one in plays if one.late is half) for half in (False, True))
         if when := _compare(early, late, "first", "second"):
             yield f"Voluntary {self._words[1]} are more frequent in the {when} half of a game."
 
-    def _chosen(self, plays: Iterable[TrackedPlay]) -> Rate:
+    def _voluntary_rate(self, plays: Iterable[TrackedPlay]) -> Rate:
         return self._rate((one.game, one.lie == "chosen") for one in plays)
 
     def _parts_table(self, player: int, key: str) -> ResultTable:
@@ -212,7 +218,7 @@ class Stories:
         plays = [one for one in self.lies.tracked_plays if one.player == player]
         parts: dict[str, list[TrackedPlay]] = {}
         for one in sorted(plays, key=lambda one: one.cards):
-            many = f"{_GROUPED_CARDS} or more cards" if one.cards >= _GROUPED_CARDS else counted(one.cards)
+            many = f"{_GROUPED_CARDS} or more cards" if one.cards >= _GROUPED_CARDS else pluralize(one.cards)
             parts.setdefault(many, []).append(one)
         halves = {"first half of the game": False, "second half": True}
         parts |= {title: [one for one in plays if one.late is half] for title, half in halves.items()}
@@ -225,7 +231,7 @@ class Stories:
         for title, own in parts.items():
             forced = self._rate((one.game, one.lie == "forced") for one in own)
             called = self._rate((one.game, any(so for _, so in one.called)) for one in own if one.lie and one.called)
-            rows.append([title, len(own), self._chosen(own), forced, called])
+            rows.append([title, len(own), self._voluntary_rate(own), forced, called])
         return ResultTable(f"{key}-lies-parts", f"Its {lies} by number of cards and half of the game", columns, rows)
 
     def _opponents_table(self, player: int, order: Sequence[int], key: str) -> ResultTable:
@@ -259,15 +265,15 @@ class Stories:
         """Return links to the player's best lies, its costliest caught lies and its worst mistakes."""
         lie, lies, call = self._words
         moments: dict[str, Sequence[TrackedPlay | TrackedResponse]] = {
-            f"successful {lie}": self.boldest(player),
-            f"caught {lie}": self.exposed(player),
+            f"successful {lie}": self.boldest_lies(player),
+            f"caught {lie}": self.called_lies(player),
             "mistake": self.mistakes(player),
         }
         rows: list[list[Value]] = []
         links: list[str] = []
         for which, found in moments.items():
             for one in found[:_MAX_MOMENTS]:
-                link, text = self._link_to(one)
+                link, text = self._build_link(one)
                 what, where = text.split(" · ")
                 whom = [who for who, _ in one.called] if isinstance(one, TrackedPlay) else [one.of]
                 stated = None if isinstance(one, TrackedPlay) else self._answer(one)[1]

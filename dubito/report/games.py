@@ -12,7 +12,7 @@ from dubito.report.tables import Column, Filter, GamePage, Page, Paragraph, Resu
 from dubito.show.company import as_sentence
 from dubito.show.odds import odds_or_reason
 from dubito.show.run import CannotShowGame, ReplayedGames
-from dubito.show.story import ModelDecisions, Texts, own_moves, title_of, winners
+from dubito.show.story import ModelDecisions, Texts, own_moves, page_title, winners
 from dubito.stats.tally import Outcome
 from dubito.store.model_log import describe_answer
 
@@ -125,7 +125,7 @@ class ShownGames:
             try:
                 decisions = self.asked.decisions(game, story, texts) if self.source.models else []
             except RunStopped as error:
-                self.why_not[game] = self.source.without_folder(str(error))
+                self.why_not[game] = self.source.strip_folder(str(error))
                 continue
             del story["truths"]
             names = self._names(game)
@@ -144,7 +144,7 @@ class ShownGames:
             labels = [
                 own + label.removeprefix(one_line(name)) for own, label, name in seated
             ]  # the seat comes before the kind
-            title = title_of(f"Game {game}", labels, story["winners"])
+            title = page_title(f"Game {game}", labels, story["winners"])
             yield GamePage(f"games/{game}.html", title, about, data)
 
     def _names(self, game: int) -> list[str]:

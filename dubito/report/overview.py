@@ -11,7 +11,7 @@ from dubito.experiment.experiment import PlayerSpec, describe_fake_models
 from dubito.experiment.replay import LieCounts
 from dubito.experiment.stop import describe_stop_rule
 from dubito.experiment.stored import Run, list_contenders
-from dubito.game.words import counted, display_name
+from dubito.game.words import display_name, pluralize
 from dubito.llm.prices import PICO, dollars
 from dubito.report.deception import Stories
 from dubito.report.players import RunPlayers
@@ -133,7 +133,7 @@ def _answer_blocks(source: Run, players: RunPlayers, sure: str) -> list[Block]:
     games, planned, order = source.tally.games, source.planned.games, source.order
     marked = []
     if order.is_preliminary:
-        marked.append(f"Preliminary: only {counted(order.deals, 'deal')} (fewer than {PRELIMINARY})")
+        marked.append(f"Preliminary: only {pluralize(order.deals, 'deal')} (fewer than {PRELIMINARY})")
     if not source.is_finished:
         marked.append(f"Unfinished: {games:,} of {planned:,} games counted")
     cost = _describe_cost(source) or ["No models played, so nothing was spent."]
@@ -197,11 +197,11 @@ def _settings_pairs(source: Run) -> list[tuple[str, str]]:
         ("turns per game", turns_per_game(source.tally, source.game.results)),
         *((f"rules: {key}", f"{value}") for key, value in planned.rules.items()),
         ("on_bot_error", planned.on_bot_error),
-        *((f"player: {player.name}", _settings_of(player)) for player in planned.players if player.settings),
+        *((f"player: {player.name}", _format_settings(player)) for player in planned.players if player.settings),
     ]
 
 
-def _settings_of(player: PlayerSpec) -> str:
+def _format_settings(player: PlayerSpec) -> str:
     given = (f"{key}: {value}" for key, value in player.settings.items() if value not in (None, {}, []))
     return "; ".join([player.bot, *given])
 

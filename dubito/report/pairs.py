@@ -14,7 +14,7 @@ from typing import Any, Final
 from dubito.errors import DubitoError, one_line
 from dubito.experiment.stored import Run
 from dubito.game import PlayerKind, Results
-from dubito.game.words import counted
+from dubito.game.words import pluralize
 from dubito.report.highlights import count_cards
 from dubito.report.run_tables import pairs_table
 from dubito.report.tables import (
@@ -27,13 +27,13 @@ from dubito.report.tables import (
     ShownChoice,
     ShownPosition,
     Value,
+    column_kind,
     counts,
-    kind_of,
 )
 from dubito.report.verdicts import describe_winner
 from dubito.show.odds import load_odds
 from dubito.show.run import ReplayedGames
-from dubito.show.story import ModelDecisions, Texts, moves_of, story_of_game
+from dubito.show.story import ModelDecisions, Texts, list_moves, story_of_game
 from dubito.stats.ranking import Contender, contender_pairs, rank_contenders
 from dubito.stats.rates import Rate
 from dubito.stats.tally import Tally
@@ -92,7 +92,7 @@ class Side:
             session.start_recording(run.planned.rules)
             story = story_of_game(session, [session.label(seat) for seat in range(len(names))])
             first, seat = results.measures[0], outcome.contender_seat
-            rate = Rate(outcome.measured(results)[seat][0] / first.scale).on_span(first.span)
+            rate = Rate(outcome.measure_seats(results)[seat][0] / first.scale).on_span(first.span)
             ending = results.describe_ending(outcome.marks[seat], outcome.capped)
             self._played[number] = ReplayedGame(number, story, session.outputs, seat, ending, rate.value or 0.0)
         return self._played[number]
@@ -121,7 +121,7 @@ class ReplayedGame:
         held = count_cards(self.story)
         return held[min(turn + 1, len(held) - 1)][self.seat] if held else None
 
-    def sees(self, turn: int) -> str:
+    def describe_view(self, turn: int) -> str:
         """Return the text that the contender sees before a turn, in games shown as text."""
         panels = dict(enumerate(self.story.get("panels", ())))
         for before in self.story["turns"][: turn - 1] if panels else ():
@@ -181,7 +181,7 @@ def find_splits(one: Side, other: Side) -> tuple[list[Split], int]:
             outputs = zip(games[0].outputs, games[1].outputs, strict=False)
             move = next((place for place, (mine, theirs) in enumerate(outputs) if mine != theirs), None)
             if move is not None:
-                seat, *where = next(islice(moves_of(games[0].story["turns"]), move, None))
+                seat, *where = next(islice(list_moves(games[0].story["turns"]), move, None))
                 splits += [Split(deal, games, move, *where)] if seat == games[0].seat else []
     return sorted(splits, key=lambda split: split.rank), compared
 
@@ -220,9 +220,9 @@ def _side_by_side(one: Side, other: Side, key: str, *, odds: bool) -> Iterator[B
             "There is nothing to compare: no deal has pages for both games. Write the report with `--games all`."
         )
     elif not splits:
-        yield Paragraph(f"They never decided differently in {counted(compared, 'compared game')}.")
+        yield Paragraph(f"They never decided differently in {pluralize(compared, 'compared game')}.")
     else:
-        text = f"They decided differently in {len(splits):,} of {counted(compared, 'compared game')}. {_EXPLANATION}"
+        text = f"They decided differently in {len(splits):,} of {pluralize(compared, 'compared game')}. {_EXPLANATION}"
         yield Paragraph(text + _WITH_ODDS * odds)
         table = _kinds_table(one, other, splits, key)
         if len(table.rows) > 1:
@@ -242,8 +242,8 @@ def _kinds_table(one: Side, other: Side, splits: Sequence[Split], key: str) -> R
     first = results.measures[0]
     columns = [Column("one", one.label, "text"), Column("other", other.label, "text"), *counts("times")]
     columns += [
-        Column("one_score", f"{one.label}'s {first.column_title} afterwards", kind_of(first)),
-        Column("other_score", f"{other.label}'s {first.column_title} afterwards", kind_of(first)),
+        Column("one_score", f"{one.label}'s {first.column_title} afterwards", column_kind(first)),
+        Column("other_score", f"{other.label}'s {first.column_title} afterwards", column_kind(first)),
     ]
     rows: list[list[Value]] = []
     for both, alike in sorted(by_kinds.items(), key=lambda item: -len(item[1])):
@@ -254,7 +254,7 @@ def _kinds_table(one: Side, other: Side, splits: Sequence[Split], key: str) -> R
 
 def _position(one: Side, other: Side, split: Split, *, odds: bool) -> ShownPosition:
     game, turn = split.games[0], split.turn
-    before = f"Hand: {game.sees(turn)}. " if game.sees(turn) else ""
+    before = f"Hand: {game.describe_view(turn)}. " if game.describe_view(turn) else ""
     before += game.story["story"][turn - 2] if turn > 1 else game.story.get("start", "The cards are dealt.")
     points = _amount(one.run.game.results, abs(split.cost))
     worse = one.name if split.cost < 0 else other.name
@@ -276,7 +276,7 @@ def _choice(side: Side, game: ReplayedGame, split: Split, *, odds: bool) -> Show
     truth = "; ".join(text for text, _ in made.get("truth", ()))
     own = [one for one in side.decisions(game) if (one["seat"], one["turn"]) == (game.seat, turn)]
     reasons = (each["reasoning"] for one in own for each in one["attempts"][-1:])
-    after = [] if held is None else [f"{counted(held)} after the next turn"]
+    after = [] if held is None else [f"{pluralize(held)} after the next turn"]
     if odds:
         try:
             found = load_odds(side.run, game.number)
@@ -306,7 +306,7 @@ def _describe_output(output: Any) -> str:
 
 def _amount(results: Results, score: float) -> str:
     first = results.measures[0]
-    return f"{score:.2f} {first.name}" if first.span else counted(round(100 * score), "point")
+    return f"{score:.2f} {first.name}" if first.span else pluralize(round(100 * score), "point")
 
 
 def sides_of_run(run: Run, names: Sequence[str], pages: str, with_pages: Collection[int]) -> list[Side]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from dubito.experiment.replay import LieCounts, LieRate
 from dubito.experiment.stored import Run, list_contenders
-from dubito.report.run_tables import rates_of, shares_of
+from dubito.report.run_tables import chance_level_columns, rate_columns
 from dubito.report.tables import (
     Chart,
     Column,
@@ -16,12 +16,12 @@ from dubito.report.tables import (
     ScoreChartRow,
     Value,
     cell_text,
+    column_kind,
     counts,
-    difference_of,
-    kind_of,
+    difference_kind,
+    measure_unit,
     player_columns,
     points,
-    unit_of,
 )
 from dubito.stats.ranking import ContenderRow, RankingRow, contender_ranking
 from dubito.stats.rates import Rate
@@ -56,7 +56,7 @@ class RunPlayers:
 
     @property
     def names(self) -> list[str]:
-        return [_name_of(row) for row in (*self.compared, *self.opponents)]
+        return [_player_name(row) for row in (*self.compared, *self.opponents)]
 
     def chart(self) -> Chart:
         """Return a chart of the compared players' first measure, for preview pictures."""
@@ -65,8 +65,8 @@ class RunPlayers:
             "intervals",
             f"{first.name} of each player, with 95 % confidence interval",
             first.heading,
-            [source.label(_name_of(row)) for row in self.compared],
-            [points(first.name, [row.rates[first.key] for row in self.compared], unit_of(first))],
+            [source.label(_player_name(row)) for row in self.compared],
+            [points(first.name, [row.rates[first.key] for row in self.compared], measure_unit(first))],
         )
 
     def score_chart(self) -> ScoreChart:
@@ -81,16 +81,16 @@ class RunPlayers:
         shown = [end for row in rows for end in (row.rate.low, row.rate.high)] + [0.0 if chance is None else chance]
         return ScoreChart(
             f"{first.name}, with 95 % confidence interval",
-            "" if chance is None else f"dashed line: chance level, {cell_text(chance, kind_of(first))}",
+            "" if chance is None else f"dashed line: chance level, {cell_text(chance, column_kind(first))}",
             rows,
-            kind_of(first),
+            column_kind(first),
             (min(shown), max(shown)) if first.span else (0.0, 1.0),
             chance,
             len(compared) + len(opponents) - len(rows),
         )
 
     def _score_row(self, row: ContenderRow | RankingRow, is_opponent: bool = False) -> ScoreChartRow:
-        source, name = self.source, _name_of(row)
+        source, name = self.source, _player_name(row)
         path, first = f"bots/{source.names.index(name)}.html", source.game.results.measures[0]
         rate, kind = row.rates[first.key], source.kinds[name]
         if is_opponent or name == self.source.order.names[0] or name not in self.source.order.names:
@@ -101,7 +101,7 @@ class RunPlayers:
         text = "significantly worse" if is_worse else _OPEN if verdict.is_open else _NO_DIFFERENCE
         lead = verdict.difference
         # Adding 0.0 turns -0.0 into 0.0.
-        difference = cell_text(Rate(0.0 - (lead.value or 0.0), -lead.high, -lead.low), difference_of(first))
+        difference = cell_text(Rate(0.0 - (lead.value or 0.0), -lead.high, -lead.low), difference_kind(first))
         return ScoreChartRow(name, kind, path, rate, text, difference, is_worse)
 
     def table(self, lies: LieCounts | None) -> ResultTable:
@@ -110,9 +110,9 @@ class RunPlayers:
         rows = [*self.compared, *self.opponents]
         rates = [
             replace(rate, only_in_files=not any(row.rates[rate.key].value for row in rows))
-            for rate in rates_of(results)
+            for rate in rate_columns(results)
         ]
-        shares = [Column(one.key, one.title, one.kind, only_in_files=True) for one in shares_of(results)]
+        shares = [Column(one.key, one.title, one.kind, only_in_files=True) for one in chance_level_columns(results)]
         columns = [*player_columns("player"), Column("role", "role", "text", only_in_files=True)]
         columns += [*counts("rank", "games"), *rates, *shares, *self._more_columns(lies)]
         order, seats = source.order, source.planned.contender_seats
@@ -120,7 +120,7 @@ class RunPlayers:
         cells: list[list[Value]] = []
         headings: list[str] = []
         for row in rows:
-            name = _name_of(row)
+            name = _player_name(row)
             games = row.deals * seats if isinstance(row, ContenderRow) else row.games
             role = "contender" if name in compared else "opponent" if compared else "player"
             measured = [row.rates[rate.key] for rate in rates]
@@ -159,5 +159,5 @@ _OPEN: Final = "undecided because of fallbacks"
 _CONTENDERS: Final = "Contenders, in the same seats of the same deals"
 
 
-def _name_of(row: ContenderRow | RankingRow) -> str:
+def _player_name(row: ContenderRow | RankingRow) -> str:
     return row.contender.name if isinstance(row, ContenderRow) else row.name

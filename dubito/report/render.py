@@ -98,13 +98,13 @@ class Renderer:
         self._environment = Environment(
             loader=PackageLoader("dubito.report"),
             autoescape=True,
-            finalize=shown_text,
+            finalize=escape_text,
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
             bytecode_cache=_TEMPLATES,
         )
-        self._environment.filters["json"] = embedded
+        self._environment.filters["json"] = embed_json
         self._environment.tests["long"] = lambda text: len(str(text)) > 40
         self._environment.globals |= {"site": site, "kind": lambda block: _KINDS[type(block)]}
 
@@ -125,27 +125,27 @@ class Viewer:
 
     def __call__(self, page: GamePage) -> str:
         title = escape(printable(page.title))
-        parts = (self._head, title, self._to_heading, title, self._to_data, embedded(page.data), self._end)
+        parts = (self._head, title, self._to_heading, title, self._to_data, embed_json(page.data), self._end)
         return "".join(parts)
 
 
-def shown_text(value: Any) -> Any:
+def escape_text(value: Any) -> Any:
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def shown_values(value: Any) -> Any:
+def escape_values(value: Any) -> Any:
     """Escape all texts in an object that a script displays."""
     if isinstance(value, dict):
-        return {shown_text(key): shown_values(inner) for key, inner in value.items()}
+        return {escape_text(key): escape_values(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [shown_values(inner) for inner in value]
-    return shown_text(value)
+        return [escape_values(inner) for inner in value]
+    return escape_text(value)
 
 
-def embedded(value: Any) -> Markup:
-    text = json.dumps(shown_values(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+def embed_json(value: Any) -> Markup:
+    text = json.dumps(escape_values(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return Markup(text.replace("<", "\\u003c"))  # noqa: S704
 
 
 def script_of(name: str, value: Any) -> str:
-    return f"window.{name} = {embedded(value)};\n"
+    return f"window.{name} = {embed_json(value)};\n"

@@ -10,7 +10,7 @@ from itertools import combinations
 from math import ceil
 from typing import Final
 
-from dubito.errors import listed, one_line
+from dubito.errors import join_names, one_line
 from dubito.experiment.compare import Arm
 from dubito.experiment.stored import Run
 from dubito.game import Bool, Measure, Results
@@ -22,9 +22,9 @@ from dubito.report.tables import (
     ResultTable,
     Value,
     cell_text,
+    column_kind,
     counts,
-    difference_of,
-    kind_of,
+    difference_kind,
     player_columns,
     texts,
 )
@@ -75,16 +75,16 @@ _TIES_NOTE: Final = (
 )
 
 
-def rates_of(results: Results) -> list[Column]:
-    return [Column(measure.key, measure.column_title, kind_of(measure)) for measure in results.measures]
+def rate_columns(results: Results) -> list[Column]:
+    return [Column(measure.key, measure.column_title, column_kind(measure)) for measure in results.measures]
 
 
-def shares_of(results: Results) -> list[Column]:
+def chance_level_columns(results: Results) -> list[Column]:
     measures = [results.measure(key) for key in results.headline]
-    return [Column(f"equal_share_{one.key}", f"chance level: {one.column_title}", kind_of(one)) for one in measures]
+    return [Column(f"equal_share_{one.key}", f"chance level: {one.column_title}", column_kind(one)) for one in measures]
 
 
-def _bounds_of(results: Results) -> list[Column]:
+def _bounds_columns(results: Results) -> list[Column]:
     columns = [
         Column("touched", "games with a fallback", detail=True),
         Column("touched_share", "games with a fallback %", "rate"),
@@ -92,7 +92,7 @@ def _bounds_of(results: Results) -> list[Column]:
     for key in results.headline:
         measure = results.measure(key)
         columns += [
-            Column(f"{end}_{key}", f"{measure.column_title}, {end}", kind_of(measure)) for end in ("worst", "best")
+            Column(f"{end}_{key}", f"{measure.column_title}, {end}", column_kind(measure)) for end in ("worst", "best")
         ]
     return columns
 
@@ -127,12 +127,12 @@ def opponents_table(
 def _players_table(
     key: str, title: str, rows: Sequence[RankingRow], results: Results, notes: Sequence[str], order: Order | None
 ) -> ResultTable:
-    rates = rates_of(results)
+    rates = rate_columns(results)
     shares = {rate.key for rate in rates}
     keys = {bucket: f"{bucket}_games" if bucket in shares else bucket for bucket in results.scoreboard}
     board = [Column(key, bucket.replace("_", " ")) for bucket, key in keys.items()]
     rank = counts("rank") if order else []
-    columns = [*player_columns("bot"), *rank, *board, *counts("games"), *rates, *shares_of(results)]
+    columns = [*player_columns("bot"), *rank, *board, *counts("games"), *rates, *chance_level_columns(results)]
     cells: list[list[Value]] = []
     for row in rows:
         ended = [row.buckets[bucket] for bucket in keys]
@@ -158,7 +158,7 @@ def contenders_among_opponents(order: Order, opponents: Sequence[str]) -> str | 
     one = len(both) == 1
     drawn, their = ("was also drawn as an opponent", "its") if one else ("were also drawn as opponents", "their")
     return (
-        f"{listed(both)} {drawn}. Figures for all seats include those games, so they differ from {their} figures as "
+        f"{join_names(both)} {drawn}. Figures for all seats include those games, so they differ from {their} figures as "
         f"{'a contender' if one else 'contenders'}."
     )
 
@@ -185,14 +185,14 @@ def bot_errors(rows: Sequence[RankingRow]) -> list[Paragraph]:
 
 def contender_tables(tally: Tally, contenders: Sequence[Contender], results: Results) -> list[ResultTable | Paragraph]:
     """Return tables of the contenders, their pairs and their fallbacks, and any warnings."""
-    rows, rates = contender_ranking(tally, contenders, results), rates_of(results)
+    rows, rates = contender_ranking(tally, contenders, results), rate_columns(results)
     if not rows:
         return []
     pairs = contender_pairs(tally, contenders, results)
     order = rank_contenders(tally, contenders, results, pairs)
     columns, rank_column = [*player_columns("contender"), *counts("deals")], counts("rank") if order else []
     ranked = [columns[0], *rank_column, columns[1]]  # a single contender has no rank
-    shares = [replace(share, detail=True) for share in shares_of(results)] if rows[0].equal_share else []
+    shares = [replace(share, detail=True) for share in chance_level_columns(results)] if rows[0].equal_share else []
     cells: list[list[Value]] = []
     for row in rows:
         rank = [order.rank(row.contender.name)] if order else []
@@ -217,14 +217,14 @@ def contender_notes(
 
     A single contender has no order.
     """
-    if order and (warnings := cautions(order)):
+    if order and (warnings := list_cautions(order)):
         yield Paragraph(" ".join(warnings))
     if any(row.bounds.touched for row in rows):
         columns = [
             *player_columns("contender"),
             *counts("deals"),
             Column("fallback_share", "fallbacks, % of decisions", "rate"),
-            *_bounds_of(results),
+            *_bounds_columns(results),
         ]
         cells: list[list[Value]] = [
             [row.contender.name, row.deals, row.contender.fallback_share, *_bounds(row.bounds)] for row in rows
@@ -256,7 +256,7 @@ def arm_tables(arms: Sequence[Arm], results: Results) -> list[ResultTable | Para
     return [ResultTable("arms", title, columns, cells), *texts_added]
 
 
-def cautions(order: Order) -> list[str]:
+def list_cautions(order: Order) -> list[str]:
     """Return warnings if the result depends on few deals."""
     deals = _counted(order.deals, "deal")
     warnings = [f"Preliminary: only {deals} (fewer than {PRELIMINARY})."] if order.is_preliminary else []
@@ -276,11 +276,11 @@ def pairs_table(pairs: Sequence[PairRow], deals: int, results: Results) -> Resul
     has_fallbacks = any(verdict.has_fallbacks for verdict in verdicts)
     for key in results.headline:
         measure = results.measure(key)
-        columns += [Column(key, measure.title, difference_of(measure))]
+        columns += [Column(key, measure.title, difference_kind(measure))]
         columns += [Column(f"{key}_apart", f"{measure.title} significant", "text")]
         if has_fallbacks:
             columns += [
-                Column(f"{key}_{end}", f"{measure.title}, {end}", difference_of(measure), detail=True)
+                Column(f"{key}_{end}", f"{measure.title}, {end}", difference_kind(measure), detail=True)
                 for end in ("worst", "best")
             ]
     cells: list[list[Value]] = []
@@ -332,7 +332,7 @@ def bounds_table(
         for row in rows
         if row.bounds.touched and not (row.name in contenders and row.games == games)
     ]
-    columns = [Column("bot", "model player", "player"), *counts("games"), *_bounds_of(results)]
+    columns = [Column("bot", "model player", "player"), *counts("games"), *_bounds_columns(results)]
     return ResultTable("bounds", f"Fallbacks in all seats: {_extreme_case(results)}", columns, cells) if cells else None
 
 
@@ -340,7 +340,7 @@ def sizes_table(
     rows: Sequence[SizeRow], rate: Callable[[SizeRow, str], Value], results: Results, notes: Sequence[str] = ()
 ) -> ResultTable:
     """Return a table of each player's values at each table size. `rate` returns a measure's value."""
-    rates, shares = rates_of(results), shares_of(results)
+    rates, shares = rate_columns(results), chance_level_columns(results)
     columns = [*player_columns("bot"), *counts("size", "games"), *rates, *shares]
     cells: list[list[Value]] = [
         [row.name, row.size, row.games, *(rate(row, column.key) for column in rates), *_equal_shares(row, results)]
@@ -408,7 +408,7 @@ class Duels:
         row = self.tally.tables.get("seated", {}).get((player, other, seat))
         return self._rate(row, self.measure.scale).on_span(self.measure.span)
 
-    def advantage(self) -> Rate:
+    def first_player_advantage(self) -> Rate:
         least, most = self.measure.span or (0, 1)
         rate = self._rate(self.tally.tables.get("begun", {}).get(()), 2 * self.measure.scale)
         return rate.on_span((least - most, most - least))
@@ -440,7 +440,7 @@ def _best_first(whole: Duels, names: Sequence[str]) -> list[int]:
 
 
 def _matrix(whole: Duels, names: Sequence[str], order: Sequence[int], label: Callable[[str], str]) -> ResultTable:
-    columns, kind = [Column("first", "first ↓ second →", "player")], kind_of(whole.measure)
+    columns, kind = [Column("first", "first ↓ second →", "player")], column_kind(whole.measure)
     columns += [Column(f"against_{names[other]}", label(names[other]), kind) for other in order]
     columns += [Column("as_first", "as first", kind), Column("as_second", "as second", kind)]
     columns += [Column("total", "total", kind), *counts("games")]
@@ -454,7 +454,7 @@ def _matrix(whole: Duels, names: Sequence[str], order: Sequence[int], label: Cal
 
 
 def _duel_pairs(whole: Duels, names: Sequence[str], order: Sequence[int]) -> ResultTable:
-    title, kind = whole.measure.column_title, kind_of(whole.measure)
+    title, kind = whole.measure.column_title, column_kind(whole.measure)
     columns = [*player_columns("bot"), Column("rate", title, kind), Column("other", "against", "player")]
     columns += [Column("other_rate", f"opponent's {title}", kind), *counts("games")]
     rows: list[list[Value]] = [
@@ -466,9 +466,9 @@ def _duel_pairs(whole: Duels, names: Sequence[str], order: Sequence[int]) -> Res
 
 
 def _advantage(whole: Duels) -> str:
-    rate, measure = whole.advantage(), whole.measure
+    rate, measure = whole.first_player_advantage(), whole.measure
     unit = "" if measure.span else " points of"
-    sentence = f"Going first is worth {cell_text(rate, difference_of(measure))}{unit} {measure.name}"
+    sentence = f"Going first is worth {cell_text(rate, difference_kind(measure))}{unit} {measure.name}"
     if rate.value is None or rate.low <= 0 <= rate.high:
         return f"{sentence}, which is not significant."
     return f"{sentence}: an advantage for the {'first' if rate.value > 0 else 'second'} player."

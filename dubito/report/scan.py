@@ -14,7 +14,7 @@ from typing import Final
 
 from dubito.experiment.stored import Run
 from dubito.game import Results
-from dubito.stats.ranking import seat_sums, sum_of
+from dubito.stats.ranking import seat_sums, sum_measure
 from dubito.stats.rates import Rate, Sums, Variation, design_effect, sampled_rate, variation
 from dubito.stats.tally import Measured, Outcome, Tally
 
@@ -54,7 +54,7 @@ class Scan:
         ways: dict[Measured, Together] = {}
         for outcomes in deals:
             self.games += len(outcomes)
-            measured = chain.from_iterable(outcome.measured(results) for outcome in outcomes)
+            measured = chain.from_iterable(outcome.measure_seats(results) for outcome in outcomes)
             own = [ways.setdefault(seat, (len(ways),)) for seat in measured]
             seated.append(([outcome.seats for outcome in outcomes], own))
             for player, counts in _sum_counts(outcomes).items():
@@ -73,7 +73,7 @@ class Scan:
         ]
 
     @property
-    def missing(self) -> list[str]:
+    def coverage_notes(self) -> list[str]:
         """Notes about rates by seat, which are not stored. Empty if all games were read."""
         if self.games == self._tally.games:
             return []
@@ -86,13 +86,13 @@ class Scan:
         (one,) = (one for one in self.results.habits if one.key == habit)
         whole, most = seat_sums(self._tally, self.results, player), one.most
         rate = sampled_rate(whole[one.count], whole[one.of], self._sample("style", player, habit), most)
-        return rate if most == 1 else rate.scaled(most)
+        return rate if most == 1 else rate.rescale(most)
 
     def measure_at_size(self, player: int, size: int, measure: str) -> Rate:
         """Return a player's measure at tables of one size."""
         rated, sample = self.results.measure(measure), self._sample("size", player, size, measure)
         seats = seat_sums(self._tally, self.results, player, size)["games"]
-        won = sum_of(self._tally, self.results, rated, player, size)
+        won = sum_measure(self._tally, self.results, rated, player, size)
         return sampled_rate(won, seats, sample, rated.scale).on_span(rated.span)
 
     def measure_in_seat(self, player: int, size: int, seat: int, measure: str) -> Rate:
@@ -108,20 +108,20 @@ class Scan:
         Side 0 is the player seated before it at the deal, and side 1 the player after it.
         """
         sample, rated = self._sample(_SIDES[side], player, other, measure), self.results.measure(measure)
-        seats = self._beside(player, side, other)
+        seats = self._sum_beside(player, side, other)
         y = sum(count * value for count, value in zip(seats, rated.values, strict=True))
         return sampled_rate(y, sum(seats), sample, rated.scale)
 
     def variation(self, player: int, side: int, players: int) -> Variation:
         """Return how much a player's last headline rate varies with the neighbour on one side."""
-        seats = [self._beside(player, side, other) for other in range(players)]
+        seats = [self._sum_beside(player, side, other) for other in range(players)]
         key = self.results.headline[-1]
         values = self.results.measure(key).values
         effect = design_effect(self._sample(_SIDES[side], player, other, key) for other in range(players))
         won = [sum(value * count for value, count in zip(values, buckets, strict=True)) for buckets in seats]
         return variation(won, [sum(buckets) for buckets in seats], effect)
 
-    def _beside(self, player: int, side: int, other: int) -> list[int]:
+    def _sum_beside(self, player: int, side: int, other: int) -> list[int]:
         rows = self._tally.tables["beside"]
         return [rows.get((player, place, side, other), (0,))[0] for place in range(len(self.results.buckets))]
 

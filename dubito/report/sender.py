@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from dubito.errors import DubitoError, listed
+from dubito.errors import DubitoError, join_names
 from dubito.game import Game
-from dubito.game.record import records_of
-from dubito.game.words import labels, to_others, words_of
+from dubito.game.record import load_records
+from dubito.game.words import labels, load_words, to_third_person
 from dubito.report.highlights import opening
-from dubito.report.render import embedded
+from dubito.report.render import embed_json
 from dubito.report.tables import GamePage
 from dubito.show.lie_review import LieReview, review_lies
 from dubito.show.person import Setup
-from dubito.show.story import title_of
+from dubito.show.story import page_title
 
 _RUNNING_TABLE = "http://127.0.0.1:8765/"  # the default address of `dubito web`
 
@@ -35,17 +35,17 @@ def describe_sender(game: Game, record: Any, told: Mapping[str, Any], person: st
 
     `person` is the human player's name.
     """
-    title, me, names = words_of(game).TITLE, told.get("me"), told["names"]
+    title, me, names = load_words(game).TITLE, told.get("me"), told["names"]
     opens, why = opening(told)
     if me is None:
-        said = title_of(f"A game of {title}", names, told["winners"])
+        said = page_title(f"A game of {title}", names, told["winners"])
         return Sender(said, f"It starts at the {why}." if why else "", opens, f"{said}.")
     review = _review(game, record, me)
     lie = game.results.lie_words[0]
-    best = review.best and to_others(review.best.text, person)
+    best = review.best and to_third_person(review.best.text, person)
     moment = f"Best moment, turn {review.best.turn}: {best}" if review.best else ""
     opens = review.best.turn if review.best else opens
-    rivals = listed([*dict.fromkeys(name for seat, name in enumerate(record.players) if seat != me)])
+    rivals = join_names([*dict.fromkeys(name for seat, name in enumerate(record.players) if seat != me)])
     won = me in told["winners"]
     if review.caught:
         caught = f"caught {review.caught} of {review.faced} {lie}{'s' * (review.faced != 1)}"
@@ -57,7 +57,7 @@ def describe_sender(game: Game, record: Any, told: Mapping[str, Any], person: st
 
 
 def _review(game: Game, record: Any, me: int) -> LieReview:
-    state, outputs = records_of(game).deal_record(record)
+    state, outputs = load_records(game).deal_record(record)
     return review_lies(game, state, outputs, me, labels(record.players, me))
 
 
@@ -74,8 +74,8 @@ def invite(game: Game, record: Any, kinds: Sequence[str | None], seat: int) -> I
     """Return the invitation to take a seat in the game, or None if its deal is unknown."""
     if record.seed is None:
         return None
-    rules = json.loads(records_of(game).dump(record))["rules"]
-    usual = words_of(game).BOTS or [game.fallback]
+    rules = json.loads(load_records(game).dump(record))["rules"]
+    usual = load_words(game).BOTS or [game.fallback]
     bots, replaced = [], []
     for place, (name, kind) in enumerate(zip(record.players, kinds, strict=True)):
         if place != seat:
@@ -88,7 +88,7 @@ def invite(game: Game, record: Any, kinds: Sequence[str | None], seat: int) -> I
         return None
     query = {"game": game.name, "bots": " ".join(bots), "seed": setup.seed, "deal": setup.deal, "seat": seat}
     if changed := setup.changed_rules(game):
-        query["rules"] = str(embedded(changed))
+        query["rules"] = str(embed_json(changed))
     return Invitation(command, f"{_RUNNING_TABLE}?{urlencode(query)}", replaced)
 
 

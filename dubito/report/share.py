@@ -15,19 +15,19 @@ from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.stored import Run
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_game
-from dubito.game.record import read_game_name, records_of
-from dubito.game.words import A_PERSON, words_of
+from dubito.game.record import load_records, read_game_name
+from dubito.game.words import A_PERSON, load_words
 from dubito.llm.settings import HOUSE
 from dubito.report.games import GameChoice, ShownGames
 from dubito.report.highlights import opening
-from dubito.report.render import Renderer, Site, embedded
+from dubito.report.render import Renderer, Site, embed_json
 from dubito.report.sender import SharedGame, describe_sender, invite
 from dubito.report.tables import GamePage, Page
 from dubito.report.trim import TRIMS, longest_page, with_turns
 from dubito.show.company import as_sentence
 from dubito.show.odds import odds_or_reason
 from dubito.show.run import CannotShowGame, ReplayedGames
-from dubito.show.story import ModelDecisions, Texts, describe_results, game_in_short, story_of_record, title_of
+from dubito.show.story import ModelDecisions, Texts, describe_results, game_in_short, page_title, story_of_record
 from dubito.store.folder import DATABASE
 from dubito.store.run_db import RunDb
 
@@ -54,7 +54,7 @@ def saved_record(path: Path) -> tuple[Game, Any]:
     except (OSError, UnicodeDecodeError):
         raise UsageError("this file cannot be read") from None
     game = find_game(read_game_name(text, DUBITO), Path.cwd())
-    return game, records_of(game).load(text)
+    return game, load_records(game).load(text)
 
 
 def page_of_file(path: Path, address: str, file_name: str) -> GamePage:
@@ -66,7 +66,7 @@ def page_of_file(path: Path, address: str, file_name: str) -> GamePage:
     game, record = saved_record(path)
     story, warnings = _story_and_warnings(game, record, path)
     proof = f"Verify this game with: dubito replay {file_name}"
-    title = title_of(f"Game {path.stem}", story["names"], story["winners"])
+    title = page_title(f"Game {path.stem}", story["names"], story["winners"])
     return GamePage(address, title, _short_deal(game, record), story | {"opens": opening(story)[0]}, proof, warnings)
 
 
@@ -75,7 +75,7 @@ def _story_and_warnings(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the viewer's data including model calls, and warnings about the file."""
     story = story_of_record(game, record, for_others, person)
-    warnings = [] if list(records_of(game).replay(record)) == record.story else [_CHANGED]
+    warnings = [] if list(load_records(game).replay(record)) == record.story else [_CHANGED]
     model_data: dict[str, Any] = {"decisions": [], "pieces": [], "shared": []}
     if record.number is not None:
         try:
@@ -100,10 +100,11 @@ def _load_model_calls(game: Game, database: Path, number: int, story: Mapping[st
     if not database.exists():
         raise UsageError(f"there is no {DATABASE} next to the file")
     with RunDb.open(database) as db:
-        model_data = ModelDecisions(db, game).of_game(number, story, Texts())
-    fits = words_of(game).fits
+        model_data = ModelDecisions(db, game).describe_game(number, story, Texts())
+    fits_turn = load_words(game).decision_fits_turn
     if not all(
-        decision["turn"] and (fits is None or fits(decision, story["turns"])) for decision in model_data["decisions"]
+        decision["turn"] and (fits_turn is None or fits_turn(decision, story["turns"]))
+        for decision in model_data["decisions"]
     ):
         raise UsageError(f"in the {DATABASE} next to the file, this number belongs to another game")
     return model_data
@@ -144,9 +145,9 @@ def _shared(
     kinds: Sequence[str | None] = story.get("kinds") or [None] * len(story["names"])
     return SharedGame(
         GamePage("game.html", title, about, sent, "", warnings),
-        words_of(game).LEAD,
+        load_words(game).LEAD,
         _short_deal(game, record),
-        records_of(game).dump(record),
+        load_records(game).dump(record),
         "" if me is None else story["names"][me],
         sender.line,
         invite(game, record, kinds, _seat_to_offer(kinds) if me is None else me),
@@ -212,7 +213,7 @@ def _render(shared: SharedGame, picture: str) -> str:
     scripts = [(static / name).read_text(encoding="utf-8") for name in _SCRIPTS]
     hashes = " ".join(f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts)
     more = {
-        "data": embedded(page.data),
+        "data": embed_json(page.data),
         "about": page.about,
         "lead": shared.lead,
         "dealt": shared.dealt,

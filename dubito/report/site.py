@@ -12,7 +12,7 @@ from urllib.parse import quote
 from dubito.errors import RunStopped, UsageError, one_line
 from dubito.experiment.compare import check_comparable, compare_runs
 from dubito.experiment.replay import LieCounts
-from dubito.experiment.stored import Run, list_contenders, opened_run
+from dubito.experiment.stored import Run, list_contenders, open_recorded_run
 from dubito.files import describe_os_error
 from dubito.game.words import display_name
 from dubito.report.bots import bot_pages, neighbours, strategy
@@ -84,7 +84,7 @@ def write_report(
         raise UsageError(
             f"{one_line(str(folder))} is a symbolic link", hint="delete it, or choose a folder with --output"
         )
-    with opened_run(run_folder, home) as source:
+    with open_recorded_run(run_folder, home) as source:
         if not source.game_count:
             raise UsageError(f"{source} has no counted games yet, so there is nothing to show")
         choice = choose_games(source, games)
@@ -106,7 +106,7 @@ def write_site(folder: Path, title: str, about: str, runs: Mapping[str, Path], h
         opened: dict[str, Run] = {}
         for name, run in runs.items():
             write_report(run, home, output=draft / name, name=name, address=address and f"{address}{quote(name)}/")
-            source = opened[name] = stack.enter_context(opened_run(run, home))
+            source = opened[name] = stack.enter_context(open_recorded_run(run, home))
             rows.append([name, display_name(source.game), source.tally.games, headline(source)[0]])
         chart = RunPlayers(next(iter(opened.values()))).chart()
         columns = [*texts("run", "game"), *counts("games"), *texts("answer")]

@@ -443,7 +443,7 @@ class Verbatim:
     text: str
 
 
-def ends_of(cells: Iterable[tuple[float | None, int]]) -> tuple[float, float]:
+def value_range(cells: Iterable[tuple[float | None, int]]) -> tuple[float, float]:
     known = [value for value, games in cells if value is not None and games >= FEW_GAMES]
     return (min(known), max(known)) if known else (0.0, 0.0)
 
@@ -575,15 +575,15 @@ def points(name: str, rates: Sequence[Rate | float | None], unit: float = 100) -
     return {"name": name, "points": [_scaled(unit, rate) for rate in rates]}
 
 
-def kind_of(measure: Measure) -> ColumnKind:
+def column_kind(measure: Measure) -> ColumnKind:
     return "decimal" if measure.span else "rate"
 
 
-def difference_of(measure: Measure) -> ColumnKind:
+def difference_kind(measure: Measure) -> ColumnKind:
     return "difference" if measure.span else "points"
 
 
-def unit_of(measure: Measure) -> float:
+def measure_unit(measure: Measure) -> float:
     return 1 if measure.span else 100
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from dubito.report.render import embedded
+from dubito.report.render import embed_json
 from dubito.report.sender import SharedGame
 from dubito.report.tables import GamePage
 from dubito.show.story import Texts
@@ -27,7 +27,7 @@ def _with_attempts(told: Mapping[str, Any], **changed: Any) -> Mapping[str, Any]
     def copy_text(runs: list[int] | None, old: Texts, new: Texts) -> list[int] | None:
         return None if runs is None else new.add(old.read(runs))
 
-    def lean(attempt: Mapping[str, Any]) -> dict[str, Any]:
+    def shorten_attempt(attempt: Mapping[str, Any]) -> dict[str, Any]:
         one = {**attempt, **changed}
         said = [[role, copy_text(runs, pieces, kept)] for role, runs in one["said"]]
         texts = {key: copy_text(one[key], pieces, kept) for key in ("reply", "raw")}
@@ -36,7 +36,7 @@ def _with_attempts(told: Mapping[str, Any], **changed: Any) -> Mapping[str, Any]
 
     if not told["decisions"]:
         return told
-    decisions = [{**one, "attempts": [lean(each) for each in one["attempts"]]} for one in told["decisions"]]
+    decisions = [{**one, "attempts": [shorten_attempt(each) for each in one["attempts"]]} for one in told["decisions"]]
     return {**told, "decisions": decisions, "pieces": kept.pieces, "shared": rest.pieces}
 
 
@@ -74,7 +74,7 @@ def longest_page(page: GamePage, most_bytes: int) -> GamePage | None:
 
 
 def _size_of_turns(page: GamePage) -> int:
-    return len(str(embedded({key: page.told[key] for key in ("turns", "story")})).encode())
+    return len(str(embed_json({key: page.told[key] for key in ("turns", "story")})).encode())
 
 
 def with_turns(page: GamePage, count: int) -> GamePage:

@@ -9,8 +9,8 @@ from dataclasses import replace
 from itertools import combinations, starmap
 from typing import Final
 
-from dubito.errors import listed, one_line
-from dubito.report.tables import cell_text, difference_of
+from dubito.errors import join_names, one_line
+from dubito.report.tables import cell_text, difference_kind
 from dubito.stats.ranking import MIN_DEALS, PRELIMINARY, Order
 from dubito.stats.verdict import FALLBACK_LIMIT, ComparedPair
 
@@ -82,7 +82,7 @@ def describe_winner(order: Order, label: Callable[[str], str] = one_line) -> tup
 
 
 def _few_names(names: Sequence[str]) -> str:
-    return listed(names) if len(names) <= _HEADLINE_NAMES else f"{names[0]} and {len(names) - 1} others"
+    return join_names(names) if len(names) <= _HEADLINE_NAMES else f"{names[0]} and {len(names) - 1} others"
 
 
 def _short_lead(order: Order, verdict: ComparedPair) -> str:
@@ -164,7 +164,7 @@ def _fallback_sentences(order: Order, described: Sequence[tuple[int, int]]) -> I
 def _shares(order: Order, pair: tuple[int, int]) -> str:
     both = zip(pair, order.verdicts[pair].fallback_shares, strict=True)
     above = [(share, order.names[place]) for place, share in both if share > FALLBACK_LIMIT]
-    return listed([f"{_percent(share)} of the decisions of {name}" for share, name in above])
+    return join_names([f"{_percent(share)} of the decisions of {name}" for share, name in above])
 
 
 def _percent(share: float) -> str:
@@ -173,13 +173,13 @@ def _percent(share: float) -> str:
 
 
 def _amount(order: Order, verdict: ComparedPair) -> str:
-    shown = cell_text(verdict.difference, difference_of(order.measure)).replace("+", "")
+    shown = cell_text(verdict.difference, difference_kind(order.measure)).replace("+", "")
     value, _, interval = shown.partition(" ")
     return f"{value} {_unit(order)} {interval} ({'anytime ' * (order.within is not None)}95 % confidence interval)"
 
 
 def _limits(order: Order, verdict: ComparedPair) -> str:
-    ends = (cell_text(end, difference_of(order.measure)).replace("+", "") for end in (verdict.worst, verdict.best))
+    ends = (cell_text(end, difference_kind(order.measure)).replace("+", "") for end in (verdict.worst, verdict.best))
     return " to ".join(ends)
 
 
@@ -190,4 +190,4 @@ def _unit(order: Order) -> str:
 def _some_names(names: Sequence[str]) -> str:
     if len(names) > _MAX_NAMES + 1:
         return f"{', '.join(names[:_MAX_NAMES])} and {len(names) - _MAX_NAMES} others"
-    return listed(names)
+    return join_names(names)

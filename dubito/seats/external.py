@@ -18,14 +18,14 @@ from dubito.errors import UsageError, one_line
 from dubito.files import describe_invalid
 from dubito.game import Game
 from dubito.game.find import Registry, find_bots
-from dubito.game.flaws import flaws_of_ending
+from dubito.game.flaws import find_ending_flaws
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, GameCode, Table, play_game
 from dubito.llm.decide import Decider, GameServices, Journal
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.request import Attempt, Interrupted, RawReply, Reply
-from dubito.llm.settings import ModelSettings, settings_for
-from dubito.stats.tally import outcome_of
+from dubito.llm.settings import ModelSettings, build_settings
+from dubito.stats.tally import build_outcome
 from dubito.store.model_log import Decision
 
 _MODEL: Final = "LLMBot"  # the player whose questions are answered from outside
@@ -125,7 +125,7 @@ def set_up_seat(
         raise UsageError(f"seat {seat}: must be from 0 to {seats - 1}")
     player = registry.find(_MODEL).cls
     player_settings = {"model": "asked", "api": "chat", **player_settings}
-    settings = settings_for(player, _MODEL, player_settings, registry.game)
+    settings = build_settings(player, _MODEL, player_settings, registry.game)
     entrants = [Entrant(bot.name, bot.fastest) for bot in bots]
     entrants.insert(seat, Entrant(_MODEL, player, player_settings))
     prompt = load_prompt(settings.prompt, registry.working_directory, registry.game)
@@ -149,7 +149,7 @@ class ExternalGame:
         Raises the same errors as `answer`.
         """
         self._thread.start()
-        return self._next()
+        return self._next_question()
 
     def answer(self, answer: ChatAnswer) -> ChatQuestion | None:
         """Answer the last question and return the next one, or None if the game is over.
@@ -157,7 +157,7 @@ class ExternalGame:
         Raises BotError or GameError if an opponent or the game fails, which ends the game without a score.
         """
         self._answers.put(answer)
-        return self._next()
+        return self._next_question()
 
     def leave(self) -> None:
         """End the game early."""
@@ -175,7 +175,7 @@ class ExternalGame:
         """Count a decision's outcome and re-asks. Called by the player."""
         self.outcomes[decision.outcome] += 1
 
-    def _next(self) -> ChatQuestion | None:
+    def _next_question(self) -> ChatQuestion | None:
         question = self._questions.get()
         if isinstance(question, BaseException):
             raise question
@@ -194,8 +194,8 @@ class ExternalGame:
             table = seat.build_table(self._deal, self)
             code.state = table.state
             state = play_game(table)
-            for flaw in flaws_of_ending(state.ending(), game.results, len(seat.entrants)):
+            for flaw in find_ending_flaws(state.ending(), game.results, len(seat.entrants)):
                 raise code.fault(flaw)
-            outcome = outcome_of(state, [*range(len(seat.entrants))], None, table.fallback_turns)
-            score: float = outcome.measured(game.results)[seat.seat][0] / game.results.measures[0].scale
+            outcome = build_outcome(state, [*range(len(seat.entrants))], None, table.fallback_turns)
+            score: float = outcome.measure_seats(game.results)[seat.seat][0] / game.results.measures[0].scale
         return score

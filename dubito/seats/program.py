@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol
 from pydantic import ValidationError
 
 from dubito.errors import IllegalOutput, UsageError, one_line
-from dubito.files import Checked
+from dubito.files import CheckedModel
 from dubito.game import Ending, Game, Results
 from dubito.llm.protocols import read_reply
 from dubito.llm.request import Asks, Attempt, Place, RawReply, Reply, Request, compute_draw
@@ -44,7 +44,7 @@ _MAX_LEGAL: Final = 1000  # maximum number of legal answers that are listed
 _SEED_DIGITS: Final = 12  # hexadecimal digits; JavaScript's numbers represent them exactly
 
 
-class ProgramSettings(Checked):
+class ProgramSettings(CheckedModel):
     """A program player's settings, besides `bot` and `name`."""
 
     process: list[str] | None = setting("Command that starts the program.", metavar="[WORD, ...]", min_length=1)

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, Field
 
 from dubito.errors import IllegalOutput
-from dubito.files import Checked
+from dubito.files import CheckedModel
 from dubito.llm.request import Interrupted
 from dubito.seats.program import ProgramError
 
@@ -29,7 +29,7 @@ _MAX_REFUSALS: Final = (
 )
 
 
-class ObserveOptions(Checked):
+class ObserveOptions(CheckedModel):
     """Options for observing."""
 
     wait: float = Field(30, ge=0, le=_MAX_WAIT, description="maximum number of seconds to wait for a question")
@@ -63,7 +63,7 @@ class LegalMoves(BaseModel):
     seconds: float = Field(description="time left for the answer")
 
 
-class AgentAnswer(Checked):
+class AgentAnswer(CheckedModel):
     """An answer to a question."""
 
     question: int = Field(description="number of the question, from observe")

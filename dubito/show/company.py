@@ -15,7 +15,7 @@ from dubito.game import FALLBACK_OUTCOME, Game, Node, Player, PlayerKind, Text
 from dubito.game.find import Registry
 from dubito.game.speech import quoted
 from dubito.game.table import Entrant
-from dubito.llm.answers import reasoning_of
+from dubito.llm.answers import extract_reasoning
 from dubito.llm.decide import Decider, DecisionLog, GameServices, Journal
 from dubito.llm.request import Asks, Attempt, Reply, Suspended
 from dubito.llm.streamed import stream_to
@@ -53,7 +53,7 @@ class Thought:
     stated: float | None  # the probability stated by the model
     reasoning: str  # the reasoning in its last reply, or an empty text
 
-    def in_words(self, name: str, question: str, node: Node, truth: bool | None) -> str:
+    def to_line(self, name: str, question: str, node: Node, truth: bool | None) -> str:
         """Format the decision as one line, with the model's words in quotation marks.
 
         `truth` is the value of the first of the node's `truths`, or None to omit it.
@@ -100,7 +100,7 @@ class _Listener:
 
     def decision(self, decision: Decision) -> None:
         self._log.decision(decision)
-        asked, reasoning = self._asked, reasoning_of(self._text)
+        asked, reasoning = self._asked, extract_reasoning(self._text)
         self._asked, self._text = 0, ""
         taken = (decision.seat, decision.node, decision.answer, decision.outcome)
         self._on_decision(Thought(*taken, asked, decision.stated, reasoning))
@@ -140,7 +140,7 @@ def build_company(config: Config, registry: Registry, names: Sequence[str] | Non
 
 
 def _resolve_entry(name: str, known: Iterable[str], config: Config, registry: Registry) -> PlayerSpec:
-    there = name in registry.bots or ":" in name or any(broken.is_called(name) for broken in registry.broken)
+    there = name in registry.bots or ":" in name or any(broken.has_name(name) for broken in registry.broken)
     if not there:
         raise UsageError(f"unknown player {one_line(name)!r}", hint=suggestion(name, known))
     return parse_player(name, registry, config)

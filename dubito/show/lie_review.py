@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from dubito.game import Game, LieMark
 from dubito.game.record import Forfeit, make_move
-from dubito.game.words import ME, Label, counted
+from dubito.game.words import ME, Label, pluralize
 
 
 class KeyMove(NamedTuple):
@@ -57,7 +57,7 @@ class LieReview:
 
 
 def _larger(known: KeyMove | None, pile: int, turn: int, text: str) -> KeyMove:
-    new = KeyMove(pile, turn, f"{text}, with {counted(pile)} on the pile.")
+    new = KeyMove(pile, turn, f"{text}, with {pluralize(pile)} on the pile.")
     return new if known is None or new.pile > known.pile else known
 
 

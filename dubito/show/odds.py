@@ -23,9 +23,9 @@ from dubito.game import Results
 from dubito.game.record import Forfeit
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
-from dubito.game.words import words_of
+from dubito.game.words import load_words
 from dubito.show.story import winners
-from dubito.stats.tally import outcome_of
+from dubito.stats.tally import build_outcome
 
 PLAYOUTS: Final = 40  # playouts per turn; shares are accurate to about 15 points
 _FEWEST_PLAYOUTS: Final = 5  # with fewer playouts, shares are meaningless
@@ -74,7 +74,7 @@ def load_odds(run: Run, number: int) -> Playouts:
         moves = [output for _, output in replay_moves(run, number)]
         table, stand_in = _table_at_start(run, number)
         work = _measure_work(table) if len(moves) < _MAX_MOVES else 1
-        playouts = playouts_for(len(moves), work)
+        playouts = choose_playouts(len(moves), work)
         left = _MAX_MOVES * _MAX_EXCESS // work
         found = Playouts(playouts, stand_in, [*_PlayoutRunner(run.game.results, number, table, playouts, left)(moves)])
     except (DubitoError, TypeError, ValueError, RecursionError) as error:  # for example, if a bot cannot be copied
@@ -104,7 +104,7 @@ def _table_at_start(run: Run, number: int) -> tuple[Table, str | None]:
     lineup = draw_lineup(experiment, deal, place, streams)
     specs = [experiment.players[player] for player in lineup.seats]
     asks = {spec.name for spec in specs if (cls := registry.find(spec.bot).cls).is_model or cls.is_program}
-    usual = next(iter(words_of(run.game).BOTS), run.game.fallback)
+    usual = next(iter(load_words(run.game).BOTS), run.game.fallback)
     entrants = [
         Entrant(spec.name, registry.find(usual).cls)
         if spec.name in asks
@@ -146,7 +146,7 @@ class _CallCounter:
             self.count += 1
 
 
-def playouts_for(moves: int, work: int) -> int:
+def choose_playouts(moves: int, work: int) -> int:
     """Return the number of playouts from each move of a game of this length.
 
     `work` is the cost of a move, in moves of typical bots. Raises UsageError if the playouts would take too long.
@@ -180,7 +180,7 @@ class _PlayoutRunner:
         won, copy = [0 for _ in seats], Copies(self.table)
         for playout in range(1 if is_over else self.playouts):
             end = self._play_out(_reseed(copy(), f"{seed}/{playout}"))
-            outcome = outcome_of(end, [*seats], None, [0] * len(seats))
+            outcome = build_outcome(end, [*seats], None, [0] * len(seats))
             for seat in winners(self.results, outcome.buckets(self.results), outcome.counts):
                 won[seat] += self.playouts if is_over else 1
         return won
@@ -221,7 +221,7 @@ def _repeat_move(table: Table, output: Any) -> None:
         raise UsageError("it was forfeited")
     assert player is not None
     player.play(state.view())
-    table.tell(state.apply(output, True), state.turns_played)
+    table.send_events(state.apply(output, True), state.turns_played)
 
 
 def _reseed(copied: Table, seed: str) -> Table:

@@ -13,13 +13,13 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from dubito.errors import IllegalOutput, UsageError
-from dubito.files import fault
+from dubito.files import describe_fault
 from dubito.game import Game, Player
 from dubito.game.find import DUBITO
 from dubito.game.record import Strict, output_of
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
-from dubito.game.words import labels, person_sentences, words_of
+from dubito.game.words import labels, load_words, person_sentences
 from dubito.seats.program import close_programs, end_programs
 from dubito.show.company import Opponents
 from dubito.show.lie_review import LieReview, review_lies
@@ -78,7 +78,7 @@ class Setup(Strict):
         try:
             rules = game.rules(**self.rules)
         except (ValidationError, TypeError) as error:
-            reason = fault(error, "rules") if isinstance(error, ValidationError) else "rules: not valid"
+            reason = describe_fault(error, "rules") if isinstance(error, ValidationError) else "rules: not valid"
             raise UsageError(f"these rules of {game.name} are invalid: {reason}") from None
         streams = DealStreams(self.seed, self.deal)
         return game.deal_game(rules, len(self.bots) + 1, streams.deck()), streams
@@ -121,7 +121,7 @@ class Sitting(Session):
         self.setup, self.me = setup, setup.seat
         self.asks_models = any(bot.bot.is_model for bot in bots)
         self.number = number if services else 0
-        self.words = words = words_of(game)
+        self.words = words = load_words(game)
         seats = [*bots[: self.me], Entrant(GUEST, Guest), *bots[self.me :]]
         seat_services = [*services[: self.me], None, *services[self.me :]] if services else ()
         state, streams = setup.deal_game(game)
@@ -144,13 +144,13 @@ class Sitting(Session):
     def errors(self) -> list[str]:
         return [str(error) for error in self._table.errors]
 
-    def to_me(self, text: str) -> str:
-        return self.words.to_me(text)
+    def address_person(self, text: str) -> str:
+        return self.words.address_person(text)
 
     def rules(self) -> list[str]:
         return self.words.rules(self.game.rules(**self.setup.rules), len(self.setup.players))
 
-    def why_not(self, output: Any) -> str | None:
+    def why_illegal(self, output: Any) -> str | None:
         return self.words.why_illegal(self.state, output)
 
     def step(self, output: Any = None) -> tuple[Moment, list[str]]:
@@ -160,7 +160,7 @@ class Sitting(Session):
         """
         state, table, stood_in = self.state, self._table, sum(self._table.fallback_turns)
         if self.is_asked:
-            reason = "it is your turn" if output is None else self.why_not(output)
+            reason = "it is your turn" if output is None else self.why_illegal(output)
             if reason is not None:
                 raise IllegalOutput(reason)
             me = table.players[self.me]
@@ -171,10 +171,10 @@ class Sitting(Session):
         self.spoken.clear()
         moment = next(self)
         seat, played = moment.seat, moment.output
-        told = self.teller.moved(seat, played, moment.events)
+        told = self.teller.describe_move(seat, played, moment.events)
         words = self._sentences(moment.events)
         if not words and seat != self.me:
-            words = [self.to_me(line.said) for line in told if line.said]
+            words = [self.address_person(line.said) for line in told if line.said]
         # No event describes this, because other seats do not observe it.
         if seat == self.me and isinstance(played, bool):
             words.insert(0, f"You answered {'yes' if played else 'no'}.")
@@ -182,7 +182,7 @@ class Sitting(Session):
             words.insert(0, f"{self.label(seat)} failed, so {self.game.fallback}'s rules played its turn.")
         if state.over:
             end_programs(table.services, self.game.results, state.ending())
-            words.append(self.to_me(self.teller.ending()[0]))
+            words.append(self.address_person(self.teller.ending()[0]))
         self.log += [(moment.turn, line) for line in words]
         return moment, words
 
@@ -192,10 +192,10 @@ class Sitting(Session):
 
     def _sentences(self, events: Sequence[Any]) -> list[str]:
         """Return what the person observes of a move."""
-        observed = getattr(self.teller, "observed", None)
+        observed = getattr(self.teller, "describe_observed", None)
         if observed is None:
             return person_sentences(self.words, events, self.label, self.me)
-        return [self.to_me(line) for line in observed(events)]
+        return [self.address_person(line) for line in observed(events)]
 
     def replay(self, outputs: Iterable[Any], take: Callable[[Any], object]) -> None:
         """Repeat recorded moves, starting at the deal.

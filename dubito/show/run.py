@@ -12,7 +12,7 @@ from typing import Any
 
 from dubito.errors import DubitoError, UsageError, one_line
 from dubito.experiment.counts import count_games, finished_games
-from dubito.experiment.replay import LieCounts, check_to_replay, count_lies, rebuild_table
+from dubito.experiment.replay import LieCounts, check_replayable, count_lies, rebuild_table
 from dubito.experiment.stop import describe_standing, pair_standings
 from dubito.experiment.stored import Run, read_run
 from dubito.game.record import output_of
@@ -20,7 +20,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.words import labels
 from dubito.show.session import Session, session_of_outputs, table_moves
 from dubito.show.story import ModelDecisions, Texts, story_of_game, winners
-from dubito.stats.tally import Outcome, outcome_of, read_record
+from dubito.stats.tally import Outcome, build_outcome, read_record
 from dubito.store.lock import is_locked
 
 
@@ -50,7 +50,7 @@ class ReplayedGames:
         seats, contender, fallbacks = [*range(len(names))], None, [0] * len(names)
         if kept is not None:
             seats, contender, fallbacks = kept.seats, kept.contender_seat, [counts[-1] for counts in kept.counts]
-        outcome = outcome_of(session.state, seats, contender, fallbacks) if session.state.over else None
+        outcome = build_outcome(session.state, seats, contender, fallbacks) if session.state.over else None
         if outcome is None or (kept is not None and outcome.pack() != kept.pack()):
             raise CannotShowGame("its replay has a different result because a bot or Dubito has changed since then")
         won = winners(results, outcome.buckets(results), outcome.counts)
@@ -138,7 +138,7 @@ class ReplayedGames:
         """
         if self._changed is None and self._reason is None:
             try:
-                check_to_replay(self.source)
+                check_replayable(self.source)
                 self._changed = {
                     spec.name: f"the file of {one_line(spec.bot)} has changed, so it may play differently"
                     for spec in self.source.experiment.players
@@ -205,7 +205,7 @@ class FollowedRun:
         return [describe_standing(pair, self.source.planned) for pair in pair_standings(self.source)]
 
     def questions(self, game: int, told: Mapping[str, Any]) -> dict[str, Any]:
-        return ModelDecisions(self.source.db, self.source.game).of_game(game, told, Texts())
+        return ModelDecisions(self.source.db, self.source.game).describe_game(game, told, Texts())
 
     def close(self) -> None:
         self.source.db.__exit__()

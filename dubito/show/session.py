@@ -11,7 +11,7 @@ from dubito.errors import BotError, UsageError
 from dubito.game import Game, PlayerKind
 from dubito.game.bot_deadline import limit_bot_time
 from dubito.game.find import Registry
-from dubito.game.record import Forfeit, make_move, records_of
+from dubito.game.record import Forfeit, load_records, make_move
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, GameCode, Table, step
 from dubito.game.words import Label, labels
@@ -66,7 +66,7 @@ class Session(Iterator[Moment]):
             self.start_recording(rules)
 
     def start_recording(self, rules: Mapping[str, Any]) -> None:
-        self._recorder = records_of(self.game).recorder(self.state, rules)
+        self._recorder = load_records(self.game).recorder(self.state, rules)
 
     @property
     def over(self) -> bool:
@@ -117,7 +117,7 @@ def session_of_outputs(game: Game, state: Any, outputs: Iterable[Any], label: La
 
 
 def session_of_record(game: Game, record: Any, label: Label) -> Session:
-    state, outputs = records_of(game).deal_record(record)
+    state, outputs = load_records(game).deal_record(record)
     return session_of_outputs(game, state, outputs, label)
 
 

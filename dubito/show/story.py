@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from dubito.errors import UsageError, listed
+from dubito.errors import UsageError, join_names
 from dubito.game import FALLBACK_OUTCOME, Ending, Game, Results
 from dubito.game.record import Forfeit, require_whole_game
 from dubito.game.words import (
@@ -20,20 +20,20 @@ from dubito.game.words import (
     Line,
     Marks,
     Panel,
-    counted,
     describe_forfeit,
     describe_question,
-    faces_of,
     labels,
-    marks_of,
-    names_to,
-    to_others,
-    words_of,
+    list_faces,
+    load_words,
+    name_seats,
+    pluralize,
+    read_marks,
+    to_third_person,
 )
-from dubito.llm.answers import reasoning_of
+from dubito.llm.answers import extract_reasoning
 from dubito.llm.prices import PICO
 from dubito.llm.protocols import parse_stored_request, read_recorded_reply
-from dubito.llm.questions import odds_in
+from dubito.llm.questions import parse_odds
 from dubito.llm.request import ProtocolName, replace_surrogates
 from dubito.show.person import seat_of_guest
 from dubito.show.session import Moment, Session, session_of_record
@@ -50,7 +50,7 @@ def story_of_game(session: Session, names: Sequence[str], spoken: Callable[[str]
     contains, for each move, the truth about statements that a model can make before the move. `ending` is empty if the
     moves stop before the game is over. Errors from illegal moves propagate.
     """
-    state, viewer_data = session.state, words_of(session.game).viewer_data
+    state, viewer_data = session.state, load_words(session.game).viewer_data
     truths: list[bool | None] = []
     moments = _note_truths(session, truths)
     if viewer_data is not None:
@@ -79,11 +79,11 @@ def winners(results: Results, buckets: Sequence[int], counts: Sequence[tuple[int
 
 def game_in_short(game: Game, rules: Any, deal: int, seed: int | None) -> str:
     cards = "" if seed is None else f"deal {deal} of seed {seed}"
-    said = "; ".join(filter(None, (words_of(game).in_short(rules), cards)))
+    said = "; ".join(filter(None, (load_words(game).summarize_rules(rules), cards)))
     return said and f"{said[0].upper()}{said[1:]}."
 
 
-def title_of(name: str, names: Sequence[str], won: Sequence[int]) -> str:
+def page_title(name: str, names: Sequence[str], won: Sequence[int]) -> str:
     """Return the title of a game's page, which names the winner."""
     if not won:
         return f"{name}: nobody wins"
@@ -99,7 +99,7 @@ def describe_results(results: Results, ending: Ending | Outcome, names: Sequence
     by_result: dict[str, list[str]] = {}
     for seat in seats:
         by_result.setdefault(results.describe_ending(ending.marks[seat], ending.capped), []).append(names[seat])
-    return f"{', '.join(f'{listed(who)}: {how}' for how, who in by_result.items())}; {counted(turns, 'turn')}."
+    return f"{', '.join(f'{join_names(who)}: {how}' for how, who in by_result.items())}; {pluralize(turns, 'turn')}."
 
 
 def story_of_record(game: Game, record: Any, for_others: bool = False, person: str = "") -> dict[str, Any]:
@@ -109,10 +109,10 @@ def story_of_record(game: Game, record: Any, for_others: bool = False, person: s
     and includes `standing`. Raises UsageError if the record breaks the rules or ends too early.
     """
     me = seat_of_guest(record.players)
-    spoken, called = words_of(game).to_me, "You"
+    spoken, called = load_words(game).address_person, "You"
     if for_others:
-        spoken, called = partial(to_others, called=person or THE_PERSON), person or A_PERSON.capitalize()
-    names = names_to(record.players, me, called)
+        spoken, called = partial(to_third_person, called=person or THE_PERSON), person or A_PERSON.capitalize()
+    names = name_seats(record.players, me, called)
     session = session_of_record(game, record, labels(record.players, me))
     with require_whole_game(session.state):
         whole = story_of_game(session, names, spoken)
@@ -122,7 +122,7 @@ def story_of_record(game: Game, record: Any, for_others: bool = False, person: s
     if for_others:
         labelled = [session.label(seat) for seat in range(len(names))]
         standing = describe_results(game.results, ending, labelled, len(whole["turns"]))
-        whole["standing"] = to_others(standing, person or A_PERSON)
+        whole["standing"] = to_third_person(standing, person or A_PERSON)
     return whole | {"me": me, "winners": winners_of_ending(game.results, ending), "kinds": kinds}
 
 
@@ -141,7 +141,7 @@ class _PanelStory:
     def build(self, moments: Iterable[Moment], names: Sequence[str]) -> dict[str, Any]:
         """Return the game's data. The moves of a turn form one step in the viewer."""
         state, label, game = self._session.state, self._session.label, self._session.game
-        words, spoken = words_of(game), self._spoken
+        words, spoken = load_words(game), self._spoken
         teller = words.Teller(state, label)
         self._panels = dealt = self._panel_rows(teller.panels())
         start = spoken(words.sentence(state.start, label))
@@ -154,8 +154,8 @@ class _PanelStory:
                 lines.append(Line(describe_forfeit(moment.output.seat, label, game)))
                 marks.append(Marks(("forfeit",)))
             else:
-                lines += teller.moved(moment.seat, moment.output, moment.events)
-                marks.append(marks_of(teller))
+                lines += teller.describe_move(moment.seat, moment.output, moment.events)
+                marks.append(read_marks(teller))
             if state.over or state.turns_played != played:
                 turns.append(self._turn(movers, lines, teller.panels()) | _marks_of_turn(movers, marks))
                 story.append(spoken(" ".join(line.said for line in lines if line.said)))
@@ -163,7 +163,7 @@ class _PanelStory:
         return {
             "names": list(names),
             "start": start,
-            "faces": faces_of(words, [*self._faces]),
+            "faces": list_faces(words, [*self._faces]),
             "panels": dealt,
             "turns": turns,
             "story": story,
@@ -300,7 +300,7 @@ class ModelDecisions:
         _set_links(decisions)
         return sorted(decisions, key=lambda decision: int(decision["turn"]))
 
-    def of_game(self, game: int, told: Mapping[str, Any], texts: Texts, under_way: int = 0) -> dict[str, Any]:
+    def describe_game(self, game: int, told: Mapping[str, Any], texts: Texts, under_way: int = 0) -> dict[str, Any]:
         decisions = self.decisions(game, told, texts, under_way)
         return {"decisions": decisions, "pieces": texts.pieces, "shared": self.shared.pieces}
 
@@ -333,9 +333,9 @@ class ModelDecisions:
             return {"reply": None, "finish": None, "raw": None, "reasoning": None}
         reply = read_recorded_reply(protocol, raw and self._log.text(raw))
         text = None if reply.text is None else texts.add(replace_surrogates(reply.text))
-        reasoning = replace_surrogates(reasoning_of(reply.text or "")[:_MAX_REASONING]) or None
+        reasoning = replace_surrogates(extract_reasoning(reply.text or "")[:_MAX_REASONING]) or None
         body = texts.add(replace_surrogates(reply.received.raw))
-        odds = odds_in(reply.text or "")
+        odds = parse_odds(reply.text or "")
         said = {"reply": text, "finish": reply.finish, "raw": body, "reasoning": reasoning}
         return said | ({"odds": odds} if odds else {})
 
@@ -351,7 +351,7 @@ def _find_mistake(one: Decision, turn: Mapping[str, Any]) -> dict[str, Any]:
     return {"wrong": wrong, "mistake": is_mistake(bool(let_pass), bool(mistake), one.stated)}
 
 
-def moves_of(turns: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int, int]]:
+def list_moves(turns: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int, int]]:
     """Yield each move's seat, its turn (from 1) and its index in that turn."""
     for number, turn in enumerate(turns, 1):
         yield from ((seat, number, place) for place, seat in enumerate(turn.get("movers", [turn["seat"]])))
@@ -361,7 +361,7 @@ def own_moves(turns: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], tuple
     """Map each seat's moves, counted from 1, to their turn and overall index."""
     own: dict[tuple[int, int], tuple[int, int]] = {}
     taken: Counter[int] = Counter()
-    for place, (seat, number, _) in enumerate(moves_of(turns)):
+    for place, (seat, number, _) in enumerate(list_moves(turns)):
         taken[seat] += 1
         own[seat, taken[seat]] = number, place
     return own

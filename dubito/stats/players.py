@@ -37,7 +37,7 @@ def add_fallback_seats(tally: Tally, games: Sequence[tuple[Outcome, Set[int]]], 
     """Add a deal's seats in which a fallback answered."""
     seats = len({outcome.contender_seat for outcome, _ in games})  # seats that each contender played
     for number, (outcome, touched) in enumerate(games):
-        measured = outcome.measured(results)
+        measured = outcome.measure_seats(results)
         for seat in touched:
             tally.add("touched", (outcome.seats[seat],), _fallback_sums(measured[seat], results))
             if seat == outcome.contender_seat:

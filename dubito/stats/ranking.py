@@ -150,7 +150,7 @@ class _PairSums:
             rate = paired_difference(self.n, self.d, self.d2, self.scale, error)
         else:
             rate = anytime_difference(self.n, self.d, self.d2, self.within, self.scale, error)
-        return rate.scaled(self.width)
+        return rate.rescale(self.width)
 
     @property
     def strength(self) -> float:
@@ -310,7 +310,7 @@ def seat_sums(
     return dict(zip(results.seat_sums, sums, strict=True))
 
 
-def sum_of(tally: Tally, results: Results, measure: Measure, player: int, size: int | None) -> int:
+def sum_measure(tally: Tally, results: Results, measure: Measure, player: int, size: int | None) -> int:
     """Sum a measure over a player's seats, in all buckets."""
     if measure.count:
         return seat_sums(tally, results, player, size)[measure.count]
@@ -581,7 +581,7 @@ def by_table_size(tally: Tally, names: Sequence[str], results: Results) -> list[
             games = seat_sums(tally, results, player, size)["games"]
             rates: dict[str, float | None] = {measure.key: None for measure in results.measures}
             for measure in results.measures if games else ():
-                share = sum_of(tally, results, measure, player, size) / (measure.scale * games)
+                share = sum_measure(tally, results, measure, player, size) / (measure.scale * games)
                 rates[measure.key] = Rate(share).on_span(measure.span).value
             at_size.append(SizeRow(name, size, games, rates, dict(results.equal_share(size))))
         rows += sorted(at_size, key=lambda row: (not row.games, -(row.rates[first] or 0.0), row.name))

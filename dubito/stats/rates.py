@@ -50,9 +50,9 @@ class Rate:
     cases: int | None = field(default=None, compare=False)
 
     def on_span(self, span: tuple[float, float] | None) -> "Rate":
-        return self if span is None else self.scaled(span[1] - span[0], span[0])
+        return self if span is None else self.rescale(span[1] - span[0], span[0])
 
-    def scaled(self, width: float, least: float = 0.0) -> "Rate":
+    def rescale(self, width: float, least: float = 0.0) -> "Rate":
         value = None if self.value is None else least + width * self.value
         return Rate(value, least + width * self.low, least + width * self.high)
 

@@ -37,11 +37,11 @@ class Outcome:
     def buckets(self, results: Results) -> list[int]:
         return [results.bucket(mark, self.capped) for mark in self.marks]
 
-    def measured(self, results: Results, buckets: list[int] | None = None) -> list[tuple[int, ...]]:
+    def measure_seats(self, results: Results, buckets: list[int] | None = None) -> list[tuple[int, ...]]:
         """Return every measure of each seat. Pass `buckets` if already known."""
         if buckets is None:
             buckets = self.buckets(results)
-        if (by_bucket := results.by_bucket) is not None:
+        if (by_bucket := results.values_by_bucket) is not None:
             return [by_bucket[bucket] for bucket in buckets]
         return [results.measure_values(bucket, counts) for bucket, counts in zip(buckets, self.counts, strict=True)]
 
@@ -62,7 +62,7 @@ class Outcome:
         return struct.pack(f"<B{len(values)}{_WIDTHS[width]}", width, *values)
 
 
-def outcome_of(game: State, seats: list[int], contender_seat: int | None, fallback_turns: list[int]) -> Outcome:
+def build_outcome(game: State, seats: list[int], contender_seat: int | None, fallback_turns: list[int]) -> Outcome:
     ending = game.ending()
     counts = [(*own, turns) for own, turns in zip(ending.counts, fallback_turns, strict=True)]
     return Outcome(ending.game_counts, ending.capped, contender_seat, seats, ending.marks, counts)
@@ -260,7 +260,7 @@ def read_tally(db: "RunDb", results: Results, chunks: Literal["all", "complete"]
     return tally
 
 
-def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
+def sum_deals(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
     """Sum whole deals, each a list of outcomes.
 
     Rows are collected first, since adding them one at a time is too slow.
@@ -277,7 +277,7 @@ def tally_of(deals: Iterable[Sequence[Outcome]], results: Results) -> Tally:
         whole: list[list[Measured]] = []
         for outcome in outcomes:
             seats, n, buckets = outcome.seats, len(outcome.seats), outcome.buckets(results)
-            measured, counts = outcome.measured(results, buckets), _counts_with_standing(outcome, results)
+            measured, counts = outcome.measure_seats(results, buckets), _counts_with_standing(outcome, results)
             whole.append(measured)
             sizes[(n,)].append(outcome.game_counts)
             for seat, (player, bucket) in enumerate(zip(seats, buckets, strict=True)):
@@ -355,7 +355,7 @@ def _group_by_contender(
 def contender_scores(outcomes: Sequence[Outcome], results: Results) -> list[int]:
     """Return each contender's sum of the first headline measure over the games of one deal."""
     place = results.place(results.headline[0])
-    seated = _group_by_contender(outcomes, [outcome.measured(results) for outcome in outcomes])
+    seated = _group_by_contender(outcomes, [outcome.measure_seats(results) for outcome in outcomes])
     return [sum(measured[place] for measured in own) for own in seated]
 
 

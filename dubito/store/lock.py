@@ -31,7 +31,7 @@ def lock_folder(folder: Path) -> Iterator[bool]:
     Yields False if the file system has no locks. The empty lock file stays, since removing it could let two processes
     in.
     """
-    with _locked(folder, folder, "playing into", "--output", parents=True) as has_lock:
+    with _lock_new_folder(folder, folder, "playing into", "--output", parents=True) as has_lock:
         yield has_lock
 
 
@@ -43,7 +43,7 @@ def draft_folder(path: Path, option: str) -> Iterator[Path]:
     other. Raises UsageError with the advice to choose another `option`.
     """
     draft = path.with_name(f".{path.name}.part")
-    with _locked(draft, path, "writing", option, parents=False):
+    with _lock_new_folder(draft, path, "writing", option, parents=False):
         try:
             for old in draft.iterdir():
                 if old.name != LOCK:
@@ -54,7 +54,7 @@ def draft_folder(path: Path, option: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _locked(folder: Path, shown: Path, activity: str, option: str, *, parents: bool) -> Iterator[bool]:
+def _lock_new_folder(folder: Path, shown: Path, activity: str, option: str, *, parents: bool) -> Iterator[bool]:
     """Create a folder and lock it.
 
     Raises UsageError if the folder is not writable or another process has locked it. Yields False if the file system

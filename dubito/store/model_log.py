@@ -620,7 +620,7 @@ class ModelLog:
         query = "SELECT player FROM attempts WHERE server != ? UNION SELECT player FROM tries ORDER BY player"
         return [name for (name,) in self._db.read(query, (PROGRAM_SERVER,))]
 
-    def _models_of(self, name: str) -> dict[str, Any]:
+    def _read_models(self, name: str) -> dict[str, Any]:
         """Return which models answered a player, according to the replies, and which model it requested."""
         query = "SELECT model, count(*), min(request) FROM attempts WHERE player = ? AND model IS NOT NULL GROUP BY 1"
         rows = self._db.read(f"{query} ORDER BY 1", (name,))
@@ -672,7 +672,7 @@ class ModelLog:
             deadlines=deadlines,
             beyond=len(beyond),
             first_beyond=beyond[0][0] if beyond else None,
-            **self._models_of(name),
+            **self._read_models(name),
         )
 
 

@@ -79,10 +79,10 @@ class WaveLog:
         where = f"(request, draw) = (?, ?) AND {IS_AT_SERVER}"
         return next(iter(self._entries(where, (request, draw, server))), None)
 
-    def unsent(self) -> list[Awaited]:
+    def unsent_entries(self) -> list[Awaited]:
         return self._entries("batch IS NULL AND cause IS NULL")
 
-    def entries_in(self, batch: str) -> list[Awaited]:
+    def batch_entries(self, batch: str) -> list[Awaited]:
         return self._entries("batch = ?", (batch,))
 
     def _entries(self, where: str, values: Sequence[object] = ()) -> list[Awaited]:
@@ -130,7 +130,7 @@ class WaveLog:
                 (*columns.values(), entry.account, entry.request, entry.draw),
             )
 
-    def reserved(self) -> Spend:
+    def reserved_spend(self) -> Spend:
         """Return the amount reserved for the tries in open batches."""
         ((calls, tokens, usd),) = self._db.read(
             "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(picodollars), 0) FROM tries t JOIN awaited a "

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dubito import __version__
 from dubito.errors import IllegalOutput
-from dubito.files import Checked, fault
+from dubito.files import CheckedModel, describe_fault
 from dubito.seats.remote import (
     Accepted,
     AgentAnswer,
@@ -29,14 +29,14 @@ from dubito.seats.remote import (
     ObserveOptions,
     SeatProgress,
 )
-from dubito.web.guard import Guard, body_of
+from dubito.web.guard import Guard, read_body
 
 OPENAPI: Final = "/openapi.json"
 _UNAUTHORIZED: Final = "The token is missing or invalid. Send it in the header `Authorization: Bearer TOKEN`."
 _STATUSES: Final = {401: "The token is invalid.", 409: "The question is not open.", 422: "The input is invalid."}
 
 
-class NoInput(Checked):
+class NoInput(CheckedModel):
     """The input of an endpoint without parameters."""
 
 
@@ -51,7 +51,7 @@ class Endpoint(NamedTuple):
 
     method: str
     about: str
-    takes: type[Checked]
+    takes: type[CheckedModel]
     returns: type[BaseModel]
     use: Callable[[AgentSeat, Any], Awaitable[BaseModel]]  # raises NotOpen or IllegalOutput
 
@@ -126,7 +126,7 @@ class TokenCheck:
 async def use_endpoint(request: Request) -> Response:
     endpoint = ENDPOINTS[request.url.path[1:]]
     if endpoint.method == "POST":
-        given = endpoint.takes.model_validate_json(await body_of(request))
+        given = endpoint.takes.model_validate_json(await read_body(request))
     else:
         given = endpoint.takes.model_validate_strings(dict(request.query_params), strict=False)
     return _respond((await endpoint.use(request.scope["seat"], given)).model_dump(by_alias=True))
@@ -149,7 +149,7 @@ def describe_refusal(error: Exception) -> tuple[int, str]:
         case IllegalOutput():
             return 422, f"{error.problem}; the question is still open"
         case ValidationError():
-            return 422, f"invalid input: {fault(error, 'the body')}"
+            return 422, f"invalid input: {describe_fault(error, 'the body')}"
         case HTTPException():
             hint = f"; {OPENAPI} describes the API" if error.status_code in (404, 405) else ""
             return error.status_code, f"{error.detail}{hint}"

@@ -19,16 +19,16 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from dubito.errors import DubitoError, UsageError, listed, one_line
-from dubito.files import fault
+from dubito.errors import DubitoError, UsageError, join_names, one_line
+from dubito.files import describe_fault
 from dubito.game import Game, PlayerKind
-from dubito.game.words import Option, bots_of, picture_of, strengths, words_of
-from dubito.report.render import Renderer, Site, Viewer, shown_text, shown_values
+from dubito.game.words import Option, choose_picture, default_bots, load_words, strengths
+from dubito.report.render import Renderer, Site, Viewer, escape_text, escape_values
 from dubito.report.share import page_of_file, shared_file, shared_page
 from dubito.show.company import Opponent, as_sentence
 from dubito.show.person import MAX_NAME, SEEDS
-from dubito.web.guard import VIEWER, body_of, site_at
-from dubito.web.saved import Summaries, Summary, dealt_at, saved_files
+from dubito.web.guard import VIEWER, build_site, read_body
+from dubito.web.saved import Summaries, Summary, deal_time, saved_files
 from dubito.web.tables import BROKEN, LIFE, Move, NewTable, Tables
 
 PAGES: Final = (("/", "Play"), ("/games", "Saved games"), ("/rules", "Rules"))
@@ -43,7 +43,7 @@ class SavedLine:
 
 
 def saved_games(summaries: Summaries) -> list[SavedLine]:
-    dealt = sorted(((dealt_at(name, one), name, one) for name, one in summaries().items()), reverse=True)
+    dealt = sorted(((deal_time(name, one), name, one) for name, one in summaries().items()), reverse=True)
     return [SavedLine(name, f"{at.day} {at:%b %Y, %H:%M}", one) for at, name, one in dealt]
 
 
@@ -76,7 +76,7 @@ def make_app(tables: Tables, host: str, allowed: Sequence[str] = ()) -> Starlett
     # Browsers send a host's cookies to all of its ports. A cookie name per folder keeps servers separate.
     folder = sha256(fsencode(tables.folder.resolve())).hexdigest()[:8]
     pages = _Pages(tables, f"dubito-{folder}")
-    return site_at(
+    return build_site(
         host,
         [
             Route("/", pages.lobby),
@@ -134,31 +134,31 @@ class _Pages:
             usual_level=next(level for level in ("models", "medium", *hero.levels) if level in hero.levels),
             tiles=[self._tile(one) for one in self.tables.games if one.name != game.name],
             more=self.tables.more_games,
-            lead=words_of(game).LEAD,
+            lead=load_words(game).LEAD,
             groups=_groups(choices),
-            hard=words_of(game).HARD,
-            first=[*(choice.name for choice in choices if choice.asks), *bots_of(game, choices)],
+            hard=load_words(game).HARD,
+            first=[*(choice.name for choice in choices if choice.asks), *default_bots(game, choices)],
             sizes=range(least, most + 1),
             usual=min(max(4, least), most),
             options=self.tables.options(game),
             digits=len(str(SEEDS - 1)),
             goes_on=unfinished is not None,
-            unfinished="" if unfinished is None else words_of(self.tables.game(unfinished.game)).TITLE,
-            rivals="" if unfinished is None else listed(unfinished.bots),
-            fared=self.tables.summaries.against(game.name),
+            unfinished="" if unfinished is None else load_words(self.tables.game(unfinished.game)).TITLE,
+            rivals="" if unfinished is None else join_names(unfinished.bots),
+            fared=self.tables.summaries.records_against(game.name),
         )
 
     def _sizes(self, game: Game) -> tuple[int, int]:
-        return game.seats_by(self.tables.rules(game, {}))
+        return game.seat_range(self.tables.rules(game, {}))
 
     def _tile(self, game: Game) -> "_Tile":
-        words, choices, (least, most) = words_of(game), self.tables.choices(game.name), self._sizes(game)
+        words, choices, (least, most) = load_words(game), self.tables.choices(game.name), self._sizes(game)
         others = min(max(4, least), most) - 1
         models = [choice.name for choice in choices if choice.asks]
-        levels = strengths(game, choices) or [("medium", bots_of(game, choices))]
+        levels = strengths(game, choices) or [("medium", default_bots(game, choices))]
         levels = [("models", models), *levels] if models else levels
         bots = {level: [names[place % len(names)] for place in range(others)] for level, names in levels}
-        return _Tile(game.name, words.TITLE, words.SLOGAN or words.TITLE, words.LEAD, bots, picture_of(words))
+        return _Tile(game.name, words.TITLE, words.SLOGAN or words.TITLE, words.LEAD, bots, choose_picture(words))
 
     def table(self, request: Request) -> Response:
         game = self.tables.current_game(self._secret(request))
@@ -171,13 +171,13 @@ class _Pages:
         if not least <= players <= most:
             raise UsageError(f"players: {game.name} needs {least} to {most} players, not {players}")
         rules = self.tables.rules(game, _rules(request, options))
-        told = words_of(game)
+        told = load_words(game)
         return _page(
             "rules",
             games=self.tables.games,
             game=game,
             told=told.rules(rules, players),
-            in_short=told.in_short(rules),
+            in_short=told.summarize_rules(rules),
             sizes=range(least, most + 1),
             players=players,
             rules=rules.model_dump(),
@@ -201,28 +201,28 @@ class _Pages:
 
     def view(self, request: Request) -> Response:
         since = _number(request, "since", 0)
-        return JSONResponse(shown_values(self.tables.view(self._secret(request), max(0, since))))
+        return JSONResponse(escape_values(self.tables.view(self._secret(request), max(0, since))))
 
     async def open(self, request: Request) -> Response:
-        asked = _checked_body(_NEW_TABLE, await body_of(request))
+        asked = _checked_body(_NEW_TABLE, await read_body(request))
         return self._with_cookie(*await run_in_threadpool(self.tables.open, asked, self._secret(request)))
 
     async def rematch(self, request: Request) -> Response:
-        _checked_body(_EMPTY_BODY, await body_of(request))
+        _checked_body(_EMPTY_BODY, await read_body(request))
         return self._with_cookie(*await run_in_threadpool(self.tables.rematch, self._secret(request)))
 
     def _with_cookie(self, secret: str, view: dict[str, Any]) -> Response:
-        response = JSONResponse(shown_values(view), 201)
+        response = JSONResponse(escape_values(view), 201)
         response.set_cookie(self.cookie, secret, max_age=LIFE, httponly=True, samesite="strict")
         return response
 
     async def move(self, request: Request) -> Response:
-        move = _checked_body(_MOVE, await body_of(request))
-        return JSONResponse(shown_values(await run_in_threadpool(self.tables.move, self._secret(request), move)))
+        move = _checked_body(_MOVE, await read_body(request))
+        return JSONResponse(escape_values(await run_in_threadpool(self.tables.move, self._secret(request), move)))
 
     async def again(self, request: Request) -> Response:
-        _checked_body(_EMPTY_BODY, await body_of(request))
-        return JSONResponse(shown_values(await run_in_threadpool(self.tables.again, self._secret(request))))
+        _checked_body(_EMPTY_BODY, await read_body(request))
+        return JSONResponse(escape_values(await run_in_threadpool(self.tables.again, self._secret(request))))
 
     def handle_refusal(self, request: Request, error: Exception) -> Response:
         """Report an error in one sentence, as JSON for scripts and as a page for people."""
@@ -243,7 +243,7 @@ class _Pages:
 _ENVIRONMENT: Final = Environment(
     loader=FileSystemLoader(_HERE / "pages"),
     autoescape=True,
-    finalize=shown_text,
+    finalize=escape_text,
     undefined=StrictUndefined,
     trim_blocks=True,
 )
@@ -276,7 +276,7 @@ def _checked_body(kind: TypeAdapter[T], body: bytes) -> T:
     try:
         return kind.validate_json(body)
     except ValidationError as error:
-        raise UsageError(f"invalid request: {fault(error, 'the body')}") from None
+        raise UsageError(f"invalid request: {describe_fault(error, 'the body')}") from None
 
 
 def _rules(request: Request, options: Sequence[Option]) -> dict[str, Any]:

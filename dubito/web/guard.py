@@ -36,7 +36,7 @@ _SECURITY_HEADERS: Final = {
 }
 
 
-def site_at(
+def build_site(
     host: str, routes: Sequence[BaseRoute], handlers: Mapping[Any, ExceptionHandler], allowed: Sequence[str] = ()
 ) -> Starlette:
     """Build a site with these routes and the static files of all pages.
@@ -123,7 +123,7 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
 
 
-async def body_of(request: Request) -> bytes:
+async def read_body(request: Request) -> bytes:
     """Return the request's body. Raises HTTPException if the body is too long."""
     body, size = b"", 0
     async for chunk in request.stream():

@@ -11,11 +11,11 @@ from typing import Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from dubito.errors import RunStopped, UsageError, listed, one_line
+from dubito.errors import RunStopped, UsageError, join_names, one_line
 from dubito.files import write_whole
 from dubito.game import Ending, Results
 from dubito.game.record import Strict, require_whole_game
-from dubito.game.words import names_to, seat_label
+from dubito.game.words import name_seats, seat_label
 from dubito.report.share import saved_record
 from dubito.show.company import as_sentence
 from dubito.show.person import GUEST, seat_of_guest
@@ -79,7 +79,7 @@ class Summaries:
             self._known = now
             return now
 
-    def against(self, game: str) -> dict[str, tuple[int, int]]:
+    def records_against(self, game: str) -> dict[str, tuple[int, int]]:
         """Return the person's wins and losses against each player of a game, by name."""
         won, lost = Counter[str](), Counter[str]()
         for one in self().values():
@@ -104,7 +104,7 @@ def saved_files(folder: Path) -> dict[str, Path]:
     return {path.stem: path for path in folder.glob("*.json") if path.is_file() and path.stem.isprintable()}
 
 
-def dealt_at(name: str, summary: Summary) -> datetime:
+def deal_time(name: str, summary: Summary) -> datetime:
     with suppress(ValueError, OverflowError):
         return datetime.strptime(name[:_TIME_LENGTH], TIME_FORMAT).replace(tzinfo=UTC).astimezone()
     return (datetime.fromtimestamp(0, UTC) + timedelta(microseconds=summary.changed // 1000)).astimezone()
@@ -123,7 +123,7 @@ def _summary(path: Path, changed: int, size: int) -> Summary:
         return Summary(changed, size, as_sentence(f"the game's code failed: {why}"))
     me = seat_of_guest(record.players)
     won_by_seat = _find_winners(game.results, session.state.ending())
-    result = _describe_result(game.results, session.state.ending(), won_by_seat, names_to(record.players, me), me)
+    result = _describe_result(game.results, session.state.ending(), won_by_seat, name_seats(record.players, me), me)
     won = None if me is None else won_by_seat[me]
     return Summary(changed, size, None, game.name, list(record.players), me, won, result, session.state.turns_played)
 
@@ -151,14 +151,14 @@ def _describe_result(
     if me is None:
         first = winners_of_ending(results, ending)
         if not first:
-            return f"nobody won: {listed(names)}"
+            return f"nobody won: {join_names(names)}"
         others = [name for seat, name in enumerate(names) if seat not in first]
-        return f"{listed([names[seat] for seat in first])} won against {listed(others)}"
+        return f"{join_names([names[seat] for seat in first])} won against {join_names(others)}"
     others = [name for seat, name in enumerate(names) if seat != me]
     how = results.endings[results.bucket(ending.marks[me], ending.capped)]
     if won_by_seat[me]:
         by = "" if how in _JUST_WON else f" ({how})"
-        return f"you won{by} against {listed(others)}"
+        return f"you won{by} against {join_names(others)}"
     if won_by_seat[me] is None:
-        return f"{how}, with {listed(others)}"
-    return f"you lost to {listed([name for seat, name in enumerate(names) if won_by_seat[seat]])}"
+        return f"{how}, with {join_names(others)}"
+    return f"you lost to {join_names([name for seat, name in enumerate(names) if won_by_seat[seat]])}"

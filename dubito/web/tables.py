@@ -23,11 +23,11 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
 from dubito.errors import DubitoError, IllegalOutput, RunStopped, UsageError, one_line, suggestion
-from dubito.files import fault, write_whole
+from dubito.files import describe_fault, write_whole
 from dubito.game import Bool, Cards, Choice, Game, PlayerKind, Text
 from dubito.game.find import DUBITO
-from dubito.game.record import Strict, records_of
-from dubito.game.words import Option, Panel, describe_answers, faces_of, names_to, options_of
+from dubito.game.record import Strict, load_records
+from dubito.game.words import Option, Panel, describe_answers, list_faces, list_options, name_seats
 from dubito.show.company import FamilyGames, Opponent, Opponents, as_sentence, describe_trouble
 from dubito.show.lie_review import LieReview
 from dubito.show.person import SEEDS, Setup, Sitting, seat_person, set_up
@@ -86,19 +86,19 @@ def frame_in_words(sitting: Sitting, move: int, moment: Moment | None, said: lis
     `moment` is the last moment, if any.
     """
     state, words, panels = sitting.state, sitting.words, sitting.teller.panels()
-    hand, drawn = faces_of(words, words.hand(state, sitting.me)), tuple(words.DRAWN_LINES)
-    sees = words.sees(state, sitting.me, sitting.label) if sitting.is_asked else []
+    hand, drawn = list_faces(words, words.hand(state, sitting.me)), tuple(words.DRAWN_LINES)
+    sees = words.describe_view(state, sitting.me, sitting.label) if sitting.is_asked else []
     seats = {panel.seat: panel for panel in panels if panel.seat is not None}
     known = [seats.get(seat, Panel("", "", "", seat)) for seat in range(len(sitting.setup.players))]
 
     def public(panel: Panel) -> Shown:
-        return sitting.to_me(panel.public), [] if panel.truth else faces_of(words, panel.cards)
+        return sitting.address_person(panel.public), [] if panel.truth else list_faces(words, panel.cards)
 
     def truth(panel: Panel) -> Shown:
-        return sitting.to_me(panel.truth), faces_of(words, panel.cards) if panel.truth else []
+        return sitting.address_person(panel.truth), list_faces(words, panel.cards) if panel.truth else []
 
     boards = [
-        Board(sitting.to_me(one.title), shown, one.backs if shown[1] == [] else 0)
+        Board(sitting.address_person(one.title), shown, one.backs if shown[1] == [] else 0)
         for one in panels
         if one.seat is None
         for shown in (public(one), *([truth(one)] if state.over else []))
@@ -133,7 +133,7 @@ def _question(sitting: Sitting) -> Question:
         case Choice():
             kind, options = "choice", [one for one in words.choices(state) if _is_legal_answer(sitting, one)]
         case Cards():
-            kind, options = "cards", words.holding(state, sitting.me)
+            kind, options = "cards", words.playable_cards(state, sitting.me)
         case Text(most):
             kind, options = "text", [most]
         case _ if legal and len(legal) > _MAX_BUTTONS:
@@ -145,11 +145,11 @@ def _question(sitting: Sitting) -> Question:
 
 def _is_legal_answer(sitting: Sitting, answer: Any) -> bool:
     with suppress(IllegalOutput, UsageError):
-        return sitting.why_not(sitting.words.parse_answer(answer, sitting.state, sitting.me)) is None
+        return sitting.why_illegal(sitting.words.parse_answer(answer, sitting.state, sitting.me)) is None
     return False
 
 
-def frame_of(sitting: Sitting, move: int, moment: Moment | None, said: list[str]) -> dict[str, Any]:
+def build_frame(sitting: Sitting, move: int, moment: Moment | None, said: list[str]) -> dict[str, Any]:
     """Return the frame, using the game's page module if it has one."""
     own = sitting.game.module("page")
     if own is None:
@@ -198,14 +198,14 @@ class LiveTable:
         self.sitting = seat_person(opponents, kept.setup, kept.number)
         kinds, me = opponents.kinds(kept.setup.bots), kept.setup.seat
         self._kinds: list[PlayerKind] = [*kinds[:me], "person", *kinds[me:]]
-        self.frames = [frame_of(self.sitting, 0, None, self.sitting.start)]
+        self.frames = [build_frame(self.sitting, 0, None, self.sitting.start)]
         self.trouble: str | None = None  # why the bots could not continue
         self.abandoned = False  # set when no page shows this table any more
         self.rests = threading.Event()  # set while no thread is playing
 
     def step(self, output: Any = None) -> None:
         self.rests.clear()
-        self.frames.append(frame_of(self.sitting, len(self.frames), *self.sitting.step(output)))
+        self.frames.append(build_frame(self.sitting, len(self.frames), *self.sitting.step(output)))
 
     def play_bots(self) -> None:
         """Let the bots play until it is the person's turn or the game is over.
@@ -233,7 +233,7 @@ class LiveTable:
         moments = (("best", review.best), ("worst", review.worst))
         return {
             "table": self.kept.number,
-            "names": names_to(self.kept.setup.players, sitting.me),
+            "names": name_seats(self.kept.setup.players, sitting.me),
             "kinds": self._kinds,
             "me": sitting.me,
             "game": sitting.game.name,
@@ -248,7 +248,7 @@ class LiveTable:
             "result": result,
             "ended": ended,
             "figures": review.figures(*sitting.game.results.lie_words),
-            "moments": [(kind, one.turn, sitting.to_me(one.text)) for kind, one in moments if one],
+            "moments": [(kind, one.turn, sitting.address_person(one.text)) for kind, one in moments if one],
             "record": self.kept.record,
             "seed": self.kept.setup.seed if over else None,  # anyone who knows the seed can deal the same cards
             "errors": sitting.errors if over else [],
@@ -364,27 +364,27 @@ class Tables:
         return [(self._family.title, names)] if names else []
 
     def game(self, name: str) -> Game:
-        return self._opponents_of(name).game
+        return self._load_opponents(name).game
 
     def options(self, game: Game) -> list[Option]:
         """Return the rules of a game that the person can choose.
 
         A rule that the server fixes has only one value.
         """
-        settled = self._opponents_of(game.name).settled
+        settled = self._load_opponents(game.name).settled
         options = [
             replace(one, values=[each for each in one.values if settled.get(one.rule, each[0]) == each[0]])
-            for one in options_of(game)
+            for one in list_options(game)
         ]
         return [option for option in options if option.values]
 
     def rules(self, game: Game, said: Mapping[str, Any]) -> BaseModel:
-        return game.rules(**{**said, **self._opponents_of(game.name).settled})
+        return game.rules(**{**said, **self._load_opponents(game.name).settled})
 
     def choices(self, game: str) -> list[Opponent]:
-        return self._opponents_of(game).choices()
+        return self._load_opponents(game).choices()
 
-    def _opponents_of(self, game: str) -> Opponents:
+    def _load_opponents(self, game: str) -> Opponents:
         if game not in self._opponents:
             find = self._family.find if game in self._family.names else self._no_opponents
             self._opponents[game] = find(game)
@@ -398,13 +398,13 @@ class Tables:
 
         Return the table's secret and what they see.
         """
-        opponents = self._opponents_of(asked.game)
+        opponents = self._load_opponents(asked.game)
         opponents.check(asked.bots)
         now, game = self._clock(), opponents.game
         try:
             rules = self.rules(game, asked.rules)
         except ValidationError as error:
-            raise UsageError(f"rules: {fault(error, 'the rules')}") from None
+            raise UsageError(f"rules: {describe_fault(error, 'the rules')}") from None
         setup = set_up(game, asked.bots, rules, asked.seat, asked.seed, asked.deal)
         with self._lock:
             taken = self._sweep(now)
@@ -419,7 +419,7 @@ class Tables:
             self._write_table(path, live)
             self._drop(mine)
             self._resume(path, live)
-        return secret, self._view_of(live, 0)
+        return secret, self._build_view(live, 0)
 
     def rematch(self, secret: str | None) -> tuple[str, dict[str, Any]]:
         """Start the person's finished game again with new cards.
@@ -439,7 +439,7 @@ class Tables:
             path, live = self._find(secret)
             if not live.kept.returned:
                 self._extend_lifetime(path, live)
-        return self._view_of(live, since)
+        return self._build_view(live, since)
 
     def _extend_lifetime(self, path: Path, live: LiveTable) -> None:
         """Extend the table's lifetime because its visitor has returned with the cookie."""
@@ -458,7 +458,7 @@ class Tables:
         """Return the setup of the person's game if the game is not over."""
         with self._lock, suppress(HTTPException, UsageError):
             kept = self._read_table(secret)[2]
-            self._opponents_of(kept.setup.game)
+            self._load_opponents(kept.setup.game)
             return kept.setup if kept.record is None else None
         return None
 
@@ -480,7 +480,7 @@ class Tables:
                 raise HTTPException(409, "It is not your turn.")
             sitting = live.sitting
             output = sitting.words.parse_answer(move.answer, sitting.state, sitting.me)
-            reason = sitting.why_not(output)
+            reason = sitting.why_illegal(output)
             if reason is not None:
                 raise HTTPException(400, as_sentence(reason))
             del self._live[path]  # removed from memory until the file matches it again
@@ -488,7 +488,7 @@ class Tables:
             live.kept = replace(live.kept, touched=self._clock(), returned=True)
             self._write_table(path, live)
             self._resume(path, live)
-        return self._view_of(live, seen + 1)
+        return self._build_view(live, seen + 1)
 
     def again(self, secret: str | None) -> dict[str, Any]:
         """Let failed bots try again and return everything that the person sees."""
@@ -500,7 +500,7 @@ class Tables:
             self._forget(path)  # The bots stopped within a turn. A replay of the file starts before it.
             self._opponents[game].try_again()
             _, live = self._find(secret)
-        return self._view_of(live, 0)
+        return self._build_view(live, 0)
 
     def close(self) -> None:
         """Prevent bots from starting another turn, and wait briefly for current turns."""
@@ -536,7 +536,7 @@ class Tables:
         known, live = self._live.get(path, ("", None))
         if live is None or known != text:
             self._forget(path)
-            live = resume_table(kept, self._opponents_of)
+            live = resume_table(kept, self._load_opponents)
             self._live[path] = text, live
             self._resume(path, live)
         return path, live
@@ -570,7 +570,7 @@ class Tables:
             if sitting.state.over:
                 made = datetime.fromtimestamp(kept.made, UTC)
                 record = f"{made:{TIME_FORMAT}}-{path.stem[:6]}"
-                write_whole(self.folder / f"{record}.json", records_of(sitting.game).dump(sitting.make_record()))
+                write_whole(self.folder / f"{record}.json", load_records(sitting.game).dump(sitting.make_record()))
             live.kept = replace(kept, outputs=list(sitting.outputs), record=record)
             text = json.dumps(asdict(live.kept))
             write_whole(path, text)
@@ -600,7 +600,7 @@ class Tables:
         if live is not None:
             live.abandoned = True
 
-    def _view_of(self, live: LiveTable, since: int) -> dict[str, Any]:
+    def _build_view(self, live: LiveTable, since: int) -> dict[str, Any]:
         """Return what the person sees.
 
         After the game, this includes the person's record against these players.
@@ -609,5 +609,5 @@ class Tables:
         seen, setup = live.view(since), live.kept.setup
         if not seen["over"]:
             return seen | {"against": {}}
-        fared = self.summaries.against(setup.game)
+        fared = self.summaries.records_against(setup.game)
         return seen | {"against": {name: fared[name] for name in dict.fromkeys(setup.bots) if name in fared}}

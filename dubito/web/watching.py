@@ -17,15 +17,15 @@ from starlette.routing import Route
 
 from dubito.errors import DubitoError, UsageError
 from dubito.game.record import output_of
-from dubito.report.render import Renderer, Site, Viewer, shown_values
+from dubito.report.render import Renderer, Site, Viewer, escape_values
 from dubito.report.share import page_of_file
 from dubito.report.tables import GamePage
 from dubito.show.company import Thought, as_sentence
 from dubito.show.run import FollowedRun
 from dubito.show.session import BotsGame, Session, session_of_outputs
-from dubito.show.story import ModelDecisions, Texts, game_in_short, story_of_game, title_of, winners_of_ending
+from dubito.show.story import ModelDecisions, Texts, game_in_short, page_title, story_of_game, winners_of_ending
 from dubito.store.run_db import RunDb
-from dubito.web.guard import VIEWER, site_at
+from dubito.web.guard import VIEWER, build_site
 
 NEWS: Final = "/api/news"  # URL that pages poll
 # lists that a page extends with new items
@@ -97,9 +97,9 @@ class LiveGame(GameSource):
         with self._lock:
             whole = story_of_game(session_of_outputs(live.game, state, outputs, live.label), names)
             if self._asked is not None:
-                asked = self._asked.of_game(live.number or 0, whole, self._texts, len(whole["turns"]) + 1)
+                asked = self._asked.describe_game(live.number or 0, whole, self._texts, len(whole["turns"]) + 1)
         final = (
-            title_of("The game", names, winners_of_ending(live.game.results, state.ending())) if state.over else None
+            page_title("The game", names, winners_of_ending(live.game.results, state.ending())) if state.over else None
         )
         over = state.over or trouble is not None
         thinks = not over and self._thinks == state.seat
@@ -132,7 +132,7 @@ class RunGames(GameSource):
                 raise UsageError(f"game {game} of the run is not finished")
             whole = self._followed.games.play(game)
             asked = self._followed.questions(game, whole)
-        final = title_of(f"Game {game}", whole["names"], whole["winners"])
+        final = page_title(f"Game {game}", whole["names"], whole["winners"])
         about = f"Game {game} of the run {self._followed.source.folder.name}."
         return whole | asked | _page_fields(whole["names"], final, about, True, [])
 
@@ -159,7 +159,7 @@ def _page_fields(
 def watching_app(shown: GameSource, host: str, allowed: Sequence[str] = ()) -> Starlette:
     pages = _Pages(shown)
     routes = [Route("/", pages.first), Route("/games/{game:int}", pages.game), Route(NEWS, pages.news)]
-    return site_at(host, routes, {DubitoError: _error_response}, allowed)
+    return build_site(host, routes, {DubitoError: _error_response}, allowed)
 
 
 class _Pages:
@@ -199,7 +199,7 @@ class _Pages:
             data = self._shown.data(game)
             del data["truths"]
             news |= data | {key: data[key][number:] for key, number in has.items()}
-        return JSONResponse(shown_values(news))
+        return JSONResponse(escape_values(news))
 
 
 def _error_response(request: Request, error: Exception) -> Response:

@@ -58,7 +58,7 @@ def find_leak(prompt: Prompt, here: Position, there: Position) -> Leak | None:
             template, line = _find_template(one, other, len(at))
             what = f"byte {byte + 1:,} of the {name} (line {at.count(chr(10)) + 1}) reveals {seat}"
             sentence = f"{what} through {_find_fact(prompt, here, there)}: {texts_here}"
-            return Leak(str(prompt.path_of(template)), line, sentence)
+            return Leak(str(prompt.template_path(template)), line, sentence)
     return None
 
 
@@ -122,7 +122,7 @@ class Audit:
         self.prompts += self.only or ()
         if self.only is None:
             yield from self._load()
-        for flaw in check_leaks(self.subject, self._compared):
+        for flaw in check_leaks(self.subject, self._compare_prompts):
             if self.only is None or flaw.file in self._reported:
                 yield flaw
 
@@ -133,7 +133,7 @@ class Audit:
             except DubitoError as error:
                 yield Flaw(f"prompts/{self.subject.game.folder}/{name}", str(error))
 
-    def _compared(self, one: Any, other: Any, sure: bool) -> Iterator[Flaw]:
+    def _compare_prompts(self, one: Any, other: Any, sure: bool) -> Iterator[Flaw]:
         self.turns += one is not None or not self.prompts
         for prompt in self.prompts if one is not None else ():
             if leak := find_leak(prompt, one, other):

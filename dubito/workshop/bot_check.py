@@ -25,7 +25,7 @@ from dubito.seats.program import (
     find_program,
     make_confinement,
 )
-from dubito.workshop.recordings import workshop_part
+from dubito.workshop.recordings import load_workshop_part
 
 _DEALS: Final = 20  # deals per set of rules
 _REPEATED_DEALS: Final = 4  # deals that are played twice
@@ -100,11 +100,11 @@ class _Check:
 
     def play(self) -> BotGames:
         game, games = self.registry.game, self.games
-        moments = workshop_part(game, "MOMENTS", {})
+        moments = load_workshop_part(game, "MOMENTS", {})
         games.moments.update(dict.fromkeys(moments, 0))
-        for settings in workshop_part(game, "CHECKED_RULES", [{}]):
+        for settings in load_workshop_part(game, "CHECKED_RULES", [{}]):
             rules = game.rules(**settings)
-            sizes = sorted({*game.seats_by(rules)})
+            sizes = sorted({*game.seat_range(rules)})
             for deal in range(_DEALS):
                 size = sizes[deal % len(sizes)]
                 outputs = self._play_game(rules, deal, size, moments)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
-from dubito.game.flaws import flaws_of_ending
+from dubito.game.flaws import find_ending_flaws
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
-from dubito.workshop.pictures import line_of, stored_attributes
+from dubito.workshop.pictures import find_line, stored_attributes
 from dubito.workshop.subject import MAX_MOVES, Flaw, Subject
 
 _CAP: Final = re.compile(r"max|most|cap|limit|round|turn|move", re.IGNORECASE)  # words in the name of a possible cap
@@ -36,8 +36,8 @@ def check_caps(subject: Subject) -> Iterator[Flaw]:
             endings = [(_play_to_cap(subject, cap, low, *deal), deal[1]) for deal in deals]
             capped = [(ending, seats) for ending, seats in endings if ending is not None and ending.capped]
             for ending, seats in capped:
-                for flaw in flaws_of_ending(ending, subject.game.results, seats):
-                    line = line_of(subject, subject.main, flaw.removeprefix("results: ").partition(" ")[0])
+                for flaw in find_ending_flaws(ending, subject.game.results, seats):
+                    line = find_line(subject, subject.main, flaw.removeprefix("results: ").partition(" ")[0])
                     yield Flaw(subject.main, f"in a game capped by {cap.name}={low}: {flaw}{line}")
                     return
             if capped:

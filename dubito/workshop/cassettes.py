@@ -21,13 +21,13 @@ from pydantic import ConfigDict, ValidationError
 from dubito.errors import DubitoError, RunStopped, UsageError, one_line
 from dubito.experiment.progress import ModelProgress
 from dubito.experiment.resolve import CallOptions
-from dubito.files import Checked, check_format, read_text
+from dubito.files import CheckedModel, check_format, read_text
 from dubito.game.find import find_game
 from dubito.llm.cache import CacheEntry, ReplyCache
 from dubito.llm.prompts import load_prompt
-from dubito.llm.recording import differing_parts, nearest
-from dubito.llm.request import RawReply, Request, canonical
-from dubito.llm.settings import ModelSettings, account_for, embedded_kind
+from dubito.llm.recording import differing_parts, find_nearest
+from dubito.llm.request import RawReply, Request, canonical_json
+from dubito.llm.settings import ModelSettings, build_account, embedded_kind
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from dubito.workshop.recordings import RecordedPosition, parse_position, write_files
@@ -44,7 +44,7 @@ class PromptChanged(DubitoError):
     """Raised if a cassette has no reply to a request because the prompt or the code that renders it has changed."""
 
 
-class _Description(Checked):
+class _Description(CheckedModel):
     """The content of the `dubito` part of a cassette."""
 
     model_config = ConfigDict(strict=False)
@@ -191,7 +191,7 @@ def load_entry(cassette: Cassette, name: str, home: Path) -> TrialEntry:
 
 
 def _fill(folder: Path, cassette: Cassette) -> None:
-    cache, server = ReplyCache(folder), account_for(cassette.settings).server
+    cache, server = ReplyCache(folder), build_account(cassette.settings).server
     try:
         for reply in cassette.replies:
             fields = json.loads(reply.request)
@@ -209,7 +209,7 @@ def _first_difference(cassette: Cassette, folder: Path) -> str | None:
     """Return how a request without a reply differs from the most similar one in the cassette, or None."""
     with RunDb.open(folder / "run.db") as db:
         asked = ModelLog(db).find_unanswered()
-    similar = nearest(cassette.replies, asked.server, asked.text, asked.draw) if asked else None
+    similar = find_nearest(cassette.replies, asked.server, asked.text, asked.draw) if asked else None
     if asked is None or similar is None:
         return None
     first = next(iter(differing_parts(asked.server, asked.text, asked.draw, similar)), None)
@@ -219,7 +219,12 @@ def _first_difference(cassette: Cassette, folder: Path) -> str | None:
 def _to_interaction(reply: CacheEntry) -> dict[str, Any]:
     fields = json.loads(reply.request)
     host = reply.server if "://" in reply.server else f"http://{reply.server.partition('?')[0]}"
-    request = {"method": "POST", "uri": f"{host}{fields['path']}", "headers": _JSON, "body": canonical(fields["body"])}
+    request = {
+        "method": "POST",
+        "uri": f"{host}{fields['path']}",
+        "headers": _JSON,
+        "body": canonical_json(fields["body"]),
+    }
     status = {"code": int(HTTPStatus.OK), "message": "OK"}
     response = {"status": status, "headers": _JSON, "body": {"string": reply.received.raw}}
     own = {"protocol": fields["protocol"], "path": fields["path"], "server": reply.server, "draw": reply.draw}

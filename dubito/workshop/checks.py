@@ -11,7 +11,7 @@ from dubito.game import Game, Position
 from dubito.llm.prompts import Prompt
 from dubito.workshop.audit import find_leak
 from dubito.workshop.lint import find_beginning_fault, find_system_fault, render_requests, unified_diff
-from dubito.workshop.recordings import positions_folder, read_folder, sample_games, workshop_part
+from dubito.workshop.recordings import load_workshop_part, positions_folder, read_folder, sample_games
 
 Check = tuple[str, Callable[[], None]]  # a check's name and its function
 
@@ -42,7 +42,7 @@ def prompt_checks(folder: Path, game: Game | None = None) -> Iterator[Check]:
     rendered = cache(lambda: render_requests(prompt, sample_games(game)))
     yield "system_text_stays", lambda: _raise_if_faulty(find_system_fault(rendered()))
     yield "beginning_stays", lambda: _raise_if_faulty(find_beginning_fault(rendered()))
-    if worlds := workshop_part(game, "world_pairs", None):
+    if worlds := load_workshop_part(game, "world_pairs", None):
         yield "tells_nothing_hidden", partial(_check_no_leak, prompt, worlds)
 
 

@@ -22,18 +22,18 @@ from typing import Any, Final, NamedTuple
 
 from dubito.errors import BotError, DubitoError, IllegalOutput, UsageError, one_line
 from dubito.game import Choice, Game, GameEvent, Player, Text
-from dubito.game.flaws import flaws_of_ending, flaws_of_position
+from dubito.game.flaws import find_ending_flaws, find_position_flaws
 from dubito.game.packages import games_path
-from dubito.game.record import records_of, require_whole_game
-from dubito.game.words import words_of
+from dubito.game.record import load_records, require_whole_game
+from dubito.game.words import load_words
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.show.session import Session, session_of_record, table_moves
-from dubito.stats.tally import outcome_of, unpack_outcome
+from dubito.stats.tally import build_outcome, unpack_outcome
 from dubito.workshop.caps import check_caps
 from dubito.workshop.hangs import CallHangs, watch_for_hangs
 from dubito.workshop.leaks import check_leaks, check_stale_cards
 from dubito.workshop.listed import check_lists, check_prompt_lists, check_shapes
-from dubito.workshop.pictures import line_of
+from dubito.workshop.pictures import find_line
 from dubito.workshop.recordings import Origin, record_positions
 from dubito.workshop.refusals import check_refusals
 from dubito.workshop.sharing import check_handed_out, check_shared_data
@@ -115,7 +115,7 @@ def _check_bots(subject: Subject) -> Iterator[Flaw]:
         yield Flaw(subject.shown(broken.file), broken.reason)
     if not registry.hand_written():
         yield Flaw(subject.main, f"it has no bots; add one to {folder}")
-    base = _object_at(subject.game.base_path)
+    base = _import_object(subject.game.base_path)
     if not (isinstance(base, type) and issubclass(base, subject.game.base)):
         yield Flaw(subject.main, f"base_path is {subject.game.base_path}, which is not {subject.game.base.__name__}")
     if registry.hand_written() and subject.game.fallback not in registry.bots:
@@ -130,7 +130,7 @@ def _check_bots(subject: Subject) -> Iterator[Flaw]:
             yield Flaw(file, f"{bot.name} does not answer {', '.join(bot.missing)}")
 
 
-def _object_at(path: str) -> Any:
+def _import_object(path: str) -> Any:
     module, _, name = path.rpartition(".")
     try:
         return getattr(import_module(module), name, None)
@@ -157,7 +157,7 @@ def _check_repeatable(subject: Subject) -> Iterator[Flaw]:
 
 def _check_first_question(subject: Subject) -> Iterator[Flaw]:
     if subject.game.module("facts") is not None:
-        for flaw in flaws_of_position(subject.game.facts.example_position(subject.game.nodes[0].name)):
+        for flaw in find_position_flaws(subject.game.facts.example_position(subject.game.nodes[0].name)):
             yield Flaw(subject.file("facts.py"), flaw)
 
 
@@ -177,7 +177,7 @@ def _check_whole_games(subject: Subject) -> Iterator[Flaw]:
                 yield from _check_event(subject, event, seats, "apply")
         if not _is_refused(state, output):
             yield Flaw(subject.main, "apply accepts a move after the game is over; raise IllegalOutput")
-        for flaw in flaws_of_ending(state.ending(), subject.game.results, seats):
+        for flaw in find_ending_flaws(state.ending(), subject.game.results, seats):
             yield Flaw(subject.main, flaw)
         if state.ending() != state.ending():
             yield Flaw(subject.main, "ending() returns a different value when it is called again")
@@ -271,7 +271,7 @@ def _to_json(value: Any) -> str | None:
 
 def _check_saved_games(subject: Subject) -> Iterator[Flaw]:
     """Check that a saved game can be replayed."""
-    records, rules = records_of(subject.game), subject.game.rules().model_dump()
+    records, rules = load_records(subject.game), subject.game.rules().model_dump()
     for deal, seats in subject.deals[::DEALS_PER_SIZE]:
         table = subject.table(deal, seats)
         names = [entrant.name for entrant in table.entrants]
@@ -292,10 +292,10 @@ def _check_results(subject: Subject) -> Iterator[Flaw]:
         table = subject.table(deal, seats)
         for output in subject.outputs[deal, seats]:
             table.state.apply(output)
-        outcome = outcome_of(table.state, [*range(seats)], None, table.fallback_turns)
+        outcome = build_outcome(table.state, [*range(seats)], None, table.fallback_turns)
         if unpack_outcome(outcome.pack(), results) != outcome:
             yield Flaw(subject.main, "an ending is different after being stored and read")
-        for measured in outcome.measured(results):
+        for measured in outcome.measure_seats(results):
             for measure, value in zip(results.measures, measured, strict=True):
                 shares[measure.key, seats].append(value / measure.scale)
     yield from _check_result_order(subject)
@@ -316,7 +316,7 @@ def _check_result_order(subject: Subject) -> Iterator[Flaw]:
     won, lost = (
         [place for place, name in enumerate(results.endings) if word.search(name)] for word in (_WIN_WORD, _LOSS_WORD)
     )
-    line = line_of(subject, subject.main, "measures")
+    line = find_line(subject, subject.main, "measures")
     for win, loss in ((win, loss) for win in won for loss in lost if win not in lost and loss not in won):
         if not measure.count and measure.values[win] < measure.values[loss]:
             what = f"{results.endings[win]} is worth less than {results.endings[loss]}"
@@ -330,7 +330,7 @@ def _check_result_order(subject: Subject) -> Iterator[Flaw]:
         what = f"seat {min(end.winners)} wins deal {end.deal} according to {end.source}"
         same = [each for each in decided if each.source == end.source]
         sure = len(same) > 2 and all(each in below for each in same)
-        line = line_of(subject, subject.main, "bucket")
+        line = find_line(subject, subject.main, "bucket")
         sentence = (
             f"results: {what}, but scores less than another seat in measure {measure.key}; is bucket inverted?{line}"
         )
@@ -349,11 +349,11 @@ class _End(NamedTuple):
 def _winners(subject: Subject, deal: int, seats: int) -> Iterator[_End]:
     """Yield the winners according to the game's words, standing, state and last events."""
     results, state = subject.game.results, subject.state(deal, seats)
-    teller = words_of(subject.game).Teller(state, "Player{}Z".format)
+    teller = load_words(subject.game).Teller(state, "Player{}Z".format)
     events: Sequence[GameEvent] = ()
     for output in subject.outputs[deal, seats]:
         mover, events = state.seat, state.apply(output)
-        teller.moved(mover, output, events)
+        teller.describe_move(mover, output, events)
     ending = state.ending()
     scores = [
         results.measure_values(results.bucket(mark, ending.capped), [*counts, 0])[0]
@@ -477,17 +477,22 @@ def _with_hostile_messages(cls: type[Player], game: Game) -> type[Player]:
 
 def _check_words(subject: Subject) -> Iterator[Flaw]:
     """Check the game's texts, from its rules to its ending."""
-    words, file, rules = words_of(subject.game), subject.file("words.py"), subject.game.rules()
+    words, file, rules = load_words(subject.game), subject.file("words.py"), subject.game.rules()
     for deal, seats in subject.deals:
         state = subject.state(deal, seats)
-        texts: list[Any] = [*words.rules(rules, seats), words.in_short(rules), words.sentence(state.start, str)]
+        texts: list[Any] = [*words.rules(rules, seats), words.summarize_rules(rules), words.sentence(state.start, str)]
         teller = words.Teller(state, str)
         for output in subject.outputs[deal, seats]:
             seat = state.seat
-            texts += [teller.holds(seat), *words.sees(state, seat, str), words.keys(state), *words.hand(state, seat)]
+            texts += [
+                teller.describe_hand(seat),
+                *words.describe_view(state, seat, str),
+                words.key_hint(state),
+                *words.hand(state, seat),
+            ]
             events = state.apply(output)
-            texts += [words.to_me(words.sentence(event, str)) for event in events]
-            texts += [line.said for line in teller.moved(seat, output, events)]
+            texts += [words.address_person(words.sentence(event, str)) for event in events]
+            texts += [line.said for line in teller.describe_move(seat, output, events)]
             texts += [text for panel in teller.panels() for text in (panel.title, *panel.cards)]
         ending = teller.ending()
         if not ending:

@@ -181,7 +181,7 @@ def game_rows(run: Run, numbers: range) -> Iterator[_Row]:
                 measure.key: Rate(count / measure.scale).on_span(measure.span).value
                 for measure, count in zip(results.measures, counts, strict=True)
             }
-            for counts in outcome.measured(results)
+            for counts in outcome.measure_seats(results)
         ]
         yield {
             "game": game,
@@ -211,7 +211,7 @@ def _decision_rows(run: Run, progress: Callable[[int], None]) -> Iterator[list[_
     decisions, rows = DecisionRows(run), list[_Row]()
     for played, game in enumerate(run.experiment.game_numbers if decisions else (), start=1):
         lies = {(move.seat, move.move): move.lie for move in replay_lies(run, game)} if run.registry.game.lie else {}
-        rows += [row | {"lie": lies.get((row["seat"], row["turn"]))} for row in decisions.of_game(game)]
+        rows += [row | {"lie": lies.get((row["seat"], row["turn"]))} for row in decisions.rows_of_game(game)]
         progress(played)
         if played % _GAMES_PER_GROUP == 0:
             yield rows
@@ -230,7 +230,7 @@ class DecisionRows:
     def __bool__(self) -> bool:
         return bool(self._models)
 
-    def of_game(self, game: int) -> list[_Row]:
+    def rows_of_game(self, game: int) -> list[_Row]:
         """Replay a game and return its rows. Raises UsageError if it now plays differently."""
         positions = {(one.source.seat, one.source.decision): one for one in self._positions(game) if one.source}
         return [_decision_row(self._run, row, positions, self._models) for row in _stored_decisions(self._log, game)]

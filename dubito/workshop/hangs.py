@@ -39,7 +39,7 @@ def watch_for_hangs(subject: Subject) -> Iterator[None]:
 
     def ring(_: int, frame: FrameType | None) -> None:
         nonlocal last_call, flaw
-        calls = _calls_of(own, frame)
+        calls = _find_calls(own, frame)
         if flaw is None and calls and calls[-1] is last_call:
             flaw = _hanging_call(subject, calls)
             signal.setitimer(signal.ITIMER_REAL, _REPEAT_INTERVAL, _REPEAT_INTERVAL)
@@ -56,7 +56,7 @@ def watch_for_hangs(subject: Subject) -> Iterator[None]:
         signal.signal(signal.SIGALRM, handler)
 
 
-def _calls_of(folders: tuple[str, ...], frame: FrameType | None) -> list[FrameType]:
+def _find_calls(folders: tuple[str, ...], frame: FrameType | None) -> list[FrameType]:
     """Return the calls in progress in these folders' code, innermost first."""
     calls = []
     while frame is not None:

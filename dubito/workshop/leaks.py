@@ -21,8 +21,8 @@ from dubito.errors import BotError
 from dubito.game import GameEvent
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
-from dubito.workshop.pictures import difference, file_of, first_path, line_of, name_in, to_plain
-from dubito.workshop.recordings import workshop_part
+from dubito.workshop.pictures import difference, extract_path, find_file, find_line, first_path, to_plain
+from dubito.workshop.recordings import load_workshop_part
 from dubito.workshop.subject import MAX_MOVES, Flaw, Subject
 from dubito.workshop.worlds import (
     SeatWorld,
@@ -71,7 +71,7 @@ class _Finding(NamedTuple):
 def check_leaks(subject: Subject, compared: Compared = lambda one, other, sure: ()) -> Iterator[Flaw]:
     """Yield each leak of hidden information to a seat once, along with the flaws that `compared` returns."""
     reported = set[tuple[str, str]]()
-    pairs = workshop_part(subject.game, "world_pairs", None)
+    pairs = load_workshop_part(subject.game, "world_pairs", None)
     worlds = [(deal, seats, world) for deal, seats in subject.deals for world in find_variants(subject, deal, seats)]
     secrets, later = _Secrets(subject), list[_Finding]()
     for deal, seats, variant in worlds:
@@ -95,9 +95,9 @@ def check_leaks(subject: Subject, compared: Compared = lambda one, other, sure: 
     for one, other in pairs() if pairs else ():
         yield from compared(one, other, True)
         file, change = subject.file("facts.py"), _facts_differ(subject, one, other)
-        if change and (file, name_in(change)) not in reported:
-            reported.add((file, name_in(change)))
-            line = line_of(subject, file, name_in(change))
+        if change and (file, extract_path(change)) not in reported:
+            reported.add((file, extract_path(change)))
+            line = find_line(subject, file, extract_path(change))
             yield Flaw(file, f"facts() shows hidden information: {change}{line}")
 
 
@@ -130,7 +130,9 @@ def _facts_differ(subject: Subject, one: Any, other: Any) -> str:
 
 
 def _hands_differ(subject: Subject, deal: int, seats: int) -> bool:
-    hands = [[build_world(subject, deal, seats, 0, draw).held(seat) for seat in range(seats)] for draw in range(-1, 12)]
+    hands = [
+        [build_world(subject, deal, seats, 0, draw).held_cards(seat) for seat in range(seats)] for draw in range(-1, 12)
+    ]
     return any(hand != hands[0] for hand in hands)
 
 
@@ -171,12 +173,12 @@ class _Pair:
     def compare(self, compared: Compared) -> Iterator[_Finding | Flaw]:
         """Play both worlds while they look the same to the seat, and yield differences shown to the seat."""
         one, other, seat, move = self.one, self.other, self.variant.seat, self.variant.move
-        if one.held(seat) != other.held(seat) or one.state.seat != other.state.seat:
+        if one.held_cards(seat) != other.held_cards(seat) or one.state.seat != other.state.seat:
             return
         self._observe([one.state.start], [other.state.start], -1)
         for place, output in enumerate(self.subject.outputs[self.deal]):
             if one.state.seat == seat and place > move:
-                if one.held(seat) != other.held(seat):  # the seat got different cards, so it has seen them
+                if one.held_cards(seat) != other.held_cards(seat):  # the seat got different cards, so it has seen them
                     return
                 yield from self._look(compared)
                 if self.is_found or self.suspect:
@@ -240,9 +242,9 @@ class _Pair:
     def _in_words(self, change: str) -> _Finding:
         """Return a finding for texts that differ although the events are equal."""
         file = self.subject.file("words.py")
-        part = name_in(change).partition(".")[0]
+        part = extract_path(change).partition(".")[0]
         what = {"panels": "Panel.public", "moved": "Line.said"}.get(part, part)
-        line = line_of(self.subject, file, part)
+        line = find_line(self.subject, file, part)
         return self._finding(file, what, f"{what} shows hidden information to seat {self.variant.seat}: {change}{line}")
 
     def _finding(self, file: str, fact: str, sentence: str) -> _Finding:
@@ -253,7 +255,7 @@ class _Pair:
         subject, one, other, seat = self.subject, self.one, self.other, self.variant.seat
         facts, words = subject.file("facts.py"), subject.file("words.py")
         views = one.state.view(), other.state.view()
-        main = file_of(subject, views[0], subject.main)
+        main = find_file(subject, views[0], subject.main)
         in_view = difference(*map(to_plain, views)) or difference(one.legal(), other.legal(), "legal()")
         if self.suspect:
             if not in_view:
@@ -270,16 +272,16 @@ class _Pair:
             shown.append(("words show", difference(one.words_to_seat(), other.words_to_seat()), words))
         for what, change, file in shown:
             if change:
-                line = line_of(subject, file, name_in(change), views[0])
-                yield self._finding(file, name_in(change), f"{what} hidden information: {change} {worlds}{line}")
+                line = find_line(subject, file, extract_path(change), views[0])
+                yield self._finding(file, extract_path(change), f"{what} hidden information: {change} {worlds}{line}")
 
     def _event_finding(self, suspect: _Suspect, what: str) -> _Finding:
         """Return a finding for the file that creates the event or, if unknown, defines its class."""
-        files = [file_of(self.subject, each, self.subject.main) for each in (self.one.state, suspect.event)]
-        places = [(file, line_of(self.subject, file, type(suspect.event).__name__, call=True)) for file in files]
+        files = [find_file(self.subject, each, self.subject.main) for each in (self.one.state, suspect.event)]
+        places = [(file, find_line(self.subject, file, type(suspect.event).__name__, call=True)) for file in files]
         file, line = next((place for place in places if place[1]), places[-1])
         sentence = f"{what}, which its view does not show{line}"
-        return _Finding(file, name_in(suspect.change), sentence, False, suspect, self.variant, self.deal)
+        return _Finding(file, extract_path(suspect.change), sentence, False, suspect, self.variant, self.deal)
 
 
 class _Secrets:

@@ -24,7 +24,7 @@ from dubito.game import Position
 from dubito.llm.prompts import Prompt, RenderedPrompt
 from dubito.llm.recording import common_length
 from dubito.llm.templates import DESCRIPTION
-from dubito.workshop.recordings import RecordedPosition, workshop_part
+from dubito.workshop.recordings import RecordedPosition, load_workshop_part
 
 FIRST_DECISION: Final = 5  # the first of a player's decisions that is checked
 # Lower for prompts that ask per turn, since more happens between requests.
@@ -68,7 +68,7 @@ class RenderedRequest:
         return self.decision < FIRST_DECISION or self.shared >= self.least
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         place = f"node {self.position.node}, decision {self.decision} of seat {self.position.seat}"
         return f"{' '.join(filter(None, (place, self.game)))}, {self._describe_change()}"
 
@@ -97,7 +97,7 @@ def first_questions(prompt: Prompt, game: Iterable[RecordedPosition]) -> list[Re
 
 def render_requests(prompt: Prompt, games: Iterable[Iterable[RecordedPosition]]) -> list[RenderedRequest]:
     """Render all requests of these games and pair each with the previous one."""
-    rendered_requests, where = [], workshop_part(prompt.game, "where", lambda position: "")
+    rendered_requests, where = [], load_workshop_part(prompt.game, "describe_setting", lambda position: "")
     for game in games:
         last: dict[int, RenderedPrompt] = {}
         decisions: dict[int, int] = {}
@@ -118,7 +118,7 @@ def find_system_fault(rendered_requests: Sequence[RenderedRequest]) -> str | Non
         return None
     return (
         f"the system text changes within a game, at {len(changed):,} of {len(rendered_requests):,} requests: a "
-        f"provider reads nothing after the change from its cache; the first: {changed[0].where}"
+        f"provider reads nothing after the change from its cache; the first: {changed[0].location}"
     )
 
 
@@ -133,7 +133,7 @@ def find_beginning_fault(rendered_requests: Sequence[RenderedRequest]) -> str | 
         f"too little of each prompt can be cached: {len(few):,} of {len(late):,} requests have less than "
         f"{worst.least:.0%} in common with the player's previous request (at most {_MAX_BELOW:.0%} should, from its "
         f"decision {FIRST_DECISION} on); move text that changes to the end; the lowest share is {worst.shared:.0%}: "
-        f"{worst.where}"
+        f"{worst.location}"
     )
 
 
@@ -215,7 +215,10 @@ def unused_facts(prompt: Prompt, keys: Iterable[str]) -> list[str]:
             if prompt.asks_turn:  # one["question"]
                 constants = (item.arg for item in tree.find_all(nodes.Getitem) if isinstance(item.arg, nodes.Const))
                 used |= {constant.value for constant in constants if isinstance(constant.value, str)}
-    alternatives: Mapping[str, Sequence[str]] = {"own_moves": ("history",), **workshop_part(prompt.game, "INSTEAD", {})}
+    alternatives: Mapping[str, Sequence[str]] = {
+        "own_moves": ("history",),
+        **load_workshop_part(prompt.game, "INSTEAD", {}),
+    }
     return [key for key in keys if key not in used and not used.intersection(alternatives.get(key, ()))]
 
 
@@ -226,7 +229,7 @@ def facts_left_out(prompt: Prompt, node: str, positions: Iterable[Position]) -> 
     """
     facts = prompt.game.facts.facts
     turns = [[*map(facts, prompt.questions(position))] for position in positions if position.node == node]
-    important: Mapping[str, Sequence[Sequence[str]]] = workshop_part(prompt.game, "IMPORTANT", {})
+    important: Mapping[str, Sequence[Sequence[str]]] = load_workshop_part(prompt.game, "IMPORTANT", {})
     return [
         group[0]
         for group in important.get(node, ())
@@ -238,12 +241,12 @@ def facts_left_out(prompt: Prompt, node: str, positions: Iterable[Position]) -> 
 def _depends_on(prompt: Prompt, turn: Sequence[Mapping[str, Any]], fact: str) -> bool:
     name, _, inner = fact.partition(".")
 
-    def changed(values: Mapping[str, Any]) -> dict[str, Any]:
+    def change_values(values: Mapping[str, Any]) -> dict[str, Any]:
         value = values[name]
         other = [player | {inner: other_value(player[inner])} for player in value] if inner else other_value(value)
         return {**values, name: other}
 
-    others = [*map(changed, turn)]
+    others = [*map(change_values, turn)]
     try:
         return prompt.fill(others[0], turn=others) != prompt.fill(turn[0], turn=turn)
     except UsageError:  # a failure shows that the template uses the fact

@@ -17,7 +17,7 @@ from dubito.game import Bool, Choice, Node, Player, Whole
 from dubito.game.legal import is_listed
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
-from dubito.game.words import is_of_kind, legal_in, words_of
+from dubito.game.words import is_of_kind, load_words, parse_legal
 from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.templates import DESCRIPTION
 from dubito.workshop.recordings import Origin, record_positions
@@ -84,7 +84,7 @@ def _describe_contradiction(subject: Subject, view: Any, output: Any, error: Ill
     accepts = "legal() lists" if subject.game.legal(view) is not None else "why_illegal accepts"
     own = [frame for frame in extract_tb(error.__traceback__) if frame.filename.startswith(str(subject.folder))]
     line = f" (line {own[-1].lineno})" if own else ""
-    return f"view().{accepts} {_brief(output)} at node {view.node}, but apply refuses it: {one_line(str(error))}{line}"
+    return f"view().{accepts} {_quote(output)} at node {view.node}, but apply refuses it: {one_line(str(error))}{line}"
 
 
 def _check_shape(subject: Subject, state: Any) -> Flaw | None:
@@ -94,7 +94,7 @@ def _check_shape(subject: Subject, state: Any) -> Flaw | None:
         return Flaw(subject.main, f"view().node is {name!r}, which is not in nodes ({', '.join(names)})")
     node, legal = game.node(view.node), game.legal(view)
     if legal is None:
-        if node.answer != Choice(None) or words_of(game).choices(state):
+        if node.answer != Choice(None) or load_words(game).choices(state):
             return None
         what = f"view().legal() and the Choice of node {node.name} list nothing, so a person has no buttons"
         return Flaw(subject.main, what, sure=False)
@@ -143,7 +143,7 @@ def _find_list_faults(subject: Subject) -> Iterator[str]:
         for output in subject.outputs[deal, seats]:
             legal = subject.game.legal(state.view())
             if legal is not None and not is_listed(output, legal):
-                yield f"view().legal() leaves out {_brief(output)} at node {state.view().node}, which apply accepts"
+                yield f"view().legal() leaves out {_quote(output)} at node {state.view().node}, which apply accepts"
             state.apply(output)
     moves = 0
     for deal in range(_RANDOM_GAMES):
@@ -175,7 +175,7 @@ def _play_randomly(subject: Subject, deal: int, seats: int) -> Iterator[str]:
         except IllegalOutput as error:
             yield _describe_contradiction(subject, view, output, error)
             return
-        table.tell(events, state.turns_played)
+        table.send_events(events, state.turns_played)
 
 
 def _flaw_of_list(subject: Subject, node: Node, legal: Any) -> str:
@@ -193,9 +193,9 @@ def _flaw_of_list(subject: Subject, node: Node, legal: Any) -> str:
     for answer, output in zip(answers, legal, strict=True):
         if not is_of_kind(answer, node):
             kind = type(node.answer).__name__
-            return f"lists {_brief(output)} at node {node.name}, which is not a valid answer for its {kind}"
+            return f"lists {_quote(output)} at node {node.name}, which is not a valid answer for its {kind}"
     answer, times = Counter(answers).most_common(1)[0]
-    return f"lists {_brief(answer)} twice at node {node.name}" if times > 1 else ""
+    return f"lists {_quote(answer)} twice at node {node.name}" if times > 1 else ""
 
 
 def _find_list_fault(subject: Subject, state: Any, legal: Sequence[Any], chance: Random) -> str:
@@ -206,13 +206,13 @@ def _find_list_fault(subject: Subject, state: Any, legal: Sequence[Any], chance:
     at = f"at node {view.node}"
     for output in legal if len(legal) <= _MAX_TRIED else chance.sample(legal, _MAX_TRIED):
         if reason := view.why_illegal(output):
-            return f"lists {_brief(output)} {at}, but why_illegal refuses it: {one_line(reason)}"
+            return f"lists {_quote(output)} {at}, but why_illegal refuses it: {one_line(reason)}"
     for output in _unlisted_outputs(subject, state, game.node(view.node), legal):
         if view.why_illegal(output) is None:
-            return f"leaves out {_brief(output)} {at}, which why_illegal accepts"
+            return f"leaves out {_quote(output)} {at}, which why_illegal accepts"
         with suppress(IllegalOutput):
             state.apply(output)
-            return f"leaves out {_brief(output)} {at}, which apply accepts"
+            return f"leaves out {_quote(output)} {at}, which apply accepts"
     return ""
 
 
@@ -234,7 +234,7 @@ def _unlisted_outputs(subject: Subject, state: Any, node: Node, legal: Sequence[
                 yield output
 
 
-def _brief(output: Any) -> str:
+def _quote(output: Any) -> str:
     return one_line(repr(output), 40)
 
 
@@ -273,14 +273,14 @@ def _listed_positions(subject: Subject) -> Iterator[tuple[Any, list[str]]]:
 def _check_fact(subject: Subject, position: Any, answers: list[str]) -> Iterator[Flaw]:
     fact = subject.game.facts.facts(position).get("legal")
     if isinstance(fact, Sequence) and not isinstance(fact, str) and sorted(map(str, fact)) != sorted(answers):
-        what = f"facts() has {_brief(fact)} for legal at node {position.node}, where view().legal() lists"
+        what = f"facts() has {_quote(fact)} for legal at node {position.node}, where view().legal() lists"
         yield Flaw(subject.file("facts.py"), f"{what} {_brief_list(answers)}")
 
 
 def _check_lines(subject: Subject, prompts: Sequence[Prompt], position: Any, answers: list[str]) -> Iterator[Flaw]:
     for prompt in prompts:
         with suppress(UsageError):  # another probe reports failing templates
-            shown = legal_in(str(prompt.render(position)))
+            shown = parse_legal(str(prompt.render(position)))
             if shown and sorted(shown) != sorted(answers):
                 what = f"its line `legal:` has {_brief_list(shown)} at node {position.node}, where view().legal() lists"
                 file, line = _template_with_legal(prompt)
@@ -291,7 +291,7 @@ def _check_lines(subject: Subject, prompts: Sequence[Prompt], position: Any, ans
 def _template_with_legal(prompt: Prompt) -> tuple[Path, str]:
     """Return the template that writes the `legal:` line and its line number, or the prompt's folder if unknown."""
     for name in sorted(prompt.sources.keys() - {DESCRIPTION}):
-        path = prompt.path_of(name)
+        path = prompt.template_path(name)
         if path.is_file():
             for number, text in enumerate(path.read_text("utf-8").splitlines(), 1):
                 if text.strip().startswith("legal:"):

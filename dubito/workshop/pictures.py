@@ -61,13 +61,13 @@ def stored_attributes(value: Any) -> dict[str, Any]:
     return values | getattr(value, "__dict__", {})
 
 
-def leaves(value: Any) -> Iterator[Any]:
+def list_leaves(value: Any) -> Iterator[Any]:
     """Yield the values in plain data that are neither lists nor dicts."""
     if isinstance(value, dict):
         value = [*value.values()]
     if isinstance(value, list):
         for each in value:
-            yield from leaves(each)
+            yield from list_leaves(each)
     else:
         yield value
 
@@ -90,14 +90,14 @@ def difference(one: Any, other: Any, where: str = "", ordered: bool = True) -> s
             if change := difference(one[place], other[place], where, ordered):
                 return change
     byte = common_length(repr(one).encode(), repr(other).encode()) + 1
-    return f"{where or 'it'}: {_brief(one)} or {_brief(other)} (differs at byte {byte})"
+    return f"{where or 'it'}: {_quote(one)} or {_quote(other)} (differs at byte {byte})"
 
 
-def _brief(value: Any) -> str:
+def _quote(value: Any) -> str:
     return one_line(repr(value), _MAX_QUOTE)
 
 
-def name_in(change: str) -> str:
+def extract_path(change: str) -> str:
     """Return the path in a text returned by `difference`."""
     return change.partition(":")[0]
 
@@ -112,7 +112,7 @@ def first_path(one: Any, other: Any) -> tuple[Any, ...]:
     return ()
 
 
-def file_of(subject: Subject, value: Any, default: str) -> str:
+def find_file(subject: Subject, value: Any, default: str) -> str:
     """Return the game's file that defines a value's class, or `default` if another package defines it."""
     try:
         path = inspect.getfile(type(value))
@@ -121,7 +121,7 @@ def file_of(subject: Subject, value: Any, default: str) -> str:
     return subject.shown(path) if path.startswith(str(subject.folder)) else default
 
 
-def line_of(subject: Subject, file: str, name: str, owner: Any = None, *, call: bool = False) -> str:
+def find_line(subject: Subject, file: str, name: str, owner: Any = None, *, call: bool = False) -> str:
     """Return where a file first uses a name, such as ` (line 7)`, or an empty string if it does not.
 
     The `owner`'s class is searched first. If `call` is set, calls are preferred.

@@ -6,12 +6,12 @@ define these optional names in its `workshop` module:
 - `Questions(table, rules, note)`, with `step()`: plays a game and calls `note(seat, position)` for each question.
 Required if a move can answer more than one node.
 - `Hidden`, a dataclass, `hidden(state)`, `contradiction(position, hidden)`: the truth about a position.
-- `right(position, hidden)`: the right answer according to the truth, if there is one. `RIGHT` describes it.
+- `right_answer(position, hidden)`: the right answer according to the truth, if there is one. `RIGHT` describes it.
 - `world_pairs()`: pairs of positions that differ only in hidden information.
 - `sample_tables()`: tables for testing prompts, each with its rules. By default, the game's bots play.
 - `INSTEAD`, `IMPORTANT`: facts that can replace others, and facts that matter at a node.
 - `check(position, answer)`: raises IllegalOutput for an illegal answer. By default, all answers are legal.
-- `where(position)`, `own_turn(position)`: a description of the game, and the number of the seat's turn.
+- `describe_setting(position)`, `own_turn(position)`: a description of the game, and the number of the seat's turn.
 
 Positions are recorded while games of a run, a config or a sample are played.
 """
@@ -34,7 +34,7 @@ from dubito.experiment.models import Models
 from dubito.experiment.play import ChunkPlayer, Lineup
 from dubito.experiment.resolve import model_specs
 from dubito.experiment.stored import Run
-from dubito.files import fault, read_text
+from dubito.files import describe_fault, read_text
 from dubito.game import Game, GameEvent, Position
 from dubito.game.find import Registry, find_bots
 from dubito.game.record import Strict
@@ -42,11 +42,11 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.llm.prompts import own_prompts
 from dubito.llm.recording import ReplayRecording
-from dubito.stats.tally import outcome_of
+from dubito.stats.tally import build_outcome
 from dubito.store.model_log import ModelLog
 
 
-def workshop_part(game: Game, name: str, default: Any) -> Any:
+def load_workshop_part(game: Game, name: str, default: Any) -> Any:
     """Return what the game's `workshop` module defines under this name, or `default`."""
     return getattr(game.module("workshop"), name, default)
 
@@ -107,8 +107,8 @@ def parse_position(text: str, game: Game) -> RecordedPosition:
     if not isinstance(content, dict):
         raise UsageError("this is not a position: hidden: must be a JSON object")
     source = _parse_as(Provenance, content.pop("source", None), "hidden.source")
-    hidden = _parse_as(workshop_part(game, "Hidden", _Nothing), content, "hidden")
-    problem = workshop_part(game, "contradiction", lambda position, hidden: None)(position, hidden)
+    hidden = _parse_as(load_workshop_part(game, "Hidden", _Nothing), content, "hidden")
+    problem = load_workshop_part(game, "contradiction", lambda position, hidden: None)(position, hidden)
     if problem is None and source.seat != position.seat:
         problem = f"source: the position belongs to seat {position.seat}"
     if problem is not None:
@@ -129,7 +129,7 @@ def _parse_as(kind: Any, content: object, where: str) -> Any:
     try:
         return _type_adapter(kind).validate_json(json.dumps(content))
     except ValidationError as error:
-        raise UsageError(f"this is not a position: {fault(error, within=where)}") from None
+        raise UsageError(f"this is not a position: {describe_fault(error, within=where)}") from None
 
 
 def shipped_positions(game: Game) -> Path:
@@ -203,8 +203,8 @@ class Watcher:
         self.recorded: list[RecordedPosition] = []
         self._table, self._origin, self._game = table, origin, game
         self._counts = Counter[int]()
-        self._hidden: Callable[[Any], Any] = workshop_part(game, "hidden", lambda state: None)
-        questions = workshop_part(game, "Questions", None)
+        self._hidden: Callable[[Any], Any] = load_workshop_part(game, "hidden", lambda state: None)
+        questions = load_workshop_part(game, "Questions", None)
         player = (
             questions(table, rules, self._record_question)
             if questions
@@ -225,7 +225,7 @@ class _Moves:
     def __init__(self, table: Table, rules: Any, note: Callable[[int, Position], None], game: Game) -> None:
         self._table, self._record_question = table, note
         self._notebooks = [game.facts.Notebook(seat, rules) for seat in range(len(table.players))]
-        self._tell([table.state.start])
+        self._notify([table.state.start])
 
     def step(self) -> Any:
         game = self._table.state
@@ -235,10 +235,10 @@ class _Moves:
             self._record_question(seat, notebook.position(node, view, player.cards))
         output, events = step(self._table, announce=True)
         notebook.note_answer(node, output)
-        self._tell(events)
+        self._notify(events)
         return output
 
-    def _tell(self, events: Sequence[GameEvent]) -> None:
+    def _notify(self, events: Sequence[GameEvent]) -> None:
         for event in events:
             for seat, (notebook, player) in enumerate(zip(self._notebooks, self._table.players, strict=True)):
                 if player is not None and event.only in (None, seat):
@@ -265,7 +265,7 @@ def position_recorder(run: Run) -> Callable[[int], list[RecordedPosition]]:
     models = run.replay_models(ReplayRecording(ModelLog(run.db)), stored_prompts=True)
 
     def check_outcome(game: int, lineup: Lineup, table: Table) -> None:
-        ended = outcome_of(table.state, lineup.seats, lineup.contender_seat, table.fallback_turns).pack()
+        ended = build_outcome(table.state, lineup.seats, lineup.contender_seat, table.fallback_turns).pack()
         ((outcome,),) = run.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
         if ended != outcome:
             changed = "; ".join(run.mismatches) or "something has changed"
@@ -373,7 +373,7 @@ _SAMPLE_DEALS: Final = 6
 @cache
 def sample_games(game: Game) -> tuple[tuple[RecordedPosition, ...], ...]:
     """Return the positions of each sample game, in order."""
-    tables: Iterable[tuple[Table, Any]] = workshop_part(game, "sample_tables", lambda: _bot_tables(game))()
+    tables: Iterable[tuple[Table, Any]] = load_workshop_part(game, "sample_tables", lambda: _bot_tables(game))()
     return tuple(
         tuple(record_positions(table, Origin(None, _SAMPLE_SEED, table.deal, table.number), game, rules))
         for table, rules in tables

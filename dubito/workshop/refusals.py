@@ -7,7 +7,7 @@ from typing import Any, Final
 from dubito.errors import IllegalOutput, one_line
 from dubito.game import Answer, Cards, Choice, Text, Whole
 from dubito.game.streams import DealStreams
-from dubito.workshop.pictures import difference, file_of, line_of, name_in, to_plain
+from dubito.workshop.pictures import difference, extract_path, find_file, find_line, to_plain
 from dubito.workshop.subject import DEALS_PER_SIZE, Flaw, Subject
 
 _WRONG_OUTPUTS: Final[tuple[Any, ...]] = (
@@ -87,14 +87,14 @@ def _visible_state(state: Any, seats: int) -> Any:
 def _find_change(subject: Subject, deal: int, seats: int, place: int, changed: str) -> Flaw:
     """Replay the game with illegal outputs and report the first that changes the state although it is refused."""
     state = subject.state(deal, seats)
-    file = file_of(subject, state, subject.main)
+    file = find_file(subject, state, subject.main)
     for output in subject.outputs[deal, seats][: place + 1]:
         for each in _illegal_outputs(subject, state):
             before = to_plain(state, private=True)
             with suppress(IllegalOutput):
                 state.apply(each)
             if change := difference(before, to_plain(state, private=True)):
-                line = line_of(subject, file, name_in(change))
+                line = find_line(subject, file, extract_path(change))
                 what = f"apply refuses {_describe_output(each)} after it has changed the state: {change}"
                 return Flaw(file, f"{what}; check the output first{line}")
         state.apply(output)

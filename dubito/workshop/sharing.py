@@ -12,9 +12,9 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import step
 from dubito.workshop.pictures import (
     difference,
-    file_of,
-    line_of,
-    name_in,
+    extract_path,
+    find_file,
+    find_line,
     public_attributes,
     stored_attributes,
     to_plain,
@@ -38,12 +38,12 @@ def check_shared_data(subject: Subject) -> Iterator[Flaw]:
             while not table.state.over and len(outputs) < MAX_MOVES:
                 outputs.append(step(table, announce=True)[0])
         changed = difference(before, to_plain(waiting, private=True))
-        file, what = file_of(subject, waiting, subject.main), "one game changes another's"
+        file, what = find_file(subject, waiting, subject.main), "one game changes another's"
         if not changed and (changed := difference(constants, _globals(subject))):
             path, _, changed = changed.partition(".py.")
             file, what = subject.shown(f"{path}.py"), "all games share"
         if changed and _ends_differently(waiting, table.state, outputs):
-            line = line_of(subject, file, name_in(changed), waiting)
+            line = find_line(subject, file, extract_path(changed), waiting)
             yield Flaw(file, f"{what} {changed}; make a new one for each game{line}")
             return
 
@@ -109,9 +109,9 @@ def _find_owned(subject: Subject, state: Any, what: str, value: Any) -> Iterator
     own = {id(each): path for path, each in owned}
     for path, each in _containers(value, private=False):
         if id(each) in own:
-            file = file_of(subject, value, subject.main)
+            file = find_file(subject, value, subject.main)
             name = path.rpartition(".")[2] or own[id(each)].rpartition(".")[2] or what
-            line = line_of(subject, file, name, value)
+            line = find_line(subject, file, name, value)
             of_state = f"the state's own {own[id(each)].lstrip('.')}"
             yield Flaw(file, f"{what}{path} is {of_state}, which a bot could change; return a copy{line}")
 
@@ -140,6 +140,6 @@ def _find_mutable_fields(subject: Subject, event: GameEvent) -> Iterator[Flaw]:
     for field, value in values.items():
         if isinstance(value, _CONTAINERS):
             kind, name = type(value).__name__, type(event).__name__
-            file = file_of(subject, event, subject.main)
+            file = find_file(subject, event, subject.main)
             what = f"{name}.{field} is a {kind}, which one observer could change for all; use a tuple"
-            yield Flaw(file, f"{what}{line_of(subject, file, name)}")
+            yield Flaw(file, f"{what}{find_line(subject, file, name)}")

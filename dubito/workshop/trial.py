@@ -27,7 +27,7 @@ from dubito.llm.decide import Decider, Journal, StatedProbability
 from dubito.llm.preflight import Preflight
 from dubito.llm.prices import Price
 from dubito.llm.prompts import Prompt, RenderedPrompt
-from dubito.llm.request import CAUSES, Asks, Attempt, Place, Reply, Usage, canonical
+from dubito.llm.request import CAUSES, Asks, Attempt, Place, Reply, Usage, canonical_json
 from dubito.llm.settings import ModelSettings
 from dubito.llm.threads import map_in_threads
 from dubito.stats.players import Statement, add_statements, cluster_sums
@@ -36,7 +36,7 @@ from dubito.stats.tally import Tally
 from dubito.store import folder as run_folder
 from dubito.store.lock import lock_folder
 from dubito.store.model_log import Decision, ModelLog, Spend
-from dubito.workshop.recordings import Provenance, RecordedPosition, digest_of_folder, workshop_part
+from dubito.workshop.recordings import Provenance, RecordedPosition, digest_of_folder, load_workshop_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,8 @@ class _Question:
         )
         place = Place(entry.name, self.number, source.deal, source.seat, source.decision, 0, position.node)
         journal = Journal()
-        own_turn = workshop_part(self.recorded.game, "own_turn", lambda position: source.decision + 1)
-        check = partial(workshop_part(self.recorded.game, "check", lambda position, answer: None), position)
+        own_turn = load_workshop_part(self.recorded.game, "own_turn", lambda position: source.decision + 1)
+        check = partial(load_workshop_part(self.recorded.game, "check", lambda position, answer: None), position)
         conversation = player.begin(self.rendered, entry.prompt.form_at(position), place, check)
         answer = player.decide(conversation, place, own_turn(position), journal, lambda: False)
         failed = self.outcome.startswith(FALLBACK_OUTCOME)
@@ -152,7 +152,7 @@ def trial_identity(entries: Sequence[TrialEntry], positions: Mapping[str, Record
 
 
 def trial_folder(entries: Sequence[TrialEntry], positions: Mapping[str, RecordedPosition]) -> Path:
-    digest = sha256(canonical(trial_identity(entries, positions)).encode()).hexdigest()[:8]
+    digest = sha256(canonical_json(trial_identity(entries, positions)).encode()).hexdigest()[:8]
     return Path("runs") / f"prompts-{entries[0].prompt.name}-{digest}"
 
 
@@ -255,14 +255,16 @@ class Agreement:
 
 
 def score_rows(answers: Sequence[TrialAnswer], price: Price | None) -> list[ScoreRow]:
-    return [_score_row(node, group, price) for node in _node_names(answers) if (group := _answers_at(node, answers))]
+    return [
+        _score_row(node, group, price) for node in _node_names(answers) if (group := _select_answers(node, answers))
+    ]
 
 
 def compare_answers(answers: Sequence[TrialAnswer], other: Sequence[TrialAnswer]) -> list[Agreement]:
     """Compare the answers of two prompts at the same positions, node by node and together."""
     agreements = []
     for node in _node_names(answers):
-        both = zip(_answers_at(node, answers), _answers_at(node, other), strict=True)
+        both = zip(_select_answers(node, answers), _select_answers(node, other), strict=True)
         pairs = [(one, two) for one, two in both if None not in (one.answer, two.answer)]
         if pairs:
             same = _clustered_share((one.recorded.deal, one.answer == two.answer) for one, two in pairs)
@@ -294,7 +296,7 @@ def _is_bool(one: TrialAnswer) -> bool:
     return one.recorded.game.node(one.recorded.position.node).answer == Bool()
 
 
-def _answers_at(node: str, answers: Sequence[TrialAnswer]) -> list[TrialAnswer]:
+def _select_answers(node: str, answers: Sequence[TrialAnswer]) -> list[TrialAnswer]:
     return [one for one in answers if node in (ALL, one.recorded.position.node)]
 
 
@@ -322,7 +324,7 @@ def _score_row(node: str, answers: Sequence[TrialAnswer], price: Price | None) -
 
 
 def right_answer(one: TrialAnswer) -> Any:
-    right, hidden = workshop_part(one.recorded.game, "right", None), one.recorded.hidden
+    right, hidden = load_workshop_part(one.recorded.game, "right_answer", None), one.recorded.hidden
     return None if right is None or hidden is None else right(one.recorded.position, hidden)
 
 

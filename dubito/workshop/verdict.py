@@ -99,7 +99,7 @@ def compare_rights(one: Sequence[TrialAnswer], other: Sequence[TrialAnswer]) -> 
         return None
     most, sums = max(map(len, deals.values())), [sum(differences) for differences in deals.values()]
     by_deal = paired_difference(len(sums), sum(sums), sum(each * each for each in sums), most)
-    return by_deal.scaled(most * len(sums) / sum(map(len, deals.values())))
+    return by_deal.rescale(most * len(sums) / sum(map(len, deals.values())))
 
 
 def _percent(rate: Rate) -> float | None:

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Bool, Cards, Choice, GameEvent
 from dubito.game.streams import DealStreams
-from dubito.game.words import Line, Words, words_of
-from dubito.workshop.pictures import leaves, public_attributes, to_plain
+from dubito.game.words import Line, Words, load_words
+from dubito.workshop.pictures import list_leaves, public_attributes, to_plain
 from dubito.workshop.subject import Subject
 
 _MAX_DRAWS: Final = 120  # the first draws of a game can be changed
@@ -79,20 +79,20 @@ class SeatWorld:
     lines: list[Line] = field(default_factory=list)  # lines about the last move
     moved_differently: bool = False  # whether a seat moved differently than in the first world
 
-    def held(self, seat: int) -> Any:
+    def held_cards(self, seat: int) -> Any:
         return to_plain(self.cards(seat))
 
     def cards(self, seat: int) -> Any:
         return self.state.cards(seat, DealStreams(0, 0).seat(seat))
 
     def hands(self) -> list[Any]:
-        return [None if seat == self.seat else self.held(seat) for seat in range(self.seats)]
+        return [None if seat == self.seat else self.held_cards(seat) for seat in range(self.seats)]
 
     def apply(self, output: Any) -> list[GameEvent]:
         mover, copy = self.state.seat, self.state.copy_of(output)
         events = [*self.state.apply(copy)]
         if self.teller is not None:
-            self.lines = [*self.teller.moved(mover, copy, events)]
+            self.lines = [*self.teller.describe_move(mover, copy, events)]
         return events
 
     def observe(self, events: Sequence[GameEvent]) -> list[Any]:
@@ -130,18 +130,18 @@ class SeatWorld:
             return {}
         state, seat = self.state, self.seat
         shown: dict[str, Any] = {
-            "sees": [*words.sees(state, seat, "seat {}".format)],
+            "describe_view": [*words.describe_view(state, seat, "seat {}".format)],
             "hand": [*words.hand(state, seat)],
         }
-        shown |= {"keys": words.keys(state)}
+        shown |= {"key_hint": words.key_hint(state)}
         if not self.subject.game.walk:
-            shown |= {"choices": [*words.choices(state)], "holding": [*words.holding(state, seat)]}
+            shown |= {"choices": [*words.choices(state)], "playable_cards": [*words.playable_cards(state, seat)]}
         return shown
 
 
 def own_words(subject: Subject) -> Words | None:
     game = subject.game
-    return words_of(game) if game.module("words") else None
+    return load_words(game) if game.module("words") else None
 
 
 def build_world(subject: Subject, deal: int, seats: int, seat: int, draw: int) -> SeatWorld:
@@ -167,7 +167,7 @@ def find_variants(subject: Subject, deal: int, seats: int) -> Iterator[Variant]:
         if draw >= at_deal:
             continue
         other = build_world(subject, deal, seats, 0, draw)
-        unchanged = [seat for seat in range(seats) if dealt.held(seat) == other.held(seat)]
+        unchanged = [seat for seat in range(seats) if dealt.held_cards(seat) == other.held_cards(seat)]
         if unchanged and len(unchanged) < seats and len(by_others) < _MAX_WORLDS:
             by_others.append(Variant(chance.choice(unchanged), draw))
         elif unchanged:
@@ -219,7 +219,7 @@ def similar_outputs(subject: Subject, node: str, output: Any, state: Any, chance
     elif isinstance(kind, Choice) and kind.options:
         answers = [each for each in chance.sample(kind.options, len(kind.options)) if each != answer]
     elif isinstance(kind, Cards) and isinstance(answer, list):
-        held = [card for card in {*leaves(to_plain(cards))} & {*kind.cards} if card not in answer]
+        held = [card for card in {*list_leaves(to_plain(cards))} & {*kind.cards} if card not in answer]
         answers = [[*answer[:-1], card] for card in held] if answer else []
     else:
         answers = [answer + 1, answer - 1] if type(answer) is int and answer else []
@@ -235,8 +235,8 @@ def apply_in_both(
     mover = one.state.seat
     other_output = output
     try:
-        if mover != one.seat and (hands := (one.held(mover), other.held(mover)))[0] != hands[1]:
-            removed, added = (Counter(leaves(hand)) for hand in hands)
+        if mover != one.seat and (hands := (one.held_cards(mover), other.held_cards(mover)))[0] != hands[1]:
+            removed, added = (Counter(list_leaves(hand)) for hand in hands)
             other_output = _exchange_cards(one.subject, output, removed - added, added - removed)
         other_output = other_output if instead is None else instead
         events = other.apply(other_output)
@@ -275,4 +275,4 @@ def is_known_to_mover(mover: int, one: SeatWorld, other: SeatWorld) -> bool:
         {name: value for name, value in view.items() if value != moves}
         for view, moves in zip(views, legal, strict=True)
     ]
-    return one.held(mover) != other.held(mover) and without_legal[0] == without_legal[1]
+    return one.held_cards(mover) != other.held_cards(mover) and without_legal[0] == without_legal[1]

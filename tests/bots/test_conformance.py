@@ -110,7 +110,7 @@ def turns(table: Table) -> Iterator[tuple[PlayerAI, TurnData, list[Hand]]]:
         p = game.turn_data()
         yield player, p, game.hands
         turn = game.turns + game.free_turns + 1
-        table.tell(game.apply(player.play(p)), turn)
+        table.send_events(game.apply(player.play(p)), turn)
 
 
 def a_game(bot: Bot, rules: Rules) -> Table:

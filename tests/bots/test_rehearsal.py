@@ -1,4 +1,4 @@
-"""`at_turn` puts a bot into a chosen turn, in the state that the engine would have created."""
+"""`bot_at_turn` puts a bot into a chosen turn, in the state that the engine would have created."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from dubito.games.dubito.bot import FiveNodes, PlayerAI
 from dubito.games.dubito.cards import TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent, Event, GameStartEvent
-from dubito.games.dubito.rehearsal import at_turn
+from dubito.games.dubito.rehearsal import bot_at_turn
 from tests.bots.kit import NODES_A_TO_E, REGISTRY, write_bot
 
 HANDS = [[7, 7, 1, 2], [3, 4, 13, 0], [7, 7, 5, 6]]
@@ -33,13 +33,13 @@ class Watching(PlayerAI):
 
 def test_the_bot_sits_where_the_next_turn_is() -> None:
     for moves, seat in (([], 0), ([TWO_SEVENS], 1), ([TWO_SEVENS, A_LIE], 2), ([TWO_SEVENS, A_LIE, DOUBT], 2)):
-        bot, p = at_turn(Watching, HANDS, moves)
+        bot, p = bot_at_turn(Watching, HANDS, moves)
         assert (bot.id, p.me.id, bot.dealt) == (seat, seat, HANDS[seat])
         assert sorted(bot.cards) == sorted(HANDS[seat])
 
 
 def test_turn_data_and_events_include_the_moves() -> None:
-    bot, p = at_turn(Watching, HANDS, [TWO_SEVENS, A_LIE])
+    bot, p = bot_at_turn(Watching, HANDS, [TWO_SEVENS, A_LIE])
     assert (p.current_number, p.board_cards, p.n_cards_played, p.streak, p.last_player_id) == (7, 3, 1, 2, 1)
     assert (p.prev.id, p.prev.n_cards, p.next.id, p.next.n_cards) == (1, 3, 0, 2)
     events = [event for event, _ in bot.seen]
@@ -47,7 +47,7 @@ def test_turn_data_and_events_include_the_moves() -> None:
 
 
 def test_own_moves_change_the_hand() -> None:
-    bot, p = at_turn(Watching, HANDS, [TWO_SEVENS, DOUBT, TurnOutput(False, 5, [5])])
+    bot, p = bot_at_turn(Watching, HANDS, [TWO_SEVENS, DOUBT, TurnOutput(False, 5, [5])])
     assert (bot.id, bot.dealt, sorted(bot.cards)) == (0, HANDS[0], [1, 2])
     assert [held for _, held in bot.seen] == [4, 2, 2, 2]
     assert isinstance(bot.seen[2][0], DoubtResolvedEvent)
@@ -55,7 +55,7 @@ def test_own_moves_change_the_hand() -> None:
 
 
 def test_rules_and_settings_are_as_given() -> None:
-    bot, p = at_turn(
+    bot, p = bot_at_turn(
         Watching, [[1], [2, 3], [4, 5]], [TurnOutput(False, 9, [1])], rules=Rules(win_rule="contested"), risk=0.5
     )
     assert (bot.risk, p.prev.n_cards, p.can_doubt, p.n_players) == (0.5, 0, True, 3)
@@ -66,16 +66,16 @@ def test_a_bot_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     source = 'from bots.base import BotBase\nclass Mine(BotBase):\n    """Mine."""\n'
     write_bot(tmp_path, "mine", source)
     monkeypatch.chdir(tmp_path)
-    assert type(at_turn("Mine", HANDS)[0]).__name__ == "Mine"
+    assert type(bot_at_turn("Mine", HANDS)[0]).__name__ == "Mine"
     with pytest.raises(UsageError, match="no bot is named 'Min': did you mean 'Mine'"):
-        at_turn("Min", HANDS)
+        bot_at_turn("Min", HANDS)
 
 
 def test_the_bots_of_the_project_answer_there() -> None:
     # Solved plays only duels
     manual = [bot for name, bot in REGISTRY.bots.items() if bot.kind == "manual" and name != "Solved"]
     for bot in manual:
-        player, p = at_turn(bot.cls, HANDS, [TWO_SEVENS, A_LIE])
+        player, p = bot_at_turn(bot.cls, HANDS, [TWO_SEVENS, A_LIE])
         nodes = isinstance(player, FiveNodes)
         assert not nodes or {getattr(player, node)(p) for node in list(NODES_A_TO_E.values())[2:]} <= {True, False}
         assert type(player.play(p)) is TurnOutput
@@ -100,7 +100,7 @@ def test_impossible_situations_are_refused(
     hands: Sequence[Sequence[int]], moves: Sequence[TurnOutput], sentence: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
-        at_turn(Watching, hands, moves)
+        bot_at_turn(Watching, hands, moves)
     assert str(caught.value) == sentence
 
 
@@ -111,6 +111,6 @@ def test_bot_plays_on_by_itself() -> None:
         def play(self, p: TurnData) -> TurnOutput:
             return self.play_truthfully(p, maximize=True)
 
-    bot, p = at_turn(Opener, HANDS)
+    bot, p = bot_at_turn(Opener, HANDS)
     assert bot.play(p) == TurnOutput(False, 7, [7, 7])
     assert sorted(bot.cards) == [1, 2, 7, 7]

@@ -110,7 +110,7 @@ def test_such_bots_are_listed_with_their_interface(home: Shell) -> None:
 def test_own_bots_are_not_taken_for_such() -> None:
     files = [*REPO.glob("bots/**/*.py"), *REPO.glob("dubito/plugins/*/bots/**/*.py")]
     assert files
-    assert [file for file in files if source.converted(file.read_bytes())] == []
+    assert [file for file in files if source.convert_source(file.read_bytes())] == []
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_own_bots_are_not_taken_for_such() -> None:
     ],
 )
 def test_interface_is_recognized_by_what_a_file_uses(code: str, is_converted: bool) -> None:
-    assert (source.converted(code.encode()) is not None) is is_converted
+    assert (source.convert_source(code.encode()) is not None) is is_converted
 
 
 def test_imports_keep_their_names() -> None:
@@ -135,7 +135,7 @@ def test_imports_keep_their_names() -> None:
         b"import os, random as dice\nfrom random import choice as pick\nfrom bots.base import BotBase as Base\n"
         b"from dubito.game_data import honest_times"
     )
-    tree = source.converted(code)
+    tree = source.convert_source(code)
     assert tree is not None
     names: dict[str, object] = {}
     exec(compile(tree, "bot.py", "exec"), names)  # noqa: S102

@@ -14,7 +14,7 @@ import yaml
 
 from dubito.files import check_format
 from dubito.llm.recording import compare_requests
-from dubito.llm.request import canonical
+from dubito.llm.request import canonical_json
 from dubito.llm.settings import is_on_this_machine
 
 HERE: Final = Path(__file__).parent
@@ -128,7 +128,7 @@ def _without_ids(value: Any) -> Any:
 
 
 def text_of(request: Any) -> str:
-    return canonical({"path": urlsplit(request.uri).path, "body": json.loads(request.body)})
+    return canonical_json({"path": urlsplit(request.uri).path, "body": json.loads(request.body)})
 
 
 def same_request(one: Any, other: Any) -> None:

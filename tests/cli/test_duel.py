@@ -9,7 +9,7 @@ import yaml
 from dubito.cli.company import open_opponents
 from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.game import GAME
-from dubito.games.dubito.words import rule_sentences
+from dubito.games.dubito.words import rule_paragraphs
 from tests.cli.kit import Shell
 
 SMALL = ("--duel", "--ranks", "3", "--copies", "3", "--jokers", "0", "--win-rule", "contested", "--max-turns", "20")
@@ -77,7 +77,7 @@ def test_invalid_rules_are_one_sentence(shell: Shell, flags: tuple[str, ...], se
 
 def test_description_of_a_variant_is_correct() -> None:
     rules = Rules(jokers=0, win_rule="contested", max_turns=8, ranks=2, copies=3, duel=True)
-    told = " ".join(rule_sentences(rules, 2))
+    told = " ".join(rule_paragraphs(rules, 2))
     for words in (
         "three cards of each number from 1 to 2 (1 is the ace) and no joker",
         "the other loses",

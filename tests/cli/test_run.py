@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from dubito.cli.summary import command_prefix
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored import open_recorded_run
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.tally import unpack_outcome
 from dubito.store.run_db import RunDb
@@ -279,7 +279,7 @@ def test_full_disk_stops_the_run_cleanly(tmp_path: Path, workers: str) -> None:
     assert "Traceback" not in err
     kept = int(err.rpartition("; ")[0].rpartition("; ")[2].split()[0].replace(",", ""))
     results = yaml.safe_load((tmp_path / "out" / "all_games.yaml").read_text())
-    with opened_run(tmp_path / "out") as run:
+    with open_recorded_run(tmp_path / "out") as run:
         assert run.game_count == kept
     assert sum(bot["total"]["games"] for bot in results.values()) == 3 * kept > 0
 

@@ -17,7 +17,7 @@ from tests.cli import settings_docs
 from tests.cli.kit import REPO, Shell
 
 
-def options_of(command: click.Command) -> dict[str, click.Option]:
+def list_options(command: click.Command) -> dict[str, click.Option]:
     return {str(option.name): option for option in command.params if isinstance(option, click.Option)}
 
 
@@ -32,7 +32,7 @@ def all_commands(group: click.Group, name: str = "dubito") -> Iterator[tuple[str
 
 
 def test_every_setting_has_a_flag_or_a_reason() -> None:
-    assert SETTINGS.keys() - options_of(run).keys() == FILE_ONLY.keys()
+    assert SETTINGS.keys() - list_options(run).keys() == FILE_ONLY.keys()
     assert all(FILE_ONLY.values())
 
 
@@ -42,7 +42,7 @@ def test_every_setting_is_described() -> None:
 
 
 def test_every_flag_of_a_run_has_help_and_a_heading(subtests: pytest.Subtests) -> None:
-    for name, option in options_of(run).items():
+    for name, option in list_options(run).items():
         with subtests.test(name):
             assert option.help
             assert option.help[0].isupper()
@@ -50,12 +50,12 @@ def test_every_flag_of_a_run_has_help_and_a_heading(subtests: pytest.Subtests) -
 
 
 def test_commands_describe_settings_consistently() -> None:
-    of_run = options_of(run)
+    of_run = list_options(run)
     found = set()
     for name, command in all_commands(cli):
-        for key in options_of(command).keys() & {*SHORT_FORM_SETTINGS, *SPENDING, "in_flight", "bot_deadline"}:
+        for key in list_options(command).keys() & {*SHORT_FORM_SETTINGS, *SPENDING, "in_flight", "bot_deadline"}:
             if not name.startswith("dubito cache"):  # there, --cache is a folder to inspect
-                assert options_of(command)[key].help == of_run[key].help, f"{name}: {key}"
+                assert list_options(command)[key].help == of_run[key].help, f"{name}: {key}"
                 found.add(name)
     assert {"dubito play", "dubito watch", "dubito estimate", "dubito prompts test"} < found
 

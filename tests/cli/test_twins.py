@@ -8,7 +8,7 @@ import pytest
 
 from dubito.experiment.compare import compare_runs
 from dubito.experiment.play import draw_lineups
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored import open_recorded_run
 from dubito.game.streams import DealStreams
 from dubito.stats.tally import Tally
 from tests.cli.kit import Shell
@@ -60,7 +60,7 @@ def run_differences(shell: Shell, config: Config, workers: str = "1") -> dict[in
     (shell.folder / "c.yaml").write_text(json.dumps(config))
     said = shell("run", "c.yaml", "--quiet", "--workers", workers, "--output", "r")
     assert said.code == 0, said.err
-    with opened_run(shell.folder / "r") as run:
+    with open_recorded_run(shell.folder / "r") as run:
         return deals_by_difference(run.tally)
 
 
@@ -106,7 +106,7 @@ def test_identical_contenders_of_two_runs_tie(
     for folder, contender in (("one", bot), ("two", twin)):
         words = *run_words(config), "--contenders", contender, "--games", "80", "--workers", workers
         assert shell("run", *words, "--quiet", "--output", folder).code == 0
-    with opened_run(shell.folder / "one") as one, opened_run(shell.folder / "two") as two:
+    with open_recorded_run(shell.folder / "one") as one, open_recorded_run(shell.folder / "two") as two:
         found = deals_by_difference(compare_runs([one, two]).tally)
     assert found == {0: 40 if game == "defuse" else 80}
 
@@ -116,5 +116,5 @@ def test_run_of_identical_contenders_has_no_winner(shell: Shell, name: str, bot:
     config = twin_config(name, bot, 40) | {"stop": {"within": 1, "most": 400}}
     del config["games"]
     assert run_differences(shell, config).keys() == {0}
-    with opened_run(shell.folder / "r") as run:
+    with open_recorded_run(shell.folder / "r") as run:
         assert [how for _, (_, how) in run.tally.rows("decided")] == [0], "the difference is known to be within 1 point"

@@ -11,7 +11,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.games.dubito.cards import COPIES, JOKER, NUMBERS, Hand, TurnOutput
 from dubito.games.dubito.engine import RESULTS, Result, Rules, State, check_players, deal_hands
-from dubito.games.dubito.rehearsal import at_turn
+from dubito.games.dubito.rehearsal import bot_at_turn
 from tests.engine.helpers import hand, position, run
 
 DECK = [*NUMBERS] * COPIES
@@ -176,7 +176,7 @@ def test_impossible_variants_are_refused(rules: dict[str, Any], players: int, me
 
 
 def test_number_can_be_named_with_only_jokers_left() -> None:
-    bot, p = at_turn("MrNoDoubt", [[0], [0]], rules=Rules(ranks=2, copies=2, duel=True))
+    bot, p = bot_at_turn("MrNoDoubt", [[0], [0]], rules=Rules(ranks=2, copies=2, duel=True))
     p.playing_cards = ()
     assert bot.play(p) == TurnOutput(False, 1, [0])
 

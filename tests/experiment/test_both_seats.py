@@ -10,7 +10,7 @@ from dubito.experiment.resolve import resolve
 from dubito.game.streams import DealStreams
 from dubito.stats.ranking import Contender, contender_pairs, contender_ranking
 from dubito.stats.rates import clustered_rate, paired_difference
-from dubito.stats.tally import Outcome, tally_of
+from dubito.stats.tally import Outcome, sum_deals
 from tests.experiment.test_duels import DRAWN, LOST, RESULTS, WON, game
 from tests.games.kit import registry_of
 
@@ -62,7 +62,7 @@ def test_rates_and_differences_are_per_game() -> None:
         [contended(*how) for how in ((WON, 1, 0), (WON, 1, 1), (WON, 1, 0), (WON, 1, 1))],  # 2 to 2
         [contended(*how) for how in ((WON, 2, 0), (DRAWN, 2, 1), (LOST, 2, 0), (WON, 2, 1))],  # 3 to 0
     ]
-    tally, contenders = tally_of(deals, RESULTS), [Contender(name, seats=2) for name in ("a", "b")]
+    tally, contenders = sum_deals(deals, RESULTS), [Contender(name, seats=2) for name in ("a", "b")]
     rows = contender_ranking(tally, contenders, RESULTS)
     assert [(row.contender.name, row.deals) for row in rows] == [("a", 3), ("b", 3)]
     assert rows[0].rates["points"] == clustered_rate(3, 6, 12, 9, 29, 18, 2)

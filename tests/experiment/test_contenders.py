@@ -17,7 +17,7 @@ from dubito.stats.ranking import (
     significant_pairs,
 )
 from dubito.stats.rates import normal_quantile
-from dubito.stats.tally import Outcome, Tally, add_contender_deals, tally_of
+from dubito.stats.tally import Outcome, Tally, add_contender_deals, sum_deals
 from tests.experiment.kit import experiment, outcomes
 
 BOTS = ["StefaBot", "ClaudeBot", "AlwaysTruthful", "MrDoubt"]
@@ -37,7 +37,7 @@ def hard(game: Outcome) -> float:
 def summed(*deals: tuple[int, ...]) -> Tally:
     """Return a tally of these deals, each given as its contenders' results."""
     tally = Tally()
-    by_bucket = RESULTS.by_bucket
+    by_bucket = RESULTS.values_by_bucket
     assert by_bucket is not None
     add_contender_deals(tally, [[(by_bucket[bucket],) for bucket in deal] for deal in deals], RESULTS)
     return tally
@@ -75,7 +75,7 @@ def test_the_fewest_deals_that_decide_are_the_largest(seen: dict[int, int], gone
 def test_r33_every_pair_is_compared_on_its_own_seat() -> None:
     played = outcomes(experiment(bots=BOTS, contenders=CONTENDERS, games=600, table_sizes=[4]))
     by_name = {name: played[place::3] for place, name in enumerate(CONTENDERS)}
-    tally = tally_of([played[k : k + 3] for k in range(0, 600, 3)], RESULTS)
+    tally = sum_deals([played[k : k + 3] for k in range(0, 600, 3)], RESULTS)
     rows = contender_ranking(tally, make_contenders(*CONTENDERS), RESULTS)
     assert [row.contender.name for row in rows] == ["ClaudeBot", "MrDoubt", "RandomBoi"]
     for row in rows:

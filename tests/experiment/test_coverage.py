@@ -38,7 +38,7 @@ def differences(folder: Path, contenders: tuple[Any, ...], **config: Any) -> lis
     for row in ChunkPlayer(experiment, registry).play(range(experiment.deals), lambda: False).outcomes:
         outcome = unpack_outcome(row, RESULTS)
         assert outcome.contender_seat is not None
-        scores.append(outcome.measured(RESULTS)[outcome.contender_seat][0])
+        scores.append(outcome.measure_seats(RESULTS)[outcome.contender_seat][0])
     return [two - one for one, two in zip(scores[::2], scores[1::2], strict=True)]
 
 

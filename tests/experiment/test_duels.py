@@ -6,9 +6,9 @@ import pytest
 
 from dubito.game import Measure, Results
 from dubito.report.run_tables import Duels, duel_tables
-from dubito.report.tables import FEW_GAMES, HeatMap, Paragraph, ResultTable, ends_of
+from dubito.report.tables import FEW_GAMES, HeatMap, Paragraph, ResultTable, value_range
 from dubito.stats.rates import Rate, clustered_rate
-from dubito.stats.tally import BOTH, Outcome, Tally, tally_of
+from dubito.stats.tally import BOTH, Outcome, Tally, sum_deals
 
 RESULTS = Results(
     buckets=("wins", "losses", "draws"),
@@ -39,7 +39,7 @@ DEALS = [
 
 @pytest.fixture
 def tally() -> Tally:
-    return tally_of(DEALS, RESULTS)
+    return sum_deals(DEALS, RESULTS)
 
 
 def test_games_and_rates_are_by_pair_and_seat(tally: Tally) -> None:
@@ -53,13 +53,13 @@ def test_games_and_rates_are_by_pair_and_seat(tally: Tally) -> None:
 
 
 def test_advantage_is_the_first_players_extra_per_game(tally: Tally) -> None:
-    rate = Duels(tally, RESULTS, RESULTS.measures[0]).advantage()
+    rate = Duels(tally, RESULTS, RESULTS.measures[0]).first_player_advantage()
     assert rate.value == pytest.approx(3 / 6)
     assert -1 <= rate.low < 0.5 < rate.high <= 1
 
 
 def test_parts_add_up_and_come_back_from_json(tally: Tally) -> None:
-    parts = tally_of(DEALS[:2], RESULTS) + (Tally() + tally_of(DEALS[2:], RESULTS))
+    parts = sum_deals(DEALS[:2], RESULTS) + (Tally() + sum_deals(DEALS[2:], RESULTS))
     assert parts.to_json() == tally.to_json()
     assert Tally.from_json(tally.to_json(), RESULTS).to_json() == tally.to_json()
     broken = json.loads(tally.to_json())
@@ -70,7 +70,7 @@ def test_parts_add_up_and_come_back_from_json(tally: Tally) -> None:
 
 def test_tables_of_three_have_no_duel_sums() -> None:
     three = Outcome((1,), False, None, [0, 1, 2], [WON, LOST, LOST], [(0,)] * 3)
-    whole = tally_of([[three]], RESULTS)
+    whole = sum_deals([[three]], RESULTS)
     assert not {"seated", "begun"} & whole.tables.keys()
     assert Tally.from_json(whole.to_json(), RESULTS).to_json() == whole.to_json()
 
@@ -91,10 +91,10 @@ def test_matrix_and_pairs_agree(tally: Tally) -> None:
 
 def test_cell_with_few_games_has_no_colour_and_no_effect_on_scale() -> None:
     cells: list[list[tuple[float | None, int]]] = [[(0.9, FEW_GAMES - 1), (0.4, FEW_GAMES)], [(0.2, 500), (None, 0)]]
-    shown = HeatMap("", "", "AB", cells, [None, None], ResultTable("t", "", [], []), ends_of(cells[0] + cells[1]))
+    shown = HeatMap("", "", "AB", cells, [None, None], ResultTable("t", "", [], []), value_range(cells[0] + cells[1]))
     assert shown.ends == (0.2, 0.4)
     assert [shown.shade(value, games) for row in cells for value, games in row if value] == ["few", "h9", "h0"]
     assert shown.too_few == "Cells with fewer than 20 games have no colour."
-    assert ends_of([(0.5, 1), (None, 0)]) == (0.0, 0.0)
+    assert value_range([(0.5, 1), (None, 0)]) == (0.0, 0.0)
     pale = HeatMap("", "", "A", [[(0.5, 1), (None, 0)]], [None], ResultTable("t", "", [], []), (0.0, 0.0))
     assert pale.too_few == "No cell has a colour, since all have fewer than 20 games."

@@ -9,7 +9,7 @@ from dubito.game import Measure
 from dubito.games.dubito.engine import RESULTS
 from dubito.stats.players import add_fallback_contender, add_fallback_seats, fallback_share
 from dubito.stats.ranking import Contender, contender_pairs, contender_ranking, ranking
-from dubito.stats.tally import Outcome, Tally, add_contender_deals, tally_of
+from dubito.stats.tally import Outcome, Tally, add_contender_deals, sum_deals
 from dubito.stats.verdict import describe_limits
 from tests.experiment.kit import experiment, outcomes
 
@@ -39,7 +39,7 @@ def deals() -> list[list[Game]]:
 
 def summed(deals: list[list[Game]]) -> Tally:
     """Return the sums of these deals."""
-    tally = tally_of([[outcome for outcome, _ in games] for games in deals], RESULTS)
+    tally = sum_deals([[outcome for outcome, _ in games] for games in deals], RESULTS)
     for games in deals:
         add_fallback_seats(tally, games, RESULTS)
     return tally

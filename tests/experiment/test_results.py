@@ -8,7 +8,7 @@ import pytest
 from dubito.games.dubito.engine import RESULTS
 from dubito.games.dubito.game import GAME
 from dubito.stats.ranking import all_games, by_table_size, ranking
-from dubito.stats.tally import Outcome, Tally, tally_of
+from dubito.stats.tally import Outcome, Tally, sum_deals
 from tests.experiment.kit import experiment, outcomes
 
 BOTS = ["StefaBot", "ClaudeBot", "AlwaysTruthful", "MrDoubt"]
@@ -46,7 +46,7 @@ def recounted(played: list[Outcome], player: int, bucket: str) -> dict[str, Any]
 
 def test_r30_r31_every_field_of_every_bucket() -> None:
     played = games()
-    results = all_games(tally_of([[game] for game in played], RESULTS), BOTS, GAME)
+    results = all_games(sum_deals([[game] for game in played], RESULTS), BOTS, GAME)
     assert list(results) == BOTS
     buckets = ["total", *(result for result in RESULTS.buckets)]
     for player, name in enumerate(BOTS):
@@ -64,7 +64,7 @@ def test_r30_r31_every_field_of_every_bucket() -> None:
 
 
 def test_r30_total_is_the_sum_of_the_other_four() -> None:
-    for buckets in all_games(tally_of([[game] for game in games()], RESULTS), BOTS, GAME).values():
+    for buckets in all_games(sum_deals([[game] for game in games()], RESULTS), BOTS, GAME).values():
         parts = [buckets[result] for result in RESULTS.buckets]
         for name in ("games", *FIELDS):
             assert buckets["total"][name] == sum(part[name] for part in parts)
@@ -72,7 +72,7 @@ def test_r30_total_is_the_sum_of_the_other_four() -> None:
 
 def test_r30_by_table_size() -> None:
     played = games()
-    results = all_games(tally_of([[game] for game in played], RESULTS), BOTS, GAME)
+    results = all_games(sum_deals([[game] for game in played], RESULTS), BOTS, GAME)
     for name, buckets in results.items():
         sizes = buckets["by_table_size"]
         assert list(sizes) == [3, 4, 6]
@@ -87,14 +87,14 @@ def test_r30_by_table_size() -> None:
 def test_r31_the_two_losers_share_their_place() -> None:
     """With N = 4 and places 1, 2, 3.5 and 3.5, the relative positions are 1, 2/3, 1/6 and 1/6."""
     game = Outcome((9, 0), False, None, [0, 1, 2, 3], [1, 2, 0, 0], [(0,) * len(RESULTS.counts)] * 4)
-    results = all_games(tally_of([[game]], RESULTS), BOTS, GAME)
+    results = all_games(sum_deals([[game]], RESULTS), BOTS, GAME)
     positions = [results[name]["total"]["relative_position"] for name in BOTS]
     assert positions == pytest.approx([1, 2 / 3, 1 / 6, 1 / 6])
 
 
 def test_r31_means_without_data_are_null() -> None:
     game = Outcome((9, 0), True, None, [0, 1, 2], [0, 0, 0], [(5,) * len(RESULTS.counts)] * 3)
-    results = all_games(tally_of([[game]], RESULTS), BOTS, GAME)
+    results = all_games(sum_deals([[game]], RESULTS), BOTS, GAME)
     assert results["StefaBot"]["total"]["relative_position"] is None, "unfinished seats are left out"
     assert results["StefaBot"]["hard_wins"]["avg_cards"] is None
     assert results["MrDoubt"]["total"]["avg_cards"] is None
@@ -102,24 +102,24 @@ def test_r31_means_without_data_are_null() -> None:
 
 def test_chunks_add_up_in_any_grouping() -> None:
     deals = [[game] for game in games()]
-    whole = tally_of(deals, RESULTS).to_json()
+    whole = sum_deals(deals, RESULTS).to_json()
     for cut in (1, 70, 149):
-        assert (tally_of(deals[:cut], RESULTS) + tally_of(deals[cut:], RESULTS)).to_json() == whole
-        assert (tally_of(deals[cut:], RESULTS) + tally_of(deals[:cut], RESULTS)).to_json() == whole
+        assert (sum_deals(deals[:cut], RESULTS) + sum_deals(deals[cut:], RESULTS)).to_json() == whole
+        assert (sum_deals(deals[cut:], RESULTS) + sum_deals(deals[:cut], RESULTS)).to_json() == whole
     assert Tally.from_json(whole, RESULTS).to_json() == whole
 
 
 def test_one_bot_twice_at_a_table_counts_twice_and_clusters() -> None:
     game = Outcome((9, 0), False, None, [0, 0, 1], [1, 0, 0], [(0,) * len(RESULTS.counts)] * 3)
-    row = {row.name: row for row in ranking(tally_of([[game]] * 40, RESULTS), BOTS[:2], RESULTS)}["StefaBot"]
+    row = {row.name: row for row in ranking(sum_deals([[game]] * 40, RESULTS), BOTS[:2], RESULTS)}["StefaBot"]
     assert row.games == 80
     assert row.rates["hard_wins"].value == 0.5
-    deals, m2 = tally_of([[game]] * 40, RESULTS).tables["clusters"][0,][:2]
+    deals, m2 = sum_deals([[game]] * 40, RESULTS).tables["clusters"][0,][:2]
     assert (deals, m2) == (40, 160)
 
 
 def test_the_ranking_orders_by_score_and_shows_equal_shares() -> None:
-    tally = tally_of([[game] for game in games()], RESULTS)
+    tally = sum_deals([[game] for game in games()], RESULTS)
     rows = ranking(tally, BOTS, RESULTS)
     scores = [row.rates["score"].value or 0 for row in rows]
     assert scores == sorted(scores, reverse=True)

@@ -16,7 +16,7 @@ import click
 import yaml
 
 from dubito.cli.main import main
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored import open_recorded_run
 from dubito.games.dubito.facts import example_position
 from dubito.games.dubito.game import GAME
 from dubito.llm.prompts import load_prompt
@@ -65,7 +65,7 @@ def request_digest(name: str, protocol: Api, node: str) -> str:
 
 
 def results_digest(folder: Path) -> str:
-    with opened_run(folder) as run:
+    with open_recorded_run(folder) as run:
         return run.results_digest
 
 

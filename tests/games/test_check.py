@@ -11,7 +11,7 @@ import pytest
 
 from dubito.game import Choice, Game, Node
 from dubito.game.find import find_game
-from dubito.game.flaws import flaws_of
+from dubito.game.flaws import find_definition_flaws
 from dubito.workshop import conformance, hangs
 from dubito.workshop.conformance import Probe
 from dubito.workshop.leaks import check_leaks
@@ -148,7 +148,7 @@ def test_shipped_game_has_no_flaws(shell: Shell, name: str) -> None:
 @pytest.mark.at_length
 @pytest.mark.parametrize("name", LARGE)
 def test_course_of_a_large_game_has_no_flaws(name: str) -> None:
-    assert [*flaws_of(GAMES[name])] == []
+    assert [*find_definition_flaws(GAMES[name])] == []
     stages = [[probe for probe in stage if probe is not conformance._check_prompts] for stage in STAGES]
     assert [*conformance.run_probes(Subject(GAMES[name], REPO), *stages)] == []
 

@@ -15,7 +15,7 @@ from dubito.experiment.run import RunOptions, play
 from dubito.game import Game
 from dubito.game.find import Registry
 from dubito.game.table import step
-from dubito.game.words import seat_label, words_of
+from dubito.game.words import load_words, seat_label
 from tests.cli.kit import REPO, Shell
 from tests.experiment.kit import means
 from tests.games.kit import EVERY_GAME, GAMES, deal_game, outputs_of, registry_of, table_of
@@ -43,13 +43,13 @@ def test_no_events_are_built_without_observers(registry: Registry, game: Game) -
 
 
 def test_all_shown_cards_have_a_face_and_a_known_icon(registry: Registry, game: Game) -> None:
-    words, ours = words_of(game), (REPO / "dubito" / "report" / "static" / "cards.js").read_text()
+    words, ours = load_words(game), (REPO / "dubito" / "report" / "static" / "cards.js").read_text()
     table = table_of(registry, 0, game.seats[0])
     teller, drawn = words.Teller(table.state, seat_label), set[str]()
     while not table.state.over:
         seat = table.state.seat
         drawn.update(words.hand(table.state, seat))
-        drawn.update(card for line in teller.moved(seat, *step(table, announce=True)) for card in line.cards)
+        drawn.update(card for line in teller.describe_move(seat, *step(table, announce=True)) for card in line.cards)
         drawn.update(card for panel in teller.panels() for card in panel.cards)
     assert drawn <= {*words.FACES}
     assert drawn or not words.FACES

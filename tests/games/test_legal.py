@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dubito.game import Node, View, Whole
-from dubito.game.legal import describe_legal, legal_of
+from dubito.game.legal import describe_legal, read_legal
 from dubito.game.table import Entrant
 from dubito.show.person import Sitting, set_up
 from dubito.web.tables import Question, frame_in_words
@@ -78,8 +78,8 @@ def test_long_list_is_cut_in_messages() -> None:
 
 
 def test_attribute_named_legal_is_not_a_method() -> None:
-    assert legal_of(type("Old", (), {"legal": ("a",)})()) is None
-    assert legal_of(object()) is None
+    assert read_legal(type("Old", (), {"legal": ("a",)})()) is None
+    assert read_legal(object()) is None
 
 
 def seated(**facts: Any) -> Sitting:

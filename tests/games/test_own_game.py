@@ -10,8 +10,8 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.game.find import find_game
-from dubito.game.rehearsal import after
-from dubito.game.words import Words, words_of
+from dubito.game.rehearsal import bot_after
+from dubito.game.words import Words, load_words
 from tests.cli.kit import Shell
 from tests.games.kit import GAMES, deal_game, write_stacks
 
@@ -90,7 +90,7 @@ def test_run_without_games_is_reported(shell: Shell) -> None:
 def test_hand_is_shown_without_words() -> None:
     Path("games/stacks/words.py").unlink()
     game = find_game("stacks", Path.cwd())
-    lines = words_of(game).sees(deal_game(game), 0, str)
+    lines = load_words(game).describe_view(deal_game(game), 0, str)
     assert lines[0] == "heights: (0, 0)"
     assert re.fullmatch(r"Your cards: held \(\d, \d, \d\)", lines[1])
 
@@ -101,21 +101,21 @@ def test_summary_with_punctuation_gets_no_full_stop() -> None:
 
 
 def test_after_seats_a_bot_in_any_game() -> None:
-    bot, view = after([], "Highest", game="stacks", seats=2)
+    bot, view = bot_after([], "Highest", game="stacks", seats=2)
     first = bot.play(view)
     assert first == [max(bot.cards.held)]
-    bot, view = after([first], "Lowest", game="stacks", seats=2)
+    bot, view = bot_after([first], "Lowest", game="stacks", seats=2)
     assert (bot.id, view.heights) == (1, (1, 0))
     with pytest.raises(UsageError, match=r"moves\[1\], by seat 1: that card is not in the hand"):
-        after([first, [9]], "Lowest", game="stacks", seats=2)
+        bot_after([first, [9]], "Lowest", game="stacks", seats=2)
     with pytest.raises(UsageError, match="stacks needs 2 to 3 players, not 5"):
-        after([], "Lowest", game="stacks", seats=5)
+        bot_after([], "Lowest", game="stacks", seats=5)
 
 
 def test_built_in_games_show_a_seats_hand() -> None:
     for game in GAMES.values():
         state = deal_game(game)
-        assert words_of(game).sees(state, state.seat, str)
+        assert load_words(game).describe_view(state, state.seat, str)
 
 
 def test_edited_module_is_imported_again(monkeypatch: pytest.MonkeyPatch) -> None:

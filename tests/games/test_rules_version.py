@@ -10,7 +10,7 @@ import pytest
 from dubito.game.find import find_bots
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
-from dubito.stats.tally import outcome_of
+from dubito.stats.tally import build_outcome
 from tests.cli.kit import REPO
 
 DEALS: Final = 8
@@ -38,7 +38,7 @@ def play_digest(name: str) -> tuple[int, str]:
     bot = Entrant(game.fallback, registry.find(game.fallback).cls)
     for said in RULES.get(name, [{}]):
         rules = game.rules(**said)
-        least, most = game.seats_by(rules)
+        least, most = game.seat_range(rules)
         for deal in range(DEALS):
             seats, streams = least + deal % (most - least + 1), DealStreams(7, deal)
             state = game.deal(rules, seats, streams.deck())
@@ -47,7 +47,7 @@ def play_digest(name: str) -> tuple[int, str]:
             outputs = []
             while not state.over:
                 outputs.append(game.output_to_json(step(table, announce=True)[0]))
-            played.append([dealt, outputs, outcome_of(state, [*range(seats)], 0, [0] * seats).pack().hex()])
+            played.append([dealt, outputs, build_outcome(state, [*range(seats)], 0, [0] * seats).pack().hex()])
     return game.rules_version, sha256(json.dumps(played, sort_keys=True).encode()).hexdigest()[:16]
 
 

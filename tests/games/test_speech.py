@@ -149,7 +149,7 @@ def test_person_types_messages_and_sees_errors() -> None:
     plain = Words(replace(GAMES["bs"], nodes=(SAY,), output_of=lambda node, answer, cards: answer))
     assert describe_answers(SAY) == "a message, on one line of at most 40 characters"
     for typed, said in (("  I Pass. ", "I Pass."), ('"log"', "log"), ('"', '"'), ('""', '""'), ('a "b"', 'a "b"')):
-        assert plain.read(typed, Asked(), 0) == said
+        assert plain.parse_line(typed, Asked(), 0) == said
     assert plain.parse_answer("log", Asked(), 0) == "log"
     for text, why in UNSAYABLE.items():
         with pytest.raises((UsageError, IllegalOutput)) as caught:

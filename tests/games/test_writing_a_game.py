@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from dubito.errors import UsageError
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored import open_recorded_run
 from dubito.game.find import find_bots, find_game
 from tests.cli.kit import Shell
 from tests.games.kit import KUHN, WRITING, write_kuhn
@@ -115,7 +115,7 @@ def test_games_own_words_are_used(shell: Shell) -> None:
 
 def test_every_bot_meets_every_other_in_both_seats(shell: Shell) -> None:
     assert shell("run", "--game", "kuhn", "--games", "400", "--output", "r").code == 0
-    with opened_run(Path("r")) as run:
+    with open_recorded_run(Path("r")) as run:
         assert run.game.name == "kuhn"
         seats = {tuple(row[5:7]) for (row,) in rows(Path("r"), "SELECT outcome FROM games")}
         assert len(run.names) == 2

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from dubito.llm.recording import compare_requests
-from dubito.llm.request import Api, canonical
+from dubito.llm.request import Api, canonical_json
 from tests.cli.kit import Result as Ended
 from tests.cli.kit import Shell
 from tests.conftest import in_gate
@@ -66,7 +66,7 @@ def test_models_name_is_in_one_field_only(tmp_path: Path, protocol: Api) -> None
     ):
         for name in names:
             assert desk.decide(protocol, model=name).outcome == "model"
-        texts = [canonical(heard.body) for heard in server.heard]
+        texts = [canonical_json(heard.body) for heard in server.heard]
     assert [json.loads(text)["model"] for text in texts] == names
     for text in texts[1:]:
         assert [difference.part for difference in compare_requests(text, texts[0])] in (["model"], ["model, line 1"])

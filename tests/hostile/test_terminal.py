@@ -22,7 +22,7 @@ import yaml
 
 from dubito.cli.main import main
 from dubito.errors import printable, printable_json
-from dubito.report.render import Renderer, Site, embedded
+from dubito.report.render import Renderer, Site, embed_json
 from dubito.report.tables import Page
 from tests.cli.kit import run_in
 from tests.conftest import in_gate
@@ -184,6 +184,6 @@ def test_a_page_shows_it_escaped(tmp_path: Path) -> None:
     page = Renderer(Site(f"run {STEERING}"))(Page("index.html", f"Title {STEERING}", [], {"text": STEERING}))
     assert [one for one in page if printable(one) != one] == []
     assert "\\u202e" in page
-    data = json.loads(str(embedded({STEERING: [STEERING, {"a": STEERING}]})))
+    data = json.loads(str(embed_json({STEERING: [STEERING, {"a": STEERING}]})))
     ((key, (first, second)),) = data.items()
     assert key == first == second["a"] == printable(STEERING)

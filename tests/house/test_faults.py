@@ -15,7 +15,7 @@ MANY = 6_000
 @cache
 def make_request(draw: int) -> HouseRequest:
     headers = {"x-dubito-draw": str(draw), "x-dubito-try": "1"}
-    return HouseRequest.of("chat", "/v1", "/v1/chat/completions", headers, b'{"model":"m"}')
+    return HouseRequest.parse("chat", "/v1", "/v1/chat/completions", headers, b'{"model":"m"}')
 
 
 def of_tries(faults: Faults) -> list[str | None]:

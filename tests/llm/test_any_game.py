@@ -27,7 +27,7 @@ from dubito.llm.price_list import find_price
 from dubito.llm.prompts import Prompt, load_prompt, prompt_names
 from dubito.llm.recording import ReplayRecording
 from dubito.llm.request import AttemptFailed
-from dubito.llm.settings import ModelSettings, settings_for
+from dubito.llm.settings import ModelSettings, build_settings
 from dubito.store.model_log import Decision, ModelLog
 from dubito.store.run_db import RunDb
 from tests.llm.kit import Incoming, NoWait, Server, reply, respond
@@ -46,7 +46,7 @@ def _find_guess() -> None:
 
 def settings(**more: Any) -> ModelSettings:
     said = {"model": "house-random", "base_url": "house"} | more
-    return settings_for(BOTS.find("OpenAIBot").cls, "x", said, GAME)
+    return build_settings(BOTS.find("OpenAIBot").cls, "x", said, GAME)
 
 
 @contextmanager

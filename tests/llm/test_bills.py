@@ -327,7 +327,7 @@ def test_usage_is_read_in_the_providers_form(subtests: pytest.Subtests) -> None:
             assert reply.usage is not None
             billed = (
                 Tariff(find_price(server, model, {}), 99)
-                .cost(reply.usage, reply.charges, PricingOptions.of_request(request))
+                .cost(reply.usage, reply.charges, PricingOptions.from_request(request))
                 .usd
             )
             assert Decimal(billed) / PICO == Decimal(dollars)

@@ -175,7 +175,7 @@ def test_dollar_budget_refuses_tools_charged_by_the_call(shell: Shell) -> None:
 
 PRICE = Price(2_000_000, 100_000, 2_500_000, 10_000_000)
 TARIFF = Tariff(PRICE, max_output=1000)
-WORST = TARIFF.worst(ask().request)
+WORST = TARIFF.worst_cost(ask().request)
 
 
 def unseen(why: str) -> AbstractContextManager[None]:

@@ -15,7 +15,7 @@ import pytest
 
 from dubito.llm.cache import ReplyCache, _TextDisk
 from dubito.llm.prompts import OWN_PROMPTS
-from dubito.llm.recording import nearest
+from dubito.llm.recording import find_nearest
 from dubito.llm.request import RawReply, compute_digest
 from tests.cli.kit import Result as Ended
 from tests.cli.kit import Shell
@@ -238,7 +238,7 @@ def test_explain_picks_the_nearest_entry(
     fill(*entries)
     server, number, draw = expected
     with closing(ReplyCache(Path("cache"))) as cache:
-        found = nearest(filter(None, map(cache.entry, cache)), "house", ask(1).request.text, "a")
+        found = find_nearest(filter(None, map(cache.entry, cache)), "house", ask(1).request.text, "a")
     assert found is not None
     assert (found.server, found.draw) == (server, draw)
     assert found.request == ask(number).request.text

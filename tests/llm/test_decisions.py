@@ -22,7 +22,7 @@ from dubito.llm.decide import sample_answer, settings_to_check
 from dubito.llm.pipeline import build_probe
 from dubito.llm.prompts import load_prompt
 from dubito.llm.protocols import Exchange, build_request, read_reply
-from dubito.llm.questions import QuestionForm, build_question_form, check_askable, odds_in
+from dubito.llm.questions import QuestionForm, build_question_form, check_askable, parse_odds
 from dubito.llm.request import AttemptFailed, RawReply
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
@@ -100,14 +100,14 @@ def answer_to(question: Mapping[str, Any], best: Any = None, share: float = 0.75
     return {"type": "choice", "name": question["name"], "choice": best, "confidence": share, "probabilities": rows}
 
 
-def body_of(answers: list[Any]) -> str:
+def read_body(answers: list[Any]) -> str:
     usage = {"input_tokens": 90, "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0}}
     usage |= {"output_tokens": 0, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 90}
     return json.dumps({"answers": answers, "model": "gpt-6-luna-2026-10-22", "usage": usage})
 
 
 def read(answers: list[Any], node: str = "D") -> Any:
-    return form_at(node).read(read_reply("decisions", RawReply(200, body_of(answers))))
+    return form_at(node).read(read_reply("decisions", RawReply(200, read_body(answers))))
 
 
 def good(node: str = "D") -> list[dict[str, Any]]:
@@ -119,7 +119,7 @@ def test_answer_has_odds_and_costs_no_output() -> None:
     odds = ((True, 0.25), (False, 0.75))
     assert found.given == {"C": ModelAnswer(False, 0.75, shares=odds), "E": ModelAnswer(False, shares=odds)}
     assert not found.unread
-    reply = read_reply("decisions", RawReply(200, body_of(good())))
+    reply = read_reply("decisions", RawReply(200, read_body(good())))
     assert reply.usage
     assert (reply.usage.input, reply.usage.output, reply.finish) == (90, 0, "stop")
 
@@ -198,7 +198,7 @@ def read_of(legal: list[str], node: str, value: str) -> ModelAnswer:
     game = find_game("defuse", REPO)
     form = build_question_form(game, [(game.facts.example_position(node), {"legal": legal})], ())
     asked = form.questions[0].content
-    text = body_of([answer_to(asked, next(one["value"] for one in asked["choices"] if value in one["value"]))])
+    text = read_body([answer_to(asked, next(one["value"] for one in asked["choices"] if value in one["value"]))])
     return form.read(read_reply("decisions", RawReply(200, text))).given[node]
 
 
@@ -233,7 +233,7 @@ def test_probe_uses_the_accounts_api(tmp_path: Path) -> None:
 
 def serving(change: Callable[[Incoming, list[Any]], list[Any]]) -> Callable[[Incoming], Response]:
     return lambda heard: Response(
-        body=body_of(change(heard, [answer_to(question, False) for question in heard.body["questions"]]))
+        body=read_body(change(heard, [answer_to(question, False) for question in heard.body["questions"]]))
     )
 
 
@@ -299,7 +299,7 @@ def test_house_odds_make_best_and_drawn_play_differ(shell: Shell) -> None:
     with RunDb.open(Path("r/run.db")) as db:
         replies = [(*row[:3], ModelLog(db).find_paid_reply(*row[3:])) for row in rows(Path("r"), asked)]
     for _, name, answer, reply in replies:
-        shares = dict[Any, float](odds_in(json.dumps(json.loads(reply.raw)["answers"]))["C"])
+        shares = dict[Any, float](parse_odds(json.dumps(json.loads(reply.raw)["answers"]))["C"])
         best = max(shares, key=shares.__getitem__)
         if shares[best] < 0.99:
             took[name] += bool(answer) == best
@@ -346,7 +346,7 @@ def test_sampled_answers_repeat(shell: Shell) -> None:
     ],
 )
 def test_viewer_shows_the_odds_of_any_reply(reply: str, odds: dict[str, Any]) -> None:
-    assert odds_in(reply) == odds
+    assert parse_odds(reply) == odds
 
 
 @pytest.mark.parametrize(

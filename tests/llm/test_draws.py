@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dubito.llm.request import Place, compute_draw
-from dubito.llm.settings import Account, account_for, is_on_this_machine
+from dubito.llm.settings import Account, build_account, is_on_this_machine
 from tests.llm.kit import PLACE, settings
 
 DRAW = compute_draw(0, PLACE, 0)
@@ -62,21 +62,21 @@ def test_loopback_addresses_are_recognized(server: str, loopback: bool) -> None:
 
 
 def test_the_account_of_a_player() -> None:
-    assert account_for(settings(base_url=None)) == Account("responses", "https://api.openai.com/v1", "OPENAI_API_KEY")
-    claude = account_for(settings("messages", base_url=None))
+    assert build_account(settings(base_url=None)) == Account("responses", "https://api.openai.com/v1", "OPENAI_API_KEY")
+    claude = build_account(settings("messages", base_url=None))
     assert claude == Account("messages", "https://api.anthropic.com", "ANTHROPIC_API_KEY")
-    assert account_for(settings()) == Account("responses", "house", None)
-    assert account_for(settings(base_url="http://127.0.0.1:1/v1/")) == Account(
+    assert build_account(settings()) == Account("responses", "house", None)
+    assert build_account(settings(base_url="http://127.0.0.1:1/v1/")) == Account(
         "responses", "http://127.0.0.1:1/v1", None
     )
-    chat = account_for(settings("chat", base_url=None))
+    chat = build_account(settings("chat", base_url=None))
     assert chat == Account("chat", "https://api.openai.com/v1", "OPENAI_API_KEY")
-    assert account_for(settings("chat", base_url="https://api.openai.com/v1/")) == chat, (
+    assert build_account(settings("chat", base_url="https://api.openai.com/v1/")) == chat, (
         "an explicit default address is the same account"
     )
-    elsewhere = account_for(settings(base_url="https://models.example/v1", api_key_env="MINE"))
+    elsewhere = build_account(settings(base_url="https://models.example/v1", api_key_env="MINE"))
     assert elsewhere == Account("responses", "https://models.example/v1", "MINE")
-    assert account_for(settings(base_url="https://models.example/v1")).key_env is None, (
+    assert build_account(settings(base_url="https://models.example/v1")).key_env is None, (
         "keys are never sent to other servers by default"
     )
-    assert account_for(settings(api_key_env="MINE")).key_env == "MINE"
+    assert build_account(settings(api_key_env="MINE")).key_env == "MINE"

@@ -161,6 +161,6 @@ def test_p_bluff_is_an_unknown_field_except_at_c(node: str) -> None:
 )
 def test_example_in_a_re_ask_is_readable(fields: tuple[Field, ...], node: str, wanted: str) -> None:
     form = build_form(fields, GAME.node(node))
-    assert form.wanted == wanted
+    assert form.expected_reply == wanted
     assert wanted in (reask_text(AttemptFailed("malformed", "it is not JSON"), form) or "")
     assert read(wanted.partition(" or ")[0], form).answer is True

@@ -204,7 +204,7 @@ class Narrow:
     def __init__(self, traffic: AccountTraffic) -> None:
         self.waits = threading.Event()
         self.traffic, self.tariff = traffic, Tariff(None, max_output=1000)
-        one = self.tariff.worst(ask(1).request).tokens
+        one = self.tariff.worst_cost(ask(1).request).tokens
         self.budget = Budget(Caps(tokens=one + one // 2), self._waiting)
 
     def _waiting(self, why: str) -> nullcontext[None]:
@@ -251,7 +251,7 @@ def test_call_waiting_for_the_gate_reserves_no_budget() -> None:
     script = Script()
     assert in_turn(narrow, limited(5), script).result().text
     assert set(held) == {Spend()}
-    assert narrow.budget.spent == Spend(1) + narrow.tariff.worst(ask(2).request), (
+    assert narrow.budget.spent == Spend(1) + narrow.tariff.worst_cost(ask(2).request), (
         "requests that were not sent cost nothing"
     )
 

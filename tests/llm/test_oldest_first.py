@@ -95,13 +95,13 @@ def test_no_game_waits_forever_and_spending_stays_within_the_cap(seed: int) -> N
     chance, waits, settled = Random(seed), Waits(), list[Spend]()
     lengths = [chance.choice([3, 5, 8, 40]) for _ in range(12)]
     leaves = [chance.random() < 0.1 for _ in lengths]
-    most_expensive = TARIFF.worst(of(0).request).usd
+    most_expensive = TARIFF.worst_cost(of(0).request).usd
     cap = int(chance.uniform(2, 40) * most_expensive)
     half = Spend(8, 8 * most_expensive // 2, 8 * most_expensive // 2)
     budget = Budget(Caps(usd=cap), waits, past=PastGames({-1: 8}, replies=8, spent=half))
 
     def answer(asked: Attempt, number: int) -> Reply:
-        worst, digest = TARIFF.worst(asked.request), sha256(f"{seed} {asked.place.key}".encode()).digest()
+        worst, digest = TARIFF.worst_cost(asked.request), sha256(f"{seed} {asked.place.key}".encode()).digest()
         usage = Usage(1 + digest[0] * (worst.usd - 2) // 255, 0, 0, 1, 0)
         assert budget.spent.usd + budget.reserved.usd <= cap
         ends: list[tuple[Reply | Exception, Spend]] = [

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dubito.errors import UsageError
 from dubito.games.dubito.game import GAME
-from dubito.house.core import models_of
+from dubito.house.core import model_names
 from dubito.llm import price_list
 from dubito.llm.price_list import (
     end_of_model_warning,
@@ -28,7 +28,7 @@ from dubito.llm.price_list import (
 )
 from dubito.llm.prices import PICO, Price, PricingOptions, Tariff, Terms, dollars
 from dubito.llm.request import Charges, Usage
-from dubito.llm.settings import HOUSE, account_for
+from dubito.llm.settings import HOUSE, build_account
 from dubito.store.model_log import Spend
 from tests.llm.kit import PROTOCOLS, ask, settings
 
@@ -86,7 +86,7 @@ def test_nothing_costs_more_than_the_worst_case(
     """Whatever is cached, if each token has at least one byte and the output limit holds."""
     tariff = Tariff(parse_price(listed, "x") if listed else None, max_output=usage.output + unused)
     request = ask(text="x" * (usage.input + less)).request
-    worst, used = tariff.worst(request), tariff.cost(usage)
+    worst, used = tariff.worst_cost(request), tariff.cost(usage)
     assert used.calls == worst.calls == 1
     assert used.tokens == usage.input + usage.output <= worst.tokens
     assert 0 <= used.usd <= worst.usd
@@ -95,15 +95,17 @@ def test_nothing_costs_more_than_the_worst_case(
 def test_worst_case_uses_the_highest_prices() -> None:
     request = ask().request
     size = len(request.text.encode())
-    assert Tariff(parse_price(GOOD, "x"), 99).worst(request) == Spend(1, size + 99, size * 2_500_000 + 99 * 10_000_000)
-    assert Tariff(None, 99).worst(request) == Spend(1, size + 99, 0)
+    assert Tariff(parse_price(GOOD, "x"), 99).worst_cost(request) == Spend(
+        1, size + 99, size * 2_500_000 + 99 * 10_000_000
+    )
+    assert Tariff(None, 99).worst_cost(request) == Spend(1, size + 99, 0)
     dear = parse_price(GOOD | {"cached_input": 7}, "x")
-    assert Tariff(dear, 99).worst(request).usd == size * 7_000_000 + 99 * 10_000_000
+    assert Tariff(dear, 99).worst_cost(request).usd == size * 7_000_000 + 99 * 10_000_000
 
 
 @pytest.mark.parametrize("text", ["é", "\U0001f0cf", "日本", "\x00", '"', "\\"])
 def test_request_size_covers_the_sent_body(text: str) -> None:
-    assert Tariff(None, 16).worst(ask(text=text * 100).request).tokens >= len(text.encode()) * 100 + 16
+    assert Tariff(None, 16).worst_cost(ask(text=text * 100).request).tokens >= len(text.encode()) * 100 + 16
 
 
 @pytest.mark.parametrize("missing", GOOD)
@@ -222,11 +224,11 @@ def test_each_shipped_price_has_a_date_and_a_source() -> None:
 
 
 def test_the_shipped_prices_are_found_by_protocol_and_by_the_name_of_a_snapshot() -> None:
-    servers = {account_for(settings(protocol, base_url=None)).server for protocol in PROTOCOLS} | {HOUSE}
+    servers = {build_account(settings(protocol, base_url=None)).server for protocol in PROTOCOLS} | {HOUSE}
     assert servers < set(SHIPPED["servers"])
     assert find_price(ANTHROPIC, "claude-haiku-4-5-20251001", {}) == find_price(ANTHROPIC, "claude-haiku-4-5", {})
     assert find_price(ANTHROPIC, "claude-haiku-4-5-mini", {}) is None
-    assert {find_price(HOUSE, model, {}) for model in models_of(GAME)} == {find_price(HOUSE, "house-random", {})}
+    assert {find_price(HOUSE, model, {}) for model in model_names(GAME)} == {find_price(HOUSE, "house-random", {})}
 
 
 OPENAI, ANTHROPIC = "https://api.openai.com/v1", "https://api.anthropic.com"
@@ -264,7 +266,7 @@ def test_unlisted_service_tier_costs_the_servers_highest_price(
 def test_long_cache_write_without_a_price_costs_the_highest() -> None:
     price = Price(100, 10, 125, 500)
     assert price.cost(USED, Charges(long_writes=20)) - price.cost(USED) == 20 * (250 - 125)
-    assert price.worst(1000, 0, PricingOptions(long_ttl=True)) == 1000 * 250
+    assert price.worst_cost(1000, 0, PricingOptions(long_ttl=True)) == 1000 * 250
     said = parse_price(GOOD | {"long_write": 4}, "x")
     assert said.cost(USED, Charges(long_writes=20)) - said.cost(USED) == 20 * (4_000_000 - 2_500_000)
 
@@ -290,10 +292,10 @@ def test_reply_at_the_requested_tier_costs_at_most_the_reserve(
     """Whatever the reply reports or omits about its tier and cache lifetimes, at the highest interpretation."""
     server, model, _ = line
     request = ask(text="x" * usage.input, **parameters).request
-    asked = PricingOptions.of_request(request)
+    asked = PricingOptions.from_request(request)
     charges = Charges(() if silent else asked.modes, usage.cache_write if long and asked.long_ttl else 0)
     tariff = Tariff(find_price(server, model, {}), usage.output)
-    assert tariff.cost(usage, charges, asked).usd <= tariff.worst(request).usd
+    assert tariff.cost(usage, charges, asked).usd <= tariff.worst_cost(request).usd
 
 
 @pytest.mark.parametrize(
@@ -304,7 +306,7 @@ def test_worst_case_is_for_the_requested_service_tier(parameters: dict[str, Any]
     price = find_price(OPENAI, "gpt-6-sol", {})
     assert price is not None
     plain, request = replace(price, terms=Terms()), ask(**parameters).request
-    assert Tariff(price, 99).worst(request).usd == Tariff(plain, 99).worst(request).usd * times
+    assert Tariff(price, 99).worst_cost(request).usd == Tariff(plain, 99).worst_cost(request).usd * times
 
 
 @pytest.mark.parametrize(
@@ -380,7 +382,7 @@ def test_suggested_price_line_is_valid_and_the_highest() -> None:
     for server, model, _ in LINES:
         listed = find_price(server, model, {})
         assert listed is not None
-        assert listed.worst(1000, 99) <= price.worst(1000, 99)
+        assert listed.worst_cost(1000, 99) <= price.worst_cost(1000, 99)
 
 
 def test_end_of_a_model_is_announced_30_days_before() -> None:

@@ -12,7 +12,7 @@ from dubito.games.dubito.game import GAME
 from dubito.llm.answers import build_form
 from dubito.llm.client import Provider
 from dubito.llm.protocols import Exchange, build_request
-from dubito.llm.request import AccountFault, Api, Attempt, RawReply, TryFailed, canonical
+from dubito.llm.request import AccountFault, Api, Attempt, RawReply, TryFailed, canonical_json
 from dubito.llm.settings import Account
 from tests.llm.kit import (
     KEY,
@@ -64,14 +64,14 @@ def sent(protocol: Api, answer: Response | None = None) -> Iterator[tuple[Server
 @pytest.mark.parametrize("parameters", [{}, PARAMETERS])
 def test_request_is_sent_unchanged(protocol: Api, parameters: dict[str, Any]) -> None:
     ask = build_attempt(protocol, parameters=parameters)
-    before = canonical(ask.request.body)
+    before = canonical_json(ask.request.body)
     with Server(lambda _: respond(protocol)) as server, closing(provider(server, protocol)) as call:
         call.send(ask, 1, 20.0)
         call.send(ask, 2, 20.0)
     for heard in server.heard:
-        assert canonical(heard.body) == before
+        assert canonical_json(heard.body) == before
         assert heard.path == f"{'' if protocol == 'messages' else '/v1'}{PATH_OF[protocol]}"
-    assert canonical(ask.request.body) == before, "the request itself is left as it was"
+    assert canonical_json(ask.request.body) == before, "the request itself is left as it was"
     assert len(server.heard) == 2
 
 
@@ -154,7 +154,7 @@ def test_other_servers_do_not_receive_draw_and_try(protocol: Api, monkeypatch: p
     (heard,) = proxy.heard
     assert heard.path.startswith("http://models.example/v1/")
     assert [name for name in heard.headers if "dubito" in name] == []
-    assert canonical(heard.body) == canonical(build_attempt(protocol).request.body)
+    assert canonical_json(heard.body) == canonical_json(build_attempt(protocol).request.body)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

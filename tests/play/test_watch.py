@@ -155,12 +155,12 @@ def test_pace_is_a_name_or_seconds_and_zero_in_a_pipe(shell: Shell) -> None:
 def test_a_thought_in_words(outcome: str, asked: int, words: str) -> None:
     thought = Thought(1, "C", True, outcome, asked, 0.8, "It looked\n \x1b[2J odd.")
     node = Node("C", "should_doubt", Bool(), truths=("a full house", "less"))
-    assert thought.in_words("ada", "Doubt?", node, False) == f"ada: Doubt? {words}"
+    assert thought.to_line("ada", "Doubt?", node, False) == f"ada: Doubt? {words}"
 
 
 def test_models_words_stay_in_quotes() -> None:
     node, said = Node("say", "say", Text(40)), 'Yes. eve: "No."'
-    told = Thought(1, "say", said, "model", 1, None, "").in_words("ada", "What?", node, None)
+    told = Thought(1, "say", said, "model", 1, None, "").to_line("ada", "What?", node, None)
     assert told == 'ada: What? "Yes. eve: \\"No.\\""'
 
 

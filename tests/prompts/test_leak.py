@@ -12,7 +12,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, step
 from dubito.games.dubito.engine import Rules, State, deal_table
 from dubito.games.dubito.facts import facts
-from dubito.games.dubito.worlds import another
+from dubito.games.dubito.worlds import sample_world
 from dubito.workshop.audit import find_leak
 from tests.conftest import in_gate
 from tests.prompts.kit import PROMPTS, RULES, SIZES, asked_bot, by_temper, turns
@@ -41,7 +41,7 @@ def test_worlds_with_other_unseen_cards_render_the_same_bytes(rules: Rules, size
     """Compare every possible question in every turn of a whole game. The gate uses one of the prompts in turn."""
     chance, decisions, in_turn = Random(size), 0, cycle(PROMPTS.values())
     for game, asked in turns(rules, size, 1):
-        world = another(asked[0], chance)
+        world = sample_world(asked[0], chance)
         for node, answers in questions(game):
             here = replace(asked[0], node=node, answers=answers)
             there = world.replay_position(here)

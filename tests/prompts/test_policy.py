@@ -15,7 +15,7 @@ from dubito.games.dubito.engine import Result, Rules, deal_table
 from dubito.games.dubito.facts import Position, example_position, facts
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.stand_in import read_facts, sharp, stated_chance
-from dubito.house.core import models_of
+from dubito.house.core import model_names
 from dubito.llm.templates import format_value
 from tests.conftest import in_gate
 from tests.house.kit import opinion
@@ -47,7 +47,7 @@ def test_the_block_parsed_back_is_the_facts(rules: Rules, size: int) -> None:
             assert ("number" in read) == (values["number"] is not None)
 
 
-def as_lines(values: dict[str, Any]) -> dict[str, str]:
+def format_lines(values: dict[str, Any]) -> dict[str, str]:
     names = {name: str(format_value(value)) for name, value in values.items() if not isinstance(value, dict)}
     return names | {f"seat {player['seat']}": line(player) for player in values["players"]}
 
@@ -64,7 +64,7 @@ def test_house_sharp_answers_prompts_like_bare_facts(at_length: bool) -> None:
     answers = Counter[tuple[str, bool]]()
     stated, in_turn = set[float | None](), cycle(PROMPTS.items())
     for position in recorded(many):
-        known = as_lines(facts(position))
+        known = format_lines(facts(position))
         direct, chance = sharp(known), stated_chance(known)
         answers[position.node, direct] += 1
         stated.add(chance)
@@ -90,7 +90,7 @@ def ask_house(model: str, text: str, seed: int = 0) -> tuple[bool, bool]:
     return voiced.answer, voiced.understood
 
 
-@pytest.mark.parametrize("model", models_of(GAME))
+@pytest.mark.parametrize("model", model_names(GAME))
 def test_without_facts_every_model_flips_a_coin(model: str) -> None:
     for text in (
         "",

@@ -19,7 +19,7 @@ import yaml
 
 from dubito.cli.main import main
 from dubito.experiment.replay import count_lies
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored import open_recorded_run
 from dubito.games.dubito.cards import Hand, TurnOutput
 from dubito.games.dubito.engine import Rules, State
 from dubito.stats.tally import contender_scores
@@ -282,7 +282,7 @@ def test_few_deals_have_the_same_warning_everywhere(shown: Shown) -> None:
     )
     first, *others = (one["name"] for one in shown.run["contenders"])
     fewest = []
-    with opened_run(shown.folder / "r") as run:
+    with open_recorded_run(shown.folder / "r") as run:
         m, own = run.planned.games_per_deal, [player.name for player in run.planned.contenders]
         rows = [
             contender_scores([run.outcome(row) for row in deal], run.game.results)
@@ -382,7 +382,7 @@ def test_catches_by_pair_match_the_engine(shown: Shown) -> None:
     if shown.run["game"] in called:
         calls, found_out = called[shown.run["game"]]
         published = yaml.safe_load((shown.folder / "r/all_games.yaml").read_text())
-        with opened_run(shown.folder / "r") as source:
+        with open_recorded_run(shown.folder / "r") as source:
             lies = count_lies(source)
             for player, name in enumerate(source.names):
                 own = published[name]["total"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored import open_recorded_run
 from dubito.game import Measure
 from dubito.report.overview import headline
 from dubito.report.verdicts import describe_verdict
@@ -23,7 +23,7 @@ FALLBACK = "(a bot's answer replaced an unusable one)"
 
 
 def read_headline(run: Path) -> list[str]:
-    with opened_run(run) as source:
+    with open_recorded_run(run) as source:
         return headline(source)
 
 
@@ -125,7 +125,7 @@ def test_returns_are_stated_on_their_scale() -> None:
 
 def test_the_winner_wins_by_the_points_of_the_table(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=100, bots=["StefaBot", {"bot": "RandomBoi", "name": SCRIPT}])
-    with opened_run(tmp_path / "run") as source:
+    with open_recorded_run(tmp_path / "run") as source:
         first, last = (row.rates["score"] for row in ranking(source.tally, source.names, source.game.results))
         (words,) = read_headline(tmp_path / "run")
     assert first.value is not None

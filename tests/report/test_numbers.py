@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored import open_recorded_run
 from dubito.games.dubito.engine import RESULTS
 from dubito.llm.prices import PICO
 from dubito.report.render import Site
@@ -92,7 +92,7 @@ def test_each_table_size_has_its_chance_level(bots_run: Path) -> None:
 
 def test_intervals_of_a_size_equal_a_run_of_that_size(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", table_sizes=[4])
-    with opened_run(tmp_path / "run") as source:
+    with open_recorded_run(tmp_path / "run") as source:
         scanned = scan(source)
         for row in ranking(source.tally, source.names, RESULTS):
             for measure, rate in row.rates.items():
@@ -114,7 +114,7 @@ def long_report(long_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 @pytest.mark.at_length
 def test_long_run_explains_its_sampled_intervals(long_run: Path, long_report: Path) -> None:
     report = long_report
-    with opened_run(long_run) as source:
+    with open_recorded_run(long_run) as source:
         whole = {(row.name, row.size): row.rates["score"] for row in by_table_size(source.tally, source.names, RESULTS)}
     sizes = json.loads((report / "data" / "by-table-size.json").read_text())
     assert {(row["bot"], row["size"]): row["score"] for row in sizes["rows"]} == whole
@@ -138,7 +138,7 @@ def test_merged_run_has_no_further_notes(bots_run: Path) -> None:
 
 
 def test_contenders_are_sampled_by_whole_deals(models_run: Path) -> None:
-    with opened_run(models_run) as source:
+    with open_recorded_run(models_run) as source:
         assert (scan(source, 3).games, scan(source).games) == (2, 6)
 
 
@@ -195,7 +195,7 @@ def test_interval_ends_have_separate_columns() -> None:
 
 
 def place(run: Path, name: str) -> int:
-    with opened_run(run) as source:
+    with open_recorded_run(run) as source:
         return source.names.index(name)
 
 

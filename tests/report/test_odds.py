@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dubito.errors import UsageError
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored import open_recorded_run
 from dubito.report import share
 from dubito.show import odds
 from tests.chromium import Chrome
@@ -23,31 +23,31 @@ def three(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(odds, "PLAYOUTS", 3)
 
 
-def odds_in(folder: str, game: int = 0) -> odds.Playouts:
-    with opened_run(Path(folder)) as run:
+def parse_odds(folder: str, game: int = 0) -> odds.Playouts:
+    with open_recorded_run(Path(folder)) as run:
         return odds.load_odds(run, game)
 
 
 @pytest.mark.usefixtures("three")
 def test_playouts_end_with_a_winner_and_repeat(shell: Shell) -> None:
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", "--games", "1", "--quiet", "--output", "r").code == 0
-    found = odds_in("r")
+    found = parse_odds("r")
     assert [sum(row) for row in found.won] == [3] * len(found.won), "each playout has one winner"
     assert len({*map(tuple, found.won)}) > 2
     assert {*found.won[-1]} == {0, 3}, "the result is certain after the last move"
     kept = Path("r/odds/0.json")
-    assert odds_in("r") == found
+    assert parse_odds("r") == found
     kept.write_text(kept.read_text().replace("[[", "[[[", 1))
-    assert odds_in("r") == found, "damaged odds are recomputed"
+    assert parse_odds("r") == found, "damaged odds are recomputed"
     kept.unlink()
-    assert odds_in("r") == found
+    assert parse_odds("r") == found
 
 
 @pytest.mark.usefixtures("three")
 def test_bot_replaces_a_model_in_playouts_and_is_named(shell: Shell, chrome: Chrome) -> None:
     players = "--contenders", "house:house-random@plain", "--bots", "StefaBot,RandomBoi", "--table-sizes", "3"
     assert shell("run", *players, *FEW, "--output", "m").code == 0
-    assert odds_in("m", 1).stand_in == "ClaudeBot"
+    assert parse_odds("m", 1).stand_in == "ClaudeBot"
     assert shell("share", "m", "--game", "1").code == 0
     page = Path("game-1.html")
     (told,) = Page(page).json
@@ -76,29 +76,29 @@ def test_failed_playouts_report_the_reason(shell: Shell, chrome: Chrome) -> None
 
 
 def test_longer_games_get_fewer_playouts() -> None:
-    assert odds.playouts_for(60, 1) == odds.PLAYOUTS
-    often = [odds.playouts_for(moves, 1) for moves in range(0, 240, 20)]
+    assert odds.choose_playouts(60, 1) == odds.PLAYOUTS
+    often = [odds.choose_playouts(moves, 1) for moves in range(0, 240, 20)]
     assert often == sorted(often, reverse=True)
     for moves in (500, 3000, 10**6):
         with pytest.raises(UsageError, match=rf"^the game is too long \({moves:,} moves\)$"):
-            odds.playouts_for(moves, 1)
+            odds.choose_playouts(moves, 1)
 
 
 def test_slower_bots_get_fewer_playouts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(odds, "PLAYOUTS", 40)
-    often = [odds.playouts_for(60, weight) for weight in (2, 4, 8)]
+    often = [odds.choose_playouts(60, weight) for weight in (2, 4, 8)]
     assert often == sorted({*often}, reverse=True)
     with pytest.raises(UsageError, match=r"^the game is too long \(60 moves\)$"):
-        odds.playouts_for(60, 64)
+        odds.choose_playouts(60, 64)
 
 
 def test_odds_are_the_same_on_a_slow_machine(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fake clock advances by 10 ms each time it is read."""
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
-    fast = odds_in("r")
+    fast = parse_odds("r")
     Path("r/odds/0.json").unlink()
     monkeypatch.setattr(odds, "monotonic", partial(next, itertools.count(step=0.01)))
-    assert odds_in("r") == fast
+    assert parse_odds("r") == fast
 
 
 def test_slow_bots_are_given_up_after_a_number_of_calls(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def test_slow_bots_are_given_up_after_a_number_of_calls(shell: Shell, monkeypatc
     monkeypatch.setattr(odds, "_MAX_TRIAL_CALLS", 500)
     monkeypatch.setattr(odds, "monotonic", lambda: 0.0)
     with pytest.raises(UsageError, match=r"^game 0 cannot be played on from its turns: the bots are too slow$"):
-        odds_in("r")
+        parse_odds("r")
 
 
 def test_work_of_bots_is_counted(shell: Shell) -> None:
@@ -115,7 +115,7 @@ def test_work_of_bots_is_counted(shell: Shell) -> None:
     assert shell("run", "--bots", "Sherlock", "--table-sizes", "3", *FEW, "--output", "s").code == 0
     weights = []
     for folder in ("r", "s"):
-        with opened_run(Path(folder)) as run:
+        with open_recorded_run(Path(folder)) as run:
             weights.append(odds._measure_work(odds._table_at_start(run, 0)[0]))
     usual, heavy = weights
     assert usual == 1
@@ -126,7 +126,7 @@ def test_endless_playouts_are_abandoned(shell: Shell, monkeypatch: pytest.Monkey
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
     monkeypatch.setattr(odds, "_MAX_EXCESS", 0)
     with pytest.raises(UsageError, match=r"^game 0 cannot be played on from its turns: the playouts would take too"):
-        odds_in("r")
+        parse_odds("r")
 
 
 def test_too_large_game_is_refused_before_playouts(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

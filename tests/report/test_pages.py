@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dubito.report import render
-from dubito.report.render import embedded
+from dubito.report.render import embed_json
 from dubito.show.story import Texts
 from tests.conftest import any_text
 from tests.report.kit import HOSTILE, SCRIPT, TEMPLATE, Page
@@ -72,7 +72,7 @@ def test_hostile_reply_is_shown_unchanged(models_run: Path) -> None:
 
 @given(any_text())
 def test_embedded_text_cannot_close_an_element(text: str) -> None:
-    assert "<" not in embedded(text + HOSTILE)
+    assert "<" not in embed_json(text + HOSTILE)
 
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", '"key":1,', '"', "\n", "\r", "\u2028", ",", "c"])).map("".join)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored import open_recorded_run
 from dubito.report.site import write_site
 from tests.cli.kit import run_in
 from tests.experiment.kit import REPO
@@ -51,14 +51,14 @@ def test_position_is_where_two_games_of_a_deal_first_differ(run: Path) -> None:
 
 def test_costliest_positions_come_first(run: Path) -> None:
     costs = []
-    with opened_run(run) as source:
+    with open_recorded_run(run) as source:
         for text, choices in positions((run / "report/compare.html").read_text()):
             scores = []
             for _, game, _ in choices:
                 ((row,),) = source.db.read("SELECT outcome FROM games WHERE game = ?", (game,))
                 outcome = source.outcome(row)
                 assert outcome.contender_seat is not None
-                scores.append(50 * outcome.measured(source.game.results)[outcome.contender_seat][0])
+                scores.append(50 * outcome.measure_seats(source.game.results)[outcome.contender_seat][0])
             costs.append(abs(scores[0] - scores[1]))
             assert (f"{costs[-1]} points</span>" in text) == (costs[-1] > 0)
             assert text.count(" chance of winning right after") == 2

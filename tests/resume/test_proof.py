@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from dubito.errors import UsageError
-from dubito.experiment.replay import replay, run_to_replay
+from dubito.experiment.replay import read_replayable_run, replay
 from dubito.store.run_db import UNPROVEN, _expected_schema
 from tests.cli.kit import REPO, Shell
 from tests.conftest import in_gate
@@ -95,7 +95,7 @@ def mutations(folder: Path, table: str, column: str, offset: int, most: int) -> 
 def finding(folder: Path) -> str:
     """Replay the run and return the difference, or an empty text if it is identical."""
     try:
-        run = run_to_replay(folder, REPO)
+        run = read_replayable_run(folder, REPO)
     except UsageError as error:
         return str(error)
     with run.db:

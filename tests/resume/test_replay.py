@@ -18,7 +18,7 @@ import pytest
 
 from dubito.experiment.play import ChunkPlayer
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.replay import replay_in_processes, run_to_replay, useful_workers
+from dubito.experiment.replay import read_replayable_run, replay_in_processes, useful_workers
 from dubito.experiment.threads import ThreadedChunks
 from dubito.games.dubito.engine import is_honest
 from dubito.llm.recording import ReplayRecording
@@ -75,7 +75,7 @@ def test_an_unchanged_run_is_identical(run: Shell) -> None:
 @pytest.mark.at_length
 def test_two_processes_play_the_same_as_one(run: Shell) -> None:
     """A chunk's outcomes, decisions, records, sums and first difference are the same."""
-    kept = run_to_replay(Path("r"), run.folder)
+    kept = read_replayable_run(Path("r"), run.folder)
     alone, shared, told = ReplayRecording(ModelLog(kept.db)), ReplayRecording(ModelLog(kept.db)), list[int]()
     models = kept.replay_models(alone)
     assert models is not None

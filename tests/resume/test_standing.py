@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dubito.cli.summary import document_of, exit_code, print_summary
+from dubito.cli.summary import build_document, exit_code, print_summary
 from dubito.experiment.run import RunResult
 from dubito.llm.budget import Caps
 from dubito.llm.request import Place, compute_draw
@@ -72,7 +72,7 @@ def test_finished_games_behind_an_unfinished_deal_are_not_counted(
     assert f"{finished} game{'s' * (finished != 1)} finished, 0 of them counted" in status
     assert "results digest: none, since no game is counted yet" in status
     assert nothing not in status + shell("status", "run", "--json").out + (tmp_path / "run" / "run.log").read_text()
-    assert document_of(run, None).results_digest is None
+    assert build_document(run, None).results_digest is None
 
 
 class RefusingResults(NoWait):
@@ -148,7 +148,7 @@ def test_every_line_of_a_stopped_run_gives_the_same_counts(
     assert ("results digest: none" in status) == (counted == 0)
     of = f" of the first {counted} games" if finished > counted else ""
     assert counted == 0 or f"results digest{of}: {run.results_digest}" in status
-    document = document_of(run, None)
+    document = build_document(run, None)
     for kept, ended in ((as_json["kept"], as_json["finished"]), (document.kept, document.finished)):
         assert (kept, ended) == (counted, finished)
     assert json.loads((folder / "run.log").read_text().splitlines()[-1])["games"] == counted

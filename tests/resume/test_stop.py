@@ -9,7 +9,7 @@ import yaml
 
 from dubito.experiment.experiment import Experiment
 from dubito.experiment.stop import PairStanding, describe_standing, pair_standings
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored import open_recorded_run
 from dubito.stats.stopping import PairTest
 from dubito.store.folder import MANIFEST
 from tests.cli.kit import Shell
@@ -35,7 +35,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def decided(folder: Path) -> tuple[int, dict[Any, list[int]], str]:
-    with opened_run(folder) as run:
+    with open_recorded_run(folder) as run:
         assert run.is_finished
         return run.deals, dict(run.tally.rows("decided")), run.results_digest
 
@@ -81,7 +81,7 @@ def test_run_at_its_limit_continues_with_a_larger_one(whole: Path, tmp_path: Pat
     folder = tmp_path / "run"
     short = go(models(most=30), folder)
     assert (short.tally.games, short.failure) == (120, None)
-    with opened_run(folder) as run:
+    with open_recorded_run(folder) as run:
         (pair,) = pair_standings(run)
         assert 0 < pair.test.way < 1
         assert describe_standing(pair, run.planned).startswith("one - UniformRandom: 30 deals, ")

@@ -7,10 +7,10 @@ import pytest
 
 from dubito.experiment import replay
 from dubito.experiment.compare import check_comparable
-from dubito.experiment.replay import run_to_replay
+from dubito.experiment.replay import read_replayable_run
 from dubito.experiment.run import find_finished_run, play
 from dubito.experiment.shards import cut_shard
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored import open_recorded_run
 from dubito.report.site import write_report
 from dubito.workshop.recordings import record_from_run
 from tests.experiment.kit import REPO, experiment, means, registry
@@ -45,7 +45,7 @@ def test_shards_are_whole_chunks_as_even_as_can_be(short_chunks: int) -> None:
     assert [game for shard in shards for game in shard.game_numbers] == [*range(42)]
     assert {shard.digest() for shard in shards} == {of.digest()}
     assert len({str(shard.identity()) for shard in shards}) == 4
-    assert all(shard.whole == of for shard in shards)
+    assert all(shard.unsharded == of for shard in shards)
 
 
 def test_shard_resumes_replays_and_reports_like_any_run(short_chunks: int, tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_shard_resumes_replays_and_reports_like_any_run(short_chunks: int, tmp_p
     assert everything_in(tmp_path / "cut") == everything_in(tmp_path / "whole")
     found = replay_of(tmp_path / "cut")
     assert (found.difference, found.games) == (None, 6)
-    kept = run_to_replay(tmp_path / "cut", REPO)
+    kept = read_replayable_run(tmp_path / "cut", REPO)
     with kept.db:
         assert {one.source.game for one in record_from_run(kept, ["A", "C"], 12) if one.source} == {*range(6, 12)}
     pages = write_report(tmp_path / "cut", REPO).parent
@@ -64,7 +64,7 @@ def test_shard_resumes_replays_and_reports_like_any_run(short_chunks: int, tmp_p
 
 
 def replay_of(folder: Path) -> replay.ReplayResult:
-    kept = run_to_replay(folder, REPO)
+    kept = read_replayable_run(folder, REPO)
     with kept.db:
         return replay.replay(kept, 1, lambda games: None)
 
@@ -100,8 +100,8 @@ def test_shards_of_other_deals_are_not_compared(short_chunks: int, tmp_path: Pat
     of = experiment(bots=BOTS, contenders=["AdaptyBoi"], games=4, table_sizes=[3])
     two, one = play_shards(of, tmp_path, 2)
     with (
-        opened_run(one) as first,
-        opened_run(two) as second,
+        open_recorded_run(one) as first,
+        open_recorded_run(two) as second,
         pytest.raises(Exception, match=r"the first game is 0 in .* and 2"),
     ):
         check_comparable([first, second])

@@ -14,7 +14,7 @@ from dubito.cli.company import open_opponents
 from dubito.errors import UsageError
 from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.record import load, replay
-from dubito.games.dubito.words import rule_sentences
+from dubito.games.dubito.words import rule_paragraphs
 from dubito.llm.request import Place, compute_draw
 from tests.llm.kit import KEY, Incoming, Response, Server, contender, error_body, respond, rows
 from tests.web.kit import FIRST, Browser, a_move, model_at, table_with
@@ -82,7 +82,7 @@ def test_model_gets_this_tables_rules_and_cards(home: Path) -> None:
     with Server(lambda heard: respond(heard.protocol)) as model, table_with(home, model_at(model)) as server:
         server.browser().sit(["asker", "MrDoubt"], seed=9, seat=2, jokers=0, win_rule="contested")
         prompt = model.heard[-1].raw.decode()
-        for sentence in rule_sentences(Rules(0, "contested"), 3):
+        for sentence in rule_paragraphs(Rules(0, "contested"), 3):
             assert json.dumps(sentence)[1:-1] in prompt
     drawn = rows(home / "games", "SELECT seat, decision, attempt, draw FROM attempts WHERE game >= 0")
     assert drawn

@@ -15,7 +15,7 @@ from dubito.games.bs.game import RESULTS as BS
 from dubito.games.dubito.engine import RESULTS as DUBITO
 from dubito.report import share
 from dubito.web import saved as module
-from dubito.web.saved import Summaries, Summary, dealt_at
+from dubito.web.saved import Summaries, Summary, deal_time
 from tests.engine.golden import FOLDER
 from tests.games.kit import write_kuhn
 from tests.web.kit import BOTS, Browser, WebServer
@@ -64,7 +64,7 @@ def test_person_sees_results_against_each_bot(server: WebServer, browser: Browse
     for name, text in (("damaged", "{}"), ("bots-alone", (FOLDER / "three_immediate.json").read_text())):
         (server.folder / f"{name}.json").write_text(text)
     assert browser.view()["against"] == fared
-    assert {*server.tables.summaries.against("dubito")} == {*fared}  # no person has played against others
+    assert {*server.tables.summaries.records_against("dubito")} == {*fared}  # no person has played against others
     assert browser.sit()["against"] == {}
 
 
@@ -123,9 +123,9 @@ def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_date_of_a_game_comes_from_its_name() -> None:
     """A file that was named by hand uses its modification time, and so does one whose name is not a valid time."""
     summary = Summary(changed=1_700_000_000_123_456_789, size=1)
-    assert dealt_at("2026-11-22-140509-a1b2c3", summary) == datetime(2026, 11, 22, 14, 5, 9, tzinfo=UTC)
+    assert deal_time("2026-11-22-140509-a1b2c3", summary) == datetime(2026, 11, 22, 14, 5, 9, tzinfo=UTC)
     for name in ("mine", "2026-13-22-140509-a1b2c3", "0001-01-01-000000-a1b2c3"):
-        assert dealt_at(name, summary) == datetime(2023, 11, 14, 22, 13, 20, 123456, tzinfo=UTC)
+        assert deal_time(name, summary) == datetime(2023, 11, 14, 22, 13, 20, 123456, tzinfo=UTC)
 
 
 def test_rematch_has_the_same_table_and_new_cards(server: WebServer, browser: Browser) -> None:

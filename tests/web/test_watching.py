@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from dubito.cli.company import TableOrder, open_game
-from dubito.cli.watch import playing
+from dubito.cli.watch import play_live
 from dubito.serve import listen, make_server
 from dubito.show.company import Thought
 from dubito.show.run import FollowedRun
@@ -72,7 +72,7 @@ def asks_news(page: str) -> str:
 
 def test_reasons_appear_before_the_game_ends(chrome: Chrome, home: Path) -> None:
     turns = Turns()
-    with playing(wanted(*HOUSE), turns) as live, served(live) as port:
+    with play_live(wanted(*HOUSE), turns) as live, served(live) as port:
         chrome.screen(390)
         chrome.open(f"http://127.0.0.1:{port}/")
         chrome.until("document.querySelector('#seats .moved')?.textContent === 'is thinking …'")
@@ -108,7 +108,7 @@ def test_models_words_appear_before_its_move(home: Path) -> None:
 
     with Server(slow) as model:
         Path("c.yaml").write_text(yaml.safe_dump({"bots": [model_at(model)], "preflight": False}))
-        with playing(wanted("asker", "StefaBot", "MrDoubt", config=Path("c.yaml")), lambda: None) as live:
+        with play_live(wanted("asker", "StefaBot", "MrDoubt", config=Path("c.yaml")), lambda: None) as live:
             live.on_page_open()
             assert asked_again.wait(20)
             data = live.data(0)
@@ -122,7 +122,7 @@ def test_models_words_appear_as_they_arrive(chrome: Chrome, home: Path) -> None:
     with Server(lambda _: in_events({"reasoning": f"{words} not here.", "answer": True}, len(words), told)) as model:
         Path("c.yaml").write_text(yaml.safe_dump({"bots": [model_at(model, api="chat")], "preflight": False}))
         order = wanted("asker", "StefaBot", "MrDoubt", config=Path("c.yaml"))
-        with playing(order, lambda: None) as live, served(live) as port:
+        with play_live(order, lambda: None) as live, served(live) as port:
             chrome.open(f"http://127.0.0.1:{port}/")
             chrome.until("document.querySelector('#seats .thought') !== null")
             assert chrome.text("#seats .thought") == words
@@ -135,7 +135,7 @@ def test_models_words_appear_as_they_arrive(chrome: Chrome, home: Path) -> None:
 @pytest.mark.parametrize(("game", "names"), [("bs", ("Player1",) * 4), ("defuse", ("Medium", "Scared"))])
 def test_every_game_can_be_shown_at_each_turn(game: str, names: tuple[str, ...], home: Path) -> None:
     turns, seen = Turns(), 0
-    with playing(wanted(*names, game=game, rules={}), turns) as live:
+    with play_live(wanted(*names, game=game, rules={}), turns) as live:
         live.on_page_open()
         data = live.data(0)
         turns.go(1_000_000)
@@ -154,7 +154,7 @@ def test_reason_for_a_stopped_game_is_shown(home: Path, capsys: pytest.CaptureFi
     (folder / "bad.py").write_text(
         "from bots.base import BotBase\nclass Bad(BotBase):\n    def play(self, p): return 7\n"
     )
-    with playing(wanted("StefaBot", "Bad", "MrDoubt"), lambda: None) as live:
+    with play_live(wanted("StefaBot", "Bad", "MrDoubt"), lambda: None) as live:
         live.on_page_open()
         data = live.data(0)
         while not data["over"]:
@@ -172,7 +172,7 @@ def test_game_forfeited_at_seating_is_shown_as_over(home: Path) -> None:
         "    def request_cards(self, n, t): return []\n    def bs(self, s, n, c, t): return False\n"
     )
     names = ("Player1", "Bad", "Player3", "Player4")
-    with playing(wanted(*names, game="bs", rules={}, on_bot_error="forfeit"), lambda: None) as live:
+    with play_live(wanted(*names, game="bs", rules={}, on_bot_error="forfeit"), lambda: None) as live:
         live.on_page_open()
         until = time.monotonic() + 10
         while not (data := live.data(0))["over"] and time.monotonic() < until:
@@ -231,7 +231,7 @@ def test_saved_game_is_shown_from_the_deal(chrome: Chrome, home: Path) -> None:
 
 
 def test_game_starts_with_its_own_page(home: Path) -> None:
-    with playing(wanted("StefaBot", "ClaudeBot", "MrDoubt"), lambda: None) as live, served(live) as port:
+    with play_live(wanted("StefaBot", "ClaudeBot", "MrDoubt"), lambda: None) as live, served(live) as port:
         browser = Browser(port)
         news = asks_news(browser("GET", "/games/0").text)  # other sites can request the page but not read it
         other = browser("GET", f"{news[:-1]}x")

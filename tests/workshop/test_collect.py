@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from dubito.errors import UsageError
-from dubito.experiment.replay import run_to_replay
+from dubito.experiment.replay import read_replayable_run
 from dubito.experiment.stored import Run
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant
@@ -43,7 +43,7 @@ from tests.workshop.kit import FIELD, PLAIN, REASONED, positions, prompt
 
 
 def open_run(folder: Path) -> Run:
-    return run_to_replay(folder, REPO)
+    return read_replayable_run(folder, REPO)
 
 
 def sources(found: list[RecordedPosition]) -> list[tuple[int, int, int]]:

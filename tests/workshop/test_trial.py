@@ -12,7 +12,7 @@ import pytest
 
 from dubito.errors import UsageError
 from dubito.experiment.progress import ModelProgress
-from dubito.experiment.replay import run_to_replay
+from dubito.experiment.replay import read_replayable_run
 from dubito.experiment.resolve import CallOptions
 from dubito.games.dubito.bot import NODES
 from dubito.games.dubito.facts import example_position
@@ -85,7 +85,7 @@ def test_a_run_answers_for_the_positions_that_were_taken_from_it(tmp_path: Path)
     """The trial uses the run's cache and prompt, and the same question in the same game has the same draw."""
     player = contender("a", "house-random", prompt="reasoned")
     run_games(small(player, games=2, turns=20), tmp_path / "run")
-    found = record_from_run(run_to_replay(tmp_path / "run", REPO), NODES, 10_000)
+    found = record_from_run(read_replayable_run(tmp_path / "run", REPO), NODES, 10_000)
     query = "SELECT a.game, a.seat, a.decision, d.answer FROM attempts a JOIN decisions d USING (game, seat, decision)"
     taken = {(game, seat, decision): bool(answer) for game, seat, decision, answer in rows(tmp_path / "run", query)}
     places = [(s.game, s.seat, s.decision) for one in found if one.source for s in [one.source]]

@@ -10,7 +10,7 @@ from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.facts import Position, sample_table
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.workshop import pairs
-from dubito.games.dubito.worlds import World, another
+from dubito.games.dubito.worlds import World, sample_world
 from dubito.workshop.recordings import Origin, Watcher
 from tests.conftest import in_gate
 
@@ -36,7 +36,7 @@ def test_another_world_looks_the_same_to_the_seat(rules: Rules, size: int) -> No
     chance, others, questions = Random(1), 0, watched(rules, size)
     for world, position in questions[::3]:
         assert world.replay_position(position) == position
-        other = another(position, chance)
+        other = sample_world(position, chance)
         assert sorted(other.hands[position.seat]) == sorted(world.hands[position.seat])
         assert other.replay_position(position) == position
         others += truth(other) != truth(world)
@@ -60,8 +60,8 @@ def test_other_deals_and_missing_moves_are_detected() -> None:
 
 def test_world_depends_only_on_the_seats_observations() -> None:
     for _, position in watched(Rules(), 5)[::7]:
-        there = another(position, Random(1)).replay_position(position)
-        assert another(there, Random(2)) == another(position, Random(2))
+        there = sample_world(position, Random(1)).replay_position(position)
+        assert sample_world(there, Random(2)) == sample_world(position, Random(2))
 
 
 def test_all_positions_of_a_game_have_a_second_world() -> None:

@@ -22,11 +22,11 @@ class BSBot(Player):
 
     def request_cards(self, number: int, table: View) -> Sequence[Card]:
         """Return at least one of `self.cards` to play. A card of another number makes the play a lie."""
-        raise _unwritten_error("request_cards", self)
+        raise _not_implemented_error("request_cards", self)
 
     def bs(self, seat: int, number: int, n_cards: int, table: View) -> bool:
         """Return whether to accuse the seat that played `n_cards` cards and claimed this number."""
-        raise _unwritten_error("bs", self)
+        raise _not_implemented_error("bs", self)
 
     def update(self, table: View) -> None:
         """Receive the table at the end of every round."""
@@ -47,12 +47,12 @@ class BSBot(Player):
             self.initialize(View(PublicState(event.hands)))
 
     @classmethod
-    def observes(cls) -> bool:
+    def needs_events(cls) -> bool:
         """Return whether the bot overrides any of the three event callbacks."""
         return (
             cls.observe is not BSBot.observe or cls.initialize is not BSBot.initialize or cls.update is not BSBot.update
         )
 
 
-def _unwritten_error(method: str, bot: BSBot) -> IllegalOutput:
+def _not_implemented_error(method: str, bot: BSBot) -> IllegalOutput:
     return IllegalOutput(f"{type(bot).__name__} does not implement {method} yet")

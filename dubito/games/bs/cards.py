@@ -35,7 +35,7 @@ def deck_card(card: object) -> Card:
         if type(number) is int and type(copy) is int and 0 <= number < NUMBERS and 0 <= copy < COPIES:
             return DECK[COPIES * number + copy]
         raise IllegalOutput(f"the deck has no such card; numbers are 0 to {NUMBERS - 1}, copies 0 to {COPIES - 1}")
-    raise IllegalOutput(f"a play must be a list of cards from the hand, but it contains {kind_of(card)}")
+    raise IllegalOutput(f"a play must be a list of cards from the hand, but it contains {type_in_words(card)}")
 
 
 class Hand:
@@ -53,7 +53,7 @@ class Hand:
         Raises IllegalOutput unless the play is a non-empty list of cards from this hand.
         """
         if type(output) is not list and type(output) is not tuple:
-            raise IllegalOutput(f"a play must be a list of cards, not {kind_of(output)}")
+            raise IllegalOutput(f"a play must be a list of cards, not {type_in_words(output)}")
         if not output:
             raise IllegalOutput("nothing was played; play at least one card")
         cards, bits = [], 0
@@ -123,7 +123,7 @@ class HandView:
         return self._hand.cards[:n]
 
 
-def kind_of(value: object) -> str:
+def type_in_words(value: object) -> str:
     return "None" if value is None else f"a value of type {type(value).__name__}"
 
 

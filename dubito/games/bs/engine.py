@@ -68,12 +68,12 @@ class State:
         self.public = PublicState([len(cards) for cards in hands])
         self._views = [View(self.public, hand) for hand in self.hands]
         self._rng = rng
-        self._lie = False  # whether the play in question is a lie
+        self._is_lie = False  # whether the play in question is a lie
         self._accusers: list[int] = []
 
     @property
     def lie(self) -> bool | None:
-        return self._lie if self.public.node == "bs" else None
+        return self._is_lie if self.public.node == "bs" else None
 
     @property
     def start(self) -> GameEvent:
@@ -133,7 +133,7 @@ class State:
         hand = self.hands[seat]
         cards, bits = hand.chosen(output)
         n = len(cards)
-        self._lie = bits & ~(15 << COPIES * public.number) != 0
+        self._is_lie = bits & ~(15 << COPIES * public.number) != 0
         hand.drop(cards, bits)
         self.pile.add(cards, bits)
         public.node = "bs"
@@ -143,7 +143,7 @@ class State:
         counts = self.counts[seat]
         counts.plays += 1
         counts.cards_played += n
-        counts.lies += self._lie
+        counts.lies += self._is_lie
         self.seat = 0 if seat else 1
         return [PlayEvent(seat, public.number, n)] if announce else ()
 
@@ -153,11 +153,11 @@ class State:
         accuser = accusers[0] if len(accusers) == 1 else accusers[int(self._rng.random() * len(accusers))]
         accusers.clear()
         self.counts[accuser].accusations_drawn += 1
-        loser = mover if self._lie else accuser
+        loser = mover if self._is_lie else accuser
         self.hands[loser].take(self.pile)
         public.hands[loser] += public.pile
         public.pile = 0
-        if self._lie:
+        if self._is_lie:
             self.counts[mover].lies_accused += 1
             self.counts[accuser].accusations_right += 1
             hand = self.hands[accuser]

@@ -15,14 +15,14 @@ from typing import Any, Final
 
 from dubito.game import GameEvent
 from dubito.game.record import PositionFile
-from dubito.game.words import counted
+from dubito.game.words import pluralize
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card
 from dubito.games.bs.engine import State
 from dubito.games.bs.table import SEATS, View
 from dubito.games.bs.witness import BSRules, Laid, Number, Seen, Witness
 from dubito.games.bs.witness import Notebook as Notebook
 from dubito.games.bs.witness import Position as Position
-from dubito.games.bs.words import OBJECTIVE, rule_sentences
+from dubito.games.bs.words import OBJECTIVE, rule_paragraphs
 from dubito.games.bs.worlds import Output, World
 
 
@@ -47,7 +47,7 @@ def numbers(cards: Iterable[int]) -> str:
 
 
 def _play(seen: Seen) -> str:
-    put = f"{counted(seen.turn.n_cards)} as {seen.number}s"
+    put = f"{pluralize(seen.turn.n_cards)} as {seen.number}s"
     if not seen.turn.cards:
         return f"seat {seen.mover} plays {put}."
     kind = "honest" if set(seen.turn.cards) == {seen.number} else "a lie"
@@ -57,7 +57,7 @@ def _play(seen: Seen) -> str:
 def _ending(seen: Seen, own: int) -> str:
     turn, accuser = seen.turn, seen.accuser
     if accuser is None:
-        return f"Nobody accuses: {counted(turn.pile or 0)} on the pile."
+        return f"Nobody accuses: {pluralize(turn.pile or 0)} on the pile."
     who = f"seat {accuser} accuses" if accuser != own else "Your accusation counts"
     taker = seen.mover if seen.lie else accuser
     take = (
@@ -97,19 +97,19 @@ def sample_game(deal: int) -> Iterator[tuple[World, Asked]]:
     books = [Notebook(seat, rules) for seat in SEATS]
     world = World(deal, tuple(hands), rules=rules)
 
-    def tell(events: Sequence[GameEvent]) -> None:
+    def notify(events: Sequence[GameEvent]) -> None:
         for event in events:
             for seat, book in enumerate(books):
                 book.observe(event, state.hands[seat].cards)
 
-    tell([state.start])
+    notify([state.start])
     while not state.over:
         seat, view = state.seat, state.view()
         output = random_answer(view, state.hands[seat].cards, chance)
         yield world, Asked(books[seat].position(view.node, view, state.hands[seat].cards), output)
         books[seat].note_answer(view.node, output)
         world = replace(world, moves=(*world.moves, output))
-        tell(state.apply(output))
+        notify(state.apply(output))
 
 
 def random_answer(view: View, cards: Sequence[Card], chance: Random) -> Output:
@@ -126,7 +126,7 @@ _EXAMPLE_DEAL: Final = 1
 _EXAMPLE_TURNS: Final = 20  # enough for accusations and for players to have picked up piles
 
 
-def _fault(position: Position) -> str | None:
+def _find_fault(position: Position) -> str | None:
     """Explain why no game can reach this position, or return None. Raises UsageError for impossible turns."""
     seat, turns = position.seat, position.turns
     if seat not in SEATS:
@@ -146,7 +146,7 @@ def _fault(position: Position) -> str | None:
     return "turns: the game had already ended" if 0 in Witness(position).hands and position.node == "cards" else None
 
 
-_FILE: Final = PositionFile(Position, "bs position 1", _fault, {"dealt": tuple[Number, ...]})
+_FILE: Final = PositionFile(Position, "bs position 1", _find_fault, {"dealt": tuple[Number, ...]})
 to_json, from_json = _FILE.to_json, _FILE.from_json
 
 
@@ -217,7 +217,7 @@ def steady_facts() -> frozenset[str]:
 def _describe_rules(rules: BSRules) -> dict[str, Any]:
     return {
         "rules": rules.model_dump(),
-        "rule_text": rule_sentences(rules),
+        "rule_text": rule_paragraphs(rules),
         "objective": OBJECTIVE,
         "node_texts": _NODES,
         "meanings": _MEANINGS,
@@ -235,14 +235,14 @@ def _question(position: Position, witness: Witness) -> dict[str, Any]:
             "if_false": None,
             "legal": held,
         }
-    mover, pile = f"seat {position.mover}", counted(witness.pile_size)
+    mover, pile = f"seat {position.mover}", pluralize(witness.pile_size)
     then = f"; {mover} then has no cards left and wins." if not witness.hands[position.mover] else "."
     loses = "a random card of yours is the new pile"
     if witness.hand.total() == 1:
         loses = "your last card is the new pile, and you win"
     return {
-        "question": f"{mover} played {counted(position.turns[-1].n_cards)} as {position.number}s. Do you accuse it of "
-        "lying?",
+        "question": f"{mover} played {pluralize(position.turns[-1].n_cards)} as {position.number}s. Do you accuse it "
+        "of lying?",
         "if_true": f"if your accusation counts: if it is a lie, {mover} picks up the pile of {pile}, and {loses}; if "
         f"it is honest, you pick up the pile{then}",
         "if_false": f"unless another seat accuses, the pile stays{then}",
@@ -258,14 +258,14 @@ def _hand(position: Position, witness: Witness) -> dict[str, Any]:
         "hand": {str(number): witness.hand[number] for number in range(NUMBERS) if witness.hand[number]},
         "own_cards": witness.hand.total(),
         "own_numbers": [(to_own + len(SEATS) * ahead) % NUMBERS for ahead in range(NUMBERS)],
-        "own_in_pile": dict(Counter(map(str, witness.own_in_pile()))),
+        "own_in_pile": dict(Counter(map(str, witness.own_pile_cards()))),
     }
 
 
 def _table(position: Position, witness: Witness) -> dict[str, Any]:
     number, mover = position.number, position.mover
     played = position.turns[-1].n_cards if position.node == "bs" else None
-    placed = witness.placed(number)
+    placed = witness.count_located(number)
     return {
         "round": (len(position.turns) - (position.node == "bs")) // len(SEATS) + 1,
         "max_rounds": position.rules.max_rounds,

@@ -7,7 +7,19 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dubito.errors import IllegalOutput, UsageError, one_line
-from dubito.game import Bool, Cards, Game, Habit, Lie, LieMark, Measure, Node, Results, house_contenders, unanswered
+from dubito.game import (
+    Bool,
+    Cards,
+    Game,
+    Habit,
+    Lie,
+    LieMark,
+    Measure,
+    Node,
+    Results,
+    house_contenders,
+    make_missing_check,
+)
 from dubito.games.bs.bot import BSBot
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, HandView
 from dubito.games.bs.engine import GAME_COUNTS, SEAT_COUNTS, State, deal
@@ -44,7 +56,7 @@ def _output_from_json(value: Any) -> bool | list[Card]:
     return [DECK[place] for place in value]
 
 
-def _output_of(node: str, answer: Any, cards: HandView) -> Any:
+def _build_output(node: str, answer: Any, cards: HandView) -> Any:
     """Return a model's yes or no unchanged, or convert its numbers to cards from the hand."""
     if node == "bs":
         return answer
@@ -63,7 +75,7 @@ def explain_shortage(number: int, held: int, wanted: int) -> str:
     return f"the hand holds {held} card{'s' * (held > 1)} of number {number}, not {wanted}"
 
 
-def _lie(state: State, output: bool | Sequence[Card]) -> Lie | None:
+def _classify_lie(state: State, output: bool | Sequence[Card]) -> Lie | None:
     """Classify a lie: voluntary if the hand contained a card of the number, otherwise forced. None if honest."""
     number = state.public.number
     if isinstance(output, bool) or all(card.number == number for card in output):
@@ -118,13 +130,13 @@ GAME = Game(
     deal_to_json=lambda state: {"hands": [_places(hand.cards) for hand in state.hands]},
     output_to_json=lambda output: output if isinstance(output, bool) else _places(output),
     output_from_json=_output_from_json,
-    output_of=_output_of,
+    output_of=_build_output,
     answer_of=lambda node, output: output if isinstance(output, bool) else [card.number for card in output],
     package="dubito.games.bs",
     rules_version=1,
-    lie=_lie,
+    lie=_classify_lie,
     lie_mark=_lie_mark,
-    missing=unanswered(BSBot, NODES),
+    missing=make_missing_check(BSBot, NODES),
     kept_rules=SimpleNamespace,
     demo={
         "games": 40,

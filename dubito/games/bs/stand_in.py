@@ -9,12 +9,12 @@ from random import Random
 from typing import Any, Final
 
 from dubito.game import HousePolicy
-from dubito.game.words import facts_in
+from dubito.game.words import parse_facts
 
 
 def _house_careful(text: str, chance: Random) -> dict[str, Any]:
-    values = facts_in(text)
-    return {"answer": cards(values) if values["node"] == "cards" else accuses(values)}
+    values = parse_facts(text)
+    return {"answer": cards(values) if values["node"] == "cards" else should_accuse(values)}
 
 
 MODELS: Final[Mapping[str, HousePolicy]] = {"house-careful": _house_careful}
@@ -30,5 +30,5 @@ def cards(values: Mapping[str, str]) -> list[int]:
     return [max(held, key=later.index)]
 
 
-def accuses(values: Mapping[str, str]) -> bool:
+def should_accuse(values: Mapping[str, str]) -> bool:
     return "yes" in (values["sure_lie"], values["mover_wins"])

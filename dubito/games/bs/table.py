@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from dubito.errors import IllegalOutput
-from dubito.games.bs.cards import Hand, kind_of
+from dubito.games.bs.cards import Hand, type_in_words
 
 SEATS: Final = (0, 1, 2, 3)  # in turn order
 
@@ -86,7 +86,7 @@ def check(node: NodeName, output: object, hand: Hand | None) -> None:
     """Raise IllegalOutput unless this is a legal answer to the question with this hand."""
     if node == "bs":
         if output is not True and output is not False:
-            raise IllegalOutput(f"bs must be answered with True or False, not {kind_of(output)}")
+            raise IllegalOutput(f"bs must be answered with True or False, not {type_in_words(output)}")
     elif hand is None:
         raise IllegalOutput("this view is between two questions, so it accepts no answer")
     else:

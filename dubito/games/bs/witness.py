@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from dubito.errors import UsageError
-from dubito.files import Checked
+from dubito.files import CheckedModel
 from dubito.game import GameEvent
 from dubito.game.record import Strict
 from dubito.games.bs.cards import NUMBERS, Card, DealEvent, PlayEvent, TurnEvent
@@ -22,7 +22,7 @@ from dubito.games.bs.table import SEATS, NodeName, View
 Number = Annotated[int, Field(ge=0, lt=NUMBERS)]
 
 
-class BSRules(Checked):
+class BSRules(CheckedModel):
     """The rules that a config can change."""
 
     max_rounds: int = Field(
@@ -167,19 +167,19 @@ class Witness:
     def pile_size(self) -> int:
         return sum(laid.n_cards for laid in self.pile)
 
-    def certain(self, seat: int, number: int) -> int:
+    def count_known_cards(self, seat: int, number: int) -> int:
         return max(0, self.known[seat][number] - self.put_down[seat])
 
-    def own_in_pile(self) -> list[int]:
+    def own_pile_cards(self) -> list[int]:
         return sorted(card for laid in self.pile for card in laid.cards)
 
-    def placed(self, number: int) -> int:
+    def count_located(self, number: int) -> int:
         """Count the cards of this number that the seat can locate.
 
         These are in its hand, among its own cards on the pile, or certainly in other hands.
         """
-        others = sum(self.certain(seat, number) for seat in SEATS)
-        return self.hand[number] + self.own_in_pile().count(number) + others
+        others = sum(self.count_known_cards(seat, number) for seat in SEATS)
+        return self.hand[number] + self.own_pile_cards().count(number) + others
 
     def _watch(self, mover: int, number: int, turn: Turn) -> None:
         self._check_play(mover, turn)
@@ -231,7 +231,7 @@ class Witness:
             if laid.seat == taker:
                 self.put_down[taker] = max(0, self.put_down[taker] - laid.n_cards)
             elif laid.cards:
-                self._identified(laid)
+                self._note_identified(laid)
         taken_cards = Counter(card for laid in self.pile if laid.seat != taker for card in laid.cards)
         if taker == self.seat:
             self.hand += Counter(turn.taken)
@@ -246,7 +246,7 @@ class Witness:
             self._lay(Laid(accuser, None, 1, lost))
         return shown
 
-    def _identified(self, laid: Laid) -> None:
+    def _note_identified(self, laid: Laid) -> None:
         self.known[laid.seat] -= Counter(laid.cards)  # Counter subtraction drops counts below 0
         self.put_down[laid.seat] = max(0, self.put_down[laid.seat] - laid.n_cards)
 

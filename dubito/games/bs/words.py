@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.game import GameEvent
-from dubito.game.words import HAND, ME, Face, Label, Line, Marks, Panel, counted, to_person
+from dubito.game.words import HAND, ME, Face, Label, Line, Marks, Panel, pluralize, to_second_person
 from dubito.games.bs.cards import COPIES, DECK, NUMBERS, Card, DealEvent, PlayEvent, RoundEvent, TurnEvent, WinEvent
 from dubito.games.bs.engine import State
 from dubito.games.bs.table import SEATS
@@ -16,7 +16,7 @@ OBJECTIVE: Final = (
 _N: Final = len(SEATS)
 
 
-def rule_sentences(rules: Any) -> list[str]:
+def rule_paragraphs(rules: Any) -> list[str]:
     """Return the rules in force, each as a paragraph."""
     return [
         f"{_N} players sit in seats 0 to {_N - 1}. The deck has {len(DECK)} cards: the numbers 0 to {NUMBERS - 1}, "
@@ -46,7 +46,7 @@ def rounds(n: int) -> str:
     return f"{n:,} round{'s' * (n != 1)}"
 
 
-TO_ME: Final = {
+SECOND_PERSON: Final = {
     f"{ME} plays": "You play",
     f"{ME} has no cards left and wins": "You have no cards left and win",
     f"{ME} wins": "you win",
@@ -75,7 +75,7 @@ _FOR_PEOPLE: Final = {  # replaces phrases of the rules in prompts with the rank
 
 
 def rules(rules: Any, seats: int) -> list[str]:
-    return [OBJECTIVE, *(to_person(sentence, _FOR_PEOPLE) for sentence in rule_sentences(rules))]
+    return [OBJECTIVE, *(to_second_person(sentence, _FOR_PEOPLE) for sentence in rule_paragraphs(rules))]
 
 
 def _ranks(number: int) -> str:
@@ -87,7 +87,7 @@ def _claim(n: int, number: int) -> str:
     return f"{count} {_RANKS[number] if n == 1 else _ranks(number)}"
 
 
-def in_short(rules: Any) -> str:
+def summarize_rules(rules: Any) -> str:
     return f"At most {rounds(rules.max_rounds)}"
 
 
@@ -98,7 +98,7 @@ def sentence(event: GameEvent, label: Label) -> str:
             held = (f"{label(seat)} holds {n}" for seat, n in enumerate(event.hands))
             return f"The cards are dealt: {', '.join(held)}."
         case PlayEvent():
-            return f"{label(event.seat)} plays {counted(event.n_cards)} as {_ranks(event.number)}."
+            return f"{label(event.seat)} plays {pluralize(event.n_cards)} as {_ranks(event.number)}."
         case TurnEvent():
             held = (f"{label(seat)} {n}" for seat, n in enumerate(event.hands))
             return f"On the pile: {event.pile}. In hand: {', '.join(held)}."
@@ -113,12 +113,12 @@ def numbers(cards: Iterable[Card]) -> str:
     return " ".join(_SIGNS[card.number] for card in sorted(cards)) or "nothing"
 
 
-def drawn_as(cards: Iterable[Card]) -> list[str]:
+def card_names(cards: Iterable[Card]) -> list[str]:
     return [_NAMES[card] for card in cards]
 
 
 def hand(state: State, seat: int) -> list[str]:
-    return drawn_as(sorted(state.hands[seat].cards))
+    return card_names(sorted(state.hands[seat].cards))
 
 
 class Teller:
@@ -139,17 +139,17 @@ class Teller:
         self._mover, self._number = state.public.mover, state.public.number
         self._drawn = [counts.accusations_drawn for counts in state.counts]
 
-    def holds(self, seat: int) -> str:
+    def describe_hand(self, seat: int) -> str:
         return numbers(self._state.hands[seat].cards)
 
-    def moved(self, seat: int, output: bool | Sequence[Card], events: Sequence[GameEvent]) -> list[Line]:
+    def describe_move(self, seat: int, output: bool | Sequence[Card], events: Sequence[GameEvent]) -> list[Line]:
         if not isinstance(output, bool):
             self._play, self._accusers, self._asked = output, [], self._number
-            self._marks = Marks(("lie",) if self._lie else ())
-            truth = f"really {numbers(output)}: {'a lie' if self._lie else 'honest'}"
-            return [Line(sentence(events[0], self._label), truth, drawn_as(sorted(output)))]
-        wrong = "doubted an honest play" if output and not self._lie else ""
-        passed = "let a lie pass" if self._lie and not output else ""
+            self._marks = Marks(("lie",) if self._is_lie else ())
+            truth = f"really {numbers(output)}: {'a lie' if self._is_lie else 'honest'}"
+            return [Line(sentence(events[0], self._label), truth, card_names(sorted(output)))]
+        wrong = "doubted an honest play" if output and not self._is_lie else ""
+        passed = "let a lie pass" if self._is_lie and not output else ""
         self._marks = Marks(("doubt",) if output else (), wrong, passed)
         lines = []
         if output:
@@ -157,12 +157,12 @@ class Teller:
             lines.append(Line("", f"{self._label(seat)} says BS"))
         if events:
             end, *others = events
-            lines.append(self._line(end, self._settled()))
+            lines.append(self._line(end, self._describe_settlement()))
             lines += [self._line(event) for event in others]
             self._note_state()
         return lines
 
-    def observed(self, events: Sequence[GameEvent]) -> list[str]:
+    def describe_observed(self, events: Sequence[GameEvent]) -> list[str]:
         """Describe what everyone observed of a move, including what the sizes reveal about an accusation."""
         lines = []
         for event in events:
@@ -182,7 +182,7 @@ class Teller:
         changes = [now - before for now, before in zip(event.hands, self._held, strict=True)]
         if not any(changes):
             return "Nobody says BS."
-        taker, taken, mover = changes.index(max(changes)), counted(self._pile), self._label(self._player)
+        taker, taken, mover = changes.index(max(changes)), pluralize(self._pile), self._label(self._player)
         if taker != self._player:
             accuser = self._label(taker)
             return f"BS! {accuser} is wrong: {mover} was honest. {accuser} takes {taken}."
@@ -193,13 +193,13 @@ class Teller:
         return self._marks
 
     @property
-    def _lie(self) -> bool:
+    def _is_lie(self) -> bool:
         return any(card.number != self._asked for card in self._play)
 
     def _line(self, event: GameEvent, truth: str = "") -> Line:
         return Line(sentence(event, self._label), truth)
 
-    def _settled(self) -> str:
+    def _describe_settlement(self) -> str:
         """Describe how the accusations of the last turn ended."""
         state, label = self._state, self._label
         if not self._accusers:
@@ -207,7 +207,7 @@ class Teller:
         drawn = [counts.accusations_drawn for counts in state.counts]
         accuser = next(seat for seat in SEATS if drawn[seat] > self._drawn[seat])
         counts = f"of {len(self._accusers)} who said BS {label(accuser)} is drawn: " if self._accusers[1:] else ""
-        if not self._lie:
+        if not self._is_lie:
             return f"{counts}it was honest, and {label(accuser)} picks up the pile"
         lost = numbers(state.pile.cards)
         return f"{counts}it was a lie, {label(self._mover)} picks up the pile, and {label(accuser)} loses {lost} to it"
@@ -215,16 +215,16 @@ class Teller:
     def panels(self) -> list[Panel]:
         state = self._state
         hands = [
-            Panel(self._label(seat), counted(len(held)), self.holds(seat), seat, held, backs=len(held))
+            Panel(self._label(seat), pluralize(len(held)), self.describe_hand(seat), seat, held, backs=len(held))
             for seat in SEATS
             for held in [hand(state, seat)]
         ]
         public = state.public
-        pile = f"{counted(len(state.pile.cards))}, face down." if state.pile.cards else "Empty."
+        pile = f"{pluralize(len(state.pile.cards))}, face down." if state.pile.cards else "Empty."
         if not state.over:
             pile += f" Round {public.round}: {_ranks(public.number)}."
         lies = " ".join(_SIGNS[card.number] for card in state.pile.cards)
-        turned, backs = drawn_as(state.pile.cards), len(state.pile.cards)
+        turned, backs = card_names(state.pile.cards), len(state.pile.cards)
         return [*hands, Panel("The pile", pile, f"from the bottom: {lies}" if lies else "", cards=turned, backs=backs)]
 
     def ending(self) -> list[str]:
@@ -262,18 +262,18 @@ HOW: Final = (
 )
 
 
-def sees(state: State, seat: int, label: Label) -> list[str]:
+def describe_view(state: State, seat: int, label: Label) -> list[str]:
     """Return lines that list all hand sizes, the pile, the seat's cards and the question."""
     public = state.public
-    held = ", ".join(f"{to_person(label(other), TO_ME)} {n}" for other, n in enumerate(public.hands))
+    held = ", ".join(f"{to_second_person(label(other), SECOND_PERSON)} {n}" for other, n in enumerate(public.hands))
     lines = [f"Cards held: {held}. On the pile: {public.pile}.", f"{HAND}{numbers(state.hands[seat].cards)}"]
     if public.node == "cards":
         return [*lines, f"Your turn: play cards as {_ranks(public.number)}."]
-    played = f"{counted(public.n_cards)} as {_ranks(public.number)}"
+    played = f"{pluralize(public.n_cards)} as {_ranks(public.number)}"
     return [*lines, f"{label(public.mover)} played {played}. Do you say BS?"]
 
 
-def read(line: str, state: State, seat: int) -> bool | list[Card]:
+def parse_line(line: str, state: State, seat: int) -> bool | list[Card]:
     """Parse a typed answer: yes or no, or cards by their signs."""
     words = line.casefold().replace(",", " ").split()
     if state.public.node == "bs":
@@ -292,5 +292,5 @@ def read(line: str, state: State, seat: int) -> bool | list[Card]:
     return played
 
 
-def holding(state: State, seat: int) -> list[int]:
+def playable_cards(state: State, seat: int) -> list[int]:
     return sorted(card.number for card in state.hands[seat].cards)

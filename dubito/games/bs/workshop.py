@@ -16,7 +16,7 @@ from dubito.games.bs.facts import random_answer, sample_game
 from dubito.games.bs.game import explain_shortage
 from dubito.games.bs.table import SEATS, View
 from dubito.games.bs.witness import BSRules, Number, Position, Witness
-from dubito.games.bs.worlds import another
+from dubito.games.bs.worlds import sample_world
 
 RIGHT: Final = "accused lies and accepted honest plays (node bs)"
 _SEED: Final = 0
@@ -91,7 +91,7 @@ def contradiction(position: Position, truth: Hidden) -> str | None:
         return "hands: their sizes do not match the turns"
     if list(truth.hands[position.seat]) != sorted(witness.hand.elements()):
         return f"hands: seat {position.seat} does not have the position's hand"
-    if len(truth.pile) != witness.pile_size or Counter(witness.own_in_pile()) - Counter(truth.pile):
+    if len(truth.pile) != witness.pile_size or Counter(witness.own_pile_cards()) - Counter(truth.pile):
         return "pile: does not match the turns"
     lie = None
     if position.node == "bs":
@@ -99,7 +99,7 @@ def contradiction(position: Position, truth: Hidden) -> str | None:
     return None if truth.lie is lie else "lie: does not match the cards on the pile"
 
 
-def right(position: Position, truth: Hidden) -> bool | None:
+def right_answer(position: Position, truth: Hidden) -> bool | None:
     return truth.lie
 
 
@@ -120,9 +120,9 @@ def world_pairs() -> Iterator[tuple[Position, Position]]:
     chance = Random(0)
     for world, position in sample_game(0):
         seat = position.position.seat
-        if other := another(world, seat, chance):
-            yield position.position, other.seen_by(seat)[0]
+        if other := sample_world(world, seat, chance):
+            yield position.position, other.view_of(seat)[0]
 
 
-def where(position: Position) -> str:
+def describe_setting(position: Position) -> str:
     return "in a game"

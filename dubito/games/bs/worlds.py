@@ -30,7 +30,7 @@ class World:
     moves: tuple[Output, ...] = ()
     rules: BSRules = field(default_factory=BSRules)
 
-    def seen_by(self, seat: int) -> tuple[Position, list[Any]]:
+    def view_of(self, seat: int) -> tuple[Position, list[Any]]:
         """Return the question to this seat after all moves, with everything that the seat has seen.
 
         Raises IllegalOutput for an impossible move.
@@ -38,23 +38,23 @@ class World:
         state = State(self.hands, self.rules.max_rounds, Random(self.deal))
         book, saw = Notebook(seat, self.rules), list[Any]()
 
-        def tell(events: Sequence[GameEvent]) -> None:
+        def notify(events: Sequence[GameEvent]) -> None:
             for event in events:
                 book.observe(event, state.hands[seat].cards)
                 saw.append((event, list(state.hands[seat].cards)))
 
-        tell([state.start])
+        notify([state.start])
         for move in self.moves:
             if state.seat == seat:
                 book.note_answer(state.view().node, move)
                 saw.append(move)
-            tell(state.apply(move))
+            notify(state.apply(move))
         return book.position(state.view().node, state.view(), state.hands[seat].cards), saw
 
 
-def another(world: World, seat: int, chance: Random) -> World | None:
+def sample_world(world: World, seat: int, chance: Random) -> World | None:
     """Return a world in which this seat made the same observations, or None if none was found."""
-    _, saw = world.seen_by(seat)
+    _, saw = world.view_of(seat)
     for _ in range(_MAX_TRIES):
         places = dict(zip(pair := chance.sample(DECK, 2), pair[::-1], strict=True))
         hands = tuple(tuple(places.get(card, card) for card in hand) for hand in world.hands)
@@ -63,6 +63,6 @@ def another(world: World, seat: int, chance: Random) -> World | None:
         )
         other = replace(world, hands=hands, moves=moves)
         with suppress(IllegalOutput):
-            if other.seen_by(seat)[1] == saw:
+            if other.view_of(seat)[1] == saw:
                 return other
     return None

@@ -14,7 +14,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from dubito.errors import IllegalOutput, describe_value, listed
+from dubito.errors import IllegalOutput, describe_value, join_names
 from dubito.game import Ending, GameEvent
 from dubito.game.streams import SeatStreams
 from dubito.games.defuse.events import (
@@ -73,7 +73,7 @@ class HandView:
 
     def __str__(self) -> str:
         kinds = [f"{n} {card}s" if n > 1 else f"a {card}" for card in HAND_CARDS if (n := self._held[card])]
-        return listed(kinds) if kinds else "no cards"
+        return join_names(kinds) if kinds else "no cards"
 
 
 @dataclass(slots=True)

@@ -10,13 +10,13 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field
 
-from dubito.files import Checked
+from dubito.files import CheckedModel
 from dubito.game.record import PositionFile
 from dubito.games.defuse.engine import ACTS, CARD_COUNTS, DEFUSE, DRAW, HAND_CARDS, HAND_SIZE
 from dubito.games.defuse.knowledge import Act, ActName, Pile, Witness
 from dubito.games.defuse.knowledge import Notebook as Notebook
 from dubito.games.defuse.knowledge import Position as Position
-from dubito.games.defuse.words import OBJECTIVE, rule_sentences
+from dubito.games.defuse.words import OBJECTIVE, rule_paragraphs
 
 _NODES: Final = {
     "turn": "What do you do? Asked on your turn, and again after you play see or shuffle. draw takes the top card and "
@@ -74,7 +74,7 @@ def steady_facts() -> frozenset[str]:
 
 @cache
 def _steady() -> dict[str, Any]:
-    return {"rule_text": rule_sentences(), "objective": OBJECTIVE, "node_texts": _NODES, "meanings": _MEANINGS}
+    return {"rule_text": rule_paragraphs(), "objective": OBJECTIVE, "node_texts": _NODES, "meanings": _MEANINGS}
 
 
 def _question(position: Position, witness: Witness) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def _pile(pile: Pile) -> dict[str, Any]:
     known = [card or "?" for card in pile.cards]
     while known and known[-1] == "?":
         known.pop()
-    between = pile.bomb_from()
+    between = pile.bomb_range()
     return {
         "pile": pile.size,
         "known_from_top": known,
@@ -129,7 +129,7 @@ Held = Literal["defuse", "skip", "bottom", "shuffle", "see", "nothing"]
 Card = Literal["bomb", "defuse", "skip", "bottom", "shuffle", "see", "nothing"]
 
 
-class _Act(Checked):
+class _Act(CheckedModel):
     seat: Seat
     act: ActName
     card: Card | None = None
@@ -137,7 +137,7 @@ class _Act(Checked):
     place: Annotated[int, Field(ge=0)] | None = None
 
 
-def _fault(position: Position) -> str | None:
+def _find_fault(position: Position) -> str | None:
     """Explain why no game can reach this position, or return None. Raises UsageError for impossible actions."""
     dealt = Counter(position.dealt)
     if (
@@ -156,7 +156,7 @@ def _fault(position: Position) -> str | None:
 
 _ACT: Final = AfterValidator(lambda act: Act(**act.model_dump()))
 _TYPES: Final = {"seat": Seat, "dealt": tuple[Held, ...], "acts": tuple[Annotated[_Act, _ACT], ...]}
-_FILE: Final = PositionFile(Position, "defuse position 1", _fault, _TYPES, usual=False)
+_FILE: Final = PositionFile(Position, "defuse position 1", _find_fault, _TYPES, usual=False)
 to_json, from_json = _FILE.to_json, _FILE.from_json
 
 

@@ -5,7 +5,18 @@ from types import SimpleNamespace
 from typing import Any
 
 from dubito.errors import UsageError, one_line
-from dubito.game import Choice, Game, Habit, Measure, Node, Results, Whole, house_contenders, no_rules, unanswered
+from dubito.game import (
+    Choice,
+    Game,
+    Habit,
+    Measure,
+    Node,
+    Results,
+    Whole,
+    house_contenders,
+    make_missing_check,
+    no_rules,
+)
 from dubito.games.defuse.bot import DefuseBot
 from dubito.games.defuse.engine import ACTS, GAME_COUNTS, SEAT_COUNTS, HandView, State, deal
 
@@ -65,7 +76,7 @@ GAME = Game(
     output_from_json=_output_from_json,
     package="dubito.games.defuse",
     rules_version=1,
-    missing=unanswered(DefuseBot, NODES),
+    missing=make_missing_check(DefuseBot, NODES),
     kept_rules=SimpleNamespace,  # the game has no rules to set, so pydantic is not needed
     demo={"games": 60, "bots": ["Medium", "Scared", "Simple"], "contenders": house_contenders("careful", "random")},
     forfeits=True,

@@ -91,7 +91,7 @@ class Pile:
         return len(self.cards) + self.astray
 
     @property
-    def most(self) -> int:
+    def max_place(self) -> int:
         return self.size - 1
 
     def shuffle(self) -> None:
@@ -131,10 +131,10 @@ class Pile:
         else:
             raise UsageError(f"place {where}: the pile has {len(self.cards)} cards")
 
-    def bomb_from(self) -> tuple[int, int] | None:
+    def bomb_range(self) -> tuple[int, int] | None:
         """Return the first and the last place where the bomb may be, or None if the bomb is not in the pile."""
         if self.astray:
-            return self.least, self.most
+            return self.least, self.max_place
         if BOMB in self.cards:
             return (place := self.cards.index(BOMB)), place
         unknown = [place for place, card in enumerate(self.cards) if card is None]
@@ -148,7 +148,7 @@ class Pile:
         if self.astray:
             if place < self.least:
                 return 0.0
-            return 1.0 if self.least == self.most else None
+            return 1.0 if self.least == self.max_place else None
         if BOMB in self.cards:
             return float(self.cards[place] == BOMB)
         return 1 / self.cards.count(None) if self.cards[place] is None else 0.0

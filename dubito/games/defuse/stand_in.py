@@ -9,13 +9,13 @@ from random import Random
 from typing import Any, Final
 
 from dubito.game import HousePolicy
-from dubito.game.words import facts_in
+from dubito.game.words import parse_facts
 
 _MAX_RISK: Final = 0.2  # highest acceptable chance of drawing the bomb without a defuse card
 
 
 def _house_careful(text: str, chance: Random) -> dict[str, Any]:
-    values = facts_in(text)
+    values = parse_facts(text)
     return {"answer": place(values) if values["node"] == "place" else act(values)}
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
 from dubito.game import GameEvent
-from dubito.game.words import HAND, ME, Face, Label, Line, Marks, Panel, counted
+from dubito.game.words import HAND, ME, Face, Label, Line, Marks, Panel, pluralize
 from dubito.games.defuse.engine import (
     ACTS,
     ALL_CARDS,
@@ -33,7 +33,7 @@ OBJECTIVE: Final = "Do not draw the bomb without a defuse card: the player who d
 _PILE: Final = sum(ALL_CARDS.values()) - 2 * (HAND_SIZE + 1)
 
 
-def rule_sentences() -> list[str]:
+def rule_paragraphs() -> list[str]:
     """Return the rules, each as a paragraph."""
     dealt = ", ".join(f"{n} {card}" for card, n in CARD_COUNTS.items())
     return [
@@ -54,7 +54,7 @@ def rule_sentences() -> list[str]:
     ]
 
 
-TO_ME: Final = {
+SECOND_PERSON: Final = {
     f": {ME} wins": ": you win",
     f" of {ME};": " of yours;",
     f"{ME} has": "You have",
@@ -70,10 +70,10 @@ QUESTIONS: Final = {"turn": "What now?", "place": "Where to hide the bomb?"}
 
 
 def rules(rules: Any, seats: int) -> list[str]:
-    return [OBJECTIVE, *rule_sentences()]
+    return [OBJECTIVE, *rule_paragraphs()]
 
 
-def in_short(rules: Any) -> str:
+def summarize_rules(rules: Any) -> str:
     return ""
 
 
@@ -100,7 +100,7 @@ def sentence(event: GameEvent, label: Label) -> str:
     return ""
 
 
-def drawn_as(event: GameEvent) -> Sequence[str]:
+def private_cards(event: GameEvent) -> Sequence[str]:
     """Return the cards that are shown only to the event's seat."""
     match event:
         case LookEvent():
@@ -121,10 +121,10 @@ class Teller:
         self._state, self._label = state, label
         self._events: Sequence[GameEvent] = ()
 
-    def holds(self, seat: int) -> str:
+    def describe_hand(self, seat: int) -> str:
         return str(HandView(self._state.hands[seat]))
 
-    def moved(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
+    def describe_move(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
         """Return one line per event. What only one seat observes becomes the hidden truth of the move."""
         self._events = events
         lines: list[Line] = []
@@ -133,7 +133,7 @@ class Teller:
             if event.only is None:
                 lines.append(Line(text))
             else:
-                lines[-1] = Line(lines[-1].said, text, drawn_as(event))
+                lines[-1] = Line(lines[-1].said, text, private_cards(event))
         return lines
 
     def marks(self) -> Marks:
@@ -144,14 +144,14 @@ class Teller:
     def panels(self) -> list[Panel]:
         state = self._state
         hands = [
-            Panel(self._label(seat), counted(len(held)), self.holds(seat), seat, held, backs=len(held))
+            Panel(self._label(seat), pluralize(len(held)), self.describe_hand(seat), seat, held, backs=len(held))
             for seat in (0, 1)
             for held in [hand(state, seat)]
         ]
         down = state.pile[::-1]
         pile = Panel(
             "The pile",
-            f"{counted(len(down))}.",
+            f"{pluralize(len(down))}.",
             f"from the top: {' '.join(down)}" if down else "",
             cards=down,
             backs=len(down),
@@ -164,7 +164,7 @@ class Teller:
         assert state.winner is not None
         loser = 1 - state.winner
         by_mistake = f" by a mistake of {label(loser)};" if state.counts[loser].forfeits else ":"
-        return [f"The game is over{by_mistake} {label(state.winner)} wins.", counted(state.turns_played + 1, "turn")]
+        return [f"The game is over{by_mistake} {label(state.winner)} wins.", pluralize(state.turns_played + 1, "turn")]
 
 
 TITLE: Final = "Draw and defuse"
@@ -181,10 +181,10 @@ HOW: Final = (
 _LETTERS: Final = {"d": "draw", "h": "shuffle", "s": "see", "k": "skip", "b": "bottom"}
 
 
-def sees(state: State, seat: int, label: Label) -> list[str]:
+def describe_view(state: State, seat: int, label: Label) -> list[str]:
     """Return lines that describe the pile, the known cards of both hands, the played cards and the question."""
     played = ", ".join(reversed(state.discard)) or "nothing"
-    pile, theirs = counted(len(state.pile)), counted(sum(state.hands[1 - seat].values()))
+    pile, theirs = pluralize(len(state.pile)), pluralize(sum(state.hands[1 - seat].values()))
     lines = [
         f"In the pile: {pile}. {label(1 - seat)} holds {theirs}.",
         f"Played so far, latest first: {played}.",
@@ -201,7 +201,7 @@ def sees(state: State, seat: int, label: Label) -> list[str]:
     return [*lines, f"Draw a card{play}?"]
 
 
-def keys(state: State) -> str:
+def key_hint(state: State) -> str:
     if state.node == "place":
         return ""
     played = ", ".join(f"{key} {act}" for key, act in _playable(state).items())
@@ -212,7 +212,7 @@ def _playable(state: State) -> dict[str, str]:
     return {key: act for key, act in _LETTERS.items() if act != "draw" and act in state.legal()}
 
 
-def read(line: str, state: State, seat: int) -> str | int:
+def parse_line(line: str, state: State, seat: int) -> str | int:
     word = line.casefold().strip()
     if state.node == "place":
         if not (word.isascii() and word.isdecimal() and len(word) < 10):
@@ -232,7 +232,7 @@ def label_answer(state: State, answer: str | int) -> str:
     if isinstance(answer, str):
         return "Draw a card" if answer == "draw" else f"Play {answer}"
     last = len(state.pile)
-    return "On top" if answer == 0 else "At the bottom" if answer == last else f"Under {counted(answer)}"
+    return "On top" if answer == 0 else "At the bottom" if answer == last else f"Under {pluralize(answer)}"
 
 
 def speech(output: object, events: Sequence[GameEvent]) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 
 from dubito.games.defuse.engine import ACTS, HandView, deal
 from dubito.games.defuse.knowledge import Notebook, Position
-from dubito.games.defuse.worlds import another
+from dubito.games.defuse.worlds import sample_world
 
 _GAMES: Final = 3
 
@@ -25,6 +25,6 @@ def world_pairs() -> Iterator[tuple[Position, Position]]:
             if state.over:
                 break
             position = books[state.seat].position(state.node, state.view(), HandView(state.hands[state.seat]))
-            yield position, another(position, chance).replay_position(position)
+            yield position, sample_world(position, chance).replay_position(position)
             legal = range(len(state.pile) + 1) if state.node == "place" else ACTS
             events = [*state.apply(chance.choice([output for output in legal if state.why_illegal(output) is None]))]

@@ -96,7 +96,7 @@ class World(NamedTuple):
         return book.position(position.node, state.view(), cards)
 
 
-def another(position: Position, chance: Random) -> World:
+def sample_world(position: Position, chance: Random) -> World:
     """Sample a world in which this seat is dealt the given cards and sees the given actions."""
     seat, dealt = position.seat, position.dealt
     acts = [
@@ -204,14 +204,14 @@ class _Guess:
     def _judge(self) -> tuple[int, float]:
         """Return how many impossibilities the guess has, and the logarithm of its probability."""
         dealt = Counter([self._kinds[card] for card in self._hand])
-        faults, weight = _ways(self._left, dealt)
+        faults, weight = _count_ways(self._left, dealt)
         for _, pile, given, short in self._piles.orders(self._kinds):
-            wrong, likely = _ways(pile, given)
+            wrong, likely = _count_ways(pile, given)
             faults, weight = faults + wrong + short, weight + likely
         return faults, weight
 
 
-def _ways(cards: Counter[str], given: Counter[str]) -> tuple[int, float]:
+def _count_ways(cards: Counter[str], given: Counter[str]) -> tuple[int, float]:
     """Return how many of these cards are missing, and the logarithm of the number of ways to draw them."""
     faults, weight = 0, 0.0
     for card, n in cards.items():

@@ -38,7 +38,7 @@ class PlayerAI(Player[Loose[HandView]]):
         """Receive an event that the whole table sees (R26). Does nothing by default."""
 
     @classmethod
-    def observes(cls) -> bool:
+    def needs_events(cls) -> bool:
         return cls.observe is not PlayerAI.observe
 
     def is_first_turn(self, p: TurnData) -> bool:
@@ -168,7 +168,7 @@ class FiveNodes(PlayerAI):
 
     def bluff_first_hand(self, p: TurnData) -> Loose[bool]:
         """Answer A, opening: True plays random cards under a random number, False plays honestly."""
-        raise _unwritten_error("A", self)
+        raise _not_implemented_error("A", self)
 
     def maximize_first_hand(self, p: TurnData) -> Loose[bool]:
         """Answer B, opening: True, the default, plays as many cards as possible."""
@@ -176,11 +176,11 @@ class FiveNodes(PlayerAI):
 
     def should_doubt(self, p: TurnData) -> Loose[bool]:
         """Answer C, regular turn: True doubts the last play, False plays."""
-        raise _unwritten_error("C", self)
+        raise _not_implemented_error("C", self)
 
     def bluff_regular(self, p: TurnData) -> Loose[bool]:
         """Answer D, regular turn with the number in hand: True bluffs anyway."""
-        raise _unwritten_error("D", self)
+        raise _not_implemented_error("D", self)
 
     def maximize_regular(self, p: TurnData) -> Loose[bool]:
         """Answer E, regular turn: True, the default, plays as many cards as possible."""
@@ -218,5 +218,5 @@ def _not_a_bool(node: str, answer: object) -> IllegalOutput:
     return IllegalOutput(f"node {node} ({NODES[node]}) answered {kind}, not True or False")
 
 
-def _unwritten_error(node: str, player: PlayerAI) -> IllegalOutput:
+def _not_implemented_error(node: str, player: PlayerAI) -> IllegalOutput:
     return IllegalOutput(f"{type(player).__name__} does not implement node {node} ({NODES[node]}) yet")

@@ -51,7 +51,7 @@ class Rules:
     duel: bool = False  # two seats: the first player without cards wins
 
     @property
-    def in_force(self) -> "Rules":
+    def engine_rules(self) -> "Rules":
         return self
 
     @property
@@ -63,12 +63,12 @@ class Rules:
         return (DUEL, DUEL) if self.duel else (MIN_PLAYERS, min(MAX_PLAYERS, len(self.deck)))
 
     @property
-    def is_whole(self) -> bool:
+    def is_full_deck(self) -> bool:
         return self.ranks == len(NUMBERS) and self.copies == COPIES
 
     @property
-    def is_usual(self) -> bool:
-        return self.is_whole and not self.duel
+    def is_default(self) -> bool:
+        return self.is_full_deck and not self.duel
 
     def stored_form(self) -> dict[str, Any]:
         """Return the rules as stored in runs, records and prompts, without variant fields that have the default."""

@@ -36,7 +36,7 @@ class Questions:
         """Listen to a table's players before its game begins. `rules` are in the form that `Notebook` expects."""
         self._table = table
         self._seats = [_Seat(seat, rules, table, note) for seat in range(len(table.players))]
-        self._tell([table.state.start])
+        self._notify([table.state.start])
         for seat, player in zip(self._seats, table.players, strict=True):
             if isinstance(player, FiveNodes):
                 player.listeners += (seat,)
@@ -46,10 +46,10 @@ class Questions:
         self._seats[state.seat].notebook.begin_turn(state.hands[state.seat].cards)
         output: TurnOutput
         output, events = step(self._table, announce=True)
-        self._tell(events, output.cards or ())
+        self._notify(events, output.cards or ())
         return output
 
-    def _tell(self, events: Sequence[Event], played: Sequence[int] = ()) -> None:
+    def _notify(self, events: Sequence[Event], played: Sequence[int] = ()) -> None:
         for seat, hand in zip(self._seats, self._table.state.hands, strict=True):
             for event in events:
                 seat.notebook.observe(event, hand.cards, played)
@@ -108,7 +108,7 @@ _EXAMPLE_EVENTS: Final = 24  # enough for doubts, pick-ups and plays by the seat
 _BEFORE: Final = {"A": [""], "B": ["A"], "C": [""], "D": ["", "C"], "E": ["", "C", "D", "CD"]}
 
 
-def _fault(position: Position) -> str | None:
+def _find_fault(position: Position) -> str | None:
     """Explain why no game can reach this position, checking only what prompts depend on."""
     start, turn = position.events[0] if position.events else None, position.turn
     if not isinstance(start, GameStartEvent) or sum(isinstance(event, GameStartEvent) for event in position.events) > 1:
@@ -191,7 +191,7 @@ def _numbers(position: Position) -> Iterator[int]:
             yield event.card_number
 
 
-_FILE: Final = PositionFile(Position, "dubito position 1", _fault, usual=False)
+_FILE: Final = PositionFile(Position, "dubito position 1", _find_fault, usual=False)
 to_json, from_json = _FILE.to_json, _FILE.from_json
 
 

@@ -30,11 +30,11 @@ def _rules_of_a_config() -> "type[BaseModel]":
     """Return the config model of `rules`, with the defaults of `Rules`."""
     from pydantic import Field, model_serializer  # imported late, so that listing bots or games does not load pydantic
 
-    from dubito.files import Checked
+    from dubito.files import CheckedModel
 
     usual = Rules()
 
-    class DubitoRules(Checked):
+    class DubitoRules(CheckedModel):
         jokers: int = Field(default=usual.jokers, ge=0, le=MAX_JOKERS, description="Jokers in the deck, 0 to 2.")
         win_rule: WinRule = Field(
             default=usual.win_rule, description="When the last card wins: at once, or once undoubted."
@@ -50,10 +50,10 @@ def _rules_of_a_config() -> "type[BaseModel]":
 
         @model_serializer
         def stored_form(self) -> dict[str, Any]:
-            return self.in_force.stored_form()
+            return self.engine_rules.stored_form()
 
         @cached_property
-        def in_force(self) -> Rules:
+        def engine_rules(self) -> Rules:
             return Rules(**dict(self))
 
     return DubitoRules
@@ -70,14 +70,14 @@ GAME: Final = Game(
     summary="Dubito (Cheat, I Doubt It) for 3 to 8 players: play cards face down and claim a number, or doubt",
     rules=lambda **said: _rules_of_a_config()(**said),
     seats=(MIN_PLAYERS, MAX_PLAYERS),
-    seats_of=lambda rules: rules.in_force.seats,
+    seats_of=lambda rules: rules.engine_rules.seats,
     lineup="uniform",
     base=PlayerAI,
     base_path="bots.base.BotBase",
     fallback="RandomBoi",
     nodes=tuple(Node(name, method, Bool(), STATED if name == "C" else None) for name, method in NODES.items()),
     results=RESULTS,
-    deal=lambda rules, seats, deck: deal_game(rules.in_force, seats, deck),
+    deal=lambda rules, seats, deck: deal_game(rules.engine_rules, seats, deck),
     deal_to_json=lambda state: {"hands": [list(hand.cards) for hand in state.hands]},
     output_to_json=lambda output: [output.doubt, output.number, output.cards],
     # A list, or a mapping from older tables in the browser.
@@ -91,7 +91,7 @@ GAME: Final = Game(
     lie=lambda state, output: classify_bluff(output.cards, output.number, state.number, state.hands[state.seat].counts),
     lie_mark=_lie_mark,
     missing=missing_nodes,
-    must_tell=lambda rules: () if rules.in_force.is_usual else ("rule_text",),
+    must_tell=lambda rules: () if rules.engine_rules.is_default else ("rule_text",),
     deal_rules=("jokers", "ranks", "copies"),
     kept_rules=Rules,
     demo={

@@ -18,7 +18,7 @@ from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.events import CardsPlayedEvent, Event
 from dubito.games.dubito.record import card_name
 from dubito.games.dubito.witness import Memory, OwnPlay, Witness, names
-from dubito.games.dubito.words import NODE_TEXTS, WALK, WALK_AT_ONCE, effects, objective, rule_sentences, scoring
+from dubito.games.dubito.words import NODE_TEXTS, WALK, WALK_AT_ONCE, effects, objective, rule_paragraphs, scoring
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def _describe_rules(rules: Rules, seats: int) -> dict[str, Any]:
     return {
         "rules": rules.stored_form(),
         "win_rule": rules.win_rule,
-        "rule_text": rule_sentences(rules, seats),
+        "rule_text": rule_paragraphs(rules, seats),
         "objective": objective(seats),
         "scoring": scoring(),
         "walk": WALK,
@@ -160,8 +160,8 @@ def _board(position: Position, witness: Witness) -> dict[str, Any]:
     turn = position.turn
     number, hand = turn.current_number, position.hand
     empty = number == 0
-    elsewhere = witness.elsewhere(number) + hand.count(number)
-    jokers = position.rules.jokers - witness.elsewhere(JOKER) - hand.count(JOKER)
+    elsewhere = witness.count_elsewhere(number) + hand.count(number)
+    jokers = position.rules.jokers - witness.count_elsewhere(JOKER) - hand.count(JOKER)
     return {
         "numbers_in_play": names(turn.playing_cards),
         "sets_gone": names(witness.sets_gone),
@@ -216,9 +216,9 @@ def _player(witness: Witness, seat: int) -> dict[str, Any]:
         "doubted_plays": data.honest_times + data.dishonest_times,
         "honest_plays": data.honest_times,
         **_rates("", data.doubts, data.not_first_turns, data.honest_times, data.dishonest_times),
-        "known_cards": _spread(witness.held_at_round_start(seat)),
+        "known_cards": _spread(witness.hand_at_round_start(seat)),
         "put_down": witness.down.get(seat, 0),
-        "surely_holds": _spread(witness.certain(seat)),
+        "surely_holds": _spread(witness.known_cards(seat)),
     }
 
 

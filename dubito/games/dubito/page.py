@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from dubito.game.words import Label, to_person
+from dubito.game.words import Label, to_second_person
 from dubito.games.dubito.cards import NUMBERS, TurnOutput
 from dubito.games.dubito.engine import RESULTS, State, is_honest
 from dubito.games.dubito.events import DoubtResolvedEvent, Event, PlayerWonEvent
-from dubito.games.dubito.record import card_name, in_order, sentence
-from dubito.games.dubito.words import TO_ME
+from dubito.games.dubito.record import card_name, sentence, sort_cards
+from dubito.games.dubito.words import SECOND_PERSON
 
 WORDS: Final = {
     "one": [card_name(card) for card in (0, *NUMBERS)],
@@ -59,14 +59,14 @@ class Frame:
 
 
 def first_frame(state: State, label: Label, me: int) -> Frame:
-    return next_frame(state, None, None, (), [to_person(sentence(state.start, label), TO_ME)], me)
+    return next_frame(state, None, None, (), [to_second_person(sentence(state.start, label), SECOND_PERSON)], me)
 
 
 def next_frame(
     state: State, mover: int | None, output: TurnOutput | None, events: Sequence[Event], lines: list[str], me: int
 ) -> Frame:
     shown = output.cards if output and (mover == me or state.over) else None
-    really = None if shown is None else in_order(shown)
+    really = None if shown is None else sort_cards(shown)
     return Frame(
         turn=state.turns_played,
         mover=mover,
@@ -82,8 +82,8 @@ def next_frame(
         to_move=None if state.over else state.seat,
         won=[event.player_id for event in events if isinstance(event, PlayerWonEvent)],
         shown=next((_show_doubt(event) for event in events if isinstance(event, DoubtResolvedEvent)), None),
-        hand=in_order(state.hands[me].cards),
-        hands=[in_order(hand.cards) for hand in state.hands] if state.over else [],
+        hand=sort_cards(state.hands[me].cards),
+        hands=[sort_cards(hand.cards) for hand in state.hands] if state.over else [],
         turned=list(state.board) if state.over else [],
         really=really,
         honest=None if really is None else is_honest(really, state.number),
@@ -91,5 +91,5 @@ def next_frame(
 
 
 def _show_doubt(event: DoubtResolvedEvent) -> ShownDoubt:
-    cards = in_order(event.latest_cards)
+    cards = sort_cards(event.latest_cards)
     return ShownDoubt(event.doubter_id, event.target_id, event.loser_id, event.declared_number, cards, event.correct)

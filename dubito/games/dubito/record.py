@@ -13,9 +13,9 @@ from typing import Annotated, Any, Final, Literal, assert_never
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dubito.errors import IllegalOutput, UsageError
-from dubito.files import fault
-from dubito.game.record import Strict, digest_line, record_as_lines, refuse_other_format
-from dubito.game.words import Label, counted, seat_label
+from dubito.files import describe_fault
+from dubito.game.record import Strict, digest_line, format_record, refuse_other_format
+from dubito.game.words import Label, pluralize, seat_label
 from dubito.games.dubito.cards import JOKER, NUMBERS, Hand, TurnOutput
 from dubito.games.dubito.engine import Rules, State, check_players
 from dubito.games.dubito.events import (
@@ -62,12 +62,12 @@ def card_name(card: int, plural: bool = False) -> str:
     return f"{_NAMES[card]}s" if plural else _NAMES[card]
 
 
-def in_order(cards: Iterable[int]) -> list[int]:
+def sort_cards(cards: Iterable[int]) -> list[int]:
     return sorted(cards, key=lambda card: card or NUMBERS[-1] + 1)
 
 
 def describe_cards(cards: Iterable[int]) -> str:
-    return " ".join(map(card_name, in_order(cards)))
+    return " ".join(map(card_name, sort_cards(cards)))
 
 
 def sentence(event: Event, label: Label = seat_label) -> str:
@@ -77,7 +77,7 @@ def sentence(event: Event, label: Label = seat_label) -> str:
             dealt = zip(event.player_ids, event.initial_card_counts, strict=True)
             return "The cards are dealt: " + ", ".join(f"{label(seat)} holds {n}" for seat, n in dealt) + "."
         case CardsPlayedEvent():
-            count = counted(event.n_cards)
+            count = pluralize(event.n_cards)
             return f"{label(event.player_id)} plays {count} as {card_name(event.declared_number, plural=True)}."
         case DoubtResolvedEvent():
             return _describe_doubt(event, label)
@@ -97,8 +97,8 @@ def _describe_doubt(event: DoubtResolvedEvent, label: Label) -> str:
     text = f"{label(event.doubter_id)} doubts {label(event.target_id)}, who shows {shown}: {verdict}."
     if event.jokers_discarded:
         leave = "leaves" if event.jokers_discarded == 1 else "leave"
-        text += f" {counted(event.jokers_discarded, 'joker')} {leave} the game."
-    return f"{text} {label(event.loser_id)} picks up {counted(len(event.board_cards))}."
+        text += f" {pluralize(event.jokers_discarded, 'joker')} {leave} the game."
+    return f"{text} {label(event.loser_id)} picks up {pluralize(len(event.board_cards))}."
 
 
 def ending(state: State, label: Label = seat_label) -> str:
@@ -113,7 +113,7 @@ def _seal(hands: list[list[int]], outputs: list[RecordedOutput]) -> str:
 
 
 def dump(record: GameRecord) -> str:
-    return record_as_lines(record, {"hands", "outputs", "story"})
+    return format_record(record, {"hands", "outputs", "story"})
 
 
 @cache
@@ -127,7 +127,7 @@ def load(text: str) -> GameRecord:
         record = _format().validate_json(text)
     except ValidationError as error:
         refuse_other_format(text, FORMAT, "this game")
-        raise UsageError(f"this is not a game record: {fault(error)}") from None
+        raise UsageError(f"this is not a game record: {describe_fault(error)}") from None
     check_players(len(record.hands), record.rules)
     if len(record.players) != len(record.hands):
         raise UsageError(f"the record names {len(record.players)} players but contains {len(record.hands)} hands")

@@ -16,7 +16,7 @@ from dubito.games.dubito.engine import MAX_JOKERS, Rules, State
 _RULES: Final = Rules()
 
 
-def at_turn(
+def bot_at_turn(
     bot: str | type[PlayerAI],
     hands: Sequence[Sequence[int]],
     moves: Sequence[TurnOutput] = (),
@@ -32,11 +32,11 @@ def at_turn(
     """
     cls = find_bots(Path.cwd()).find(bot).cls if isinstance(bot, str) else bot
     _refuse_impossible(hands, rules)
-    state = partial(_state_with, hands, rules)
+    state = partial(_build_state, hands, rules)
     return set_up_turn(cls, moves, state, len(hands), settings)
 
 
-def _state_with(hands: Sequence[Sequence[int]], rules: Rules) -> State:
+def _build_state(hands: Sequence[Sequence[int]], rules: Rules) -> State:
     return State(rules, [Hand(hand, rules.copies) for hand in hands])
 
 

@@ -22,7 +22,7 @@ _ANY_WORD: Final = re.compile(
 )
 
 
-def converted(source: bytes) -> ast.Module | None:
+def convert_source(source: bytes) -> ast.Module | None:
     """Return a bot for that version as code whose imports refer to this module, or None for other files."""
     # For speed, files without any of these words are not parsed.
     if not _ANY_WORD.search(source):

@@ -96,20 +96,20 @@ class TurnData:
     history: list[GameEvent]
 
 
-def _doubts_of(history: Sequence[GameEvent]) -> list[DoubtResolvedEvent]:
+def _list_doubts(history: Sequence[GameEvent]) -> list[DoubtResolvedEvent]:
     return [event for event in history if isinstance(event, DoubtResolvedEvent)]
 
 
 def honest_times(player_id: int, history: Sequence[GameEvent]) -> int:
-    return sum(event.target_id == player_id and not event.correct for event in _doubts_of(history))
+    return sum(event.target_id == player_id and not event.correct for event in _list_doubts(history))
 
 
 def dishonest_times(player_id: int, history: Sequence[GameEvent]) -> int:
-    return sum(event.target_id == player_id and event.correct for event in _doubts_of(history))
+    return sum(event.target_id == player_id and event.correct for event in _list_doubts(history))
 
 
 def doubts_count(player_id: int, history: Sequence[GameEvent]) -> int:
-    return sum(event.doubter_id == player_id for event in _doubts_of(history))
+    return sum(event.doubter_id == player_id for event in _list_doubts(history))
 
 
 def turns_count(player_id: int, history: Sequence[GameEvent]) -> int:

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Final
 
 from dubito.game import ODDS, REASON, STATED, HousePolicy
-from dubito.game.words import counted, facts_in
+from dubito.game.words import parse_facts, pluralize
 
 _RATES: Final = ("{}_doubt_rate", "{}_bluff_rate")
 _LISTS: Final = {"prev": ("{}", "{}_cards", *_RATES), "next": ("{}", "{}_cards", *_RATES), "table": _RATES}
@@ -31,7 +31,7 @@ MODELS: Final[Mapping[str, HousePolicy]] = {"house-honest": _house_honest, "hous
 
 def read_facts(prompt_text: str) -> dict[str, str]:
     """Return the last block of facts in the text, by name. Empty if the text has none."""
-    values = facts_in(prompt_text)
+    values = parse_facts(prompt_text)
     for who, names in _LISTS.items():  # these lines contain several facts
         if who in values:
             values |= zip((name.format(who) for name in names), values.pop(who).split(), strict=False)
@@ -131,7 +131,7 @@ def _reason_to_doubt(values: Mapping[str, str], answer: bool) -> str:
         return f"{chance}: I doubt it."
     if share > 1 / 2:
         return f"{chance}, but playing my own cards is worth more."
-    return f"{chance}: not enough to risk picking up {counted(int(values['board_cards']))}."
+    return f"{chance}: not enough to risk picking up {pluralize(int(values['board_cards']))}."
 
 
 def _cards_of_number(values: Mapping[str, str]) -> str:

@@ -19,7 +19,7 @@ from dubito.games.dubito.events import (
     GameStartEvent,
     PlayerWonEvent,
 )
-from dubito.games.dubito.record import card_name, describe_cards, in_order, sentence
+from dubito.games.dubito.record import card_name, describe_cards, sentence, sort_cards
 
 _VALUES: Final = NUMBERS[-1] + 1
 
@@ -45,14 +45,14 @@ class Witness:
         around = (seat % n for seat in range(self.seat, self.seat + n))
         return [seat for seat in around if seat not in self.places]
 
-    def certain(self, seat: int) -> list[int]:
+    def known_cards(self, seat: int) -> list[int]:
         down, held = self.down.get(seat, 0), self._certain[seat]
         return [n - down if n > down else 0 for n in held] if down else held
 
-    def held_at_round_start(self, seat: int) -> list[int]:
+    def hand_at_round_start(self, seat: int) -> list[int]:
         return self._certain[seat]
 
-    def elsewhere(self, value: int) -> int:
+    def count_elsewhere(self, value: int) -> int:
         """Count the cards of a value that cannot be in other players' plays of this round.
 
         These are the seat's own cards on the board, cards certainly in other hands, and cards out of the game. The
@@ -185,7 +185,7 @@ class Memory:
                 raise LookupError(f"seat {seat} played more often than own_plays lists")
             number, cards, honest = own_play.number, own_play.cards, is_honest(own_play.cards, own_play.number)
             line += f" Yours: {describe_cards(cards)}, {'honest' if honest else 'a bluff'}."
-            self.own_plays.append({"number": card_name(number), "cards": names(in_order(cards)), "honest": honest})
+            self.own_plays.append({"number": card_name(number), "cards": names(sort_cards(cards)), "honest": honest})
         self.witness.watch(event, own_play.cards if own_play else ())
         if _acting_seat(event) == seat:
             self.own_moves.append(len(self.history))

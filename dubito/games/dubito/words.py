@@ -12,14 +12,14 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from dubito.errors import UsageError, one_line
-from dubito.files import fault
+from dubito.files import describe_fault
 from dubito.game.record import Strict
-from dubito.game.words import ME, Label, Line, Panel, counted, to_person
+from dubito.game.words import ME, Label, Line, Panel, pluralize, to_second_person
 from dubito.games.dubito.cards import JOKER, MAX_PLAY, NUMBERS, TurnData, TurnOutput
 from dubito.games.dubito.engine import DUEL, Result, Rules, State, WinRule, is_honest
 from dubito.games.dubito.engine import why_illegal as refused
 from dubito.games.dubito.events import Event, PlayerWonEvent
-from dubito.games.dubito.record import card_name, describe_cards, ending, in_order, number_word
+from dubito.games.dubito.record import card_name, describe_cards, ending, number_word, sort_cards
 from dubito.games.dubito.record import sentence as sentence
 
 WALK: Final = (
@@ -68,13 +68,13 @@ _END_OF_A_DUEL: Final = "The game ends when one player has won: the other loses.
 _EXAMPLE: Final = " As 7s, 7 7 joker is honest and 7 8 joker is a bluff."
 
 
-def rule_sentences(rules: Rules, n_players: int) -> list[str]:
+def rule_paragraphs(rules: Rules, n_players: int) -> list[str]:
     """Return the rules in force at a table of this size, each as a paragraph."""
     figures = ", ".join(f"{n} the {card_name(n)}" for n in NUMBERS[1 : rules.ranks] if card_name(n) != str(n))
     figures = ", ".join(filter(None, ("1 is the ace", figures)))
     jokers = ["no joker", "one joker", "two jokers"][rules.jokers]
     four = number_word(rules.copies)
-    play_example = _EXAMPLE if rules.is_whole else ""
+    play_example = _EXAMPLE if rules.is_full_deck else ""
     return [
         f"The deck has {four} cards of each number from {NUMBERS[0]} to {rules.ranks} ({figures}) and {jokers}. All "
         f"cards are dealt to the {n_players} players; nobody is dealt {four} of one number.",
@@ -118,18 +118,18 @@ def effects(node: str, hand: Sequence[int], turn: TurnData, answers: Mapping[str
     """
     match node:
         case "A":
-            return _open(hand)
+            return _opening_effects(hand)
         case "B":
-            return _open_how_many(hand, answers["A"], _after_last_card(turn, win_rule))
+            return _opening_count_effects(hand, answers["A"], _after_last_card(turn, win_rule))
         case "C":
-            return _doubt(hand, turn)
+            return _doubt_effects(hand, turn)
         case "D":
-            return _play(hand, turn)
+            return _play_effects(hand, turn)
         case _:
-            return _play_how_many(hand, turn, answers.get("D", True), _after_last_card(turn, win_rule))
+            return _play_count_effects(hand, turn, answers.get("D", True), _after_last_card(turn, win_rule))
 
 
-def _open(hand: Sequence[int]) -> Effects:
+def _opening_effects(hand: Sequence[int]) -> Effects:
     return (
         "The board is empty and you open a round. Do you bluff?",
         f"you bluff: random cards under {_RANDOM_NUMBER}.",
@@ -137,7 +137,7 @@ def _open(hand: Sequence[int]) -> Effects:
     )
 
 
-def _open_how_many(hand: Sequence[int], bluff: bool, after_last_card: str) -> Effects:
+def _opening_count_effects(hand: Sequence[int], bluff: bool, after_last_card: str) -> Effects:
     if bluff:
         (n, most), some = _random_cards(len(hand))
         won = after_last_card if n == len(hand) else ""
@@ -155,17 +155,17 @@ def _open_how_many(hand: Sequence[int], bluff: bool, after_last_card: str) -> Ef
     )
 
 
-def _doubt(hand: Sequence[int], turn: TurnData) -> Effects:
+def _doubt_effects(hand: Sequence[int], turn: TurnData) -> Effects:
     number, matching = card_name(turn.current_number, plural=True), hand.count(turn.current_number)
-    last, board = f"seat {turn.last_player_id}", counted(turn.board_cards)
-    question = f"{last} played {counted(turn.n_cards_played)} as {number}. Do you doubt?"
+    last, board = f"seat {turn.last_player_id}", pluralize(turn.board_cards)
+    question = f"{last} played {pluralize(turn.n_cards_played)} as {number}. Do you doubt?"
     won = f" {_prev_has_won(turn)}" if _is_pending(turn) else ""
     doubt = f"if it is a bluff, {last} picks up the {board} on the board and you take a free turn; "
     doubt += f"if it is honest, you pick them up without its jokers and the next player opens.{won}"
     return question, doubt, f"you play as {number}{'' if matching else '; you hold none and must bluff'}.{won}"
 
 
-def _play(hand: Sequence[int], turn: TurnData) -> Effects:
+def _play_effects(hand: Sequence[int], turn: TurnData) -> Effects:
     number, matching = card_name(turn.current_number, plural=True), hand.count(turn.current_number)
     return (
         f"You play as {number} and hold {matching} of them. Do you bluff anyway?",
@@ -174,7 +174,7 @@ def _play(hand: Sequence[int], turn: TurnData) -> Effects:
     )
 
 
-def _play_how_many(hand: Sequence[int], turn: TurnData, bluff: bool, after_last_card: str) -> Effects:
+def _play_count_effects(hand: Sequence[int], turn: TurnData, bluff: bool, after_last_card: str) -> Effects:
     number = card_name(turn.current_number, plural=True)
     if bluff:
         (n, most), some = _random_cards(len(hand))
@@ -183,7 +183,7 @@ def _play_how_many(hand: Sequence[int], turn: TurnData, bluff: bool, after_last_
         return question, f"you play {most}.{won}", f"you play {some}."
     n = min(MAX_PLAY, hand.count(turn.current_number))
     won = after_last_card if n == len(hand) else ""
-    most, some = counted(n), "1 card"
+    most, some = pluralize(n), "1 card"
     if n > 1:
         most, some = f"{most}, all of them {number}", f"a random number of them, 1 to {n}"
     question = f"You are honest, with {number}. Do you play many cards?"
@@ -212,10 +212,10 @@ def _most_common(hand: Sequence[int]) -> tuple[int, str]:
     """Return how many cards the largest honest opening plays, and describe them (R25)."""
     numbers = sorted(card for card in hand if card != JOKER)
     if not numbers:
-        return len(hand), f"{counted(len(hand))}, all you hold: jokers, under {_RANDOM_NUMBER}"
+        return len(hand), f"{pluralize(len(hand))}, all you hold: jokers, under {_RANDOM_NUMBER}"
     number = max(numbers, key=numbers.count)  # max returns the first, so ties go to the lowest number
     n = min(MAX_PLAY, numbers.count(number))
-    return n, f"{counted(n)} of the number you hold most of, as {card_name(number, plural=True)}"
+    return n, f"{pluralize(n)} of the number you hold most of, as {card_name(number, plural=True)}"
 
 
 def _random_cards(held: int) -> tuple[tuple[int, str], str]:
@@ -228,7 +228,7 @@ _LETTERS: Final = "*A23456789TJQK"  # one letter per card value
 _OPENING: Final = "AB"  # nodes asked on an empty board
 _JOKERS: Final = ("No joker", "One joker", "Two jokers")
 _LAST_CARD: Final = {"immediate": "winning at once", "contested": "open to doubt"}
-TO_ME: Final = {
+SECOND_PERSON: Final = {
     f"{ME} plays": "You play",
     f"{ME} doubts": "You doubt",
     f"{ME}, who shows": "you, and you show",
@@ -252,11 +252,11 @@ Turns = Iterator[tuple[TurnOutput, Sequence[Event]]]
 
 
 def rules(rules: Any, seats: int) -> list[str]:
-    return [objective(seats), *rule_sentences(rules.in_force, seats), scoring()]
+    return [objective(seats), *rule_paragraphs(rules.engine_rules, seats), scoring()]
 
 
-def in_short(rules: Any) -> str:
-    deck = "" if rules.in_force.is_whole else f"{rules.ranks} numbers with {rules.copies} cards each, "
+def summarize_rules(rules: Any) -> str:
+    deck = "" if rules.engine_rules.is_full_deck else f"{rules.ranks} numbers with {rules.copies} cards each, "
     text = f"{_JOKERS[rules.jokers]}, the last card {_LAST_CARD[rules.win_rule]}"
     return f"{'A duel: ' if rules.duel else ''}{deck}{text}" if rules.duel or deck else text
 
@@ -265,10 +265,10 @@ class Teller:
     def __init__(self, state: State, label: Label) -> None:
         self._state, self._label, self._number = state, label, state.number
 
-    def holds(self, seat: int) -> str:
+    def describe_hand(self, seat: int) -> str:
         return describe_cards(self._state.hands[seat].cards)
 
-    def moved(self, seat: int, output: TurnOutput, events: Sequence[Event]) -> list[Line]:
+    def describe_move(self, seat: int, output: TurnOutput, events: Sequence[Event]) -> list[Line]:
         lines = [Line(sentence(event, self._label)) for event in events]
         if output.cards:
             verdict = "honest" if is_honest(output.cards, output.number or self._number) else "a bluff"
@@ -279,14 +279,17 @@ class Teller:
     def panels(self) -> list[Panel]:
         state, label = self._state, self._label
         seats = range(len(state.hands))
-        hands = [Panel(label(seat), f"{len(state.hands[seat].cards)} cards", self.holds(seat), seat) for seat in seats]
+        hands = [
+            Panel(label(seat), f"{len(state.hands[seat].cards)} cards", self.describe_hand(seat), seat)
+            for seat in seats
+        ]
         return [*hands, Panel("The board", f"{len(state.board)} cards", describe_cards(state.board))]
 
     def ending(self) -> list[str]:
         state, label = self._state, self._label
         winners = sorted((place, seat) for seat, place in enumerate(state.places) if place is not None)
         placed = [f"{place}. {label(seat)}" for place, seat in winners]
-        turns = f"{counted(state.turns, 'turn')} and {counted(state.free_turns, 'free one')}"
+        turns = f"{pluralize(state.turns, 'turn')} and {pluralize(state.free_turns, 'free one')}"
         return [ending(state, label), *placed, turns]
 
 
@@ -331,7 +334,7 @@ def viewer_data(
     }
 
 
-def fits(decision: Mapping[str, Any], turns: Sequence[Mapping[str, Any]]) -> bool:
+def decision_fits_turn(decision: Mapping[str, Any], turns: Sequence[Mapping[str, Any]]) -> bool:
     turn = turns[decision["turn"] - 1]
     opens = "cards" in turn and turn["pile"] == decision["turn"] - 1
     return (decision["node"] in _OPENING) == opens
@@ -360,7 +363,7 @@ def _marks(output: TurnOutput, number: int, seat: int, bluffed: bool) -> dict[st
 
 
 def _letters(cards: Iterable[int]) -> str:
-    return "".join(map(_LETTERS.__getitem__, in_order(cards)))
+    return "".join(map(_LETTERS.__getitem__, sort_cards(cards)))
 
 
 SLOGAN: Final = "I doubt it."
@@ -395,15 +398,15 @@ _CARDS: Final = {
 }
 
 
-def sees(state: State, seat: int, label: Label) -> list[str]:
+def describe_view(state: State, seat: int, label: Label) -> list[str]:
     counts = [state.player_data(other).n_cards for other in range(len(state.hands))]
     there = [other for other, place in enumerate(state.places) if place is None]
-    held = [f"{to_person(label(other), TO_ME)} {counts[other]}" for other in there]
+    held = [f"{to_second_person(label(other), SECOND_PERSON)} {counts[other]}" for other in there]
     lines = [f"Cards held: {', '.join(held)}.", f"Your hand: {describe_cards(state.hands[seat].cards)}"]
     if not state.number:
         return [*lines, "Your turn. The board is empty: you open a round."]
     assert state.last_player is not None
-    last, number = to_person(label(state.last_player), TO_ME), card_name(state.number, plural=True)
+    last, number = to_second_person(label(state.last_player), SECOND_PERSON), card_name(state.number, plural=True)
     doubt = "" if state.can_doubt else " (you cannot doubt them)"
     return [
         *lines,
@@ -411,7 +414,7 @@ def sees(state: State, seat: int, label: Label) -> list[str]:
     ]
 
 
-def read(line: str, state: State, seat: int) -> TurnOutput:
+def parse_line(line: str, state: State, seat: int) -> TurnOutput:
     move = read_move(line, state.number)
     if not state.number and not move.doubt and move.number is None:
         raise UsageError(f"name the number you claim, as in `{one_line(line.strip(), 40)} as 7`")
@@ -458,7 +461,7 @@ def parse_answer(answer: object, state: State, seat: int) -> TurnOutput:
     try:
         move = _MOVE.validate_json(json.dumps(answer))
     except ValidationError as error:
-        raise UsageError(f"this move cannot be read: {fault(error, 'the answer')}") from None
+        raise UsageError(f"this move cannot be read: {describe_fault(error, 'the answer')}") from None
     return TurnOutput(move.doubt, move.number, move.cards)
 
 

@@ -14,7 +14,7 @@ from dubito.games.dubito.facts import sample_table
 from dubito.games.dubito.facts import sample_tables as sample_tables
 from dubito.games.dubito.knowledge import Position
 from dubito.games.dubito.record import Card
-from dubito.games.dubito.worlds import another
+from dubito.games.dubito.worlds import sample_world
 
 # Facts that a prompt may omit if it uses one of these instead.
 INSTEAD: Final[Mapping[str, tuple[str, ...]]] = {
@@ -86,7 +86,7 @@ IMPORTANT: Final[Mapping[str, list[tuple[str, ...]]]] = {
 }
 
 
-def where(position: Position) -> str:
+def describe_setting(position: Position) -> str:
     start = position.events[0]
     assert isinstance(start, GameStartEvent)
     return f"in a game of {len(start.player_ids)}, {position.rules.win_rule}"
@@ -129,7 +129,7 @@ def contradiction(position: Position, truth: Hidden) -> str | None:
     return None
 
 
-def right(position: Position, truth: Hidden) -> bool | None:
+def right_answer(position: Position, truth: Hidden) -> bool | None:
     return truth.dishonest if position.node == "C" else None
 
 
@@ -145,5 +145,5 @@ def pairs(rules: Rules, size: int) -> Iterator[tuple[Position, Position]]:
     while not table.state.over:
         positions.clear()
         questions.step()
-        world = another(positions[0], chance)
+        world = sample_world(positions[0], chance)
         yield from ((position, world.replay_position(position)) for position in positions)

@@ -41,7 +41,7 @@ class World:
         return replace(book.position(position.node, state.turn_data(), hand), answers=position.answers)
 
 
-def another(position: Position, chance: Random) -> World:
+def sample_world(position: Position, chance: Random) -> World:
     """Sample a world in which this seat holds these cards and observes these events."""
     seat, plays = position.seat, iter(position.own_plays)
     bounds = _Bounds(position)

@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.experiment import Experiment, PartName, PlayerSpec
 from dubito.experiment.stored import Run
-from dubito.files import Checked, fault, read_yaml
+from dubito.files import CheckedModel, describe_fault, read_yaml
 from dubito.game import Game
 from dubito.game.find import Registry, package_of, source_of
 
@@ -26,7 +26,7 @@ _Bots = dict[str, str]  # sha256 of each bot's file, by bot name
 NEW: Final = "that is a new book"
 
 
-class Book(Checked):
+class Book(CheckedModel):
     """The content of a file in `books/`."""
 
     game: str
@@ -67,7 +67,7 @@ def read_book(named: str) -> NamedBook:
     try:
         return NamedBook(file.stem, Book.model_validate(read_yaml(file)))
     except ValidationError as error:
-        raise UsageError(f"{one_line(str(file))}: {fault(error, 'a book')}") from None
+        raise UsageError(f"{one_line(str(file))}: {describe_fault(error, 'a book')}") from None
 
 
 def check_book(named: NamedBook, registry: Registry) -> None:
@@ -99,11 +99,13 @@ def _source(registry: Registry) -> str:
     return "" if package_of(game, here).is_own else source_of(game, here)
 
 
-def config_of(book: Book, part: PartName, player: PlayerSpec, exploiters: Sequence[dict[str, Any]], game: Game) -> Any:
+def build_part_config(
+    book: Book, part: PartName, player: PlayerSpec, exploiters: Sequence[dict[str, Any]], game: Game
+) -> Any:
     """Return the config for a part. `exploiters` are config entries."""
     table, entry = book.table_sizes, {"bot": player.bot, "name": player.name, **player.settings}
     seats = 2 if table == [2] else 1
-    common = {"game": book.game, "rules": book.rules, "seed": seed_of(book, part), "table_sizes": table}
+    common = {"game": book.game, "rules": book.rules, "seed": part_seed(book, part), "table_sizes": table}
     if part == "field":
         return {**common, "games": book.deals * seats, "bots": [*book.bots], "contenders": [entry]}
     copies = max(table) if game.lineup == "distinct" else 1
@@ -115,7 +117,7 @@ def config_of(book: Book, part: PartName, player: PlayerSpec, exploiters: Sequen
     return {**common, "games": games, "bots": field, "contenders": others}
 
 
-def seed_of(book: Book, part: PartName) -> int:
+def part_seed(book: Book, part: PartName) -> int:
     return book.seed + (part == "exploiters")
 
 
@@ -157,7 +159,7 @@ def _differences(book: Book, part: PartName, run: Experiment, defaults: Mapping[
         "game": run.game == book.game,
         "rules": all(run.rules.get(rule) == value for rule, value in book.rules.items())
         and run.rules.keys() <= defaults.keys(),
-        "seed": run.seed == seed_of(book, part),
+        "seed": run.seed == part_seed(book, part),
         "table sizes": [*run.table_sizes] == sorted(book.table_sizes),
         "deals": contender_count > 0 and run.games == deals * contender_count and not run.stop and not run.shard,
         "bots": [*others.items()] == [*bots.items()] and (part != "field" or not any(bot.settings for bot in run.bots)),

@@ -15,10 +15,10 @@ from dubito.experiment.experiment import PlayerSpec, describe_fake_models, kind_
 from dubito.experiment.resolve import model_settings
 from dubito.game import FALLBACK_OUTCOME, Results
 from dubito.llm.prices import PICO, dollars
-from dubito.llm.settings import account_for
+from dubito.llm.settings import build_account
 from dubito.plugins.leaderboard.submissions import MIN_SAMPLE, Answerers, Submissions, VerifiedRun
 from dubito.report.games import GameChoice
-from dubito.report.run_tables import cautions, describe_significance
+from dubito.report.run_tables import describe_significance, list_cautions
 from dubito.report.tables import (
     Block,
     Chart,
@@ -31,12 +31,12 @@ from dubito.report.tables import (
     Section,
     Value,
     Verbatim,
+    column_kind,
     counts,
-    difference_of,
-    kind_of,
+    difference_kind,
+    measure_unit,
     points,
     texts,
-    unit_of,
 )
 from dubito.report.verdicts import describe_verdict
 from dubito.stats.players import fallback_share
@@ -118,7 +118,7 @@ class _Row:
         """Return the host that a model player calls."""
         if self.log is None:
             return None
-        server = account_for(model_settings(self.spec, self.submission.run.registry)).server
+        server = build_account(model_settings(self.spec, self.submission.run.registry)).server
         return one_line(urlsplit(server).netloc or server, 80)
 
     @property
@@ -144,7 +144,7 @@ class _Board:
     def row(self, ranked: ContenderRow) -> _Row:
         return self.rows[ranked.contender.name]
 
-    def path_of(self, pair: PairRow) -> str:
+    def page_path(self, pair: PairRow) -> str:
         one, other = self.rows[pair.one.name], self.rows[pair.other.name]
         return f"pairs/{one.submission.key}-{one.place}-{other.submission.key}-{other.place}.html"
 
@@ -223,7 +223,7 @@ def _index_page(submissions: Submissions, boards: Sequence[_Board], title: str) 
     answers = [_summary_sentence(board) for board in boards]
     short: list[Block] = [*(Paragraph(answer, answer=True) for answer in answers), *map(Paragraph, summary)]
     sections = [Section("Summary", short)]
-    sections += [Section(_title_of(board), _blocks_of(board)) for board in boards]
+    sections += [Section(_build_title(board), _build_blocks(board)) for board in boards]
     if invalid:
         cells = [[one_line(one.file, 120), "invalid", one.reason] for one in submissions.invalid]
         table = ResultTable("refused", "Invalid, with the first reason", texts("file", "tier", "reason"), cells)
@@ -232,18 +232,18 @@ def _index_page(submissions: Submissions, boards: Sequence[_Board], title: str) 
     if files:
         sections.append(Section("Check a row yourself", _check_instructions(files[0])))
     sections.append(Section("What a row proves", [NamedValues(_TIERS), Paragraph(_NOT_VERIFIED)]))
-    preview = Preview(" ".join([*answers, *summary]), _chart_of(boards[0]) if boards else None)
+    preview = Preview(" ".join([*answers, *summary]), _build_chart(boards[0]) if boards else None)
     return Page("index.html", one_line(title), sections, preview=preview)
 
 
 def _summary_sentence(board: _Board) -> str:
     if board.order is None:
-        return f"{board.label(board.ranked[0].contender.name)} is the only row of {_title_of(board)}."
+        return f"{board.label(board.ranked[0].contender.name)} is the only row of {_build_title(board)}."
     text = describe_verdict(board.order, board.label_with_kind)
     return f"{one_line(board.book)}: {text}" if board.book else text
 
 
-def _title_of(board: _Board) -> str:
+def _build_title(board: _Board) -> str:
     planned = next(iter(board.rows.values())).submission.run.planned
     least, most = min(planned.table_sizes), max(planned.table_sizes)
     every = [*range(least, most + 1)] == sorted(planned.table_sizes) and least < most
@@ -252,27 +252,27 @@ def _title_of(board: _Board) -> str:
     return f"{one_line(board.book)}: {about}" if board.book else about
 
 
-def _blocks_of(board: _Board) -> list[Block]:
+def _build_blocks(board: _Board) -> list[Block]:
     rows = [board.row(each) for each in board.ranked]
     names = [board.label(row.id) for row in rows]
     kinds = {row.name: kind_of_player(row.spec) for row in rows}
     blocks: list[Block] = [Paragraph(text, warning=True) for text in [describe_fake_models(kinds)] if text]
-    blocks.append(_chart_of(board))
+    blocks.append(_build_chart(board))
     if any(row.dollars for row in rows):
         blocks.append(_cost_chart(board, rows, names))
-    blocks.append(_table_of(board))
-    blocks += [Paragraph(" ".join(notes))] if board.order and (notes := cautions(_order_by_label(board))) else []
+    blocks.append(_build_table(board))
+    blocks += [Paragraph(" ".join(notes))] if board.order and (notes := list_cautions(_order_by_label(board))) else []
     return blocks
 
 
-def _chart_of(board: _Board) -> Chart:
+def _build_chart(board: _Board) -> Chart:
     first = board.results.measure(board.results.headline[0])
     names, rates = (
         [board.label(board.row(each).id) for each in board.ranked],
         [each.rates[first.key] for each in board.ranked],
     )
     title = f"{first.name} of each row with its 95 % confidence interval"
-    return Chart("intervals", title, first.heading, names, [points(first.name, rates, unit_of(first))])
+    return Chart("intervals", title, first.heading, names, [points(first.name, rates, measure_unit(first))])
 
 
 def _order_by_label(board: _Board) -> Order:
@@ -282,7 +282,7 @@ def _order_by_label(board: _Board) -> Order:
 
 def _cost_chart(board: _Board, rows: Sequence[_Row], names: Sequence[str]) -> Chart:
     first = board.results.measure(board.results.headline[0])
-    scaled = points(first.name, [each.rates[first.key] for each in board.ranked], unit_of(first))["points"]
+    scaled = points(first.name, [each.rates[first.key] for each in board.ranked], measure_unit(first))["points"]
     kinds = [kind_of_player(row.spec) for row in rows]
     series = [
         {
@@ -298,9 +298,9 @@ def _cost_chart(board: _Board, rows: Sequence[_Row], names: Sequence[str]) -> Ch
     return Chart("scatter", title, "dollars, for all these deals", names, series, vertical=first.heading)
 
 
-def _table_of(board: _Board) -> ResultTable:
+def _build_table(board: _Board) -> ResultTable:
     first = board.results.measure(board.results.headline[0])
-    columns = [*texts("player", "rank"), Column(first.key, first.column_title, kind_of(first)), *texts("tier")]
+    columns = [*texts("player", "rank"), Column(first.key, first.column_title, column_kind(first)), *texts("tier")]
     columns += [Column("kind", "kind", "kind"), *texts("server")]
     columns += [Column("answered", "answered by", "text"), *texts("prompt")]
     columns += [*counts("calls"), Column("cost", "dollars", "dollars"), Column("fallback", "fallback %", "rate")]
@@ -351,7 +351,7 @@ def _page_of_row(board: _Board, place: int, ranked: ContenderRow) -> Page:
         Section("What it is", [NamedValues(_facts(row, board.ranks(place), ranked)), *blocks, Paragraph(tier)]),
         Section(
             "Against the others",
-            [_pairs_of(board, row)] if board.pairs else [Paragraph("This is the only row so far.")],
+            [_build_pairs_table(board, row)] if board.pairs else [Paragraph("This is the only row so far.")],
         ),
         Section(
             "Its games",
@@ -360,10 +360,10 @@ def _page_of_row(board: _Board, place: int, ranked: ContenderRow) -> Page:
         Section("Check it yourself", _check_instructions(row.submission.file, run.results_digest)),
     ]
     rate = ranked.rates[first.key]
-    score = "" if rate.value is None else f" {first.name} {unit_of(first) * rate.value:.1f}."
+    score = "" if rate.value is None else f" {first.name} {measure_unit(first) * rate.value:.1f}."
     rank = f"rank {board.ranks(place)} of {len(board.rows)}, {row.submission.tier}."
     preview = Preview(
-        f"{board.label(row.id)} at {_title_of(board)}: {rank}{score}", _chart_of(board), [board.label(row.id)]
+        f"{board.label(row.id)} at {_build_title(board)}: {rank}{score}", _build_chart(board), [board.label(row.id)]
     )
     return Page(row.path, board.label(row.id), sections, preview=preview)
 
@@ -402,21 +402,21 @@ def _facts(row: _Row, ranks: str, ranked: ContenderRow) -> list[tuple[str, str]]
     ]
 
 
-def _pairs_of(board: _Board, row: _Row) -> ResultTable:
+def _build_pairs_table(board: _Board, row: _Row) -> ResultTable:
     """Return the paired differences between a row and every other row."""
     measures = [board.results.measure(key) for key in board.results.headline]
     columns = [Column("against", "against", "text")]
-    columns += [Column(one.key, f"{one.title}, difference", difference_of(one)) for one in measures]
+    columns += [Column(one.key, f"{one.title}, difference", difference_kind(one)) for one in measures]
     columns += [Column("apart", f"{measures[0].title} significant", "text")]
     cells: list[list[Value]] = []
     links, paths = [], []
     for pair in board.pairs:
         if row.id not in (pair.one.name, pair.other.name):
             continue
-        paths.append(board.path_of(pair))
+        paths.append(board.page_path(pair))
         ours = pair.one.name == row.id
         other = board.rows[pair.other.name if ours else pair.one.name]
-        rates = [pair.differences[one.key].rate.scaled(1 if ours else -1) for one in measures]
+        rates = [pair.differences[one.key].rate.rescale(1 if ours else -1) for one in measures]
         rates = rates if ours else [replace(rate, low=rate.high, high=rate.low) for rate in rates]
         cells.append([board.label(other.id), *rates, describe_significance(pair.differences[measures[0].key])])
         links.append(other.path)
@@ -467,8 +467,10 @@ def _page_of_pair(board: _Board, pair: PairRow) -> Page:
     first, second = (board.order.names.index(row.id) for row in (one, other))
     order = board.order.pair(first, second, differences[0].more_games)
     summary = f"{board.ranked[0].deals:,} common deals. {describe_verdict(order, board.label_with_kind)}"
-    key = board.path_of(pair).partition("/")[2].partition(".")[0]
-    columns = [Column(each.key, f"{each.title}, difference from {names[1]}", difference_of(each)) for each in measures]
+    key = board.page_path(pair).partition("/")[2].partition(".")[0]
+    columns = [
+        Column(each.key, f"{each.title}, difference from {names[1]}", difference_kind(each)) for each in measures
+    ]
     table = ResultTable(
         key,
         "Paired differences on the same deals, with 95 % confidence intervals",
@@ -483,8 +485,8 @@ def _page_of_pair(board: _Board, pair: PairRow) -> Page:
         Section("The two rows", [NamedValues([(names[0], one.submission.file), (names[1], other.submission.file)])]),
     ]
     title = " against ".join(names)
-    preview = Preview(f"{title} at {_title_of(board)}. {summary}", _chart_of(board), names)
-    return Page(board.path_of(pair), title, sections, preview=preview)
+    preview = Preview(f"{title} at {_build_title(board)}. {summary}", _build_chart(board), names)
+    return Page(board.page_path(pair), title, sections, preview=preview)
 
 
 def _differing_games(

@@ -11,31 +11,31 @@ from dubito.cli.options import SPENDING, config_options, games_path_option, json
 from dubito.cli.output import note, print_document, say, table
 from dubito.cli.run import play_with_progress, print_warnings
 from dubito.cli.summary import exit_code
-from dubito.errors import listed, one_line
+from dubito.errors import join_names, one_line
 from dubito.experiment.config import parse_config
 from dubito.experiment.experiment import BookPart, Experiment, PartName, PlayerSpec, describe_fake_models
 from dubito.experiment.resolve import CallOptions, call_options, check_cache, check_models, parse_player, resolve
 from dubito.experiment.run import RunResult, find_finished_run
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored import open_recorded_run
 from dubito.game import Measure
 from dubito.game.find import Registry, find_bots
 from dubito.game.table import Entrant
 from dubito.llm.settings import SHORT_FORM_SETTINGS
-from dubito.plugins.leaderboard.book import NamedBook, check_book, config_of, read_book
+from dubito.plugins.leaderboard.book import NamedBook, build_part_config, check_book, read_book
 from dubito.plugins.leaderboard.documents import RatingObject, RatingTaken, RatingUsed, RatingWorst
 from dubito.plugins.leaderboard.rating import (
     ExploiterGain,
     RatingUsage,
     WorstNeighbours,
-    beside_worst,
     exploiter_entries,
     exploiter_gains,
+    mean_beside_worst,
     mean_rate,
     rated_games,
     sum_usage,
 )
 from dubito.report.documents import Interval
-from dubito.report.tables import ColumnKind, cell_text, difference_of, kind_of
+from dubito.report.tables import ColumnKind, cell_text, column_kind, difference_kind
 from dubito.stats.rates import Rate
 from dubito.store.model_log import Spend
 
@@ -63,8 +63,8 @@ def rate(rated: str, book: str, output: Path | None, quiet: bool, as_json: bool,
     field = player.play_part("field", folder, quiet)
     if code := exit_code(field):
         return code
-    with opened_run(folder / "field") as run:
-        worst = beside_worst([*rated_games(run)], run.names, run.game.results.measures[0])
+    with open_recorded_run(folder / "field") as run:
+        worst = mean_beside_worst([*rated_games(run)], run.names, run.game.results.measures[0])
         spent, entries = run.spent, exploiter_entries(run, player.named.book.exploiters)
     exploiters = player.play_part("exploiters", folder, quiet, entries, spent)
     if code := exit_code(exploiters):
@@ -100,7 +100,7 @@ class _BookPlayer:
     def experiment(self, part: PartName, exploiters: Sequence[dict[str, Any]] = ()) -> tuple[Experiment, CallOptions]:
         """Return the checked experiment for a part; raises UsageError."""
         book, here = self.named.book, self.registry.working_directory
-        content = config_of(book, part, self.spec, exploiters, self.registry.game)
+        content = build_part_config(book, part, self.spec, exploiters, self.registry.game)
         config = parse_config(content, self.named.name, self.flags)
         calls = call_options(config, here)
         experiment = check_models(resolve(config, self.registry), self.registry, calls)
@@ -123,7 +123,7 @@ class _BookPlayer:
         print_warnings(experiment, self.registry, calls)
         if warning := check_cache(experiment, self.registry, calls):
             note(warning)
-        calls = replace(calls, caps=calls.caps.minus(spent) if spent else calls.caps)
+        calls = replace(calls, caps=calls.caps.subtract(spent) if spent else calls.caps)
         return play_with_progress(experiment, self.registry, into, calls, workers=self.workers, quiet=quiet)
 
 
@@ -185,16 +185,16 @@ def _print_rating(rating: _Rating) -> None:
         say(warning)
     neighbours = "against its worst opponent" if rating.field.game.is_duel else "next to its worst neighbours"
     rows: list[tuple[str, Rate, int, ColumnKind]] = [
-        ("against the opponents", rating.mean, rating.field.tally.games, kind_of(measure)),
-        (neighbours, rating.worst.rate, rating.worst.games, kind_of(measure)),
+        ("against the opponents", rating.mean, rating.field.tally.games, column_kind(measure)),
+        (neighbours, rating.worst.rate, rating.worst.games, column_kind(measure)),
     ]
     seats = rating.field.experiment.contender_seats
-    rows += [(f"gain of {one.name}", one.rate, one.deals * seats, difference_of(measure)) for one in rating.gains]
+    rows += [(f"gain of {one.name}", one.rate, one.deals * seats, difference_kind(measure)) for one in rating.gains]
     cells = [[what, cell_text(rate, kind), f"{games:,}"] for what, rate, games, kind in rows]
     title = f"{name} rated against {named.name} ({named.book.digest})"
     table(title, ["", f"{measure.column_title} [95 % CI]", "games"], cells)
     for side, who in rating.worst.who.items():
-        say(f"worst {side}: {listed([one_line(each) for each in who])}")
+        say(f"worst {side}: {join_names([one_line(each) for each in who])}")
     if rating.exact is not None:
         basis = f"from {rating.draws} draws of each situation" if rating.draws else "exact"
         say(f"a best response wins {rating.exact:+.3f} ({basis})")

@@ -52,7 +52,7 @@ def mean_rate(tally: Tally, contenders: Sequence[Contender], results: Results) -
     return row.rates[results.measures[0].key]
 
 
-def beside_worst(games: Sequence[RatedGame], names: Sequence[str], measure: Measure) -> WorstNeighbours:
+def mean_beside_worst(games: Sequence[RatedGame], names: Sequence[str], measure: Measure) -> WorstNeighbours:
     """Return the mean of the first measure in games next to the worst neighbours.
 
     To avoid selection bias, the neighbours used for each half of the deals are the worst in the other half.
@@ -85,7 +85,7 @@ def rated_games(run: Run) -> Iterator[RatedGame]:
         outcome = run.outcome(row)
         seat = outcome.contender_seat or 0
         yield RatedGame(
-            number // planned.games_per_deal, _neighbours(outcome, seat), outcome.measured(results)[seat][0]
+            number // planned.games_per_deal, _neighbours(outcome, seat), outcome.measure_seats(results)[seat][0]
         )
 
 
@@ -139,7 +139,7 @@ def exploiter_gains(tally: Tally, experiment: Experiment, results: Results) -> l
     share = sum(games * one for games, one in sizes) / sum(games for games, _ in sizes)
     rows = {row.contender.name: row for row in contender_ranking(tally, contenders, results)}
     ordered = [rows[contender.name] for contender in contenders]
-    return [ExploiterGain(row.contender.name, row.deals, row.rates[key].scaled(1.0, -share)) for row in ordered]
+    return [ExploiterGain(row.contender.name, row.deals, row.rates[key].rescale(1.0, -share)) for row in ordered]
 
 
 @dataclass(frozen=True, slots=True)

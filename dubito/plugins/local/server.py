@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from dubito.errors import RunStopped, UsageError, one_line
-from dubito.experiment.workers import cores
+from dubito.experiment.workers import core_count
 from dubito.plugins.local.catalog import MISSING_EXTRA, fetch_model, fingerprint, is_path, known_model
 
 CONTEXT: Final = 8192  # tokens of a prompt and its reply, per call in flight
@@ -64,7 +64,7 @@ def start_server(model: str, in_flight: int, tell: Callable[[str], None]) -> Ite
     if find_spec("xllamacpp") is None:
         raise UsageError(MISSING_EXTRA)
     path = Path(model) if is_path(model) else fetch_model(known_model(model), tell)
-    threads = cores()
+    threads = core_count()
     # Reading a prompt uses all threads, so another slot would not help much.
     slots = max(1, min(in_flight, threads // 2))
     options = {"path": str(path), "name": path.stem, "context": CONTEXT, "slots": slots, "threads": threads}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 from dubito.errors import DubitoError, IllegalOutput, UsageError, one_line
 from dubito.game import Game, GameEvent, Player
 from dubito.game.streams import DealStreams
-from dubito.game.words import Words, seat_label, words_of
+from dubito.game.words import Words, load_words, seat_label
 
 if TYPE_CHECKING:
     from dubito.workshop.subject import Flaw, Subject
@@ -61,10 +61,10 @@ def node_feature(nodes: Sequence[str]) -> Feature:
 
 def hand_feature(kinds: Sequence[Any]) -> Feature:
     """Return the feature with the number of cards of each kind in the seat's hand."""
-    return Feature("hand", len(kinds), lambda course, seat: by_kind(course.hand(seat), kinds))
+    return Feature("hand", len(kinds), lambda course, seat: count_by_kind(course.hand(seat), kinds))
 
 
-def by_kind(cards: Sequence[Any], kinds: Iterable[Any]) -> list[int]:
+def count_by_kind(cards: Sequence[Any], kinds: Iterable[Any]) -> list[int]:
     """Count the cards of each kind."""
     return [cards.count(kind) for kind in kinds]
 
@@ -200,7 +200,7 @@ class Course:
         """
         view = self.engine.view()
         action = yield Fork(view.node, [n for n, output in enumerate(self.done) if view.why_illegal(output) is None])
-        self.tell(self.engine.apply(self.done[action]))
+        self.log_events(self.engine.apply(self.done[action]))
 
     def apply(self, action: int) -> None:
         """Apply an action or an outcome. If it is illegal, raises IllegalOutput and changes nothing."""
@@ -267,7 +267,7 @@ class Course:
     def finish_deal(self, engine: Any) -> None:
         """End the deal by showing each seat its hand."""
         self.engine = engine
-        self.tell([engine.start])
+        self.log_events([engine.start])
         for seat in range(self.players):
             cards = tuple(self.hand(seat))
             self.note(f"hand {join_spaced(cards)}", ("hand", cards), seat)
@@ -281,12 +281,12 @@ class Course:
         """Log what all seats or one seat have seen."""
         self.log.append(LogEntry(only, text, what))
 
-    def tell(self, events: Sequence[GameEvent]) -> None:
+    def log_events(self, events: Sequence[GameEvent]) -> None:
         """Log the observed events."""
         for event in events:
-            self.note(self.in_words(event), event, event.only)
+            self.note(self.describe_event(event), event, event.only)
 
-    def in_words(self, event: Any) -> str:
+    def describe_event(self, event: Any) -> str:
         """Describe an event briefly, by its sentence for people or its fields."""
         sentences, plain = _words(self.game)
         return (sentences.sentence(event, seat_label) or plain.sentence(event, seat_label)).removesuffix(".")
@@ -299,7 +299,7 @@ class Course:
                 if getattr(entry.what, "leaves", None) == seat:
                     return
 
-    def remembered(self, seat: int) -> Any:
+    def updated_recall(self, seat: int) -> Any:
         """Return a seat's `Recall`, updated with new entries."""
         recall = self._recalls.get(seat)
         if recall is None:
@@ -330,9 +330,9 @@ class Course:
 
     def recall(self, seat: int) -> Pieces:
         """Return the information state as numbers. Missing rows are 0."""
-        recall = self.remembered(seat)
+        recall = self.updated_recall(seat)
         parts = {part.name: [*part.value(self, seat)] for part in self.recalled}
-        return {"hand": by_kind(recall.dealt, self.kinds), **parts, self.rows: recall.rows[:]}
+        return {"hand": count_by_kind(recall.dealt, self.kinds), **parts, self.rows: recall.rows[:]}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the parts of `recall`."""
@@ -374,7 +374,7 @@ class Course:
             return scores
         return [score - (sum(scores) - score) / (self.players - 1) for score in scores]
 
-    def another(self, seat: int, chance: Random) -> list[int]:
+    def sample_history(self, seat: int, chance: Random) -> list[int]:
         """Sample the history of a game that this seat cannot distinguish from this one, with the same seat to move.
 
         The sample only depends on what the seat has seen and on whose move it is.
@@ -434,7 +434,7 @@ def has_own_courses(game: Game) -> bool:
     return game.package == f"dubito.games.{game.name}" and find_spec(f"{__package__}.courses.{game.name}") is not None
 
 
-def courses_of(game: Game) -> Mapping[str, type[Course]]:
+def load_courses(game: Game) -> Mapping[str, type[Course]]:
     """Return the courses in a game's `training` module by name, or an empty mapping if there is no such module.
 
     Raises UsageError with the problem, but not the name of the file.
@@ -470,7 +470,7 @@ def check_courses(subject: "Subject") -> "Iterator[Flaw]":
 
     game = subject.game
     try:
-        for course in courses_of(game).values():
+        for course in load_courses(game).values():
             for seats in sorted({*game.seats}):
                 try_out(game, course, seats)
     except UsageError as error:
@@ -506,7 +506,7 @@ def _play_flaws(course: Course) -> Iterator[str]:
 @cache
 def _words(game: Game) -> tuple[Words, Words]:
     """Return the words of the game's module, or defaults."""
-    return words_of(game), Words(game)
+    return load_words(game), Words(game)
 
 
 def join_spaced(values: Iterable[Any]) -> str:

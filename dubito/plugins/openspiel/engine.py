@@ -76,16 +76,16 @@ def load(name: str) -> Any:
     kind = types[short]
     if bracket:
         _check_names(short, rest, kind)
-    if why := why_not(kind):
+    if why := explain_unplayable(kind):
         raise UsageError(f"openspiel:{short} cannot be played here: {why}")
     if rest not in ("", ")"):
         _try_parameters(name)
-    game = _loaded(name)
+    game = _try_loading(name)
     if game.num_players() < 2:
         raise UsageError(f"openspiel:{one_line(name, 80)} cannot be played here: it has only one player")
     if game.num_distinct_actions() == 0:
         raise UsageError(f"openspiel:{short} cannot be played here: its actions are not numbered")
-    least, most = range_of(game)
+    least, most = return_range(game)
     if not -1e9 < least < most < 1e9:
         raise UsageError(f"openspiel:{short} cannot be played here: its returns are unbounded")
     return game
@@ -103,7 +103,7 @@ def _try_parameters(name: str) -> None:
         raise UsageError(f"openspiel:{one_line(name, 80)}: OpenSpiel refuses it ({one_line(last, 160)})")
 
 
-def range_of(game: Any) -> tuple[float, float]:
+def return_range(game: Any) -> tuple[float, float]:
     """Return the lowest and the highest possible return, as reported by the game except for gin rummy.
 
     In gin rummy, a loser who lays no melds can lose more than OpenSpiel reports: ten points per card plus the bonus.
@@ -115,7 +115,7 @@ def range_of(game: Any) -> tuple[float, float]:
     return -most, most
 
 
-def why_not(kind: Any) -> str | None:
+def explain_unplayable(kind: Any) -> str | None:
     """Return why games of this kind cannot be played, or None if they can."""
     types = pyspiel().GameType
     if kind.dynamics == types.Dynamics.MEAN_FIELD:
@@ -141,10 +141,10 @@ def members() -> Iterator[Member]:
     for kind in sorted(pyspiel().registered_games(), key=lambda kind: str(kind.short_name)):
         seats = kind.min_num_players, kind.max_num_players
         about = "nothing is hidden" if kind.information == perfect else "hidden information"
-        yield Member(kind.short_name, seats, about, why_not(kind))
+        yield Member(kind.short_name, seats, about, explain_unplayable(kind))
 
 
-def canonical(game: Any) -> str:
+def canonical_name(game: Any) -> str:
     return str(game).removesuffix("()")
 
 
@@ -167,7 +167,7 @@ def _check_names(short: str, rest: str, kind: Any) -> None:
             raise UsageError(f"openspiel:{short} has no parameter {one_line(repr(name), 60)}: {hint}")
 
 
-def _loaded(name: str) -> Any:
+def _try_loading(name: str) -> Any:
     try:
         with silence_stderr():
             return pyspiel().load_game(name)

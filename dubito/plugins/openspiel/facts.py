@@ -8,12 +8,12 @@ from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import AfterValidator, Field
 
-from dubito.files import Checked
+from dubito.files import CheckedModel
 from dubito.game import Game
 from dubito.game.record import PositionFile
-from dubito.plugins.openspiel.game import engine_of
+from dubito.plugins.openspiel.game import load_engine
 from dubito.plugins.openspiel.state import Entry, State, View, own_words
-from dubito.plugins.openspiel.texts import objective, rule_sentences, title_of
+from dubito.plugins.openspiel.texts import engine_title, objective, rule_paragraphs
 
 NodeName = Literal["act", "policy"]  # one action, or the probability of every legal action
 
@@ -44,16 +44,16 @@ class Notebook:
         """Do nothing, since the view shows all effects of an answer."""
 
     def position(self, node: str, view: View, cards: Any) -> Position:
-        return position_of(self._name, view)
+        return build_position(self._name, view)
 
 
-def position_of(name: str, view: View, node: NodeName = "act") -> Position:
+def build_position(name: str, view: View, node: NodeName = "act") -> Position:
     return Position(
         name, view.seat, node, tuple(view.history), view.hand, view.sees.strip("\n"), tuple(view.names.values())
     )
 
 
-class _Entry(Checked):
+class _Entry(CheckedModel):
     by: Annotated[int, Field(ge=0)] | None
     text: str
 
@@ -69,12 +69,12 @@ _TYPES: Final = {
 def example_position(engine: Any, name: str, node: NodeName) -> Position:
     """Return a game's position at its fourth move (or its last), if all seats take the first legal action."""
     state = State(engine, Random(1))
-    position = position_of(name, state.view(), node)
+    position = build_position(name, state.view(), node)
     for _ in range(3):
         state.apply(position.legal[0], announce=False)
         if state.over:
             break
-        position = position_of(name, state.view(), node)
+        position = build_position(name, state.view(), node)
     return position
 
 
@@ -91,7 +91,7 @@ class OpenSpielFacts:
     def __init__(self, game: Game) -> None:
         self._game = game
         self.Notebook = lambda seat, rules: Notebook(game.name, seat)
-        file = PositionFile(Position, "openspiel position 1", self._fault, _TYPES)
+        file = PositionFile(Position, "openspiel position 1", self._find_fault, _TYPES)
         self.to_json, self.from_json = file.to_json, file.from_json
 
     def facts(self, position: Position) -> dict[str, Any]:
@@ -115,9 +115,9 @@ class OpenSpielFacts:
         return frozenset({*self._steady, "seat"})
 
     def example_position(self, node: str) -> Position:
-        return example_position(engine_of(self._game), self._game.name, cast(NodeName, node))
+        return example_position(load_engine(self._game), self._game.name, cast(NodeName, node))
 
-    def _fault(self, position: Position) -> str | None:
+    def _find_fault(self, position: Position) -> str | None:
         name, seats = self._game.name, self._game.seats[1]
         if position.game != name:
             return f"game: it is {position.game}, not {name}"
@@ -127,11 +127,11 @@ class OpenSpielFacts:
 
     @cached_property
     def _steady(self) -> dict[str, Any]:
-        engine = engine_of(self._game)
+        engine = load_engine(self._game)
         return {
-            "title": title_of(engine),
+            "title": engine_title(engine),
             "players": engine.num_players(),
-            "rule_text": rule_sentences(engine),
+            "rule_text": rule_paragraphs(engine),
             "objective": objective(engine),
             "meanings": _HAND if own_words(engine) else _STATE,
         }

@@ -6,16 +6,16 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from dubito.errors import UsageError, one_line
-from dubito.game import Choice, Family, Game, Measure, Node, Results, house_contenders, no_rules, unanswered
+from dubito.game import Choice, Family, Game, Measure, Node, Results, house_contenders, make_missing_check, no_rules
 from dubito.plugins.openspiel.bot import OpenSpielBot
-from dubito.plugins.openspiel.engine import canonical, engine_version, load, members, range_of
-from dubito.plugins.openspiel.state import GAME_COUNTS, NODE, SEAT_COUNTS, State, all_names, units_of
-from dubito.plugins.openspiel.texts import title_of
+from dubito.plugins.openspiel.engine import canonical_name, engine_version, load, members, return_range
+from dubito.plugins.openspiel.state import GAME_COUNTS, NODE, SEAT_COUNTS, State, all_names, return_units
+from dubito.plugins.openspiel.texts import engine_title
 
 NAME: Final = "openspiel"
 
 
-def engine_of(game: Game) -> Any:
+def load_engine(game: Game) -> Any:
     return load(game.name.partition(":")[2])
 
 
@@ -23,7 +23,7 @@ def engine_of(game: Game) -> Any:
 def member(name: str) -> Game:
     """Return the game of this name, without its prefix. Raises UsageError if it cannot be played."""
     engine = load(name)
-    if (full := canonical(engine)) != name:
+    if (full := canonical_name(engine)) != name:
         return member(full)
     seats = engine.num_players()
     nodes = (Node(NODE, "act", Choice(all_names(engine))),)
@@ -31,7 +31,7 @@ def member(name: str) -> Game:
         name=f"{NAME}:{name}",
         family=NAME,
         version=engine_version(),
-        summary=f"{title_of(engine)}, by OpenSpiel",
+        summary=f"{engine_title(engine)}, by OpenSpiel",
         rules=no_rules,
         seats=(seats, seats),
         lineup="ordered_pairs" if seats == 2 else "uniform",
@@ -47,7 +47,7 @@ def member(name: str) -> Game:
         legal=lambda view: [*view.names.values()],  # a view's own `legal` are numbers, for bots
         package="dubito.plugins.openspiel",
         rules_version=1,
-        missing=unanswered(OpenSpielBot, nodes),
+        missing=make_missing_check(OpenSpielBot, nodes),
         kept_rules=SimpleNamespace,
         cannot_play=lambda cls: cls.cannot_play(engine) if issubclass(cls, OpenSpielBot) else None,
         said_of=lambda cls, _, settings: cls.describe(engine, settings) if issubclass(cls, OpenSpielBot) else None,
@@ -62,7 +62,7 @@ def member(name: str) -> Game:
 def _deal(engine: Any, players: int, rng: Random) -> State:
     if players != engine.num_players():
         raise UsageError(
-            f"{canonical(engine)} has {engine.num_players()} seats, not {players}; change the number of players"
+            f"{canonical_name(engine)} has {engine.num_players()} seats, not {players}; change the number of players"
         )
     return State(engine, rng)
 
@@ -75,7 +75,7 @@ def _output_from_json(value: Any) -> str:
 
 def _results(engine: Any) -> Results:
     """Return results with the game's range of returns (O4), and counts of wins, ties and losses."""
-    (least, most), unit = range_of(engine), units_of(engine)
+    (least, most), unit = return_range(engine), return_units(engine)
     nothing = round(-least * unit)
     total = engine.utility_sum()
     buckets = ("wins", "draws", "losses") if total == 0 else ("gains", "zeros", "losses")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar, Final, Protocol
 
-from dubito.game.words import Face, Label, Panel, counted
+from dubito.game.words import Face, Label, Panel, pluralize
 
 Line = tuple[int | None, str]  # the acting seat (None for chance) and the sentence
 
@@ -33,19 +33,19 @@ def ranks(count: int) -> tuple[str, ...]:
 
 def pot(put: Sequence[int], seat: int) -> str:
     shares = (f"{count} of {'yours' if player == seat else f'seat {player}'}" for player, count in enumerate(put))
-    return f"pot {counted(sum(put), 'chip')}: {', '.join(shares)}"
+    return f"pot {pluralize(sum(put), 'chip')}: {', '.join(shares)}"
 
 
 _SIGNS: Final = {rank: rank[0].upper() for rank in ("jack", "queen", "king")}
 
 
-def sign_of(rank: str) -> str:
+def card_sign(rank: str) -> str:
     return _SIGNS.get(rank) or str(_RANKS.index(rank) + 2)
 
 
-def bets(put: Sequence[int], label: Label) -> list[Panel]:
-    seats = [Panel(label(seat), f"{counted(count, 'chip')} in the pot", seat=seat) for seat, count in enumerate(put)]
-    return [*seats, Panel("The pot", counted(sum(put), "chip"))]
+def bet_panels(put: Sequence[int], label: Label) -> list[Panel]:
+    seats = [Panel(label(seat), f"{pluralize(count, 'chip')} in the pot", seat=seat) for seat, count in enumerate(put)]
+    return [*seats, Panel("The pot", pluralize(sum(put), "chip"))]
 
 
 def action_line(player: int, seat: int, verb: str, rest: str = "") -> Line:
@@ -150,19 +150,19 @@ class GinRummy:
 
     def panels(self, state: Any, label: Label) -> list[Panel]:
         upcard, discarded = [] if state.upcard() is None else [state.upcard()], state.discard_pile()
-        seats = [Panel(label(seat), counted(len(state.hands()[seat])), seat=seat) for seat in (0, 1)]
+        seats = [Panel(label(seat), pluralize(len(state.hands()[seat])), seat=seat) for seat in (0, 1)]
         melds = [
             Panel(f"Melds of {label(seat)}", self._melds(state, seat)) for seat in (0, 1) if state.layed_melds()[seat]
         ]
         return [
             *seats,
             Panel("Upcard", _format_cards(upcard), cards=_gin_card_names(upcard)),
-            Panel("Stock", f"{counted(state.stock_size())}, face down"),
+            Panel("Stock", f"{pluralize(state.stock_size())}, face down"),
             Panel("Discard pile, the last one last", _format_cards(discarded), cards=_gin_card_names(discarded)),
             *melds,
         ]
 
-    def holds(self, state: Any, seat: int) -> str:
+    def describe_hand(self, state: Any, seat: int) -> str:
         hand = sorted(state.hands()[seat])
         knocked, other = any(state.knocked()), 1 - seat
         points = sum(map(_points, hand)) if knocked else state.deadwood()[seat]
@@ -303,15 +303,15 @@ class Kuhn:
 
     @property
     def faces(self) -> Mapping[str, Face]:
-        return {rank: Face(sign_of(rank), "spades") for rank in ranks(self.players + 1)}
+        return {rank: Face(card_sign(rank), "spades") for rank in ranks(self.players + 1)}
 
     def cards(self, state: Any, seat: int) -> list[str]:
         return [ranks(self.players + 1)[card] for card in state.history()[seat : seat + 1]]
 
     def panels(self, state: Any, label: Label) -> list[Panel]:
-        return bets(self._bets(state), label)
+        return bet_panels(self._bets(state), label)
 
-    def holds(self, state: Any, seat: int) -> str:
+    def describe_hand(self, state: Any, seat: int) -> str:
         done = state.history()
         return f"{self._card(done[seat]) if seat < len(done) else 'no card yet'}; {pot(self._bets(state), seat)}"
 
@@ -393,7 +393,9 @@ class Leduc:
     @property
     def faces(self) -> Mapping[str, Face]:
         return {
-            f"{rank} of {suit}": Face(sign_of(rank), suit) for rank in ranks(self.players + 1) for suit in _LEDUC_SUITS
+            f"{rank} of {suit}": Face(card_sign(rank), suit)
+            for rank in ranks(self.players + 1)
+            for suit in _LEDUC_SUITS
         }
 
     def cards(self, state: Any, seat: int) -> list[str]:
@@ -401,13 +403,16 @@ class Leduc:
 
     def panels(self, state: Any, label: Label) -> list[Panel]:
         shown = self._dealt_cards(state)[self.players :]
-        return [*bets(_chips_in_pot(state), label), Panel("Community card", " ".join(shown) or "none yet", cards=shown)]
+        return [
+            *bet_panels(_chips_in_pot(state), label),
+            Panel("Community card", " ".join(shown) or "none yet", cards=shown),
+        ]
 
     def _dealt_cards(self, state: Any) -> list[str]:
         names = [*self.faces]
         return [names[entry.action] for entry in state.full_history() if entry.player < 0]
 
-    def holds(self, state: Any, seat: int) -> str:
+    def describe_hand(self, state: Any, seat: int) -> str:
         dealt = [entry.action for entry in state.full_history() if entry.player < 0]
         own = self._card(dealt[seat]) if seat < len(dealt) else "no card yet"
         shown = self._card(dealt[self.players]) if len(dealt) > self.players else "none yet"
@@ -428,7 +433,7 @@ class Leduc:
                 lines.append((None, f"The community card is {self._card(entry.action)}."))
             else:
                 put = _chips_in_pot(replay)[entry.player] - before[entry.player]
-                name, chips = self.names[entry.action], counted(put, "chip") if put else "nothing"
+                name, chips = self.names[entry.action], pluralize(put, "chip") if put else "nothing"
                 lines.append(action_line(entry.player, seat, name, "" if name == "fold" else f", putting in {chips}"))
         return lines
 
@@ -523,7 +528,7 @@ class LiarsDice:
         last = f"{self.names[bids[-1].action]}, by {label(bids[-1].player)}" if bids else "none yet"
         return [*seats, Panel("The last bid", last)]
 
-    def holds(self, state: Any, seat: int) -> str:
+    def describe_hand(self, state: Any, seat: int) -> str:
         bids = [entry for entry in state.full_history() if entry.player >= 0]
         bids = [entry for entry in bids if self.names[entry.action] != _LIAR]
         dice = self._dice(state, seat)
@@ -594,13 +599,13 @@ class OwnWords(Protocol):
     def panels(self, state: Any, label: Label) -> list[Panel]:
         """Return the public panels: one for each seat, then the board's."""
 
-    def holds(self, state: Any, seat: int) -> str:
+    def describe_hand(self, state: Any, seat: int) -> str:
         """Describe what the seat holds and what is public, as one line without a full stop."""
 
     def history(self, state: Any, seat: int) -> list[Line]:
         """Return what the seat has seen, in order: the acting seat (None for chance) and a sentence."""
 
 
-def words_for(game: Any) -> OwnWords | None:
+def find_words(game: Any) -> OwnWords | None:
     make = _WORDS.get(game.get_type().short_name)
     return make(game) if make else None

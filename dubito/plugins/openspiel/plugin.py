@@ -19,10 +19,10 @@ def commands() -> Mapping[str, Command]:
 @hookimpl
 def comparison_parts(runs: "Sequence[Run]", comparison: "Comparison") -> Sequence[ComparisonPart]:
     from dubito.plugins.openspiel.policy.contenders import (
-        compared_less_luck,
+        luck_corrected_part,
     )  # imported late because every command loads this file
 
-    return [compared_less_luck(runs, comparison)]
+    return [luck_corrected_part(runs, comparison)]
 
 
 @hookimpl

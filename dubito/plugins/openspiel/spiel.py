@@ -22,7 +22,7 @@ from dubito.errors import UsageError, one_line
 from dubito.game import Game, GameEvent, Player, Seating, make_player
 from dubito.game.find import find_bots, find_game, game_names
 from dubito.game.streams import DealStreams
-from dubito.plugins.openspiel.course import TERMINAL, Course, LogEntry, courses_of, has_own_courses, try_out
+from dubito.plugins.openspiel.course import TERMINAL, Course, LogEntry, has_own_courses, load_courses, try_out
 from dubito.seats.external import build_rules
 
 _PARAMETERS: Final = (bool, int, float, str)  # pyspiel's parameters besides the game's name
@@ -51,7 +51,7 @@ class GameKind:
         if moves not in self._courses:
             raise UsageError(f"moves: {moves!r} is neither {' nor '.join(map(repr, self._courses))}")
         rules = build_rules(self.game, own)
-        least, most = self.game.seats_by(rules)
+        least, most = self.game.seat_range(rules)
         if not least <= players <= most:
             self.game.deal_game(rules, players, Random(0))  # which raises the error
         return self._courses[moves](players, rules)
@@ -154,7 +154,7 @@ class HarnessState(pyspiel.State):  # type: ignore[misc]  # pyspiel has no types
     def resample_from_infostate(self, player: int, sampler: Callable[[], float]) -> "HarnessState":
         """Sample a state that this player cannot distinguish from this one."""
         state = self.get_game().new_initial_state()
-        for action in self.course.another(player, Random(sampler())):
+        for action in self.course.sample_history(player, Random(sampler())):
             state.apply_action(action)
         return state  # type: ignore[no-any-return]
 
@@ -194,7 +194,7 @@ def register(name: str) -> str:
     """
     if name in pyspiel.registered_names() and name not in game_names(Path.cwd()):
         return name
-    return registered(find_game(name, Path.cwd()))
+    return ensure_registered(find_game(name, Path.cwd()))
 
 
 def load_game(name: str) -> Any:
@@ -203,7 +203,7 @@ def load_game(name: str) -> Any:
     return pyspiel.load_game(f"{register(game)}{bracket}{parameters}")
 
 
-def registered(game: Game) -> str:
+def ensure_registered(game: Game) -> str:
     """Register a game with pyspiel and return its pyspiel name.
 
     Raises UsageError if the game's package has no usable `training` module.
@@ -212,7 +212,7 @@ def registered(game: Game) -> str:
     if before and before.game is game:
         return before.short_name
     try:
-        courses = courses_of(game)
+        courses = load_courses(game)
         for course in courses.values() if not has_own_courses(game) else ():
             try_out(game, course, game.seats[0])
     except UsageError as error:
@@ -294,7 +294,7 @@ class SeatedBot(pyspiel.Bot):  # type: ignore[misc]  # pyspiel has no types
             self._player = make_player(self._class, seating, self._settings)
             self._games += 1
         self._player.cards = look(self._streams)  # a cloned state has separate hands
-        observes = self._class.observes()
+        observes = self._class.needs_events()
         for entry in course.log[self._at :]:
             if observes and not self._left and entry.only in (None, self._seat) and isinstance(entry.what, GameEvent):
                 self._player.observe(entry.what)

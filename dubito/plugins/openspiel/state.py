@@ -13,8 +13,8 @@ from typing import Any, Final, Literal
 from dubito.errors import IllegalOutput, RunStopped, describe_value, one_line
 from dubito.game import Ending, GameEvent
 from dubito.game.streams import SeatStreams
-from dubito.plugins.openspiel.engine import range_of
-from dubito.plugins.openspiel.named import OwnWords, words_for
+from dubito.plugins.openspiel.engine import return_range
+from dubito.plugins.openspiel.named import OwnWords, find_words
 
 Step = int | Sequence[int]  # one action, or the actions of all seats at once
 
@@ -37,20 +37,20 @@ class Sight:
         self._log = None if self._words else _Log(engine, seat)
 
     def hand(self, state: Any) -> str | None:
-        return self._words.holds(state, self._seat) if self._words else None
+        return self._words.describe_hand(state, self._seat) if self._words else None
 
     def text(self, state: Any) -> str:
-        return seen_by(state, self._seat)
+        return observation_text(state, self._seat)
 
     def history(self, state: Any, steps: Sequence[Step]) -> list[Entry]:
         """Return what the seat has observed. `steps` are all steps so far, including chance."""
         if self._log is not None:
-            return self._log.after(steps)
+            return self._log.entries_after(steps)
         assert self._words is not None
         return [Entry(by, text) for by, text in self._words.history(state, self._seat)]
 
 
-def seen_by(state: Any, seat: int) -> str:
+def observation_text(state: Any, seat: int) -> str:
     if state.get_game().get_type().provides_information_state_string:
         return str(state.information_state_string(seat))
     return str(state.observation_string(seat))
@@ -74,7 +74,7 @@ class _Log:
     _done: int = 0
     _last: str = ""
 
-    def after(self, steps: Sequence[Step]) -> list[Entry]:
+    def entries_after(self, steps: Sequence[Step]) -> list[Entry]:
         """Return all entries after these steps."""
         if self._state is None:
             self._state = self.engine.new_initial_state()
@@ -95,7 +95,7 @@ class _Log:
             return
         if state.is_terminal():
             return
-        seen = seen_by(state, seat)
+        seen = observation_text(state, seat)
         if seen != self._last:
             self._last = seen
             self.entries.append(Entry(None, f"You see:\n{seen.strip(chr(10))}"))
@@ -138,7 +138,7 @@ def own_words(engine: Any) -> OwnWords | None:
 def _words(name: str) -> OwnWords | None:
     from dubito.plugins.openspiel.engine import pyspiel
 
-    return words_for(pyspiel().load_game(name))
+    return find_words(pyspiel().load_game(name))
 
 
 def _clean_name(name: str) -> str:
@@ -165,9 +165,9 @@ _FINEST, _MOST = 1000, 1 << 31
 _MAX_SHOWN: Final = 60  # names in a sentence
 
 
-def units_of(engine: Any) -> int:
+def return_units(engine: Any) -> int:
     """Return the units per return of 1. Returns are stored with a precision of 0.001, or less for large ranges."""
-    (least, most), unit = range_of(engine), _FINEST
+    (least, most), unit = return_range(engine), _FINEST
     while unit > 1 and (most - least) * unit >= _MOST:
         unit //= 10
     return unit
@@ -193,7 +193,7 @@ class State:
         self._view: View | None = None
 
     @classmethod
-    def at(cls, engine: Any, steps: Sequence[Step]) -> "State":
+    def after_steps(cls, engine: Any, steps: Sequence[Step]) -> "State":
         """Return the game after these steps, including chance. The last step must lead to a move."""
         new = cls.__new__(cls)
         new._begin(engine, Random(0))
@@ -209,7 +209,7 @@ class State:
         return int(self.state.current_player())
 
     @property
-    def asked_first(self) -> int:
+    def first_to_move(self) -> int:
         return self._movers()[0] if self.state.is_simultaneous_node() else self.seat
 
     @property
@@ -246,7 +246,7 @@ class State:
                 self._at_once = {}
         return self._announce() if announce else ()
 
-    def go(self, step: Step) -> Sequence[GameEvent]:
+    def take_step(self, step: Step) -> Sequence[GameEvent]:
         apply_step(self.state, step)
         self.steps.append(step)
         return () if self.state.is_chance_node() else self._announce()
@@ -254,7 +254,7 @@ class State:
     def copy_of(self, output: str) -> str:
         return output
 
-    def sees(self, seat: int) -> str:
+    def describe_view(self, seat: int) -> str:
         return self._sights[seat].text(self.state)
 
     def hand(self, seat: int) -> str | None:
@@ -265,7 +265,7 @@ class State:
 
     def ending(self) -> Ending:
         """Return each seat's return, in units above the lowest."""
-        (least, highest), unit = range_of(self.engine), units_of(self.engine)
+        (least, highest), unit = return_range(self.engine), return_units(self.engine)
         marks = [round((gain - least) * unit) for gain in self.state.returns()]
         most = round((highest - least) * unit)
         for gain, mark in zip(self.state.returns(), marks, strict=True):
@@ -324,7 +324,7 @@ class SeatView:
 
     def __str__(self) -> str:
         hand = self._state.hand(self._seat)
-        return self._state.sees(self._seat) if hand is None else hand
+        return self._state.describe_view(self._seat) if hand is None else hand
 
     @property
     def history(self) -> list[Entry]:
@@ -349,7 +349,7 @@ class View:
 
     @property
     def sees(self) -> str:
-        return self._state.sees(self.seat)
+        return self._state.describe_view(self.seat)
 
     @property
     def hand(self) -> str | None:

@@ -6,16 +6,16 @@ For people, this module also formats the engine's text about a state.
 import re
 from typing import Any, Final
 
-from dubito.plugins.openspiel.engine import range_of
+from dubito.plugins.openspiel.engine import return_range
 from dubito.plugins.openspiel.state import own_words
 
 
-def title_of(engine: Any) -> str:
+def engine_title(engine: Any) -> str:
     words = own_words(engine)
     return words.title if words else str(engine.get_type().long_name)
 
 
-def rule_sentences(engine: Any) -> list[str]:
+def rule_paragraphs(engine: Any) -> list[str]:
     """Return the rules in force, one or two sentences each."""
     if words := own_words(engine):
         return list(words.rules)
@@ -31,7 +31,7 @@ def rule_sentences(engine: Any) -> list[str]:
 
 
 def objective(engine: Any) -> str:
-    least, most = range_of(engine)
+    least, most = return_range(engine)
     goal = f"The highest return at the end of the game. Returns are between {least:g} and {most:g}."
     total = engine.utility_sum()
     if total == 0:
@@ -51,7 +51,7 @@ def is_open(engine: Any) -> bool:
     return bool(kind.information == perfect and kind.dynamics == in_turn)
 
 
-def readable(written: str) -> str:
+def format_state_text(written: str) -> str:
     """Format the engine's text about a state, by field or as a board, or return an empty string if it is neither."""
     text = _COLOUR.sub("", written).strip("\n")
     if "][" in text:

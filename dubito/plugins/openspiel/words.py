@@ -7,9 +7,9 @@ from typing import Any, Final
 from dubito.errors import UsageError, one_line
 from dubito.game import Game, GameEvent
 from dubito.game.words import Label, Line, Panel, Words
-from dubito.plugins.openspiel.game import engine_of
+from dubito.plugins.openspiel.game import load_engine
 from dubito.plugins.openspiel.state import DealEvent, SeenEvent, State, own_words
-from dubito.plugins.openspiel.texts import is_open, objective, readable, rule_sentences
+from dubito.plugins.openspiel.texts import format_state_text, is_open, objective, rule_paragraphs
 
 _WRITTEN: Final = ", as OpenSpiel writes it"
 _BOARD: Final = f"The board{_WRITTEN}"
@@ -22,7 +22,7 @@ class OpenSpielWords(Words):
     def __init__(self, game: Game) -> None:
         super().__init__(game)
         self.Teller = Teller
-        if own := own_words(engine_of(game)):
+        if own := own_words(load_engine(game)):
             self.FACES, self.LEAD = own.faces, own.lead
             self.DRAWN_LINES = ("You hold ", "Community card", "Pot ")
             self.TITLE = f"{own.title[:1].upper()}{own.title[1:]}"
@@ -32,10 +32,10 @@ class OpenSpielWords(Words):
         self.EASY, self.HARD = ["FirstLegal"] * others, ["Solved"] * others
 
     def rules(self, rules: Any, seats: int) -> list[str]:
-        engine = engine_of(self._game)
-        return [*rule_sentences(engine), f"Objective: {objective(engine)}"]
+        engine = load_engine(self._game)
+        return [*rule_paragraphs(engine), f"Objective: {objective(engine)}"]
 
-    def in_short(self, rules: Any) -> str:
+    def summarize_rules(self, rules: Any) -> str:
         given = self._game.name.partition("(")[2].removesuffix(")")
         return given.replace("=", " ").replace(",", ", ")
 
@@ -44,11 +44,11 @@ class OpenSpielWords(Words):
             case DealEvent():
                 return "The game begins."
             case SeenEvent(entries):
-                shown = (entry for entry in entries if entry.by is not None or not is_open(engine_of(self._game)))
+                shown = (entry for entry in entries if entry.by is not None or not is_open(load_engine(self._game)))
                 return " ".join(_sentence(entry.text) for entry in shown)
         return ""
 
-    def sees(self, state: State, seat: int, label: Label) -> list[str]:
+    def describe_view(self, state: State, seat: int, label: Label) -> list[str]:
         if (hand := state.hand(seat)) is not None:
             lines = [
                 f"You hold {_describe_hand(state, seat)}.",
@@ -56,17 +56,20 @@ class OpenSpielWords(Words):
             ]
         else:
             is_board = is_open(state.engine)
-            text = str(state.state) if is_board else state.sees(seat)
-            lines = [f"{_BOARD if is_board else f'What you see{_WRITTEN}'}:", readable(text) or text.strip("\n")]
+            text = str(state.state) if is_board else state.describe_view(seat)
+            lines = [
+                f"{_BOARD if is_board else f'What you see{_WRITTEN}'}:",
+                format_state_text(text) or text.strip("\n"),
+            ]
         return [*lines, "What do you do?"]
 
-    def keys(self, state: State) -> str:
+    def key_hint(self, state: State) -> str:
         return ", ".join(f"{n} {name}" for n, name in enumerate(self.choices(state), 1))
 
     def hand(self, state: State, seat: int) -> list[str]:
         return own.cards(state.state, seat) if (own := own_words(state.engine)) else []
 
-    def read(self, line: str, state: State, seat: int) -> str:
+    def parse_line(self, line: str, state: State, seat: int) -> str:
         """Parse a typed action. Names take precedence, because a name can also be a number."""
         word, names = line.strip().casefold(), self.choices(state)
         folded = {name.casefold(): name for name in names}
@@ -85,7 +88,7 @@ class OpenSpielWords(Words):
 
     def verdict(self, state: State, seat: int) -> str:
         """Report what the seat has won, in the game's unit, or only who has won if there are no amounts."""
-        gain, engine = state.state.returns()[seat], engine_of(self._game)
+        gain, engine = state.state.returns()[seat], load_engine(self._game)
         verb = "win" if gain > 0 else "lose"
         if own := own_words(engine):
             return f"You {verb} {_amount(abs(gain), own.unit)}." if own.unit and gain else _PLAIN_VERDICTS[_sign(gain)]
@@ -97,7 +100,7 @@ class OpenSpielWords(Words):
         return f"{answer[:1].upper()}{answer[1:]}"
 
     def speech(self, output: object, events: Sequence[GameEvent]) -> str:
-        engine = engine_of(self._game)
+        engine = load_engine(self._game)
         return str(output) if own_words(engine) or is_open(engine) else ""
 
 
@@ -121,12 +124,12 @@ class Teller:
     def __init__(self, state: State, label: Label) -> None:
         self._state, self._label = state, label
 
-    def holds(self, seat: int) -> str:
+    def describe_hand(self, seat: int) -> str:
         own, label = own_words(self._state.engine), self._label
         boards = [one for one in own.panels(self._state.state, label) if one.seat is None] if own else []
         return "; ".join([_describe_hand(self._state, seat), *(f"{one.title.lower()}: {one.public}" for one in boards)])
 
-    def moved(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
+    def describe_move(self, seat: int, output: object, events: Sequence[GameEvent]) -> list[Line]:
         """Return a line with the action. It is public if we have words for the game or nothing is hidden."""
         engine = self._state.engine
         if own_words(engine) or is_open(engine):
@@ -145,7 +148,9 @@ class Teller:
         if is_open(state.engine):
             return [_text_panel(_BOARD, str(state.state), is_public=True)]
         seats = range(len(state.moves))
-        seen = [_text_panel(label(seat), state.sees(seat), seat, f"What the seat sees{_WRITTEN}") for seat in seats]
+        seen = [
+            _text_panel(label(seat), state.describe_view(seat), seat, f"What the seat sees{_WRITTEN}") for seat in seats
+        ]
         return [*seen, _text_panel(f"The whole state{_WRITTEN}", str(state.state))]
 
     def ending(self) -> list[str]:
@@ -154,7 +159,7 @@ class Teller:
 
 
 def _text_panel(title: str, text: str, seat: int | None = None, under: str = "", *, is_public: bool = False) -> Panel:
-    plain = readable(text)
+    plain = format_state_text(text)
     folded = None if plain else (under or title, text.strip("\n"))
     return Panel(title, plain if is_public else "", "" if is_public else plain, seat, folded=folded)
 

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from dubito.errors import IllegalOutput
 from dubito.game import Game, GameEvent, Node, Shares
-from dubito.plugins.openspiel.facts import NodeName, Position, position_of
-from dubito.plugins.openspiel.game import engine_of
+from dubito.plugins.openspiel.facts import NodeName, Position, build_position
+from dubito.plugins.openspiel.game import load_engine
 from dubito.plugins.openspiel.state import State, View, all_names
-from dubito.plugins.openspiel.worlds import another
+from dubito.plugins.openspiel.worlds import sample_steps
 
 _GAMES: Final = 10
 _MAX_MOVES: Final = 24  # steps of a game; longer games are cut off
@@ -45,10 +45,13 @@ class OpenSpielWorkshop:
             rng = Random(number)
             state = State(engine, rng)
             while not state.over and state.turns_played < _MAX_MOVES:
-                if state.seat == state.asked_first:
-                    other = another(engine, state.steps, state.seat, rng)
+                if state.seat == state.first_to_move:
+                    other = sample_steps(engine, state.steps, state.seat, rng)
                     if other is not None:
-                        yield position_of(name, state.view()), position_of(name, State.at(engine, other).view())
+                        yield (
+                            build_position(name, state.view()),
+                            build_position(name, State.after_steps(engine, other).view()),
+                        )
                 state.apply(rng.choice([*state.view().names.values()]), announce=False)
 
     def check(self, position: Position, answer: Any) -> None:
@@ -60,7 +63,7 @@ class OpenSpielWorkshop:
 
     @property
     def engine(self) -> Any:
-        return engine_of(self.game)
+        return load_engine(self.game)
 
     def ask_policies(self, situations: Iterable[Sequence[int]] = ()) -> Game:
         """Return the game in which players are asked for the probabilities of all their actions."""
@@ -72,17 +75,17 @@ class OpenSpielWorkshop:
 
     def events_at(self, steps: Sequence[int], seat: int) -> list[GameEvent]:
         """Return what a seat has observed after these steps, move by move."""
-        game = State.at(self.engine, [])
+        game = State.after_steps(self.engine, [])
         events: list[GameEvent] = [game.start]
         for step in steps:
-            events += [event for event in game.go(step) if event.only in (None, seat)]
+            events += [event for event in game.take_step(step) if event.only in (None, seat)]
         return events
 
     def view_at(self, steps: Sequence[int]) -> View:
-        return State.at(self.engine, steps).view()
+        return State.after_steps(self.engine, steps).view()
 
     def position_at(self, steps: Sequence[int], node: NodeName) -> Position:
-        return position_of(self.game.name, self.view_at(steps), node)
+        return build_position(self.game.name, self.view_at(steps), node)
 
 
 of = OpenSpielWorkshop  # called with the game

@@ -6,12 +6,12 @@ from random import Random
 from typing import Any, Final
 
 from dubito.plugins.openspiel.engine import silence_stderr
-from dubito.plugins.openspiel.state import Step, apply_step, names_at, seen_by
+from dubito.plugins.openspiel.state import Step, apply_step, names_at, observation_text
 
 _MAX_TRIES: Final = 12  # trials, if the game has no resampling
 
 
-def another(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> Sequence[Step] | None:
+def sample_steps(engine: Any, steps: Sequence[Step], seat: int, rng: Random) -> Sequence[Step] | None:
     """Return other steps that lead this seat to the same observations, or None if none were found."""
     state = engine.new_initial_state()
     for step in steps:
@@ -81,5 +81,5 @@ def _observations(engine: Any, steps: Sequence[Step], seat: int) -> list[Any]:
             seen.append(names_at(state, seat).get(own))
         apply_step(state, step)
         if not state.is_terminal() and not state.is_chance_node():
-            seen.append(seen_by(state, seat))
+            seen.append(observation_text(state, seat))
     return [*seen, state.is_player_node() and state.current_player()]

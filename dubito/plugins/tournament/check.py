@@ -66,7 +66,7 @@ def check_protocol(log: Log, seconds: float) -> list[Finding]:
                 violations.append(f"{line.game}, seat {seat}, against {line.seats[1 - seat]}: {violation}")
         return violations
 
-    def strikes_of(kind: str) -> Callable[[MatchLine, int], str | None]:
+    def strike_printer(kind: str) -> Callable[[MatchLine, int], str | None]:
         def describe_strikes(line: MatchLine, seat: int) -> str | None:
             lines = [strike.line for strike in line.strikes if strike.seat == seat and strike.kind == kind]
             return f"{kind} {', '.join(repr(one) for one in lines if one)}".strip() if lines else None
@@ -86,11 +86,11 @@ def check_protocol(log: Log, seconds: float) -> list[Finding]:
     return [
         Finding(
             "starts, and runs until the end of the match",
-            check(error_output) + check(strikes_of("crash")),
+            check(error_output) + check(strike_printer("crash")),
         ),
-        Finding(f"answers within {seconds:g} s", check(strikes_of("overrun")), has_answered),
-        Finding("answers with listed actions", check(strikes_of("illegal")), has_answered),
-        Finding("prints nothing when it is not its turn", check(strikes_of("ponder")), has_answered),
+        Finding(f"answers within {seconds:g} s", check(strike_printer("overrun")), has_answered),
+        Finding("answers with listed actions", check(strike_printer("illegal")), has_answered),
+        Finding("prints nothing when it is not its turn", check(strike_printer("ponder")), has_answered),
         Finding("exits by itself after the last line, with code 0", check(exit_error), is_complete),
     ]
 

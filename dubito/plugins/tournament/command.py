@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dubito.cli.main import LateListing
+from dubito.cli.main import LazyListing
 from dubito.cli.output import GamesProgress, note, say, show, table
 from dubito.errors import one_line
 
@@ -32,7 +32,7 @@ _PLACES: Final = {
 }
 
 
-@click.group(cls=LateListing, places=_PLACES)
+@click.group(cls=LazyListing, places=_PLACES)
 def tournament() -> None:
     """Hold a tournament of programs at games of hidden information."""
 

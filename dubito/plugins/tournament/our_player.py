@@ -36,7 +36,9 @@ class ConsistentHistories:
 
     def add_node(self, line: str) -> list[int]:
         """Process a node's line and return the seat's actions. Raises UsageError if no histories fit, or too many."""
-        states = [after for state in self._states for after in self._next(state)] if self._has_started else self._states
+        states = (
+            [after for state in self._states for after in self._children(state)] if self._has_started else self._states
+        )
         self._has_started, self._own_action = True, None
         observation = line.split()[0].encode()
         self._states = [state for state in states if self._matches(state, observation, " " in line.strip())]
@@ -52,7 +54,7 @@ class ConsistentHistories:
     def sample_history(self) -> list[int]:
         return [int(action) for action in self._states[0].history()]
 
-    def _next(self, state: Any) -> Iterator[Any]:
+    def _children(self, state: Any) -> Iterator[Any]:
         actions = [action for action, _ in state.chance_outcomes()] if state.is_chance_node() else state.legal_actions()
         for action in actions if self._own_action is None else [self._own_action]:
             yield state.child(action)
@@ -69,14 +71,14 @@ def answer_lines(entrant: Entrant, services: object | None, table: MatchSeat, li
     if engine.get_type().dynamics != type(engine.get_type().dynamics).SEQUENTIAL:
         raise UsageError(f"this bot cannot play {table.game}, which has simultaneous moves")
     histories, streams = ConsistentHistories(engine, table.seat), DealStreams(table.seed, 0).seat(table.seat)
-    game = State.at(engine, [])
+    game = State.after_steps(engine, [])
     seating = Seating(table.seat, table.number, 0, streams, lambda _: game.cards(table.seat, streams), services)
     player: Any = make_player(entrant.bot, seating, entrant.settings)
     for line in lines:
         if line.startswith("end of game"):
             return
         if histories.add_node(line):
-            game = State.at(engine, histories.sample_history())
+            game = State.after_steps(engine, histories.sample_history())
             view = game.view()
             player.cards = game.cards(table.seat, streams)
             answer = player.play(view)

@@ -44,7 +44,7 @@ def result_table(result: Standings) -> ResultTable:
     for bot, place in sorted(result.places.items(), key=lambda item: item[1]):
         ranks = result.ranks(bot)
         worst = " ".join(map(str, sorted(ranks, reverse=True)))
-        places = [None if game.ranking is None else game.ranking.of[bot] for game in result.games]
+        places = [None if game.ranking is None else game.ranking.place_by_bot[bot] for game in result.games]
         rows.append([f"{place}", result.bots[bot], worst, *places, result.same.get((None, bot))])
     rows += [["out", result.bots[bot], None, *(None for _ in result.games), None] for bot in result.disqualified]
     notes = [
@@ -57,7 +57,7 @@ def result_table(result: Standings) -> ResultTable:
 
 def cross_table(result: Standings, number: int) -> ResultTable:
     game, bots = result.games[number], range(len(result.bots))
-    places = {} if game.ranking is None else game.ranking.of
+    places = {} if game.ranking is None else game.ranking.place_by_bot
     order = sorted(bots, key=lambda bot: (places.get(bot, len(result.bots) + 1), bot))
     columns = [
         *texts("place", "bot"),

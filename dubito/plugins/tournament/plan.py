@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 
 from dubito.errors import UsageError, one_line, suggestion
 from dubito.experiment.config import read_config
-from dubito.files import Checked, describe_invalid
+from dubito.files import CheckedModel, describe_invalid
 from dubito.plugins.tournament.match import MatchStreams
 from dubito.plugins.tournament.rules import DIALECTS, Limits, load
 from dubito.sandbox.programs import BotProgram, files_below, load_bot
@@ -102,7 +102,7 @@ _MAX_SEARCHED_BYTES: Final = 1 << 20
 _MAX_SEARCHED_FILES: Final = 10_000
 
 
-class BotConfig(Checked):
+class BotConfig(CheckedModel):
     """A bot's config entry with settings in addition to its command."""
 
     command: str | list[str]
@@ -110,7 +110,7 @@ class BotConfig(Checked):
     network: bool = False
 
 
-class TournamentConfig(Checked):
+class TournamentConfig(CheckedModel):
     """The settings of a tournament. Times are in seconds."""
 
     games: list[str] = Field(min_length=1)

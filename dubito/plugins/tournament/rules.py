@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final, Literal
 
-from dubito.errors import UsageError, listed, one_line
+from dubito.errors import UsageError, join_names, one_line
 from dubito.plugins.openspiel.engine import load as load_openspiel
 from dubito.plugins.openspiel.engine import pyspiel
 
@@ -122,7 +122,7 @@ class V2(_Dialect):
         """Prepare the observations. Raises UsageError if the game does not provide them."""
         if (parts := _split_observation(game)) is None:
             hidden, open_ = _list_v2_games()
-            games = f"Hidden-information games: {listed(hidden)}. Others: {listed(open_)}"
+            games = f"Hidden-information games: {join_names(hidden)}. Others: {join_names(open_)}"
             raise UsageError(f"{game} does not separate public and private observations, as v2 requires. {games}")
         self._parts = parts
 

@@ -26,7 +26,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from dubito.errors import UsageError, listed, one_line
+from dubito.errors import UsageError, join_names, one_line
 from dubito.experiment.config import read_config
 from dubito.plugins.tournament.log import Log, MatchLine
 from dubito.stats.rates import Rate, student_quantile
@@ -61,7 +61,7 @@ class GameRanking:
     ties: Sequence[str] = field(default_factory=list)
 
     @property
-    def of(self) -> dict[int, int]:
+    def place_by_bot(self) -> dict[int, int]:
         return {bot: place.place for place in self.places for bot in place.bots}
 
 
@@ -119,9 +119,9 @@ class _Election:
             decision = "they share the place" if direct == back else "the direct result decides"
             self._record_tie("equal votes for", (one, other), decision)
             return winners
-        return self._inseparable(list(votes)) if len(set(votes.values())) == 1 else ()
+        return self._find_inseparable(list(votes)) if len(set(votes.values())) == 1 else ()
 
-    def _inseparable(self, bots: Sequence[int]) -> tuple[int, ...]:
+    def _find_inseparable(self, bots: Sequence[int]) -> tuple[int, ...]:
         """Return all of these bots if their scores are also equal, so that none can be dropped, otherwise nothing."""
         sums = {self._sum_scores(bot, bots) for bot in bots}
         if len(sums) > 1 or len({self._totals[bot] for bot in bots}) > 1:
@@ -157,7 +157,7 @@ class _Election:
             self.ties.append(sentence)
 
     def _list_names(self, bots: Sequence[int]) -> str:
-        return listed([self._names[bot] for bot in bots])
+        return join_names([self._names[bot] for bot in bots])
 
 
 def rank_game(scores: Matrix, bots: Sequence[int], names: Sequence[str]) -> GameRanking:
@@ -262,7 +262,7 @@ class Standings:
     same: dict[tuple[int | None, int], float]
 
     def ranks(self, bot: int) -> list[int]:
-        return [game.ranking.of[bot] for game in self.games if game.ranking is not None]
+        return [game.ranking.place_by_bot[bot] for game in self.games if game.ranking is not None]
 
     def warnings(self, manifest: Mapping[str, Any]) -> list[str]:
         """Return warnings about the result."""
@@ -351,10 +351,10 @@ def _place_stability(
             if game.ranking is None:
                 continue
             scores = {pair: means[sample] for pair, means in resampled[number].items()}
-            places = rank_game(scores, ranked_bots, standing.bots).of
+            places = rank_game(scores, ranked_bots, standing.bots).place_by_bot
             for bot in ranked_bots:
                 ranks[bot].append(places[bot])
-                times[number, bot] += places[bot] == game.ranking.of[bot]
+                times[number, bot] += places[bot] == game.ranking.place_by_bot[bot]
         for bot, place in final_places(ranks).items():
             times[None, bot] += place == standing.places[bot]
     return {key: count / resamples for key, count in times.items()}

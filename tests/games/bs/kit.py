@@ -64,6 +64,6 @@ def snapshot(game: State) -> Any:
     """Return everything that a move can change."""
     public = {name: deepcopy(getattr(game.public, name)) for name in PublicState.__slots__}
     piles = [(tuple(hand.cards), hand.bits) for hand in (*game.hands, game.pile)]
-    names = ("seat", "over", "turns_played", "winner", "_lie")
+    names = ("seat", "over", "turns_played", "winner", "_is_lie")
     rest = [getattr(game, name) for name in names]
     return public, piles, rest, deepcopy(game.counts), list(game._accusers), game._rng.getstate()

@@ -74,13 +74,13 @@ def test_certain_cards_are_really_held() -> None:
         for other in SEATS:
             real = Counter(numbers(game.hands[other].cards))
             for number in range(13):
-                assert witness.certain(other, number) <= real[number]
-                certain += witness.certain(other, number)
+                assert witness.count_known_cards(other, number) <= real[number]
+                certain += witness.count_known_cards(other, number)
         in_pile = Counter(numbers(game.pile.cards))
-        assert Counter(witness.own_in_pile()) <= in_pile
-        own += len(witness.own_in_pile())
+        assert Counter(witness.own_pile_cards()) <= in_pile
+        own += len(witness.own_pile_cards())
         if told["sure_lie"]:
-            assert game._lie
+            assert game._is_lie
             sure += 1
         played = Counter(numbers(game.pile.cards[-game.public.n_cards :])) if told["played"] else Counter[int]()
         assert played[told["number"]] <= 4 - told["placed"]

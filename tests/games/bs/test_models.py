@@ -23,7 +23,7 @@ from dubito.llm.answers import build_form
 from dubito.llm.cache import ReplyCache
 from dubito.llm.decide import Decider, GameServices, Journal
 from dubito.llm.prompts import load_prompt
-from dubito.llm.settings import settings_for
+from dubito.llm.settings import build_settings
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.experiment.kit import REPO
@@ -78,7 +78,7 @@ def at_the_table(folder: Path, base_url: str) -> Iterator[tuple[Table, ModelLog]
     """Play a game of four model players that use this server."""
     bots = registry()
     said = {"model": "m", "base_url": base_url, "reasks": 0, "fallback": "Player1"}
-    settings = settings_for(bots.find("OpenAIBot").cls, "x", said, GAME)
+    settings = build_settings(bots.find("OpenAIBot").cls, "x", said, GAME)
     calls = CallOptions(8, folder / "cache", False)
     with RunDb.create(folder / "run.db") as db:
         log, cache = ModelLog(db), ReplyCache(calls.cache)

@@ -150,7 +150,7 @@ def test_events_are_sent_only_to_observers() -> None:
         def observe(self, event: GameEvent) -> None:
             super().observe(event)
 
-    assert [bot.observes() for bot in (BSBot, Player1, CalculatingLiar, Diary, Observer)] == [
+    assert [bot.needs_events() for bot in (BSBot, Player1, CalculatingLiar, Diary, Observer)] == [
         False,
         False,
         True,

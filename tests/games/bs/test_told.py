@@ -5,10 +5,20 @@ from random import Random
 
 import pytest
 
-from dubito.game.words import ME, Line, seat_label, to_person, words_of
+from dubito.game.words import ME, Line, load_words, seat_label, to_second_person
 from dubito.games.bs.game import GAME
 from dubito.games.bs.witness import BSRules
-from dubito.games.bs.words import FACES, OBJECTIVE, Teller, holding, in_short, rule_sentences, rules, sees, sentence
+from dubito.games.bs.words import (
+    FACES,
+    OBJECTIVE,
+    Teller,
+    describe_view,
+    playable_cards,
+    rule_paragraphs,
+    rules,
+    sentence,
+    summarize_rules,
+)
 from tests.games.bs.kit import deal_game, numbers_in_hand, with_hands
 
 SIGNS = ["A", "2", "3", "4", "5", "6", "7", "8", "9", "10", "J", "Q", "K"]
@@ -19,9 +29,9 @@ def test_narration_includes_hidden_cards() -> None:
     game = with_hands([1, 2, 5], [3, 3], [6], [7, 8])
     teller = Teller(game, seat_label)
     lie = game.hands[0].cards[:2]
-    lines = [teller.moved(0, lie, game.apply(lie))]
+    lines = [teller.describe_move(0, lie, game.apply(lie))]
     for seat, output in ((1, True), (2, False), (3, False)):
-        lines.append(teller.moved(seat, output, game.apply(output)))
+        lines.append(teller.describe_move(seat, output, game.apply(output)))
     assert lines == [
         [Line("seat 0 plays 2 cards as aces.", "really 2 3: a lie", ["2 of spades", "3 of spades"])],
         [Line("", "seat 1 says BS")],
@@ -41,9 +51,9 @@ def test_drawn_accuser_is_named() -> None:
         game = with_hands([0, 5], [1, 1], [2, 2], [3, 3], seed=seed)
         teller = Teller(game, seat_label)
         play = game.hands[0].cards[:1]
-        teller.moved(0, play, game.apply(play))
+        teller.describe_move(0, play, game.apply(play))
         for seat in (1, 2, 3):
-            told = teller.moved(seat, True, game.apply(True))
+            told = teller.describe_move(seat, True, game.apply(True))
         (loser,) = [seat for seat in (1, 2, 3) if len(numbers_in_hand(game, seat)) == 3]
         assert told[-1].truth == (
             f"of 3 who said BS seat {loser} is drawn: it was honest, and seat {loser} picks up the pile"
@@ -60,7 +70,7 @@ def test_narrated_sizes_and_truth_match_the_game() -> None:
             seat, hand = game.seat, game.hands[game.seat].cards
             asks = game.view().node == "bs"
             output = chance.random() < 0.2 if asks else chance.sample(hand, chance.randint(1, min(3, len(hand))))
-            for line in teller.moved(seat, output, game.apply(output)):
+            for line in teller.describe_move(seat, output, game.apply(output)):
                 if said := HELD.search(line.said):
                     assert list(map(int, said.groups())) == [len(hand.cards) for hand in game.hands]
             *hands, pile = teller.panels()
@@ -80,18 +90,18 @@ def test_narrated_sizes_and_truth_match_the_game() -> None:
 
 def test_person_is_addressed_as_you() -> None:
     game = with_hands([0], [1, 4], [2], [3])
-    label, to_me = lambda seat: ME if seat == 0 else f"Bot{seat}", words_of(GAME).to_me
+    label, to_me = lambda seat: ME if seat == 0 else f"Bot{seat}", load_words(GAME).address_person
     assert to_me(sentence(game.start, label)) == (
         "The cards are dealt: you hold 1, Bot1 holds 2, Bot2 holds 1, Bot3 holds 1."
     )
-    assert sees(game, 0, label) == [
+    assert describe_view(game, 0, label) == [
         "Cards held: you 1, Bot1 2, Bot2 1, Bot3 1. On the pile: 0.",
         "Your hand: A",
         "Your turn: play cards as aces.",
     ]
     events = [*game.apply(game.hands[0].cards[:1])]
-    assert sees(game, 1, label)[1:] == ["Your hand: 2 5", f"{ME} played 1 card as aces. Do you say BS?"]
-    assert holding(game, 1) == [1, 4]
+    assert describe_view(game, 1, label)[1:] == ["Your hand: 2 5", f"{ME} played 1 card as aces. Do you say BS?"]
+    assert playable_cards(game, 1) == [1, 4]
     for _ in range(3):
         events += game.apply(False)
     assert [to_me(sentence(event, label)) for event in events] == [
@@ -114,15 +124,15 @@ def test_game_without_a_winner_states_the_reason() -> None:
 
 
 def test_rules_text_states_the_games_cap() -> None:
-    assert rule_sentences(BSRules(max_rounds=7))[-1] == (
+    assert rule_paragraphs(BSRules(max_rounds=7))[-1] == (
         "If nobody has won after 7 rounds, the game is over and nobody wins."
     )
     spoken = rules(BSRules(), 4)
     assert spoken[0] == OBJECTIVE
-    assert spoken[-1] == rule_sentences(BSRules())[-1]
+    assert spoken[-1] == rule_paragraphs(BSRules())[-1]
     assert "the ranks A, 2 to 10, J, Q and K, 4 of each" in spoken[1]
     assert "number" not in " ".join(spoken[1:4])
-    assert in_short(BSRules()) == "At most 1,000 rounds"
+    assert summarize_rules(BSRules()) == "At most 1,000 rounds"
 
 
 @pytest.mark.parametrize(
@@ -145,10 +155,10 @@ def test_rules_text_states_the_games_cap() -> None:
 def test_person_reads_what_an_accusation_led_to(accuser: int | None, hands: list[list[int]], said: str) -> None:
     game = with_hands(*hands)
     teller = Teller(game, lambda seat: ME if seat == 1 else f"Bot{seat}")
-    heard = teller.observed(game.apply(game.hands[0].cards[:1]))
+    heard = teller.describe_observed(game.apply(game.hands[0].cards[:1]))
     for seat in (1, 2, 3):
-        heard += teller.observed(game.apply(seat == accuser))
-    assert words_of(GAME).to_me(heard[1]) == said
+        heard += teller.describe_observed(game.apply(seat == accuser))
+    assert load_words(GAME).address_person(heard[1]) == said
 
 
 @pytest.mark.parametrize(
@@ -163,4 +173,4 @@ def test_person_reads_what_an_accusation_led_to(accuser: int | None, hands: list
     ],
 )
 def test_verbs_agree_with_the_person(text: str, said: str) -> None:
-    assert to_person(text, {}) == said
+    assert to_second_person(text, {}) == said

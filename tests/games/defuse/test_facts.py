@@ -10,7 +10,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.files import NoRules
 from dubito.game import GameEvent
-from dubito.game.words import facts_in
+from dubito.game.words import parse_facts
 from dubito.games.defuse.engine import State
 from dubito.games.defuse.facts import Notebook, Position, example_position, facts, from_json, to_json
 from dubito.games.defuse.knowledge import Pile, Witness
@@ -26,9 +26,9 @@ class Watched:
     def __init__(self, game: State) -> None:
         self.game = game
         self.books = [Notebook(seat, NoRules()) for seat in (0, 1)]
-        self.tell([game.start])
+        self.send_events([game.start])
 
-    def tell(self, events: list[GameEvent]) -> None:
+    def send_events(self, events: list[GameEvent]) -> None:
         for event in events:
             for seat, book in enumerate(self.books):
                 if event.only in (None, seat):
@@ -38,7 +38,7 @@ class Watched:
         return [*Counter(self.game.hands[seat]).elements()]
 
     def move(self, output: str | int) -> None:
-        self.tell([*self.game.apply(output)])
+        self.send_events([*self.game.apply(output)])
 
     def position(self, seat: int) -> Position:
         return self.books[seat].position(self.game.node, self.game.view(), self.held(seat))
@@ -85,7 +85,7 @@ def test_known_cards_of_the_pile_are_right() -> None:
             assert all(mine in (None, card) for mine, card in zip(pile.cards, others, strict=True))
             known += sum(card is not None for card in pile.cards)
             if game.node == "turn":
-                between = pile.bomb_from()
+                between = pile.bomb_range()
                 assert between is not None
                 least, most = between
                 assert least <= real.index("bomb") <= most
@@ -163,7 +163,7 @@ def test_draws_since_a_look_are_counted() -> None:
     for output in ("see", "draw", "draw", 2):
         watched.move(output)
         pile = Witness(watched.position(0)).pile
-        told.append((pile.looked, pile.hidden, pile.cards[:2], pile.bomb_from()))
+        told.append((pile.looked, pile.hidden, pile.cards[:2], pile.bomb_range()))
     assert told == [
         (0, False, ["skip", "bomb"], (1, 1)),
         (1, False, ["bomb", "nothing"], (0, 0)),
@@ -213,6 +213,6 @@ def test_house_avoids_a_likely_bomb(hand: str, top: str, bottom: str, wanted: st
 
 
 def test_the_house_reads_the_facts_of_a_prompt() -> None:
-    values = facts_in("=== facts ===\nnode: place\nhand: 1x see\npile: 9\n=== end of facts ===\n")
+    values = parse_facts("=== facts ===\nnode: place\nhand: 1x see\npile: 9\n=== end of facts ===\n")
     assert place(values) == 9
     assert place(values | {"hand": "1x skip, 1x see"}) == 0

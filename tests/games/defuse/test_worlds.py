@@ -12,7 +12,7 @@ from dubito.games.defuse.events import TakeEvent
 from dubito.games.defuse.facts import Position, facts
 from dubito.games.defuse.game import GAME
 from dubito.games.defuse.workshop import world_pairs
-from dubito.games.defuse.worlds import World, another
+from dubito.games.defuse.worlds import World, sample_world
 from dubito.llm.prompts import OWN_PROMPTS
 from dubito.workshop.checks import CheckFailed, prompt_checks
 from tests.conftest import in_gate
@@ -39,7 +39,7 @@ def truth(world: World) -> Any:
 
 def test_sampled_worlds_differ() -> None:
     some = [position for position, _ in pairs()[::4]]
-    one, two = ([truth(another(position, Random(seed))) for position in some] for seed in (0, 1))
+    one, two = ([truth(sample_world(position, Random(seed))) for position in some] for seed in (0, 1))
     assert sum(map(ne, one, two)) > 0.9 * len(some) > 15
 
 

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from dubito.llm.protocols import read_recorded_reply
-from dubito.plugins.leaderboard.submissions import Review, submissions_in
+from dubito.plugins.leaderboard.submissions import Review, verify_submissions
 from dubito.store.model_log import ModelLog
 from dubito.store.run_db import RunDb
 from tests.cli.kit import REPO, Shell, run_in
@@ -223,7 +223,7 @@ def test_each_invalid_file_has_a_reason(tmp_path: Path) -> None:
         with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as archive:
             for part, text in content.items():
                 archive.writestr(part, text)
-    with submissions_in(tmp_path, REPO, 1) as found:
+    with verify_submissions(tmp_path, REPO, 1) as found:
         reasons = {one.file: one.reason for one in found.invalid}
         assert not found.books
     assert {name: reason[: len(HOSTILE[name][1])] for name, reason in reasons.items()} == {
@@ -269,7 +269,7 @@ def test_review_sample_determines_the_tier(
         file,
         asked=[{"decision": place, "answers": [new, new]} for (place, _), new in zip(taken, now, strict=True)],
     )
-    with submissions_in(tmp_path, folder, 1) as found:
+    with verify_submissions(tmp_path, folder, 1) as found:
         ((_, (one,)),) = found.books
         assert one.tier == tier
         assert any(sentence.startswith(said) for sentence in one.tier_reasons)
@@ -281,7 +281,7 @@ def test_review_can_challenge_its_own_file_only(folder: Path, tmp_path: Path) ->
     review(tmp_path / "StefaBot.zip", challenge="It is said to know the cards.")
     review(tmp_path / "ClaudeBot.zip", submission="0" * 64)
     review(tmp_path / "AdaptyBoi.zip", believed=True)
-    with submissions_in(tmp_path, folder, 1) as found:
+    with verify_submissions(tmp_path, folder, 1) as found:
         ((_, proven),) = found.books
         tiers = {one.file: (one.tier, [*one.tier_reasons]) for one in proven}
         reasons = {one.file: one.reason for one in found.invalid}
@@ -312,7 +312,7 @@ def test_run_packed_in_several_ways_is_one_submission(folder: Path, tmp_path: Pa
         with zipfile.ZipFile(tmp_path / "c.zip", "a") as archive:
             archive.comment = b"the bytes of one file alone"
         review(tmp_path / "c.zip", challenge="It is said to know the cards.")
-    with submissions_in(tmp_path, folder, 1) as found:
+    with verify_submissions(tmp_path, folder, 1) as found:
         ((_, proven),) = found.books
         reasons = {one.file: one.reason for one in found.invalid}
     assert [one.file for one in proven] == [keeps]
@@ -361,7 +361,7 @@ def test_data_that_no_game_needs_is_verified(
     with closing(sqlite3.connect(run / "run.db")) as db, db:
         edit(run, db)
     export_run(tmp_path, "submit_edited_run")
-    with submissions_in(tmp_path / "submissions", folder, 1) as found:
+    with verify_submissions(tmp_path / "submissions", folder, 1) as found:
         assert [one.reason[: len(reason)] for one in found.invalid] == [reason]
 
 
@@ -383,7 +383,7 @@ def test_documented_review_and_workflow_are_valid() -> None:
 
 
 def test_example_submissions_are_valid() -> None:
-    with submissions_in(REPO / "examples" / "leaderboard" / "submissions" / "dubito", REPO, 1) as found:
+    with verify_submissions(REPO / "examples" / "leaderboard" / "submissions" / "dubito", REPO, 1) as found:
         assert [one.file for one in found.invalid] == []
         ((_, proven),) = found.books
         assert len(proven) == 5
@@ -391,7 +391,7 @@ def test_example_submissions_are_valid() -> None:
 
 def test_run_of_an_earlier_version_is_valid(tmp_path: Path) -> None:
     shutil.copy(REPO / "tests" / "freeze" / "finished.zip", tmp_path)
-    with submissions_in(tmp_path, REPO, 1) as found:
+    with verify_submissions(tmp_path, REPO, 1) as found:
         assert [one.reason for one in found.invalid] == []
 
 

@@ -8,13 +8,13 @@ import pytest
 import yaml
 
 from dubito.experiment.resolve import rules_incompatibility
-from dubito.experiment.stored import opened_run
+from dubito.experiment.stored import open_recorded_run
 from dubito.game.find import find_bots
 from dubito.games.dubito.game import GAME
 from dubito.plugins.leaderboard.book import book_names, check_book, find_book_of, read_book
 from dubito.plugins.leaderboard.bots.manual.counter_bot import situation
 from dubito.plugins.leaderboard.documents import RatingObject
-from dubito.plugins.leaderboard.rating import RatedGame, beside_worst
+from dubito.plugins.leaderboard.rating import RatedGame, mean_beside_worst
 from tests.cli.kit import REPO, Shell
 from tests.conftest import in_gate
 
@@ -69,7 +69,7 @@ def test_rating_does_not_depend_on_workers(
     assert one == rated(*words, "--output", "one"), "the second command prints the same"
     for part in ("field", "exploiters"):
         assert shell("replay", f"one/{part}", "--workers", "1").code == 0
-        with opened_run(shell.folder / "one" / part) as run:
+        with open_recorded_run(shell.folder / "one" / part) as run:
             found = find_book_of(run, "small.yaml")
             assert found is not None
             assert (found.name, found.part, found.faults) == ("small", part, [])
@@ -88,7 +88,7 @@ def test_small_game_has_exact_best_response(shell: Shell, rated: Callable[..., R
 def test_differences_from_the_book_are_listed(shell: Shell, rated: Callable[..., RatingObject]) -> None:
     rated("StefaBot", "--book", cut("dubito-1", shell.folder), "--output", "r")
     cut("dubito-1", shell.folder, seed=2, deals=11)
-    with opened_run(shell.folder / "r" / "field") as run:
+    with open_recorded_run(shell.folder / "r" / "field") as run:
         found, by_name = find_book_of(run, "small.yaml"), find_book_of(run)
     assert found is not None
     assert found.faults == [
@@ -101,7 +101,7 @@ def test_differences_from_the_book_are_listed(shell: Shell, rated: Callable[...,
         "unknown book 'small'; choose from bs-1, defuse-1, dubito-1, dubito-sizes-1, kuhn-1, leduc-1"
     ]
     assert shell("run", "--bots", "StefaBot,SusBoi", "--games", "2", "--output", "other").code == 0
-    with opened_run(shell.folder / "other") as run:
+    with open_recorded_run(shell.folder / "other") as run:
         assert find_book_of(run) is None
 
 
@@ -112,7 +112,7 @@ def test_counter_bot_is_fitted_to_the_player(shell: Shell, rated: Callable[..., 
         rated(name, "--book", book, "--output", name)
     taken = rated("CounterBot", "--book", book).taken
     assert [one.name for one in taken] == ["Sherlock", "CounterBot 2"], "CounterBot 2 is fitted to the other player"
-    with opened_run(shell.folder / "AlwaysTruthful/exploiters") as answer:
+    with open_recorded_run(shell.folder / "AlwaysTruthful/exploiters") as answer:
         sherlock, counter = answer.planned.contenders
         assert sherlock.settings == {}
         fit = counter.settings
@@ -152,7 +152,7 @@ def test_each_half_of_the_deals_chooses_neighbours_for_the_other() -> None:
     """In even deals seat 1 behind is worst, in odd ones seat 2. In front no seat is worse, so the first is named."""
     even = [RatedGame(2 * n, [("before", 0), ("after", 1 + n % 2)], 2 * (n % 2)) for n in range(20)]
     odd = [RatedGame(2 * n + 1, [("before", 3), ("after", 1 + n % 2)], 2 - 2 * (n % 2)) for n in range(20)]
-    found = beside_worst(even + odd, ["A", "B", "C", "D"], GAME.results.measures[0])
+    found = mean_beside_worst(even + odd, ["A", "B", "C", "D"], GAME.results.measures[0])
     assert dict(found.who) == {"before": ["A", "D"], "after": ["B", "C"]}
     assert found.games == 20  # even deals with C behind, all of them won, and odd ones with B
     assert found.rate.value == 1.0

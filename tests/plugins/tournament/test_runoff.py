@@ -32,7 +32,7 @@ def test_example_of_the_announcement() -> None:
     assert other.ballots == {A: [B, C], B: [A, C], C: [B, A]}
     assert order(other) == [(B,), (A,), (C,)]
     assert one.ties == other.ties == []
-    ranks = {bot: [one.of[bot], other.of[bot]] for bot in (A, B, C)}
+    ranks = {bot: [one.place_by_bot[bot], other.place_by_bot[bot]] for bot in (A, B, C)}
     assert final_places(ranks) == {A: 1, B: 1, C: 3}
 
 
@@ -64,7 +64,7 @@ def test_two_bots_are_ranked_by_the_direct_result_or_share() -> None:
     assert order(ranked([[0, -1], [1, 0]])) == [(1,), (0,)]
     even = ranked([[0, 0], [0, 0]])
     assert order(even) == [(0, 1)]
-    assert even.of == {0: 1, 1: 1}
+    assert even.place_by_bot == {0: 1, 1: 1}
     assert even.ties == ["equal votes for A and B: they share the place"]
 
 

@@ -9,7 +9,7 @@ import pytest
 from dubito.errors import UsageError
 from dubito.game.table import Entrant
 from dubito.plugins.openspiel.bots.manual.openspiel.first_legal import FirstLegal
-from dubito.plugins.openspiel.state import seen_by
+from dubito.plugins.openspiel.state import observation_text
 from dubito.plugins.tournament.our_player import ConsistentHistories, MatchSeat
 from dubito.plugins.tournament.our_player import answer_lines as play
 from dubito.plugins.tournament.rules import V1, load
@@ -29,7 +29,7 @@ def test_consistent_histories_look_identical_to_the_seat(name: str, seat: int) -
             possible: Any = engine.new_initial_state()
             for action in courses.sample_history():
                 possible.apply_action(action)
-            assert seen_by(possible, seat) == seen_by(state, seat)
+            assert observation_text(possible, seat) == observation_text(state, seat)
             chance = (
                 [action for action, _ in state.chance_outcomes()] if state.is_chance_node() else state.legal_actions()
             )

@@ -23,7 +23,7 @@ from dubito.plugins.openspiel.course import (
     Fork,
     Recall,
     Stage,
-    by_kind,
+    count_by_kind,
     draw,
     draw_for_index,
     hand_feature,
@@ -72,13 +72,13 @@ class BSRecall(Recall):
                 self._sizes[seat] -= n
                 self.picks = [0] * NUMBERS if own else self.picks
             case TurnEvent(pile, hands):
-                self._settled(pile, hands)
+                self._note_settlement(pile, hands)
             case ("takes", cards):
                 self._learn([*cards])
             case ("loses", number):
                 self.fill(self.rows[-1], lost=number + 1)
 
-    def _settled(self, pile: int, hands: Sequence[int]) -> None:
+    def _note_settlement(self, pile: int, hands: Sequence[int]) -> None:
         changed = [seat for seat in SEATS if hands[seat] != self._sizes[seat]]
         self._sizes, self._taken = [*hands], self._pile
         if changed:
@@ -91,7 +91,7 @@ class BSRecall(Recall):
         """Note the cards that the seat picked up, which show what was played."""
         for row, n in self._taken:
             if n:
-                self.fill(row, cards=by_kind(cards[:n], KINDS))
+                self.fill(row, cards=count_by_kind(cards[:n], KINDS))
             else:
                 self.fill(row, lost=cards[0] + 1)
             del cards[: n or 1]
@@ -108,12 +108,14 @@ class BSCourse(Course):
     kinds = drawn = KINDS
     done = (*(f"card {number}" for number in KINDS), "done", "believes it", "accuses")
     recalls = BSRecall
-    recalled = (Feature("picks", NUMBERS, lambda course, seat: course.remembered(seat).picks),)
+    recalled = (Feature("picks", NUMBERS, lambda course, seat: course.updated_recall(seat).picks),)
     rows = "turns"
     observed = (
         node_feature(("cards", "bs")),
         hand_feature(KINDS),
-        Feature("picks", NUMBERS, lambda course, seat: by_kind(course.picks if course.player == seat else (), KINDS)),
+        Feature(
+            "picks", NUMBERS, lambda course, seat: count_by_kind(course.picks if course.player == seat else (), KINDS)
+        ),
         Feature("number", NUMBERS, lambda course, seat: one_hot(_public(course).number, NUMBERS)),
         Feature("mover", 1, lambda course, seat: [_public(course).mover == seat], around=True),
         Feature("table", 2, lambda course, seat: [n / NUMBERS for n in _table(course)]),
@@ -157,7 +159,7 @@ class BSCourse(Course):
                 numbers = [number for number in range(max(picks, default=0), NUMBERS) if left[number] > 0]
                 picks.append((yield Fork("cards", [*numbers, DONE] if picks else numbers)))
                 left[picks[-1]] -= 1
-            self.tell(game.apply(GAME.output_of("cards", picks[:-1], game.cards(seat, cast(Any, None)))))
+            self.log_events(game.apply(GAME.output_of("cards", picks[:-1], game.cards(seat, cast(Any, None)))))
             return
         accuses = (yield Fork("bs", (NO, YES))) == YES
         accusers, draws, lost = [*self._accusers, *[seat] * accuses], [], None
@@ -180,14 +182,14 @@ class BSCourse(Course):
         game = self.engine
         mover, lie, pile = game.public.mover, game.lie, tuple(card.number for card in game.pile.cards)
         self._accusers, self._draws.draws = [], draws
-        self.tell(game.apply(accuses))
+        self.log_events(game.apply(accuses))
         assert not self._draws.draws, "the engine has drawn less than chance decided"
         if accusers:
             self.note(f"takes {join_spaced(pile)}", ("takes", pile), mover if lie else accusers[0])
         if lost is not None:
             self.note(f"loses {lost}", ("loses", lost), accusers[0])
 
-    def in_words(self, event: GameEvent) -> str:
+    def describe_event(self, event: GameEvent) -> str:
         match event:
             case PlayEvent(seat, number, n):
                 return f"seat {seat} plays {n} as {number}"

@@ -33,7 +33,7 @@ from dubito.games.defuse.events import (
 )
 from dubito.games.defuse.game import GAME
 from dubito.games.defuse.knowledge import Notebook
-from dubito.games.defuse.worlds import another
+from dubito.games.defuse.worlds import sample_world
 from dubito.plugins.openspiel.course import (
     CHANCE,
     ChanceDraws,
@@ -42,7 +42,7 @@ from dubito.plugins.openspiel.course import (
     Fork,
     Recall,
     Stage,
-    by_kind,
+    count_by_kind,
     draw,
     draw_for_index,
     hand_feature,
@@ -92,7 +92,7 @@ class DefuseCourse(Course):
         node_feature(("turn", "place")),
         hand_feature(HAND_CARDS),
         Feature("sizes", 2, lambda course, seat: [n / PILE for n in course.sizes(seat)]),
-        Feature("played", len(HAND_CARDS), lambda course, seat: by_kind(course.engine.discard, HAND_CARDS)),
+        Feature("played", len(HAND_CARDS), lambda course, seat: count_by_kind(course.engine.discard, HAND_CARDS)),
         Feature("shown", SEE_DEPTH * len(CARDS), lambda course, seat: course.shown_cards(seat)),
     )
     longest = MAX_ACTS + 2 * HAND_SIZE + PILE * (1 + ALL_CARDS["shuffle"])
@@ -145,18 +145,18 @@ class DefuseCourse(Course):
         game, draws = self.engine, list[float]()
         if game.node == "place":
             place = yield Fork("place", range(PLACES, PLACES + len(game.pile) + 1))
-            self.tell(game.apply(place - PLACES))
+            self.log_events(game.apply(place - PLACES))
             return
         act = ACTS[(yield Fork("turn", [n for n, act in enumerate(ACTS) if game.why_illegal(act) is None]))]
         if act == "shuffle":
             yield from self._order("pile", list(game.pile), draws)
         self._draws.draws = draws
         drawn = act == "shuffle" and len({*game.pile}) > 1
-        self.tell(game.apply(act))
+        self.log_events(game.apply(act))
         if drawn:
             self._note_pile()
 
-    def in_words(self, event: GameEvent) -> str:
+    def describe_event(self, event: GameEvent) -> str:
         match event:
             case PlayEvent(seat, card):
                 return f"seat {seat} plays {card}"
@@ -186,28 +186,28 @@ class DefuseCourse(Course):
         course = type(self)(self.players, self.rules)
         if self.engine is None:
             return course  # before anyone has seen anything
-        book, dealt = Notebook(seat, None), self.remembered(seat).dealt
+        book, dealt = Notebook(seat, None), self.updated_recall(seat).dealt
         for entry in self.entries_seen_by(seat):
             if not isinstance(entry.what, tuple):
                 book.observe(entry.what, dealt)
         position = book.position("turn", None, ())
-        world = another(position, chance)
+        world = sample_world(position, chance)
         first, second = [card for card in dealt if card != DEFUSE], world.hand
-        course._order_as([*first, *second] if seat == 0 else [*second, *first])
-        course._order_as(world.orders[-1])
+        course._fix_order([*first, *second] if seat == 0 else [*second, *first])
+        course._fix_order(world.orders[-1])
         own = iter([action for player, action in self.history if player == seat])
         for place, act in enumerate(position.acts):
             if act.seat == seat:
                 course.apply(next(own))
             else:
                 course.apply(course.actions_of(world.places[place] if act.act == "place" else act.act)[0])
-            course._order_as(world.orders.get(place, ()))
+            course._fix_order(world.orders.get(place, ()))
         for action in own:  # an unfinished shuffle
             course.apply(action)
         assert course.information(seat) == self.information(seat), "the seat can distinguish this world from its own"
         return course
 
-    def _order_as(self, cards: Sequence[str]) -> None:
+    def _fix_order(self, cards: Sequence[str]) -> None:
         for card in cards:
             if self.player == CHANCE:
                 self.apply(CARDS.index(card))

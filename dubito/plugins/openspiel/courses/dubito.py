@@ -37,7 +37,7 @@ from dubito.games.dubito.events import (
 from dubito.games.dubito.facts import OwnPlay, Position
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.knowledge import Notebook
-from dubito.games.dubito.worlds import another, split_shown_cards
+from dubito.games.dubito.worlds import sample_world, split_shown_cards
 from dubito.plugins.openspiel.course import (
     CHANCE,
     ChanceDraws,
@@ -46,7 +46,7 @@ from dubito.plugins.openspiel.course import (
     Fork,
     Recall,
     Stage,
-    by_kind,
+    count_by_kind,
     draw,
     hand_feature,
     join_spaced,
@@ -156,14 +156,14 @@ def _hand_of_a_duel(rules: Rules) -> Generator[Fork, int, list[int]]:
 @lru_cache(maxsize=2**12)
 def _next_of_a_hand(rules: Rules, hand: tuple[int, ...]) -> list[tuple[int, float]]:
     cards = range(hand[-1] if hand else JOKER, rules.ranks + 1)
-    return _shares({card: _ways(rules, (*hand, card)) for card in cards})
+    return _shares({card: _count_ways(rules, (*hand, card)) for card in cards})
 
 
 def _first_hand(rules: Rules) -> int:
     return -(-len(rules.deck) // DUEL)
 
 
-def _ways(rules: Rules, begun: Sequence[int]) -> int:
+def _count_ways(rules: Rules, begun: Sequence[int]) -> int:
     """Count the ascending hands with this beginning for which neither hand has a set."""
     counts, last = Counter(begun), begun[-1]
 
@@ -332,10 +332,10 @@ _OBSERVED_FEATURES: Final = (
     Feature("seats", len(_SCALES), _seat, around=True),
 )
 _NODE_FEATURE: Final = node_feature("ABCDE")
-_SETS: Final = Feature("sets", VALUES, lambda course, seat: course.remembered(seat).sets)
+_SETS: Final = Feature("sets", VALUES, lambda course, seat: course.updated_recall(seat).sets)
 
 
-def _in_words(event: Event) -> str:
+def _describe_event(event: Event) -> str:
     match event:
         case GameStartEvent():
             return f"{len(event.player_ids)} seats hold {join_spaced(event.initial_card_counts)}"
@@ -369,7 +369,7 @@ class Diary:
         """Process an event. `hand` is used at the start of the game."""
         if isinstance(event, CardsPlayedEvent | DoubtResolvedEvent):
             self._end_turn()
-        self._texts.append(_in_words(self._sorted(event)))
+        self._texts.append(_describe_event(self._sorted(event)))
         match event:
             case GameStartEvent():
                 self._held = Counter(hand)
@@ -418,7 +418,9 @@ class DubitoCourse(Course):
     recalls = DubitoRecall
     recalled: ClassVar[Sequence[Feature]] = (
         _SETS,
-        Feature("asked", 7, lambda course, seat: [*_NODE_FEATURE.value(course, seat), *course.remembered(seat).own]),
+        Feature(
+            "asked", 7, lambda course, seat: [*_NODE_FEATURE.value(course, seat), *course.updated_recall(seat).own]
+        ),
     )
     rows = "turns"
     observed: ClassVar[Sequence[Feature]] = (_NODE_FEATURE, Feature("bluffs", 1, _bluffs), *_OBSERVED_FEATURES)
@@ -460,7 +462,7 @@ class DubitoCourse(Course):
         while isinstance(output := self._output(given), Fork):
             given.append((yield output))
         cards = tuple(sorted(output.cards or ()))  # their order within a play is irrelevant
-        self.tell(self.engine.apply(replace(output, cards=cards)))
+        self.log_events(self.engine.apply(replace(output, cards=cards)))
         if cards:
             self.note(f"with {join_spaced(cards)}", ("cards", cards), seat)
 
@@ -480,8 +482,8 @@ class DubitoCourse(Course):
             fork: Fork = missing.args[0]
             return fork
 
-    def in_words(self, event: Event) -> str:
-        return _in_words(event)
+    def describe_event(self, event: Event) -> str:
+        return _describe_event(event)
 
     def steps(self, player: Player) -> list[int]:
         """Return the bot's answers to the questions. The bot's own draws are dropped, because chance draws here."""
@@ -504,7 +506,7 @@ class DubitoCourse(Course):
 
     def make(self, move: TurnOutput) -> None:
         """Make a turn with this output. A play is made as a bluff, because a bluff can play any cards."""
-        cards, turns = deque(self._in_order(move.cards or ())), self.engine.turns_played
+        cards, turns = deque(self._sort_cards(move.cards or ())), self.engine.turns_played
         steps = {"A": 1, "B": 0, "C": int(move.doubt), "D": 1, "E": 0, "n": len(cards), "number": move.number}
         while self.engine.turns_played == turns:
             self.apply(cards.popleft() if self.node == "card" else steps[self.node] or 0)
@@ -514,7 +516,7 @@ class DubitoCourse(Course):
         world = type(self)(self.players, self.rules)
         if self.engine is None:
             return world  # while nobody has seen anything yet
-        other = another(self.position(seat), chance)
+        other = sample_world(self.position(seat), chance)
         for card in self._deal_steps(other.hands):
             world.apply(card)
         own = deque(self._own_steps(seat))
@@ -534,7 +536,7 @@ class DubitoCourse(Course):
             return sorted(hands[0])
         return [card for cards in zip_longest(*hands) for card in cards if card is not None]
 
-    def _in_order(self, cards: Sequence[int]) -> Sequence[int]:
+    def _sort_cards(self, cards: Sequence[int]) -> Sequence[int]:
         return sorted(cards) if self.rules.duel else cards
 
     def question(self) -> Position:
@@ -556,7 +558,7 @@ class DubitoCourse(Course):
                         book.begin_turn(())
         return book.position(self.node, self.engine.view(), hand)
 
-    def answer_of(self, player: Player) -> object:
+    def ask_player(self, player: Player) -> object:
         return getattr(player, NODES[self.node])(self.engine.view())
 
     def position(self, seat: int) -> Position:
@@ -605,9 +607,9 @@ class CardsCourse(DubitoCourse):
         Feature(
             "declared",
             len(NUMBERS),
-            lambda course, seat: by_kind(_script(course, seat), _DECLARED),
+            lambda course, seat: count_by_kind(_script(course, seat), _DECLARED),
         ),
-        Feature("picks", VALUES, lambda course, seat: by_kind(_script(course, seat), range(VALUES))),
+        Feature("picks", VALUES, lambda course, seat: count_by_kind(_script(course, seat), range(VALUES))),
         *_OBSERVED_FEATURES,
     )
 

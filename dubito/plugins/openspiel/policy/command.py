@@ -30,11 +30,11 @@ from dubito.llm.prompts import Prompt, load_prompt
 from dubito.llm.settings import ModelSettings
 from dubito.plugins.openspiel.policy.report import (
     Findings,
-    against,
+    build_policy_site,
     fallbacks,
+    head_to_head_table,
     largest_losses,
     pages,
-    site_of,
     value_table,
 )
 from dubito.plugins.openspiel.policy.small import SmallGame, small_game
@@ -202,7 +202,7 @@ def _default_folder(how: str, players: Sequence[_Player]) -> Path:
 def _write_report(findings: Findings, players: Sequence["_Player"], folder: Path) -> None:
     by_name = {one.name: one for one in players}
     written = pages(findings, lambda one, state: by_name[one.name].prompted(state))
-    say(f"report: {write_pages(folder / 'report', site_of(findings, folder.name), written)}")
+    say(f"report: {write_pages(folder / 'report', build_policy_site(findings, folder.name), written)}")
 
 
 def _print(findings: Findings, tables: bool) -> None:
@@ -210,7 +210,7 @@ def _print(findings: Findings, tables: bool) -> None:
         say(stand_ins)
     if tables:
         lost = [largest_losses(findings, one, _MAX_SHOWN) for one in findings.statements]
-        show(value_table(findings), *fallbacks(findings), against(findings), *lost, kinds=findings.kinds)
+        show(value_table(findings), *fallbacks(findings), head_to_head_table(findings), *lost, kinds=findings.kinds)
     else:
         say("What best responses win against each strategy, summed over the seats (0 means unbeatable)")
     for one in findings.statements:

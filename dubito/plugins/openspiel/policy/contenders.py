@@ -68,7 +68,7 @@ class LessLuck:
     misstated: Sequence[str] = ()  # opponents that do not play as they state, which prevents the correction
 
 
-def less_luck(runs: Sequence[Run], comparison: Comparison) -> list[LessLuck]:
+def luck_corrected_rows(runs: Sequence[Run], comparison: Comparison) -> list[LessLuck]:
     """Return one row per contender whose opponents all state how they play, then one per pair of them.
 
     The list is empty if the game's tree is too large to enumerate.
@@ -79,16 +79,16 @@ def less_luck(runs: Sequence[Run], comparison: Comparison) -> list[LessLuck]:
         for player in run.planned.contenders:
             name = next(contenders).name
             if known and (games := known.games(run.planned.players.index(player))):
-                raw = _by_deal(games, [game.came_to for game in games])
-                corrected = _by_deal(games, known.corrected(games))
+                raw = _average_by_deal(games, [game.came_to for game in games])
+                corrected = _average_by_deal(games, known.correct_scores(games))
                 by_name[name] = _Contender(len(games), raw, corrected, known.misstated)
     rows = [_less_luck(name, "", contender) for name, contender in by_name.items()]
     return rows + [_pair(one, other, by_name[one], by_name[other]) for one, other in combinations(by_name, 2)]
 
 
-def compared_less_luck(runs: Sequence[Run], comparison: Comparison) -> ComparisonPart:
+def luck_corrected_part(runs: Sequence[Run], comparison: Comparison) -> ComparisonPart:
     """Return the section of `dubito compare` with these rows."""
-    rows = less_luck(runs, comparison)
+    rows = luck_corrected_rows(runs, comparison)
     return ComparisonPart(
         "less_luck", [part_of(CorrectedResult, row) for row in rows], _blocks(rows, comparison.results)
     )
@@ -153,7 +153,7 @@ class _Known:
             if any(outcome.counts[place][-1] for place in others):
                 failed = True
                 continue
-            measure, measured = self._run.game.results.measures[0], outcome.measured(self._run.game.results)
+            measure, measured = self._run.game.results.measures[0], outcome.measure_seats(self._run.game.results)
             least, most = measure.span or (0.0, 1.0)
             came_to = least + measured[seat][0] / measure.scale * (most - least)
             deal, place = divmod(number, experiment.games_per_deal)
@@ -185,7 +185,7 @@ class _Known:
         names = self._run.experiment.names
         return [names[player] for player, test in sorted(self._tests.items()) if test.refuted]
 
-    def corrected(self, games: Sequence[LuckyGame]) -> list[float]:
+    def correct_scores(self, games: Sequence[LuckyGame]) -> list[float]:
         return corrected_returns(self._tree, games, self._policy_of_others, uniform(self._tree))
 
     def _policy_of_others(self, game: LuckyGame) -> PolicyTable:
@@ -193,7 +193,7 @@ class _Known:
         return {state.string: tables[state.seat][state.string] for state in self._tree.states if state.seat in tables}
 
 
-def _by_deal(games: Sequence[LuckyGame], values: Sequence[float]) -> _ByDeal:
+def _average_by_deal(games: Sequence[LuckyGame], values: Sequence[float]) -> _ByDeal:
     """Return the mean over each deal's games, because games of a deal are not independent."""
     by_deal: dict[int, list[float]] = {}
     for game, value in zip(games, values, strict=True):

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from dubito.plugins.openspiel.policy.tree import PolicyTable, Row, Tree, seat_tables
-from dubito.plugins.openspiel.policy.values import best_response, others_reach
+from dubito.plugins.openspiel.policy.values import best_response, reach_of_others
 
 OwnDecision = tuple[str, int]  # the information state's string, and the action
 _PRIOR: Final = 1.0  # weight of the prior, in decisions per state
@@ -29,7 +29,7 @@ class SeatLuck:
     def __init__(self, tree: Tree, seat: int, table: PolicyTable, others: PolicyTable) -> None:
         tables = seat_tables(tree, seat, table, others)
         response = best_response(tree, seat, tables, free=frozenset())  # the table's value if the seat never decides
-        reach = others_reach(tree, seat, tables)
+        reach = reach_of_others(tree, seat, tables)
         self._start = response.value
         self._better: dict[str, dict[int, float]] = {}  # Q - V, by state and action
         for state in tree.states:
@@ -40,7 +40,7 @@ class SeatLuck:
                 mean = sum(row[action] * value for action, value in zip(state.actions, worth, strict=True))
                 self._better[state.string] = {a: value - mean for a, value in zip(state.actions, worth, strict=True)}
 
-    def corrected(self, decisions: Iterable[OwnDecision]) -> float:
+    def corrected_value(self, decisions: Iterable[OwnDecision]) -> float:
         return self._start + sum(self._better[state][action] for state, action in decisions)
 
 
@@ -88,5 +88,5 @@ def corrected_returns(
         key = fold, game.seat, *game.players
         if key not in corrections:
             corrections[key] = SeatLuck(tree, game.seat, tables[fold], others(game))
-        returns.append(corrections[key].corrected(game.decisions))
+        returns.append(corrections[key].corrected_value(game.decisions))
     return returns

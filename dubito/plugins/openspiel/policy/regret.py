@@ -38,7 +38,7 @@ class _Levels:
         self.seats = np.array([state.seat for state in tree.states])
         self.first_nodes = np.array([tree.nodes_of[state.string][0] for state in tree.states])
         self.returns = np.array([node.returns or (0.0,) * tree.players for node in tree.nodes])
-        self.levels = [self._level(tree, numbers) for numbers in _by_depth(tree)]
+        self.levels = [self._level(tree, numbers) for numbers in _group_by_depth(tree)]
 
     def _level(self, tree: Tree, numbers: Sequence[int]) -> _Level:
         place = {state.string: number for number, state in enumerate(tree.states)}
@@ -56,7 +56,7 @@ class _Levels:
         return _Level(parents, children, np.array(starts), np.array(numbers), slots, seats, chances)
 
 
-def _by_depth(tree: Tree) -> list[list[int]]:
+def _group_by_depth(tree: Tree) -> list[list[int]]:
     """Return the nodes with children, by depth."""
     depth, levels = {0: 0}, list[list[int]]()
     for number, node in enumerate(tree.nodes):

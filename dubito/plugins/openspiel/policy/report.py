@@ -7,7 +7,7 @@ from typing import Final
 
 from dubito.experiment.experiment import describe_fake_models, player_labels
 from dubito.game import PlayerKind
-from dubito.game.words import counted
+from dubito.game.words import pluralize
 from dubito.plugins.openspiel.policy.small import SmallGame
 from dubito.plugins.openspiel.policy.solver import Solution
 from dubito.plugins.openspiel.policy.stated import StatedPolicy
@@ -54,12 +54,12 @@ class Findings:
     _names: dict[str, Mapping[int, str]] = field(default_factory=dict)
 
     @cached_property
-    def beside(self) -> dict[str, PolicyTable]:
+    def reference_tables(self) -> dict[str, PolicyTable]:
         return {SOLVED: self.solution.table, UNIFORM: uniform(self.tree)}
 
     @property
     def tables(self) -> dict[str, PolicyTable]:
-        return {one.name: one.rows for one in self.statements} | self.beside
+        return {one.name: one.rows for one in self.statements} | self.reference_tables
 
     def label(self, name: str) -> str:
         return player_labels(self.kinds)(name)
@@ -82,7 +82,7 @@ def value_table(findings: Findings) -> ResultTable:
     columns += [Column("fallback", "fallback %", "rate"), Column("nash_conv", "nash_conv", "decimal")]
     columns += [
         Column(f"{name.strip('()')}_{seat}", f"against {name}, seat {seat}", "decimal")
-        for name in findings.beside
+        for name in findings.reference_tables
         for seat in range(findings.tree.players)
     ]
     by_name, tree = {one.name: one for one in findings.statements}, findings.tree
@@ -90,7 +90,7 @@ def value_table(findings: Findings) -> ResultTable:
     for name, table in findings.tables.items():
         values = [
             expected_values(tree, [table if player == seat else other for player in range(tree.players)])
-            for other in findings.beside.values()
+            for other in findings.reference_tables.values()
             for seat in range(tree.players)
         ]
         own = [row[place % tree.players] for place, row in enumerate(values)]
@@ -109,7 +109,7 @@ def value_table(findings: Findings) -> ResultTable:
 def _describe_method(statement: StatedPolicy | None) -> str:
     if statement is None:
         return "-"
-    return "for its probabilities" if statement.draws is None else counted(statement.draws, "time") + " to act"
+    return "for its probabilities" if statement.draws is None else pluralize(statement.draws, "time") + " to act"
 
 
 def fallbacks(findings: Findings) -> list[ResultTable | Paragraph]:
@@ -145,7 +145,7 @@ def _causes(findings: Findings) -> list[str]:
     return sorted({cause for one in findings.statements for cause in one.failures.values()})
 
 
-def against(findings: Findings) -> ResultTable | None:
+def head_to_head_table(findings: Findings) -> ResultTable | None:
     """Tabulate two players against each other in both seats. Return None for other numbers of players."""
     if len(findings.statements) < 2 or findings.tree.players != 2:
         return None
@@ -176,7 +176,7 @@ def largest_losses(findings: Findings, statement: StatedPolicy, most: int | None
     return ResultTable(f"lost-{findings.statements.index(statement)}", title, columns, cells, notes)
 
 
-def site_of(findings: Findings, name: str) -> Site:
+def build_policy_site(findings: Findings, name: str) -> Site:
     listed = [("index.html", "How good it is")]
     listed += [(f"player-{n}.html", findings.label(one.name)) for n, one in enumerate(findings.statements)]
     return Site(name, pages=listed)
@@ -187,7 +187,7 @@ def pages(findings: Findings, prompted: Prompted) -> Iterator[Page]:
     stand_ins = describe_fake_models(findings.kinds)
     blocks: list[Block] = [Paragraph(stand_ins, warning=True)] if stand_ins else []
     blocks += [value_table(findings), *fallbacks(findings)]
-    between = against(findings)
+    between = head_to_head_table(findings)
     sections = [Section("How good it is", blocks), *([Section("Against each other", [between])] if between else [])]
     yield Page("index.html", f"Ways to play {findings.game.name}", sections).with_kinds(findings.kinds)
     for number, one in enumerate(findings.statements):

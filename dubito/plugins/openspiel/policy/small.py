@@ -14,7 +14,7 @@ from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Game, GameEvent, Seating, make_player
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant
-from dubito.plugins.openspiel.course import CHANCE, TERMINAL, Course, courses_of
+from dubito.plugins.openspiel.course import CHANCE, TERMINAL, Course, load_courses
 from dubito.plugins.openspiel.policy.tree import InfoState
 
 _ANY: Final = DealStreams(0, 0)  # unused
@@ -71,18 +71,18 @@ def small_game(game: Game, rules: Any) -> SmallGame:
     workshop = game.module("workshop")
     if hasattr(workshop, "engine"):
         return _OfOpenSpiel(game, workshop)
-    if any(hasattr(course, "question") for course in courses_of(game).values()):
+    if any(hasattr(course, "question") for course in load_courses(game).values()):
         return _OfOurs(game, rules)
     raise UsageError(f"policies of {game.name} cannot be measured; use openspiel:kuhn_poker, or a small duel of dubito")
 
 
-def _player_at(game: Game, rules: Any, entrant: Entrant, seat: int, draw: int, seed: int, look: Any) -> Any:
+def _make_player(game: Game, rules: Any, entrant: Entrant, seat: int, draw: int, seed: int, look: Any) -> Any:
     streams = DealStreams(seed, draw).seat(seat)
     return make_player(entrant.bot, Seating(seat, draw, draw, streams, look, None, rules), entrant.settings)
 
 
 def _with_observations(player: Any, events: Sequence[GameEvent]) -> Any:
-    if player.observes():
+    if player.needs_events():
         for event in events:
             player.observe(event)
     return player
@@ -115,7 +115,7 @@ class _OfOpenSpiel:
 
     def player(self, entrant: Entrant, state: InfoState, draw: int, seed: int) -> Any:
         look = partial(self.situation(state).look, state.seat)
-        player = _player_at(self.game, self.rules, entrant, state.seat, draw, seed, look)
+        player = _make_player(self.game, self.rules, entrant, state.seat, draw, seed, look)
         return _with_observations(player, self._workshop.events_at(state.history, state.seat))
 
     def act(self, player: Any, state: InfoState) -> int:
@@ -130,8 +130,8 @@ class _CourseGame:
     """Adapts one of the harness's games to the interface that a tree expects from OpenSpiel's games."""
 
     def __init__(self, game: Game, rules: Any) -> None:
-        self._name, self._said, self._players = game.name, rules.model_dump(), game.seats_by(rules)[0]
-        self._class, self._rules = next(iter(courses_of(game).values())), game.rules_of_run(self._said)
+        self._name, self._said, self._players = game.name, rules.model_dump(), game.seat_range(rules)[0]
+        self._class, self._rules = next(iter(load_courses(game).values())), game.rules_of_run(self._said)
         self._zero_sum = self.new_course().zero_sum
 
     def __str__(self) -> str:
@@ -238,7 +238,7 @@ class _OfOurs:
         course = self._course(state)
         look = partial(course.engine.cards, state.seat)
         rules = getattr(course.engine, "rules", self.rules)  # as the engine's type
-        player = _player_at(self.game, rules, entrant, state.seat, draw, seed, look)
+        player = _make_player(self.game, rules, entrant, state.seat, draw, seed, look)
         return _with_observations(
             player, [entry.what for entry in course.entries_seen_by(state.seat) if isinstance(entry.what, GameEvent)]
         )

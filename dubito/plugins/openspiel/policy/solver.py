@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from dubito.errors import RunStopped, UsageError, one_line, suggestion
 from dubito.files import write_whole
-from dubito.plugins.openspiel.policy.tree import MAX_STATES, PolicyTable, Tree, is_compiled, why_incomplete
+from dubito.plugins.openspiel.policy.tree import MAX_STATES, PolicyTable, Tree, explain_incomplete, is_compiled
 from dubito.plugins.openspiel.policy.values import nash_conv
 
 ITERATIONS: Final = 1_000  # enough for a nash_conv below 0.001 in Kuhn, Leduc and small liar's dice
@@ -65,7 +65,7 @@ def solution_in(
     path = folder / _file_name(str(game), algorithm, iterations)
     note = None
     if path.exists():
-        stored = _solution_in(path, game, algorithm, iterations, limit)
+        stored = _read_solution(path, game, algorithm, iterations, limit)
         if isinstance(stored, Solution):
             return stored
         note = f"{one_line(str(path))} {stored}, so the solution was recomputed"
@@ -146,7 +146,7 @@ def _to_json(solution: Solution) -> str:
     return json.dumps({**header, "table": rows}, indent=1) + "\n"
 
 
-def _solution_in(path: Path, game: Any, algorithm: str, iterations: int, limit: int) -> Solution | str:
+def _read_solution(path: Path, game: Any, algorithm: str, iterations: int, limit: int) -> Solution | str:
     """Return the stored solution, or what is wrong with the file."""
     try:
         file = json.loads(path.read_text(encoding="utf-8"))
@@ -158,7 +158,7 @@ def _solution_in(path: Path, game: Any, algorithm: str, iterations: int, limit: 
     if identity != (str(game), algorithm, iterations, _version()):
         return "is for another game or algorithm"
     tree = Tree(game, limit)
-    reason = why_incomplete(tree, rows)
+    reason = explain_incomplete(tree, rows)
     if reason:
         return f"has {reason}"
     if not isclose(nash_conv(tree, rows), stated, abs_tol=_MAX_ROUNDING):

@@ -45,7 +45,7 @@ def read_bot_policy(
     for number, state in enumerate(states):
         situation = _Situation(entrant, game, state, number, seed)
         if states_them:
-            rows[state.string] = situation.stated()
+            rows[state.string] = situation.read_row()
         else:
             counts = Counter(situation.act(number * draws + draw) for draw in range(draws))
             rows[state.string] = {action: counts[action] / draws for action in state.actions}
@@ -56,7 +56,7 @@ class _Situation:
     def __init__(self, entrant: Entrant, game: SmallGame, state: InfoState, number: int, seed: int) -> None:
         self._entrant, self._game, self._state, self._number, self._seed = entrant, game, state, number, seed
 
-    def stated(self) -> Row:
+    def read_row(self) -> Row:
         """Return the stated probability of every legal action, by number or name."""
         view = self._game.situation(self._state)
         with self._blame("chances"):

@@ -197,7 +197,7 @@ def uniform(tree: Tree) -> dict[str, dict[int, float]]:
     return {state.string: {action: 1 / len(state.actions) for action in state.actions} for state in tree.states}
 
 
-def why_incomplete(tree: Tree, table: PolicyTable) -> str | None:
+def explain_incomplete(tree: Tree, table: PolicyTable) -> str | None:
     """Return why the table is not a complete strategy for the game, or None if it is.
 
     Rows for other states are ignored.

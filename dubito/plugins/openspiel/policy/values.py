@@ -58,7 +58,7 @@ class _Responder:
         self, tree: Tree, seat: int, tables: Sequence[PolicyTable], free: Container[str] | None, sign: int
     ) -> None:
         self._tree, self._seat, self._tables, self._free, self._sign = tree, seat, tables, free, sign
-        self._reach = others_reach(tree, seat, tables)
+        self._reach = reach_of_others(tree, seat, tables)
         self._values: dict[int, float] = {}
         self._choices: dict[str, int] = {}
         self._worth: dict[str, list[float]] = {}
@@ -102,7 +102,7 @@ class _Responder:
         return {action: float(action == choice) for action in state.actions}
 
 
-def others_reach(tree: Tree, seat: int | None, tables: Sequence[PolicyTable]) -> list[float]:
+def reach_of_others(tree: Tree, seat: int | None, tables: Sequence[PolicyTable]) -> list[float]:
     """Return each node's reach probability of chance and the other seats, or of all seats if `seat` is None."""
     reach = [1.0] * len(tree.nodes)
     for number, node in enumerate(tree.nodes):
@@ -144,7 +144,7 @@ def losses(tree: Tree, table: PolicyTable) -> list[Loss]:
     losses_by_state, tables = [], [table] * tree.players
     for seat in range(tree.players):
         response = best_response(tree, seat, tables)
-        by_others, by_all = others_reach(tree, seat, tables), others_reach(tree, None, tables)
+        by_others, by_all = reach_of_others(tree, seat, tables), reach_of_others(tree, None, tables)
         for state in tree.states:
             if state.seat == seat:
                 nodes, worth = tree.nodes_of[state.string], response.worth[state.string]

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from dubito.plugins.openspiel.named import OwnWords, words_for
+from dubito.plugins.openspiel.named import OwnWords, find_words
 
 pyspiel = pytest.importorskip("pyspiel", reason="plays games of OpenSpiel: pip install 'dubito[openspiel]'")
 
@@ -17,8 +17,8 @@ def load(name: str) -> Any:
     return pyspiel.load_game(name)
 
 
-def words_of(game: Any) -> OwnWords:
-    found = words_for(game)
+def load_words(game: Any) -> OwnWords:
+    found = find_words(game)
     assert found is not None
     return found
 
@@ -35,7 +35,7 @@ def after(game: Any, chance: Iterable[int], *acts: str) -> Any:
 
 def do(state: Any, act: str) -> None:
     assert act in legal(state), f"{act}: {legal(state)}"
-    state.apply_action(words_of(state.get_game()).names.index(act))
+    state.apply_action(load_words(state.get_game()).names.index(act))
 
 
 def skip_chance(state: Any, outcomes: Iterator[int]) -> None:
@@ -47,7 +47,7 @@ def skip_chance(state: Any, outcomes: Iterator[int]) -> None:
 
 
 def legal(state: Any) -> list[str]:
-    names = words_of(state.get_game()).names
+    names = load_words(state.get_game()).names
     return [names[action] for action in state.legal_actions()]
 
 

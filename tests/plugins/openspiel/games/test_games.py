@@ -9,14 +9,14 @@ from dubito.errors import UsageError
 from dubito.game import Choice
 from dubito.game.find import find_game
 from dubito.game.streams import DealStreams
-from dubito.game.words import seat_label, words_of
+from dubito.game.words import load_words, seat_label
 from tests.cli.kit import REPO
 from tests.conftest import in_gate
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is an extra: pip install 'dubito[openspiel]'")
 
 from dubito.plugins.openspiel.engine import members  # noqa: E402
-from dubito.plugins.openspiel.game import engine_of  # noqa: E402
+from dubito.plugins.openspiel.game import load_engine  # noqa: E402
 from dubito.plugins.openspiel.state import (  # noqa: E402
     State,
     all_names,
@@ -65,7 +65,7 @@ def test_names_of_a_list_are_those_of_the_moves(name: str) -> None:
     assert len({*node.answer.options}) == len(node.answer.options)
     rng = Random(2)
     for _ in range(2):
-        state = State(engine_of(game), rng)
+        state = State(load_engine(game), rng)
         while not state.over and state.turns_played < 60:
             names = [*state.view().names.values()]
             assert {*names} <= {*node.answer.options}
@@ -126,8 +126,8 @@ def test_game_has_one_canonical_name() -> None:
     assert one is find_game("openspiel:liars_dice(dice_sides=3,numdice=1)", Path("elsewhere"))
     assert one.name == "openspiel:liars_dice(dice_sides=3,numdice=1)"
     assert find_game("openspiel:kuhn_poker()", REPO).name == "openspiel:kuhn_poker"
-    assert words_of(one).in_short(one.rules()) == "dice_sides 3, numdice 1"
-    assert words_of(find_game("openspiel:kuhn_poker", REPO)).in_short(None) == ""
+    assert load_words(one).summarize_rules(one.rules()) == "dice_sides 3, numdice 1"
+    assert load_words(find_game("openspiel:kuhn_poker", REPO)).summarize_rules(None) == ""
 
 
 def test_moves_are_hidden_until_all_are_made() -> None:
@@ -162,13 +162,13 @@ def test_engine_text_is_shown_as_fields_or_a_board(name: str, about: str, begins
     """
     game = find_game(f"openspiel:{name}", REPO)
     state = game.deal(game.rules(), game.seats[0], DealStreams(1, 0).deck())
-    teller, move = words_of(game).Teller(state, seat_label), next(iter(state.view().names.values()))
+    teller, move = load_words(game).Teller(state, seat_label), next(iter(state.view().names.values()))
     panel = teller.panels()[0]
     assert (panel.public or panel.truth).startswith(begins)
     assert bool(panel.folded) == (not begins)
     assert about in (panel.title, panel.folded[0] if panel.folded else "")
     is_open = panel.seat is None
-    (line,) = teller.moved(0, move, state.apply(move))
+    (line,) = teller.describe_move(0, move, state.apply(move))
     assert (line.said, line.truth) == ((f"seat 0: {move}", "") if is_open else ("seat 0 moves.", f"chose {move}"))
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from dubito.game import words
 from dubito.game.find import find_game
-from dubito.plugins.openspiel.named import words_for
+from dubito.plugins.openspiel.named import find_words
 from tests.conftest import in_gate
-from tests.plugins.openspiel.games.kit import load, tree, words_of
+from tests.plugins.openspiel.games.kit import load, load_words, tree
 
 TOLD = [
     "kuhn_poker",
@@ -31,16 +31,16 @@ TOLD = [
 @pytest.mark.parametrize("name", TOLD)
 def test_names_are_as_many_as_acts_and_distinct(name: str) -> None:
     game = load(name)
-    names = words_of(game).names
+    names = load_words(game).names
     assert len(set(names)) == len(names) == game.num_distinct_actions() <= 250
     assert all(name == " ".join(name.split()) and "|" not in name for name in names)
 
 
 def test_lead_explains_the_game_to_newcomers() -> None:
-    assert words.words_of(find_game("openspiel:kuhn_poker", Path())).LEAD == (
+    assert words.load_words(find_game("openspiel:kuhn_poker", Path())).LEAD == (
         "Kuhn poker, the smallest poker game: one card each, one bet, and the highest card takes the pot."
     )
-    assert words.words_of(find_game("openspiel:tic_tac_toe", Path())).LEAD == "Tic Tac Toe, by OpenSpiel."
+    assert words.load_words(find_game("openspiel:tic_tac_toe", Path())).LEAD == "Tic Tac Toe, by OpenSpiel."
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_lead_explains_the_game_to_newcomers() -> None:
 )
 def test_verdict_is_spoken_to_the_person(name: str, gain: float, sentence: str) -> None:
     ended: Any = SimpleNamespace(state=SimpleNamespace(returns=lambda: [-gain, gain]))
-    assert words.words_of(find_game(f"openspiel:{name}", Path())).verdict(ended, 1) == sentence
+    assert words.load_words(find_game(f"openspiel:{name}", Path())).verdict(ended, 1) == sentence
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_verdict_is_spoken_to_the_person(name: str, gain: float, sentence: str) 
     ],
 )
 def test_no_words_for_unsupported_parameters(name: str) -> None:
-    assert words_for(load(name)) is None
+    assert find_words(load(name)) is None
 
 
 class Later:
@@ -94,12 +94,12 @@ class Later:
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "liars_dice", "gin_rummy"])
 def test_no_words_for_a_parameter_they_do_not_know(name: str) -> None:
-    assert words_for(Later(load(name))) is None
+    assert find_words(Later(load(name))) is None
 
 
 def describe_seat(state: Any, seat: int) -> str:
-    words = words_of(state.get_game())
-    return "\n".join([words.holds(state, seat), *map(str, words.history(state, seat))])
+    words = load_words(state.get_game())
+    return "\n".join([words.describe_hand(state, seat), *map(str, words.history(state, seat))])
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_every_moment_of_a_deal_can_be_narrated() -> None:
         state = load(name).new_initial_state()
         while state.is_chance_node():
             for seat in range(state.num_players()):
-                assert words_of(state.get_game()).history(state, seat) == []
-                assert words_of(state.get_game()).holds(state, seat)
+                assert load_words(state.get_game()).history(state, seat) == []
+                assert load_words(state.get_game()).describe_hand(state, seat)
             state.apply_action(state.legal_actions()[-1])
 
 
@@ -197,11 +197,11 @@ def test_gin_reveals_nothing_hidden(knocks: bool) -> None:
 
 def test_gin_history_is_true() -> None:
     for state in gin_games(knocks=True):
-        seat, words = state.current_player(), words_of(state.get_game())
-        parts = dict(part.split(": ", 1) for part in words.holds(state, seat).split("; ") if ": " in part)
-        hand = words.holds(state, seat).split(" (")[0]
+        seat, words = state.current_player(), load_words(state.get_game())
+        parts = dict(part.split(": ", 1) for part in words.describe_hand(state, seat).split("; ") if ": " in part)
+        hand = words.describe_hand(state, seat).split(" (")[0]
         cards = words.names[:52]
         assert sorted(hand.split()) == sorted(cards[card] for card in state.hands()[seat]) or hand == "none"
         known = parts[f"known in the hand of seat {1 - seat}"]
         assert known == "none" or {cards.index(card) for card in known.split()} <= set(state.hands()[1 - seat])
-        assert f"deadwood {state.deadwood()[seat]})" in words.holds(state, seat) or any(state.knocked())
+        assert f"deadwood {state.deadwood()[seat]})" in words.describe_hand(state, seat) or any(state.knocked())

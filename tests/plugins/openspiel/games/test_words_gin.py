@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.plugins.openspiel.games.kit import Claims, after, do, legal, load, pyspiel, words_of
+from tests.plugins.openspiel.games.kit import Claims, after, do, legal, load, load_words, pyspiel
 
 says = Claims()
 CARDS = [rank + suit for suit in "scdh" for rank in "A23456789TJQK"]
@@ -59,11 +59,11 @@ LAID = ("As2s3s", "4c5c6c", "7s7d7h", "pass")
 )
 def test_ten_cards_each_are_dealt() -> None:
     state = deal_gin(READY, POOR, "Th")
-    words = words_of(state.get_game())
+    words = load_words(state.get_game())
     assert state.num_players() == 2
     assert list(words.names[:52]) == CARDS == [state.action_to_string(0, card).split()[-1] for card in range(52)]
     assert [sorted(hand) for hand in state.hands()] == [sorted(numbers(READY)), sorted(numbers(POOR))]
-    assert words.holds(state, 0) == (
+    assert words.describe_hand(state, 0) == (
         "As 2s 3s 7s 4c 5c 6c 7d 2h 7h (10 cards, deadwood 2); upcard: Th; stock: 31 cards; "
         "discard pile, the last one last: none; known in the hand of seat 1: none"
     )
@@ -77,7 +77,7 @@ def test_the_names_of_melds_are_the_engines() -> None:
     game = load("gin_rummy")
     engine = pyspiel.gin_rummy.GinRummyUtils(13, 4, 10)
     assert {frozenset(meld) for meld in engine.all_melds(list(range(52)))} == SETS | RUNS
-    state, names = game.new_initial_state(), words_of(game).names
+    state, names = game.new_initial_state(), load_words(game).names
     told = [f"Player: 1 Action: {name[:1].upper()}{name[1:]}" for name in names]
     assert [state.action_to_string(1, action) for action in range(game.num_distinct_actions())] == told
     threes = play_knock("Th", hands=("As 2s 3s 3c 3d 3h Kc Kd Kh 2h", POOR.replace("Kc", "8d")))
@@ -142,7 +142,7 @@ def test_a_turn() -> None:
     assert state.known_cards()[1] == numbers("Kd")
     do(state, "draw stock")
     state.apply_action(numbers("3h")[0])
-    words = words_of(state.get_game())
+    words = load_words(state.get_game())
     assert words.history(state, 1) == [
         (None, "The cards are dealt. Yours: 9s Ks 8c Jc Qc Kc 9d Qd 6h Jh. The upcard is Th."),
         (0, "seat 0 passes on the upcard Th."),
@@ -154,7 +154,7 @@ def test_a_turn() -> None:
         (0, "seat 0 draws a card from the stock."),
     ]
     assert words.history(state, 0)[-1] == (0, "You draw 3h from the stock.")
-    assert words.holds(state, 0).endswith(
+    assert words.describe_hand(state, 0).endswith(
         "upcard: none; stock: 29 cards; discard pile, the last one last: Th Kc; known in the hand of seat 1: Kd"
     )
 
@@ -176,7 +176,7 @@ def test_a_knock() -> None:
         assert ("pass" in legal(state)) == (points(state.hands()[0]) <= 10) == (laid == 3)
         do(state, LAID[laid])
     assert state.current_player() == 1
-    words = words_of(state.get_game())
+    words = load_words(state.get_game())
     assert [line for _, line in words.history(state, 1)[2:]] == [
         "seat 0 knocks.",
         "seat 0 discards Th.",
@@ -185,7 +185,7 @@ def test_a_knock() -> None:
         "seat 0 lays the meld 7s7d7h.",
         "seat 0 passes: no more melds.",
     ]
-    assert words.holds(state, 1).endswith(
+    assert words.describe_hand(state, 1).endswith(
         "discard pile, the last one last: Th; known in the hand of seat 0: none; seat 0 knocked; "
         "melds that you have laid: none; melds of seat 0: As2s3s, 4c5c6c, 7s7d7h; laid off: none"
     )
@@ -214,7 +214,7 @@ def test_laying_off() -> None:
     do(state, "pass")
     assert state.is_terminal()
     assert state.returns()[0] == 9 + 10 + 1 - 2
-    last = [line for _, line in words_of(state.get_game()).history(state, 1)[-4:]]
+    last = [line for _, line in load_words(state.get_game()).history(state, 1)[-4:]]
     assert last == [
         "You lay off 2c.",
         "You pass: no more cards to lay off.",
@@ -238,7 +238,7 @@ def test_gin(game: str, bonus: int) -> None:
     assert legal(state) == ["pass"]
     do(state, "pass")
     assert state.returns() == [4 + 8 + 9 + 60 + 9 + bonus, -(4 + 8 + 9 + 60 + 9 + bonus)]
-    assert f"Gin adds {bonus}." in " ".join(words_of(state.get_game()).rules)
+    assert f"Gin adds {bonus}." in " ".join(load_words(state.get_game()).rules)
 
 
 @says(
@@ -294,7 +294,7 @@ def test_the_wall() -> None:
     upcard = CARDS[state.upcard()]
     do(state, "knock")
     assert len(state.hands()[1]) == 11
-    assert words_of(state.get_game()).history(state, 0)[-1] == (1, f"seat 1 knocks with the upcard {upcard}.")
+    assert load_words(state.get_game()).history(state, 0)[-1] == (1, f"seat 1 knocks with the upcard {upcard}.")
     for act in (upcard, *LAID, "pass", "pass"):
         do(state, act)
     assert state.returns() == [-90, 90]
@@ -331,12 +331,12 @@ def test_the_fiftieth_upcard() -> None:
 
 
 def test_every_sentence_is_played() -> None:
-    assert says.left(words_of(load("gin_rummy")).rules) == ""
+    assert says.left(load_words(load("gin_rummy")).rules) == ""
 
 
 def test_other_sizes_are_reported() -> None:
     state = after(load("gin_rummy(hand_size=7,knock_card=5)"), range(15))
-    told = " ".join(words_of(state.get_game()).rules)
+    told = " ".join(load_words(state.get_game()).rules)
     assert state.stock_size() == 37
     for part in (
         "is dealt 7 cards,",
@@ -346,4 +346,4 @@ def test_other_sizes_are_reported() -> None:
         "at most 5 points",
     ):
         assert part in told
-    assert words_of(state.get_game()).holds(state, 1).startswith("8s 9s Ts Js Qs Ks Ac (7 cards, deadwood 1)")
+    assert load_words(state.get_game()).describe_hand(state, 1).startswith("8s 9s Ts Js Qs Ks Ac (7 cards, deadwood 1)")

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from tests.plugins.openspiel.games.kit import Claims, after, legal, load, tree, words_of
+from tests.plugins.openspiel.games.kit import Claims, after, legal, load, load_words, tree
 
 says = Claims()
 
@@ -45,7 +45,7 @@ def test_every_game_goes_as_the_rules_say(players: int) -> None:
     ends = 0
     for cards in permutations(range(players + 1), players):
         for state in tree(after(game, cards)):
-            acts = [words_of(game).names[action] for action in state.history()[players:]]
+            acts = [load_words(game).names[action] for action in state.history()[players:]]
             mover, results = chips_by_the_rules(cards, acts)
             assert mover == (None if state.is_terminal() else state.current_player())
             if mover is None:
@@ -66,19 +66,19 @@ def test_a_card_each_is_dealt_unseen() -> None:
     assert len(game.new_initial_state().legal_actions()) == 3
     shares = ("1 of yours, 1 of seat 1", "1 of seat 0, 1 of yours")
     for seat in (0, 1):
-        told = {words_of(game).holds(after(game, cards), seat) for cards in permutations(range(3), 2)}
+        told = {load_words(game).describe_hand(after(game, cards), seat) for cards in permutations(range(3), 2)}
         assert told == {f"the {card}; pot 2 chips: {shares[seat]}" for card in ("jack", "queen", "king")}
     assert after(game, (2, 1), "pass", "pass").returns() == [1, -1]  # the king beats the queen
     assert after(game, (0, 1), "pass", "pass").returns() == [-1, 1]  # the queen beats the jack
 
 
 def test_every_sentence_is_played() -> None:
-    assert says.left(words_of(load("kuhn_poker")).rules) == ""
+    assert says.left(load_words(load("kuhn_poker")).rules) == ""
 
 
 def test_the_history_names_calls_and_folds() -> None:
     state = after(load("kuhn_poker(players=3)"), (2, 3, 0), "pass", "bet", "pass", "bet")
-    words = words_of(state.get_game())
+    words = load_words(state.get_game())
     assert words.history(state, 0) == [
         (None, "The cards are dealt. Yours: the queen."),
         (0, "You pass."),
@@ -86,6 +86,6 @@ def test_the_history_names_calls_and_folds() -> None:
         (2, "seat 2 passes (folds)."),
         (0, "You bet (call)."),
     ]
-    assert words.holds(state, 1) == "the king; pot 5 chips: 2 of seat 0, 2 of yours, 1 of seat 2"
+    assert words.describe_hand(state, 1) == "the king; pot 5 chips: 2 of seat 0, 2 of yours, 1 of seat 2"
     assert words.rules[0].startswith("3 players sit in seats 0 to 2. The deck has 4 cards, from the lowest to the")
     assert "ten, jack, queen, king" in words.rules[0]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.plugins.openspiel.games.kit import Claims, after, legal, load, tree, words_of
+from tests.plugins.openspiel.games.kit import Claims, after, legal, load, load_words, tree
 
 says = Claims()
 JACK, JACK_2, QUEEN, QUEEN_2, KING, KING_2 = range(6)  # hearts and spades
@@ -77,7 +77,7 @@ def check(state: Any, first: int) -> None:
             shown = entry.action // 2
         else:
             assert table.seat == entry.player
-            table.act(words_of(game).names[entry.action])
+            table.act(load_words(game).names[entry.action])
     assert state.is_terminal() == table.over()
     if state.is_terminal():
         assert state.returns() == table.results([card // 2 for card in cards], shown)
@@ -117,7 +117,7 @@ def test_every_game_goes_as_the_rules_say() -> None:
 @pytest.mark.parametrize(("players", "first"), [(2, 1), (3, 0), (3, 2), (5, 1)])
 def test_other_tables_go_as_the_rules_say(players: int, first: int) -> None:
     game, chance = load(f"leduc_poker(players={players},starting_player={first})"), Random(players)
-    assert f"In each round seat {first} begins" in words_of(game).rules[1]
+    assert f"In each round seat {first} begins" in load_words(game).rules[1]
     for _ in range(300):
         state = after(game, chance.sample(range(2 * players + 2), players))
         while not state.is_terminal():
@@ -134,27 +134,27 @@ def test_other_tables_go_as_the_rules_say(players: int, first: int) -> None:
 )
 def test_cards_are_dealt_and_turned_up() -> None:
     game = load("leduc_poker")
-    words = words_of(game)
+    words = load_words(game)
     assert len(game.new_initial_state().legal_actions()) == 6
     ranks = ("jack", "queen", "king")
     cards = {f"the {rank} of {suit}" for rank in ranks for suit in ("hearts", "spades")}
-    told = {words.holds(after(game, pair), 1) for pair in permutations(range(6), 2)}
+    told = {words.describe_hand(after(game, pair), 1) for pair in permutations(range(6), 2)}
     assert told == {f"{card}; community card: none yet; pot 2 chips: 1 of seat 0, 1 of yours" for card in cards}
     shown = after(game, (JACK, KING, QUEEN_2), "call", "call")
     for seat, own in enumerate(("the jack of hearts", "the king of hearts")):
-        assert words.holds(shown, seat).startswith(f"{own}; community card: the queen of spades; pot 2 chips")
+        assert words.describe_hand(shown, seat).startswith(f"{own}; community card: the queen of spades; pot 2 chips")
     assert after(game, (JACK, JACK_2, KING), *["call"] * 4).returns() == [0, 0]
     assert after(game, (JACK, KING_2, JACK_2), *["call"] * 4).returns() == [1, -1]
     assert after(game, (QUEEN, JACK, KING), *["call"] * 4).returns() == [1, -1]
 
 
 def test_every_sentence_is_played() -> None:
-    assert says.left(words_of(load("leduc_poker")).rules) == ""
+    assert says.left(load_words(load("leduc_poker")).rules) == ""
 
 
 def test_history_contains_the_bets() -> None:
     state = after(load("leduc_poker"), (QUEEN_2, JACK, KING), "call", "raise", "raise", "call", "raise", "fold")
-    words = words_of(state.get_game())
+    words = load_words(state.get_game())
     assert words.history(state, 1) == [
         (None, "The cards are dealt. Yours: the jack of hearts."),
         (0, "seat 0 calls, putting in nothing."),
@@ -165,4 +165,4 @@ def test_history_contains_the_bets() -> None:
         (0, "seat 0 raises, putting in 4 chips."),
         (1, "You fold."),
     ]
-    assert words.holds(state, 0).endswith("pot 14 chips: 9 of yours, 5 of seat 1")
+    assert words.describe_hand(state, 0).endswith("pot 14 chips: 9 of yours, 5 of seat 1")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.plugins.openspiel.games.kit import Claims, after, legal, load, tree, words_of
+from tests.plugins.openspiel.games.kit import Claims, after, legal, load, load_words, tree
 
 says = Claims()
 NUMBERS = ["", "one", "two", "three", "four", "five", "six"]
@@ -27,7 +27,7 @@ def higher(rule: str, bid: tuple[int, int], last: tuple[int, int] | None) -> boo
 
 def check(state: Any, dice: int, sides: int, rule: str) -> None:
     """Compare the state with what the sentences say about its history."""
-    names = words_of(state.get_game()).names
+    names = load_words(state.get_game()).names
     rolled = [outcome + 1 for outcome in state.history()[: 2 * dice]]
     acts = [names[action] for action in state.history()[2 * dice :]]
     assert state.is_terminal() == ("liar" in acts)
@@ -69,7 +69,7 @@ def test_every_game_goes_as_the_rules_say() -> None:
     game = load("liars_dice")
     for state in tree(after(game, (0, 5))):
         check(state, 1, 6, "reset-face")
-    bids = words_of(game).names[:-1]
+    bids = load_words(game).names[:-1]
     assert len(bids) == 12
     for rolls, bid in product(product(range(6), repeat=2), bids):
         check(after(game, rolls, bid, "liar"), 1, 6, "reset-face")
@@ -81,8 +81,8 @@ def test_every_game_goes_as_the_rules_say() -> None:
 def test_other_dice_go_as_the_rules_say(dice: int, sides: int, rule: str) -> None:
     game, chance = load(f"liars_dice(numdice={dice},dice_sides={sides},bidding_rule={rule})"), Random(dice)
     face_first = "any number of dice of a higher face, or more dice of the same face"
-    assert (face_first in words_of(game).rules[2]) == (rule == "reset-quantity")
-    assert f"Every {sides} is wild" in words_of(game).rules[1]
+    assert (face_first in load_words(game).rules[2]) == (rule == "reset-quantity")
+    assert f"Every {sides} is wild" in load_words(game).rules[1]
     for _ in range(200):
         state = after(game, [chance.randrange(sides) for _ in range(2 * dice)])
         while not state.is_terminal():
@@ -96,23 +96,23 @@ def test_dice_are_rolled_unseen() -> None:
     game = load("liars_dice")
     rolls = [*product(range(6), repeat=2)]
     for seat in (0, 1):
-        told = {(words_of(game).holds(after(game, roll), seat), roll[seat]) for roll in rolls}
+        told = {(load_words(game).describe_hand(after(game, roll), seat), roll[seat]) for roll in rolls}
         assert told == {(f"{face + 1}; no bid yet", face) for face in range(6)}
 
 
 def test_every_sentence_is_played() -> None:
-    assert says.left(words_of(load("liars_dice")).rules) == ""
+    assert says.left(load_words(load("liars_dice")).rules) == ""
 
 
 def test_the_history_has_sorted_dice_and_bids() -> None:
     """The engine sorts the dice, so the order of the rolls is unknown."""
     state = after(load("liars_dice(numdice=2)"), (4, 1, 5, 0), "one 5", "three 2s", "liar")
-    words = words_of(state.get_game())
+    words = load_words(state.get_game())
     assert words.history(state, 0) == [
         (None, "The dice are rolled. Yours: 2 5."),
         (0, "You bid one 5."),
         (1, "seat 1 bids three 2s."),
         (0, "You call: liar."),
     ]
-    assert words.holds(state, 0) == "2 5; last bid: three 2s, by seat 1"
-    assert words.holds(state, 1) == "1 6; last bid: three 2s, by you"
+    assert words.describe_hand(state, 0) == "2 5; last bid: three 2s, by seat 1"
+    assert words.describe_hand(state, 1) == "1 6; last bid: three 2s, by you"

@@ -64,7 +64,7 @@ def test_correction_keeps_the_mean_with_any_table(name: str) -> None:
         spreads = [spread([(chance, got) for chance, got, _ in all_ends])]
         for table in (hero, by_chance(tree, 3), uniform(tree), bad(tree)):
             luck = SeatLuck(tree, seat, table, others)
-            less = [(chance, luck.corrected(decided)) for chance, _, decided in all_ends]
+            less = [(chance, luck.corrected_value(decided)) for chance, _, decided in all_ends]
             assert sum(chance * value for chance, value in less) == pytest.approx(exact, abs=1e-9)
             spreads.append(spread(less))
         assert spreads[1] < min(spreads[0], spreads[4]), "its own policy removes most of the variance"
@@ -74,7 +74,7 @@ def test_deterministic_policy_has_no_luck_left() -> None:
     tree = tree_of(KUHN)
     hero, others = bad(tree), uniform(tree)
     luck = SeatLuck(tree, 0, hero, others)
-    assert {round(luck.corrected(decided), 9) for _, _, decided in ends(tree, 0, [hero, others])} == {
+    assert {round(luck.corrected_value(decided), 9) for _, _, decided in ends(tree, 0, [hero, others])} == {
         round(expected_values(tree, [hero, others])[0], 9)
     }
 
@@ -88,8 +88,8 @@ def test_table_is_fitted_to_other_deals() -> None:
     less = corrected_returns(tree, games, lambda game: uniform(tree), uniform(tree))
     assert len({round(value, 9) for value in less[1:]}) == 1, "each of these states saw the other three, and the first"
     folds = [fitted(tree, (d for g in games if g.deal != deal for d in g.decisions), uniform(tree)) for deal in (0, 1)]
-    assert less[0] == SeatLuck(tree, 0, folds[0], uniform(tree)).corrected(games[0].decisions)
-    assert less[1] == SeatLuck(tree, 0, folds[1], uniform(tree)).corrected(games[1].decisions)
+    assert less[0] == SeatLuck(tree, 0, folds[0], uniform(tree)).corrected_value(games[0].decisions)
+    assert less[1] == SeatLuck(tree, 0, folds[1], uniform(tree)).corrected_value(games[1].decisions)
 
 
 def test_compare_shows_raw_and_corrected_scores(shell: Shell) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dubito.plugins.openspiel.policy.tree import uniform, why_incomplete
+from dubito.plugins.openspiel.policy.tree import explain_incomplete, uniform
 from dubito.plugins.openspiel.policy.values import best_response, expected_values, gains, losses, nash_conv
 from tests.plugins.openspiel.policy.kit import (
     AUCTION,
@@ -98,8 +98,8 @@ def test_losses_sum_to_nash_conv(name: str) -> None:
 def test_invalid_table_is_refused(row: dict[int, float] | None, reason: str) -> None:
     tree = tree_of(KUHN)
     table = uniform(tree)
-    assert why_incomplete(tree, table) is None
+    assert explain_incomplete(tree, table) is None
     del table["1b"]
     if row:
         table["1b"] = row
-    assert reason in str(why_incomplete(tree, table))
+    assert reason in str(explain_incomplete(tree, table))

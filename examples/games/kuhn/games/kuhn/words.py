@@ -7,7 +7,7 @@ from dubito.game.words import ME, Face, Label, Line, Panel
 from games.kuhn.facts import RULES
 from games.kuhn.game import CARDS, ActEvent, KuhnRules, KuhnState
 
-TO_ME = {f"{ME} bets": "You bet", f"{ME} passes": "You pass", f"{ME} wins": "you win", ME: "you"}
+SECOND_PERSON = {f"{ME} bets": "You bet", f"{ME} passes": "You pass", f"{ME} wins": "you win", ME: "you"}
 FACES = {card: Face(card[0].upper(), "spades") for card in CARDS}
 
 
@@ -16,7 +16,7 @@ def rules(rules: KuhnRules, seats: int) -> list[str]:
     return [RULES]
 
 
-def in_short(rules: KuhnRules) -> str:
+def summarize_rules(rules: KuhnRules) -> str:
     """What of the rules may be varied: nothing."""
     return ""
 
@@ -39,11 +39,11 @@ class Teller:
     def __init__(self, game: KuhnState, label: Label) -> None:
         self._game, self._label = game, label
 
-    def holds(self, seat: int) -> str:
+    def describe_hand(self, seat: int) -> str:
         """What `--show-hands` shows."""
         return f"the {CARDS[self._game.dealt[seat]]}"
 
-    def moved(self, seat: int, output: str, events: Sequence[GameEvent]) -> list[Line]:
+    def describe_move(self, seat: int, output: str, events: Sequence[GameEvent]) -> list[Line]:
         """There is nothing hidden in an act; else it would be the second part of a Line."""
         return [Line(sentence(event, self._label)) for event in events]
 
@@ -51,7 +51,7 @@ class Teller:
         """A panel for each seat, and one for the pot: what is public first, then what is not."""
         chips = 2 + self._game.acts.count("bet")
         hands = [
-            Panel(self._label(seat), "one card", self.holds(seat), seat, hand(self._game, seat)) for seat in (0, 1)
+            Panel(self._label(seat), "one card", self.describe_hand(seat), seat, hand(self._game, seat)) for seat in (0, 1)
         ]
         return [*hands, Panel("The pot", f"{chips} chips")]
 

@@ -10,7 +10,7 @@ from dubito.game.words import ME, Label, Line, Panel
 
 BOTS = ("Listener", "Echo", "Mumbler")
 QUESTIONS = {"hint": "What do you say of the word?", "vote": "Who is the outsider?"}
-TO_ME = {
+SECOND_PERSON = {
     f"{ME} says": "You say",
     f"{ME} votes": "You vote",
     f"{ME} is found": "You are found",
@@ -33,7 +33,7 @@ def sentence(event: Any, label: Label) -> str:
     return f"The topic is {event.topic}. All seats but one are told the word."
 
 
-def sees(state: State, seat: int, label: Label) -> list[str]:
+def describe_view(state: State, seat: int, label: Label) -> list[str]:
     view, word = state.view(), state.cards(seat, None)
     secret = f"The word is {word}." if word else "You are the outsider: you do not know the word."
     named = ", ".join(f"{vote} is {label(SEATS.index(vote))}" for vote in view.legal() or [])
@@ -45,10 +45,10 @@ class Teller:
     def __init__(self, state: State, label: Label) -> None:
         self._state, self._label = state, label
 
-    def holds(self, seat: int) -> str:
+    def describe_hand(self, seat: int) -> str:
         return self._state.cards(seat, None) or "nothing: the outsider"
 
-    def moved(self, seat: int, output: str, events: list[Any]) -> list[Line]:
+    def describe_move(self, seat: int, output: str, events: list[Any]) -> list[Line]:
         told, mover = [Line(sentence(event, self._label)) for event in events], self._label(seat)
         if self._state.votes:  # nobody is told for whom, until all have voted
             told.insert(0, Line(f"{mover} votes.", f"{mover} votes for {self._label(SEATS.index(output))}."))
@@ -56,7 +56,7 @@ class Teller:
 
     def panels(self) -> list[Panel]:
         hints = [*map(quoted, self._state.said), *[""] * self._state.seats][: self._state.seats]
-        return [Panel(self._label(seat), hint, self.holds(seat), seat) for seat, hint in enumerate(hints)]
+        return [Panel(self._label(seat), hint, self.describe_hand(seat), seat) for seat, hint in enumerate(hints)]
 
     def ending(self) -> list[str]:
         won = self._state.ending().marks[self._state.outsider]

@@ -6,7 +6,7 @@ from games.cups.game import CallEvent, RolledEvent, State, TurnEvent
 
 from dubito.game.words import ME, Label, Line, Panel
 
-TO_ME = {f"{ME} moves": "You move", f"{ME} rolls": "You roll", f"{ME} calls": "You call", ME: "you"}
+SECOND_PERSON = {f"{ME} moves": "You move", f"{ME} rolls": "You roll", f"{ME} calls": "You call", ME: "you"}
 
 
 def sentence(event: Any, label: Label) -> str:
@@ -17,7 +17,7 @@ def sentence(event: Any, label: Label) -> str:
     return f"{label(event.seat)} moves." if isinstance(event, TurnEvent) else "Two dice are under each cup."
 
 
-def sees(state: State, seat: int, label: Label) -> list[str]:
+def describe_view(state: State, seat: int, label: Label) -> list[str]:
     return [f"Turn {state.turns_played + 1}.", f"Your dice: {state.dice[seat]}.", "What do you do?"]
 
 
@@ -27,15 +27,15 @@ class Teller:
     def __init__(self, state: State, label: Label) -> None:
         self._state, self._label = state, label
 
-    def holds(self, seat: int) -> str:
+    def describe_hand(self, seat: int) -> str:
         return str(self._state.dice[seat])
 
-    def moved(self, seat: int, output: str, events: Any) -> list[Line]:
+    def describe_move(self, seat: int, output: str, events: Any) -> list[Line]:
         return [Line(sentence(events[0], self._label), f"{output}: {self._state.dice[seat]}")]
 
     def panels(self) -> list[Panel]:
         seats = range(len(self._state.dice))
-        return [Panel(self._label(seat), "two dice", self.holds(seat), seat) for seat in seats]
+        return [Panel(self._label(seat), "two dice", self.describe_hand(seat), seat) for seat in seats]
 
     def ending(self) -> list[str]:
         marks = self._state.ending().marks

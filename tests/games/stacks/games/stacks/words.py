@@ -6,7 +6,7 @@ from games.stacks.game import DrawnEvent, LaidEvent, State
 
 from dubito.game.words import ME, Label, Line, Panel
 
-TO_ME = {f"{ME} lays": "You lay", f"{ME} draws": "You draw", ME: "you"}
+SECOND_PERSON = {f"{ME} lays": "You lay", f"{ME} draws": "You draw", ME: "you"}
 
 
 def sentence(event: Any, label: Label) -> str:
@@ -21,10 +21,10 @@ class Teller:
     def __init__(self, state: State, label: Label) -> None:
         self._state, self._label = state, label
 
-    def holds(self, seat: int) -> str:
+    def describe_hand(self, seat: int) -> str:
         return " ".join(map(str, self._state.hands[seat]))
 
-    def moved(self, seat: int, output: list[int], events: Any) -> list[Line]:
+    def describe_move(self, seat: int, output: list[int], events: Any) -> list[Line]:
         return [Line(f"{self._label(seat)} lays a card.", f"a {output[0]}")]
 
     def panels(self) -> list[Panel]:
