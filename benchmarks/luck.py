@@ -11,7 +11,7 @@ from statistics import fmean, variance
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from dubito.cli.asking import limited_call_options
+from dubito.cli.call_options import limited_call_options
 from dubito.game.find import find_game
 from dubito.plugins.openspiel.policy.command import read_strategy
 from dubito.plugins.openspiel.policy.luck import LuckyGame, OwnDecision, corrected_returns

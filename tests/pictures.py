@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 from PIL import Image
 
-from dubito.cli.company import open_opponents
+from dubito.cli.opponents import open_opponents
 from tests.chromium import start_browser
 from tests.web.kit import serve
 

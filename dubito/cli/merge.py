@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import click
 
-from dubito.cli.asking import limited_call_options
+from dubito.cli.call_options import limited_call_options
 from dubito.cli.options import config_options, games_path_option, json_option, open_run_folder
 from dubito.cli.output import note, print_document, say, show
 from dubito.cli.summary import build_document, print_next_steps, print_summary, write_run_report

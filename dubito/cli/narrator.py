@@ -15,7 +15,7 @@ from dubito.files import write_whole
 from dubito.game import Game
 from dubito.game.record import Forfeit, load_records
 from dubito.game.words import describe_forfeit, describe_question, load_words
-from dubito.show.company import Thought
+from dubito.show.opponents import Thought
 from dubito.show.session import Moment, Session
 
 

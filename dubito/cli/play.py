@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli.company import bots_of_other_games, load_family, open_opponents, rules_at_table
-from dubito.cli.descriptors import raise_file_limit
+from dubito.cli.file_limit import raise_file_limit
 from dubito.cli.narrator import check_save, make_pause, pace_option, save_record
+from dubito.cli.opponents import bots_of_other_games, load_family, open_opponents, rules_at_table
 from dubito.cli.options import (
     PORT_DEFAULT,
     SAVED_GAMES_DEFAULT,
@@ -34,7 +34,7 @@ from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots
 from dubito.game.words import load_words
 from dubito.llm.settings import SHORT_FORM_SETTINGS
-from dubito.show.company import Opponents, as_sentence, describe_trouble
+from dubito.show.opponents import Opponents, as_sentence, describe_trouble
 from dubito.show.person import Sitting, seat_person, set_up
 from dubito.show.session import Moment
 

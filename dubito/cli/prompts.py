@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from dubito.cli.asking import (
+from dubito.cli.call_options import (
     asking_options,
     limited_call_options,
     model_progress,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dubito.cli.descriptors import limit_in_flight
+from dubito.cli.file_limit import limit_in_flight
 from dubito.cli.options import GameCommand, config_options, games_path_option, json_option
 from dubito.cli.output import GamesProgress, note, print_document, say
 from dubito.cli.summary import build_document, exit_code, print_next_steps, print_summary, write_run_report

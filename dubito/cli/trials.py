@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from dubito.cli.asking import question_progress
+from dubito.cli.call_options import question_progress
 from dubito.cli.output import note, print_document, say
 from dubito.errors import UsageError, one_line
 from dubito.experiment.progress import ModelProgress

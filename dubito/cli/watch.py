@@ -11,8 +11,8 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from dubito.cli.company import TableOrder, open_game
 from dubito.cli.narrator import PACES, Narrator, make_pause, pace_option, save_record
+from dubito.cli.opponents import TableOrder, open_game
 from dubito.cli.options import (
     PORT_DEFAULT,
     GameCommand,
@@ -33,7 +33,7 @@ from dubito.llm.request import Suspended
 from dubito.llm.settings import SHORT_FORM_SETTINGS
 from dubito.report.share import page_of_file, saved_record
 from dubito.serve import listen, serve
-from dubito.show.company import Thought, as_sentence, describe_trouble
+from dubito.show.opponents import Thought, as_sentence, describe_trouble
 from dubito.show.run import FollowedRun
 from dubito.show.session import BotsGame, Session, session_of_record
 from dubito.store.folder import DATABASE

@@ -5,7 +5,7 @@ A `Game` describes a game and deals it. A dealt game is a `State`. Its `view()` 
 subclass of `Player`.
 
 Besides `game.py`, a game's package can contain optional modules, found by name: `facts` (`Facts`, the content of
-prompts), `stand_in` (`MODELS`, the built-in fake models), `words` (text for the viewer, the terminal and the person at
+prompts), `fake_models` (`MODELS`, the built-in fake models), `words` (text for the viewer, the terminal and the person at
 the table) and `training` (`COURSE`, for OpenSpiel). In the package of a `Family`, each module has a function `of(game)`
 that returns the part for one member.
 

@@ -1,7 +1,7 @@
 """The built-in model server without its socket: it turns a request into an answer and a record.
 
 This module does no I/O and reads no clock. The call log contains every request that was answered or affected by a
-fault, without keys. The `house-random` model answers at random. Other models use the `stand_in` modules of their games.
+fault, without keys. The `house-random` model answers at random. Other models use the `fake_models` modules of their games.
 Models only see the text and the schema of the answer, and have no access to positions, games or earlier calls.
 """
 
@@ -215,7 +215,7 @@ def model_names(game: Game) -> tuple[str, ...]:
 
 
 def _policies(game: Game) -> Mapping[str, HousePolicy]:
-    module = game.module("stand_in")
+    module = game.module("fake_models")
     return {} if module is None else module.MODELS
 
 

@@ -36,7 +36,7 @@ from dubito.llm.stages import (
     ReadingProgress,
     Recording,
 )
-from dubito.llm.warm import PromptPrefixes, WarmUp
+from dubito.llm.warm_up import PromptPrefixes, WarmUp
 from dubito.llm.waves import Lane, Waves
 from dubito.store.model_log import ModelLog
 from dubito.store.wave_log import WaveLog

@@ -9,8 +9,8 @@ from dubito.experiment.stored import Run
 from dubito.game import FALLBACK_OUTCOME, Habit
 from dubito.report.highlights import Highlights, opening
 from dubito.report.tables import Column, Filter, GamePage, Page, Paragraph, ResultTable, Section, Value, counts, texts
-from dubito.show.company import as_sentence
 from dubito.show.odds import odds_or_reason
+from dubito.show.opponents import as_sentence
 from dubito.show.run import CannotShowGame, ReplayedGames
 from dubito.show.story import ModelDecisions, Texts, own_moves, page_title, winners
 from dubito.stats.tally import Outcome

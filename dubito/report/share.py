@@ -24,8 +24,8 @@ from dubito.report.render import Renderer, Site, embed_json
 from dubito.report.sender import SharedGame, describe_sender, invite
 from dubito.report.tables import GamePage, Page
 from dubito.report.trim import TRIMS, longest_page, with_turns
-from dubito.show.company import as_sentence
 from dubito.show.odds import odds_or_reason
+from dubito.show.opponents import as_sentence
 from dubito.show.run import CannotShowGame, ReplayedGames
 from dubito.show.story import ModelDecisions, Texts, describe_results, game_in_short, page_title, story_of_record
 from dubito.store.folder import DATABASE

@@ -21,8 +21,8 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table
 from dubito.game.words import labels, load_words, person_sentences
 from dubito.seats.program import close_programs, end_programs
-from dubito.show.company import Opponents
 from dubito.show.lie_review import LieReview, review_lies
+from dubito.show.opponents import Opponents
 from dubito.show.session import Moment, Session, table_moves
 
 GUEST: Final = "Guest"  # the person's name in records

@@ -19,7 +19,7 @@ from dubito.game.words import Label, labels
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from dubito.show.company import OnDecision, OnText, Opponents
+    from dubito.show.opponents import OnDecision, OnText, Opponents
 
 MoveSource = Callable[[], tuple[Any, Sequence[Any]]]  # makes the next move and returns its output and events
 

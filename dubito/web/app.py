@@ -25,7 +25,7 @@ from dubito.game import Game, PlayerKind
 from dubito.game.words import Option, choose_picture, default_bots, load_words, strengths
 from dubito.report.render import Renderer, Site, Viewer, escape_text, escape_values
 from dubito.report.share import page_of_file, shared_file, shared_page
-from dubito.show.company import Opponent, as_sentence
+from dubito.show.opponents import Opponent, as_sentence
 from dubito.show.person import MAX_NAME, SEEDS
 from dubito.web.guard import VIEWER, build_site, read_body
 from dubito.web.saved import Summaries, Summary, deal_time, saved_files

@@ -17,7 +17,7 @@ from dubito.game import Ending, Results
 from dubito.game.record import Strict, require_whole_game
 from dubito.game.words import name_seats, seat_label
 from dubito.report.share import saved_record
-from dubito.show.company import as_sentence
+from dubito.show.opponents import as_sentence
 from dubito.show.person import GUEST, seat_of_guest
 from dubito.show.session import session_of_record
 from dubito.show.story import winners_of_ending

@@ -28,8 +28,8 @@ from dubito.game import Bool, Cards, Choice, Game, PlayerKind, Text
 from dubito.game.find import DUBITO
 from dubito.game.record import Strict, load_records
 from dubito.game.words import Option, Panel, describe_answers, list_faces, list_options, name_seats
-from dubito.show.company import FamilyGames, Opponent, Opponents, as_sentence, describe_trouble
 from dubito.show.lie_review import LieReview
+from dubito.show.opponents import FamilyGames, Opponent, Opponents, as_sentence, describe_trouble
 from dubito.show.person import SEEDS, Setup, Sitting, seat_person, set_up
 from dubito.show.session import Moment
 from dubito.web.saved import TIME_FORMAT, Summaries

@@ -20,7 +20,7 @@ from dubito.game.record import output_of
 from dubito.report.render import Renderer, Site, Viewer, escape_values
 from dubito.report.share import page_of_file
 from dubito.report.tables import GamePage
-from dubito.show.company import Thought, as_sentence
+from dubito.show.opponents import Thought, as_sentence
 from dubito.show.run import FollowedRun
 from dubito.show.session import BotsGame, Session, session_of_outputs
 from dubito.show.story import ModelDecisions, Texts, game_in_short, page_title, story_of_game, winners_of_ending

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from dubito.game.flaws import find_ending_flaws
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
-from dubito.workshop.pictures import find_line, stored_attributes
+from dubito.workshop.plain_data import find_line, stored_attributes
 from dubito.workshop.subject import MAX_MOVES, Flaw, Subject
 
 _CAP: Final = re.compile(r"max|most|cap|limit|round|turn|move", re.IGNORECASE)  # words in the name of a possible cap

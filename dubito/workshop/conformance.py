@@ -32,8 +32,8 @@ from dubito.stats.tally import build_outcome, unpack_outcome
 from dubito.workshop.caps import check_caps
 from dubito.workshop.hangs import CallHangs, watch_for_hangs
 from dubito.workshop.leaks import check_leaks, check_stale_cards
-from dubito.workshop.listed import check_lists, check_prompt_lists, check_shapes
-from dubito.workshop.pictures import find_line
+from dubito.workshop.legal_checks import check_lists, check_prompt_lists, check_shapes
+from dubito.workshop.plain_data import find_line
 from dubito.workshop.recordings import Origin, record_positions
 from dubito.workshop.refusals import check_refusals
 from dubito.workshop.sharing import check_handed_out, check_shared_data
@@ -504,12 +504,12 @@ def _check_words(subject: Subject) -> Iterator[Flaw]:
 
 def _check_fake_models(subject: Subject) -> Iterator[Flaw]:
     """Check that each fake model can answer at least one of the prompts."""
-    module = subject.game.module("stand_in")
+    module = subject.game.module("fake_models")
     if module is None or not subject.prompts:
         return
     prompts = [load_prompt(name, subject.here, subject.game) for name in subject.prompts]
     positions = [one.position for recorded in subject.positions[:2] for one in recorded]
-    file = subject.shown(str(getattr(module, "__file__", "") or subject.folder / "stand_in.py"))
+    file = subject.shown(str(getattr(module, "__file__", "") or subject.folder / "fake_models.py"))
     for name, policy in module.MODELS.items():
         answers = _fake_answers(policy, prompts, positions)
         wrong = next((answer for answer in answers if not hasattr(answer, "keys") or "answer" not in answer), None)

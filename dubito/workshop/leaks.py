@@ -21,7 +21,7 @@ from dubito.errors import BotError
 from dubito.game import GameEvent
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
-from dubito.workshop.pictures import difference, extract_path, find_file, find_line, first_path, to_plain
+from dubito.workshop.plain_data import difference, extract_path, find_file, find_line, first_path, to_plain
 from dubito.workshop.recordings import load_workshop_part
 from dubito.workshop.subject import MAX_MOVES, Flaw, Subject
 from dubito.workshop.worlds import (

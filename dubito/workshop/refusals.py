@@ -7,7 +7,7 @@ from typing import Any, Final
 from dubito.errors import IllegalOutput, one_line
 from dubito.game import Answer, Cards, Choice, Text, Whole
 from dubito.game.streams import DealStreams
-from dubito.workshop.pictures import difference, extract_path, find_file, find_line, to_plain
+from dubito.workshop.plain_data import difference, extract_path, find_file, find_line, to_plain
 from dubito.workshop.subject import DEALS_PER_SIZE, Flaw, Subject
 
 _WRONG_OUTPUTS: Final[tuple[Any, ...]] = (

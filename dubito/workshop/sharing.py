@@ -10,7 +10,7 @@ from typing import Any, Final
 from dubito.game import GameEvent
 from dubito.game.streams import DealStreams
 from dubito.game.table import step
-from dubito.workshop.pictures import (
+from dubito.workshop.plain_data import (
     difference,
     extract_path,
     find_file,

@@ -15,7 +15,7 @@ from dubito.errors import IllegalOutput, UsageError
 from dubito.game import Bool, Cards, Choice, GameEvent
 from dubito.game.streams import DealStreams
 from dubito.game.words import Line, Words, load_words
-from dubito.workshop.pictures import list_leaves, public_attributes, to_plain
+from dubito.workshop.plain_data import list_leaves, public_attributes, to_plain
 from dubito.workshop.subject import Subject
 
 _MAX_DRAWS: Final = 120  # the first draws of a game can be changed

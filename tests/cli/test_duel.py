@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.cli.company import open_opponents
+from dubito.cli.opponents import open_opponents
 from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.words import rule_paragraphs

@@ -66,7 +66,7 @@ def test_output_in_narrow_encoding_escapes_other_characters(tmp_path: Path, flag
 )
 def test_in_flight_is_limited_by_open_files(tmp_path: Path, limits: str, most: int, said: str) -> None:
     """The soft limit is raised, so the hard limit determines how many games can be in flight."""
-    code = "from dubito.cli.descriptors import limit_in_flight; print(limit_in_flight(300))"
+    code = "from dubito.cli.file_limit import limit_in_flight; print(limit_in_flight(300))"
     ended = subprocess.run(
         ("/bin/sh", "-c", f'{limits}; exec "$@"', "sh", sys.executable, "-c", code),
         cwd=tmp_path,

@@ -15,7 +15,7 @@ from dubito.game.flaws import find_definition_flaws
 from dubito.workshop import conformance, hangs
 from dubito.workshop.conformance import Probe
 from dubito.workshop.leaks import check_leaks
-from dubito.workshop.listed import check_lists, check_shapes
+from dubito.workshop.legal_checks import check_lists, check_shapes
 from dubito.workshop.subject import Subject
 from tests.cli.kit import REPO, Result, Shell
 from tests.conftest import in_gate

@@ -7,7 +7,7 @@ import pytest
 
 from dubito.games.dubito.bot import NODES
 from dubito.games.dubito.facts import example_position
-from dubito.games.dubito.stand_in import read_facts
+from dubito.games.dubito.fake_models import read_facts
 from tests.house.kit import opinion
 from tests.prompts.kit import PLAIN, RULES, turns
 

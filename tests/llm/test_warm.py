@@ -10,7 +10,7 @@ import pytest
 
 from dubito.llm.limiter import Timing
 from dubito.llm.request import Interrupted
-from dubito.llm.warm import PromptPrefixes, prefix_digest
+from dubito.llm.warm_up import PromptPrefixes, prefix_digest
 from tests.llm.kit import Clock, Incoming, Response, Server, ask, player_at, respond, run_games, small
 
 AT_ONCE: Final = 6

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.cli.company import TableOrder, open_game
+from dubito.cli.opponents import TableOrder, open_game
 from dubito.errors import RunStopped
 from dubito.games.dubito.record import load
 from dubito.show.session import Session

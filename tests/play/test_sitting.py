@@ -18,8 +18,8 @@ from dubito.games.dubito.engine import Rules, deal_table
 from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.record import ending
-from dubito.show.company import Opponents, as_sentence
 from dubito.show.lie_review import LieReview
+from dubito.show.opponents import Opponents, as_sentence
 from dubito.show.person import GUEST, Guest, Setup, seat_person, set_up
 from tests.conftest import in_gate
 from tests.web.kit import guests_of

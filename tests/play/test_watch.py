@@ -17,7 +17,7 @@ from dubito.cli.narrator import PACES, make_pause
 from dubito.cli.watch import print_new_games
 from dubito.errors import UsageError
 from dubito.game import Bool, Node, Text
-from dubito.show.company import Thought
+from dubito.show.opponents import Thought
 from dubito.show.run import FollowedRun
 from dubito.store.lock import lock_folder
 from tests.cli.kit import Shell

@@ -13,8 +13,8 @@ from dubito.game.table import Entrant, play_game
 from dubito.games.dubito.bot import NODES
 from dubito.games.dubito.engine import Result, Rules, deal_table
 from dubito.games.dubito.facts import Position, example_position, facts
+from dubito.games.dubito.fake_models import read_facts, sharp, stated_chance
 from dubito.games.dubito.game import GAME
-from dubito.games.dubito.stand_in import read_facts, sharp, stated_chance
 from dubito.house.core import model_names
 from dubito.llm.templates import format_value
 from tests.conftest import in_gate

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from dubito.cli.company import open_opponents
+from dubito.cli.opponents import open_opponents
 from dubito.sandbox.warden import MARK
 from dubito.seats.program import RunningProgram
 from dubito.store.run_db import RunDb

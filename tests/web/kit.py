@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import yaml
 
-from dubito.cli.company import open_opponents
+from dubito.cli.opponents import open_opponents
 from dubito.experiment.config import parse_config
 from dubito.game.find import Registry, find_bots
 from dubito.serve import listen, make_server
-from dubito.show.company import FamilyGames, Opponents, build_company
+from dubito.show.opponents import FamilyGames, Opponents, build_company
 from dubito.web.app import make_app
 from dubito.web.tables import MAX_TABLES, Tables
 from tests.llm.kit import Response, Server, player_at

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 import yaml
 
-from dubito.cli.company import open_opponents
+from dubito.cli.opponents import open_opponents
 from dubito.errors import UsageError
 from dubito.games.dubito.engine import Rules
 from dubito.games.dubito.record import load, replay

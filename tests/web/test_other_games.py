@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dubito.cli.company import load_family
+from dubito.cli.opponents import load_family
 from dubito.game.find import find_bots
 from dubito.games.bs.engine import State
 from dubito.games.bs.game import GAME

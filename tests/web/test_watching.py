@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-from dubito.cli.company import TableOrder, open_game
+from dubito.cli.opponents import TableOrder, open_game
 from dubito.cli.watch import play_live
 from dubito.serve import listen, make_server
-from dubito.show.company import Thought
+from dubito.show.opponents import Thought
 from dubito.show.run import FollowedRun
 from dubito.web.watching import GameSource, RunGames, SavedGame, watching_app
 from tests.chromium import Chrome

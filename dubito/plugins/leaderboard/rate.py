@@ -147,7 +147,7 @@ def _best_response_gain(player: _BookPlayer) -> tuple[float | None, int | None]:
         return None, None
     # Imported late because only small games need the plugin.
     from dubito.plugins.openspiel.policy.small import small_game
-    from dubito.plugins.openspiel.policy.stated import read_bot_policy
+    from dubito.plugins.openspiel.policy.stated_policy import read_bot_policy
     from dubito.plugins.openspiel.policy.tree import Tree
     from dubito.plugins.openspiel.policy.values import nash_conv
 

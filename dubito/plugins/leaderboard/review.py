@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli.asking import limited_call_options, model_progress, question_progress, suggest_resume
+from dubito.cli.call_options import limited_call_options, model_progress, question_progress, suggest_resume
 from dubito.cli.options import SPENDING, config_options, flags, games_path_option, open_run_folder
 from dubito.cli.output import say
 from dubito.errors import UsageError, one_line

@@ -14,7 +14,7 @@ from dubito.errors import IllegalOutput, RunStopped, describe_value, one_line
 from dubito.game import Ending, GameEvent
 from dubito.game.streams import SeatStreams
 from dubito.plugins.openspiel.engine import return_range
-from dubito.plugins.openspiel.named import OwnWords, find_words
+from dubito.plugins.openspiel.known_games import OwnWords, find_words
 
 Step = int | Sequence[int]  # one action, or the actions of all seats at once
 

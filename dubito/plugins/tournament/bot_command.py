@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dubito.cli.company import open_opponents
+from dubito.cli.opponents import open_opponents
 from dubito.cli.options import config_options
 from dubito.errors import UsageError
 from dubito.llm.settings import SHORT_FORM_SETTINGS

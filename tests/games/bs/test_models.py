@@ -15,8 +15,8 @@ from dubito.experiment.resolve import CallOptions, find_fallback
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.games.bs.facts import sample_game
+from dubito.games.bs.fake_models import MODELS
 from dubito.games.bs.game import GAME
-from dubito.games.bs.stand_in import MODELS
 from dubito.games.bs.witness import BSRules
 from dubito.house.core import random_answer
 from dubito.llm.answers import build_form

@@ -13,8 +13,8 @@ from dubito.game import GameEvent
 from dubito.game.words import parse_facts
 from dubito.games.defuse.engine import State
 from dubito.games.defuse.facts import Notebook, Position, example_position, facts, from_json, to_json
+from dubito.games.defuse.fake_models import act, place
 from dubito.games.defuse.knowledge import Pile, Witness
-from dubito.games.defuse.stand_in import act, place
 from tests.games.defuse.kit import deal_game
 
 ACTS = ("draw", "skip", "bottom", "shuffle", "see")

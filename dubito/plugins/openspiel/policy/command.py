@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dubito import __version__
-from dubito.cli.asking import (
+from dubito.cli.call_options import (
     asking_options,
     limited_call_options,
     model_progress,
@@ -39,7 +39,7 @@ from dubito.plugins.openspiel.policy.report import (
 )
 from dubito.plugins.openspiel.policy.small import SmallGame, small_game
 from dubito.plugins.openspiel.policy.solver import ITERATIONS, solution_in
-from dubito.plugins.openspiel.policy.stated import StatedPolicy, read_bot_policy, read_model_policy
+from dubito.plugins.openspiel.policy.stated_policy import StatedPolicy, read_bot_policy, read_model_policy
 from dubito.plugins.openspiel.policy.tree import InfoState, Tree
 from dubito.plugins.openspiel.policy.values import nash_conv
 from dubito.report.site import write_pages

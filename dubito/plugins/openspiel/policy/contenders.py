@@ -24,7 +24,7 @@ from dubito.hooks import ComparisonPart
 from dubito.plugins.openspiel.policy.chances import ChancesTest
 from dubito.plugins.openspiel.policy.luck import LuckyGame, OwnDecision, corrected_returns
 from dubito.plugins.openspiel.policy.small import small_game
-from dubito.plugins.openspiel.policy.stated import read_bot_policy
+from dubito.plugins.openspiel.policy.stated_policy import read_bot_policy
 from dubito.plugins.openspiel.policy.tree import PolicyTable, Tree, uniform
 from dubito.report.documents import DocumentPart, Interval, part_of
 from dubito.report.tables import Column, Paragraph, ResultTable, Value, counts, player_columns

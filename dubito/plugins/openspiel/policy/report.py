@@ -10,7 +10,7 @@ from dubito.game import PlayerKind
 from dubito.game.words import pluralize
 from dubito.plugins.openspiel.policy.small import SmallGame
 from dubito.plugins.openspiel.policy.solver import Solution
-from dubito.plugins.openspiel.policy.stated import StatedPolicy
+from dubito.plugins.openspiel.policy.stated_policy import StatedPolicy
 from dubito.plugins.openspiel.policy.tree import InfoState, PolicyTable, Row, Tree, uniform
 from dubito.plugins.openspiel.policy.values import (
     Loss,

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from dubito.plugins.openspiel.named import OwnWords, find_words
+from dubito.plugins.openspiel.known_games import OwnWords, find_words
 
 pyspiel = pytest.importorskip("pyspiel", reason="plays games of OpenSpiel: pip install 'dubito[openspiel]'")
 

@@ -11,7 +11,7 @@ import pytest
 
 from dubito.game import words
 from dubito.game.find import find_game
-from dubito.plugins.openspiel.named import find_words
+from dubito.plugins.openspiel.known_games import find_words
 from tests.conftest import in_gate
 from tests.plugins.openspiel.games.kit import load, load_words, tree
 

@@ -18,7 +18,7 @@ from dubito.plugins.openspiel.bots.manual.solved import Solved  # noqa: E402
 from dubito.plugins.openspiel.policy.regret import cfr_plus  # noqa: E402
 from dubito.plugins.openspiel.policy.small import small_game  # noqa: E402
 from dubito.plugins.openspiel.policy.solver import solve  # noqa: E402
-from dubito.plugins.openspiel.policy.stated import read_bot_policy  # noqa: E402
+from dubito.plugins.openspiel.policy.stated_policy import read_bot_policy  # noqa: E402
 from dubito.plugins.openspiel.policy.tree import Tree  # noqa: E402
 from dubito.plugins.openspiel.policy.values import nash_conv  # noqa: E402
 from dubito.plugins.openspiel.spiel import SeatedBot  # noqa: E402

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from dubito.cli.descriptors import limit_in_flight
+from dubito.cli.file_limit import limit_in_flight
 from dubito.cli.options import SPENDING, config_options, flags, setting_options
 from dubito.cli.output import GamesProgress, note
 from dubito.errors import RunStopped, UsageError, describe_signal, format_error, one_line, signal_number, suggestion

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from dubito.cli.descriptors import limit_in_flight
+from dubito.cli.file_limit import limit_in_flight
 from dubito.cli.narrator import check_save
 from dubito.cli.output import note, note_if_slow
 from dubito.errors import UsageError
@@ -25,7 +25,7 @@ from dubito.experiment.resolve import (
 )
 from dubito.game import Game
 from dubito.game.find import DUBITO, find_bots, find_families, find_games
-from dubito.show.company import FamilyGames, Opponents, build_company
+from dubito.show.opponents import FamilyGames, Opponents, build_company
 from dubito.show.session import BotsGame
 from dubito.store.folder import DATABASE, MANIFEST
 from dubito.store.run_db import RunDb
