@@ -46,7 +46,7 @@ def test_readme_fits_on_one_screen() -> None:
     assert (REPO / "docs" / "images" / "bluff.webp").stat().st_size < 400_000
 
 
-def test_links_of_the_pages_lead_somewhere() -> None:
+def test_links_of_the_pages_have_targets() -> None:
     plugins = REPO.glob("dubito/plugins/*/docs/*.md")
     pages = [*REPO.glob("*.md"), *REPO.glob("docs/**/*.md"), *REPO.glob("examples/**/*.md"), *plugins]
     assert len(pages) > 60
@@ -134,7 +134,7 @@ def test_every_ruling_is_cited_by_a_test() -> None:
     assert set(RULINGS) - cited == set()
 
 
-def test_no_module_or_function_has_outgrown_its_room() -> None:
+def test_modules_and_functions_stay_within_limits() -> None:
     """The limits are 700 lines for a module and 40 for a function, without its docstring."""
     sources = [path for room in ("dubito", "bots", "tests", "benchmarks") for path in (REPO / room).rglob("*.py")]
     assert len(sources) > 60
@@ -164,7 +164,7 @@ def test_no_two_types_share_a_name() -> None:
     assert {name: files for name, files in owners.items() if len(files) > 1} == {}
 
 
-def test_a_function_has_one_owner_of_its_name() -> None:
+def test_public_functions_have_unique_names() -> None:
     """Games may share names. Functions of commands have the commands' names."""
     owners: dict[str, list[str]] = {}
     for path in (REPO / "dubito").rglob("*.py"):

@@ -143,7 +143,7 @@ def test_numbers_are_drawn_from_those_still_in_play_r24() -> None:
 
 
 @pytest.mark.parametrize("node", "ACD")
-def test_a_node_that_is_not_there_is_named_r13(node: str) -> None:
+def test_missing_node_is_named_r13(node: str) -> None:
     class Half(Answers):
         pass
 
@@ -169,7 +169,7 @@ def test_three_nodes_are_enough_and_play_as_many_as_possible() -> None:
     assert in_seat(Three, HOLDING).play(regular(HOLDING)).cards == [NUMBER, NUMBER]
 
 
-def test_unwritten_nodes_are_known_before_a_game() -> None:
+def test_missing_nodes_are_reported_before_a_game() -> None:
     class Whole(BotBase):
         def play(self, p: TurnData) -> TurnOutput:
             return self.doubt(p)

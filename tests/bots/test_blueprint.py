@@ -183,7 +183,7 @@ def test_the_template_loads_and_is_listed(tmp_path: Path, kind: BotKind) -> None
         (False, "node C (should_doubt) answered None, not True or False"),
     ],
 )
-def test_a_node_of_the_template_that_is_not_filled_in_is_named_r13(tmp_path: Path, opens: bool, reason: str) -> None:
+def test_template_node_left_empty_is_named_r13(tmp_path: Path, opens: bool, reason: str) -> None:
     bot = load_bot(tmp_path, "my_bot", TEMPLATE)
     table = [*entrants("MrNoDoubt", "MrNoDoubt"), Entrant("mine", bot.cls)]
     if opens:
@@ -204,7 +204,7 @@ def test_the_example_bot_plays_whole_games(tmp_path: Path, kind: BotKind) -> Non
 
 
 @pytest.mark.parametrize("stem", ["example", "example_bot", "ExampleBot"])
-def test_the_file_may_be_called_like_its_gemini_py(tmp_path: Path, stem: str) -> None:
+def test_bot_file_may_be_named_gemini_py(tmp_path: Path, stem: str) -> None:
     assert load_bot(tmp_path, stem, EXAMPLE, "llms").name == "ExampleBot"
 
 

@@ -120,7 +120,7 @@ def test_a_method_that_never_returns_is_named(method: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["looping", "catching", "failing", "waiting"])
-def test_a_bot_that_loops_catches_everything_fails_or_waits_is_named_too(how: str) -> None:
+def test_bot_that_loops_or_waits_or_catches_everything_is_named(how: str) -> None:
     assert late("should_doubt", how).reason.startswith("node C (should_doubt) took longer than 0.25 s (")
 
 

@@ -54,16 +54,16 @@ def error_of(clone: Path, **said: Any) -> str:
     return str(ChunkPlayer(experiment, registry).play(range(experiment.deals), lambda: False).error)
 
 
-def test_the_twin_of_the_same_bytes_plays(clone: Path) -> None:
+def test_compiled_twin_of_the_same_bytes_plays(clone: Path) -> None:
     assert "the twin is asked (my_bot.py, line 9)" in error_of(clone)
 
 
 @pytest.mark.parametrize("said", [{"bot_deadline": 60}, {"bots": [{"bot": "MyBot", "eager": False}]}])
-def test_with_settings_or_a_deadline_its_file_plays(clone: Path, said: dict[str, Any]) -> None:
+def test_bot_with_settings_or_deadline_plays_from_its_file(clone: Path, said: dict[str, Any]) -> None:
     assert error_of(clone, **said) == "None"
 
 
-def test_an_edited_file_plays_itself(clone: Path) -> None:
+def test_edited_file_is_not_replaced_by_its_compiled_twin(clone: Path) -> None:
     file = clone / "bots" / "manual" / "my_bot.py"
     file.write_text(file.read_text() + "\n")
     assert error_of(clone) == "None"

@@ -76,7 +76,7 @@ def test_same_seed_same_game(bot: Bot, rules: Rules) -> None:
     assert first == again[::-1]
 
 
-def test_draws_from_no_randomness_but_its_own(bot: Bot, rules: Rules) -> None:
+def test_bot_uses_only_its_own_randomness(bot: Bot, rules: Rules) -> None:
     """R27: bots neither use nor change the global `random`."""
     table = seated(bot.name, 4, 0)
     random.seed(1)
@@ -145,7 +145,7 @@ def test_nodes_answer_exact_bools_and_draw_only_from_their_own_stream(bot: Bot, 
 
 
 @pytest.mark.parametrize("name", BOTS)
-def test_can_be_made_with_only_an_id(name: str) -> None:
+def test_bot_can_be_created_with_only_an_id(name: str) -> None:
     """R28: a config entry can be just the bot's name, since all settings have names and defaults."""
     bot = REGISTRY.bots[name]
     assert in_seat(bot.cls, (1, 2, 3)).id == 1
@@ -167,7 +167,7 @@ def test_prompt_states_its_purpose_and_origin(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BOTS)
-def test_is_the_one_class_of_a_file_with_its_name(name: str) -> None:
+def test_bot_is_the_class_named_after_its_file(name: str) -> None:
     """For example, stefa_bot.py contains StefaBot and no other class."""
     bot = REGISTRY.bots[name]
     tree = ast.parse(bot.file.read_text())

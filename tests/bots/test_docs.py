@@ -152,7 +152,7 @@ def test_the_config_gives_the_twin_its_setting(workshop: Shell) -> None:
     assert all(re.search(rf"^{name} ", ranking, re.MULTILINE) for name in ("MyBot", "Bold", "StefaBot"))
 
 
-def test_every_field_of_a_turn_is_explained_and_no_other() -> None:
+def test_guide_explains_exactly_the_fields_of_a_turn() -> None:
     named = Counter(re.findall(r"`p\.(\w+)`", PROSE))
     assert named.keys() == {field.name for field in fields(TurnData)}
     rows = re.findall(r"^\| (`\..*?) \|", PROSE, re.MULTILINE)
@@ -168,7 +168,7 @@ def test_every_event_is_explained_with_all_its_fields() -> None:
         assert set(re.findall(r"`(\w+)`", text)) == expected, name
 
 
-def test_every_helper_that_is_named_exists() -> None:
+def test_every_helper_in_the_guide_exists() -> None:
     """The guide must also mention every method of the hand."""
     player = in_seat(BotBase, (1, 2))
     picks = set(re.findall(r"self\.cards\.(\w+)", WRITING))
@@ -186,7 +186,7 @@ def test_the_table_of_bots_is_the_bots_of_the_source() -> None:
     assert [name for name, answer in maximize.items() if answer == "no"] == ["RandomBoi"]
 
 
-def test_rates_in_the_guide_are_the_published_ones() -> None:
+def test_rates_in_the_guide_match_the_published_ones() -> None:
     told = re.findall(r"(\w+) (\d\d\.\d)[,.]", BOTS)
     assert {name: float(rate) for name, rate in told if name in PUBLISHED} == PUBLISHED
 

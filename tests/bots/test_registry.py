@@ -68,7 +68,7 @@ def test_the_projects_bots_are_found_in_any_folder(tmp_path: Path) -> None:
     assert REGISTRY.game.fallback in REGISTRY.bots
 
 
-def test_hand_written_bots_are_those_of_manual_by_name(tmp_path: Path) -> None:
+def test_hand_written_bots_come_from_manual_sorted_by_name(tmp_path: Path) -> None:
     write_bot(tmp_path, "good", GOOD)
     write_bot(tmp_path, "other", SOURCE.format(name="Other"), "llms")
     names = [bot.name for bot in find_bots(tmp_path).hand_written()]
@@ -106,7 +106,7 @@ def test_the_class_has_the_name_of_the_file(tmp_path: Path, stem: str, name: str
     assert load_bot(tmp_path, stem, helper + SOURCE.format(name=name) + helper).name == name
 
 
-def test_the_exact_name_goes_before_the_one_without_bot(tmp_path: Path) -> None:
+def test_exact_name_precedes_name_without_bot(tmp_path: Path) -> None:
     source = SOURCE.format(name="Twin") + SOURCE.format(name="TwinBot")
     assert load_bot(tmp_path, "twin_bot", source).name == "TwinBot"
     assert load_bot(tmp_path, "twin", source.replace("always", "each time")).name == "Twin"
@@ -140,7 +140,7 @@ def test_a_linked_folder_is_read_once(tmp_path: Path) -> None:
     assert len(broken(tmp_path / "other")) == 1
 
 
-def test_the_same_name_with_other_bytes_is_a_clash(tmp_path: Path) -> None:
+def test_same_name_with_different_bytes_is_a_clash(tmp_path: Path) -> None:
     write_bot(tmp_path, "stefa_bot", SOURCE.format(name="StefaBot"), "llms")
     write_bot(tmp_path, "good", GOOD)
     registry = find_bots(tmp_path)
@@ -183,7 +183,7 @@ def test_unusable_file_is_named_and_does_not_affect_others(tmp_path: Path, fault
             registry.find(asked)
 
 
-def test_ctrl_c_at_an_import_is_the_users(tmp_path: Path) -> None:
+def test_ctrl_c_during_an_import_is_not_blamed_on_the_bot(tmp_path: Path) -> None:
     write_bot(tmp_path, "odd", "raise KeyboardInterrupt\n")
     with pytest.raises(KeyboardInterrupt):
         find_bots(tmp_path)
@@ -201,7 +201,7 @@ def test_hand_written_refuses_a_broken_file_in_manual(tmp_path: Path) -> None:
         find_bots(tmp_path).hand_written()
 
 
-def test_hand_written_does_not_mind_a_broken_file_in_llms(tmp_path: Path) -> None:
+def test_hand_written_ignores_a_broken_file_in_llms(tmp_path: Path) -> None:
     write_bot(tmp_path, "odd", "oops oops\n", "llms")
     assert find_bots(tmp_path).hand_written() == REGISTRY.hand_written()
 
@@ -234,7 +234,7 @@ def test_bot_is_loaded_from_the_digested_source(tmp_path: Path, monkeypatch: pyt
         ("", "choose from AdaptyBoi"),
     ],
 )
-def test_an_unknown_name_is_answered_with_the_nearest(asked: str, hint: str) -> None:
+def test_unknown_name_suggests_the_nearest(asked: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         REGISTRY.find(asked)
     assert str(caught.value).startswith(f"no bot is named {asked!r}: {hint}")
@@ -340,7 +340,7 @@ def test_bots_that_need_settings_are_not_listed_but_can_be_named() -> None:
     assert [name for name, bot in REGISTRY.bots.items() if bot.unused] == []
 
 
-def test_a_folder_of_bots_alone_can_be_used(tmp_path: Path) -> None:
+def test_folder_with_only_bots_can_be_used(tmp_path: Path) -> None:
     write_bot(tmp_path / "theirs", "good", GOOD)
     set_games_path([tmp_path / "theirs"])
     try:

@@ -31,7 +31,7 @@ class Watching(PlayerAI):
         self.seen.append((event, len(self.cards)))
 
 
-def test_the_bot_sits_where_the_next_turn_is() -> None:
+def test_bot_is_in_the_seat_that_moves_next() -> None:
     for moves, seat in (([], 0), ([TWO_SEVENS], 1), ([TWO_SEVENS, A_LIE], 2), ([TWO_SEVENS, A_LIE, DOUBT], 2)):
         bot, p = bot_at_turn(Watching, HANDS, moves)
         assert (bot.id, p.me.id, bot.dealt) == (seat, seat, HANDS[seat])
@@ -54,7 +54,7 @@ def test_own_moves_change_the_hand() -> None:
     assert (p.me.honest_times, p.current_number) == (1, 5)
 
 
-def test_rules_and_settings_are_as_given() -> None:
+def test_rehearsal_uses_the_given_rules_and_settings() -> None:
     bot, p = bot_at_turn(
         Watching, [[1], [2, 3], [4, 5]], [TurnOutput(False, 9, [1])], rules=Rules(win_rule="contested"), risk=0.5
     )
@@ -71,7 +71,7 @@ def test_a_bot_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         bot_at_turn("Min", HANDS)
 
 
-def test_the_bots_of_the_project_answer_there() -> None:
+def test_project_bots_can_be_rehearsed() -> None:
     # Solved plays only duels
     manual = [bot for name, bot in REGISTRY.bots.items() if bot.kind == "manual" and name != "Solved"]
     for bot in manual:
@@ -104,7 +104,7 @@ def test_impossible_situations_are_refused(
     assert str(caught.value) == sentence
 
 
-def test_bot_plays_on_by_itself() -> None:
+def test_bot_continues_the_game() -> None:
     """The turn data describe this turn, so a whole turn can be tried without making a move."""
 
     class Opener(PlayerAI):

@@ -86,7 +86,7 @@ def home(shell: Shell) -> Shell:
     return shell
 
 
-def test_such_bots_play_and_repeat_themselves(home: Shell) -> None:
+def test_source_bots_play_and_are_repeatable(home: Shell) -> None:
     digests = []
     for workers in ("1", "2"):
         words = ("--games", "60", "--jokers", "2", "--workers", workers, "--output", f"r{workers}", "--quiet")
@@ -99,7 +99,7 @@ def test_such_bots_play_and_repeat_themselves(home: Shell) -> None:
     assert len({*digests}) == 1
 
 
-def test_such_bots_are_listed_with_their_interface(home: Shell) -> None:
+def test_source_bots_are_listed_with_their_interface(home: Shell) -> None:
     listed = home("bots").out
     for name in ("WholeTurnsBot", "NodesBot"):
         (line,) = [line for line in listed.splitlines() if line.startswith(name)]
@@ -107,7 +107,7 @@ def test_such_bots_are_listed_with_their_interface(home: Shell) -> None:
         assert "not repeatable" not in line
 
 
-def test_own_bots_are_not_taken_for_such() -> None:
+def test_our_bots_are_not_mistaken_for_source_bots() -> None:
     files = [*REPO.glob("bots/**/*.py"), *REPO.glob("dubito/plugins/*/bots/**/*.py")]
     assert files
     assert [file for file in files if source.convert_source(file.read_bytes())] == []
@@ -155,7 +155,7 @@ def test_picks_take_cards_from_the_hand() -> None:
         hand.pick(2, 1)
 
 
-def test_code_of_such_a_file_keeps_its_line_numbers(home: Shell) -> None:
+def test_converted_file_keeps_its_line_numbers(home: Shell) -> None:
     file = home.folder / "bots" / "manual" / "nodes_bot.py"
     file.write_text(NODES.replace("random.randint(0, 1) == 0", "1 / 0"))
     line = next(number for number, text in enumerate(NODES.splitlines(), 1) if "bluff_regular" in text)

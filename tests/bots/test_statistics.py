@@ -100,7 +100,7 @@ def games(many: int) -> Iterator[tuple[int, list[str], int | None, int, int]]:
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_hard_win_rates_are_the_published_ones(run: Run, name: str) -> None:
+def test_hard_win_rates_match_the_published_ones(run: Run, name: str) -> None:
     rate = run.hard_wins[name].rate()
     assert rate.error < 0.01
     assert rate.share == pytest.approx(PUBLISHED[name] / 100, abs=ALLOWED + ERRORS * rate.error)

@@ -68,7 +68,7 @@ C: dict[str, Callable[[Situation], float]] = {
 
 
 @pytest.mark.parametrize("name", C)
-def test_c_should_doubt(name: str) -> None:
+def test_node_c_doubts_as_described(name: str) -> None:
     for situation in SITUATIONS:
         player = in_seat(REGISTRY.bots[name].cls, situation.hand)
         found = chance(player, "C", situation.turn)

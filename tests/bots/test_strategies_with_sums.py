@@ -116,7 +116,7 @@ def test_adapty_boi_estimates_at_the_start_of_every_own_turn(opens: bool) -> Non
     assert estimates(after_turns(data(3, 1, 1, 5), data(4, 6, 3, 5), opens=opens)) == (near(0.4), near(0.6))
 
 
-def test_adapty_boi_is_up_to_date_on_the_very_turn() -> None:
+def test_adapty_boi_estimates_include_the_latest_turn() -> None:
     """On its first turn, AdaptyBoi already knows that prev was always honest, and does not doubt."""
     player = in_seat(REGISTRY.bots["AdaptyBoi"].cls, HOLDING, framework=Random(1))
     before, after = data(9, 1, 1, 10)
@@ -286,7 +286,7 @@ def test_claude_bot_bluffs_if_the_neighbour_rarely_doubts(
 
 @pytest.mark.parametrize("name", ["RiskCounter", "AdaptyBoi", "ClaudeBot"])
 @pytest.mark.parametrize("hand", [HOLDING, LACKING])
-def test_all_three_maximize(name: str, hand: tuple[int, ...]) -> None:
+def test_all_three_answer_yes_to_maximize(name: str, hand: tuple[int, ...]) -> None:
     assert answer(bot(name, hand), "B", opening(hand)) is True
     assert answer(bot(name, hand), "E", regular(hand)) is True
 

@@ -39,7 +39,7 @@ def test_each_scene_has_exactly_one_cassette() -> None:
 @pytest.mark.vcr
 @pytest.mark.block_network
 @pytest.mark.parametrize("protocol", [pytest.param(p, id=f"{p}-plain") for p in PROTOCOLS])
-def test_a_changed_prompt_fails_and_says_where(tmp_path: Path, protocol: Api, vcr: Any) -> None:
+def test_changed_prompt_fails_with_its_location(tmp_path: Path, protocol: Api, vcr: Any) -> None:
     folder = tmp_path / "changed"
     folder.mkdir()
     for name, text in CHANGED.items():

@@ -161,7 +161,9 @@ def test_runs_with_other_deals_are_refused(pair: Shell, identity: dict[str, Any]
         (lambda: swap("b", lambda: Path("b").symlink_to("a")), "b is listed twice"),
     ],
 )
-def test_incomparable_runs_are_one_sentence(pair: Shell, break_it: Callable[[], object], sentence: str) -> None:
+def test_incomparable_runs_are_reported_in_one_sentence(
+    pair: Shell, break_it: Callable[[], object], sentence: str
+) -> None:
     break_it()
     said = pair("compare", "a", "b")
     assert (said.code, said.out) == (2, "")

@@ -70,7 +70,7 @@ def test_a_prompt_with_rules_of_its_own_is_refused(shell: Shell) -> None:
         (("--copies", "1"), "dubito: --copies: must be at least 2, not 1"),
     ],
 )
-def test_invalid_rules_are_one_sentence(shell: Shell, flags: tuple[str, ...], sentence: str) -> None:
+def test_invalid_rules_are_reported_in_one_sentence(shell: Shell, flags: tuple[str, ...], sentence: str) -> None:
     said = shell("run", "--bots", "StefaBot", "--games", "2", *flags)
     assert (said.code, said.err.strip()) == (2, sentence)
 

@@ -78,7 +78,7 @@ def test_a_saved_game_replays_identically(shell: Shell) -> None:
         (("replya", "x"), "dubito: No such command 'replya'."),
     ],
 )
-def test_mistakes_are_one_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
+def test_mistakes_are_reported_in_one_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
     said = shell(*words)
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith(sentence)

@@ -140,7 +140,7 @@ def test_progress_omits_calls_before_the_first_request() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "processor", "is_busy"), [(4, 4, False), (20, 18.5, True), (20, 9, False)])
-def test_progress_tells_when_one_process_is_the_limit(seconds: float, processor: float, is_busy: bool) -> None:
+def test_progress_shows_that_one_process_is_the_limit(seconds: float, processor: float, is_busy: bool) -> None:
     now = [0.0, 0.0]
     progress = ModelProgress(lambda: now[0], lambda: now[1])
     progress.count_outcome("model")
@@ -176,7 +176,7 @@ def test_ctrl_c_during_startup_has_no_traceback(
     assert capsys.readouterr().err == "dubito: stopped by Ctrl-C\n"
 
 
-def test_impossible_file_name_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_impossible_file_name_is_reported_in_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (("status", "a" * 300), ("compare", "a" * 300, "b")):
         with pytest.raises(SystemExit) as ended:
             main(words)
@@ -185,7 +185,7 @@ def test_impossible_file_name_is_one_sentence(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_output_to_a_full_disk_is_one_sentence(
+def test_output_to_a_full_disk_is_reported_in_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with suppress(OSError), open("/dev/full", "w", buffering=1) as full:  # it cannot be closed either

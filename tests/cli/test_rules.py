@@ -62,7 +62,7 @@ def read_rules(folder: str = "r") -> dict[str, object]:
         (("--seed", "4", "bs.yaml", "--max-rounds", "8"), {"max_rounds": 8}),
     ],
 )
-def test_a_run_takes_the_rules_of_its_game(shell: Shell, words: tuple[str, ...], rules: dict[str, object]) -> None:
+def test_run_accepts_the_rules_of_its_game(shell: Shell, words: tuple[str, ...], rules: dict[str, object]) -> None:
     Path("bs.yaml").write_text("game: bs\nrules: {max_rounds: 7}\n")
     assert shell("run", *words, "--games", "4", "--quiet", "--output", "r").err == ""
     assert read_rules() == rules
@@ -102,7 +102,7 @@ def test_rules_of_every_kind_are_flags(orchard: Shell) -> None:
         (("--game", "orchard", "--season", "May"), "--season: must be 'summer' or 'autumn', not 'May'\n"),
     ],
 )
-def test_invalid_rule_is_one_sentence(orchard: Shell, words: tuple[str, ...], sentence: str) -> None:
+def test_invalid_rule_is_reported_in_one_sentence(orchard: Shell, words: tuple[str, ...], sentence: str) -> None:
     Path("bs.yaml").write_text("game: bs\n")
     said = orchard("run", *words)
     assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)

@@ -59,7 +59,7 @@ SENTENCES: list[tuple[Event, str]] = [
 
 
 @pytest.mark.parametrize(("event", "words"), SENTENCES)
-def test_r26_every_event_in_words(event: Event, words: str) -> None:
+def test_r26_every_event_is_described(event: Event, words: str) -> None:
     assert sentence(event, ("Bo", "Cy", "Di").__getitem__) == words
 
 
@@ -74,12 +74,12 @@ def test_r1_the_names_of_the_cards() -> None:
     assert [card_name(card, plural=True) for card in range(14)] == [name + "s" for name in names]
 
 
-def test_cards_in_words_are_sorted_with_jokers_last() -> None:
+def test_described_cards_are_sorted_with_jokers_last() -> None:
     assert describe_cards([0, 13, 1, 7, 0, 7]) == "ace 7 7 king joker joker"
     assert describe_cards([]) == ""
 
 
-def test_the_ending_in_words() -> None:
+def test_ending_is_described() -> None:
     """R10, R12: the losers, or the players who were unfinished."""
     game = position("A/23/45")
     run(game, "A as A")

@@ -57,7 +57,7 @@ def test_r27_streams_are_distinct() -> None:
     assert len(set(values)) == len(values)
 
 
-def test_r27_a_stream_is_made_from_its_name_alone() -> None:
+def test_r27_stream_depends_only_on_its_name() -> None:
     """R27: earlier draws from other streams and the order of creation have no effect."""
     streams = DealStreams(3, 4)
     seats = [streams.seat(seat) for seat in (5, 2)]

@@ -32,7 +32,7 @@ def seated(held: str, moves: tuple[str, ...] = ()) -> tuple[PlayerAI, TurnData]:
     return make_player(PlayerAI, seating, {}), game.turn_data()
 
 
-def test_r28_the_five_nodes_are_one_way() -> None:
+def test_r28_five_nodes_are_one_of_three_ways() -> None:
     assert issubclass(BotBase, FiveNodes)
     output, _ = step(table(position("AA2/34/56"), Quiet))
     assert output.number == (output.cards or [0])[0]
@@ -67,7 +67,7 @@ class Own(PlayerAI):
         return TurnOutput(False, 13, tuple(self.cards)[:2])
 
 
-def test_r28_a_player_may_return_an_output_itself() -> None:
+def test_r28_player_may_return_an_output_directly() -> None:
     game = position("AA2/34/56")
     step(table(game, Own))
     assert (hand(game, 0), game.number, game.board) == ("2", 13, [1, 1])
@@ -147,7 +147,7 @@ class Honest(PlayerAI):
         return self.play_truthfully(p, maximize=True)
 
 
-def test_r28_it_is_blamed_by_name() -> None:
+def test_r28_bot_is_blamed_by_name() -> None:
     game = position("A2/45/67")
     run(game, "A as 3")
     with pytest.raises(BotError, match=r"^Honest \(seat 1\) .*: play_truthfully needs a card of number 3 in the hand$"):

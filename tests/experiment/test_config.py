@@ -43,7 +43,7 @@ THREE = ["StefaBot", "ClaudeBot", "SusBoi"]
         ({"stop": {"withn": 3}}, "test.yaml: unknown key 'withn': did you mean 'within'?"),
     ],
 )
-def test_invalid_config_is_one_sentence(content: dict[str, Any], sentence: str) -> None:
+def test_invalid_config_is_reported_in_one_sentence(content: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError) as caught:
         experiment(**content) if all(isinstance(key, str) for key in content) else parse_config(content, "test.yaml")
     assert str(caught.value) == sentence
@@ -89,7 +89,7 @@ def test_text_of_flags_is_read_by_the_type_of_the_setting() -> None:
         ("stop", "within=3", "--stop: most is required, as in {within: 3, most: 1200}"),
     ],
 )
-def test_a_flag_that_does_not_fit_its_setting_is_one_sentence(key: str, text: str, sentence: str) -> None:
+def test_a_flag_that_does_not_fit_its_setting_is_reported_in_one_sentence(key: str, text: str, sentence: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_config({}, "f.yaml", {key: text})
     assert str(caught.value).startswith(sentence)
@@ -117,7 +117,7 @@ def test_flags_override_the_file_and_are_named_in_errors() -> None:
         (b"a: " + b"[" * 1000, "not valid YAML: maximum recursion depth exceeded"),
     ],
 )
-def test_an_unreadable_file_is_one_sentence(tmp_path: Path, text: bytes, words: str) -> None:
+def test_an_unreadable_file_is_reported_in_one_sentence(tmp_path: Path, text: bytes, words: str) -> None:
     (tmp_path / "x.yaml").write_bytes(text)
     with pytest.raises(UsageError, match=words) as caught:
         read_config(tmp_path / "x.yaml")

@@ -43,7 +43,7 @@ def as_json(change: Callable[[Any], object]) -> Callable[[str], str]:
         as_json(lambda sums: sums["sizes"][0][-1].__setitem__(0, 4)),
     ],
 )
-def test_damage_is_one_sentence(shell: Shell, damage: Callable[[str], str]) -> None:
+def test_damage_is_reported_in_one_sentence(shell: Shell, damage: Callable[[str], str]) -> None:
     assert shell(*WORDS).code == 0
     with closing(sqlite3.connect("r/run.db")) as connection, connection:
         ((sums,),) = connection.execute("SELECT sums FROM tally WHERE chunks = 'all'")

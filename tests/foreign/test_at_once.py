@@ -50,14 +50,14 @@ OF_A_RATE: Final[dict[str, tuple[int, object]]] = {
 
 
 @pytest.mark.parametrize("name", CROWDED)
-def test_a_refusal_that_speaks_of_calls_at_once(name: str) -> None:
+def test_refusal_about_concurrent_calls_is_recognized(name: str) -> None:
     status, body = CROWDED[name]
     found = judge_error(status, json.dumps(body), {})
     assert (found.meaning, found.is_concurrent) == ("rate_limit", True)
 
 
 @pytest.mark.parametrize("name", OF_A_RATE)
-def test_a_refusal_that_does_not(name: str) -> None:
+def test_other_refusal_is_not_about_concurrency(name: str) -> None:
     status, body = OF_A_RATE[name]
     assert not judge_error(status, json.dumps(body), {}).is_concurrent
 
@@ -65,25 +65,25 @@ def test_a_refusal_that_does_not(name: str) -> None:
 @pytest.mark.parametrize(
     ("status", "words"), [(503, "The model is overloaded. Please try again later."), (500, "concurrent map writes")]
 )
-def test_an_error_of_the_server_stays_one(status: int, words: str) -> None:
+def test_server_error_is_not_a_concurrency_limit(status: int, words: str) -> None:
     assert judge_error(status, json.dumps({"error": {"message": words}}), {}).meaning == "server"
 
 
-def test_places_are_no_rate_in_headers_either() -> None:
+def test_concurrency_headers_are_not_rates() -> None:
     headers = {"x-ratelimit-limit-concurrent-requests": "8", "x-ratelimit-remaining-concurrent-requests": "0"}
     assert read_limits(headers, 0.0) == []
 
 
 @pytest.mark.parametrize("in_flight", [32, 128])
 @pytest.mark.parametrize("at_once", [1, 2, 8, 30])
-def test_as_fast_as_so_many_at_once(at_once: int, in_flight: int) -> None:
+def test_speed_matches_the_allowed_concurrency(at_once: int, in_flight: int) -> None:
     end = simulated(None, in_flight, 1000, at_once=at_once, latency=(0.2, 0.4))
     assert end.seconds <= 1000 * 0.3 / at_once * 1.25, "a fifth of the time is spent in transit"
     assert end.refused <= in_flight + 10
     assert end.pace.per_minute() is None, "the rate was not the cause"
 
 
-def test_one_more_at_once_is_tried_and_kept_where_it_is_taken() -> None:
+def test_higher_concurrency_is_kept_if_accepted() -> None:
     """The server accepts eight calls at once, later any number."""
     pace = Pacer()
     calls = [pace.start(0.0) for _ in range(9)]
@@ -98,7 +98,7 @@ def test_one_more_at_once_is_tried_and_kept_where_it_is_taken() -> None:
     assert len(calls) > 12
 
 
-def test_nothing_left_for_ever_is_doubted() -> None:
+def test_permanently_empty_limit_is_ignored() -> None:
     """Some proxies always send the same rate limit headers, which are believed only after a refusal."""
     pace, now = Pacer(), 0.0
     told = [Limit("requests", 2.0, 0.0, 60.0)]
@@ -130,7 +130,7 @@ AT_ONCE: Final[dict[str, Habits]] = {
 
 @pytest.mark.at_length  # a slow machine has too few calls in flight to be refused
 @pytest.mark.parametrize("name", AT_ONCE)
-def test_a_run_at_a_server_that_takes_few_at_once(tmp_path: Path, name: str) -> None:
+def test_run_works_with_a_low_concurrency_limit(tmp_path: Path, name: str) -> None:
     with Foreign(AT_ONCE[name]) as server:
         run = play_at(server, tmp_path / name, 32, games=16)
     assert run.failure is None

@@ -51,7 +51,7 @@ WINDOWS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(("in_flight", "case"), in_gate(product([32, 128], CASES), zip(cycle([32, 128]), CASES)))
-def test_nine_tenths_of_the_rate_at_most_a_twentieth_refused(case: str, in_flight: int) -> None:
+def test_rate_reaches_90_percent_with_at_most_5_percent_refused(case: str, in_flight: int) -> None:
     limiter, rate, told = CASES[case]
     end = simulated(limiter(), in_flight, 400 if rate < 100 else 3000 if rate < 1000 else 9000, **told)
     assert end.share <= 0.05
@@ -60,32 +60,32 @@ def test_nine_tenths_of_the_rate_at_most_a_twentieth_refused(case: str, in_fligh
 
 @pytest.mark.parametrize("in_flight", [32, 128])
 @pytest.mark.parametrize("told", WINDOWS)
-def test_a_fixed_minute_is_used_up(told: str, in_flight: int) -> None:
+def test_fixed_window_is_used_up(told: str, in_flight: int) -> None:
     end = simulated(Window(RATE), in_flight, 1500, **WINDOWS[told])
     assert end.share <= 0.05
     assert end.seconds <= 1500 / RATE * 60 * 1.05
 
 
 @pytest.mark.parametrize("told", ["headers", "nothing"])
-def test_a_call_at_a_time_is_not_slowed(told: str) -> None:
+def test_sequential_calls_are_not_slowed(told: str) -> None:
     end = simulated(Bucket(RATE, 8), 1, 200, kind="requests" if told == "headers" else None)
     assert end.refused == 0
     assert end.seconds <= 200 * 2.2
 
 
-def test_nothing_slows_calls_that_no_limit_refuses() -> None:
+def test_calls_without_limits_are_not_slowed() -> None:
     end = simulated(None, 512, 10_000, latency=(2.0, 2.0))
     assert end.seconds <= 10_000 / 512 * 2 + 2 + 3.5, "includes the first call and the slow start"
 
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("retry_after", ["exact", None])
-def test_refusals_that_no_pace_prevents_do_not_stop_a_run(retry_after: Any, seed: int) -> None:
+def test_unavoidable_refusals_do_not_stop_a_run(retry_after: Any, seed: int) -> None:
     end = simulated(None, 32, 1000, at_random=0.2, latency=(0.2, 0.4), retry_after=retry_after, seed=seed)
     assert end.seconds < 60 + 2 * end.refused
 
 
-def test_a_day_that_is_used_up_closes_the_pace_until_it_is_over() -> None:
+def test_exhausted_daily_limit_pauses_until_its_reset() -> None:
     pace = Pacer()
     sent = pace.start(0.0)
     pace.count_refusal(sent, 0.1, 7200.0, [Limit("requests", 1000, 0, 7200.0)])
@@ -103,7 +103,7 @@ def test_after_a_pause_one_call_goes_first() -> None:
     assert pace.delay(5.9, {}) == 0, "the probe was not refused"
 
 
-def test_servers_own_pace_is_shown() -> None:
+def test_reported_rate_is_shown() -> None:
     pace = Pacer()
     assert pace.per_minute() is None
     pace.count_accepted(pace.start(0.0), 0.0, [Limit("requests", 500, 499, 0.12)])

@@ -45,7 +45,7 @@ def unlimited(tmp_path_factory: pytest.TempPathFactory) -> str:
         [("nothing told", 128), ("moments", 32), ("a fixed minute", 32)],
     ),
 )
-def test_a_rate_limit_changes_nothing(tmp_path: Path, unlimited: str, limits: str, in_flight: int) -> None:
+def test_rate_limit_does_not_change_results(tmp_path: Path, unlimited: str, limits: str, in_flight: int) -> None:
     with Foreign(LIMITED[limits]()) as server:
         run = play_at(server, tmp_path / "run", in_flight, games=GAMES)
     assert run.failure is None
@@ -59,7 +59,7 @@ def test_a_rate_limit_changes_nothing(tmp_path: Path, unlimited: str, limits: st
     ("seconds", "in_flight"),
     in_gate([(seconds, many) for many in (1, 32) for seconds in (1, 3, 8, 20)], [(8, 1), (20, 32)]),
 )
-def test_a_burst_of_errors_takes_no_move(tmp_path: Path, unlimited: str, seconds: int, in_flight: int) -> None:
+def test_burst_of_errors_causes_no_fallback(tmp_path: Path, unlimited: str, seconds: int, in_flight: int) -> None:
     habits = Habits(latency=QUICK, overloaded=(10, seconds), scale=SCALE)
     with Foreign(habits) as server:
         run = play_at(server, tmp_path / "run", in_flight, games=GAMES)
@@ -82,7 +82,7 @@ def test_exhausted_daily_limit_stops_the_run_which_can_resume(tmp_path: Path, un
     assert run.results_digest == unlimited
 
 
-def test_a_filter_that_declines_a_few_questions_stops_nothing(tmp_path: Path) -> None:
+def test_filter_that_declines_some_questions_does_not_stop_the_run(tmp_path: Path) -> None:
     def filtered(protocol: object, body: dict[str, object]) -> dict[str, object] | Answer:
         said = by_the_question("chat", body)
         if sum(str(body).encode()) % 15 == 0:
@@ -108,7 +108,7 @@ SICK: Final[dict[str, tuple[float, int, dict[str, Any]]]] = {  # share of failin
 
 
 @pytest.mark.parametrize("sick", in_gate(SICK, ["six of ten", "six of ten, a game at a time"]))
-def test_failures_at_random_take_no_move(tmp_path: Path, unlimited: str, sick: str) -> None:
+def test_random_failures_cause_no_fallback(tmp_path: Path, unlimited: str, sick: str) -> None:
     share, in_flight, how = SICK[sick]
     with Foreign(Habits(latency=QUICK, scale=10 * SCALE, sick=share, **how)) as server:
         run = play_at(server, tmp_path / "run", in_flight, games=GAMES, deadline=2.0)
@@ -118,7 +118,7 @@ def test_failures_at_random_take_no_move(tmp_path: Path, unlimited: str, sick: s
 
 
 @pytest.mark.at_length
-def test_questions_that_are_never_answered_end_unreachable(tmp_path: Path) -> None:
+def test_questions_never_answered_end_as_unreachable(tmp_path: Path) -> None:
     """Six of ten calls fail, but only the questions that never get an answer are unreachable.
 
     Each run has the same ones.

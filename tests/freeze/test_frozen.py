@@ -21,7 +21,7 @@ def said_digest(out: str) -> str:
 
 
 @pytest.mark.parametrize("name", in_gate(HAND_WRITTEN, {"contenders"}))
-def test_games_end_as_they_did(shell: Shell, name: str) -> None:
+def test_frozen_games_end_as_recorded(shell: Shell, name: str) -> None:
     said = shell("run", *HAND_WRITTEN[name], "--output", "r", "--quiet", "--workers", "1")
     assert said_digest(said.out) == FROZEN["results"][name]
 
@@ -55,7 +55,7 @@ def test_saved_game_is_narrated_again(shell: Shell) -> None:
     assert (said.code, said.out.partition(":")[0]) == (0, "identical")
 
 
-def test_a_finished_run_is_shown_and_made_pages(shell: Shell) -> None:
+def test_finished_run_is_shown_and_reported(shell: Shell) -> None:
     copytree(HERE / "finished", "finished")
     Path("c.yaml").write_text(yaml.safe_dump(dict(MODELS)))
     said = shell("run", "c.yaml", "--output", "finished", "--quiet")
@@ -65,7 +65,7 @@ def test_a_finished_run_is_shown_and_made_pages(shell: Shell) -> None:
     assert "Model players" in Path("finished/report/index.html").read_text()
 
 
-def test_a_finished_run_tells_stand_ins_apart_and_counts_lies(shell: Shell) -> None:
+def test_finished_run_distinguishes_fake_models_and_counts_lies(shell: Shell) -> None:
     copytree(HERE / "finished", "finished")
     assert shell("report", "finished").code == 0
     with Path("finished/report/data/lies.csv").open(newline="") as file:

@@ -8,7 +8,7 @@ from tests.freeze.games import DIGESTS, digests
 
 
 @pytest.mark.at_length
-def test_models_are_asked_and_learners_see_the_same() -> None:
+def test_requests_and_observations_are_unchanged() -> None:
     frozen = json.loads(DIGESTS.read_text(encoding="utf-8"))
     found = digests()
     # Without OpenSpiel, fewer games are checked.

@@ -10,7 +10,7 @@ from tests.freeze.scenes import AT_LENGTH, SCENES, play_scene, playable, said_fi
 
 
 @pytest.mark.parametrize("name", in_gate(SCENES, SCENES.keys() - AT_LENGTH))
-def test_a_scene_says_what_it_said(shell: Shell, name: str) -> None:
+def test_scene_output_is_unchanged(shell: Shell, name: str) -> None:
     if not playable(name):
         pytest.skip("OpenSpiel is an extra: pip install 'dubito[openspiel]'")
     said = play_scene(name, shell)

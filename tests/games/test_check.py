@@ -251,6 +251,6 @@ def test_differences_between_processes_are_found(shell: Shell) -> None:
     assert (said.code, "two processes play the same deals differently" in said.out) == (1, True)
 
 
-def test_unknown_game_is_one_sentence(shell: Shell) -> None:
+def test_unknown_game_is_reported_in_one_sentence(shell: Shell) -> None:
     said = shell("games", "check", "stack")
     assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)

@@ -152,7 +152,7 @@ def test_a_game_without_an_end_stops_the_run(shell: Shell, monkeypatch: pytest.M
         ("prompts", "show", "plain", "--game", "kuhn"),
     ],
 )
-def test_position_without_a_node_is_one_sentence(shell: Shell, words: tuple[str, ...]) -> None:
+def test_position_without_a_node_is_reported_in_one_sentence(shell: Shell, words: tuple[str, ...]) -> None:
     write_kuhn(Path.cwd())
     facts = Path("games/kuhn/facts.py")
     text = facts.read_text().replace("    node: str\n", "    asked: str\n").replace("position.node", "position.asked")

@@ -200,7 +200,9 @@ def test_games_path_is_used_like_the_working_directory(shell: Shell, at_length: 
         (("F/games/bs/game.py",), "F/games/bs: bs is the name of a game that comes with Dubito; rename the folder"),
     ],
 )
-def test_a_games_path_without_games_is_one_sentence(shell: Shell, made: tuple[str, ...], sentence: str) -> None:
+def test_a_games_path_without_games_is_reported_in_one_sentence(
+    shell: Shell, made: tuple[str, ...], sentence: str
+) -> None:
     for name in made:
         (Path(name) if name.endswith("/") else Path(name).parent).mkdir(parents=True)
         if not name.endswith("/"):

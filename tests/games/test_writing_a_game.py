@@ -99,7 +99,7 @@ def test_engine_pays_by_the_rules() -> None:
             assert state.ending().marks == [2 + chips, 2 - chips]
 
 
-def test_games_own_words_are_used(shell: Shell) -> None:
+def test_words_of_the_game_are_used(shell: Shell) -> None:
     words = ("watch", "--game", "kuhn", "Careful", "Careful", "--show-hands")
     cards = [shell(*words, "--deal", f"{deal}").out.splitlines() for deal in range(6)]
     for told in cards:
@@ -141,7 +141,7 @@ def test_model_is_asked_again_after_an_invalid_act(shell: Shell) -> None:
         ("raise SystemExit\n", "importing it raises SystemExit; "),
     ],
 )
-def test_unusable_game_is_one_sentence(shell: Shell, source: str, sentence: str) -> None:
+def test_unusable_game_is_reported_in_one_sentence(shell: Shell, source: str, sentence: str) -> None:
     Path("games/kuhn/game.py").write_text(source)
     with pytest.raises(UsageError) as caught:
         find_game("kuhn", Path.cwd())
@@ -150,7 +150,7 @@ def test_unusable_game_is_one_sentence(shell: Shell, source: str, sentence: str)
     assert (said.code, said.err.count("\n")) == (2, 1)
 
 
-def test_an_edited_game_is_another_game(shell: Shell) -> None:
+def test_edited_game_has_a_different_digest(shell: Shell) -> None:
     before = find_bots(Path.cwd(), "kuhn")
     assert shell("run", "--game", "kuhn", "--games", "4", "--output", "r").code == 0
     game = Path("games/kuhn/game.py")

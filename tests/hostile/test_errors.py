@@ -116,7 +116,7 @@ def test_an_error_with_status_200(scene: Scene, protocol: Api, name: str) -> Non
         assert not made.assumed[0]
 
 
-def test_each_code_of_the_sdk_is_classed() -> None:
+def test_each_sdk_status_code_is_classified() -> None:
     assert set(get_args(ResponseError.model_fields["code"].annotation)) == set(RESPONSE_ERRORS)
 
 
@@ -206,7 +206,7 @@ TOOLS: Final[dict[Api, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("protocol", TOOLS)
-def test_a_call_of_a_tool_is_called_so(scene: Scene, protocol: Api) -> None:
+def test_tool_call_is_named_in_the_error(scene: Scene, protocol: Api) -> None:
     made = scene(protocol, first(Response(body=json.dumps(reply_body(protocol) | TOOLS[protocol]))))
     assert made.outcome == "model_after_reask"
     assert "it calls a tool, but there are no tools" in str(made.asked_again)

@@ -123,7 +123,7 @@ def test_name_with_an_invisible_character_is_refused(shell: Shell, hidden: str) 
 
 
 @pytest.mark.parametrize("name", ["Stefa ", " Stefa", "Stefa  Bot"])
-def test_a_name_that_only_spaces_tell_from_another_is_refused(shell: Shell, name: str) -> None:
+def test_name_that_differs_only_in_spaces_is_refused(shell: Shell, name: str) -> None:
     ended = shell("run", config_file("StefaBot", bots=[{"bot": "UsualBot", "name": name}, "ClaudeBot"]))
     check(ended, 2)
     assert "has extra spaces; remove them" in ended.err

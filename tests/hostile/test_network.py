@@ -16,7 +16,7 @@ ADDRESS: Final = "https://models.example.test/v1"
 
 @pytest.mark.parametrize("address", [("192.0.2.1", 443), ("8.8.8.8", 53), ("::2", 80, 0, 0)])
 @pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
-def test_no_test_gets_beyond_loopback(address: tuple[object, ...], kind: socket.SocketKind) -> None:
+def test_tests_cannot_connect_beyond_loopback(address: tuple[object, ...], kind: socket.SocketKind) -> None:
     family = socket.AF_INET6 if len(address) == 4 else socket.AF_INET
     with socket.socket(family, kind) as client:
         with pytest.raises(OSError, match="a test wanted"):
@@ -25,13 +25,13 @@ def test_no_test_gets_beyond_loopback(address: tuple[object, ...], kind: socket.
             client.sendto(b"", address)
 
 
-def test_no_test_looks_a_name_up() -> None:
+def test_tests_cannot_look_up_names() -> None:
     with pytest.raises(OSError, match=r"a test wanted 'api\.anthropic\.com' on the network: socket\.getaddrinfo"):
         socket.getaddrinfo("api.anthropic.com", 443)
 
 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "::1", None])
-def test_loopback_is_there(name: str | None) -> None:
+def test_loopback_is_available(name: str | None) -> None:
     assert socket.getaddrinfo(name, 80)
 
 

@@ -112,7 +112,7 @@ def test_first_line_describes_the_game(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("kind", ["a page", "a list of it"])
-def test_cached_body_that_is_no_reply_is_not_served(shell: Shell, kind: str) -> None:
+def test_cached_non_reply_is_not_served(shell: Shell, kind: str) -> None:
     with Server(lambda heard: respond(heard.protocol)) as server:
         who = player_at(server, "chat", base_url=server.base_url("chat"))
         flags = ["--no-preflight"]
@@ -154,7 +154,7 @@ def test_entries_can_be_dropped_by_kind(shell: Shell, cause: str) -> None:
     assert len([*Path("cache/dropped").iterdir()]) == len(dropped)
 
 
-def test_drop_wants_a_key_or_a_cause(shell: Shell) -> None:
+def test_drop_needs_a_key_or_a_cause(shell: Shell) -> None:
     with closing(ReplyCache(Path("cache"))):
         pass
     for flags in ([], ["abc", "--cause", "refused"]):

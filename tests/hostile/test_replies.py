@@ -101,7 +101,7 @@ def corpus() -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts()))
 
 
-def test_the_replies_are_ten_thousand() -> None:
+def test_corpus_has_ten_thousand_replies() -> None:
     assert len(corpus()) > 9_500, "the corpus must include generated texts"
     assert sum(oracle(text, PLAIN) is not None or oracle(text, REASONED) is not None for text in corpus()) > 50
 

@@ -104,7 +104,7 @@ def each(request: pytest.FixtureRequest, storms: tuple[Storm, Storm]) -> Storm:
     return storms[request.param == "few"]
 
 
-def test_it_was_a_storm(each: Storm, at_length: bool) -> None:
+def test_storm_causes_many_failures(each: Storm, at_length: bool) -> None:
     struck = Counter(call.fault for call in each.calls)
     assert len(struck) > (30 if at_length else 20), "most kinds of faults must occur"
     assert 0.3 < 1 - struck[None] / len(each.calls) < 0.5
@@ -124,7 +124,7 @@ def test_no_thread_is_left_over(each: Storm) -> None:
     assert each.threads == 0
 
 
-def test_no_more_calls_are_under_way_than_games_in_flight(storms: tuple[Storm, Storm]) -> None:
+def test_calls_in_flight_never_exceed_games_in_flight(storms: tuple[Storm, Storm]) -> None:
     many, few = storms
     assert few.most <= few.in_flight < many.most <= many.in_flight
 
@@ -142,7 +142,7 @@ def test_gate_holds_with_more_waiting_calls(tmp_path: Path) -> None:
     assert desks[0].most == IN_FLIGHT
 
 
-def test_the_sums_of_tries_of_the_budget_and_of_the_house_agree(each: Storm) -> None:
+def test_counts_of_tries_budget_and_house_agree(each: Storm) -> None:
     folder = each.run.folder
     ((tries, tokens),) = rows(folder, "SELECT count(*), sum(tokens) FROM tries")
     assert tries == len(each.calls) == sum(log.calls for log in each.run.models.values())
@@ -158,7 +158,7 @@ def test_the_sums_of_tries_of_the_budget_and_of_the_house_agree(each: Storm) -> 
     assert rows(folder, known) == [(sum(call.input_tokens + call.output_tokens for call in each.calls),)]
 
 
-def test_each_try_failed_as_the_house_meant_it(each: Storm) -> None:
+def test_each_try_fails_as_the_house_planned(each: Storm) -> None:
     """The server's log has as many errors and broken answers as there are tries that failed with them."""
     sent = Counter(
         "received"
@@ -179,7 +179,7 @@ def test_results_do_not_depend_on_calls_in_flight(storms: tuple[Storm, Storm]) -
     assert (many.run.folder / "all_games.yaml").read_bytes() == (few.run.folder / "all_games.yaml").read_bytes()
 
 
-def test_it_repeats_call_by_call(storms: tuple[Storm, Storm]) -> None:
+def test_storm_repeats_call_by_call(storms: tuple[Storm, Storm]) -> None:
     """The same tries of the same requests have the same faults."""
     many, few = (
         {(c.request, c.draw, c.try_number, c.fault, c.status) for c in each.calls if c.draw != PROBE} for each in storms

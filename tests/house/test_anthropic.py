@@ -51,7 +51,7 @@ def test_the_reply_passes_the_sdks_own_strict_check(house: House) -> None:
         assert [model.id for model in strict.models.list()] == list(POLICY.models)
 
 
-def test_the_policy_sees_all_text_in_order(client: anthropic.Anthropic) -> None:
+def test_policy_receives_all_text_in_order(client: anthropic.Anthropic) -> None:
     system = [{"type": "text", "text": "one", **MARK}, {"type": "text", "text": "two"}]
     blocks = [{"type": "text", "text": "three"}, {"type": "text", "text": "four"}]
     messages = [{"role": "user", "content": blocks}, *user_messages("five")]
@@ -174,7 +174,7 @@ def test_errors_match_the_provider(
     assert (body["type"], body["request_id"]) == ("error", caught.value.request_id)
 
 
-def test_an_x_api_key_is_a_key_too(house: House) -> None:
+def test_x_api_key_header_is_accepted(house: House) -> None:
     with anthropic_at(house) as client:
         bare = {"Authorization": anthropic.Omit(), "x-api-key": "any"}
         assert create(client, extra_headers=bare).stop_reason == "end_turn"

@@ -55,7 +55,7 @@ def test_the_reply_passes_the_sdks_own_strict_check(house: House) -> None:
         assert ("".join(said), chunks[-1].usage == create(strict).usage) == ('{"answer":true}', True)
 
 
-def test_the_policy_sees_all_text_in_order(client: openai.OpenAI) -> None:
+def test_policy_receives_all_text_in_order(client: openai.OpenAI) -> None:
     parts = [{"type": "text", "text": "two"}, {"type": "text", "text": "three"}]
     refused = {"role": "assistant", "refusal": "no"}
     messages = [

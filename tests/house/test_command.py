@@ -67,7 +67,7 @@ def test_house_command_applies_faults(tmp_path: Path) -> None:
         (["--log", "no/such/folder"], "cannot write the call log no/such/folder: No such file or directory"),
     ],
 )
-def test_wrong_flags_are_one_sentence(
+def test_wrong_flags_are_reported_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], sentence: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -78,7 +78,7 @@ def test_wrong_flags_are_one_sentence(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_port_in_use_has_one_sentence() -> None:
+def test_a_port_in_use_is_reported_in_one_sentence() -> None:
     with House(policy=POLICY) as house, pytest.raises(UsageError) as caught:
         command.main(["--port", str(house.port)], standalone_mode=False)
     where = f"127.0.0.1 port {house.port}"

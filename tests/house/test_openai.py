@@ -47,7 +47,7 @@ def test_the_reply_passes_the_sdks_own_strict_check(house: House) -> None:
         assert [model.id for model in strict.models.list()] == list(POLICY.models)
 
 
-def test_the_policy_sees_all_text_in_order(client: openai.OpenAI) -> None:
+def test_policy_receives_all_text_in_order(client: openai.OpenAI) -> None:
     messages: Any = [
         {"role": "developer", "content": "two"},
         {"role": "user", "content": [{"type": "input_text", "text": "three"}, {"type": "input_text", "text": "four"}]},

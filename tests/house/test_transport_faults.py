@@ -176,7 +176,7 @@ def test_client_that_disconnects_before_a_fault_causes_no_error(caplog: pytest.L
     assert not caplog.records
 
 
-def test_half_a_body_and_then_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_stalled_body_is_a_failed_try(caplog: pytest.LogCaptureFixture) -> None:
     with struck(cut_body=1) as house, bare(house) as connection:
         half = rest(connection) or b""
     with struck(stall_body=1) as house, bare(house) as connection:
@@ -188,7 +188,7 @@ def test_half_a_body_and_then_nothing(caplog: pytest.LogCaptureFixture) -> None:
     assert not caplog.records
 
 
-def test_a_trickle_is_the_same_answer_byte_by_byte() -> None:
+def test_trickled_reply_has_the_same_bytes() -> None:
     with struck(trickle=1, interval=0) as house, Asker(house) as ask:
         trickled = [ask(protocol) for protocol in PROTOCOLS]
         calls = house.calls

@@ -338,7 +338,7 @@ def copy(folder: Path, into: Path, **files: str) -> None:
         (into / file.name).write_text(files.get(file.stem, file.read_text()))
 
 
-def test_a_prompt_may_only_ask_for_what_a_node_states(tmp_path: Path) -> None:
+def test_prompt_fields_must_be_supported_by_a_node(tmp_path: Path) -> None:
     copy(HOME / "prompts/guess/plain", tmp_path / "mine", prompt="title: x\nanswer: [p_bluff, answer]\n")
     assert refused("./mine", tmp_path).endswith("answer: no node of guess asks for p_bluff, so remove it")
 

@@ -258,7 +258,7 @@ def test_explain_skips_a_damaged_entry(shell: Shell) -> None:
     assert ended.err == "1 damaged entries were skipped; list them with `dubito cache verify`\n"
 
 
-def test_explain_of_an_unknown_decision_is_one_sentence(shell: Shell) -> None:
+def test_explain_of_an_unknown_decision_is_reported_in_one_sentence(shell: Shell) -> None:
     assert run_of(shell, "--offline", folder="s").code == 3
     for what in (
         *("9.9.9", "0.0", "0.0.0.0.0", "0.0.9999999999999999999999", "a.b.c", "-1.0.0", ""),

@@ -119,7 +119,7 @@ def attempts(clock: Clock, traffic: AccountTraffic, script: Script, **changes: A
     return Retry(through(traffic, script, how.retry_after_cap), how, traffic, clock.sleep)
 
 
-def test_a_rate_limit_stops_the_accounts_other_calls_as_long() -> None:
+def test_rate_limit_pauses_the_accounts_other_calls() -> None:
     clock = Clock()
     traffic, elsewhere = new_traffic(4, clock), new_traffic(4, clock, OTHER)
     first, second, third = Timed(clock, limited(7)), Timed(clock), Timed(clock)
@@ -164,7 +164,7 @@ def test_a_wait_of_a_whole_account_is_capped_by_the_player() -> None:
     assert second.sent == [11.0]
 
 
-def test_a_rate_limit_that_names_no_time_slows_the_account_shortly() -> None:
+def test_rate_limit_without_a_time_slows_the_account_briefly() -> None:
     clock = Clock()
     traffic, second = new_traffic(4, clock), Timed(clock)
     fail(1, lambda: through(traffic, Timed(clock, "rate_limit")).send(ask(1), 1))

@@ -146,7 +146,7 @@ def test_server_without_log_probabilities_stops_the_preflight(tmp_path: Path) ->
         ({"parameters": {"top_logprobs": 3}}, "Dubito sets this itself"),
     ],
 )
-def test_what_cannot_give_a_belief_is_refused(tmp_path: Path, settings: dict[str, Any], message: str) -> None:
+def test_player_without_a_belief_is_refused(tmp_path: Path, settings: dict[str, Any], message: str) -> None:
     player = {"bot": "OpenAIBot", "name": "x", "model": "house-sharp", "base_url": "house", "api": "chat"}
     with pytest.raises(UsageError, match=message):
         run_games(small({**player, "belief": "logprobs", **settings}), tmp_path / "run")

@@ -145,7 +145,7 @@ def test_a_price_with_too_many_decimals_is_refused(value: float) -> None:
 @pytest.mark.parametrize(
     ("key", "hint"), [("ouput", "did you mean 'output'?"), ("batch", "choose from"), ("\x1b[2J", "choose from")]
 )
-def test_an_unknown_key_is_named_with_the_nearest(key: str, hint: str) -> None:
+def test_unknown_key_suggests_the_nearest(key: str, hint: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse_price(GOOD | {key: 1}, "here")
     assert str(refused.value).startswith("here: unknown key ")
@@ -429,5 +429,5 @@ def test_old_list_prices_are_reported() -> None:
         (12_345 * PICO, "$12,345.0000"),
     ],
 )
-def test_amounts_in_words(pico: int, said: str) -> None:
+def test_amounts_are_formatted(pico: int, said: str) -> None:
     assert dollars(pico) == said

@@ -70,7 +70,7 @@ def test_a_message_that_stopped_otherwise_has_no_text_to_read(reason: Any) -> No
     assert (reply.text, reply.finish) == (None if reason in ("tool_use", "pause_turn") else YES, "other")
 
 
-def test_other_ends_of_a_message() -> None:
+def test_other_stop_reasons_are_classified() -> None:
     assert read("messages", reply_body("messages", stop_reason="stop_sequence")).finish == "stop"
     assert read("messages", reply_body("messages", stop_reason="model_context_window_exceeded")).finish == "length"
 

@@ -111,7 +111,7 @@ PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_nothing_is_read_from_the_environment(protocol: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_are_ignored(protocol: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     with Server(lambda _: Response(500)) as other:
         for name, value in PLANTED.items():
             monkeypatch.setenv(name, value)
@@ -229,7 +229,7 @@ def test_one_client_serves_many_tries_and_closes(protocol: Api) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_long_output_needs_no_stream(protocol: Api) -> None:
+def test_long_output_does_not_need_a_stream(protocol: Api) -> None:
     with Server(lambda _: respond(protocol)) as server, closing(provider(server, protocol)) as call:
         assert call.send(build_attempt(protocol, max_output=200_000), 1, 20.0).status == 200
     assert len(server.heard) == 1

@@ -220,7 +220,7 @@ def test_rejected_re_ask_fails_only_itself(shell: Shell) -> None:
         (400, {"error": {"message": "No connected db.", "code": "400"}}, "api_key_env"),
     ],
 )
-def test_error_names_what_the_server_does_not_know(
+def test_error_names_the_unsupported_field(
     shell: Shell, status: int, body: dict[str, object], said: str, protocol: Api
 ) -> None:
     with Server(lambda heard: Response(status, json.dumps(body))) as server:

@@ -114,7 +114,7 @@ def test_chat_requests_to_others_use_common_fields(base_url: str) -> None:
 
 @pytest.mark.parametrize("base_url", [None, ELSEWHERE])
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
-def test_the_limit_on_output_has_the_name_the_server_knows(name: str, base_url: str | None) -> None:
+def test_output_limit_has_the_name_the_server_supports(name: str, base_url: str | None) -> None:
     body = built("chat", base_url=base_url, max_output=99, output_limit=name).body
     assert {key: value for key, value in body.items() if key.startswith("max_")} == {name: 99}
 

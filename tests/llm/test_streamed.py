@@ -233,7 +233,7 @@ def test_house_reply_is_the_same_with_and_without_streaming(protocol: Api) -> No
     assert len(told) > 2
 
 
-def test_progress_says_how_much_of_a_prompt_is_read(tmp_path: Path) -> None:
+def test_progress_shows_how_much_of_a_prompt_is_read(tmp_path: Path) -> None:
     """llama.cpp's server streams this for `return_progress`. It delays its answer until the progress was seen."""
     is_seen = threading.Event()
 

@@ -92,7 +92,7 @@ def test_a_changed_record_is_found(shell: Shell, change: dict[str, Any], code: i
 
 
 @pytest.mark.parametrize("output", ["x", [99], [[1]], {"seat": "0"}, None])
-def test_invalid_output_is_one_sentence(shell: Shell, output: Any) -> None:
+def test_invalid_output_is_reported_in_one_sentence(shell: Shell, output: Any) -> None:
     shell(*BS, "--save", "g.json")
     record = saved()
     Path("g.json").write_text(json.dumps(record | {"outputs": [output]}))
@@ -118,7 +118,7 @@ def test_a_forfeit_ends_a_game_and_is_kept(shell: Shell) -> None:
     assert shell(*words, "stop").err.startswith("dubito: Bad (seat 1) failed in game 0, deal 0, turn 2: ")
 
 
-def test_mistakes_at_bs_are_one_sentence(shell: Shell) -> None:
+def test_mistakes_at_bs_are_reported_in_one_sentence(shell: Shell) -> None:
     for words, sentence in (
         (BS[:-1], "BS needs 4 players, not 3"),
         ((*BS[:-1], "StefaBot"), "no bot of bs is named 'StefaBot', but dubito has one: "),
@@ -206,7 +206,7 @@ def test_every_kind_of_answer_is_typed(play: Play) -> None:
     assert "   1. Moved: seat 0, node sure, seen True" in said.out
 
 
-def test_a_model_sits_at_a_game_of_the_users_own(play: Play) -> None:
+def test_model_plays_a_users_own_game(play: Play) -> None:
     write_kuhn(Path.cwd())
     said = play("house:house-random@plain", "--game", "kuhn", "--seed", "1", "--seat", "1", typed="pass\nbet\npass\n")
     assert said.code == 0, said.err

@@ -49,7 +49,7 @@ def test_person_sees_hand_board_and_card_counts(play: Play) -> None:
     assert said.err == ""
 
 
-def test_no_hand_but_his_own_is_shown(play: Play) -> None:
+def test_only_the_persons_hand_is_shown(play: Play) -> None:
     said = play(*SEATED, typed="2 2\n")
     assert next(line for line in said.out.splitlines() if line.startswith("Your hand: ")) == HAND
     told = [line for line in said.out.splitlines() if line[:4].strip().isdecimal() and " who shows " not in line]
@@ -78,7 +78,7 @@ def test_illegal_input_is_explained_and_asked_again(play: Play, typed: str, sent
     assert (said.code, said.err) == (0, "")
 
 
-def test_bytes_that_are_no_text_are_asked_again(play: Play) -> None:
+def test_undecodable_input_is_asked_again(play: Play) -> None:
     said = play(*SEATED, typed=b"\xff\xfe\n2\n")
     assert "is not a card" in said.out.splitlines()[10]
     assert said.out.splitlines()[11] == ">    2. You play 1 card as aces."
@@ -155,7 +155,7 @@ def test_missing_seed_is_drawn_and_printed(play: Play) -> None:
 
 
 @pytest.mark.parametrize("leaves", ["Ctrl-C", "Ctrl-D"])
-def test_a_pipe_is_as_good_as_a_terminal(tmp_path: Path, leaves: str) -> None:
+def test_pipe_works_like_a_terminal(tmp_path: Path, leaves: str) -> None:
     command = [sys.executable, "-m", "dubito", "play", *SEATED]
     environment = os.environ | {"PYTHONPATH": str(REPO)}
     pipe = subprocess.PIPE
@@ -192,14 +192,14 @@ def test_a_pipe_is_as_good_as_a_terminal(tmp_path: Path, leaves: str) -> None:
         (("--save", "no/such/game.json"), "dubito: cannot save no/such/game.json: the folder no/such does not exist\n"),
     ],
 )
-def test_mistakes_are_one_sentence(play: Play, words: tuple[str, ...], sentence: str) -> None:
+def test_mistakes_are_reported_in_one_sentence(play: Play, words: tuple[str, ...], sentence: str) -> None:
     said = play(*words)
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith(sentence)
     assert said.err.count("\n") == 1
 
 
-def test_a_bot_that_fails_is_stood_in_for_and_named_at_the_end(play: Play, shell: Shell) -> None:
+def test_failing_bot_is_replaced_and_named_at_the_end(play: Play, shell: Shell) -> None:
     shell.bot("bad.py", BAD)
     said = play("Bad", "StefaBot", "--seed", "1", "--seat", "1", typed=WHATEVER)
     assert said.code == 0

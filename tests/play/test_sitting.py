@@ -72,7 +72,7 @@ def test_forbidden_move_changes_nothing(guests: Opponents) -> None:
     assert sitting.state.turns_played == 1
 
 
-def test_chance_seats_him_as_the_seed_says() -> None:
+def test_seed_determines_the_persons_seat() -> None:
     seats = [set_up(GAME, BOTS, GAME.rules(), None, seed).seat for seed in range(60)]
     assert set(seats) == {0, 1, 2, 3}
     assert seats == [set_up(GAME, BOTS, GAME.rules(), None, seed).seat for seed in range(60)]
@@ -96,7 +96,7 @@ def test_only_the_person_has_that_name_in_the_record() -> None:
         set_up(GAME, [GUEST, "MrDoubt"], GAME.rules(), 0, 1)
 
 
-def test_he_is_spoken_to() -> None:
+def test_person_is_addressed_directly() -> None:
     label = labels(["You", GUEST, "You", "A puts\0"], 1)
     assert [label(seat) for seat in (0, 2, 3)] == ["You 0", "You 2", "A puts\\x00"]
     assert [labels(["you", GUEST, "Me"], me)(0) for me in (1, None)] == ["you 0", "you"]

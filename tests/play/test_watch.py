@@ -152,7 +152,7 @@ def test_pace_is_a_name_or_seconds_and_zero_in_a_pipe(shell: Shell) -> None:
         ("fallback:refused", 1, "No answer because it declined. Its fallback says yes."),
     ],
 )
-def test_a_thought_in_words(outcome: str, asked: int, words: str) -> None:
+def test_thought_is_one_line(outcome: str, asked: int, words: str) -> None:
     thought = Thought(1, "C", True, outcome, asked, 0.8, "It looked\n \x1b[2J odd.")
     node = Node("C", "should_doubt", Bool(), truths=("a full house", "less"))
     assert thought.to_line("ada", "Doubt?", node, False) == f"ada: Doubt? {words}"
@@ -165,7 +165,7 @@ def test_models_words_stay_in_quotes() -> None:
 
 
 @pytest.mark.parametrize(("status", "words"), [(401, "SOME_KEY"), (503, "run the same command to continue")])
-def test_a_model_that_cannot_be_asked_ends_it_in_a_sentence(
+def test_unreachable_model_ends_the_game_with_one_sentence(
     status: int, words: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_KEY", KEY)
@@ -196,7 +196,7 @@ def test_fallback_is_described(shell: Shell, monkeypatch: pytest.MonkeyPatch) ->
 RUN = ("run", "--bots", "StefaBot,UsualBot,ClaudeBot", "--table-sizes", "3", "--output", "runs/r")
 
 
-def test_a_run_is_followed_to_its_end_and_only_read(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_is_followed_to_its_end_without_being_changed(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
     shell(*RUN, "--games", "2", "--quiet")
     manifest = Path("runs/r/manifest.yaml")
     with ExitStack() as playing:
@@ -261,7 +261,7 @@ def test_runs_models_are_shown_as_recorded(shell: Shell) -> None:
         (("StefaBot", "ClaudBot"), "no bot is named 'ClaudBot': did you mean 'ClaudeBot'?"),
     ],
 )
-def test_unwatchable_game_is_one_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
+def test_unwatchable_game_is_reported_in_one_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
     Path("notes.txt").write_text("notes")
     said = shell("watch", *words)
     assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)

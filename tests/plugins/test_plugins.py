@@ -147,7 +147,7 @@ def test_failing_hook_is_reported_with_its_plugin() -> None:
         hooks.plugins().unregister(name="failing")
 
 
-def test_agent_app_without_its_extra_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agent_app_without_its_extra_is_reported_in_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
     monkeypatch.delitem(sys.modules, "dubito.plugins.mcp.server", raising=False)
     with pytest.raises(UsageError, match=r"^MCP needs the extra `mcp`; pip install 'dubito\[mcp\]'$"):

@@ -48,7 +48,7 @@ def test_show_renders_a_position_file(shell: Shell) -> None:
         ),
     ],
 )
-def test_bad_input_is_one_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
+def test_bad_input_is_reported_in_one_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
     (shell.folder / "bad.json").write_text("{}")
     said = shell("prompts", *words)
     assert said.code == 2

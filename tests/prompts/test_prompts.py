@@ -82,7 +82,7 @@ def test_loaded_prompt_does_not_read_its_files_again(tmp_path: Path) -> None:
     assert prompt.render(example_position("A")).system == "Seat 1."
 
 
-def test_the_same_name_with_other_bytes_is_refused(tmp_path: Path) -> None:
+def test_same_name_with_different_bytes_is_refused(tmp_path: Path) -> None:
     prompt_folder(tmp_path, "plain")
     assert "with different contents: rename one, or use its path" in refusal(tmp_path, "plain")
     assert load_prompt("./prompts/plain", tmp_path).title == "A test"
@@ -91,7 +91,7 @@ def test_the_same_name_with_other_bytes_is_refused(tmp_path: Path) -> None:
     assert load_prompt("plain", tmp_path).digest == PLAIN.digest
 
 
-def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
+def test_unknown_name_suggests_the_nearest(tmp_path: Path) -> None:
     assert refusal(tmp_path, "plane") == "no prompt is named 'plane': did you mean 'plan'?"
     assert refusal(tmp_path, "") == "no prompt is named '': choose from " + ", ".join(sorted([*ARMS, *PROMPTS]))
     assert "no such folder" in refusal(tmp_path, "./plain")

@@ -108,7 +108,7 @@ def test_everyone_else_means_all_others() -> None:
     )
 
 
-def test_a_tie_says_how_many_more_games_would_help() -> None:
+def test_tie_reports_how_many_more_games_would_help() -> None:
     tied = replace(order((0.5, 0.2, 0.9), (0.4, 0.1, 0.8)), more_games=1200)
     assert (
         describe_verdict(tied) == "No significant difference between A and B. "
@@ -123,7 +123,7 @@ def test_returns_are_stated_on_their_scale() -> None:
     )
 
 
-def test_the_winner_wins_by_the_points_of_the_table(tmp_path: Path) -> None:
+def test_headline_margin_matches_the_table(tmp_path: Path) -> None:
     hand_written(tmp_path / "run", games=100, bots=["StefaBot", {"bot": "RandomBoi", "name": SCRIPT}])
     with open_recorded_run(tmp_path / "run") as source:
         first, last = (row.rates["score"] for row in ranking(source.tally, source.names, source.game.results))

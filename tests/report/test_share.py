@@ -151,7 +151,9 @@ def test_too_large_a_game_leaves_out_bodies_then_requests(
         (("share", "r", "--game", "0", "--output", "."), ". is a folder; name a file: --output game.html"),
     ],
 )
-def test_bad_input_is_one_sentence(bots_run: Path, shell: Shell, words: tuple[str, ...], sentence: str) -> None:
+def test_bad_input_is_reported_in_one_sentence(
+    bots_run: Path, shell: Shell, words: tuple[str, ...], sentence: str
+) -> None:
     Path("r").symlink_to(bots_run)
     Path("c.txt").write_text("{}")
     said = shell(*words)

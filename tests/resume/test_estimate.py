@@ -101,7 +101,7 @@ def test_all_used_prices_are_checked_for_the_given_day(tmp_path: Path) -> None:
     ]
 
 
-def test_impossible_estimate_is_one_sentence(shell: Shell) -> None:
+def test_impossible_estimate_is_reported_in_one_sentence(shell: Shell) -> None:
     Path("bots.yaml").write_text("bots: [StefaBot, UsualBot]\n")
     said = shell("estimate", "bots.yaml")
     assert (said.code, said.err) == (2, "dubito: bots.yaml has no model players, so it costs nothing\n")

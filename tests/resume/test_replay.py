@@ -213,7 +213,7 @@ def test_one_game_is_shown_with_requests_and_replies(run: Shell) -> None:
     assert (refused.code, refused.err) == (2, "dubito: r has games 0 to 7: game 8 does not exist\n")
 
 
-def test_impossible_replay_is_one_sentence(run: Shell) -> None:
+def test_impossible_replay_is_reported_in_one_sentence(run: Shell) -> None:
     (run.folder / "empty").mkdir()
     assert run("replay", "empty").err == "dubito: empty is not a run folder: it has no manifest.yaml\n"
     assert run("replay", "nowhere").code == 2

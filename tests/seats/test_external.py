@@ -126,7 +126,7 @@ def test_abandoned_game_does_not_block_others() -> None:
         ({"reasks": -1}, "LLMBot: reasks: "),
     ],
 )
-def test_missing_thing_is_one_sentence(how: dict[str, Any], sentence: str) -> None:
+def test_missing_thing_is_reported_in_one_sentence(how: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError) as refused:
         seat_of(**how)
     assert str(refused.value).startswith(sentence)

@@ -277,7 +277,7 @@ def test_error_of_game_ends_the_request_of_its_agent() -> None:
         (("c.yaml", "--name", "other"), "--name and --deadline are for a config without an agent"),
     ],
 )
-def test_wrong_flags_are_one_sentence(shell: Shell, words: tuple[str, ...], problem: str) -> None:
+def test_wrong_flags_are_reported_in_one_sentence(shell: Shell, words: tuple[str, ...], problem: str) -> None:
     Path("c.yaml").write_text("contenders: [{name: mine, remote: true}]\n")
     result = shell("seat", *words)
     assert (result.code, result.out) == (2, "")

@@ -45,7 +45,7 @@ def test_the_scripts_are_shell() -> None:
         run_script(["sh", "-n", f"{script}"])
 
 
-def test_an_array_of_slurm_and_its_merge_make_the_run(work: Path, shell: Shell, short_chunks: int) -> None:
+def test_slurm_array_and_merge_reproduce_the_run(work: Path, shell: Shell, short_chunks: int) -> None:
     script = f"{CLUSTERS / 'slurm.sh'}"
     (array,) = [line for line in Path(script).read_text().splitlines() if line.startswith("#SBATCH --array=")]
     first, last = map(int, array.partition("=")[2].split("-"))

@@ -86,7 +86,7 @@ def test_a_worker_loads_no_library_to_play(name: str) -> None:
         (lambda of: of.update(dubito="9.9"), r"this worker has dubito .*, but the run uses 9\.9; install the run"),
     ],
 )
-def test_a_worker_that_has_other_bytes_refuses_by_name(change: Callable[[Any], None], why: str) -> None:
+def test_worker_with_different_bytes_is_refused_by_name(change: Callable[[Any], None], why: str) -> None:
     content = json.loads(workers.encode_job(experiment(bots=BOTS, games=4), registry()))
     change(content)
     with pytest.raises(RunStopped, match=rf"worker .*, process \d+, refused the run: {why}"):

@@ -53,7 +53,7 @@ def altered(name: str, key: str, value: object) -> str:
     return "altered"
 
 
-def test_all_of_them_make_a_run_that_counts_as_finished(shards: Callable[..., Result], shell: Shell) -> None:
+def test_all_shards_merge_into_a_finished_run(shards: Callable[..., Result], shell: Shell) -> None:
     said = shards("3-of-3", "1-of-3", "2-of-3")
     assert (said.code, said.err) == (0, "")
     folder = said.out.splitlines()[-1].removeprefix("run folder: ")
@@ -188,7 +188,7 @@ def test_shard_has_its_own_folder_and_label(shell: Shell, short_chunks: int) -> 
     assert "shard.games is 6 there and 8 here" in longer.err
 
 
-def test_a_budget_is_the_runs_and_a_shard_has_its_share(shell: Shell, short_chunks: int) -> None:
+def test_budget_is_divided_among_shards(shell: Shell, short_chunks: int) -> None:
     config = config_file(contender("one"), games=6, budget={"usd": 0.5, "calls": 200})
     said = shell("run", config, "--shard", "1/2", "--offline", "--output", "r")
     assert (said.code, said.out) == (3, ""), "the cache is empty, and no request may be sent"

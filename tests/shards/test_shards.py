@@ -33,7 +33,7 @@ def test_merged_shards_are_the_run_of_one_machine(contenders: list[str], short_c
     assert again.results_digest == whole.results_digest
 
 
-def test_shards_are_whole_chunks_as_even_as_can_be(short_chunks: int) -> None:
+def test_shards_are_whole_chunks_of_nearly_equal_size(short_chunks: int) -> None:
     of = experiment(bots=BOTS, contenders=["AdaptyBoi", "ClaudeBot"], games=42)  # 21 deals in 11 chunks
     shards = [cut_shard(of, number, 4, registry()) for number in range(1, 5)]
     assert [[*shard.deal_numbers] for shard in shards] == [

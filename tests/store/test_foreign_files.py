@@ -102,7 +102,7 @@ def test_a_number_that_yaml_reads_in_another_base_is_refused(number: str, base: 
 @pytest.mark.parametrize(
     ("text", "value"), [("0", 0), ("-0.5", -0.5), ("0x1f", 31), ("1_000", 1000), ("1.0e+3", 1000.0), ("0.0", 0.0)]
 )
-def test_other_numbers_stay(text: str, value: float) -> None:
+def test_other_numbers_are_unchanged(text: str, value: float) -> None:
     assert from_yaml(f"seed: {text}", "mine") == {"seed": value}
 
 
@@ -268,7 +268,7 @@ def test_rows_with_invalid_values_are_refused(runs: Shell, column: str, value: o
         assert f"invalid value of {name} in {table}" in refused(runs, *command)
 
 
-def test_invalid_text_is_one_sentence(runs: Shell) -> None:
+def test_invalid_text_is_reported_in_one_sentence(runs: Shell) -> None:
     change("UPDATE tries SET player = CAST(x'ff' AS TEXT)")
     for command in READING[1:4]:
         assert "cannot read theirs/run.db: Could not decode to UTF-8" in refused(runs, *command)
@@ -349,7 +349,7 @@ def test_a_long_run_of_bots_fits_into_the_bounds(shell: Shell) -> None:
         ("UPDATE tries SET usage = replace(hex(zeroblob(50000)), '0', '[')", "a row contains invalid JSON"),
     ],
 )
-def test_invalid_rows_are_one_sentence(runs: Shell, statement: str, words: str) -> None:
+def test_invalid_rows_are_reported_in_one_sentence(runs: Shell, statement: str, words: str) -> None:
     change(statement)
     for command in (("report", "theirs"), ("export", "theirs", "--parquet", "d", "--quiet")):
         if command[0] == "export" and "usage" in statement:  # a dataset does not include usage

@@ -188,7 +188,7 @@ def test_server_without_batches_is_refused_early(tmp_path: Path) -> None:
     assert "has no batches (status 404); remove `wait` in the entry of 'by chat'" in str(run.failure)
 
 
-def test_unsupported_wait_is_one_sentence(shell: Shell) -> None:
+def test_unsupported_wait_is_reported_in_one_sentence(shell: Shell) -> None:
     file = config_file(contender("one", wait="batch", bot="OpenAIBot", api="decisions"))
     said = shell("run", file)
     assert (said.code, said.err) == (

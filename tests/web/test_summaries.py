@@ -37,7 +37,7 @@ def _ending(*marks: int, capped: bool = False) -> Ending:
         ((0, 2, 1, 0), False, None, None, "B won against X, A and C"),
     ],
 )
-def test_game_summary_in_words(
+def test_game_summary_is_described(
     marks: tuple[int, ...], capped: bool, me: int | None, won: bool | None, words: str
 ) -> None:
     ending = _ending(*marks, capped=capped)

@@ -181,7 +181,7 @@ def refused(browser: Browser, name: str) -> str:
     return html.unescape(page.text.partition('</h1>\n<p class="error">')[2].partition("</p>")[0])
 
 
-def test_incomplete_game_is_one_sentence(server: WebServer, browser: Browser) -> None:
+def test_incomplete_game_is_reported_in_one_sentence(server: WebServer, browser: Browser) -> None:
     record = golden()
     broken = replace(record, outputs=[RecordedOutput(False, 1, [1, 1, 1, 1])])
     after = replace(record, outputs=[*record.outputs, record.outputs[0]])

@@ -63,7 +63,7 @@ def test_expectation_that_is_not_met_is_exit_code_1(shell: Shell, cassette: str)
 
 
 @pytest.mark.parametrize("expected", ["right", "right=5", "write>=5", "right>=5;", ""])
-def test_expectation_that_cannot_be_read_is_one_message(expected: str) -> None:
+def test_expectation_that_cannot_be_read_is_reported_in_one_message(expected: str) -> None:
     with pytest.raises(UsageError, match=r"^--expect"):
         parse_expectations(expected)
 

@@ -260,7 +260,7 @@ def test_record_writes_files_and_says_what(shell: Shell) -> None:
         (("models.yaml", "--node", "F"), "dubito: Invalid value for '--node'"),
     ],
 )
-def test_bad_input_to_record_is_one_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
+def test_bad_input_to_record_is_reported_in_one_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
     Path("empty").mkdir()
     shell.bot("silent.py", _SILENT)
     Path("models.yaml").write_text(yaml.safe_dump({"games": 2, "bots": [contender("a"), "StefaBot"]}))

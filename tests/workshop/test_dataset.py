@@ -95,7 +95,7 @@ def test_voluntary_and_forced_lies_are_in_games_and_decisions(shell: Shell) -> N
     assert of_turns == Counter({place: n for place, n in told.items() if n and place[:2] in models})
 
 
-def test_impossible_export_is_one_sentence(shell: Shell) -> None:
+def test_impossible_export_is_reported_in_one_sentence(shell: Shell) -> None:
     Path("d").mkdir()
     for words, sentence in (
         (("r",), "give a FILE for `dubito replay`, or --parquet FOLDER for a dataset"),

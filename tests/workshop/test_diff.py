@@ -69,7 +69,7 @@ def test_the_same_at_one_node_only_is_not_called_the_same(two: Shell) -> None:
         (("old", "new", "--position", "x", "--node", "A"), "dubito: --node and --position cannot be combined"),
     ],
 )
-def test_bad_input_is_one_sentence(two: Shell, words: tuple[str, ...], sentence: str) -> None:
+def test_bad_input_is_reported_in_one_sentence(two: Shell, words: tuple[str, ...], sentence: str) -> None:
     said = two("prompts", "diff", *words)
     assert said.code == 2
     assert said.err.startswith(sentence)
@@ -88,7 +88,7 @@ def test_golden_writes_the_projects_golden_files(shell: Shell) -> None:
         assert file.read_text().split() == own[file.name].split(), "only line ends may differ"
 
 
-def test_golden_that_cannot_be_written_is_one_sentence(shell: Shell) -> None:
+def test_golden_that_cannot_be_written_is_reported_in_one_sentence(shell: Shell) -> None:
     prompt(Path("prompts"))
     Path("prompts/mine/golden").write_text("a file")
     said = shell("prompts", "golden", "mine")

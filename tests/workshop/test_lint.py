@@ -164,7 +164,7 @@ def test_the_command_prints_sizes_and_findings(shell: Shell) -> None:
     assert shell("prompts", "lint", "plain").out.endswith("no findings\n")
 
 
-def test_a_prompt_that_does_not_load_is_one_sentence(shell: Shell) -> None:
+def test_a_prompt_that_does_not_load_is_reported_in_one_sentence(shell: Shell) -> None:
     said = shell("prompts", "lint", "mine")
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith("dubito: no prompt is named 'mine'")

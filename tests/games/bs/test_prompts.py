@@ -141,7 +141,7 @@ def test_prompts_are_shown_and_tried_by_the_games_name(shell: Shell) -> None:
         (("test", "plain", "--game", "bs", "--model", "house:house-sharp"), "the house has no model 'house-sharp'"),
     ],
 )
-def test_bad_input_is_one_sentence(shell: Shell, words: tuple[str, ...], said: str) -> None:
+def test_bad_input_is_reported_in_one_sentence(shell: Shell, words: tuple[str, ...], said: str) -> None:
     shutil.copy(shipped_positions(GAME) / "pool.yaml", shell.folder)
     told = shell("prompts", *words)
     assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)

@@ -120,7 +120,7 @@ def test_b5_accusers_see_sizes_after_the_play() -> None:
     assert views == [(2, 2, 0, (1, 3, 3, 3))] * 3
 
 
-def test_b5_also_after_the_last_card_all_three_are_asked() -> None:
+def test_b5_all_three_are_asked_after_the_last_card_too() -> None:
     game = with_hands([0], [1, 6], [2, 7], [3, 8])
     game.apply(game.hands[0].cards[:])
     assert not game.over

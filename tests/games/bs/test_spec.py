@@ -42,7 +42,7 @@ def test_a_deal_of_three_is_refused() -> None:
         GAME.deal(BSRules(), 3, Random(0))
 
 
-def test_a_deal_is_written_as_its_hands() -> None:
+def test_deal_is_stored_as_its_hands() -> None:
     game = deal_game(2)
     written = json.loads(json.dumps(GAME.deal_to_json(game)))
     assert [[Card(*divmod(place, 4)) for place in hand] for hand in written["hands"]] == [h.cards for h in game.hands]
@@ -109,7 +109,7 @@ def test_habits_are_ratios_of_existing_counts() -> None:
         *[([4, 5], [5], "forced"), ([4, 5], [4, 5], "forced")],
     ],
 )
-def test_a_lie_is_forced_where_no_card_of_the_number_hold_lock(hand: list[int], played: list[int], lie: str) -> None:
+def test_lie_is_forced_if_no_card_of_the_number_is_held(hand: list[int], played: list[int], lie: str) -> None:
     game = with_hands(hand, [1], [2], [3])
     view = HandView(game.hands[0])
     assert GAME.lie is not None

@@ -39,7 +39,7 @@ def test_table_shows_the_current_game() -> None:
 
 
 @pytest.mark.parametrize("name", FACTS)
-def test_nothing_of_the_table_can_be_changed(name: str) -> None:
+def test_table_is_read_only(name: str) -> None:
     with pytest.raises(AttributeError):
         setattr(deal_game().view(), name, 0)
 
@@ -134,7 +134,7 @@ def test_b7_a_bot_is_called_as_the_source_calls_it() -> None:
     ]
 
 
-def test_table_between_questions_accepts_no_answer() -> None:
+def test_table_accepts_no_answer_between_questions() -> None:
     tables: list[Table] = []
 
     class Keeper(Player1):
@@ -174,6 +174,6 @@ def test_unanswered_nodes_of_a_bot_are_listed() -> None:
         play_deal([Half] * 4, 0)
 
 
-def test_the_game_needs_the_stream_it_was_dealt_from_only() -> None:
+def test_game_needs_only_the_stream_it_was_dealt_from() -> None:
     games: list[State] = [play_deal([CalculatingLiar] * 4, 6), play_deal([CalculatingLiar] * 4, 6)]
     assert games[0].ending() == games[1].ending()

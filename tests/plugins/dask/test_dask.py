@@ -61,14 +61,14 @@ def test_a_worker_killed_and_one_that_joins_change_nothing(distributed: Any, tmp
     assert everything_in(tmp_path / "dask") == everything_in(tmp_path / "alone")
 
 
-def test_no_scheduler_is_one_sentence(distributed: Any, shell: Shell) -> None:
+def test_no_scheduler_is_reported_in_one_sentence(distributed: Any, shell: Shell) -> None:
     said = shell("run", "--games", "9", "--executor", "dask", "--scheduler", "nonsense://127.0.0.1:9")
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith("dubito: --scheduler 'nonsense://127.0.0.1:9': the Dask scheduler does not respond (")
     assert said.err.count("\n") == 1
 
 
-def test_without_the_extra_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extra_is_reported_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UsageError, match=r"needs distributed; pip install 'dubito\[dask\]'"):
         open_pool(None, 1).__enter__()

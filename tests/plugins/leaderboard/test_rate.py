@@ -143,7 +143,7 @@ def test_changed_bot_or_rule_is_an_error(shell: Shell) -> None:
         (("SusBoi", "--workers", "none"), "--workers: must be a whole number, not 'none'"),
     ],
 )
-def test_invalid_argument_is_one_sentence(shell: Shell, words: tuple[str, ...], why: str) -> None:
+def test_invalid_argument_is_reported_in_one_sentence(shell: Shell, words: tuple[str, ...], why: str) -> None:
     said = shell("rate", *words)
     assert (said.code, said.out, said.err) == (2, "", f"dubito: {why}\n")
 

@@ -77,7 +77,7 @@ def test_other_weights_in_the_file_end_the_resume(shell: Shell, model: Path) -> 
     assert (refused.code, ", not ?weights=0" in refused.err) == (2, True)
 
 
-def test_model_that_cannot_be_loaded_is_one_message(shell: Shell, model: Path) -> None:
+def test_model_that_cannot_be_loaded_is_reported_in_one_message(shell: Shell, model: Path) -> None:
     model.write_bytes(b"GGUF broken")
     refused = shell(*RUN, "--output", "r")
     assert refused.code == 3

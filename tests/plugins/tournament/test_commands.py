@@ -299,7 +299,7 @@ BAD_TABLES = {
 
 
 @pytest.mark.parametrize("text", BAD_TABLES)
-def test_invalid_table_is_one_sentence(shell: Shell, tmp_path: Path, text: str) -> None:
+def test_invalid_table_is_reported_in_one_sentence(shell: Shell, tmp_path: Path, text: str) -> None:
     (tmp_path / "s.csv").write_text(text)
     said = shell("tournament", "rank", "s.csv")
     assert (said.code, said.err.count("\n")) == (2, 1)

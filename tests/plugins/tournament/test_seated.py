@@ -69,7 +69,7 @@ def test_player_answers_on_its_turn() -> None:
 
 
 @pytest.mark.parametrize("lines", ["", "kuhn_poker\n", "kuhn_poker\n2\n", "kuhn_poker\nfirst\n"])
-def test_invalid_opening_is_one_sentence(
+def test_invalid_opening_is_reported_in_one_sentence(
     tmp_path: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, lines: str
 ) -> None:
     shell = Shell(tmp_path, capsys, monkeypatch)

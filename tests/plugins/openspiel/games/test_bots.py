@@ -95,7 +95,7 @@ def test_the_simple_gin_bot_wins_nearly_always(tmp_path: Path) -> None:
         (KUHN, "SimpleGin", "SimpleGin plays openspiel:gin_rummy only; choose from"),
     ],
 )
-def test_a_bot_that_cannot_play_a_game_says_why(game: str, bot: str, said: str) -> None:
+def test_bot_that_cannot_play_a_game_gives_the_reason(game: str, bot: str, said: str) -> None:
     registry = find_bots(REPO, game)
     assert bot not in [one.name for one in registry.hand_written()]
     with pytest.raises(UsageError, match=said):

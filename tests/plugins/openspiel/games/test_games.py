@@ -172,14 +172,14 @@ def test_engine_text_is_shown_as_fields_or_a_board(name: str, about: str, begins
     assert (line.said, line.truth) == ((f"seat 0: {move}", "") if is_open else ("seat 0 moves.", f"chose {move}"))
 
 
-def test_chance_is_the_deals_own() -> None:
+def test_chance_outcomes_come_from_the_deal() -> None:
     game = find_game("openspiel:leduc_poker", REPO)
     drawn = [game.deal_to_json(game.deal(game.rules(), 2, DealStreams(0, deal).deck())) for deal in (0, 0, 1, 2)]
     assert drawn[0] == drawn[1]
     assert len({str(one) for one in drawn}) == 3
 
 
-def test_the_engines_own_bots_alone_are_handed_the_state() -> None:
+def test_only_the_engines_own_bots_receive_the_state() -> None:
     game = find_game("openspiel:gin_rummy", REPO)
     view = game.deal(game.rules(), 2, DealStreams(0, 0).deck()).view()
 

@@ -19,7 +19,7 @@ GAMES = (*OPENSPIEL, "rbc", "go_fish")
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_two_worlds_that_a_seat_cannot_tell_apart_read_the_same(name: str) -> None:
+def test_indistinguishable_worlds_give_the_same_prompt(name: str) -> None:
     game = find_game(f"openspiel:{name}", REPO)
     prompts = [load_prompt(prompt, REPO, game) for prompt in ("plain", "reasoned")]
     pairs = 0

@@ -29,7 +29,7 @@ TOLD = [
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_names_are_as_many_as_acts_and_distinct(name: str) -> None:
+def test_each_action_has_a_distinct_name(name: str) -> None:
     game = load(name)
     names = load_words(game).names
     assert len(set(names)) == len(names) == game.num_distinct_actions() <= 250
@@ -93,7 +93,7 @@ class Later:
 
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "liars_dice", "gin_rummy"])
-def test_no_words_for_a_parameter_they_do_not_know(name: str) -> None:
+def test_unknown_parameter_has_no_words(name: str) -> None:
     assert find_words(Later(load(name))) is None
 
 

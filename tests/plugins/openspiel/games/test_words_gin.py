@@ -73,7 +73,7 @@ def test_ten_cards_each_are_dealt() -> None:
     "A meld is three or four cards of one rank, or three to five cards of one suit in sequence.",
     "The ace is low only, and a card is in one meld at most.",
 )
-def test_the_names_of_melds_are_the_engines() -> None:
+def test_meld_names_match_the_engine() -> None:
     game = load("gin_rummy")
     engine = pyspiel.gin_rummy.GinRummyUtils(13, 4, 10)
     assert {frozenset(meld) for meld in engine.all_melds(list(range(52)))} == SETS | RUNS

@@ -40,7 +40,7 @@ def chips_by_the_rules(cards: tuple[int, ...], acts: list[str]) -> tuple[int | N
     "A player's result is the chips they take out of the pot minus the chips they put in.",
 )
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_every_game_goes_as_the_rules_say(players: int) -> None:
+def test_every_game_follows_the_rules(players: int) -> None:
     game = load(f"kuhn_poker(players={players})")
     ends = 0
     for cards in permutations(range(players + 1), players):

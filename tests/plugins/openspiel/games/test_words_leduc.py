@@ -105,7 +105,7 @@ RULES = (
 
 
 @says(*RULES)
-def test_every_game_goes_as_the_rules_say() -> None:
+def test_every_game_follows_the_rules() -> None:
     game, states = load("leduc_poker"), 0
     for cards in permutations(range(6), 2):
         for state in tree(after(game, cards)):
@@ -115,7 +115,7 @@ def test_every_game_goes_as_the_rules_say() -> None:
 
 
 @pytest.mark.parametrize(("players", "first"), [(2, 1), (3, 0), (3, 2), (5, 1)])
-def test_other_tables_go_as_the_rules_say(players: int, first: int) -> None:
+def test_other_tables_follow_the_rules(players: int, first: int) -> None:
     game, chance = load(f"leduc_poker(players={players},starting_player={first})"), Random(players)
     assert f"In each round seat {first} begins" in load_words(game).rules[1]
     for _ in range(300):

@@ -64,7 +64,7 @@ CLAIMS = (
 
 
 @says(*CLAIMS)
-def test_every_game_goes_as_the_rules_say() -> None:
+def test_every_game_follows_the_rules() -> None:
     """One roll is followed by all bids and calls (8,192 states), every other roll by each bid and a call."""
     game = load("liars_dice")
     for state in tree(after(game, (0, 5))):
@@ -78,7 +78,7 @@ def test_every_game_goes_as_the_rules_say() -> None:
 @pytest.mark.parametrize(
     ("dice", "sides", "rule"), [(1, 3, "reset-quantity"), (2, 2, "reset-face"), (3, 4, "reset-quantity")]
 )
-def test_other_dice_go_as_the_rules_say(dice: int, sides: int, rule: str) -> None:
+def test_other_dice_follow_the_rules(dice: int, sides: int, rule: str) -> None:
     game, chance = load(f"liars_dice(numdice={dice},dice_sides={sides},bidding_rule={rule})"), Random(dice)
     face_first = "any number of dice of a higher face, or more dice of the same face"
     assert (face_first in load_words(game).rules[2]) == (rule == "reset-quantity")

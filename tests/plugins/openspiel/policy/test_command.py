@@ -185,7 +185,7 @@ def test_draws_are_counted(shell: Shell) -> None:
     )
 
 
-def test_bots_say_their_own_probabilities(shell: Shell) -> None:
+def test_bots_report_their_own_probabilities(shell: Shell) -> None:
     said = shell("policy", "Solved", "UniformRandom", "FirstLegal", *KUHN)
     assert said.code == 0, said.err
     assert nash_conv_of(said.out, "Solved") < 0.001

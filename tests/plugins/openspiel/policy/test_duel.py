@@ -33,7 +33,7 @@ def small(**more: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", [KUHN, DICE])
-def test_cfr_plus_on_a_tree_is_openspiels(name: str) -> None:
+def test_cfr_plus_on_a_tree_matches_openspiel(name: str) -> None:
     ours, theirs = cfr_plus(tree_of(name), 30), solve(load(name), iterations=30).table
     for string, row in theirs.items():
         assert ours[string] == pytest.approx(row, abs=1e-9)
@@ -68,7 +68,9 @@ def test_a_duel_that_is_far_too_large_is_refused_before_it_is_written_out(monkey
         ("Solved", ("--duel", "--ranks", "2", "--copies", "4"), "dubito has more than 2,000 information states"),
     ],
 )
-def test_impossible_question_is_one_sentence(shell: Shell, player: str, more: tuple[str, ...], sentence: str) -> None:
+def test_impossible_question_is_reported_in_one_sentence(
+    shell: Shell, player: str, more: tuple[str, ...], sentence: str
+) -> None:
     said = shell("policy", player, "--game", "dubito", *more, "--quiet")
     assert said.code == 2
     assert said.err.startswith(f"dubito: {sentence}")

@@ -27,7 +27,7 @@ def test_states_come_seat_by_seat_as_they_are_met() -> None:
     assert told[6:8] == [(1, "1p", (0, 1, 0)), (1, "1b", (0, 1, 1))]
 
 
-def test_children_stand_behind_their_parents() -> None:
+def test_children_follow_their_parents() -> None:
     for name in (KUHN, DICE, LEDUC):
         tree = tree_of(name)
         parents = {child: number for number, node in enumerate(tree.nodes) for child in node.children}

@@ -29,7 +29,7 @@ def deals(name: str) -> dict[tuple[int, ...], float]:
 
 
 @pytest.mark.parametrize(("ranks", "copies", "jokers"), [(2, 2, 0), (2, 3, 0), (2, 2, 1), (3, 2, 1), (2, 3, 2)])
-def test_hands_are_as_probable_as_the_deal_makes_them(ranks: int, copies: int, jokers: int) -> None:
+def test_hand_probabilities_match_the_deal(ranks: int, copies: int, jokers: int) -> None:
     rules = Rules(ranks=ranks, copies=copies, jokers=jokers, duel=True)
     kept = Counter[tuple[int, ...]]()
     for deck in permutations(rules.deck):

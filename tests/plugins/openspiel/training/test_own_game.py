@@ -46,7 +46,7 @@ def test_module_of_the_guide_is_short() -> None:
     assert len(MODULE.read_text().splitlines()) <= 45
 
 
-def test_pyspiel_has_it_by_its_name_once_it_was_loaded() -> None:
+def test_loaded_game_is_registered_with_pyspiel() -> None:
     game = loaded()
     assert pyspiel.load_game("kuhn").get_type() == game.get_type()
     assert (game.num_players(), game.utility_sum(), game.get_parameters()) == (2, 0, {})
@@ -80,7 +80,7 @@ def test_worlds_are_sampled_by_default() -> None:
     assert {tuple(world.history()) for world in worlds} == {(1, 0, 0, 1), (1, 2, 0, 1)}
 
 
-def test_failed_search_for_a_world_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_search_for_a_world_is_reported_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(course, "_MAX_TRIALS", 3)
     state, chance = pyspiel.load_game("dubito_bs").new_initial_state(), Random(0)
     while state.is_chance_node():
@@ -89,7 +89,7 @@ def test_failed_search_for_a_world_is_one_sentence(monkeypatch: pytest.MonkeyPat
         course.Course.world(state.course, 0, Random(1))
 
 
-def test_its_bots_take_seats() -> None:
+def test_bots_of_the_guide_can_play() -> None:
     """Careful opens with a bet only if it holds the king."""
     game, chance = loaded(), Random(0)
     seats = [SeatedBot(game, seat, "Careful") for seat in (0, 1)]
@@ -152,7 +152,7 @@ def test_rules_and_seats_are_parameters() -> None:
         ("(first, second)", "(first,)", "a random game raises IndexError: "),
     ],
 )
-def test_flaws_of_the_module_are_one_sentence(before: str, after: str, sentence: str) -> None:
+def test_flaws_of_the_module_are_reported_in_one_sentence(before: str, after: str, sentence: str) -> None:
     source = (KUHN / MODULE).read_text()
     assert source.count(before) == 1
     MODULE.write_text(source.replace(before, after))

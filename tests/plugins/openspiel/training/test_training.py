@@ -27,12 +27,12 @@ def test_the_agent_learns_to_beat_stefa_bot(tmp_path: Path) -> None:
     assert f" {', '.join(learnt)}; chance level" in PAGE.replace("\n", " ")
 
 
-def test_it_shows_the_heart_of_the_agent() -> None:
+def test_guide_shows_the_core_of_the_agent() -> None:
     (shown,) = [block for block in BLOCKS if block.startswith("# learn.py\n")]
     assert shown.partition("\n")[2] in (EXAMPLES / "learn.py").read_text()
 
 
-def test_its_other_examples_run() -> None:
+def test_other_examples_of_the_guide_run() -> None:
     pytest.importorskip("shimmy", reason="shimmy is not installed, so the page was not tried in full: '.[pettingzoo]'")
     others = [block for block in BLOCKS if not block.startswith("# ")]  # other tests run the files
     assert len(others) == 2
@@ -50,14 +50,14 @@ def test_its_other_examples_run() -> None:
         ("dubito_defuse", 334, 37),
     ],
 )
-def test_its_sizes_are_those_of_the_tensors(name: str, information: int, observation: int) -> None:
+def test_sizes_in_the_guide_match_the_tensors(name: str, information: int, observation: int) -> None:
     game: Any = pyspiel.load_game(name)
     assert (game.information_state_tensor_size(), game.observation_tensor_size()) == (information, observation)
     assert f"{information:,}" in PAGE
     assert f"{observation}" in PAGE
 
 
-def test_its_table_names_every_game_with_its_parameters() -> None:
+def test_table_in_the_guide_lists_every_game_with_parameters() -> None:
     for name in ("dubito", "dubito_bs", "dubito_defuse"):
         game = pyspiel.load_game(name)
         (row,) = [line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |")]

@@ -29,7 +29,7 @@ def some(name: str) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", in_gate(GAMES, 1))
-def test_a_seat_cannot_tell_the_worlds_apart(name: str) -> None:
+def test_sampled_worlds_are_indistinguishable_to_the_seat(name: str) -> None:
     worlds, others = 0, 0
     for number, state in enumerate(some(name)):
         if state.is_terminal() or number % 20:
