@@ -73,12 +73,12 @@ def main() -> None:
         for points in arguments.points:
             rng = random.Random(f"{arguments.seed} {name} {points}")
             cells[points] = [simulate_test(tilt_weights(weights, points), rng) for _ in range(arguments.comparisons)]
-        apart = {points: [test for test in tests if test.verdict == "told apart"] for points, tests in cells.items()}
+        apart = {points: [test for test in tests if test.verdict == "different"] for points, tests in cells.items()}
         length = fixed_length(weights, len(apart[3.0]) / arguments.comparisons) if 3.0 in apart else math.nan
         for points, tests in cells.items():
             shares = [
                 100 * sum(test.verdict == verdict for test in tests) / len(tests)
-                for verdict in ("told apart", "within", "undecided")
+                for verdict in ("different", "within", "undecided")
             ]
             wrong = 100 * sum(points == 0 or test.sign < 0 for test in apart[points]) / len(tests)
             held = [

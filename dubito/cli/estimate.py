@@ -57,8 +57,8 @@ def estimate(config: Path, runs: tuple[Path, ...], thoughts: int, as_json: bool,
         *old_price_warnings(experiment, registry, options, today),
     ):
         note(sentence)
-    if stand_ins := describe_fake_models({one.player: one.kind for one in found}):
-        note(stand_ins)
+    if fake_models := describe_fake_models({one.player: one.kind for one in found}):
+        note(fake_models)
     if as_json:
         print_document(_document(experiment.games, found, checked.in_flight))
     else:

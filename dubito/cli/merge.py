@@ -123,8 +123,8 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
             )
         )
         return
-    if stand_ins := describe_fake_models(kinds):
-        say(stand_ins)
+    if fake_models := describe_fake_models(kinds):
+        say(fake_models)
     for sentence in notes:
         note(f"note: {sentence}")
     if verdict is not None:

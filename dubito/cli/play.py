@@ -87,8 +87,8 @@ def play(
     with open_opponents(config, against, games, number, lambda: False, server, game.name, rules) as company:
         setup = set_up(game, against, checked, seat, seed, deal)
         kinds = dict(zip(setup.bots, company.kinds(setup.bots), strict=True))
-        if stand_ins := describe_fake_models(kinds):
-            note(stand_ins)
+        if fake_models := describe_fake_models(kinds):
+            note(fake_models)
         seated = seat_person(company, setup, number)
         with seated.code:
             sitting = _play_until_over(company, seated, config, pace)

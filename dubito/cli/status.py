@@ -89,8 +89,8 @@ def _print_run_status(folder: Path, name: str, as_json: bool) -> None:
 
 def _print_plan(run: Run) -> None:
     """Print the kinds of players, the shard, and how many games are counted."""
-    if stand_ins := describe_fake_models(run.kinds):
-        say(stand_ins)
+    if fake_models := describe_fake_models(run.kinds):
+        say(fake_models)
     if shard := run.planned.shard:
         say(f"shard: {shard}, starting with game {shard.first_game:,}")
     at_most = "at most " if run.planned.stop else ""
@@ -131,8 +131,8 @@ def _status_of_policies(folder: Path, name: str, identity: Mapping[str, Any], as
             )
             return
         say(f"policies for {one_line(str(identity['policy']))}: no games are played")
-        if stand_ins := describe_fake_models(kinds):
-            say(stand_ins)
+        if fake_models := describe_fake_models(kinds):
+            say(fake_models)
         for log in logs:
             _print_models(log, kinds, "states")
 
@@ -203,7 +203,7 @@ def _print_models(log: ModelLog, kinds: Mapping[str, PlayerKind], places: str) -
 
     for name in log.players():
         own = log.player(name)
-        kind = " (fake model)" if kinds.get(name) == "stand-in" else ""
+        kind = " (fake model)" if kinds.get(name) == "fake model" else ""
         say(f"{one_line(name)}{kind}: {own.decisions:,} decisions in {own.games:,} {places}, {own.calls:,} calls, "
             f"cache {cell_text(own.cached / own.attempts if own.attempts else None, 'rate')} %")  # fmt: skip
         for outcome, count in sorted(own.outcomes.items()):

@@ -59,8 +59,8 @@ def print_summary(run: RunResult, tables: bool, sizes: bool = False) -> None:
     elif tables:
         print_tables(run, sizes)
     else:
-        if stand_ins := describe_fake_models(run.experiment.kinds):
-            say(stand_ins)
+        if fake_models := describe_fake_models(run.experiment.kinds):
+            say(fake_models)
         print_end(run)
         _print_notes(run)
 
@@ -121,7 +121,7 @@ def _describe_model_use(run: RunResult) -> str:
     costs = [log.picodollars for log in logs if log.picodollars is not None]
     use += f", ${sum(costs) / PICO:.4f}" if costs else ""
     kinds = {run.experiment.kinds[name] for name in run.models}
-    models = "fake models" if kinds == {"stand-in"} else "models"
+    models = "fake models" if kinds == {"fake model"} else "models"
     return f"{models}: {use}; fallbacks: {sum(causes.values())}{by_cause}"
 
 
@@ -147,8 +147,8 @@ def _print_notes(run: RunResult) -> None:
 
 def print_tables(run: RunResult, sizes: bool) -> None:
     results, show = run.game.results, partial(output.show, kinds=run.experiment.kinds)
-    if stand_ins := describe_fake_models(run.experiment.kinds):
-        say(stand_ins)
+    if fake_models := describe_fake_models(run.experiment.kinds):
+        say(fake_models)
     rows, twice = ranking(run.tally, run.experiment.names, results), run.game.lineup == "uniform"
     order = _rank_order(run)
     verdict = fill(describe_verdict(order, player_labels(run.experiment.kinds)), 79, break_on_hyphens=False)

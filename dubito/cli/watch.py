@@ -129,8 +129,8 @@ def _table_order(names: tuple[str, ...], flags: dict[str, Any]) -> TableOrder:
 
 def _play_and_print(watched: BotsGame, pace: float | None, show_hands: bool, save: Path | None) -> None:
     """Play the game and print it; raises RunStopped if a model cannot be called."""
-    if stand_ins := describe_fake_models(dict(zip(watched.names, watched.kinds, strict=True))):
-        note(stand_ins)
+    if fake_models := describe_fake_models(dict(zip(watched.names, watched.kinds, strict=True))):
+        note(fake_models)
     voice = make_voice([watched.label(seat) for seat in range(len(watched.names))], watched.game.results.lie_words[0])
     narrator = Narrator(show_hands, voice, make_pause(pace))
     session = watched.start(narrator.print_thought, narrator.show_partial_reply)

@@ -49,7 +49,7 @@ def kind_of_player(player: PlayerSpec) -> PlayerKind:
         return "hand-written"
     from dubito.llm.settings import is_house  # imported late: processes that play hand-written bots do not need it
 
-    return "stand-in" if is_house(str(player.settings.get("base_url") or "")) else "model"
+    return "fake model" if is_house(str(player.settings.get("base_url") or "")) else "model"
 
 
 def player_labels(kinds: Mapping[str, PlayerKind]) -> Callable[[str], str]:
@@ -59,7 +59,7 @@ def player_labels(kinds: Mapping[str, PlayerKind]) -> Callable[[str], str]:
 
 
 def describe_fake_models(kinds: Mapping[str, PlayerKind]) -> str | None:
-    names = [one_line(name) for name, kind in kinds.items() if kind == "stand-in"]
+    names = [one_line(name) for name, kind in kinds.items() if kind == "fake model"]
     return (
         f"These are fake models: a built-in server on this machine answers for {join_names(names)}." if names else None
     )

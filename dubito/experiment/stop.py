@@ -105,7 +105,7 @@ def pair_standings(run: Run) -> list[PairStanding]:
     standings = []
     for places, test in replay_decision(run).test.pairs.items():
         one, other = (run.contenders[place] for place in places)
-        standings.append(PairStanding(one, other, test, test.verdict == "told apart" and {one, other} in left_open))
+        standings.append(PairStanding(one, other, test, test.verdict == "different" and {one, other} in left_open))
     return standings
 
 
@@ -119,12 +119,12 @@ def describe_standing(pair: PairStanding, experiment: Experiment) -> str:
     assert experiment.stop is not None
     closer = f"less than {experiment.stop.within:g} apart"
     if test.verdict is not None:
-        verdict = {"told apart": _DIFFERENT, "within": closer, "undecided": "undecided, given up"}[test.verdict]
+        verdict = {"different": _DIFFERENT, "within": closer, "undecided": "undecided, given up"}[test.verdict]
         caveat = ", but fallbacks leave the winner open" if pair.is_open else ""
         return f"{names}: {verdict} after {test.deals:,} deals{caveat}"
     if test.deals < FIRST_LOOK:
         return f"{names}: the first test is after {FIRST_LOOK} deals"
-    goal = _DIFFERENT if test.goal == "told apart" else closer
+    goal = _DIFFERENT if test.goal == "different" else closer
     return f"{names}: {test.deals:,} deals, {100 * test.way:.0f} % of the way to {goal}"
 
 

@@ -5,9 +5,9 @@ A `Game` describes a game and deals it. A dealt game is a `State`. Its `view()` 
 subclass of `Player`.
 
 Besides `game.py`, a game's package can contain optional modules, found by name: `facts` (`Facts`, the content of
-prompts), `fake_models` (`MODELS`, the built-in fake models), `words` (text for the viewer, the terminal and the person at
-the table) and `training` (`COURSE`, for OpenSpiel). In the package of a `Family`, each module has a function `of(game)`
-that returns the part for one member.
+prompts), `fake_models` (`MODELS`, the built-in fake models), `words` (text for the viewer, the terminal and the person
+at the table) and `training` (`COURSE`, for OpenSpiel). In the package of a `Family`, each module has a function
+`of(game)` that returns the part for one member.
 
 `Results` lists what a game counts and which counts are rated; stats/ranking.py computes the results of a run.
 """
@@ -403,7 +403,7 @@ def house_contenders(openai: str, anthropic: str) -> list[dict[str, Any]]:
 
 
 LineupKind = Literal["uniform", "distinct", "ordered_pairs"]
-PlayerKind = Literal["model", "stand-in", "hand-written", "program", "agent", "person"]  # the kind of decision maker
+PlayerKind = Literal["model", "fake model", "hand-written", "program", "agent", "person"]  # the kind of decision maker
 Lie = Literal["chosen", "forced"]  # whether the seat could have been honest, or was forced to lie
 
 

@@ -1,8 +1,8 @@
 """The built-in model server without its socket: it turns a request into an answer and a record.
 
 This module does no I/O and reads no clock. The call log contains every request that was answered or affected by a
-fault, without keys. The `house-random` model answers at random. Other models use the `fake_models` modules of their games.
-Models only see the text and the schema of the answer, and have no access to positions, games or earlier calls.
+fault, without keys. The `house-random` model answers at random. Other models use the `fake_models` modules of their
+games. Models only see the text and the schema of the answer, and have no access to positions, games or earlier calls.
 """
 
 import json

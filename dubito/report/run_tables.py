@@ -158,8 +158,8 @@ def contenders_among_opponents(order: Order, opponents: Sequence[str]) -> str | 
     one = len(both) == 1
     drawn, their = ("was also drawn as an opponent", "its") if one else ("were also drawn as opponents", "their")
     return (
-        f"{join_names(both)} {drawn}. Figures for all seats include those games, so they differ from {their} figures as "
-        f"{'a contender' if one else 'contenders'}."
+        f"{join_names(both)} {drawn}. Figures for all seats include those games, so they differ from {their} figures "
+        f"as {'a contender' if one else 'contenders'}."
     )
 
 

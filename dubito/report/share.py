@@ -129,7 +129,7 @@ def _kinds(game: Game, story: Mapping[str, Any], players: Sequence[str]) -> list
     for seat, name in enumerate(players):
         if seat in rest_by_seat:
             model = str(json.loads(shared.read(rest_by_seat[seat])).get("model"))
-            kinds[seat] = "stand-in" if model.startswith(f"{HOUSE}-") else "model"
+            kinds[seat] = "fake model" if model.startswith(f"{HOUSE}-") else "model"
         elif name in bots and not bots[name].cls.is_model:
             kinds[seat] = kinds[seat] or ("program" if bots[name].cls.is_program else "hand-written")
     return kinds
@@ -156,7 +156,7 @@ def _shared(
 
 def _seat_to_offer(kinds: Sequence[str | None]) -> int:
     """Return the seat of a model, which readers will want to beat, or else the first seat."""
-    return next((seat for seat, kind in enumerate(kinds) if kind in ("model", "stand-in")), 0)
+    return next((seat for seat, kind in enumerate(kinds) if kind in ("model", "fake model")), 0)
 
 
 def shared_game(source: Run, number: int) -> SharedGame:

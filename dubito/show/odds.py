@@ -47,7 +47,7 @@ class Playouts:
     """The number of playouts won, by turn (starting before the first move) and by seat."""
 
     playouts: int
-    stand_in: str | None  # name of the bot that played for the models; None if there are no models
+    substitute: str | None  # name of the bot that played for the models; None if there are no models
     won: list[list[int]]
 
 
@@ -69,14 +69,16 @@ def load_odds(run: Run, number: int) -> Playouts:
     of = {"playouts": PLAYOUTS, "game": row.hex(), "bots": sorted(one.source for one in run.experiment.players)}
     kept = _read_cached(path)
     if kept is not None and kept.get("of") == of:
-        return Playouts(kept["playouts"], kept["stand_in"], kept["won"])
+        return Playouts(kept["playouts"], kept["substitute"], kept["won"])
     try:
         moves = [output for _, output in replay_moves(run, number)]
-        table, stand_in = _table_at_start(run, number)
+        table, substitute = _table_at_start(run, number)
         work = _measure_work(table) if len(moves) < _MAX_MOVES else 1
         playouts = choose_playouts(len(moves), work)
         left = _MAX_MOVES * _MAX_EXCESS // work
-        found = Playouts(playouts, stand_in, [*_PlayoutRunner(run.game.results, number, table, playouts, left)(moves)])
+        found = Playouts(
+            playouts, substitute, [*_PlayoutRunner(run.game.results, number, table, playouts, left)(moves)]
+        )
     except (DubitoError, TypeError, ValueError, RecursionError) as error:  # for example, if a bot cannot be copied
         raise UsageError(f"game {number} cannot be played on from its turns: {one_line(str(error))}") from None
     try:
@@ -91,7 +93,7 @@ def _read_cached(path: Any) -> dict[str, Any] | None:
     """Return the content of a cache file, or None if the file is missing or invalid."""
     try:
         kept = json.loads(read_text(path))
-        return kept if {"of", "playouts", "stand_in", "won"} <= kept.keys() else None
+        return kept if {"of", "playouts", "substitute", "won"} <= kept.keys() else None
     except (DubitoError, ValueError, AttributeError):
         return None
 

@@ -163,10 +163,10 @@ class _PairSums:
         `significant` is the result of Holm's method for this many pairs.
         """
         if self.within is not None:
-            significant = self.stop_test == "told apart" if self.tested else significant
+            significant = self.stop_test == "different" if self.tested else significant
         enough = self.tested or self.n >= MIN_DEALS
         verdict = reach_verdict(self.rate(), significant and enough, self.limits, self.fallback_shares)
-        stop_test = "undecided" if self.stop_test == "told apart" and verdict.is_open else self.stop_test
+        stop_test = "undecided" if self.stop_test == "different" and verdict.is_open else self.stop_test
         more: int | None = None
         if verdict.winner is not None:
             more = 0

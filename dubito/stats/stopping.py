@@ -42,7 +42,7 @@ _PSEUDO_DEALS: Final = 1e-3  # added for each of the largest differences, as in 
 _MAX_STEPS: Final = 60
 _TOLERANCE: Final = 1e-12
 
-PairVerdict = Literal["told apart", "within", "undecided"]
+PairVerdict = Literal["different", "within", "undecided"]
 
 
 def split_at_looks(deals: range) -> Iterator[range]:
@@ -78,7 +78,7 @@ class PairTest:
         self.sides = log_likelihoods(self.seen, self.within, self.most)
         above, below = self.bounds
         if max(self.sides) > above:
-            self.verdict = "told apart"
+            self.verdict = "different"
         elif max(self.sides) < below:
             self.verdict = "within"
         elif 0 < _MAX_DEALS_FACTOR * deals_to_show(self.spread, self.within) <= self.deals:
@@ -100,7 +100,7 @@ class PairTest:
 
     @property
     def goal(self) -> PairVerdict:
-        return "told apart" if max(self.sides) > 0 else "within"
+        return "different" if max(self.sides) > 0 else "within"
 
     @property
     def way(self) -> float:
@@ -187,7 +187,7 @@ def anytime_difference(n: int, d: int, d2: int, within: float, scale: int = 1, e
     return Rate(mean, max(-1.0, mean - half), min(1.0, mean + half))
 
 
-_VERDICT_CODES: Final[Mapping[PairVerdict, int]] = {"told apart": 1, "within": 0, "undecided": 2}  # codes in a tally
+_VERDICT_CODES: Final[Mapping[PairVerdict, int]] = {"different": 1, "within": 0, "undecided": 2}  # codes in a tally
 
 
 class StopTest:
@@ -208,7 +208,7 @@ class StopTest:
     def rows(self) -> dict[tuple[int, int], list[int]]:
         """Return the decided pairs in a tally's form."""
         return {
-            pair: [test.deals, test.sign if test.verdict == "told apart" else _VERDICT_CODES[test.verdict]]
+            pair: [test.deals, test.sign if test.verdict == "different" else _VERDICT_CODES[test.verdict]]
             for pair, test in self.pairs.items()
             if test.verdict
         }
@@ -223,7 +223,7 @@ def decode_verdict(row: Sequence[int] | None, sign: int) -> PairVerdict | None:
         return None
     _, code = row
     if code in (1, -1):
-        return "told apart" if code == sign else "undecided"
+        return "different" if code == sign else "undecided"
     return "within" if code == 0 else "undecided"
 
 

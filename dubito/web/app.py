@@ -258,7 +258,7 @@ def _groups(choices: Sequence[Opponent]) -> list[tuple[str, list[Opponent]]]:
     """Group the possible opponents by kind. Each group has a title. Empty groups are omitted."""
     kinds: list[tuple[PlayerKind, str]] = [
         ("model", "Models"),
-        ("stand-in", "Fake models"),
+        ("fake model", "Fake models"),
         ("program", "Programs"),
         ("hand-written", "Hand-written"),
     ]

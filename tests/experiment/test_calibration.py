@@ -202,6 +202,6 @@ def test_run_is_scored_from_its_store(tmp_path: Path, capsys: pytest.CaptureFixt
     print_summary(run, tables=True, sizes=False)
     lines = capsys.readouterr().out.splitlines()
     start = lines.index("Stated probability that the last play is dishonest (node C) vs. the truth")
-    assert lines[start + 2].split()[:4] == ["sharp", "stand-in", f"{len(errors)}", f"{sharp.brier.value:.3f}"]
+    assert lines[start + 2].split()[:5] == ["sharp", "fake", "model", f"{len(errors)}", f"{sharp.brier.value:.3f}"]
     shown = [line.split() for line in lines[start + 5 : start + 5 + len(sharp.bins)]]
     assert [(line[0], int(line[5])) for line in shown] == [("sharp", stated.statements) for stated in sharp.bins]

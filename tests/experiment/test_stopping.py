@@ -68,7 +68,7 @@ def test_first_look_is_after_30_deals_then_every_10() -> None:
     for _ in range(31):
         test.add(2)
         verdicts.append(test.verdict)
-    assert verdicts == [None] * 29 + ["told apart"] * 2
+    assert verdicts == [None] * 29 + ["different"] * 2
     assert (test.deals, test.sign, test.way) == (30, 1, 1.0), "a verdict does not change"
 
 
@@ -97,7 +97,7 @@ def test_equal_players_rarely_differ_and_unequal_mostly_do(
 ) -> None:
     """A small version of `benchmarks/stopping.py`, which simulates 500 comparisons per cell."""
     tests = compared(weights, 4, 60, within=2 * THREE if difference == 0 else THREE)
-    apart = [test for test in tests if test.verdict == "told apart"]
+    apart = [test for test in tests if test.verdict == "different"]
     assert told[0] <= len(apart) / len(tests) <= told[1]
     if difference:
         assert all(test.sign == 1 for test in apart)

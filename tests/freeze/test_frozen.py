@@ -71,8 +71,8 @@ def test_finished_run_distinguishes_fake_models_and_counts_lies(shell: Shell) ->
     with Path("finished/report/data/lies.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["bot"]: row["kind"] for row in rows} == {
-        "one": "stand-in",
-        "two": "stand-in",
+        "one": "fake model",
+        "two": "fake model",
         "StefaBot": "hand-written",
         "UsualBot": "hand-written",
     }

@@ -83,7 +83,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "stop": {"within": 12, "most": 100},
         "table_sizes": [3],
     },
-    "stand-ins": {
+    "fake models": {
         "bots": ["StefaBot", "RandomBoi"],
         "contenders": [*STAND_INS, "RandomBoi"],
         "games": 6,
@@ -94,7 +94,7 @@ AT_LENGTH = {
     "contenders, some of them of the field, seed 3",
     "a field alone",
     "one contender",
-    "stand-ins",
+    "fake models",
     "a model that falls back, until decided",
     "a model that falls back in the field",
     "lies at BS",
@@ -227,11 +227,11 @@ def test_status_agrees_with_the_run_about_pairs(shown: Shown) -> None:
     for status in found:
         pair = pairs[frozenset((status["one"], status["other"]))]
         assert status["verdict"] == pair["verdict"]
-        assert pair["winner"] is None or status["verdict"] == "told apart"
+        assert pair["winner"] is None or status["verdict"] == "different"
         names = f"{status['one']} - {status['other']}: significantly different after {status['deals']} deals"
         said = shown.said("status", "r")
         assert (f"{names}, but fallbacks leave no winner\n" in said) == ("so there is no winner" in shown.answer)
-        assert (f"{names}\n" in said) == (status["verdict"] == "told apart")
+        assert (f"{names}\n" in said) == (status["verdict"] == "different")
 
 
 def test_charts_agree_with_tables_and_json(shown: Shown) -> None:
@@ -320,7 +320,7 @@ NAMES = ("bot", "contender", "player", "against", "other", "first", "second", "n
 def test_a_player_has_one_kind(shown: Shown) -> None:
     manifest = yaml.safe_load((shown.folder / "r/manifest.yaml").read_text())["identity"]
     entries = [*manifest["bots"], *manifest["contenders"]]
-    kinds = {one["name"]: "stand-in" if one["name"] in ("gpt-9", "opus") else "hand-written" for one in entries}
+    kinds = {one["name"]: "fake model" if one["name"] in ("gpt-9", "opus") else "hand-written" for one in entries}
     assert {row["name"]: row["kind"] for row in shown.run["ranking"]} == kinds
     assert all(row["kind"] == kinds[row["name"]] for row in shown.run["contenders"] + shown.run["models"])
     seen = 0
@@ -422,7 +422,7 @@ def test_voluntary_and_forced_lies_add_up(shown: Shown) -> None:
     assert [row[head.index("voluntary")] for row in lines] == [f"{row['chosen']:,}" for row in counted]
 
 
-@pytest.mark.parametrize("shown", ["stand-ins"], indirect=True)
+@pytest.mark.parametrize("shown", ["fake models"], indirect=True)
 def test_models_choices_match_its_decisions(shown: Shown) -> None:
     """A voluntary lie follows a yes at A or D, and a forced one follows neither. A yes can still turn out honest."""
     players = {row["name"] for row in shown.run["models"]}

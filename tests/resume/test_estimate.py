@@ -39,7 +39,7 @@ def test_free_estimate_covers_the_runs_usage(shell: Shell, monkeypatch: pytest.M
     calls, tokens_in, tokens_out, cost = figures(line_of(said.out, "one"))
     assert "no price" not in said.out
     assert "These are fake models: a built-in server on this machine answers for two.\n" in said.err
-    kinds = {"one": "model", "decides": "model", "two": "stand-in"}
+    kinds = {"one": "model", "decides": "model", "two": "fake model"}
     assert {name: line_of(said.out, name).split()[1] for name in kinds} == kinds
     players = json.loads(shell("estimate", file, "--json").out)["players"]
     assert {player["name"]: player["kind"] for player in players} == kinds

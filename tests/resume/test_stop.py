@@ -129,8 +129,8 @@ def test_every_view_names_its_intervals_and_progress(shell: Shell) -> None:
     assert (found["state"], score["interval"], other["interval"]) == ("finished", "anytime", "anytime")
     assert other["verdict"] is None, "only the first measure is tested"
     verdict = score["verdict"]
-    assert verdict in ("told apart", "within")
-    apart = "yes" if verdict == "told apart" else "less than 8 apart"
+    assert verdict in ("different", "within")
+    apart = "yes" if verdict == "different" else "less than 8 apart"
     assert apart in said
     assert shell("report", "r").code == 0
     page = (shell.folder / "r/report/index.html").read_text()

@@ -60,12 +60,12 @@ def test_game_with_models_of_all_protocols_is_played(home: Path) -> None:
         lobby = browser("GET", "/").text
         assert '<option value="sharp"' in lobby
         assert "house-honest with the prompt plain." in lobby
-        stand_ins, written = re.findall('<optgroup label="(.*?)">(.*?)</optgroup>', lobby, re.DOTALL)[:2]
-        assert stand_ins[0].startswith("Fake models")
+        fake_models, written = re.findall('<optgroup label="(.*?)">(.*?)</optgroup>', lobby, re.DOTALL)[:2]
+        assert fake_models[0].startswith("Fake models")
         assert (written[0], "StefaBot" in written[1], "sharp" in written[1]) == ("Hand-written", True, False)
-        assert '<dt>sharp <span class="kind stand-in">stand-in</span></dt>' in lobby
+        assert '<dt>sharp <span class="kind fake model">fake model</span></dt>' in lobby
         seen = browser.sit(["sharp", "honest", "chatty"], seed=5, max_turns=40)
-        kinds = ["person" if seat == seen["me"] else "stand-in" for seat in range(4)]
+        kinds = ["person" if seat == seen["me"] else "fake model" for seat in range(4)]
         assert seen["kinds"] == kinds
         assert kinds.count("person") == 1
         end = browser.to_the_end(seen)

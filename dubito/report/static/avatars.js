@@ -36,7 +36,9 @@ window.dubitoAvatar = (() => {
 
   function head(kind, skin, pick) {
     if (kind === "person") return `<circle cx="32" cy="34" r="17" fill="${skin}"/>${HAIR[pick(2)]}`;
-    if (["model", "stand-in"].includes(kind)) return `<path d="M32 10l20 11.5v23L32 56 12 44.5v-23z" fill="${skin}"/>`;
+    if (["model", "fake model"].includes(kind)) {
+      return `<path d="M32 10l20 11.5v23L32 56 12 44.5v-23z" fill="${skin}"/>`;
+    }
     return `${ANTENNAS[pick(3)]}<path d="M10 28v10m44-10v10" stroke="${skin}" stroke-width="5"/>
       <rect x="14" y="16" width="36" height="34" rx="${[6, 11, 17][pick(3)]}" fill="${skin}"/>`;
   }

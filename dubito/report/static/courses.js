@@ -65,11 +65,11 @@ window.dubitoCourses = (view) => {
 
   // Draws each seat's winning chances by turn.
   function chances() {
-    const { won, playouts, stand_in: standIn, why } = game.odds;
+    const { won, playouts, substitute, why } = game.odds;
     if (why) return game.sent ? [] : [make("p", "note", `Winning chances are not shown: ${why}.`)]; // a shared page does not mention them
     if (won.length !== view.states().length) return [];
     const share = (turn, seat) => (100 * won[turn][seat]) / playouts;
-    const instead = standIn ? ` and ${standIn} instead of models` : "";
+    const instead = substitute ? ` and ${substitute} instead of models` : "";
     const how =
       `Winning chances: each player's share of wins in ${playouts} playouts from this turn, with the same cards${instead}. `;
     const drawn = course(100, "Winning chances by turn", (turn, seat) => 100 - share(turn, seat));

@@ -125,12 +125,12 @@ def test_valid_submissions_have_rows_and_invalid_ones_reasons(site: Path) -> Non
     assert sorted(row["player"] for row in rows) == sorted([*PLAYERS, SCRIPT])
     assert {file: reason[: len(REASONS[file])] for file, reason in refused.items()} == REASONS
     (model,) = [row for row in rows if row["calls"] is not None]
-    assert (model["answered"], model["tier"], model["kind"]) == ("house-sharp", "replayed", "stand-in")
+    assert (model["answered"], model["tier"], model["kind"]) == ("house-sharp", "replayed", "fake model")
     assert {row["player"]: row["server"] for row in rows if row["server"]} == {model["player"]: "house"}
     assert model["calls"] > 0
     (dollars,) = [chart for chart in Page(site / "index.html").json if chart["kind"] == "scatter"]
     drawn = {one["name"]: [point[0] for point in one["points"] if point] for one in dollars["series"]}
-    assert drawn == {"hand-written": [0.0] * 5, "stand-in": [pytest.approx(model["cost"], abs=1e-4)]}
+    assert drawn == {"hand-written": [0.0] * 5, "fake model": [pytest.approx(model["cost"], abs=1e-4)]}
     assert model["cost"] > 0.01
 
 

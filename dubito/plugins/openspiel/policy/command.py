@@ -206,8 +206,8 @@ def _write_report(findings: Findings, players: Sequence["_Player"], folder: Path
 
 
 def _print(findings: Findings, tables: bool) -> None:
-    if stand_ins := describe_fake_models(findings.kinds):
-        say(stand_ins)
+    if fake_models := describe_fake_models(findings.kinds):
+        say(fake_models)
     if tables:
         lost = [largest_losses(findings, one, _MAX_SHOWN) for one in findings.statements]
         show(value_table(findings), *fallbacks(findings), head_to_head_table(findings), *lost, kinds=findings.kinds)

@@ -184,8 +184,8 @@ def build_policy_site(findings: Findings, name: str) -> Site:
 
 def pages(findings: Findings, prompted: Prompted) -> Iterator[Page]:
     """Return the index page, a page per player with all states, and pages for the important states."""
-    stand_ins = describe_fake_models(findings.kinds)
-    blocks: list[Block] = [Paragraph(stand_ins, warning=True)] if stand_ins else []
+    fake_models = describe_fake_models(findings.kinds)
+    blocks: list[Block] = [Paragraph(fake_models, warning=True)] if fake_models else []
     blocks += [value_table(findings), *fallbacks(findings)]
     between = head_to_head_table(findings)
     sections = [Section("How good it is", blocks), *([Section("Against each other", [between])] if between else [])]

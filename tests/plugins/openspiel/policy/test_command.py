@@ -83,7 +83,7 @@ def test_policies_distinguish_players(shell: Shell) -> None:
     assert said.code == 0, said.err
     house = "These are fake models: a built-in server on this machine answers for house:house-random."
     assert said.out.splitlines()[0] == house
-    kinds = {"Solved": "hand-written", "house:house-random": "stand-in"}
+    kinds = {"Solved": "hand-written", "house:house-random": "fake model"}
     for table, key in (("worth", "player"), ("against", "first")):
         rows = json.loads((shell.folder / "p/report/data" / f"{table}.json").read_text())["rows"]
         assert {row[key]: row["kind"] for row in rows if row["kind"]} == kinds
@@ -93,7 +93,7 @@ def test_policies_distinguish_players(shell: Shell) -> None:
     assert all(re.search(rf"^{name} +{kind} ", said.out, re.MULTILINE) for name, kind in kinds.items())
     first = (shell.folder / "p/report/index.html").read_text()
     assert house in first
-    assert '<span class="kind stand-in">stand-in</span>' in first
+    assert '<span class="kind fake model">fake model</span>' in first
     for name, kind in kinds.items():
         assert f"Where {name} ({kind}) loses the most" in said.out
         assert f"{name} ({kind})" in first
