@@ -534,9 +534,9 @@ class Game:
         They are the view's list, or the answers to a yes-or-no or multiple-choice question that the view accepts. Only
         the view can list cards, messages and numbers.
         """
-        return self.legal_answers_at(state.view(), state.cards(state.seat, DealStreams(0, 0).seat(state.seat)))
+        return self.legal_answers_of(state.view(), state.cards(state.seat, DealStreams(0, 0).seat(state.seat)))
 
-    def legal_answers_at(self, view: Any, cards: Any) -> list[Any] | None:
+    def legal_answers_of(self, view: Any, cards: Any) -> list[Any] | None:
         """Return the legal answers at a view, given the seat's cards, or None if there is no list."""
         node, legal = self.node(view.node), self.legal(view)
         if legal is not None:

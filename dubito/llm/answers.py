@@ -73,7 +73,7 @@ class Form:
     def covers(self, other: "Form") -> bool:
         return self.answers.keys() > other.answers.keys()
 
-    def find_key(self, position: Position) -> str | None:
+    def key_of(self, position: Position) -> str | None:
         return position.node if position.node in self.keys else None
 
     def asks_probability(self, key: str) -> bool:

@@ -68,7 +68,7 @@ class QuestionForm:
     def covers(self, other: "QuestionForm") -> bool:
         return {*self.kind.split()} > {*other.kind.split()}
 
-    def find_key(self, position: Position) -> str | None:
+    def key_of(self, position: Position) -> str | None:
         return next((question.name for question in self.questions if question.position == position), None)
 
     def select(self, keys: Collection[str]) -> "QuestionForm":

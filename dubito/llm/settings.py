@@ -69,7 +69,7 @@ class ModelSettings(CheckedModel):
     fallback: str = setting("Hand-written bot that answers when the model does not.", "", usual="the game's")
     reasks: int = setting("How many times to ask again after an unusable reply.", 1, ge=0, le=10)
     tries: int = setting("Minimum number of failures before a request is given up.", 5, ge=1, le=100)
-    deadline: float = setting("Time limit of a call, in seconds.", 300, gt=0, le=_DAY)
+    deadline: float = setting("Time limit per call, in seconds.", 300, gt=0, le=_DAY)
     retry_after_cap: float = setting("Longest wait to accept from a server, in seconds.", 60, gt=0, le=_DAY)
     max_output: int = setting("Maximum number of tokens in a reply, including reasoning.", 8192, ge=16, le=MAX_TOKENS)
     sample: int = setting("Players that differ only in this number get independent answers.", 0, ge=0)

@@ -71,7 +71,7 @@ class PlayerResult(DocumentPart):
     name: str
     kind: PlayerKind
     rank: int | None = Field(description="null if not ranked")
-    games: int = Field(description="number of games; a bot with two seats in a game counts it twice")
+    games: int = Field(description="number of games; a game in which the bot has two seats counts twice")
     buckets: dict[str, int] = Field(description="number of games by result")
     rates: dict[str, Interval] = Field(description="keyed by the game's measures")
     fallback_turns: int = Field(description="number of turns played by the fallback after a bot error")

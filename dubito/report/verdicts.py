@@ -67,9 +67,9 @@ def describe_winner(order: Order, label: Callable[[str], str] = one_line) -> tup
         return f"No clear winner: {names[0]} and {names[1]} have the same {order.measure.name}.", sure
     if not beaten:
         cause = "fallbacks could explain it" if verdict.is_open else "it could be chance"
-        return f"No clear winner: {names[0]} leads {names[1]} by {_short_lead(order, verdict)}, but {cause}.", sure
+        return f"No clear winner: {names[0]} leads {names[1]} by {_format_lead(order, verdict)}, but {cause}.", sure
     whom = _few_names([names[place] for place in beaten]) if others or len(beaten) == 1 else "everyone else"
-    answer = f"{names[0]} beats {whom} by {'at least ' * (len(beaten) > 1)}{_short_lead(order, verdict)}."
+    answer = f"{names[0]} beats {whom} by {'at least ' * (len(beaten) > 1)}{_format_lead(order, verdict)}."
     if others:
         rest = _few_names([names[place] for place in others])
         if any(order.verdicts[0, place].is_open for place in others):
@@ -85,7 +85,7 @@ def _few_names(names: Sequence[str]) -> str:
     return join_names(names) if len(names) <= _HEADLINE_NAMES else f"{names[0]} and {len(names) - 1} others"
 
 
-def _short_lead(order: Order, verdict: ComparedPair) -> str:
+def _format_lead(order: Order, verdict: ComparedPair) -> str:
     value = verdict.difference.value or 0.0
     if order.measure.span:
         return f"{value:.2f} {order.measure.name}"

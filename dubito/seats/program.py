@@ -50,7 +50,7 @@ class ProgramSettings(CheckedModel):
     process: list[str] | None = setting("Command that starts the program.", metavar="[WORD, ...]", min_length=1)
     remote: bool = setting("Whether an agent answers through `dubito seat`, over HTTP or MCP.", default=False)
     deadline: float | None = setting(
-        "Time limit of a decision, in seconds.", usual="5, or 300 for an agent", gt=0, le=_MAX_DEADLINE
+        "Time limit per decision, in seconds.", usual="5, or 300 for an agent", gt=0, le=_MAX_DEADLINE
     )
 
     def complete(self) -> dict[str, Any]:

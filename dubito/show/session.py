@@ -123,7 +123,7 @@ def session_of_record(game: Game, record: Any, label: Label) -> Session:
 
 @dataclass(frozen=True, slots=True)
 class _GuardedCallback:
-    """Stores a callback's errors, because a bot would be blamed for errors raised on its turn."""
+    """Collects a callback's errors, since a bot would be blamed for an error raised on its turn."""
 
     callback: Callable[..., None]
     errors: list[Exception]

@@ -2,9 +2,10 @@
 
 A rate is a ratio of sums over deals. It has the variance of the ratio estimator, clustered by deal (Cochran, Sampling
 Techniques, 3rd ed., 6.4), since the seats of one deal are not independent; without contenders, a deal is a game. The
-interval is Wilson's (1927) with the effective number of seats, p(1-p)/variance: this many independent seats would vary
-as much. The interval therefore never leaves [0, 1] and is never [0, 0]. It uses the quantile of Student's t, since the
-variance is estimated from the deals. If all deals are the same, each counts as one seat.
+interval is Wilson's (1927) with the effective number of seats, p(1-p)/variance, which is the number of independent
+seats that would give the same variance. The interval therefore never leaves [0, 1] and is never [0, 0]. It uses the
+quantile of Student's t, since the variance is estimated from the deals. If all deals are the same, each counts as one
+seat.
 
 The number of independent seats per seat (the inverse of the design effect of Kish, Survey Sampling, 1965, 8.2) depends
 on how games are dealt and played, not on their number. A sample of a run's deals therefore determines the width of the

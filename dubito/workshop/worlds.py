@@ -1,7 +1,7 @@
 """Second worlds: games that differ in a single random draw, or in a single move by another seat.
 
-Both games are played with the same outputs, except that the other seat plays its different card. leaks.py compares what
-a seat sees in both.
+Both games are played with the same outputs, except where the other seat holds a different card and plays that one.
+leaks.py compares what a seat sees in both.
 """
 
 from collections import Counter

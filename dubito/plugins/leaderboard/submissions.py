@@ -96,7 +96,7 @@ class InvalidFile:
 
 @dataclass(frozen=True, slots=True)
 class Submissions:
-    """The content of a submissions folder: verified runs by book, and invalid files."""
+    """The contents of a submissions folder: verified runs by book, and invalid files."""
 
     books: Sequence[tuple[str, Sequence[VerifiedRun]]]  # by subfolder, with an empty name for the folder itself
     invalid: Sequence[InvalidFile]

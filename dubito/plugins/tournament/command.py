@@ -129,14 +129,14 @@ def replay(folder: Path, match: int | None) -> int:
     """
     from dubito.plugins.tournament import log
     from dubito.plugins.tournament.plan import seed_source
-    from dubito.plugins.tournament.replay import describe_match, find_match, list_differences, match_difference
+    from dubito.plugins.tournament.replay import describe_match, find_match, find_match_difference, list_differences
     from dubito.plugins.tournament.rules import load
 
     tournament_log = log.open_log(folder)
     if match is not None:
         line = find_match(tournament_log, match)
         root = load(line.game).new_initial_state()
-        if difference := match_difference(root, line):
+        if difference := find_match_difference(root, line):
             say(f"differs: {difference}")
             return 1
         for sentence in describe_match(root, line):

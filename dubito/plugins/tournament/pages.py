@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dubito.plugins.tournament.log import Log, MatchLine
 from dubito.plugins.tournament.plan import Pairing
-from dubito.plugins.tournament.replay import describe_match, match_difference
+from dubito.plugins.tournament.replay import describe_match, find_match_difference
 from dubito.plugins.tournament.rules import load, short_names
 from dubito.plugins.tournament.standings import GameResult, RankedPlace, Standings
 from dubito.report.render import Site
@@ -281,7 +281,7 @@ def _match_section(root: Any, line: MatchLine, number: int) -> Section:
     title = f"Match {number}: " + ", ".join(
         f"{name} {score:+g}" for name, score in zip(line.seats, line.returns, strict=True)
     )
-    difference = match_difference(root, line)
+    difference = find_match_difference(root, line)
     if difference is not None:
         return Section(title, [Paragraph(f"This match cannot be replayed: {difference}", warning=True)])
     parts = (sentence.strip().partition(": ") for sentence in describe_match(root, line))

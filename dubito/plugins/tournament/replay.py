@@ -20,10 +20,10 @@ def list_differences(log: Log, source: SeedSource) -> Iterator[tuple[MatchLine, 
             if line.seeds != scheduled:
                 yield line, "its seeds do not belong to the tournament"
             else:
-                yield line, match_difference(roots[line.game], line)
+                yield line, find_match_difference(roots[line.game], line)
 
 
-def match_difference(root: Any, line: MatchLine) -> str | None:
+def find_match_difference(root: Any, line: MatchLine) -> str | None:
     """Return the first difference between a match and its replay, or None. `root` is the initial state."""
     state, draws = root.clone(), line.seeds.streams()
     replaced = {tuple(pair) for pair in line.replaced}

@@ -28,7 +28,7 @@ from dubito.plugins.tournament.log import (
 from dubito.plugins.tournament.pages import ballot_table, write_result_pages
 from dubito.plugins.tournament.pair import Pair
 from dubito.plugins.tournament.plan import BotConfig, Pairing, SeedSource, Tournament, load_bots
-from dubito.plugins.tournament.replay import list_differences, match_difference
+from dubito.plugins.tournament.replay import find_match_difference, list_differences
 from dubito.plugins.tournament.rules import folder_name, load, short_names
 from dubito.plugins.tournament.standings import compute_standings
 from dubito.plugins.tournament.tournament import play_tournament
@@ -194,7 +194,7 @@ def test_impossible_line_is_skipped(finished: Path, tmp_path: Path, key: str) ->
 def test_impossible_actions_are_a_difference(finished: Path, entry: int | list[int]) -> None:
     line = open_log(finished).lines(Pairing(0, (0, 1)))[0]
     wrong = line.model_copy(update={"history": [*line.history[:2], entry]})
-    assert str(match_difference(load("kuhn_poker").new_initial_state(), wrong)).startswith("node 2: ")
+    assert str(find_match_difference(load("kuhn_poker").new_initial_state(), wrong)).startswith("node 2: ")
 
 
 def test_replay_detects_foreign_seeds(finished: Path) -> None:
@@ -456,4 +456,4 @@ def test_dubitos_own_games_can_be_played(tmp_path: Path) -> None:
     for line in kit.pair(tmp_path, GOOD, LAST, games=["dubito_defuse"]).play(range(2)):
         assert line.strikes == []
         assert sorted(line.returns) == [-1.0, 1.0]
-        assert match_difference(load("dubito_defuse").new_initial_state(), line) is None
+        assert find_match_difference(load("dubito_defuse").new_initial_state(), line) is None

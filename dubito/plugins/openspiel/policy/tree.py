@@ -63,14 +63,14 @@ class Tree:
         self.constant_sum: float | None = game.utility_sum()
         self.nodes: list[TreeNode] = []
         self._limit, self._histories = limit, histories
-        self._met: dict[str, _Place] = {}
+        self._seen: dict[str, _Place] = {}
         if not is_compiled(game):
             self._check_size(game)
-        self._write(game.new_initial_state(), [], [None] * self.players)
-        places = sorted(self._met.values(), key=lambda place: place.state.seat)
+        self._enumerate(game.new_initial_state(), [], [None] * self.players)
+        places = sorted(self._seen.values(), key=lambda place: place.state.seat)
         self.states: list[InfoState] = [place.state for place in places]
         self.nodes_of: dict[str, list[int]] = {place.state.string: place.nodes for place in places}
-        del self._met
+        del self._seen
 
     def _check_size(self, game: Any) -> None:
         """Refuse games that are too large, by playing random games instead of failing after half a minute.
@@ -104,7 +104,7 @@ class Tree:
             state.apply_action(draw.choice(actions))
         return histories
 
-    def _write(self, state: Any, history: list[int], before: list[tuple[str, int] | None]) -> int:
+    def _enumerate(self, state: Any, history: list[int], before: list[tuple[str, int] | None]) -> int:
         """Enumerate a history and all that follow. Return its index."""
         if len(self.nodes) >= self._histories:
             raise _too_large(self.name, f"{self._histories:,} histories")
@@ -119,26 +119,28 @@ class Tree:
             node = TreeNode(chances=tuple(chance for _, chance in outcomes))
             actions, info = [action for action, _ in outcomes], None
         else:
-            info = self._meet(state, history, before, number)
+            info = self._record_info_state(state, history, before, number)
             node, actions = TreeNode(info), list(info.actions)
         self.nodes.append(node)
         for action in actions:
             after = [*before]
             if info:
                 after[info.seat] = info.string, action
-            node.children.append(self._write(state.child(action), [*history, action], after))
+            node.children.append(self._enumerate(state.child(action), [*history, action], after))
         return number
 
-    def _meet(self, state: Any, history: list[int], before: list[tuple[str, int] | None], number: int) -> InfoState:
+    def _record_info_state(
+        self, state: Any, history: list[int], before: list[tuple[str, int] | None], number: int
+    ) -> InfoState:
         """Return the information state of a history. Raises UsageError if the game does not have perfect recall."""
         seat = state.current_player()
         string = state.information_state_string(seat)
-        place = self._met.get(string)
+        place = self._seen.get(string)
         if place is None:
-            if len(self._met) >= self._limit:
+            if len(self._seen) >= self._limit:
                 raise _too_large(self.name, f"{self._limit:,} information states")
             info = InfoState(seat, string, tuple(state.legal_actions()), tuple(history))
-            place = self._met[string] = _Place(info, before[seat], [])
+            place = self._seen[string] = _Place(info, before[seat], [])
         known = place.state
         if known.seat != seat or known.actions != tuple(state.legal_actions()):
             raise UsageError(
