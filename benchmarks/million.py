@@ -51,7 +51,7 @@ def main() -> None:
         calls = CallOptions(in_flight=1, cache=folder / "cache", offline=True)
         runner.play(experiment, folder, runner.RunOptions(registry, 2, calls, new_stop(2), progress))
         size = (folder / "run.db").stat().st_size
-    print(f"run.db: {size / 1e6:.1f} MB, {size / games:.0f} bytes a game")
+    print(f"run.db: {size / 1e6:.1f} MB, {size / games:.0f} bytes per game")
 
 
 if __name__ == "__main__":

@@ -154,7 +154,7 @@ def per_second(call: Callable[[Attempt], object], of: Sequence[Attempt], threads
 
 
 def time_cached_decision(name: str, of: Sequence[Position], folder: Path, address: str) -> None:
-    """Return the CPU time of a decision with a cache hit, from facts to answer, as the median of five rounds."""
+    """Print the CPU time of a decision with a cache hit, from facts to answer, as the median of five rounds."""
     prompt = load_prompt(name, OWN_PROMPTS.parent)
     with pipeline(folder / f"own-{name}", address) as opened:
         account = build_account(SETTINGS)
@@ -169,10 +169,10 @@ def time_cached_decision(name: str, of: Sequence[Position], folder: Path, addres
 
     size = sum(len(one.request.text) for one in whole) / len(whole)
     stored_bytes = (folder / f"own-{name}" / "run.db").stat().st_size / len(of)
-    print(f"{name:9} our part with a cache hit: {each(seconds) * 1e6:6.0f} us a decision (target 250), "
-          f"{each(iterations):,.0f} iterations of a function's loop (target {USUAL * 250:,}), "
+    print(f"{name:9} our CPU time with a cache hit: {each(seconds) * 1e6:6.0f} us per decision (target 250), "
+          f"{each(iterations):,.0f} iterations of the function's loop (target {USUAL * 250:,}), "
           f"request {size:,.0f} B")  # fmt: skip
-    print(f"{name:9} run.db: {stored_bytes:,.0f} bytes a decision")
+    print(f"{name:9} run.db: {stored_bytes:,.0f} bytes per decision")
 
 
 def _round(prompt: Prompt, of: Sequence[Position], opened: Pipeline, account: Account) -> None:
@@ -200,7 +200,7 @@ def main() -> None:
                 time_cached_decision(name, of[:800], folder, address)
             bare, whole = speeds(asks(prompt, of[:400], 1), folder / "alone", address, 1)
             print(f"one at a time, 0 ms: bare SDK {bare:,.0f}/s, pipeline {whole:,.0f}/s: "
-                  f"{1e6 / whole - 1e6 / bare:,.0f} us added a call")  # fmt: skip
+                  f"{1e6 / whole - 1e6 / bare:,.0f} us added per call")  # fmt: skip
             bare, whole = speeds(asks(prompt, of, 2), folder / "crowd", address, IN_FLIGHT)
             print(f"{IN_FLIGHT} in flight, 0 ms: bare SDK {bare:,.0f}/s, pipeline {whole:,.0f}/s: {whole / bare:.0%}")
         with house(LATENCY) as address:

@@ -40,8 +40,8 @@ while not (line := input()).startswith("end"):
 PYTHON: Final = os.path.realpath(sys.executable)
 ROUNDS: Final = 9
 OLD: Final = (  # measured in open_spiel 1.0.2, the last version with its own referee, on two cores
-    "OpenSpiel's own referee of 2021, for comparison: 1,300 to 1,900 us a node with fast bots, and besides, by "
-    "sleeping, 1.2 s a match and 65 s a run"
+    "OpenSpiel's own referee of 2021, for comparison: 1,300 to 1,900 us per node with fast bots, plus sleeps "
+    "of 1.2 s per match and 65 s per run"
 )
 
 
@@ -109,10 +109,10 @@ def main() -> None:
             node("kuhn_poker", table, 100)
             for game in GAMES:
                 pairs = [(ping_pong(2000), node(game, table, 2000)) for _ in range(ROUNDS)]
-                for which, what in enumerate(("in all", "of our own process")):
+                for which, what in enumerate(("in total", "in our process")):
                     ping, cost = (median(values[which] for values in both) for both in zip(*pairs, strict=True))
                     ratio = median(cost[which] / ping[which] for ping, cost in pairs)
-                    print(f"{game}: {cost:.0f} us a node, ping-pong {ping:.0f} us, ratio {ratio:.2f}, {what}")
+                    print(f"{game}: {cost:.0f} us per node, ping-pong {ping:.0f} us, ratio {ratio:.2f}, {what}")
         finally:
             one.shut()
             other.shut()
@@ -124,8 +124,8 @@ def main() -> None:
                 min(rate[2] for rate in rates),
             )
             print(
-                f"{game}: {rate:.0f} matches/s with restarts, {work:.1f} ms of work a match, of which two bare starts "
-                f"of Python are {bare:.1f} (best of {len(rates)})"
+                f"{game}: {rate:.0f} matches/s with restarts, {work:.1f} ms of CPU per match, including "
+                f"{bare:.1f} for two bare starts of Python (best of {len(rates)})"
             )
     print(OLD)
     print(f"load {os.getloadavg()[0]:.1f}")

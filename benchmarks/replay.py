@@ -30,7 +30,7 @@ MODELS = [
 
 
 def time_replay(registry: Registry, folder: Path) -> None:
-    """Return the CPU time per replayed decision."""
+    """Print the CPU time per replayed decision."""
     config = Config(games=200, table_sizes=[3, 4, 5], bots=["StefaBot", "UsualBot", "ClaudeBot"], contenders=[*MODELS])
     calls = CallOptions(32, folder / "cache", False, preflight=False)
     experiment = check_models(resolve(config, registry), registry, calls)
@@ -40,12 +40,12 @@ def time_replay(registry: Registry, folder: Path) -> None:
     assert found.difference is None, found.difference
     assert found.results_digest == run.results_digest
     ms, iterations = seconds / found.decisions * 1e3, iterations / found.decisions
-    print(f"replay: {found.games} games, {found.decisions:,} decisions, {ms:.2f} ms of CPU a decision "
-          f"(target 0.5), {iterations:,.0f} iterations of a function's loop (target {USUAL * 500:,})")  # fmt: skip
+    print(f"replay: {found.games} games, {found.decisions:,} decisions, {ms:.2f} ms of CPU per decision "
+          f"(target 0.5), {iterations:,.0f} iterations of the function's loop (target {USUAL * 500:,})")  # fmt: skip
 
 
 def time_resume(registry: Registry, folder: Path, games: int) -> None:
-    """Return the seconds from the command to the first new games."""
+    """Print the seconds from the command to the first new games."""
     experiment = resolve(Config(games=games, bots=["StefaBot", "RandomBoi"], table_sizes=[3]), registry)
     calls = CallOptions(1, folder / "cache", True)
     stop = new_stop(2)
@@ -65,7 +65,7 @@ def time_resume(registry: Registry, folder: Path, games: int) -> None:
             first = time.perf_counter() - start
 
     runner.play(experiment, folder / "long", runner.RunOptions(registry, 2, calls, new_stop(2), watch))
-    print(f"going on with {before or 0:,} of {games:,} games there: the next ones after {first:.1f} s")
+    print(f"resumed with {before or 0:,} of {games:,} games: first new games after {first:.1f} s")
 
 
 def main() -> None:

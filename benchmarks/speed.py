@@ -167,29 +167,29 @@ def figures(games: int, rounds: int) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         cost = cost_per_game(build_experiment(registry, 3 * DEALS_PER_CHUNK), registry, rounds, folder)
-        print(f"a game: {cost['us']:,.0f} us of CPU")
-        print(f"a game: {cost['script']:,.0f} iterations of a script's loop (target: at most 5,500)")
-        print(f"a game: {cost['function']:,.0f} iterations of a function's loop")
+        print(f"per game: {cost['us']:,.0f} us of CPU")
+        print(f"per game: {cost['script']:,.0f} iterations of the script's loop (target: at most 5,500)")
+        print(f"per game: {cost['function']:,.0f} iterations of the function's loop")
         for game, name, field, most in OTHERS:
             loops = cost_of_other(game, field, rounds, folder / name)
-            print(f"a game of {name}: {loops:,.0f} iterations of a function's loop (target: at most {most:,})")
+            print(f"per game of {name}: {loops:,.0f} iterations of the function's loop (target: at most {most:,})")
         seconds = parts(registry, folder)
         print(f"statistics: {seconds['statistics'] / seconds['play']:.1%} of it")
         print(f"store: {seconds['store'] / (seconds['play'] + seconds['store']):.1%} (target: at most 15 %)")
         experiment = build_experiment(registry, games)
         one = run(experiment, registry, 1, folder / "one")
         size = (folder / "one" / "run.db").stat().st_size / games
-        print(f"run.db: {size:.0f} bytes a game (target: at most 100)")
+        print(f"run.db: {size:.0f} bytes per game (target: at most 100)")
         two = run(experiment, registry, 2, folder / "two")
-        print(f"two workers: {one / two:.2f} times one (target: at least 1.8)")
+        print(f"two workers: {one / two:.2f} times as fast as one (target: at least 1.8)")
 
 
 def main() -> None:
     """Measure what the flags select."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--games", type=int, default=20_000, help="games of the longer runs")
-    parser.add_argument("--rounds", type=int, help="nine, of a pair seven")
-    parser.add_argument("--pair", nargs=2, metavar=("PURE", "COMPILED"), help="two Pythons that have dubito")
+    parser.add_argument("--games", type=int, default=20_000, help="games in the longer runs")
+    parser.add_argument("--rounds", type=int, help="default: nine, or seven with --pair")
+    parser.add_argument("--pair", nargs=2, metavar=("PURE", "COMPILED"), help="two Python executables with dubito")
     parser.add_argument("--round", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.round is not None:

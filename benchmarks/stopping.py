@@ -62,12 +62,12 @@ def fixed_length(weights: Sequence[float], power: float) -> float:
 def main() -> None:
     """Simulate and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--comparisons", type=int, default=500, help="of each cell")
-    parser.add_argument("--points", type=float, nargs="*", default=POINTS, help="the true differences")
+    parser.add_argument("--comparisons", type=int, default=500, help="number of comparisons per cell")
+    parser.add_argument("--points", type=float, nargs="*", default=POINTS, help="true differences in points")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    print("pair, points: significant %, less than 3 apart %, undecided %; wrongly significant %;")
-    print("  deals, of a fixed length; the difference held by the anytime interval %, by that of a fixed length %")
+    print("pair, points: significant %, within 3 points %, undecided %; wrongly significant %;")
+    print("  deals compared with a fixed length; coverage of the anytime interval % and of the fixed-length interval %")
     for name, weights in PAIRS.items():
         cells = {}
         for points in arguments.points:

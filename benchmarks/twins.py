@@ -52,7 +52,7 @@ def main() -> None:
     """Play the runs and count the intervals."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--deals", type=int, default=24, help="of each run")
+    parser.add_argument("--deals", type=int, default=24, help="deals per run")
     parser.add_argument("--max-turns", type=int, default=60)
     arguments = parser.parse_args()
     registry = find_bots(HERE)
@@ -67,7 +67,7 @@ def main() -> None:
         print(f"seed {seed}: Score {shown}; {contain} of {seed + 1} contain 0", flush=True)
     seconds = time.perf_counter() - start
     print(f"{contain} of {arguments.runs} intervals contain 0 (target: at least {TARGET:.0%})")
-    print(f"{arguments.deals} deals a run; in {differ} runs the Scores are not the same; {seconds:,.0f} s")
+    print(f"{arguments.deals} deals per run; the Scores differ in {differ} runs; {seconds:,.0f} s")
 
 
 if __name__ == "__main__":

@@ -154,7 +154,7 @@ def main() -> None:
                 alone, theirs = measure_calls(partial(bare, address, bodies(here)))
                 target, most, load = 90 if latency else 80, max_share(here), os.getloadavg()[0]
                 print(
-                    f"{latency * 1e3:.0f} ms: run {whole:.0f}/s, {ours:.2f} ms of CPU a call; bare {alone:.0f}/s, "
+                    f"{latency * 1e3:.0f} ms: run {whole:.0f}/s, {ours:.2f} ms CPU per call; bare SDK {alone:.0f}/s, "
                     f"{theirs:.2f} ms: {whole / alone:.0%} (target {target} %, allowed {most:.0%}), "
                     f"{ours - theirs:.2f} ms added (target 1.2); load {load:.1f}",
                     flush=True,
