@@ -1,4 +1,4 @@
-"""A bot in an endless loop is interrupted and named. The bots really loop, and the clock is the system's."""
+"""A bot in an endless loop is interrupted and named. These tests use real loops and the system's clock."""
 
 import signal
 import threading

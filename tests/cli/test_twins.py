@@ -1,4 +1,4 @@
-"""Identical programs under two names differ by exactly 0 on every deal (R33), also among the opponents."""
+"""Identical programs under two names differ by exactly 0 on every deal (R33), even if they are also opponents."""
 
 import json
 from collections.abc import Mapping

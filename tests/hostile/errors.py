@@ -1,4 +1,4 @@
-"""Error bodies of providers and routers with the expected verdicts, also with status 200."""
+"""Error bodies of providers and routers with the expected verdicts. Some have status 200."""
 
 from collections.abc import Mapping
 from pathlib import Path

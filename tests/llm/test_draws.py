@@ -1,4 +1,4 @@
-"""Draws depend only on the game, not on settings and accounts."""
+"""Draws, which depend only on the game, and accounts."""
 
 from dataclasses import replace
 

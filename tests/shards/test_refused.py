@@ -1,4 +1,4 @@
-"""What `dubito merge` and `--shard` reject, with names."""
+"""What `dubito merge` and `--shard` reject, and the names in their messages."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""`dubito prompts diff` and `golden`, `show` at a position."""
+"""`dubito prompts diff` and `dubito prompts golden`, and `dubito prompts show` at a position."""
 
 from pathlib import Path
 

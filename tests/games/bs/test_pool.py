@@ -1,4 +1,4 @@
-"""Win rates of the seven original players compared with the source's, and games without an end."""
+"""Win rates of the seven original players, compared with the source's, and games without an end."""
 
 from collections import Counter
 from collections.abc import Sequence

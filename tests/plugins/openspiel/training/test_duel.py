@@ -1,4 +1,4 @@
-"""The duel in OpenSpiel: dealt as by the engine, and zero-sum."""
+"""The duel in OpenSpiel deals like the engine and is zero-sum."""
 
 from collections import Counter
 from itertools import permutations

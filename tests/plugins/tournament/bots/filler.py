@@ -1,4 +1,4 @@
-"""A bot that fills its data folder, every writable folder, and memory, both in many processes and outside of any."""
+"""A bot that fills its data folder, other writable folders and memory, including memory that belongs to no process."""
 
 import os
 import sys
