@@ -204,4 +204,4 @@ def test_run_is_scored_from_its_store(tmp_path: Path, capsys: pytest.CaptureFixt
     start = lines.index("Stated probability that the last play is dishonest (node C) vs. the truth")
     assert lines[start + 2].split()[:5] == ["sharp", "fake", "model", f"{len(errors)}", f"{sharp.brier.value:.3f}"]
     shown = [line.split() for line in lines[start + 5 : start + 5 + len(sharp.bins)]]
-    assert [(line[0], int(line[5])) for line in shown] == [("sharp", stated.statements) for stated in sharp.bins]
+    assert [(line[0], int(line[6])) for line in shown] == [("sharp", stated.statements) for stated in sharp.bins]
