@@ -204,7 +204,7 @@ def test_agents_and_models_are_contenders_on_the_same_deals(shell: Shell, monkey
     words = ("c.yaml", "--output", "run", "--quiet")
     result, _ = serve_agent(shell, monkeypatch, play_both, *words, tokens=2)
     assert result.code == 0, result.err
-    kinds = {tuple(line.split()[:2]) for line in result.out.splitlines()}
+    kinds = {tuple(re.split(r"  +", line.strip())[:2]) for line in result.out.splitlines()}
     assert kinds >= {("one", "agent"), ("two", "agent"), ("house:house-sharp", "fake model")}
     both = json.loads(shell("run", "c.yaml", "--output", "run", "--json").out)["contenders"]
     scores = [row for row in both if row["name"] in ("one", "two")]
