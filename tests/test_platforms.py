@@ -27,7 +27,7 @@ ONLY_POSIX: Final = {  # names of os, signal, select, socket and subprocess that
 }
 ONLY_POSIX_ARGUMENTS: Final = {"preexec_fn", "process_group", "start_new_session", "pass_fds"}
 GUARDED: Final = {  # with `hasattr` or `sys.platform`
-    "cli/descriptors.py",
+    "cli/file_limit.py",
     "experiment/workers.py",
     "game/bot_deadline.py",
     "llm/connections.py",

@@ -132,7 +132,7 @@ def check_prompts(run: Run) -> None:
         sources = ModelLog(run.db).prompt(digest)
         if not sources or Prompt(Path("stored"), sources, run.game).digest != digest:
             name = one_line(player, 60)
-            raise Differs(_DATABASE, f"the prompt of {name} does not match its digest", [])
+            raise Differs(_DATABASE, f"{name}'s prompt does not match its digest", [])
     for (digest,) in run.db.read("SELECT DISTINCT digest FROM prompts"):
         if digest not in players:
             raise Differs(_DATABASE, f"no player uses the prompt {one_line(str(digest), 20)}", [])

@@ -234,9 +234,7 @@ def parse_player(entry: PlayerEntry, registry: Registry, config: Config) -> Play
     try:
         settings = json.loads(json.dumps(settings, allow_nan=False))
     except (TypeError, ValueError):
-        raise UsageError(
-            f"the settings of {one_line(name)} must be numbers, strings, booleans or lists of these"
-        ) from None
+        raise UsageError(f"{one_line(name)}'s settings must be numbers, strings, booleans or lists of these") from None
     _check_complete(bot, name, settings)
     if bot.cls.is_model:
         build_settings(bot.cls, name, settings)

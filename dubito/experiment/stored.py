@@ -230,10 +230,10 @@ class Run:
         changes = [self.changed_game] if self.changed_game else []
         for spec in self.experiment.players:
             if self.registry.find(spec.bot).digest != spec.source:
-                changes.append(f"the file of {spec.bot} has changed")
+                changes.append(f"{spec.bot}'s file has changed")
             fallback = spec.settings.get("fallback")
             if spec.fallback and self.registry.find(str(fallback)).digest != spec.fallback:
-                changes.append(f"the file of {fallback}, the fallback of {one_line(spec.name)}, has changed")
+                changes.append(f"the file of {fallback}, {one_line(spec.name)}'s fallback, has changed")
         return changes
 
     @cached_property
@@ -293,7 +293,7 @@ class Run:
             changed = sorted(
                 name for name in {*stored, *prompt.sources} if stored.get(name) != prompt.sources.get(name)
             )
-            self.mismatches.append(f"the prompt of {one_line(spec.name)} has changed: {', '.join(changed)}")
+            self.mismatches.append(f"{one_line(spec.name)}'s prompt has changed: {', '.join(changed)}")
         return prompt
 
 

@@ -178,7 +178,7 @@ class Decider:
         try:
             return self.prompt.fill(facts, before, turn)
         except UsageError as error:
-            raise RunStopped(f"the prompt of {one_line(self.name)} failed during the run: {error}") from None
+            raise RunStopped(f"{one_line(self.name)}'s prompt failed during the run: {error}") from None
 
     def place(self, seating: Seating, decision: int, node: str) -> Place:
         return Place(self.name, seating.game, seating.deal, seating.id, decision, 0, node)

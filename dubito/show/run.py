@@ -140,7 +140,7 @@ class ReplayedGames:
             try:
                 check_replayable(self.source)
                 self._changed = {
-                    spec.name: f"the file of {one_line(spec.bot)} has changed, so it may play differently"
+                    spec.name: f"{one_line(spec.bot)}'s file has changed, so it may play differently"
                     for spec in self.source.experiment.players
                     if self.source.registry.find(spec.bot).digest != spec.source
                 }

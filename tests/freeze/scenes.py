@@ -44,7 +44,7 @@ AT_LENGTH: Final = frozenset(
         "tournament",
     }
 )
-CHANGED: Final = "manifest mismatch: the file of "  # bot files may be edited
+CHANGED: Final = "'s file has changed"  # bot files may be edited
 _MASKS: Final = (
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?([+-]\d\d:\d\d|Z| UTC)?", "<time>"),
     (r"\b\d+(\.\d+)? (ms|s|seconds|minutes)\b(?! (for|older|more))", "<time>"),

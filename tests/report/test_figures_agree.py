@@ -467,5 +467,5 @@ def test_lies_of_changed_bots_are_not_counted(tmp_path: Path) -> None:
     bot.write_text(text + "\n# edited\n")
     made.said("report", "r", "--output", "again")
     words = Page(tmp_path / "again/strategy.html").words
-    assert "forced bluffs cannot be counted separately: the file of Mine has changed" in words
+    assert "forced bluffs cannot be counted separately: Mine's file has changed" in words
     assert not (tmp_path / "again/data/lies.json").exists()

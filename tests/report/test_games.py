@@ -136,7 +136,7 @@ def test_game_of_a_changed_bot_is_not_shown(tmp_path: Path) -> None:
     assert there == links - with_it
     assert with_it
     assert there
-    assert "the file of MyBot has changed" in Page(report / "games.html").words
+    assert "MyBot's file has changed" in Page(report / "games.html").words
 
 
 def test_game_with_a_different_ending_is_not_shown(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_changed_template_differs_at_the_first_question(run: Shell) -> None:
     assert f"(decision {decision}): the request differs from the recorded one" in first
     assert kind.startswith("the prompt's text: its template")
     assert recorded.strip().removeprefix("recorded: ") + "!" == replayed.strip().removeprefix("replayed: ")
-    assert "manifest mismatch: the prompt of one has changed: user.jinja" in said.err
+    assert "manifest mismatch: one's prompt has changed: user.jinja" in said.err
 
 
 def test_change_without_effect_on_requests_is_only_a_mismatch(run: Shell) -> None:
@@ -132,7 +132,7 @@ def test_change_without_effect_on_requests_is_only_a_mismatch(run: Shell) -> Non
     said = run("replay", "r")
     assert said.code == 0
     assert "identical: 8 games" in said.out
-    assert "manifest mismatch: the prompt of one has changed: prompt.yaml" in said.err
+    assert "manifest mismatch: one's prompt has changed: prompt.yaml" in said.err
 
 
 def text_of(digest: str) -> bytes:

@@ -84,7 +84,7 @@ def _list_changes(named: NamedBook, registry: Registry) -> list[str]:
         if name not in registry.bots:
             changes.append(f"its bot {one_line(name)} is missing")
         elif registry.find(name).digest != digest:
-            changes.append(f"the file of {one_line(name)} has changed")
+            changes.append(f"{one_line(name)}'s file has changed")
     unknown = book.rules.keys() - type(registry.game.rules()).model_fields
     changes += [f"{book.game} no longer has a rule {one_line(rule)}" for rule in sorted(unknown)]
     return changes

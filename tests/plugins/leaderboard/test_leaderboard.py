@@ -116,7 +116,7 @@ REASONS = {
     "another reply.zip": "its replay differs: game 0, seat 2, decision 0: the decision differs (rec",
     "another table.zip": "its replay differs: all_games.yaml: its counts do not match its games",
     "another book.zip": "its conditions differ: seed is 6 in it and 5 in the others",
-    "another bot.zip": "it cannot be replayed: the file of Mine has changed",
+    "another bot.zip": "it cannot be replayed: Mine's file has changed",
 }
 
 
@@ -349,7 +349,7 @@ def _add_book(run: Path, db: sqlite3.Connection) -> None:
         (_add_decisions, "its replay differs: run.db: it has 206 decisions of models instead of 103"),
         (
             _change_prompt,
-            "its replay differs: run.db: the prompt of house:house-sharp@plain does not match its digest",
+            "its replay differs: run.db: house:house-sharp@plain's prompt does not match its digest",
         ),
         (_add_book, "it names the book dubito-1, but it was played with another version of dubito-1"),
     ],

@@ -123,7 +123,7 @@ def test_counter_bot_is_fitted_to_the_player(shell: Shell, rated: Callable[..., 
 def test_changed_bot_or_rule_is_an_error(shell: Shell) -> None:
     bots = read_book("dubito-1").book.bots
     for other, why in (
-        ({"bots": bots | {"StefaBot": "0" * 64}}, "the file of StefaBot has changed"),
+        ({"bots": bots | {"StefaBot": "0" * 64}}, "StefaBot's file has changed"),
         ({"exploiters": {"Nobody": "0" * 64}}, "its bot Nobody is missing"),
         ({"rules_version": 2}, "the game dubito has changed since the book was written"),
         ({"game_source": "0" * 64}, "the game dubito has changed since the book was written"),

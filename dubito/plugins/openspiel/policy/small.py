@@ -244,7 +244,7 @@ class _OfOurs:
         )
 
     def act(self, player: Any, state: InfoState) -> int:
-        answer = self._course(state).answer_of(player)
+        answer = self._course(state).ask_player(player)
         if answer is not True and answer is not False:
             raise IllegalOutput(f"an answer must be True or False, not {type(answer).__name__}")
         return int(answer)
