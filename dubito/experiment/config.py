@@ -114,7 +114,8 @@ class Config(CheckedModel):
         "Model prices in USD per million tokens, used instead of the list prices.", {}, group="Budget", metavar="FILE"
     )
     stop: StopConfig | None = setting(
-        "Stop when all contenders differ significantly or are known to be within N points, or after `most` deals.",
+        "Stop when all contenders differ significantly or are known to be within N points of each other, or after "
+        "`most` deals.",
         group="Statistics",
         examples=[{"within": 3, "most": 1200}],
     )

@@ -465,7 +465,7 @@ def _check_probabilities(name: str, settings: ModelSettings, prompt: "Prompt", g
     if settings.play == "drawn" and settings.belief is None and not has_odds:
         raise UsageError(
             f"{one_line(name)}: play: drawn: its answers contain no probabilities to draw from",
-            hint="choose a prompt with `say: odds`, such as mixed, `belief: logprobs`, or `api: decisions`",
+            hint="choose a prompt with `say: odds` (such as mixed), or set `belief: logprobs` or `api: decisions`",
         )
     if settings.belief is None:
         return

@@ -348,7 +348,7 @@ HousePolicy = Callable[[str, Random], Mapping[str, Any]]
 
 
 class Member(NamedTuple):
-    """A listed game of a family."""
+    """A game in a family's list."""
 
     name: str  # without the family's name
     seats: tuple[int, int]

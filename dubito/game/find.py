@@ -184,7 +184,7 @@ def _load_game(package: GamePackage, working_directory: Path, flawed: bool = Fal
         raise UsageError(f"{shown} does not define a game; add `GAME = Game(...)` with dubito.game.Game")
     if game.name != package.name:
         named = f"its entry point, {package.name}" if package.distribution else "its folder"
-        raise UsageError(f"{shown}: the game is named {game.name!r}; its name must be that of {named}")
+        raise UsageError(f"{shown}: the game is named {game.name!r}; it must be named after {named}")
     if isinstance(game, Game) and not flawed and not package.is_own:
         for flaw in find_definition_flaws(game):
             raise UsageError(f"{shown}: {flaw}")
@@ -283,7 +283,7 @@ class Bot(NamedTuple):
     kind: BotKind
     digest: str  # sha256 of the file
     repeatable: bool  # False if it uses randomness that cannot be seeded
-    missing: Sequence[str] = ()  # make_missing_check nodes, at which a game would stop
+    missing: Sequence[str] = ()  # unanswered nodes, at which a game would stop
     unused: Sequence[str] = ()  # other bot classes in the file, which cannot be played
 
     @property

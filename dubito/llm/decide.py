@@ -252,7 +252,7 @@ class Decider:
 
 
 class Conversation:
-    """The questions of one turn and their re-asks, which repeat only make_missing_check questions."""
+    """The questions of one turn and their re-asks, which repeat only unanswered questions."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ class PastGames:
 
 
 def _remaining_questions(usual: float, asked_so_far: float) -> float:
-    """Return how many questions a game probably has left. Long games are assumed to grow by half again."""
+    """Return how many questions a game probably has left: at least a fixed share of those of a usual game."""
     return max(usual - asked_so_far, max(usual, asked_so_far) * _MIN_REST)
 
 

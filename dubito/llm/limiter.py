@@ -58,7 +58,7 @@ def format_duration(seconds: float) -> str:
 class Timing:
     """Clocks and waits, which cannot change the results of a completed run."""
 
-    patience: float  # seconds for which an account can leave calls make_missing_check
+    patience: float  # seconds for which an account can leave calls unanswered
     sleep: Sleep
     waiting: Waiting
     clock: Callable[[], float]  # seconds
@@ -148,7 +148,7 @@ class AccountTraffic:
                 health.lost_games.clear()
 
     def fail(self, attempt: Attempt, call: OpenCall, error: TryFailed, max_pause: float) -> None:
-        """Learn from an make_missing_check call. Raises AccountFault once patience has run out."""
+        """Learn from an unanswered call. Raises AccountFault once patience has run out."""
         limits = read_limits(error.headers, self._timing.time())
         with self._ending(attempt) as health:
             now = self._timing.clock()

@@ -232,7 +232,7 @@ def old_price_warning(server: str, model: str, own: Mapping[str, Price], today: 
     return (
         f"the list prices of {server} were last checked on {line.as_of:%Y-%m-%d}, {(today - line.as_of).days} days "
         "ago: "
-        "check them, and set any that have changed in `prices`"
+        "check them, and put new prices into `prices`"
     )
 
 

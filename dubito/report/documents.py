@@ -51,7 +51,7 @@ class Document(DocumentPart):
 class Interval(DocumentPart):
     """An estimate with its 95 % confidence interval."""
 
-    value: float | None = Field(description="null if there is no data")
+    value: float | None = Field(description="null without data")
     low: float
     high: float
 
@@ -96,12 +96,12 @@ class Difference(DocumentPart):
 
     difference: Interval
     winner: str | None = Field(
-        description="null if there is no significant difference, or if fallbacks could explain it"
+        description="null if the difference is not significant, or if fallbacks could explain it"
     )
     worst: float = Field(
         description=(
-            "the difference if the first contender had lost all its games with a fallback and the other had won all "
-            "of its own"
+            "the difference if the first contender had lost all its games with a fallback and the other had won "
+            "all its games with one"
         )
     )
     best: float = Field(description="the difference in the opposite case")

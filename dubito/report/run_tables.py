@@ -233,7 +233,7 @@ def contender_notes(
     if two := find_unequal_fallbacks(contenders):
         most, least = ((cell_text(one.fallback_share, "rate"), one_line(one.name)) for one in two)
         text = (
-            f"Fallbacks made {most[0]} % of the decisions of {most[1]} and {least[0]} % of those of {least[1]}, so "
+            f"Fallbacks made {most[0]} % of {most[1]}'s decisions but {least[0]} % of {least[1]}'s, so "
             "this compares systems (model, prompt and fallback), not models."
         )
         yield Paragraph(text, warning=True)

@@ -106,7 +106,7 @@ def _load_model_calls(game: Game, database: Path, number: int, story: Mapping[st
         decision["turn"] and (fits_turn is None or fits_turn(decision, story["turns"]))
         for decision in model_data["decisions"]
     ):
-        raise UsageError(f"in the {DATABASE} next to the file, this number belongs to another game")
+        raise UsageError(f"the {DATABASE} next to the file contains a different game with this number")
     return model_data
 
 

@@ -94,9 +94,9 @@ def _format_lead(order: Order, verdict: ComparedPair) -> str:
 
 
 def _winners(order: Order, groups: Sequence[Sequence[int]]) -> str:
-    """Describe which players of the best group beat the best of the rest, and by how much.
+    """Describe which players in the best group beat the best of the rest, and by how much.
 
-    Also mention the other players who are beaten by at least that much.
+    If they also beat everyone else, say so.
     """
     other = min(place for group in groups[1:] for place in group)
     better = [place for place in groups[0] if place < other and order.wins(place, other)]

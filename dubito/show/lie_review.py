@@ -62,7 +62,7 @@ def _larger(known: KeyMove | None, pile: int, turn: int, text: str) -> KeyMove:
 
 
 def review_lies(game: Game, state: Any, outputs: Iterable[Any], me: int, label: Label) -> LieReview:
-    """Play the outputs, starting at the deal `state`, and review how the seat `me` handled lies.
+    """Play the outputs, starting from the deal `state`, and review how the seat `me` handled lies.
 
     The review is empty if the game has no lies.
     """

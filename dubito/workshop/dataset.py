@@ -31,7 +31,7 @@ GAMES: Final = {
     "game": ("int64", "number of the game in the run"),
     "deal": ("int64", "number of the deal; games of a deal have the same cards"),
     "players": ("strings", "names by seat"),
-    "contender_seat": ("int64", "the contender's seat, null if there is none"),
+    "contender_seat": ("int64", "the contender's seat, or null"),
     "buckets": ("strings", "result of each seat"),
     "measures": ("string", "JSON, by seat: the game's measures"),
     "counts": ("string", "JSON, by seat: the game's counts"),

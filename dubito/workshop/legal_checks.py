@@ -33,7 +33,7 @@ _POSITIONS_PER_GAME: Final = 6  # minimum number for rendering prompts
 
 
 def check_shapes(subject: Subject) -> Iterator[Flaw]:
-    """Check the list before each move until a bot fails. Yield the first invalid one."""
+    """Check the list of legal moves before each move until a bot fails. Yield the first flaw."""
     if subject.game.walk or not subject.registry.hand_written():
         return
     for deal, seats in subject.deals:

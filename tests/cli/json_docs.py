@@ -15,11 +15,11 @@ from tests.cli.kit import REPO
 FILE: Final = REPO / "docs" / "json.md"
 _HEAD: Final = """# `--json`
 
-With `--json` these commands print one JSON object to standard output, and everything else to standard error. Exit codes
-do not change. If nothing was started because of an error, no object is printed. Keys are never removed; a change that
-could break a reader raises the number in `format`, such as "dubito run 1". A rate is a share from 0 to 1, or on the
-scale of the game's measure; money is in dollars. `?` marks values that can be null, `[...]` a list and `{...}` an
-object by name. A *kind* is "model", "fake model", "program", "agent", "hand-written" or "person".
+With `--json` these commands print one JSON object to standard output, and everything else to standard error. Exit
+codes do not change. If nothing was started because of an error, no object is printed. Keys are never removed; a change
+that could break a reader raises the number in `format`, such as "dubito run 1". A rate is a share from 0 to 1, or a
+value on the scale of the game's measure; money is in dollars. `?` marks values that can be null, `[...]` a list and
+`{...}` an object keyed by name. A *kind* is "model", "fake model", "program", "agent", "hand-written" or "person".
 
 ```sh
 dubito run examples/models.yaml --json > result.json

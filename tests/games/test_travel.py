@@ -227,7 +227,7 @@ def test_a_games_path_without_games_is_reported_in_one_sentence(
         ("kuhn = raising.inner", None, "kuhn = 'raising.inner': searching for the package raised ValueError: no"),
         ("kuhn = dubito_kuhn", "raise SystemExit(3)", "importing it raises SystemExit: 3"),
         ("kuhn = dubito_kuhn", "GAME = 5", "dubito_kuhn/game.py does not define a game; add `GAME = Game(...)`"),
-        ("kun = dubito_kuhn", None, "the game is named 'kuhn'; its name must be that of its entry point, kun"),
+        ("kun = dubito_kuhn", None, "the game is named 'kuhn'; it must be named after its entry point, kun"),
     ],
 )
 def test_unusable_package_does_not_affect_other_games(

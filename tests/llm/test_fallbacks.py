@@ -86,8 +86,8 @@ def test_each_cause_is_counted(tmp_path: Path, name: str) -> None:
         assert log.reasks == (log.decisions if requests == 2 else 0)
         assert sum(each.re_asked for each in heard) == log.reasks
         query = "SELECT count(*) FROM attempts WHERE player = ? AND reply IS NULL AND cause = ?"
-        make_missing_check = rows(run.folder, query, (protocol, cause))
-        assert make_missing_check == [(log.decisions if cause in ("too_long", "unreachable") else 0,)]
+        unanswered = rows(run.folder, query, (protocol, cause))
+        assert unanswered == [(log.decisions if cause in ("too_long", "unreachable") else 0,)]
 
 
 REFUSED = always("I cannot.", "refusal")

@@ -407,7 +407,7 @@ def test_old_list_prices_are_reported() -> None:
     assert old_price_warning(OPENAI, "gpt-6-sol", {}, read + timedelta(days=60)) is None
     assert old_price_warning(OPENAI, "gpt-6-sol", {}, read + timedelta(days=61)) == (
         f"the list prices of {OPENAI} were last checked on {read}, 61 days ago: "
-        "check them, and set any that have changed in `prices`"
+        "check them, and put new prices into `prices`"
     )
     later = read + timedelta(days=9999)
     assert old_price_warning(OPENAI, "gpt-6-sol", {"gpt-6-sol": Price(1, 2, 3, 4)}, later) is None, (

@@ -151,8 +151,8 @@ def without(change: Callable[[Path], None], saved: WebServer, tmp_path: Path) ->
     [
         (lose, "there is no run.db next to the file."),
         (damage, "shown: run.db is damaged or not a run store: "),
-        (longer, "in the run.db next to the file, this number belongs to another game."),
-        (other, "in the run.db next to the file, this number belongs to another game."),
+        (longer, "the run.db next to the file contains a different game with this number."),
+        (other, "the run.db next to the file contains a different game with this number."),
     ],
     ids=["lost", "damaged", "of a longer game", "of another game"],
 )

@@ -510,7 +510,7 @@ def _position(place: int, seats: int, capped: bool) -> int:
 
 
 def equal_share(seats: int) -> Mapping[str, float]:
-    """Return the chance level, which is each seat's result if all players were equal (R10)."""
+    """Return the chance level: the result that each seat would have if all players were equal (R10)."""
     if seats == DUEL:
         return {"score": 1 / 2, "hard_wins": 1 / 2, "soft_wins": 0.0, "losses": 1 / 2, "unfinished": 0.0}
     return {

@@ -69,7 +69,7 @@ def odds(values: Mapping[str, str]) -> dict[bool, float]:
 
 
 def _advantage_of_yes(values: Mapping[str, str]) -> float:
-    """Return by how many cards yes is better than no. Infinite if one of them is certainly better."""
+    """Return how many cards better yes is than no. Infinite if one of them is certainly better."""
     node, own = values["node"], int(values["own_cards"])
     if own <= _MAX_PLAY and values["win_rule"] == "immediate":
         # The player can play all its cards at once, and a last play cannot be doubted.

@@ -9,10 +9,7 @@ from dubito.report.documents import Document, DocumentPart, Interval
 
 
 class RatingWorst(DocumentPart):
-    """A player's result next to its worst neighbours.
-
-    The neighbours used for each half of the deals were the worst in the other half.
-    """
+    """A player's result next to its worst neighbours, chosen for each half of the deals from the other half."""
 
     games: int
     rate: Interval

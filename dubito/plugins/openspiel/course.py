@@ -437,7 +437,7 @@ def has_own_courses(game: Game) -> bool:
 def load_courses(game: Game) -> Mapping[str, type[Course]]:
     """Return the courses in a game's `training` module by name, or an empty mapping if there is no such module.
 
-    Raises UsageError with the problem, but not the name of the file.
+    Raises UsageError, whose message contains the problem but not the file.
     """
     try:
         own = has_own_courses(game)

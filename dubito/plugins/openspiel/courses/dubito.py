@@ -562,7 +562,7 @@ class DubitoCourse(Course):
         return getattr(player, NODES[self.node])(self.engine.view())
 
     def position(self, seat: int) -> Position:
-        """Return what this seat has seen, including the last cards with which it won."""
+        """Return what this seat has seen, including its last cards if it has won."""
         events = tuple(entry.what for entry in self.entries_seen_by(seat) if not isinstance(entry.what, tuple))
         own = [entry.what for entry in self.log if entry.only == seat]
         plays = tuple(OwnPlay(0, cards) for word, *_, cards in own if word == "cards")

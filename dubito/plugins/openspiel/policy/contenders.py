@@ -47,11 +47,13 @@ class CorrectedResult(DocumentPart):
     """A row of `less_luck` in `dubito compare --json`."""
 
     name: str
-    against: str = Field(description="the other contender; empty for a single one")
+    against: str = Field(description="the other contender; empty if there is only one")
     games: int
     raw: Interval
     corrected: Interval
-    times: float | None = Field(description="factor by which the raw mean would need more games")
+    times: float | None = Field(
+        description="how many times as many games the raw mean would need for the same precision"
+    )
     misstated: list[str] = Field(description="opponents that do not play as they state, which prevents the correction")
 
 
@@ -60,11 +62,11 @@ class LessLuck:
     """A contender's mean return, raw and corrected for luck, or its difference from another contender's."""
 
     name: str
-    against: str  # the other contender; empty for a single one
+    against: str  # the other contender; empty if there is only one
     games: int
     raw: Rate
     corrected: Rate
-    times: float | None  # factor by which the raw mean would need more games for the same interval; None if unknown
+    times: float | None  # how many times as many games the raw mean would need; None if unknown
     misstated: Sequence[str] = ()  # opponents that do not play as they state, which prevents the correction
 
 
