@@ -152,7 +152,7 @@ def test_settings_are_checked_against_the_signature(tmp_path: Path) -> None:
         game({"bot": "Picky"})
     with pytest.raises(UsageError, match=r"Picky has no setting 'rsk': did you mean 'risk'\?"):
         game({"bot": "Picky", "rsk": 1})
-    with pytest.raises(UsageError, match="settings of Picky must be numbers, strings"):
+    with pytest.raises(UsageError, match="Picky's settings must be numbers, strings"):
         game({"bot": "Picky", "risk": float("nan")})
 
 
