@@ -535,7 +535,9 @@ def check_house(name: str, settings: ModelSettings, game: Game) -> None:
 
     if settings.model not in model_names(game):
         known = ", ".join(sort_by_similarity(settings.model, model_names(game)))
-        raise UsageError(f"{one_line(name)}: the house has no model {one_line(settings.model, 80)!r}; it has {known}")
+        raise UsageError(
+            f"{one_line(name)}: the built-in server has no model {one_line(settings.model, 80)!r}; it has {known}"
+        )
     faults = parse_faults(settings.base_url)
     if faults:
         from dubito.house.faults import Faults  # imported late, since most runs need no server

@@ -352,18 +352,19 @@ class Registry:
             raise UsageError(
                 f"bot {one_line(name)!r} cannot be used: {describe_unused(_short_path(bot.file), bot.name)}"
             )
+        listed = sorted(each for each, bot in self.bots.items() if not bot.is_base)
         if name in self.elsewhere:
-            raise UsageError(f"{name} {self.elsewhere[name]}; choose from {', '.join(sorted(self.bots))}")
+            raise UsageError(f"{name} {self.elsewhere[name]}; choose from {', '.join(listed)}")
         if having := self._games_with_bot(name):
             raise UsageError(
                 f"no bot of {self.game.name} is named {one_line(name)!r}, but {' and '.join(having)} "
                 f"{'has' if len(having) == 1 else 'have'} one: "
-                f"add `game: {having[0]}`, or choose from {', '.join(sorted(self.bots))}"
+                f"add `game: {having[0]}`, or choose from {', '.join(listed)}"
             )
         model = "" if ":" in name or find_similar(name, self.bots) else f"; a model is `openai:{one_line(name)}`"
         files = " and ".join(_short_path(broken.file) for broken in self.broken)
         unused = f"; {files} cannot be used: `dubito bots` shows the reason" if files else ""
-        raise UsageError(f"no bot is named {one_line(name)!r}: {suggestion(name, self.bots)}{model}{unused}")
+        raise UsageError(f"no bot is named {one_line(name)!r}: {suggestion(name, listed)}{model}{unused}")
 
     def _games_with_bot(self, name: str) -> list[str]:
         """Return the other games that have a bot of this name."""

@@ -34,7 +34,9 @@ def test_the_house_has_a_short_form(shell: Shell) -> None:
     assert told == {"model": "house-sharp", "prompt": "reasoned", "base_url": "house"}
     refused = run(shell, "house:house-sharpp")
     assert refused.code == 2
-    assert "the house has no model 'house-sharpp'; it has house-sharp, house-honest, house-random" in refused.err
+    assert (
+        "the built-in server has no model 'house-sharpp'; it has house-sharp, house-honest, house-random" in refused.err
+    )
 
 
 def test_short_form_can_use_another_protocol(shell: Shell) -> None:

@@ -308,7 +308,7 @@ def test_preflight_asks_once_for_each_form_of_answer() -> None:
 
 def test_house_offers_only_the_games_own_models() -> None:
     check_house("x", settings(), GAME)
-    with pytest.raises(UsageError, match="the house has no model 'house-sharp'; it has house-random"):
+    with pytest.raises(UsageError, match="the built-in server has no model 'house-sharp'; it has house-random"):
         check_house("x", settings(model="house-sharp"), GAME)
     assert find_price("house", "house-of-another-game", {}) == find_price("house", "house-random", {})
 

@@ -85,7 +85,10 @@ def test_unreachable_server_is_reported(shell: Shell) -> None:
 def test_unknown_model_is_reported(shell: Shell) -> None:
     known = "house-sharp, house-honest, house-random"
     ended = run_cli(shell, contender("Asker", "house-sharpp"))
-    assert (ended.code, ended.err) == (2, f"dubito: Asker: the house has no model 'house-sharpp'; it has {known}\n")
+    assert (ended.code, ended.err) == (
+        2,
+        f"dubito: Asker: the built-in server has no model 'house-sharpp'; it has {known}\n",
+    )
     with House() as house:
         address = house.openai_base_url
         said = sentence_after_no_game(run_cli(shell, contender("Asker", "house-sharpp") | {"base_url": address}))

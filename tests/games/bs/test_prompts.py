@@ -138,7 +138,10 @@ def test_prompts_are_shown_and_tried_by_the_games_name(shell: Shell) -> None:
         (("show", "mine", "--game", "bs"), "no prompt of bs is named 'mine': choose from plain, reasoned"),
         (("show", "plain", "--game", "sb"), "unknown game 'sb': choose from bs, defuse, dubito, openspiel"),
         (("record", "pool.yaml", "--node", "C"), "'C' is not one of 'cards', 'bs'."),
-        (("test", "plain", "--game", "bs", "--model", "house:house-sharp"), "the house has no model 'house-sharp'"),
+        (
+            ("test", "plain", "--game", "bs", "--model", "house:house-sharp"),
+            "the built-in server has no model 'house-sharp'",
+        ),
     ],
 )
 def test_bad_input_is_reported_in_one_sentence(shell: Shell, words: tuple[str, ...], said: str) -> None:

@@ -321,7 +321,7 @@ def test_policies_are_listed_as_policies(shell: Shell) -> None:
         (("UniformRandom", "--game", "openspiel:goofspiel"), "has simultaneous moves"),
         (("UniformRandom", "UniformRandom", "--game", "openspiel:kuhn_poker"), "is listed twice"),
         (("OpenAIBot", "--game", "openspiel:kuhn_poker"), "needs a model; name one"),
-        (("house:nobody", "--game", "openspiel:kuhn_poker"), "the house has no model 'nobody'"),
+        (("house:nobody", "--game", "openspiel:kuhn_poker"), "the built-in server has no model 'nobody'"),
     ],
 )
 def test_unmeasurable_player_is_refused(shell: Shell, words: tuple[str, ...], said: str) -> None:
