@@ -95,7 +95,7 @@ class ReplayedGames:
                 return *self._seat_players(game), None
             first = self.source.planned.first_game
             kept = self.source.describe_games(range(first, first + self.source.tally.games))
-            raise UsageError(f"{kept}: game {game} does not exist")
+            raise UsageError(f"game {game} does not exist; {kept}")
         ((row, record),) = rows
         outcome = self.source.outcome(row)
         names = [self.source.names[player] for player in outcome.seats]

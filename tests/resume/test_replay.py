@@ -210,7 +210,7 @@ def test_one_game_is_shown_with_requests_and_replies(run: Shell) -> None:
     assert sum("Reply of two: {" in line for line in lines) == len(asked)
     assert lines[0].startswith("The cards are dealt: ")
     refused = run("replay", "r", "--game", "8")
-    assert (refused.code, refused.err) == (2, "dubito: r has games 0 to 7: game 8 does not exist\n")
+    assert (refused.code, refused.err) == (2, "dubito: game 8 does not exist; r has games 0 to 7\n")
 
 
 def test_impossible_replay_is_reported_in_one_sentence(run: Shell) -> None:
@@ -247,7 +247,7 @@ def test_export_error_names_the_file(run: Shell) -> None:
     """The user has never seen the temporary folder into which it is unpacked."""
     assert run("export", "r", "run.zip").code == 0
     said = run("replay", "run.zip", "--game", "8")
-    assert (said.code, said.err) == (2, "dubito: run.zip has games 0 to 7: game 8 does not exist\n")
+    assert (said.code, said.err) == (2, "dubito: game 8 does not exist; run.zip has games 0 to 7\n")
     with zipfile.ZipFile("odd.zip", "w") as archive:
         archive.writestr("manifest.yaml", "x: [")
     said = run("replay", "odd.zip")
