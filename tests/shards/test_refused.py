@@ -181,7 +181,7 @@ def test_shard_has_its_own_folder_and_label(shell: Shell, short_chunks: int) -> 
     assert "this run is already finished in" in said.err
     assert shell("export", f"{two}", "two.zip").code == 0
     assert shell("replay", "two.zip", "--quiet", "--workers", "1").out.startswith("identical: 4 games")
-    assert shell("replay", f"{two}", "--game", "1").err.startswith(f"dubito: {two} has games 2 to 5")
+    assert shell("replay", f"{two}", "--game", "1").err == f"dubito: game 1 does not exist; {two} has games 2 to 5\n"
     said = shell(*words, "--output", f"{one}")
     assert said.err == f"dubito: {one} contains a shard, but this is a whole run: choose another --output\n"
     longer = shell(*words[:4], "8", *words[5:], "--shard", "2/2")
