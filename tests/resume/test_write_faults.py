@@ -116,7 +116,8 @@ def test_full_disk_ends_run_that_resumes(
 
     def fill_at(games: int) -> None:
         if games >= moment and store == "run.db":
-            fill(opened[0]._connection)
+            with opened[0]._exclusive():  # a connection in use by two threads can deadlock
+                fill(opened[0]._connection)
         elif games >= moment:
             monkeypatch.setattr(ReplyCache, "_store", store_on_full_disk)
 
