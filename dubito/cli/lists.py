@@ -15,7 +15,7 @@ from dubito.cli.options import game_option, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import one_line
 from dubito.game import Family, Game
-from dubito.game.find import Bot, Registry, describe_unused, find_bots, find_game, package_of, usable_games
+from dubito.game.find import Registry, describe_unused, find_bots, find_game, package_of, usable_games
 from dubito.hooks import game_checks
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _list_bots(game: Game, as_json: bool) -> None:
         print_document(_bots_object(registry, here))
         return
     rows = []
-    for bot in _playable_bots(registry):
+    for bot in registry.playable():
         strategy = (
             bot.summary if bot.repeatable else f"{bot.summary} (not repeatable: uses randomness other than self.rng)"
         )
@@ -212,14 +212,10 @@ def _bots_object(registry: Registry, here: Path) -> "BotsObject":
                 repeatable=bot.repeatable,
                 missing=list(bot.missing),
             )
-            for bot in _playable_bots(registry)
+            for bot in registry.playable()
         ],
         broken=[BrokenFile(file=_relative_path(broken.file, here), reason=broken.reason) for broken in registry.broken],
     )
-
-
-def _playable_bots(registry: Registry) -> list[Bot]:
-    return [bot for _, bot in sorted(registry.bots.items()) if not bot.is_base]
 
 
 def _relative_path(file: Path, here: Path) -> str:

@@ -80,7 +80,7 @@ def _show_game(run: Run, wanted: int, show_hands: bool) -> int:
 
     narrator, game = Narrator(show_hands), run.registry.game
     if wanted not in (games := run.experiment.game_numbers):
-        raise UsageError(f"game {wanted} does not exist; {run.describe_games(games)}")
+        raise UsageError(run.describe_missing_game(wanted, games))
     table, names = rebuild_table(run, wanted, show_attempt)
     try:
         narrator.narrate(Session(game, table.state, labels(names, None), table_moves(table), table=table))

@@ -159,9 +159,9 @@ class Run:
     def label(self) -> Callable[[str], str]:
         return player_labels(self.kinds)
 
-    def describe_games(self, games: range) -> str:
+    def describe_missing_game(self, number: int, games: range) -> str:
         numbers = f"games {games.start} to {games.stop - 1}" if games else "no finished game"
-        return f"{one_line(str(self.folder))} has {numbers}"
+        return f"game {number} does not exist; {one_line(str(self.folder))} has {numbers}"
 
     @cached_property
     def tally(self) -> Tally:

@@ -352,7 +352,7 @@ class Registry:
             raise UsageError(
                 f"bot {one_line(name)!r} cannot be used: {describe_unused(_short_path(bot.file), bot.name)}"
             )
-        listed = sorted(each for each, bot in self.bots.items() if not bot.is_base)
+        listed = [bot.name for bot in self.playable()]
         if name in self.elsewhere:
             raise UsageError(f"{name} {self.elsewhere[name]}; choose from {', '.join(listed)}")
         if having := self._games_with_bot(name):
@@ -361,7 +361,7 @@ class Registry:
                 f"{'has' if len(having) == 1 else 'have'} one: "
                 f"add `game: {having[0]}`, or choose from {', '.join(listed)}"
             )
-        model = "" if ":" in name or find_similar(name, self.bots) else f"; a model is `openai:{one_line(name)}`"
+        model = "" if ":" in name or find_similar(name, listed) else f"; a model is `openai:{one_line(name)}`"
         files = " and ".join(_short_path(broken.file) for broken in self.broken)
         unused = f"; {files} cannot be used: `dubito bots` shows the reason" if files else ""
         raise UsageError(f"no bot is named {one_line(name)!r}: {suggestion(name, listed)}{model}{unused}")
@@ -379,6 +379,10 @@ class Registry:
     def fallback(self) -> type[Any]:
         """The bot class that takes over when a turn fails, which is the game's weakest (R13)."""
         return self.find(self.game.fallback).cls
+
+    def playable(self) -> list[Bot]:
+        """Return the bots by name, without those that need settings."""
+        return [bot for _, bot in sorted(self.bots.items()) if not bot.is_base]
 
     def hand_written(self) -> list[Bot]:
         """Return the default opponents: hand-written bots whose `usual` is true.

@@ -16,7 +16,7 @@ from dubito.game.streams import DealStreams
 
 Label = Callable[[int], str]  # names a seat in a sentence
 _LEGAL: Final = "legal:"
-# Label of the reader's seat, until `to_me` replaces it. No name contains it.
+# Label of the reader's seat, until `to_second_person` replaces it. No name contains it.
 ME: Final = "\0"
 A_PERSON, THE_PERSON = "a person", "the person"  # how others see that seat: as a name, and in the story
 _BEGINS: Final = re.compile(rf"(^|[.!?] |\n){ME}")  # a sentence that starts with the person

@@ -1,8 +1,8 @@
 """Replays of a run's recording, and the differences between two requests.
 
 `ReplayRecording` compares every request and decision of a replay with the recorded one. It has no provider, so it
-cannot reach a network. `nearest` and `differing_parts` show why the cache has no reply to a request. The nearest entry
-has the same request, or else the same draw, or else the longest common beginning.
+cannot reach a network. `find_nearest` and `differing_parts` show why the cache has no reply to a request. The nearest
+entry has the same request, or else the same draw, or else the longest common beginning.
 """
 
 import json

@@ -73,7 +73,7 @@ def _numbers(requested: str, source: Run, every: range) -> list[int]:
         )
     games = sorted(set(map(int, parts)))
     if missing := [game for game in games if game not in every]:
-        raise UsageError(f"--games: game {missing[-1]} does not exist; {source.describe_games(every)}")
+        raise UsageError(f"--games: {source.describe_missing_game(missing[-1], every)}")
     if len(games) > MAX_GAMES:
         raise UsageError(f"--games: {len(games):,} games are too many; a report can show at most {MAX_GAMES:,}")
     return games

@@ -413,7 +413,7 @@ class HeatMap:
     cells: Sequence[Sequence[tuple[float | None, int]]]  # the share and the number of seats
     deviations: Sequence[float | None]  # deviations, or other values for the last column
     table: ResultTable  # the table that is written to files
-    ends: tuple[float, float]  # the lightest and darkest share, from `ends_of`; the same in maps that are compared
+    ends: tuple[float, float]  # the lightest and darkest share, from `value_range`; the same in maps that are compared
 
     def shade(self, value: float, games: int) -> str:
         """Return the shade class of a cell, `h0` to `h9`, or `few`."""

@@ -94,8 +94,8 @@ class ReplayedGames:
             if self.source.db.read("SELECT 1 FROM ended WHERE game = ?", (game,)):
                 return *self._seat_players(game), None
             first = self.source.planned.first_game
-            kept = self.source.describe_games(range(first, first + self.source.tally.games))
-            raise UsageError(f"game {game} does not exist; {kept}")
+            kept = range(first, first + self.source.tally.games)
+            raise UsageError(self.source.describe_missing_game(game, kept))
         ((row, record),) = rows
         outcome = self.source.outcome(row)
         names = [self.source.names[player] for player in outcome.seats]
