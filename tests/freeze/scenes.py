@@ -44,7 +44,7 @@ AT_LENGTH: Final = frozenset(
         "tournament",
     }
 )
-CHANGED: Final = "'s file has changed"  # bot files may be edited
+CHANGED: Final = re.compile(r"manifest mismatch: .*'s file has changed")  # bot files may be edited
 _MASKS: Final = (
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?([+-]\d\d:\d\d|Z| UTC)?", "<time>"),
     (r"\b\d+(\.\d+)? (ms|s|seconds|minutes)\b(?! (for|older|more))", "<time>"),
@@ -162,7 +162,9 @@ def play_scene(name: str, speak: Speak) -> str:
         said = speak(*words) if word == "quietly" else speak(word, *words)
         if word != "quietly":
             told.extend(masked(said.out).splitlines())
-            told.extend(f"! {complaint}" for complaint in masked(said.err).splitlines() if CHANGED not in complaint)
+            told.extend(
+                f"! {complaint}" for complaint in masked(said.err).splitlines() if not CHANGED.search(complaint)
+            )
         told.append(f"exit code {said.code}")
     return "\n".join(told) + "\n"
 

@@ -56,19 +56,19 @@ def opinion(model: str, prompt: str, chance: Random, schema: Mapping[str, Any] |
 POLICY: Final = Policy(("house-random", "house-honest"), _play)
 
 
-def _count_ways() -> dict[str, Any]:
+def _client_options() -> dict[str, Any]:
     return {"max_retries": 0, "timeout": 30, "http_client": httpx2.Client(verify=False)}
 
 
 @contextmanager
 def openai_at(house: House, key: str = "any") -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=house.openai_base_url, api_key=key, **_count_ways()) as client:
+    with openai.OpenAI(base_url=house.openai_base_url, api_key=key, **_client_options()) as client:
         yield client
 
 
 @contextmanager
 def anthropic_at(house: House, key: str = "any") -> Iterator[anthropic.Anthropic]:
-    with anthropic.Anthropic(base_url=house.anthropic_base_url, api_key=key, **_count_ways()) as client:
+    with anthropic.Anthropic(base_url=house.anthropic_base_url, api_key=key, **_client_options()) as client:
         yield client
 
 
@@ -76,8 +76,8 @@ class Asker:
     """Asks through both SDKs, for tests in which all protocols behave the same."""
 
     def __init__(self, house: House, key: str = "any") -> None:
-        self._openai = openai.OpenAI(base_url=house.openai_base_url, api_key=key, **_count_ways())
-        self._anthropic = anthropic.Anthropic(base_url=house.anthropic_base_url, api_key=key, **_count_ways())
+        self._openai = openai.OpenAI(base_url=house.openai_base_url, api_key=key, **_client_options())
+        self._anthropic = anthropic.Anthropic(base_url=house.anthropic_base_url, api_key=key, **_client_options())
 
     def __enter__(self) -> "Asker":
         return self

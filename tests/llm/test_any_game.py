@@ -355,6 +355,6 @@ def test_includes_are_searched_next_to_the_prompt_and_in_the_project(tmp_path: P
 
 def test_game_without_facts_or_prompts_is_reported() -> None:
     bare = replace(GAME, name="bare", package="dubito.llm")
-    with pytest.raises(UsageError, match="models cannot play bare: its package does not contain"):
+    with pytest.raises(UsageError, match=r"models cannot play bare: its package does not contain a facts\.py"):
         load_prompt("./prompts/guess/plain", HOME, bare)
     assert refused("plian", HOME, bare).endswith("'plian': the game has none yet: write one in prompts/bare")

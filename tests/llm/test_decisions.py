@@ -100,14 +100,14 @@ def answer_to(question: Mapping[str, Any], best: Any = None, share: float = 0.75
     return {"type": "choice", "name": question["name"], "choice": best, "confidence": share, "probabilities": rows}
 
 
-def read_body(answers: list[Any]) -> str:
+def build_body(answers: list[Any]) -> str:
     usage = {"input_tokens": 90, "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0}}
     usage |= {"output_tokens": 0, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 90}
     return json.dumps({"answers": answers, "model": "gpt-6-luna-2026-10-22", "usage": usage})
 
 
 def read(answers: list[Any], node: str = "D") -> Any:
-    return form_at(node).read(read_reply("decisions", RawReply(200, read_body(answers))))
+    return form_at(node).read(read_reply("decisions", RawReply(200, build_body(answers))))
 
 
 def good(node: str = "D") -> list[dict[str, Any]]:
@@ -119,7 +119,7 @@ def test_answer_has_odds_and_costs_no_output() -> None:
     odds = ((True, 0.25), (False, 0.75))
     assert found.given == {"C": ModelAnswer(False, 0.75, shares=odds), "E": ModelAnswer(False, shares=odds)}
     assert not found.unread
-    reply = read_reply("decisions", RawReply(200, read_body(good())))
+    reply = read_reply("decisions", RawReply(200, build_body(good())))
     assert reply.usage
     assert (reply.usage.input, reply.usage.output, reply.finish) == (90, 0, "stop")
 
@@ -198,7 +198,7 @@ def read_of(legal: list[str], node: str, value: str) -> ModelAnswer:
     game = find_game("defuse", REPO)
     form = build_question_form(game, [(game.facts.example_position(node), {"legal": legal})], ())
     asked = form.questions[0].content
-    text = read_body([answer_to(asked, next(one["value"] for one in asked["choices"] if value in one["value"]))])
+    text = build_body([answer_to(asked, next(one["value"] for one in asked["choices"] if value in one["value"]))])
     return form.read(read_reply("decisions", RawReply(200, text))).given[node]
 
 
@@ -233,7 +233,7 @@ def test_probe_uses_the_accounts_api(tmp_path: Path) -> None:
 
 def serving(change: Callable[[Incoming, list[Any]], list[Any]]) -> Callable[[Incoming], Response]:
     return lambda heard: Response(
-        body=read_body(change(heard, [answer_to(question, False) for question in heard.body["questions"]]))
+        body=build_body(change(heard, [answer_to(question, False) for question in heard.body["questions"]]))
     )
 
 

@@ -76,7 +76,7 @@ def test_most_of_a_request_can_be_read_from_a_providers_cache(name: str, protoco
     many, least, usual, last = (190, 0.75, 0.80, 0.70) if load_prompt(name, REPO).asks_turn else (650, 0.80, 0.86, 0.75)
     shares: list[tuple[float, float]] = []
     for game in rendered(name):
-        shares += chance_level_columns(protocol, game)
+        shares += cached_shares(protocol, game)
     ahead, sent = (sorted(share) for share in zip(*shares, strict=True))
     assert len(shares) > many
     assert ahead[0] >= least
@@ -94,7 +94,7 @@ def rendered(name: str) -> list[list[tuple[int, RenderedPrompt]]]:
     return [[(one.seat, prompt.render(one)) for _, asked in game for one in asked[:most]] for game in games]
 
 
-def chance_level_columns(protocol: Api, game: Iterable[tuple[int, RenderedPrompt]]) -> Iterator[tuple[float, float]]:
+def cached_shares(protocol: Api, game: Iterable[tuple[int, RenderedPrompt]]) -> Iterator[tuple[float, float]]:
     """Yield, for each late request of a game, the share before anything that changes and the share already sent."""
     last: dict[int, Mapping[str, Any]] = {}
     decisions: Counter[int] = Counter()

@@ -26,7 +26,7 @@ def len_of(outcome: Outcome) -> int:
     return sum(outcome.game_counts)
 
 
-def resolve_game(report: Path, number: int) -> Any:
+def game_data(report: Path, number: int) -> Any:
     (game,) = Page(report / "games" / f"{number}.html").json
     return game
 
@@ -34,7 +34,7 @@ def resolve_game(report: Path, number: int) -> Any:
 def test_filters_match_the_games(bots_run: Path) -> None:
     """Bluffs, doubts, and a seat's mistakes about the previous play."""
     for number in range(10):
-        turns = resolve_game(bots_run / "report", number)["turns"]
+        turns = game_data(bots_run / "report", number)["turns"]
         for before, turn in zip([None, *turns], turns, strict=False):
             assert turn["marks"] == (["doubt"] if "cards" not in turn else [] if turn["honest"] else ["bluff"])
             lay: dict[str, Any] = {"honest": True, "seat": 0, "won": []}
@@ -75,14 +75,14 @@ def test_small_run_shows_every_game(which: str, request: pytest.FixtureRequest) 
     listed = data(run / "report", "games")
     assert [row["game"] for row in listed] == [str(game) for game in range(len(listed))]
     for row in listed:
-        game = resolve_game(run / "report", int(row["game"]))
+        game = game_data(run / "report", int(row["game"]))
         assert len(game["turns"]) == row["turns"] + row["free_turns"]
         assert len(game["names"]) == row["size"]
 
 
 def test_states_are_complete(bots_run: Path) -> None:
     """Between two turns no card is lost except by discards and jokers of wrong doubts."""
-    game = resolve_game(bots_run / "report", 0)
+    game = game_data(bots_run / "report", 0)
     hands = list(game["hands"])
     assert sum(map(len, hands)) == 54
     for number, turn in enumerate(game["turns"]):
@@ -101,7 +101,7 @@ def test_states_are_complete(bots_run: Path) -> None:
 def test_decisions_are_at_their_turn(models_run: Path) -> None:
     asked = dict(rows(models_run, "SELECT game, count(*) FROM decisions GROUP BY game"))
     for number, count in asked.items():
-        game = resolve_game(models_run / "report", number)
+        game = game_data(models_run / "report", number)
         assert len(game["decisions"]) == count
         for decision in game["decisions"]:
             turn = game["turns"][decision["turn"] - 1]

@@ -23,7 +23,7 @@ def three(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(odds, "PLAYOUTS", 3)
 
 
-def parse_odds(folder: str, game: int = 0) -> odds.Playouts:
+def load_run_odds(folder: str, game: int = 0) -> odds.Playouts:
     with open_recorded_run(Path(folder)) as run:
         return odds.load_odds(run, game)
 
@@ -31,23 +31,23 @@ def parse_odds(folder: str, game: int = 0) -> odds.Playouts:
 @pytest.mark.usefixtures("three")
 def test_playouts_end_with_a_winner_and_repeat(shell: Shell) -> None:
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", "--games", "1", "--quiet", "--output", "r").code == 0
-    found = parse_odds("r")
+    found = load_run_odds("r")
     assert [sum(row) for row in found.won] == [3] * len(found.won), "each playout has one winner"
     assert len({*map(tuple, found.won)}) > 2
     assert {*found.won[-1]} == {0, 3}, "the result is certain after the last move"
     kept = Path("r/odds/0.json")
-    assert parse_odds("r") == found
+    assert load_run_odds("r") == found
     kept.write_text(kept.read_text().replace("[[", "[[[", 1))
-    assert parse_odds("r") == found, "damaged odds are recomputed"
+    assert load_run_odds("r") == found, "damaged odds are recomputed"
     kept.unlink()
-    assert parse_odds("r") == found
+    assert load_run_odds("r") == found
 
 
 @pytest.mark.usefixtures("three")
 def test_bot_replaces_a_model_in_playouts_and_is_named(shell: Shell, chrome: Chrome) -> None:
     players = "--contenders", "house:house-random@plain", "--bots", "StefaBot,RandomBoi", "--table-sizes", "3"
     assert shell("run", *players, *FEW, "--output", "m").code == 0
-    assert parse_odds("m", 1).substitute == "ClaudeBot"
+    assert load_run_odds("m", 1).substitute == "ClaudeBot"
     assert shell("share", "m", "--game", "1").code == 0
     page = Path("game-1.html")
     (told,) = Page(page).json
@@ -95,10 +95,10 @@ def test_slower_bots_get_fewer_playouts(monkeypatch: pytest.MonkeyPatch) -> None
 def test_odds_are_the_same_on_a_slow_machine(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fake clock advances by 10 ms each time it is read."""
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
-    fast = parse_odds("r")
+    fast = load_run_odds("r")
     Path("r/odds/0.json").unlink()
     monkeypatch.setattr(odds, "monotonic", partial(next, itertools.count(step=0.01)))
-    assert parse_odds("r") == fast
+    assert load_run_odds("r") == fast
 
 
 def test_slow_bots_are_given_up_after_a_number_of_calls(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def test_slow_bots_are_given_up_after_a_number_of_calls(shell: Shell, monkeypatc
     monkeypatch.setattr(odds, "_MAX_TRIAL_CALLS", 500)
     monkeypatch.setattr(odds, "monotonic", lambda: 0.0)
     with pytest.raises(UsageError, match=r"^game 0 cannot be played on from its turns: the bots are too slow$"):
-        parse_odds("r")
+        load_run_odds("r")
 
 
 def test_work_of_bots_is_counted(shell: Shell) -> None:
@@ -126,7 +126,7 @@ def test_endless_playouts_are_abandoned(shell: Shell, monkeypatch: pytest.Monkey
     assert shell("run", "--bots", "StefaBot,RandomBoi,UsualBot", *FEW, "--output", "r").code == 0
     monkeypatch.setattr(odds, "_MAX_EXCESS", 0)
     with pytest.raises(UsageError, match=r"^game 0 cannot be played on from its turns: the playouts would take too"):
-        parse_odds("r")
+        load_run_odds("r")
 
 
 def test_too_large_game_is_refused_before_playouts(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ def bs_report(bs_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(bs_home)
 
 
-def resolve_game(number: int) -> Any:
+def game_data(number: int) -> Any:
     page = Path("r/report/games") / f"{number}.html"
     (game,) = Page(page).json
     return game
@@ -54,7 +54,7 @@ def test_game_of_bs_is_shown_with_all_cards() -> None:
     listed = data(Path("r/report"), "games")
     assert len(listed) == 12
     for row in listed:
-        game = resolve_game(int(row["game"]))
+        game = game_data(int(row["game"]))
         assert len(game["turns"]) == len(game["story"]) == row["turns"]
         for *hands, (_, pile, lies, _, lying) in states(game):
             cards = [card for _, _, truth, _, _ in hands for card in truth.split() if card != "nothing"]
@@ -79,7 +79,7 @@ def test_game_of_bs_is_shown_with_all_cards() -> None:
 
 @pytest.mark.usefixtures("bs_report")
 def test_story_of_bs_has_only_public_information() -> None:
-    told = resolve_game(0)
+    told = game_data(0)
     public = " ".join(told["story"])
     truth = " ".join(line for turn in told["turns"] for line, _ in turn["truth"])
     for word in ("really", "a lie", "honest", "BS"):
@@ -95,7 +95,7 @@ def test_forfeit_among_models_is_shown_from_the_record(shell: Shell) -> None:
     said = shell("run", "--game", "bs", "--bots", *words)
     assert said.code == 0, said.err
     for number in range(2):
-        check_forfeit(resolve_game(number))
+        check_forfeit(game_data(number))
     assert shell("replay", "r").out.startswith("identical: 2 games")
 
 
@@ -119,7 +119,7 @@ def test_a_game_without_words_is_shown_as_plain_data(shell: Shell, chrome: Chrom
     Path("games/kuhn/words.py").unlink()
     flags = ("--games", "8", "--contenders", "house:house-random@plain,Careful", "--output", "r", "--report")
     assert shell("run", "--game", "kuhn", *flags).code == 0
-    game = resolve_game(0)
+    game = game_data(0)
     assert game["story"][0].startswith("ActEvent: seat 0, act ")
     assert game["panels"] == [["The deal", "", game["panels"][0][2], None, []]]
     assert game["panels"][0][2].startswith("cards: ")
@@ -137,7 +137,7 @@ def test_a_game_without_words_is_shown_as_plain_data(shell: Shell, chrome: Chrom
 @pytest.mark.usefixtures("bs_report")
 @pytest.mark.parametrize("width", in_gate([390, 1440], 1))
 def test_viewer_of_bs_steps_and_hides_cards(chrome: Chrome, width: int) -> None:
-    game = resolve_game(0)
+    game = game_data(0)
     chrome.screen(width)
     chrome.open(Path("r/report/games/0.html"))
     assert chrome.text("#said") == game["start"]

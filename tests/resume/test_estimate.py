@@ -40,7 +40,7 @@ def test_free_estimate_covers_the_runs_usage(shell: Shell, monkeypatch: pytest.M
     assert "no price" not in said.out
     assert "These are fake models: a built-in server on this machine answers for two.\n" in said.err
     kinds = {"one": "model", "decides": "model", "two": "fake model"}
-    assert all(line_of(said.out, name).removeprefix(name).lstrip().startswith(kind) for name, kind in kinds.items())
+    assert {name: re.split(r"  +", line_of(said.out, name))[1] for name in kinds} == kinds
     players = json.loads(shell("estimate", file, "--json").out)["players"]
     assert {player["name"]: player["kind"] for player in players} == kinds
     writes = {player["name"]: player["tokens_out"] for player in players}

@@ -40,7 +40,7 @@ def won_first(bots: Sequence[type[Player]], games: int, seed: int = 1) -> float:
     return wins / games
 
 
-def run_state(game: State) -> Any:
+def mutable_state(game: State) -> Any:
     """Return everything that a move can change."""
     return (
         [dict(hand) for hand in game.hands],

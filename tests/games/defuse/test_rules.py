@@ -11,7 +11,7 @@ from dubito.game.streams import DealStreams
 from dubito.games.defuse.engine import ALL_CARDS, State, deal, shuffle
 from dubito.games.defuse.events import DrawEvent, EndEvent, HideEvent, LookEvent, PlaceEvent, PlayEvent, TakeEvent
 from dubito.games.defuse.game import GAME
-from tests.games.defuse.kit import deal_game, run_state, with_cards
+from tests.games.defuse.kit import deal_game, mutable_state, with_cards
 
 
 def test_deal_matches_the_source() -> None:
@@ -148,12 +148,12 @@ def test_illegal_output_changes_nothing(place: bool) -> None:
     if place:
         game.apply("draw")
     for output, words in NOT_AT_PLACE if place else NOT_AT_TURN:
-        before = run_state(game)
+        before = mutable_state(game)
         with pytest.raises(IllegalOutput) as caught:
             game.apply(output)
         assert words in str(caught.value)
         assert game.view().why_illegal(output) == str(caught.value)
-        assert run_state(game) == before
+        assert mutable_state(game) == before
 
 
 def test_three_players_are_refused() -> None:
