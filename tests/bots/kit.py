@@ -16,6 +16,7 @@ from dubito.game.table import Entrant, step
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import Hand, HandView, PlayerData, TurnData
 from dubito.games.dubito.engine import Rules, State, deal_table
+from dubito.games.dubito.events import CardList
 from dubito.games.dubito.record import ending, sentence
 
 REPO = Path(dubito.__file__).resolve().parent.parent
@@ -122,7 +123,7 @@ def _turn(
 ) -> TurnData:
     return TurnData(
         board_cards=board,
-        playing_cards=tuple(range(1, 14)),
+        playing_cards=CardList(range(1, 14)),
         current_number=NUMBER if board else 0,
         n_cards_played=played,
         streak=2 if board > played else min(board, 1),

@@ -9,6 +9,7 @@ from bots.base import BotBase
 from dubito.errors import IllegalOutput
 from dubito.games.dubito.bot import PlayerAI, missing_nodes
 from dubito.games.dubito.cards import TurnData, TurnOutput
+from dubito.games.dubito.events import CardList
 from tests.bots.kit import NODES_A_TO_E, NUMBER, Scripted, in_seat, opening, regular
 
 
@@ -122,10 +123,12 @@ def test_fewer_cards_than_wanted_means_all_r24(draw: float) -> None:
 
 
 def test_jokers_when_opening_honestly_r25() -> None:
-    """Jokers count only in a hand of nothing but jokers; whoever shows a joker then declares a random number."""
-    only = answering((0, 0), "B", 0.99).play(opening((0, 0)))
-    assert (only.number, only.cards) == (13, [0, 0])
-    for hand, number in (((0, 0, 4), 4), ((0, 0, 1, 2), 1), ((2, 13, 13, 13), 13), ((13, 2, 2, 13, 1), 2)):
+    """Jokers count as the value 0, ties go to the lowest value, and a joker's number is drawn."""
+    hand: tuple[int, ...]
+    for hand in ((0, 0), (0, 0, 4), (0, 0, 1, 2), (4, 0, 4, 0), (3, 0, 9)):
+        output = answering(hand, "B", 0.99).play(opening(hand))
+        assert (output.number, output.cards) == (13, [0] * hand.count(0))
+    for hand, number in (((0, 4, 4), 4), ((0, 0, 6, 6, 6), 6), ((2, 13, 13, 13), 13), ((13, 2, 2, 13, 1), 2)):
         among = answering(hand, "B").play(opening(hand))
         assert (among.number, among.cards) == (number, [number] * hand.count(number))
     for jokers in ((0,), (0, 0)):
@@ -137,7 +140,7 @@ def test_jokers_when_opening_honestly_r25() -> None:
 
 def test_numbers_are_drawn_from_those_still_in_play_r24() -> None:
     p = opening((1, 2))
-    p.playing_cards = (2, 4, 11)
+    p.playing_cards = CardList([2, 4, 11])
     numbers = [answering((1, 2), "AB", draw).play(p).number for draw in (0, 0.33, 0.34, 0.66, 0.67, 0.99)]
     assert numbers == [2, 2, 4, 4, 11, 11]
 

@@ -9,7 +9,7 @@ from dubito.errors import UsageError
 from dubito.games.dubito.bot import FiveNodes, PlayerAI
 from dubito.games.dubito.cards import TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules
-from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent, Event, GameStartEvent
+from dubito.games.dubito.events import CardList, CardsPlayedEvent, DoubtResolvedEvent, Event, GameStartEvent
 from dubito.games.dubito.rehearsal import bot_at_turn
 from tests.bots.kit import NODES_A_TO_E, REGISTRY, write_bot
 
@@ -43,7 +43,11 @@ def test_turn_data_and_events_include_the_moves() -> None:
     assert (p.current_number, p.board_cards, p.n_cards_played, p.streak, p.last_player_id) == (7, 3, 1, 2, 1)
     assert (p.prev.id, p.prev.n_cards, p.next.id, p.next.n_cards) == (1, 3, 0, 2)
     events = [event for event, _ in bot.seen]
-    assert events == [GameStartEvent((0, 1, 2), (4, 4, 4)), CardsPlayedEvent(0, 7, 2), CardsPlayedEvent(1, 7, 1)]
+    assert events == [
+        GameStartEvent(CardList([0, 1, 2]), CardList([4, 4, 4])),
+        CardsPlayedEvent(0, 7, 2),
+        CardsPlayedEvent(1, 7, 1),
+    ]
 
 
 def test_own_moves_change_the_hand() -> None:

@@ -10,7 +10,14 @@ import pytest
 
 from dubito.games.dubito.cards import NUMBERS, PlayerData, TurnData, TurnOutput
 from dubito.games.dubito.engine import Rules, State, WinRule
-from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, Event, PlayerWonEvent
+from dubito.games.dubito.events import (
+    CardList,
+    CardsPlayedEvent,
+    DiscardEvent,
+    DoubtResolvedEvent,
+    Event,
+    PlayerWonEvent,
+)
 from tests.conftest import in_gate
 from tests.engine import reference
 from tests.engine.helpers import WIN_RULES, Deal, Setup, legal_outputs, new_game, output, position, random_output
@@ -25,7 +32,8 @@ def describe_event(event: Event) -> Told:
         case CardsPlayedEvent():
             return ("played", event.player_id, event.declared_number, event.n_cards)
         case DoubtResolvedEvent():
-            return ("doubted", *astuple(event))
+            facts = (tuple(fact) if isinstance(fact, list) else fact for fact in astuple(event))
+            return ("doubted", *facts)
         case DiscardEvent():
             return ("discarded", event.player_id, event.card_number)
         case PlayerWonEvent():
@@ -60,7 +68,7 @@ def expected_turn_data(world: World) -> TurnData:
     seat, pile = world.mover, world.pile
     return TurnData(
         board_cards=sum(len(play.cards) for play in pile),
-        playing_cards=tuple(number for number in NUMBERS if number not in world.sets),
+        playing_cards=CardList(number for number in NUMBERS if number not in world.sets),
         current_number=world.claim,
         n_cards_played=len(pile[-1].cards) if pile else 0,
         streak=len(pile),

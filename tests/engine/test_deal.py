@@ -187,7 +187,7 @@ def test_the_first_out_wins_a_duel() -> None:
     run(game, "A as A", "A", "2")
     assert (game.over, game.places) == (False, [None, None])
     run(game, "doubt")
-    assert (game.over, hand(game, 0), game.playing_cards) == (False, "2", (2,))
+    assert (game.over, hand(game, 0), game.playing_cards) == (False, "2", [2])
     run(game, "2 as 2", "2")
     assert (game.over, game.places) == (True, [None, 1])
     assert [game.result(seat) for seat in (0, 1)] == [Result.LOSS, Result.HARD_WIN]

@@ -1,14 +1,21 @@
 """R26: the events that a table observes, and when."""
 
+import operator
+import pickle
+from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import FrozenInstanceError
+from typing import Final
 
 import pytest
+from pydantic import TypeAdapter
 
 from dubito.game.table import Entrant, Table, play_game, step
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import TurnData, TurnOutput
 from dubito.games.dubito.engine import WinRule
 from dubito.games.dubito.events import (
+    CardList,
     CardsPlayedEvent,
     DiscardEvent,
     DoubtResolvedEvent,
@@ -38,7 +45,7 @@ def play(hands: str, win_rule: WinRule, *moves: str) -> tuple[Table, list[Event]
 def test_r26_everyone_observes_the_start(win_rule: WinRule) -> None:
     at = table(position("A2/345/6/7", win_rule))
     for seat in range(4):
-        assert script(at, seat).heard == [GameStartEvent((0, 1, 2, 3), (2, 3, 1, 1))]
+        assert script(at, seat).heard == [GameStartEvent(CardList([0, 1, 2, 3]), CardList([2, 3, 1, 1]))]
 
 
 @BOTH
@@ -75,10 +82,14 @@ def test_r26_the_cards_have_moved_when_the_table_observes() -> None:
 def test_r26_the_order_within_a_turn() -> None:
     """R26: the doubt comes first, then all discards in ascending order, then all wins in order of place."""
     _, events = play("2/AAA222/34/5/A67", "contested", "2 as 2", "doubt")
-    assert events[1:] == [DoubtResolvedEvent(1, 0, False, (2,), (2,), 2, 0), DiscardEvent(1, 2), PlayerWonEvent(0, 1)]
+    assert events[1:] == [
+        DoubtResolvedEvent(1, 0, False, CardList([2]), CardList([2]), 2, 0),
+        DiscardEvent(1, 2),
+        PlayerWonEvent(0, 1),
+    ]
     _, events = play("2A8/AAA222/34/56", "immediate", "2A as 9", "A", "doubt")
     discards = [DiscardEvent(1, 1), DiscardEvent(1, 2), PlayerWonEvent(1, 1)]
-    assert events[2:] == [DoubtResolvedEvent(2, 1, True, (1,), (2, 1, 1), 9, 0), *discards]
+    assert events[2:] == [DoubtResolvedEvent(2, 1, True, CardList([1]), CardList([2, 1, 1]), 9, 0), *discards]
     _, events = play("2/222/34/56", "contested", "2 as 2", "doubt")
     assert events[2:] == [DiscardEvent(1, 2), PlayerWonEvent(0, 1), PlayerWonEvent(1, 2)]
 
@@ -102,14 +113,14 @@ def test_r26_first_of_two_winners_does_not_observe_the_second() -> None:
 
 
 def test_r26_the_loser_of_a_doubt() -> None:
-    assert DoubtResolvedEvent(2, 1, True, (1,), (1,), 9, 0).loser_id == 1
-    assert DoubtResolvedEvent(2, 1, False, (1,), (1,), 1, 0).loser_id == 2
+    assert DoubtResolvedEvent(2, 1, True, CardList([1]), CardList([1]), 9, 0).loser_id == 1
+    assert DoubtResolvedEvent(2, 1, False, CardList([1]), CardList([1]), 1, 0).loser_id == 2
 
 
 EVENTS: list[Event] = [
-    GameStartEvent((0, 1, 2), (18, 18, 18)),
+    GameStartEvent(CardList([0, 1, 2]), CardList([18, 18, 18])),
     CardsPlayedEvent(0, 9, 1),
-    DoubtResolvedEvent(1, 0, True, (1,), (1,), 9, 0),
+    DoubtResolvedEvent(1, 0, True, CardList([1]), CardList([1]), 9, 0),
     DiscardEvent(0, 1),
     PlayerWonEvent(0, 1),
 ]
@@ -124,15 +135,51 @@ def test_r26_events_are_immutable(event: Event) -> None:
     assert hash(event) == hash(event)
 
 
-def test_r26_card_lists_are_tuples() -> None:
+CHANGES: Final[dict[str, Callable[[CardList], object]]] = {
+    "append": lambda cards: cards.append(1),
+    "extend": lambda cards: cards.extend([1]),
+    "insert": lambda cards: cards.insert(0, 1),
+    "remove": lambda cards: cards.remove(1),
+    "pop": lambda cards: cards.pop(),
+    "clear": lambda cards: cards.clear(),
+    "sort": lambda cards: cards.sort(),
+    "reverse": lambda cards: cards.reverse(),
+    "set": lambda cards: operator.setitem(cards, 0, 2),
+    "delete": lambda cards: operator.delitem(cards, slice(None)),
+    "add in place": lambda cards: cards.__iadd__([1]),
+    "repeat in place": lambda cards: cards.__imul__(2),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_r26_card_lists_cannot_be_changed(change: str) -> None:
+    cards = CardList([1, 2])
+    with pytest.raises(TypeError, match="cannot be changed"):
+        CHANGES[change](cards)
+    assert cards == [1, 2]
+
+
+def test_r26_card_lists_are_lists_whose_sums_are_plain_lists() -> None:
+    cards = CardList([3, 1])
+    assert isinstance(cards, list)
+    for plain in (cards + [0], [0] + cards, cards[:], cards * 2, cards.copy()):  # noqa: RUF005, what bots write
+        assert type(plain) is list
+    assert (cards + [0], [0] + cards, sorted(cards)) == ([3, 1, 0], [0, 3, 1], [1, 3])  # noqa: RUF005
+    for same in (pickle.loads(pickle.dumps(cards)), deepcopy(cards)):  # noqa: S301
+        assert (type(same), same, hash(same)) == (CardList, cards, hash(cards))
+    adapter = TypeAdapter(CardList)
+    assert type(adapter.validate_json(adapter.dump_json(cards))) is CardList
+
+
+def test_r26_events_and_turn_data_have_card_lists() -> None:
     at, events = play("AA2/34/56", "immediate", "AA as 9", "doubt")
     doubt = events[-1]
     assert isinstance(doubt, DoubtResolvedEvent)
-    assert type(doubt.latest_cards) is type(doubt.board_cards) is tuple
-    assert type(at.state.turn_data().playing_cards) is tuple
+    assert type(doubt.latest_cards) is type(doubt.board_cards) is CardList
+    assert type(at.state.turn_data().playing_cards) is CardList
     start = script(at, 0).heard[0]
     assert isinstance(start, GameStartEvent)
-    assert type(start.player_ids) is type(start.initial_card_counts) is tuple
+    assert type(start.player_ids) is type(start.initial_card_counts) is CardList
 
 
 def test_r26_turn_data_is_new_each_turn() -> None:

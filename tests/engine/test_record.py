@@ -12,6 +12,7 @@ from dubito.game.words import seat_label
 from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import Rules, State
 from dubito.games.dubito.events import (
+    CardList,
     CardsPlayedEvent,
     DiscardEvent,
     DoubtResolvedEvent,
@@ -35,20 +36,23 @@ from dubito.games.dubito.record import (
 from tests.engine.helpers import cards, output, position, run, scripted, table
 
 SENTENCES: list[tuple[Event, str]] = [
-    (GameStartEvent((0, 1, 2), (18, 18, 17)), "The cards are dealt: Bo holds 18, Cy holds 18, Di holds 17."),
+    (
+        GameStartEvent(CardList([0, 1, 2]), CardList([18, 18, 17])),
+        "The cards are dealt: Bo holds 18, Cy holds 18, Di holds 17.",
+    ),
     (CardsPlayedEvent(0, 6, 1), "Bo plays 1 card as 6s."),
     (CardsPlayedEvent(1, 1, 2), "Cy plays 2 cards as aces."),
     (CardsPlayedEvent(2, 12, 3), "Di plays 3 cards as queens."),
     (
-        DoubtResolvedEvent(1, 0, True, (13, 0, 7), (1, 13, 0, 7), 7, 0),
+        DoubtResolvedEvent(1, 0, True, CardList([13, 0, 7]), CardList([1, 13, 0, 7]), 7, 0),
         "Cy doubts Bo, who shows 7 king joker: a bluff. Bo picks up 4 cards.",
     ),
     (
-        DoubtResolvedEvent(1, 0, False, (7, 0), (7,), 7, 1),
+        DoubtResolvedEvent(1, 0, False, CardList([7, 0]), CardList([7]), 7, 1),
         "Cy doubts Bo, who shows 7 joker: honest. 1 joker leaves the game. Cy picks up 1 card.",
     ),
     (
-        DoubtResolvedEvent(1, 0, False, (0, 0), (), 7, 2),
+        DoubtResolvedEvent(1, 0, False, CardList([0, 0]), CardList([]), 7, 2),
         "Cy doubts Bo, who shows joker joker: honest. 2 jokers leave the game. Cy picks up 0 cards.",
     ),
     (DiscardEvent(2, 11), "Di discards the four jacks."),

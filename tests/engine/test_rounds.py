@@ -5,7 +5,7 @@ import pytest
 from dubito.errors import IllegalOutput
 from dubito.games.dubito.cards import JOKER, NUMBERS
 from dubito.games.dubito.engine import WinRule, is_honest
-from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent
+from dubito.games.dubito.events import CardList, CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent
 from dubito.games.dubito.game import GAME
 from tests.engine.helpers import WIN_RULES, cards, hand, output, position, run
 
@@ -93,7 +93,7 @@ def test_r6_a_wrong_doubt() -> None:
     """R6: the doubted play's jokers leave the game, the doubter takes the other cards, and the next player opens."""
     game = position("*93/*29/57/8")
     events = run(game, "*9 as 2", "*2", "doubt")
-    assert events == [DoubtResolvedEvent(2, 1, False, (JOKER, 2), (JOKER, 9, 2), 2, 1)]
+    assert events == [DoubtResolvedEvent(2, 1, False, CardList([JOKER, 2]), CardList([JOKER, 9, 2]), 2, 1)]
     assert [hand(game, seat) for seat in range(4)] == ["3", "9", "*2579", "8"]
     assert (game.seat, game.board, game.number) == (3, [], 0)
 
@@ -102,7 +102,7 @@ def test_r7_a_right_doubt() -> None:
     """R7: the bluffer takes the whole board, including jokers, and the doubter plays on the empty board."""
     game = position("*93/*29/57/8")
     events = run(game, "*9 as 2", "*9", "doubt")
-    assert events == [DoubtResolvedEvent(2, 1, True, (JOKER, 9), (JOKER, 9, JOKER, 9), 2, 0)]
+    assert events == [DoubtResolvedEvent(2, 1, True, CardList([JOKER, 9]), CardList([JOKER, 9, JOKER, 9]), 2, 0)]
     assert [hand(game, seat) for seat in range(4)] == ["3", "**299", "57", "8"]
     assert (game.seat, game.board, game.number) == (2, [], 0)
 
@@ -122,9 +122,12 @@ def test_r7_free_turn_is_a_separate_turn() -> None:
 def test_r8_four_of_a_number_are_discarded_on_pick_up() -> None:
     """R8: the set leaves the hand that grew, and its number is out of the game."""
     game = position("A2/AAA4/34")
-    assert run(game, "A as A", "doubt") == [DoubtResolvedEvent(1, 0, False, (1,), (1,), 1, 0), DiscardEvent(1, 1)]
+    assert run(game, "A as A", "doubt") == [
+        DoubtResolvedEvent(1, 0, False, CardList([1]), CardList([1]), 1, 0),
+        DiscardEvent(1, 1),
+    ]
     assert hand(game, 1) == "4"
-    assert game.playing_cards == NUMBERS[1:]
+    assert game.playing_cards == [*NUMBERS[1:]]
     assert game.player_data(1).n_cards == 1
 
 

@@ -9,6 +9,7 @@ from dubito.game.streams import DealStreams
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import NUMBERS, HandView, PlayerData, TurnData
 from dubito.games.dubito.engine import State
+from dubito.games.dubito.events import CardList
 from tests.engine.helpers import position, run
 
 
@@ -22,7 +23,7 @@ def test_r20_the_whole_turn_data_of_a_turn() -> None:
     run(game, "A as 9", "34", "doubt", "5 as 5", "89")
     assert game.turn_data() == TurnData(
         board_cards=3,
-        playing_cards=NUMBERS,
+        playing_cards=CardList(NUMBERS),
         current_number=5,
         n_cards_played=2,
         streak=2,

@@ -4,7 +4,7 @@ import pytest
 
 from dubito.errors import IllegalOutput
 from dubito.games.dubito.engine import Result, State, WinRule
-from dubito.games.dubito.events import CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, PlayerWonEvent
+from dubito.games.dubito.events import CardList, CardsPlayedEvent, DiscardEvent, DoubtResolvedEvent, PlayerWonEvent
 from tests.engine.helpers import WIN_RULES, hand, position, run
 
 BOTH = pytest.mark.parametrize("win_rule", WIN_RULES)
@@ -45,7 +45,7 @@ def test_r9_contested_a_play_confirms_the_win() -> None:
 def test_r9_contested_right_doubt_returns_the_pending_winner() -> None:
     """R9: the last play was a bluff, so the player takes the board, stays in the game and has no place."""
     game = position("A/23/45/67", "contested")
-    assert run(game, "A as 9", "doubt") == [DoubtResolvedEvent(1, 0, True, (1,), (1,), 9, 0)]
+    assert run(game, "A as 9", "doubt") == [DoubtResolvedEvent(1, 0, True, CardList([1]), CardList([1]), 9, 0)]
     assert (game.seat, game.n_players, hand(game, 0)) == (1, 4, "A")
     run(game, "2 as 2", "4", "6")
     assert game.places == [None] * 4

@@ -159,7 +159,9 @@ def test_r28_bot_is_blamed_by_name() -> None:
     [
         ("2443", lambda view: view.pick_most(), "44"),
         ("7777", lambda view: view.pick_most(), "777"),
-        ("**3", lambda view: view.pick_most(), "3"),
+        ("**3", lambda view: view.pick_most(), "**"),
+        ("*34", lambda view: view.pick_most(), "*"),
+        ("*344", lambda view: view.pick_most(), "44"),
         ("**", lambda view: view.pick_most(), "**"),
         ("", lambda view: view.pick_most(), ""),
         ("2443", lambda view: view.pick_all(4), "44"),

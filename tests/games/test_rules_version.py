@@ -25,7 +25,7 @@ RULES: Final[Mapping[str, list[dict[str, Any]]]] = {
 }
 # Each game's `rules_version` with the digest of its games.
 PLAYED: Final = {
-    "dubito": (1, "966b45db6bd94baf"),
+    "dubito": (2, "966b45db6bd94baf"),
     "bs": (1, "0677b651c9a20ccf"),
     "defuse": (1, "0fc28732cd9aa1fe"),
 }

@@ -15,7 +15,7 @@ from dubito.game.words import ME, labels, load_words, person_sentences
 from dubito.games.bs.game import GAME as BS
 from dubito.games.dubito.cards import TurnOutput
 from dubito.games.dubito.engine import Rules, deal_table
-from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent
+from dubito.games.dubito.events import CardList, CardsPlayedEvent, DoubtResolvedEvent
 from dubito.games.dubito.game import GAME
 from dubito.games.dubito.record import ending
 from dubito.show.lie_review import LieReview
@@ -102,11 +102,11 @@ def test_person_is_addressed_directly() -> None:
     assert [labels(["you", GUEST, "Me"], me)(0) for me in (1, None)] == ["you 0", "you"]
     assert person_sentences(load_words(GAME), [CardsPlayedEvent(1, 7, 2)], label, 1) == ["You play 2 cards as 7s."]
     assert person_sentences(load_words(GAME), [CardsPlayedEvent(0, 7, 2)], label, 1) == ["You 0 plays 2 cards as 7s."]
-    mine = DoubtResolvedEvent(1, 3, False, (7, 0), (7, 8), 7, 1)
+    mine = DoubtResolvedEvent(1, 3, False, CardList([7, 0]), CardList([7, 8]), 7, 1)
     assert person_sentences(load_words(GAME), [mine], label, 1) == [
         "You doubt A puts\\x00, who shows 7 joker: honest. 1 joker leaves the game. You pick up 2 cards."
     ]
-    caught = DoubtResolvedEvent(3, 1, True, (8,), (8,), 7, 0)
+    caught = DoubtResolvedEvent(3, 1, True, CardList([8]), CardList([8]), 7, 0)
     assert person_sentences(load_words(GAME), [caught], label, 1) == [
         "A puts\\x00 doubts you, and you show 8: a bluff. You pick up 1 card."
     ]

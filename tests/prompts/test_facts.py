@@ -11,7 +11,7 @@ import pytest
 
 from dubito.games.dubito.cards import COPIES, JOKER, TurnOutput
 from dubito.games.dubito.engine import Result, Rules, State, is_honest
-from dubito.games.dubito.events import CardsPlayedEvent, DoubtResolvedEvent, GameStartEvent
+from dubito.games.dubito.events import CardList, CardsPlayedEvent, DoubtResolvedEvent, GameStartEvent
 from dubito.games.dubito.facts import OwnPlay, Position, example_position, facts
 from dubito.games.dubito.knowledge import Notebook
 from dubito.games.dubito.record import card_name
@@ -154,8 +154,8 @@ def test_facts_are_plain_values_with_the_same_keys_at_every_node() -> None:
 
 def facts_after(game: State, seat: int, *moves: str) -> dict[str, Any]:
     """Return what the seat knows after these moves, written as in the engine's tests."""
-    counts = tuple(len(hand.cards) for hand in game.hands)
-    events: list[Any] = [GameStartEvent(tuple(range(len(counts))), counts)]
+    counts = CardList(len(hand.cards) for hand in game.hands)
+    events: list[Any] = [GameStartEvent(CardList(range(len(counts))), counts)]
     plays = []
     for move in moves:
         laid, _, number = move.partition(" as ")

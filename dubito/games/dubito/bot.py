@@ -82,7 +82,7 @@ class PlayerAI(Player[Loose[HandView]]):
         return 1 + int(self._seating.streams.framework.random() * most)
 
     def _draw_number(self, p: TurnData) -> int:
-        # A hand of only jokers is honest under any number.
+        # Jokers are honest under any number.
         numbers = p.playing_cards or NUMBERS[:1]
         return numbers[self._draw(len(numbers)) - 1]
 

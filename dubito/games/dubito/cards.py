@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 
 from dubito.game.native import Loose, mypyc_attr
 from dubito.game.streams import SeatStreams
+from dubito.games.dubito.events import CardList
 
 JOKER: Final = 0
 NUMBERS: Final = tuple(range(1, 14))
@@ -57,7 +58,7 @@ class TurnData:
     """What the seat to move sees at the start of its turn (R20-R22)."""
 
     board_cards: "Loose[int]"
-    playing_cards: "Loose[tuple[int, ...]]"  # numbers not yet discarded as a set, ascending, no joker
+    playing_cards: "Loose[CardList]"  # numbers not yet discarded as a set, ascending, no joker
     current_number: "Loose[int]"  # 0 on an empty board
     n_cards_played: "Loose[int]"  # size of the last play; 0 on an empty board
     streak: "Loose[int]"  # plays on the board since the last doubt (R21)
@@ -72,7 +73,7 @@ class TurnData:
     def __init__(
         self,
         board_cards: Loose[int],
-        playing_cards: Loose[tuple[int, ...]],
+        playing_cards: Loose[CardList],
         current_number: Loose[int],
         n_cards_played: Loose[int],
         streak: Loose[int],
@@ -201,8 +202,8 @@ class HandView:
         return len(set(self._cards)) <= 1
 
     def most_common(self) -> int:
-        """Return the most common number, the lowest of several that tie, or 0 if the hand has only jokers (R25)."""
-        counts, most, common = self._counts, 0, JOKER
+        """Return the most common value: the lowest of several that tie, where a joker counts as 0 (R25)."""
+        counts, most, common = self._counts, self._counts[JOKER], JOKER
         for number in range(1, len(counts)):
             if counts[number] > most:
                 most, common = counts[number], number

@@ -17,6 +17,7 @@ from dubito.game.streams import DealStreams, SeatStreams
 from dubito.game.table import Entrant, Table
 from dubito.games.dubito.cards import COPIES, JOKER, MAX_PLAY, NUMBERS, Hand, HandView, PlayerData, TurnData, TurnOutput
 from dubito.games.dubito.events import (
+    CardList,
     CardsPlayedEvent,
     DiscardEvent,
     DoubtResolvedEvent,
@@ -272,7 +273,7 @@ class State:
         self.last_player: int | None = None
         self.streak = 0
         self.can_doubt = False
-        self.playing_cards = NUMBERS[: rules.ranks]
+        self.playing_cards = CardList(NUMBERS[: rules.ranks])
         self.turns = 0  # finished turns, excluding free turns (R12, R32)
         self.free_turns = 0
         self.over = False
@@ -315,8 +316,8 @@ class State:
 
     @property
     def start(self) -> GameStartEvent:
-        counts = tuple(len(hand.cards) for hand in self.hands)
-        return GameStartEvent(tuple(range(len(counts))), counts)
+        counts = CardList(len(hand.cards) for hand in self.hands)
+        return GameStartEvent(CardList(range(len(counts))), counts)
 
     @property
     def turns_played(self) -> int:
@@ -429,9 +430,8 @@ class State:
         self.hands[loser].add(picked_up)
         if self._events is not None:
             jokers = len(self.board) - len(picked_up)
-            self._events.append(
-                DoubtResolvedEvent(seat, target, self._bluffed, tuple(latest), tuple(picked_up), self.number, jokers)
-            )
+            shown, taken = CardList(latest), CardList(picked_up)
+            self._events.append(DoubtResolvedEvent(seat, target, self._bluffed, shown, taken, self.number, jokers))
         self._clear_board()
         self._discard_sets(loser)
         if self._pending is not None:
@@ -452,7 +452,7 @@ class State:
         sets = hand.discard_sets()
         self.counts[seat].n_cards = len(hand.cards)
         if sets:
-            self.playing_cards = tuple(number for number in self.playing_cards if number not in sets)
+            self.playing_cards = CardList(number for number in self.playing_cards if number not in sets)
             if self._events is not None:
                 self._events.extend(DiscardEvent(seat, number, hand.copies) for number in sets)
 

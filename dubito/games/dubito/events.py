@@ -1,16 +1,42 @@
 """The events that the table observes. They are immutable and shared (R26)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NoReturn
 
 from dubito.game import GameEvent
+
+
+def _refuse(self: "CardList", *_: object, **__: object) -> NoReturn:
+    raise TypeError("this list cannot be changed, because all players share it; change a copy: list(cards)")
+
+
+class CardList(list[int]):
+    """A list of cards that cannot be changed. Adding to it or slicing it returns a plain list (R26)."""
+
+    __slots__ = ()
+    append = extend = insert = remove = pop = clear = sort = reverse = _refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self))
+
+    def __reduce__(self) -> tuple[type["CardList"], tuple[list[int]]]:
+        return CardList, ([*self],)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: Callable[[object], Any]) -> Any:
+        from pydantic_core import core_schema  # imported late, because playing needs no pydantic
+
+        return core_schema.no_info_after_validator_function(cls, handler(list[int]))
 
 
 @dataclass(frozen=True, slots=True)
 class GameStartEvent(GameEvent):
     """The cards were dealt. Counts are in id order."""
 
-    player_ids: tuple[int, ...]
-    initial_card_counts: tuple[int, ...]
+    player_ids: CardList
+    initial_card_counts: CardList
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +55,8 @@ class DoubtResolvedEvent(GameEvent):
     doubter_id: int
     target_id: int  # the player who played the last cards
     correct: bool  # whether it was a bluff, in which case the target picks up the board
-    latest_cards: tuple[int, ...]  # the doubted play
-    board_cards: tuple[int, ...]  # exactly the cards that the loser picks up
+    latest_cards: CardList  # the doubted play
+    board_cards: CardList  # exactly the cards that the loser picks up
     declared_number: int
     jokers_discarded: int  # jokers from the doubted play that left the game (R6)
 

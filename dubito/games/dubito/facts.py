@@ -115,7 +115,7 @@ def _find_fault(position: Position) -> str | None:
         return "events: the first event, and no other, must be the start of the game"
     n = len(start.player_ids)
     least, most = position.rules.seats
-    if not least <= n <= most or start.player_ids != tuple(range(n)) or position.seat not in range(n):
+    if not least <= n <= most or start.player_ids != [*range(n)] or position.seat not in range(n):
         return f"events.0: player_ids must be the seats from 0 to at most {most - 1}, including the player's own"
     if len(start.initial_card_counts) != n:
         return "events.0: initial_card_counts and player_ids differ in length"

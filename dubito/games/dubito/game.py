@@ -84,7 +84,7 @@ GAME: Final = Game(
     output_from_json=lambda plain: TurnOutput(**plain) if isinstance(plain, dict) else TurnOutput(*plain),
     walk=five_questions,
     package=__package__,
-    rules_version=1,
+    rules_version=2,
     truth=lambda state: (
         last_play_is_dishonest(state.board, state.n_cards_played, state.number) if state.can_doubt else None
     ),

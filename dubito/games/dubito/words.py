@@ -37,8 +37,8 @@ _LAST_TABLE: Final = 3  # with this many players or fewer, the next win ends the
 NODE_TEXTS: Final = {
     "A": "bluff, with random cards under a random number still in play, or play honest cards?",
     "B": "many cards, or few? Many is three random cards for a bluff, otherwise up to three of the number you hold "
-    "most of (the lowest if several tie). Few is one to three random cards for a bluff, otherwise one random card "
-    "under its own number.",
+    "most of (jokers count as the number 0; the lowest if several tie). Few is one to three random cards for a bluff, "
+    "otherwise one random card under its own number.",
     "C": "doubt the last play, or play cards? Asked if you may doubt.",
     "D": "bluff anyway, with random cards, or play cards of the number? Asked if you hold the number; without it you "
     "must bluff.",
@@ -210,12 +210,11 @@ def _prev_has_won(turn: TurnData) -> str:
 
 def _most_common(hand: Sequence[int]) -> tuple[int, str]:
     """Return how many cards the largest honest opening plays, and describe them (R25)."""
-    numbers = sorted(card for card in hand if card != JOKER)
-    if not numbers:
-        return len(hand), f"{pluralize(len(hand))}, all you hold: jokers, under {_RANDOM_NUMBER}"
-    number = max(numbers, key=numbers.count)  # max returns the first, so ties go to the lowest number
-    n = min(MAX_PLAY, numbers.count(number))
-    return n, f"{pluralize(n)} of the number you hold most of, as {card_name(number, plural=True)}"
+    value = max(sorted(hand), key=hand.count)  # max returns the first, so ties go to the lowest value
+    n = min(MAX_PLAY, hand.count(value))
+    if value == JOKER:
+        return n, f"{pluralize(n, 'joker')}, the value you hold most of, under {_RANDOM_NUMBER}"
+    return n, f"{pluralize(n)} of the number you hold most of, as {card_name(value, plural=True)}"
 
 
 def _random_cards(held: int) -> tuple[tuple[int, str], str]:

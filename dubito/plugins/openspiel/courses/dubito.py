@@ -27,6 +27,7 @@ from dubito.games.dubito.bot import NODES, FiveNodes, Listener, five_questions
 from dubito.games.dubito.cards import COPIES, JOKER, MAX_PLAY, NUMBERS, Hand, HandView, TurnData, TurnOutput
 from dubito.games.dubito.engine import DUEL, Rules, State, check_players, deal_hands, why_illegal
 from dubito.games.dubito.events import (
+    CardList,
     CardsPlayedEvent,
     DiscardEvent,
     DoubtResolvedEvent,
@@ -389,7 +390,7 @@ class Diary:
             return event
         *older, latest = (sorted(cards) for cards in split_shown_cards(event, self._sizes))
         left = latest if event.correct else [card for card in latest if card != JOKER]
-        return replace(event, latest_cards=tuple(latest), board_cards=(*chain(*older), *left))
+        return replace(event, latest_cards=CardList(latest), board_cards=CardList([*chain(*older), *left]))
 
     def _end_turn(self) -> None:
         if self._turn_lasts:

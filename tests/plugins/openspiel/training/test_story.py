@@ -14,7 +14,7 @@ from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
 from dubito.games.defuse.engine import ACTS, DEFUSE
 from dubito.games.dubito.bot import Listener
-from dubito.games.dubito.events import DoubtResolvedEvent
+from dubito.games.dubito.events import CardList, DoubtResolvedEvent
 from dubito.plugins.openspiel.courses.bs import DONE, NO, YES
 from dubito.plugins.openspiel.courses.defuse import CARDS, PLACES
 from dubito.plugins.openspiel.courses.dubito import DONE as CARDS_DONE
@@ -45,7 +45,7 @@ def by_play(event: GameEvent) -> GameEvent:
     """Sort the cards within a play, because their order carries no information."""
     if not isinstance(event, DoubtResolvedEvent):
         return event
-    latest, board = tuple(sorted(event.latest_cards)), tuple(sorted(event.board_cards))
+    latest, board = CardList(sorted(event.latest_cards)), CardList(sorted(event.board_cards))
     return replace(event, latest_cards=latest, board_cards=board)
 
 
