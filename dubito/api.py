@@ -4,6 +4,7 @@ Everything here is imported from `dubito`: `import dubito; run = dubito.run(game
 """
 
 import json
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, is_dataclass
@@ -254,6 +255,8 @@ def run(config: str | Path | Mapping[str, Any] | None = None, /, **settings: Any
     here, file = Path.cwd(), Path(config) if isinstance(config, str | Path) else None
     content = read_config(file) if file else dict(config) if isinstance(config, Mapping) else {}
     checked = parse_config({**content, **settings}, str(file or "the config"))
+    if checked.sources.translation:
+        warnings.warn(checked.sources.translation, stacklevel=2)
     registry, calls = find_bots(here, checked.game), call_options(checked, here)
     experiment, calls = plan_experiment(checked, None, registry, calls)
     folder = Path(checked.output) if checked.output else default_run_folder(file, experiment)

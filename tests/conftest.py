@@ -72,6 +72,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--at-length", action="store_true", help="run all parameters and tests, also those that the gate leaves out"
     )
+    parser.addoption("--upstream", metavar="FOLDER", help="test versions of the source project, one in each subfolder")
 
 
 def in_gate(values: Iterable[Any], keep: Iterable[Any] | int) -> list[Any]:

@@ -1,1 +1,1 @@
-"""Bots that ask a model. Each file defines a class with the file's name."""
+"""Bots that ask a model."""

@@ -1,1 +1,1 @@
-"""Hand-written bots. Each file defines a class with the file's name."""
+"""Hand-written bots."""

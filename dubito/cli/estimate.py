@@ -45,6 +45,8 @@ def estimate(config: Path, runs: tuple[Path, ...], thoughts: int, as_json: bool,
     """
     here = Path.cwd()
     checked = parse_config(read_config(config), str(config), flags)
+    if checked.sources.translation:
+        note(f"note: {checked.sources.translation}")
     registry = find_bots(here, checked.game)
     options = call_options(checked.model_copy(update={"offline": True}), here)
     experiment = check_models(resolve(checked, registry), registry, options)

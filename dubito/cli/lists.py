@@ -15,7 +15,7 @@ from dubito.cli.options import game_option, games_path_option, json_option
 from dubito.cli.output import note, print_document, say, table
 from dubito.errors import one_line
 from dubito.game import Family, Game
-from dubito.game.find import Registry, describe_unused, find_bots, find_game, package_of, usable_games
+from dubito.game.find import Registry, find_bots, find_game, package_of, usable_games
 from dubito.hooks import game_checks
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _list_bots(game: Game, as_json: bool) -> None:
     rows = []
     for bot in registry.playable():
         strategy = (
-            bot.summary if bot.repeatable else f"{bot.summary} (not repeatable: uses randomness other than self.rng)"
+            bot.summary if bot.repeatable else f"{bot.summary} (not repeatable: uses randomness that cannot be seeded)"
         )
         if bot.cls.interface:
             strategy += f" ({bot.cls.interface})"
@@ -191,8 +191,8 @@ def _list_bots(game: Game, as_json: bool) -> None:
     for _, bot in sorted(registry.bots.items()):
         if bot.missing:
             say(f"unfinished: {_relative_path(bot.file, here)}: missing {', '.join(bot.missing)}")
-        for other in bot.unused:
-            say(f"unused: {other}: {describe_unused(_relative_path(bot.file, here), bot.name)}")
+    if replacements := registry.describe_replaced(registry.replaced):
+        say(f"note: {replacements}")
     for broken in registry.broken:
         say(f"broken: {_relative_path(broken.file, here)}: {broken.reason}")
 

@@ -94,6 +94,8 @@ def plan_run(
     checked: Config, config: Path | None, shard: str | None = None
 ) -> tuple[Experiment, Registry, Path, CallOptions]:
     """Return what to play and where to save it, after printing warnings. Raises UsageError."""
+    if checked.sources.translation:
+        note(f"note: {checked.sources.translation}")
     here = Path.cwd()
     registry = find_bots(here, checked.game)
     experiment, calls = plan_experiment(checked, shard, registry, call_options(checked, here))
@@ -121,7 +123,7 @@ def print_result(
 
 def print_warnings(experiment: Experiment, registry: Registry, calls: CallOptions) -> None:
     """Print warnings before the run starts."""
-    _print_repeatability_warnings(experiment, registry)
+    _print_bot_warnings(experiment, registry)
     if len(experiment.players) == 1 and experiment.book is None:
         note(f"note: {one_line(experiment.players[0].name)} only plays against itself; add another bot to compare it")
     today = datetime.now(UTC).date()
@@ -135,10 +137,13 @@ def print_warnings(experiment: Experiment, registry: Registry, calls: CallOption
         note(f"note: this shard's share of the run's budget is {caps}")
 
 
-def _print_repeatability_warnings(experiment: Experiment, registry: Registry) -> None:
-    for bot in sorted({player.bot for player in experiment.players}):
+def _print_bot_warnings(experiment: Experiment, registry: Registry) -> None:
+    bots = {player.bot for player in experiment.players}
+    if replacements := registry.describe_replaced(bots):
+        note(f"note: {replacements}")
+    for bot in sorted(bots):
         if not registry.find(bot).repeatable:
-            note(f"note: games with {bot} are not repeatable: its file uses randomness other than self.rng")
+            note(f"note: games with {bot} are not repeatable: its file uses randomness that cannot be seeded")
     if experiment.on_bot_error == "fallback" and experiment.bot_deadline is not None:
         note("note: games in which a bot exceeds bot_deadline are not repeatable, since speed depends on the machine")
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic import ConfigDict, PrivateAttr, ValidationError
 
-from dubito.errors import UsageError, one_line, suggestion
+from dubito.errors import UsageError, join_names, one_line, suggestion
 from dubito.experiment.experiment import OnBotError, OnUnusable, ProviderErrors
 from dubito.files import CheckedModel, describe_invalid, read_yaml
 from dubito.game.find import DUBITO
@@ -56,6 +56,7 @@ class SettingSources:
 
     file: str
     flags: frozenset[str]
+    translation: str = ""  # what became of a config of the source project
 
     def locate(self, *loc: str | int) -> str:
         """Return the flag that set a value, or else the file and the key."""
@@ -155,6 +156,37 @@ def read_config(path: Path) -> dict[str, Any]:
     return content
 
 
+# Keys in an experiment.yaml of the source project (github.com/isBre/Dubito), and ours.
+# None: the run folder has such files anyway.
+_SOURCE_KEYS: Final[Mapping[str, str | None]] = {
+    "n_experiments": "games",
+    "available_players": "table_sizes",
+    "output_file": None,
+    "output_html": None,
+    "output_dir": None,
+}
+
+
+def _translate_source_config(content: Mapping[str, Any], source: str) -> tuple[Mapping[str, Any], str]:
+    """Return a config of the source project as one of ours, with a sentence on what became of its keys."""
+    theirs = [key for key in content if key in _SOURCE_KEYS]
+    translated = {key: value for key, value in content.items() if key not in _SOURCE_KEYS}
+    changes, left_out = list[str](), list[str]()
+    for key in theirs:
+        if (ours := _SOURCE_KEYS[key]) is None:
+            left_out.append(key)
+        elif ours in content:
+            changes.append(f"{key} is ignored, since {ours} is set")
+        else:
+            translated[ours] = content[key]
+            changes.append(f"{key} is now {ours}: {one_line(str(content[key]), 60)}")
+    if left_out:
+        changes.append(f"{join_names(left_out)} left out, since the run folder has all_games.yaml and the report")
+    if theirs and "bots" not in content:
+        changes.append("bots is not set, so all hand-written bots in bots/manual play")
+    return translated, f"{source} is translated from isBre/Dubito: {'; '.join(changes)}" if theirs else ""
+
+
 def parse_config(content: Mapping[str, Any], source: str, flags: Mapping[str, Any] | None = None) -> Config:
     """Return the config from a file's content, which flags override.
 
@@ -170,6 +202,7 @@ def parse_config(content: Mapping[str, Any], source: str, flags: Mapping[str, An
     for key in content:
         if not isinstance(key, str):
             raise UsageError(f"unknown key {one_line(repr(str(key)), 60)}", where=source, hint="keys must be strings")
+    content, translation = _translate_source_config(content, source)
     set_flags = {key: value for key, value in (flags or {}).items() if value is not None}
     overrides = {key: SETTINGS[key].parse(value) for key, value in set_flags.items() if key in SETTINGS}
     if rules := {key: value for key, value in set_flags.items() if key not in SETTINGS}:
@@ -177,7 +210,7 @@ def parse_config(content: Mapping[str, Any], source: str, flags: Mapping[str, An
     merged = dict(content)
     for key, value in overrides.items():
         merged[key] = {**_mapping(key, content, source), **value} if isinstance(value, dict) else value
-    sources = SettingSources(source, frozenset(set_flags))
+    sources = SettingSources(source, frozenset(set_flags), translation)
     try:
         config = Config.model_validate(merged)
     except ValidationError as error:

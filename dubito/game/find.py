@@ -2,11 +2,11 @@
 
 Importing by path keeps packages with the same name separate. `packages.py` finds the game packages.
 
-A bot is a file in `bots/manual` or `bots/llms`. Bots of games other than Dubito are in subfolders named after the game
-or its family, such as `bots/manual/bs`. The bot is the class whose name matches the file's, ignoring case, underscores
-and a trailing `Bot`. Bots are searched in Dubito's own folders, the working directory, `--games-path` and the packages
-of installed games. A file that cannot be used is listed as broken, with advice on how to fix it, and does not affect
-other bots.
+Bots are classes in the files of `bots/manual` and `bots/llms`. Bots of games other than Dubito are in subfolders named
+after the game or its family, such as `bots/manual/bs`. Each class is a bot by its own name, without private classes and
+those that another class of the file inherits from. Bots are searched in Dubito's own folders, the working directory,
+`--games-path` and the packages of installed games. A user's bot replaces Dubito's own bot of the same name. A file that
+cannot be used is listed as broken, with advice on how to fix it, and does not affect other bots.
 """
 
 import ast
@@ -24,7 +24,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Literal, NamedTuple
 
-from dubito.errors import UsageError, find_similar, one_line, suggestion
+from dubito.errors import UsageError, find_similar, join_names, one_line, suggestion
 from dubito.game import Family, Game, Player, without_bytecode
 from dubito.game.flaws import find_definition_flaws
 from dubito.game.native import compiled_twin
@@ -38,6 +38,7 @@ from dubito.game.packages import (
     plugin_folders,
     roots,
 )
+from dubito.game.seat_random import draw_from_seats, redirect_random
 
 
 def import_file(name: str, file: Path, source: bytes, game: object, code: ast.Module | None = None) -> ModuleType:
@@ -271,7 +272,7 @@ _FINDER: Final = _InstalledGames()
 
 BotKind = Literal["manual", "llms"]
 KINDS: Final[tuple[BotKind, ...]] = ("manual", "llms")
-_UNSEEDED: Final = ("random", "secrets", "numpy")  # modules whose randomness cannot be seeded
+_UNSEEDED: Final = ("secrets", "numpy")  # modules whose randomness cannot be seeded
 
 
 class Bot(NamedTuple):
@@ -284,7 +285,6 @@ class Bot(NamedTuple):
     digest: str  # sha256 of the file
     repeatable: bool  # False if it uses randomness that cannot be seeded
     missing: Sequence[str] = ()  # unanswered nodes, at which a game would stop
-    unused: Sequence[str] = ()  # other bot classes in the file, which cannot be played
 
     @property
     def usual(self) -> bool:
@@ -335,6 +335,7 @@ class Registry:
     # Bots of the game's family that do not play this game, and why.
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     program: Bot | None = None  # the bot for all programs, which needs a command
+    replaced: Mapping[str, Bot] = field(default_factory=dict)  # Dubito's own bots, by the name of the user's
 
     def find(self, name: str) -> Bot:
         """Return the bot of that name.
@@ -348,10 +349,6 @@ class Registry:
         for broken in self.broken:
             if broken.has_name(name):
                 raise UsageError(f"bot {one_line(name)!r} cannot be used: {broken}")
-        if bot := next((bot for bot in self.bots.values() if name in bot.unused), None):
-            raise UsageError(
-                f"bot {one_line(name)!r} cannot be used: {describe_unused(_short_path(bot.file), bot.name)}"
-            )
         listed = [bot.name for bot in self.playable()]
         if name in self.elsewhere:
             raise UsageError(f"{name} {self.elsewhere[name]}; choose from {', '.join(listed)}")
@@ -377,8 +374,21 @@ class Registry:
 
     @property
     def fallback(self) -> type[Any]:
-        """The bot class that takes over when a turn fails, which is the game's weakest (R13)."""
-        return self.find(self.game.fallback).cls
+        """The bot class that takes over when a turn fails, which is the game's weakest (R13).
+
+        A user's bot of that name does not take over.
+        """
+        name = self.game.fallback
+        return self.replaced[name].cls if name in self.replaced else self.find(name).cls
+
+    def describe_replaced(self, names: Iterable[str]) -> str | None:
+        """Return a note on those of these bots that replace Dubito's own."""
+        replaced = [name for name in sorted(names) if name in self.replaced]
+        if not replaced:
+            return None
+        files = sorted({_short_path(self.bots[name].file) for name in replaced})
+        come = "comes" if len(replaced) == 1 else "come"
+        return f"{join_names(replaced)} {come} from your {join_names(files)}, not from Dubito"
 
     def playable(self) -> list[Bot]:
         """Return the bots by name, without those that need settings."""
@@ -402,16 +412,17 @@ def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
     broken, elsewhere = [], dict[str, str]()
     for kind, file in _files(_bot_folders(found_game, own, working_directory)):
         try:
-            bot = _load_bot(kind, file, own, found_game)
-            if why := found_game.cannot_play(bot.cls):
-                elsewhere[bot.name] = why
-                continue
+            loaded = _load_bots(kind, file, own, found_game)
         except _UnusableError as error:
             broken.append(BrokenBot(file, kind, str(error)))
             continue
-        twins = by_name.setdefault(bot.name, [])
-        if all(bot.digest != twin.digest for twin in twins):  # files with the same bytes count as one bot
-            twins.append(bot)
+        for bot in loaded:
+            if why := found_game.cannot_play(bot.cls):
+                elsewhere[bot.name] = why
+                continue
+            twins = by_name.setdefault(bot.name, [])
+            if all(bot.digest != twin.digest for twin in twins):  # files with the same bytes count as one bot
+                twins.append(bot)
     for file in _program_files(_bot_folders(found_game, own, working_directory)):
         try:
             by_name.setdefault(file.parent.name, []).append(_load_program(file, own))
@@ -419,18 +430,18 @@ def find_bots(working_directory: Path, game: str = DUBITO) -> Registry:
             broken.append(BrokenBot(file, "manual", str(error)))
     if game != DUBITO:
         by_name = {bot.name: [bot] for bot in _model_players(own)} | by_name
+    replaced = dict[str, Bot]()
     for name, twins in by_name.items():
-        if len(twins) > 1:
-            files = " and ".join(_short_path(bot.file) for bot in twins)
-            reason = f"the name {name} is used by {files}; rename one class and its file"
-            broken += [BrokenBot(bot.file, bot.kind, reason, name) for bot in twins]
+        users = [bot for bot in twins if not bot.file.is_relative_to(own) and not bot.file.is_relative_to(HOME)]
+        if len(twins) == 2 and len(users) == 1:
+            replaced[name] = next(bot for bot in twins if bot is not users[0])
+            by_name[name] = [users[0]._replace(kind=replaced[name].kind)]
+        elif len(twins) > 1:
+            files = " and ".join(_short_path(bot.file) for bot in users or twins)
+            reason = f"the name {name} is used by {files}; rename one class"
+            broken += [BrokenBot(bot.file, bot.kind, reason, name) for bot in users or twins]
     bots = {name: twins[0] for name, twins in by_name.items() if len(twins) == 1}
-    return Registry(found_game, bots, broken, working_directory, elsewhere, _program_bot(own))
-
-
-def describe_unused(file: str, name: str) -> str:
-    """Explain why a second bot class in a file is not played."""
-    return f"{file} already defines {name}, and a file can only define one bot; move this class to a file with its name"
+    return Registry(found_game, bots, broken, working_directory, elsewhere, _program_bot(own), replaced)
 
 
 class _UnusableError(Exception):
@@ -479,24 +490,28 @@ def _load_program(file: Path, own: Path) -> Bot:
 def _model_players(own: Path) -> list[Bot]:
     """Return the model players that ship with Dubito. They play every game."""
     dubito = find_game(DUBITO, own)
-    return [_load_bot("llms", file, own, dubito) for _, file in _files([("llms", own / "llms")])]
+    return [bot for _, file in _files([("llms", own / "llms")]) for bot in _load_bots("llms", file, own, dubito)]
 
 
 def _program_bot(own: Path) -> Bot:
     """Return the bot for all players that are programs, which can play every game."""
-    return _load_bot("llms", own / "llms" / "_program_bot.py", own, find_game(DUBITO, own))
+    (bot,) = _load_bots("llms", own / "llms" / "_program_bot.py", own, find_game(DUBITO, own))
+    return bot
 
 
-def _load_bot(kind: BotKind, file: Path, own: Path, game: Game) -> Bot:
+def _load_bots(kind: BotKind, file: Path, own: Path, game: Game) -> list[Bot]:
     try:
         source = file.read_bytes()
         digest = sha256(source).hexdigest()
         foreign = game.module("source")
-        code = foreign.convert_source(source) if foreign else None
-        repeatable = _is_repeatable(source) if code is None else _imports(source).isdisjoint(foreign.UNSEEDED)
+        code = converted = foreign.convert_source(source) if foreign else None
+        if draws := _may_import(source, ("random",)) and "random" in _imports(source):
+            code = redirect_random(code or ast.parse(source))
         module = import_file(_module_name(file, own), file, source, game, code)
-        if code is not None:
+        if converted is not None:
             foreign.seat_bots(module)
+        if draws:
+            draw_from_seats(module, Player)
     except SyntaxError as error:
         where = f" in line {error.lineno}" if error.lineno else ""
         raise _UnusableError(f"syntax error{where}: {one_line(error.msg)}; correct it") from None
@@ -505,8 +520,9 @@ def _load_bot(kind: BotKind, file: Path, own: Path, game: Game) -> Bot:
     except BaseException as error:  # a bot file is importing foreign code may raise anything
         text = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
         raise _UnusableError(f"importing it raises {text}; correct or remove the file") from None
-    cls, unused = _bot_class(module, file, game)
-    return Bot(cls.__name__, cls, file, kind, digest, repeatable, game.missing(cls), unused)
+    repeatable = _is_repeatable(source)
+    classes = _bot_classes(module, game)
+    return [Bot(cls.__name__, cls, file, kind, digest, repeatable, game.missing(cls)) for cls in classes]
 
 
 def _module_name(file: Path, own: Path) -> str:
@@ -541,10 +557,10 @@ def import_bots(name: str) -> ModuleType:
     return import_module(f"bots.{name}")
 
 
-def _bot_class(module: ModuleType, file: Path, game: Game) -> tuple[type[Player], list[str]]:
-    """Return the file's bot class and the names of unused bot classes.
+def _bot_classes(module: ModuleType, game: Game) -> list[type[Player]]:
+    """Return the file's bot classes.
 
-    Private classes and the bot's base classes do not count as unused.
+    Private classes and those that another bot of the file inherits from are not bots.
     """
 
     def is_bot(cls: type) -> bool:
@@ -553,15 +569,11 @@ def _bot_class(module: ModuleType, file: Path, game: Game) -> tuple[type[Player]
     classes = [
         value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__
     ]
-    named = [cls for cls in classes if _is_same_name(cls.__name__, file.stem)]
-    exact = [cls for cls in named if _normalize(cls.__name__) == _normalize(file.stem)]
-    for cls in exact or named:
-        if is_bot(cls):
-            others = {one.__name__ for one in classes if is_bot(one) and not issubclass(cls, one)}
-            return cls, sorted(name for name in others if not name.startswith("_"))
-        raise _UnusableError(f"class {cls.__name__} is not a bot; make it a subclass of {game.base_path}")
-    names = ", ".join(cls.__name__ for cls in classes) or "none"
-    raise _UnusableError(f"no class has the file's name (classes found: {names}); rename the class or the file")
+    bots = [cls for cls in classes if is_bot(cls) and not cls.__name__.startswith("_")]
+    if not bots:
+        names = ", ".join(cls.__name__ for cls in classes) or "none"
+        raise _UnusableError(f"no class is a bot (classes found: {names}); make one a subclass of {game.base_path}")
+    return [cls for cls in bots if not any(other is not cls and issubclass(other, cls) for other in bots)]
 
 
 def _normalize(name: str) -> str:
@@ -574,18 +586,18 @@ def _is_same_name(one: str, other: str) -> bool:
 
 @cache
 def _is_repeatable(source: bytes) -> bool:
-    """Return whether these sources import none of the modules in `_UNSEEDED`.
+    """Return whether these sources use no randomness that cannot be seeded."""
+    if b"SystemRandom" in source:
+        return False
+    return not _may_import(source, _UNSEEDED) or _imports(source).isdisjoint(_UNSEEDED)
 
-    For speed, sources that do not mention one on a line with `import` are not parsed.
-    """
+
+def _may_import(source: bytes, names: Sequence[str]) -> bool:
+    """Return False if no line with `import` mentions a module, so that the sources need not be parsed, for speed."""
     lines = b"\n".join(source.splitlines()).replace(b"\\\n", b" ").split(b"\n")
-    if source.isascii() and not any(b"import" in line and _mentions_unseeded(line) for line in lines):
-        return True
-    return _imports(source).isdisjoint(_UNSEEDED)
-
-
-def _mentions_unseeded(line: bytes) -> bool:
-    return any(name.encode() in line for name in _UNSEEDED)
+    return not source.isascii() or any(
+        b"import" in line and any(name.encode() in line for name in names) for line in lines
+    )
 
 
 def _imports(source: bytes) -> frozenset[str]:

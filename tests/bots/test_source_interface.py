@@ -1,9 +1,20 @@
 """Bots of the source project's 2026 version run unchanged."""
 
+from functools import partial
+from pathlib import Path
+from random import Random
+
 import pytest
 
+from dubito.game import Seating, make_player, seat_random
+from dubito.game.find import find_bots
+from dubito.game.streams import DealStreams
 from dubito.games.dubito import source, source_bots
+from dubito.games.dubito.cards import Hand, HandView
+from tests.bots.kit import Scripted, opening, regular, write_bot
 from tests.cli.kit import REPO, Shell
+
+HAND = (1, 1, 5, 8, 9, 9)
 
 WHOLE_TURNS = '''
 import random as dice
@@ -130,6 +141,65 @@ def test_interface_is_recognized_by_what_a_file_uses(code: str, is_converted: bo
     assert (source.convert_source(code.encode()) is not None) is is_converted
 
 
+DRAWING = """
+import random
+from random import Random, choice
+from bots.base import BotBase
+
+BotBase_at_import = random.random()
+
+
+class Drawing(BotBase):
+    def __init__(self, id):
+        super().__init__(id)
+        self.first = random.random()
+
+    def bluff_first_hand(self, p): return random.random() < 0.5
+    def maximize_first_hand(self, p): return choice([True, False])
+    def should_doubt(self, p): return Random().random() < 0.5
+    def bluff_regular(self, p): return self.flip()
+    def maximize_regular(self, p): return True
+    def flip(self): return random.getrandbits(1) == 1
+
+
+class Other(BotBase):
+    def bluff_first_hand(self, p): return self.all_equal() or random.random() < 0.5
+    def should_doubt(self, p): return random.random() < 0.5
+    def bluff_regular(self, p): return False
+"""
+
+
+def test_module_random_draws_from_the_seats_stream(tmp_path: Path) -> None:
+    write_bot(tmp_path, "drawing", DRAWING)
+    bot = find_bots(tmp_path).find("Drawing")
+    assert bot.repeatable
+    player = make_player(bot.cls, Seating(0, 0, 0, DealStreams(0, 0).seat(0), partial(HandView, Hand(HAND))), {})
+    assert player.first == DealStreams(0, 0).seat(0).bot.random()
+    for draw, answer in ((0.4, True), (0.6, False)):
+        player.rng = Scripted(draw)
+        assert player.bluff_first_hand(opening(HAND)) is answer
+    answers = set()
+    for seed in range(20):
+        seen = []
+        for _ in range(2):
+            player.rng = Random(seed)
+            seen.append((player.should_doubt(regular(HAND)), player.bluff_regular(regular(HAND))))
+        assert seen[0] == seen[1]
+        answers |= {*seen}
+    assert len(answers) == 4
+
+
+def test_several_drawing_bots_of_a_file_are_repeatable(home: Shell) -> None:
+    (home.folder / "bots" / "manual" / "several.py").write_text(DRAWING)
+    words = ("--bots", "Drawing,Other,StefaBot", "--games", "60", "--quiet", "--no-report")
+    digests = []
+    for workers in ("1", "2"):
+        ran = home("run", *words, "--workers", workers, "--output", f"s{workers}")
+        assert (ran.code, ran.err) == (0, "")
+        digests.append(home("replay", f"s{workers}", "--quiet").out.split("results digest: ")[1].split()[0])
+    assert digests[0] == digests[1]
+
+
 def test_imports_keep_their_names() -> None:
     code = (
         b"import os, random as dice\nfrom random import choice as pick\nfrom bots.base import BotBase as Base\n"
@@ -138,8 +208,8 @@ def test_imports_keep_their_names() -> None:
     tree = source.convert_source(code)
     assert tree is not None
     names: dict[str, object] = {}
-    exec(compile(tree, "bot.py", "exec"), names)  # noqa: S102
-    assert names["dice"] is source_bots.random
+    exec(compile(seat_random.redirect_random(tree), "bot.py", "exec"), names)  # noqa: S102
+    assert names["dice"] is seat_random.random
     assert names["Base"] is source_bots.BotBase
     assert "os" in names
     assert callable(names["pick"])

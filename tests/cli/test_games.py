@@ -118,7 +118,7 @@ def test_bots_lists_every_bot_and_every_broken_file(shell: Shell) -> None:
     assert "Mine alone." in line
     assert line.endswith("bots/llms/mine.py")
     (broken,) = [line for line in said.out.splitlines() if line.startswith("broken: ")]
-    assert broken.startswith("broken: bots/manual/lost.py: no class has the file's name")
+    assert broken.startswith("broken: bots/manual/lost.py: no class is a bot (classes found: Other)")
     (unfinished,) = [line for line in said.out.splitlines() if line.startswith("unfinished: ")]
     nodes = "A (bluff_first_hand), C (should_doubt), D (bluff_regular)"
     assert unfinished == f"unfinished: bots/llms/mine.py: missing {nodes}"

@@ -188,8 +188,8 @@ def test_fallback_continues_and_is_shown_r13(shell: Shell) -> None:
     assert "first bot error: Faulty (seat " in said.out
 
 
-def test_a_bot_that_imports_random_runs_with_a_note(shell: Shell) -> None:
-    shell.bot("faulty.py", "import random\n" + FAULTY.replace("1 if self.rng.random() < 0.001 else False", "False"))
+def test_a_bot_that_imports_secrets_runs_with_a_note(shell: Shell) -> None:
+    shell.bot("faulty.py", "import secrets\n" + FAULTY.replace("1 if self.rng.random() < 0.001 else False", "False"))
     said = shell("run", "--bots", "Faulty,StefaBot", "--games", "20", "--quiet")
     assert said.code == 0
     assert said.err.count("games with Faulty are not repeatable") == 1

@@ -190,3 +190,26 @@ def test_changed_bot_file_changes_the_identity(tmp_path: Path) -> None:
 def test_default_opponents_are_the_eleven_bots() -> None:
     eleven = [name for name, bot in sorted(registry().bots.items()) if "isBre/Dubito" in bot.cls.origin]
     assert [player.name for player in experiment().bots] == eleven
+
+
+def test_config_of_the_source_project_is_translated_with_a_note() -> None:
+    content = {"n_experiments": 100_000, "available_players": [3, 4], "output_file": "all.yaml", "output_dir": "site"}
+    config = parse_config(content, "experiment.yaml", {"games": "12"})
+    assert (config.games, config.table_sizes, config.output) == (12, [3, 4], None)
+    assert config.sources.translation == (
+        "experiment.yaml is translated from isBre/Dubito: n_experiments is now games: 100000; available_players is now "
+        "table_sizes: [3, 4]; output_file and output_dir left out, since the run folder has all_games.yaml and the "
+        "report; bots is not set, so all hand-written bots in bots/manual play"
+    )
+    assert parse_config({"games": 12, "bots": THREE}, "experiment.yaml").sources.translation == ""
+
+
+def test_our_key_wins_over_the_source_projects() -> None:
+    config = parse_config({"n_experiments": 9, "games": 6, "bots": THREE}, "experiment.yaml")
+    assert config.games == 6
+    assert config.sources.translation.endswith(": n_experiments is ignored, since games is set")
+
+
+def test_value_of_a_translated_key_is_checked() -> None:
+    with pytest.raises(UsageError, match=r"^experiment\.yaml: games: must be a whole number, not 'many'$"):
+        parse_config({"n_experiments": "many"}, "experiment.yaml")

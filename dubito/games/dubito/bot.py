@@ -53,6 +53,9 @@ class PlayerAI(Player[Loose[HandView]]):
         """Return whether the only play on the board is the previous player's (R22)."""
         return 0 < p.board_cards == p.n_cards_played and p.last_player_id == p.prev.id
 
+    def all_equal(self) -> bool:
+        return self.cards.all_equal()
+
     def doubt(self, p: TurnData) -> Loose[TurnOutput]:
         return TurnOutput(True)
 

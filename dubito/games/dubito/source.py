@@ -7,10 +7,9 @@ versions of these are in `source_bots.py`, which is loaded only if needed, becau
 import ast
 import re
 from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
 _WORDS_MODULE: Final = "dubito.games.dubito.source_bots"
-UNSEEDED: Final = ("secrets", "numpy")  # modules whose random functions are not replaced
 _MODULES: Final = ("bots.base", "dubito.game_data", "dubito.player", "dubito.hand")
 _HELPERS: Final = {"honest_times", "dishonest_times", "doubts_count", "turns_count"}
 _METHODS: Final = {"play_first_turn", "play_regular_turn"}
@@ -44,30 +43,22 @@ def _is_for_source(tree: ast.Module) -> bool:
 
 
 class _Rebase(ast.NodeTransformer):
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom:
         if node.module in _MODULES:
             node.module = _WORDS_MODULE
-        if node.module != "random":
-            return node
-        names = [(alias.asname or alias.name, alias.name) for alias in node.names]
-        code = "\n".join(
-            f"from {_WORDS_MODULE} import random as _random\n{here} = _random.{name}" for here, name in names
-        )
-        return [ast.copy_location(statement, node) for statement in ast.parse(code).body]
-
-    def visit_Import(self, node: ast.Import) -> Any:
-        others = [alias for alias in node.names if alias.name != "random"]
-        drawing = [ast.alias("random", alias.asname) for alias in node.names if alias.name == "random"]
-        statements: list[ast.stmt] = [ast.Import(others)] if others else []
-        statements += [ast.ImportFrom(_WORDS_MODULE, [alias], 0) for alias in drawing]
-        return [ast.copy_location(statement, node) for statement in statements]
+        return node
 
 
 def seat_bots(module: ModuleType) -> None:
-    """Replace each bot class in a module with its seat class."""
+    """Replace each bot class in a module with its seat class, but not those that others inherit from."""
     from dubito.games.dubito.source_bots import BotBase, SourceSeat
 
-    for name, value in list(vars(module).items()):
-        if isinstance(value, type) and issubclass(value, BotBase) and value.__module__ == module.__name__:
-            shown = {key: getattr(value, key) for key in ("__doc__", "__module__", "origin") if hasattr(value, key)}
-            setattr(module, name, type(name, (SourceSeat,), {**shown, "source": value}))
+    bots = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, BotBase) and value.__module__ == module.__name__
+    }
+    for name, bot in bots.items():
+        if not any(other is not bot and issubclass(other, bot) for other in bots.values()):
+            shown = {key: getattr(bot, key) for key in ("__doc__", "__module__", "origin") if hasattr(bot, key)}
+            setattr(module, name, type(name, (SourceSeat,), {**shown, "source": bot}))

@@ -1,40 +1,21 @@
 """The types of the source project's 2026 version (github.com/isBre/Dubito), so that its bots play unchanged.
 
-In that project the turn data contains the whole history, the hand is a list from which `pick` removes cards, and bots
-use the `random` module. `SourceSeat` translates between the two. Draws come from the seat's own stream, so these bots
-are repeatable.
+In that project the turn data contains the whole history, and the hand is a list from which `pick` removes cards.
+`SourceSeat` translates between the two.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
-from random import Random
 from typing import Any, ClassVar, Final
 
+from dubito.game.seat_random import draw_from_seat, random
 from dubito.games.dubito import events
 from dubito.games.dubito.bot import PlayerAI
 from dubito.games.dubito.cards import JOKER, MAX_PLAY, TurnOutput
 from dubito.games.dubito.cards import TurnData as OurTurnData
 
 INTERFACE: Final = "source interface of 2026"
-_STREAM: Final[ContextVar[Random | None]] = ContextVar("the stream of the seat that moves", default=None)
-
-
-class SeatRandom:
-    """Replaces the `random` module. Its functions draw from the stream of the seat to move."""
-
-    Random = Random
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        def draw(*arguments: Any, **named: Any) -> Any:
-            return getattr(_STREAM.get() or Random(0), name)(*arguments, **named)
-
-        return draw
-
-
-random: Final = SeatRandom()
 
 
 @dataclass
@@ -285,16 +266,7 @@ class SourceSeat(PlayerAI):
         super().__init__(id)
         self._history = list[GameEvent]()
         self._counts = dict[int, int]()
-        with self._drawing():
-            self.bot = self.source(id, **settings)
-
-    @contextmanager
-    def _drawing(self) -> Iterator[None]:
-        before = _STREAM.set(self.rng)
-        try:
-            yield
-        finally:
-            _STREAM.reset(before)
+        self.bot = self.source(id, **settings)
 
     def play(self, p: OurTurnData) -> TurnOutput:
         data = TurnData(
@@ -311,16 +283,15 @@ class SourceSeat(PlayerAI):
             next_player_id=p.next.id,
             history=list(self._history),
         )
-        with self._drawing():
-            output = self._ask(self.bot.play, data)
-            # In the source project, a winner's last cards may still be doubted.
-            if output.doubt and p.board_cards and not p.can_doubt:
-                output = self._ask(self.bot.play_without_doubt, data)
-            if not p.board_cards and not output.doubt:
-                real = next((card for card in output.cards or () if card != JOKER), None)
-                output.number = output.number or real or random.choice(p.playing_cards or [1])
-            elif p.board_cards:
-                output.number = None
+        output = self._ask(self.bot.play, data)
+        # In the source project, a winner's last cards may still be doubted.
+        if output.doubt and p.board_cards and not p.can_doubt:
+            output = self._ask(self.bot.play_without_doubt, data)
+        if not p.board_cards and not output.doubt:
+            real = next((card for card in output.cards or () if card != JOKER), None)
+            output.number = output.number or real or random.choice(p.playing_cards or [1])
+        elif p.board_cards:
+            output.number = None
         return output
 
     def _ask(self, play: Callable[[TurnData], TurnOutput], data: TurnData) -> TurnOutput:
@@ -347,3 +318,6 @@ class SourceSeat(PlayerAI):
             case events.PlayerWonEvent(seat, position):
                 del counts[seat]
                 self._history.append(PlayerWonEvent(seat, position))
+
+
+draw_from_seat(SourceSeat)
