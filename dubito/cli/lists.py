@@ -12,7 +12,7 @@ import click
 
 from dubito.cli.main import LazyListing
 from dubito.cli.options import game_option, games_path_option, json_option
-from dubito.cli.output import note, print_document, say, table
+from dubito.cli.output import GamesProgress, note, print_document, say, table
 from dubito.errors import one_line
 from dubito.game import Family, Game
 from dubito.game.find import Registry, find_bots, find_game, package_of, usable_games
@@ -148,24 +148,26 @@ def bots(context: click.Context, game: Game, as_json: bool) -> None:
 
 
 @click.command("check")
-@click.argument("bot", metavar="NAME|COMMAND")
+@click.argument("bot", metavar="NAME|FILE|COMMAND")
 @game_option
 def check_bot(bot: str, game: Game) -> int:
     """Check a bot and print one line for each problem.
 
-    Plays some games with a bot, or with a program started by a quoted command. Checks its answers and response times,
-    whether the same seed gives the same game, and what a Python bot imports.
+    Plays some games with a bot, or with a program: a file such as ./my_bot, or a quoted command. Checks its answers,
+    whether the same seed gives the same game, and what a Python bot imports. The first late answer ends the check.
     """
     # Imported late: listing bots does not need it.
-    from dubito.workshop.bot_check import resolve_bot, run_bot_check
+    from dubito.workshop.bot_check import count_games, resolve_bot, run_bot_check
 
     registry = find_bots(Path.cwd(), game.name)
     spec = resolve_bot(bot, registry)
-    games = run_bot_check(spec, registry)
+    with GamesProgress(count_games(game), quiet=False, clock=time.monotonic) as progress:
+        progress(0)
+        games = run_bot_check(spec, registry, progress)
     for problem, place in games.findings.items():
         say(f"{one_line(place)}: {one_line(problem)}")
     moments = ", ".join(f"{name} {count:,}" for name, count in sorted(games.moments.items()))
-    turns = f"{len(games.seconds):,} turns{f' ({moments})' if moments else ''}"
+    turns = f"{games.turns:,} turns{f' ({moments})' if moments else ''}"
     if not games.findings:
         say(f"{one_line(spec.name)} passed all checks in {turns}.")
     return 1 if games.findings else 0

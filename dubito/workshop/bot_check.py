@@ -13,6 +13,7 @@ from typing import Any, Final
 from dubito.errors import UsageError, one_line
 from dubito.experiment.experiment import PROGRAM_BOT, PlayerSpec
 from dubito.experiment.resolve import rules_incompatibility
+from dubito.game import Game
 from dubito.game.find import Bot, Registry
 from dubito.game.streams import DealStreams
 from dubito.game.table import Entrant, Table, step
@@ -43,13 +44,14 @@ class BotGames:
     findings: dict[str, str] = field(default_factory=dict)  # where each problem was first seen
     # Number of the bot's turns at each unusual moment of the game.
     moments: Counter[str] = field(default_factory=Counter)
-    seconds: list[float] = field(default_factory=list)  # seconds of each turn
+    turns: int = 0  # of the bot
+    is_late: bool = False  # whether an answer came too late, which ends the check
 
 
 def resolve_bot(name: str, registry: Registry) -> PlayerSpec:
-    """Return the player with this bot name or program command. Raises UsageError."""
+    """Return the player with this bot name, program file or program command. Raises UsageError."""
     here = registry.working_directory
-    if name not in registry.bots and " " in name:
+    if name not in registry.bots and (" " in name or "/" in name or (here / name).is_file()):
         settings = check_program("your bot", {"process": shlex.split(name)}, {}, None, here)
         return PlayerSpec("your bot", PROGRAM_BOT, settings)
     bot = registry.find(name)
@@ -60,19 +62,27 @@ def resolve_bot(name: str, registry: Registry) -> PlayerSpec:
     return PlayerSpec(name, name)
 
 
-def run_bot_check(spec: PlayerSpec, registry: Registry) -> BotGames:
-    """Play games with a bot. Raises UsageError if it cannot play by the default rules, or does not start."""
+def count_games(game: Game) -> int:
+    """Return how many games a check plays."""
+    return len(load_workshop_part(game, "CHECKED_RULES", [{}])) * (_DEALS + _REPEATED_DEALS)
+
+
+def run_bot_check(spec: PlayerSpec, registry: Registry, progress: Callable[[int], None]) -> BotGames:
+    """Play games with a bot, calling `progress` with the number of games so far.
+
+    Raises UsageError if the bot cannot play by the default rules, or does not start.
+    """
     game, here, bot = registry.game, registry.working_directory, registry.find(spec.bot)
     if problem := rules_incompatibility(game.rules(), bot.cls):
         raise UsageError(f"{one_line(spec.name)} {problem}")
     if spec.bot != PROGRAM_BOT:
-        return _Check(spec, registry, None, BotGames(_check_source(bot))).play()
+        return _Check(spec, registry, None, BotGames(_check_source(bot)), progress).play()
     program, steady = find_program(spec.name, spec.settings, here), game.facts.steady_facts()
     probe(program, here / "runs")
     deadline = spec.settings["deadline"]
     with closing(ProgramPool(program, deadline, make_confinement(), "check", [])) as pool:
         player = ProgramPlayer(spec.name, game, game.rules(), 0, deadline, steady, lambda inner: inner, pool)
-        return _Check(spec, registry, player, BotGames()).play()
+        return _Check(spec, registry, player, BotGames(), progress).play()
 
 
 def _check_source(bot: Bot) -> dict[str, str]:
@@ -97,9 +107,10 @@ class _Check:
     registry: Registry
     program: ProgramPlayer | None  # None for a bot in Python
     games: BotGames
+    progress: Callable[[int], None]
 
     def play(self) -> BotGames:
-        game, games = self.registry.game, self.games
+        game, games, played = self.registry.game, self.games, 0
         moments = load_workshop_part(game, "MOMENTS", {})
         games.moments.update(dict.fromkeys(moments, 0))
         for settings in load_workshop_part(game, "CHECKED_RULES", [{}]):
@@ -108,11 +119,14 @@ class _Check:
             for deal in range(_DEALS):
                 size = sizes[deal % len(sizes)]
                 outputs = self._play_game(rules, deal, size, moments)
-                if deal < _REPEATED_DEALS and outputs != self._play_game(rules, deal, size, {}):
-                    games.findings.setdefault(_NOT_REPEATED, f"deal {deal}")
-        slowest = max(games.seconds, default=0.0)
-        if slowest > _SLOW_SECONDS:
-            games.findings["its slowest turn takes too long"] = f"{slowest:.1f} s"
+                if deal < _REPEATED_DEALS and not games.is_late:
+                    again = self._play_game(rules, deal, size, {})
+                    if outputs != again and not games.is_late:
+                        games.findings.setdefault(_NOT_REPEATED, f"deal {deal}")
+                if games.is_late:
+                    return games
+                played += 1 + (deal < _REPEATED_DEALS)
+                self.progress(played)
         return games
 
     def _play_game(self, rules: Any, deal: int, size: int, moments: Mapping[str, Callable[[Any], bool]]) -> list[str]:
@@ -120,15 +134,19 @@ class _Check:
         seat, game, table, session = deal % size, self.registry.game, *self._build_table(rules, deal, size)
         state, outputs, first = table.state, list[str](), self.program is not None
         try:
-            while not state.over and len(outputs) < _MAX_MOVES:
+            while not (state.over or self.games.is_late) and len(outputs) < _MAX_MOVES:
                 is_own, start = state.seat == seat, perf_counter()
                 if is_own:
                     view = state.view()
                     self.games.moments.update(name for name, is_met in moments.items() if is_met(view))
                 outputs.append(repr(game.output_to_json(step(table)[0])))
                 if is_own:
+                    self.games.turns += 1
                     # The first turn of a program includes its start.
-                    self.games.seconds.append(0.0 if first else perf_counter() - start)
+                    if (seconds := perf_counter() - start) > (self._first_seconds if first else _SLOW_SECONDS):
+                        self.games.is_late = True
+                        place = f"deal {deal}, {size} players, turn {len(outputs)}"
+                        self.games.findings[f"it answered after {seconds:.1f} s, so the check stopped"] = place
                     first = False
             if session is not None and state.over:
                 session.end(game.results, state.ending())
@@ -139,6 +157,10 @@ class _Check:
         for error in [error for error in table.errors if error.seat == seat][:1]:
             self.games.findings.setdefault(error.reason, f"deal {deal}, {size} players, turn {error.turn}")
         return outputs
+
+    @property
+    def _first_seconds(self) -> float:
+        return _SLOW_SECONDS if self.program is None else self.program.deadline
 
     def _build_table(self, rules: Any, deal: int, size: int) -> tuple[Table, ProgramSession | None]:
         registry, streams, seat = self.registry, DealStreams(0, deal), deal % size

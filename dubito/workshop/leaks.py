@@ -25,6 +25,7 @@ from dubito.workshop.plain_data import difference, extract_path, find_file, find
 from dubito.workshop.recordings import load_workshop_part
 from dubito.workshop.subject import MAX_MOVES, Flaw, Subject
 from dubito.workshop.worlds import (
+    SKIPPED,
     SeatWorld,
     Variant,
     apply_in_both,
@@ -169,6 +170,7 @@ class _Pair:
         self.suspect: _Suspect | None = None
         self.by_words = list[_Finding]()
         self.is_found, self.looks = False, 0
+        self.is_skipped, self.draws = variant.instead is SKIPPED, 0
 
     def compare(self, compared: Compared) -> Iterator[_Finding | Flaw]:
         """Play both worlds while they look the same to the seat, and yield differences shown to the seat."""
@@ -206,13 +208,19 @@ class _Pair:
         events = apply_in_both(one, other, output, self.variant.instead if place == move else None)
         if events is None or one.state.seat != other.state.seat or one.state.over or other.state.over:
             return False
-        if place == move and one.state.seat == mover and not is_known_to_mover(mover, one, other):
+        if self.is_skipped and place >= move:
+            # If the skipped move drew random numbers, all later draws differ.
+            if place == move:
+                self.draws = one.chance.draws
+            elif one.chance.draws != self.draws and one.chance.draws != other.chance.draws:
+                return False
+        elif place == move and one.state.seat == mover and not is_known_to_mover(mover, one, other):
             return False
         if mover == self.variant.seat and one.notebook is not None:
             for each in (one, other):
                 each.notebook.note_answer(self.subject.game.nodes[0].name, output)
-        # After a different move, differing events may reveal it.
-        return not (self._observe(*events, place) and place > move >= 0)
+        # After a different move, differing events may reveal it. A move that others observe is not a secret.
+        return not (self._observe(*events, place) and (place > move >= 0 or self.is_skipped))
 
     def _is_fresh(self, place: int) -> bool:
         """Return whether other seats always held the same cards in both worlds before this move."""
@@ -243,7 +251,7 @@ class _Pair:
         """Return a finding for texts that differ although the events are equal."""
         file = self.subject.file("words.py")
         part = extract_path(change).partition(".")[0]
-        what = {"panels": "Panel.public", "moved": "Line.said"}.get(part, part)
+        what = {"panels": "Panel.public", "describe_move": "Line.said"}.get(part, part)
         line = find_line(self.subject, file, part)
         return self._finding(file, what, f"{what} shows hidden information to seat {self.variant.seat}: {change}{line}")
 
@@ -324,7 +332,7 @@ class _Secrets:
         return any(
             self._differs_later(deal, seats, variant)
             for variant in find_variants(self._subject, deal, seats)
-            if variant.move >= 0
+            if variant.move >= 0 and variant.instead is not SKIPPED
         )
 
     def _differs_later(self, deal: int, seats: int, variant: Variant) -> bool:

@@ -124,18 +124,22 @@ def find_file(subject: Subject, value: Any, default: str) -> str:
 def find_line(subject: Subject, file: str, name: str, owner: Any = None, *, call: bool = False) -> str:
     """Return where a file first uses a name, such as ` (line 7)`, or an empty string if it does not.
 
-    The `owner`'s class is searched first. If `call` is set, calls are preferred.
+    Definitions are preferred, or calls if `call` is set. The `owner`'s class is searched first.
     """
     name = name.rpartition(".")[2].partition("(")[0]
     path = subject.here / file
     tree: ast.AST = ast.parse(path.read_bytes()) if path.is_file() else ast.Module([], [])
-    kind = type(owner).__name__
-    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == kind]
-    return next(filter(None, (_first_line(part, name, call) for part in (*classes, tree))), "")
+    owners = type(owner).__name__
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == owners]
+    found = [_find_lines(part, name) for part in (*classes, tree)]
+    for kind in (*([0] if call else []), 1, 2):
+        if lines := next(filter(None, (lines[kind] for lines in found)), None):
+            return f" (line {min(lines)})"
+    return ""
 
 
-def _first_line(tree: ast.AST, name: str, call: bool) -> str:
-    """Return the line of the first call (if `call` is set), definition or mention, in this order."""
+def _find_lines(tree: ast.AST, name: str) -> tuple[list[int], list[int], list[int]]:
+    """Return the lines of calls, of definitions and of other mentions."""
     calls, definitions, mentions = list[int](), list[int](), list[int]()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and name in (getattr(node.func, "id", None), getattr(node.func, "attr", None)):
@@ -143,5 +147,4 @@ def _first_line(tree: ast.AST, name: str, call: bool) -> str:
         elif name in (getattr(node, each, None) for each in ("value", "attr", "name", "id", "arg")):
             defined = hasattr(node, "name") or isinstance(getattr(node, "ctx", None), ast.Store)
             (definitions if defined else mentions).append(getattr(node, "lineno", 0))
-    lines = (calls if call else []) or definitions or mentions
-    return f" (line {min(lines)})" if lines else ""
+    return calls, definitions, mentions

@@ -26,6 +26,11 @@ _MAX_DEPTH: Final = 4
 _CONTAINERS: Final = (list, dict, set, bytearray, deque)
 
 
+def _can_change(value: object) -> bool:
+    """Return whether this is a container that can be changed. Subclasses that cannot be changed have a hash."""
+    return isinstance(value, _CONTAINERS) and type(value).__hash__ is None
+
+
 def check_shared_data(subject: Subject) -> Iterator[Flaw]:
     """Deal a game and play another, which must not change the first."""
     if not subject.registry.hand_written():
@@ -95,7 +100,7 @@ def _check_game(subject: Subject, state: Any, seats: int, outputs: list[Any], ap
         events = state.apply(copy)
         if place % apart == 0:
             own = {id(each) for _, each in _containers(state, private=True)}
-            if isinstance(copy, _CONTAINERS) and id(copy) in own:
+            if _can_change(copy) and id(copy) in own:
                 yield Flaw(subject.main, "apply() keeps the output itself, which its bot may change later; keep a copy")
             for event in events:
                 yield from _find_owned(subject, state, type(event).__name__, event)
@@ -118,7 +123,7 @@ def _find_owned(subject: Subject, state: Any, what: str, value: Any) -> Iterator
 
 def _containers(value: Any, private: bool, path: str = "", depth: int = _MAX_DEPTH) -> list[tuple[str, Any]]:
     """Return the lists, dicts and sets that can be reached from a value, with their paths."""
-    containers = [(path, value)] if isinstance(value, _CONTAINERS) else []
+    containers = [(path, value)] if _can_change(value) else []
     if depth == 0 or value is None or isinstance(value, bool | int | float | str | bytes | type | range):
         return containers
     if isinstance(value, dict):
@@ -138,7 +143,7 @@ def _find_mutable_fields(subject: Subject, event: GameEvent) -> Iterator[Flaw]:
         {each.name: getattr(event, each.name) for each in fields(event)} if is_dataclass(event) else {}
     )
     for field, value in values.items():
-        if isinstance(value, _CONTAINERS):
+        if _can_change(value):
             kind, name = type(value).__name__, type(event).__name__
             file = find_file(subject, event, subject.main)
             what = f"{name}.{field} is a {kind}, which one observer could change for all; use a tuple"

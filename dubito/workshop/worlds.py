@@ -20,8 +20,8 @@ from dubito.workshop.subject import Subject
 
 _MAX_DRAWS: Final = 120  # the first draws of a game can be changed
 _MAX_WORLDS: Final = 10  # per deal, of each kind
-_MAX_LATER_DRAWS: Final = 4  # per deal, of draws during the game
-_MAX_LATER_MOVES: Final = 2  # per deal, for each node that is only reached later in a game
+_MAX_LATER_DRAWS: Final = 8  # per deal, of draws during the game
+_MAX_LATER_MOVES: Final = 2  # per deal, for each node
 _MAX_ALTERNATIVES: Final = 2  # alternatives to one move
 
 
@@ -52,6 +52,9 @@ class _ChangedRandom(Random):
     def random(self) -> float:
         value = super().random()
         return (value + 0.3 + 0.1 * (self._changed % 4)) % 1 if self._is_changed() else value
+
+
+SKIPPED: Final = object()  # in place of an output: the seat, which moves again, does not make the move
 
 
 class Variant(NamedTuple):
@@ -118,7 +121,7 @@ class SeatWorld:
         if self.teller is None:
             return {}
         panels = [[panel.title, panel.public, *([] if panel.truth else panel.cards)] for panel in self.teller.panels()]
-        return {"panels": panels, "moved": [line.said for line in self.lines if line.said]}
+        return {"panels": panels, "describe_move": [line.said for line in self.lines if line.said]}
 
     def secret_words(self) -> list[str]:
         return [panel.truth for panel in self.teller.panels()] if self.teller is not None else []
@@ -175,15 +178,26 @@ def find_variants(subject: Subject, deal: int, seats: int) -> Iterator[Variant]:
     yield from [*by_others, *elsewhere[: _MAX_WORLDS // 2]]
     for output in subject.outputs[deal, seats]:
         dealt.apply(output)
-    during = range(at_deal, min(dealt.chance.draws, at_deal + _MAX_DRAWS))
-    for draw in chance.sample(during, min(_MAX_LATER_DRAWS, len(during))):
-        yield Variant(chance.randrange(seats), draw, after_deal=True)
+    for draw in _spread_out(range(at_deal, dealt.chance.draws), _MAX_LATER_DRAWS):
+        # One of two observers is not the seat for which the draw was made.
+        for seat in chance.sample(range(seats), min(2, seats)):
+            yield Variant(seat, draw, after_deal=True)
     if not subject.game.walk and seats > 1:
-        moves = Counter[str]()
-        for variant in _other_moves(subject, deal, seats, chance):
-            if moves.total() < _MAX_WORLDS or moves[variant.node] < _MAX_LATER_MOVES:
-                moves[variant.node] += 1
-                yield variant
+        yield from _choose_moves([*_other_moves(subject, deal, seats, chance)])
+
+
+def _spread_out(values: Sequence[Any], n: int) -> list[Any]:
+    """Return up to `n` of these values, spread evenly, because secrets can arise at any time of a game."""
+    return [values[place * len(values) // n] for place in range(n)] if len(values) > n else [*values]
+
+
+def _choose_moves(variants: Sequence[Variant]) -> Iterator[Variant]:
+    """Yield moves from the whole game, at least a few for each node."""
+    moves, spread = Counter[str](), _spread_out(variants, _MAX_WORLDS)
+    for variant in variants:
+        if variant in spread or moves[variant.node] < _MAX_LATER_MOVES:
+            moves[variant.node] += 1
+            yield variant
 
 
 def _other_moves(subject: Subject, deal: int, seats: int, chance: Random) -> Iterator[Variant]:
@@ -200,6 +214,8 @@ def _other_moves(subject: Subject, deal: int, seats: int, chance: Random) -> Ite
         ]
         state.apply(state.copy_of(output))
         waiting += [(view.node, place, each) for each in alternatives[:_MAX_ALTERNATIVES]]
+        if state.seat == mover and not state.over:
+            waiting.append((view.node, place, SKIPPED))
         if state.seat != mover:
             for node, moved, instead in waiting:
                 yield Variant(state.seat, move=moved, instead=instead, node=node)
@@ -232,6 +248,8 @@ def apply_in_both(
     one: SeatWorld, other: SeatWorld, output: Any, instead: Any = None
 ) -> tuple[list[GameEvent], list[GameEvent]] | None:
     """Make a move in both worlds and return its events, or None if it is impossible in the second world."""
+    if instead is SKIPPED:
+        return one.apply(output), []
     mover = one.state.seat
     other_output = output
     try:

@@ -403,10 +403,10 @@ class OddBot(BotBase):
         return False
 """
 FINDINGS = [
-    ("random", "random.random() < 0.5", "odd_bot.py: it uses randomness that no seed repeats"),
-    ("random", "random.random() < 0.5", "a second game from the same seed differs"),
+    ("secrets", "secrets.randbelow(2) == 0", "odd_bot.py: it uses unseeded randomness; use self.rng"),
+    ("secrets", "secrets.randbelow(2) == 0", "a second game with the same seed differs"),
     ("time", "1 if p.n_players == 2 else False", "node C (should_doubt) answered a value of type int"),
-    ("time", "p.my_n_cards == 1 and time.sleep(1.1) is None", "its slowest turn takes too long"),
+    ("time", "p.my_n_cards == 1 and time.sleep(1.1) is None", "1 s, so the check stopped"),
     ("dubito.games.dubito.engine", "False", "odd_bot.py, line 1: it imports dubito.games.dubito.engine"),
     ("gc", "gc.get_objects() == []", "odd_bot.py, line 1: it imports gc"),
 ]
@@ -439,3 +439,20 @@ def test_check_of_program(shell: Shell) -> None:
     assert faulty.code == 1
     assert "`answer` is neither true nor false" in faulty.out
     assert shell("bots", "check", "no-such-program at all").code == 2
+    program = shell.folder / "compiled"
+    program.write_text(f"#!/bin/sh\nexec {sys.executable} {shell.folder}/honest.py\n")
+    program.chmod(0o755)
+    assert shell("bots", "check", "./compiled").code == 0
+    assert "write ./compiled" in shell("bots", "check", "compiled").err
+    assert "/missing does not exist" in shell("bots", "check", "./missing").err
+
+
+def test_check_stops_at_first_late_answer_of_program(shell: Shell) -> None:
+    folder = shell.folder / "bots" / "manual" / "Late"
+    folder.mkdir(parents=True)
+    (folder / "late.py").write_text(FAULTY + "time.sleep(60)")
+    (folder / "bot.yaml").write_text("process: [python3, late.py]\ndeadline: 0.1\n")
+    checked = shell("bots", "check", "Late")
+    assert checked.code == 1
+    assert "it did not answer within 0.1 s" in checked.out
+    assert checked.out.count("so the check stopped") == 1
